@@ -1,0 +1,39 @@
+# Commands people learn. `make help` lists them. Everything runs in .venv, made on first use.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+JOBS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help setup test check conformance bench-decide clean
+
+help: ## list the commands
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(STAMP): pyproject.toml
+	@echo "installing into $(VENV) (about a minute the first time)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	@touch $@
+
+setup: $(STAMP) ## create the environment and install everything
+
+test: $(STAMP) ## unit, property and parity tests (under five minutes)
+	@$(BIN)/python -m pytest -n $(JOBS)
+
+check: $(STAMP) ## ruff, mypy strict, import contracts, sizes
+	@$(BIN)/ruff check src tests
+	@$(BIN)/ruff format --check src tests
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+conformance: $(STAMP) ## all golden cases of kube-scheduler 1.36, a table by category
+	@$(BIN)/python -m tests.parity.conformance
+
+bench-decide: $(STAMP) ## decisions per second without an API server
+	@$(BIN)/python -m bench.decide
+
+clean: ## remove the environment and caches
+	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
