@@ -1,0 +1,256 @@
+"""Everything that can go wrong between us and an API server, as one tree.
+
+    ClientError
+    ├── KubeconfigError        the kubeconfig (or service account) cannot be used; the message says what to change
+    ├── CredentialError        a credential could not be obtained: exec plugin, token file
+    ├── NoAnswer               the server may or may not have acted
+    │   ├── ConnectionFailed       refused, reset, TLS failure, name unknown
+    │   └── RequestTimeout         nothing whole in time
+    ├── InvalidResponse        an answer that is not HTTP, or not JSON where JSON was asked for
+    └── ApiError               the server answered, and the answer is no
+        ├── BadRequest             400
+        ├── Unauthorized           401
+        ├── Forbidden              403
+        ├── NotFound               404
+        ├── Conflict               409
+        │   └── AlreadyExists      409, reason AlreadyExists
+        ├── Gone                   410: a resourceVersion or continue token that is too old
+        ├── Invalid                422
+        ├── TooManyRequests        429
+        └── ServerError            5xx
+            └── ServerTimeout      504, or reason Timeout/ServerTimeout
+
+`api_error` is the only place that turns an answer into an exception: by the Status' reason, else by the HTTP code, else
+by the code's hundred. No message holds a header, a token or a request body.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+
+_SHOWN_BODY_BYTES = 300
+
+
+class ClientError(Exception):
+    """Base of this room."""
+
+
+class KubeconfigError(ClientError):
+    """A kubeconfig or service account that cannot be used. `hint` says what to do about it."""
+
+    def __init__(self, message: str, *, hint: str) -> None:
+        super().__init__(f"{message}\nhint: {hint}")
+        self.message = message
+        self.hint = hint
+
+
+class CredentialError(ClientError):
+    """The credential a kubeconfig describes could not be obtained right now."""
+
+    def __init__(self, message: str, *, hint: str) -> None:
+        super().__init__(f"{message}\nhint: {hint}")
+        self.message = message
+        self.hint = hint
+
+
+class NoAnswer(ClientError):
+    """There is no whole answer to a request; the server may or may not have acted on it."""
+
+    def __init__(self, message: str, *, may_have_been_processed: bool) -> None:
+        super().__init__(message)
+        self.may_have_been_processed = may_have_been_processed
+
+
+class ConnectionFailed(NoAnswer):
+    """The connection could not be made, or broke before the whole answer was read."""
+
+
+class RequestTimeout(NoAnswer):
+    """The time for the request ran out."""
+
+
+class InvalidResponse(ClientError):
+    """What came back is not an answer of a Kubernetes API server."""
+
+
+class ApiError(ClientError):
+    """The server said no.
+
+    `code` is the HTTP status, `reason` the machine-readable word of the Status object ("" when there was none),
+    `retry_after` the seconds the server asks us to wait, `causes` the reasons of the Status' causes.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: int,
+        reason: str = "",
+        retry_after: float | None = None,
+        causes: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.reason = reason
+        self.retry_after = retry_after
+        self.causes = causes
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.code} {self.reason})" if self.reason else f"{self.message} ({self.code})"
+
+
+class BadRequest(ApiError):
+    """The request itself is wrong; sending it again cannot help."""
+
+
+class Unauthorized(ApiError):
+    """The server does not know who we are: the credential is missing, wrong or expired."""
+
+
+class Forbidden(ApiError):
+    """The server knows who we are and does not allow it: an RBAC rule is missing."""
+
+
+class NotFound(ApiError):
+    """The object, or the resource type itself, does not exist."""
+
+
+class Conflict(ApiError):
+    """The object is not in the state the request assumed."""
+
+
+class AlreadyExists(Conflict):
+    """An object of that name exists already."""
+
+
+class Gone(ApiError):
+    """The history asked for has been compacted away: list again."""
+
+
+class Invalid(ApiError):
+    """The object fails validation."""
+
+
+class TooManyRequests(ApiError):
+    """The server asks us to slow down; an eviction that a budget forbids is answered the same way."""
+
+
+class ServerError(ApiError):
+    """The server failed; it may nevertheless have acted on the request."""
+
+
+class ServerTimeout(ServerError):
+    """The server gave up waiting for its own storage, or for a resourceVersion it does not have yet."""
+
+
+ERROR_BY_REASON: Final[Mapping[str, type[ApiError]]] = MappingProxyType(
+    {
+        "Unauthorized": Unauthorized,
+        "Forbidden": Forbidden,
+        "NotFound": NotFound,
+        "AlreadyExists": AlreadyExists,
+        "Conflict": Conflict,
+        "Gone": Gone,
+        "Expired": Gone,
+        "Invalid": Invalid,
+        "BadRequest": BadRequest,
+        "TooManyRequests": TooManyRequests,
+        "Timeout": ServerTimeout,
+        "ServerTimeout": ServerTimeout,
+        "InternalError": ServerError,
+        "ServiceUnavailable": ServerError,
+        "StoreReadError": ServerError,
+        "MethodNotAllowed": ApiError,
+        "NotAcceptable": ApiError,
+        "RequestEntityTooLarge": ApiError,
+        "UnsupportedMediaType": ApiError,
+    }
+)
+
+ERROR_BY_CODE: Final[Mapping[int, type[ApiError]]] = MappingProxyType(
+    {
+        400: BadRequest,
+        401: Unauthorized,
+        403: Forbidden,
+        404: NotFound,
+        409: Conflict,
+        410: Gone,
+        422: Invalid,
+        429: TooManyRequests,
+        504: ServerTimeout,
+    }
+)
+
+
+class _Cause(msgspec.Struct):
+    reason: str | None = None
+
+
+class _Details(msgspec.Struct, rename="camel"):
+    retry_after_seconds: int = 0
+    causes: list[_Cause] | None = None
+
+
+class _Status(msgspec.Struct):
+    kind: str = ""
+    code: int = 0
+    reason: str | None = None
+    message: str | None = None
+    details: _Details | None = None
+
+
+_STATUS_DECODER = msgspec.json.Decoder(_Status)
+
+
+def api_error(code: int, body: bytes, *, headers: Mapping[str, str] | None = None) -> ApiError:
+    """The exception for an answer that is not a success.
+
+    The body is a Status object when an API server answered, and anything at all when something in between did.
+    """
+    status = _decode_status(body)
+    retry_after = _retry_after(status, headers or {})
+    if status is None:
+        kind = ERROR_BY_CODE.get(code) or (ServerError if code >= 500 else ApiError)
+        return kind(_shown(body) or f"HTTP status {code} without a message", code=code, retry_after=retry_after)
+    code = status.code or code
+    reason = status.reason or ""
+    causes = tuple(cause.reason or "" for cause in (status.details and status.details.causes) or ())
+    message = status.message or reason or f"HTTP status {code} without a message"
+    kind = _kind(code, reason)
+    return kind(message, code=code, reason=reason, retry_after=retry_after, causes=causes)
+
+
+def _kind(code: int, reason: str) -> type[ApiError]:
+    by_reason = ERROR_BY_REASON.get(reason)
+    if by_reason is not None and by_reason is not ApiError:
+        return by_reason
+    return ERROR_BY_CODE.get(code) or (ServerError if code >= 500 else ApiError)
+
+
+def _decode_status(body: bytes) -> _Status | None:
+    with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
+        status = _STATUS_DECODER.decode(body)
+        if status.kind == "Status":
+            return status
+    return None
+
+
+def _retry_after(status: _Status | None, headers: Mapping[str, str]) -> float | None:
+    """Seconds to wait: the header wins over the Status; a date instead of a number is ignored."""
+    with contextlib.suppress(KeyError, ValueError):
+        return max(0.0, float(int(headers["retry-after"])))
+    if status is not None and status.details is not None and status.details.retry_after_seconds > 0:
+        return float(status.details.retry_after_seconds)
+    return None
+
+
+def _shown(body: bytes) -> str:
+    """The start of a foreign body on one line, so that a proxy's error page can be recognised."""
+    text = " ".join(body[:_SHOWN_BODY_BYTES].decode("utf-8", "replace").split())
+    return f"`{text}…`" if len(body) > _SHOWN_BODY_BYTES else (f"`{text}`" if text else "")

@@ -1,0 +1,71 @@
+"""The one port through which everything in Bayplan speaks to an API server.
+
+Three methods: one request with one answer, one stream of bytes, and an end. `HttpTransport` fulfils them over sockets;
+the embedded API server fulfils them in process. Reflectors, writers, the event recorder and leader election see this
+protocol and nothing else, so each runs unchanged on either.
+
+A transport carries bytes. It does not retry, does not limit rates, does not decode objects, and does not raise for an
+answer that the server gave to `request`: a 404 is a `Response`. What it raises is the absence of an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A whole answer. Header names are lower case; of a header sent twice the last value counts."""
+
+    status: int
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes = field(repr=False)
+
+
+@runtime_checkable
+class Transport(Protocol):
+    """How to reach one API server as one user."""
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        content_type: str = JSON,
+        headers: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+    ) -> Response:
+        """Send one request and return the server's answer, whatever its status.
+
+        `path` starts with a slash, is already percent-encoded and carries no query; `query` values are encoded here.
+        `content_type` is sent only with a body. `timeout` is in seconds, for the whole exchange; None means the
+        transport's own default. The answer is asked for as JSON unless `headers` says otherwise.
+
+        Raises `ConnectionFailed` when no whole answer came, `RequestTimeout` when none came in time. Both say through
+        `may_have_been_processed` whether the server can have seen the request.
+        """
+        ...
+
+    def stream(self, path: str, *, query: Mapping[str, str] | None = None) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """GET `path` and hand over the answer's body in pieces as they arrive, cut anywhere.
+
+        Entering raises the matching `ApiError` when the server answers with anything but success, else as `request`.
+        The iterator ends when the server ends the body, and raises `ConnectionFailed` when the connection breaks.
+        There is no timeout: a watch may be silent for minutes. Leaving the context gives the connection up at once.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Give up all connections. Requests under way raise `ConnectionFailed`. Closing twice is allowed."""
+        ...
