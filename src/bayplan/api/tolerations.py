@@ -1,0 +1,38 @@
+"""Which taints a list of tolerations lets through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from bayplan.api.node import Taint
+from bayplan.api.pod import Toleration
+
+__all__ = ["UNSCHEDULABLE_TAINT", "first_untolerated", "is_tolerated", "tolerates"]
+
+UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+"""The taint that a cordoned node counts as having."""
+
+
+def tolerates(toleration: Toleration, taint: Taint) -> bool:
+    """One toleration against one taint. An empty key or effect in the toleration stands for any."""
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    if toleration.operator in ("", "Equal"):
+        return toleration.value == taint.value
+    return toleration.operator == "Exists"
+
+
+def is_tolerated(taint: Taint, tolerations: Sequence[Toleration]) -> bool:
+    return any(tolerates(toleration, taint) for toleration in tolerations)
+
+
+def first_untolerated(
+    taints: Iterable[Taint], tolerations: Sequence[Toleration], effects: tuple[str, ...] = ("NoSchedule", "NoExecute")
+) -> Taint | None:
+    """The first taint with one of the effects that no toleration lets through."""
+    for taint in taints:
+        if taint.effect in effects and not is_tolerated(taint, tolerations):
+            return taint
+    return None

@@ -1,0 +1,83 @@
+"""The other kinds that a decision reads: namespaces, services, the owners of pods, budgets, priority classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from bayplan.api.meta import KubeObject, LabelSelector, Struct
+
+__all__ = [
+    "DeviceClass",
+    "Namespace",
+    "PodDisruptionBudget",
+    "PriorityClass",
+    "ReplicaSet",
+    "ReplicationController",
+    "ResourceClaim",
+    "ResourceSlice",
+    "Service",
+    "StatefulSet",
+]
+
+
+class Namespace(KubeObject):
+    pass
+
+
+class SelectorMapSpec(Struct):
+    selector: dict[str, str] | None = None
+
+
+class Service(KubeObject):
+    spec: SelectorMapSpec = msgspec.field(default_factory=SelectorMapSpec)
+
+
+class ReplicationController(KubeObject):
+    spec: SelectorMapSpec = msgspec.field(default_factory=SelectorMapSpec)
+
+
+class SelectorSpec(Struct):
+    selector: LabelSelector | None = None
+
+
+class ReplicaSet(KubeObject):
+    spec: SelectorSpec = msgspec.field(default_factory=SelectorSpec)
+
+
+class StatefulSet(KubeObject):
+    spec: SelectorSpec = msgspec.field(default_factory=SelectorSpec)
+
+
+class PodDisruptionBudgetStatus(Struct):
+    disruptions_allowed: int = 0
+    disrupted_pods: dict[str, str] | None = None
+
+
+class PodDisruptionBudget(KubeObject):
+    spec: SelectorSpec = msgspec.field(default_factory=SelectorSpec)
+    status: PodDisruptionBudgetStatus = msgspec.field(default_factory=PodDisruptionBudgetStatus)
+
+
+class PriorityClass(KubeObject):
+    value: int = 0
+    global_default: bool = False
+    preemption_policy: str | None = None
+
+
+class DeviceClassSpec(Struct):
+    extended_resource_name: str | None = None
+
+
+class DeviceClass(KubeObject):
+    spec: DeviceClassSpec = msgspec.field(default_factory=DeviceClassSpec)
+
+
+class ResourceClaim(KubeObject):
+    spec: dict[str, Any] = msgspec.field(default_factory=dict)
+    status: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class ResourceSlice(KubeObject):
+    spec: dict[str, Any] = msgspec.field(default_factory=dict)
