@@ -13,13 +13,16 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
+
+ByteStream: TypeAlias = AbstractAsyncContextManager[AsyncIterator[bytes]]
+"""Entered, it yields the pieces of one answer's body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ class Transport(Protocol):
         """
         ...
 
-    def stream(self, path: str, *, query: Mapping[str, str] | None = None) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+    def stream(self, path: str, *, query: Mapping[str, str] | None = None) -> ByteStream:
         """GET `path` and hand over the answer's body in pieces as they arrive, cut anywhere.
 
         Entering raises the matching `ApiError` when the server answers with anything but success, else as `request`.
