@@ -1,8 +1,8 @@
 """Credentials from an exec plugin: a program named in the kubeconfig that prints an ExecCredential.
 
-Versions v1 and v1beta1 of client.authentication.k8s.io. The program learns what it needs from KUBERNETES_EXEC_INFO; what
-it prints is kept until the time it names, or until the server answers 401. Its standard error goes to ours, as with
-kubectl: it may hold what must not be logged, and it is how such a program talks to a person.
+Versions v1 and v1beta1 of client.authentication.k8s.io. The program learns what it needs from KUBERNETES_EXEC_INFO;
+what it prints is kept until the time it names, or until the server answers 401. Its standard error goes to ours, as
+with kubectl: it may hold what must not be logged, and it is how such a program talks to a person.
 
 At most one copy of the program runs at a time, however many requests wait for it.
 """

@@ -1,9 +1,9 @@
 """From a kubeconfig context to a `ClusterAccess`: server, trust, credential, proxy.
 
-`find_access` is the door for the application: a kubeconfig that was named, else KUBECONFIG, else ~/.kube/config, else the
-service account of the pod we run in. Precedence inside a user entry is kubectl's: data over file, token file over token,
-token over password over exec plugin. What kubectl calls ambiguous (token and password together) is refused here too, and
-so are the auth providers that Kubernetes removed.
+`find_access` is the door for the application: a kubeconfig that was named, else KUBECONFIG, else ~/.kube/config, else
+the service account of the pod we run in. Precedence inside a user entry is kubectl's: data over file, token file over
+token, token over password over exec plugin. What kubectl calls ambiguous (token and password together) is refused here
+too, and so are the auth providers that exec plugins replaced.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import binascii
 import difflib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import MappingProxyType
 from urllib.parse import quote, urlsplit
 
 from bayplan.client.access import ClusterAccess, in_cluster_access
@@ -228,22 +227,18 @@ class _Resolver:
         return {name: value for name, value in fields.items() if value is not None}
 
 
-def _impersonation(user: User) -> Mapping[str, str]:
-    """The headers of `as`, `as-uid` and `as-groups`. Several groups become one header with commas, as HTTP allows."""
-    headers: dict[str, str] = {}
-    if user.as_user:
-        headers["Impersonate-User"] = user.as_user
-    if user.as_uid:
-        headers["Impersonate-Uid"] = user.as_uid
-    if user.as_groups:
-        headers["Impersonate-Group"] = ",".join(user.as_groups)
+def _impersonation(user: User) -> tuple[tuple[str, str], ...]:
+    """The headers of `as…`. A group is a header of its own: the server does not split at commas."""
+    headers = [("Impersonate-User", user.as_user)] if user.as_user else []
+    headers += [("Impersonate-Uid", user.as_uid)] if user.as_uid else []
+    headers += [("Impersonate-Group", group) for group in user.as_groups]
     for key, values in user.as_user_extra.items():
-        headers[f"Impersonate-Extra-{quote(key, safe='')}"] = ",".join(values)
+        headers += [(f"Impersonate-Extra-{quote(key, safe='')}", value) for value in values]
     if headers and not user.as_user:
         raise KubeconfigError("`as-groups`, `as-uid` and `as-user-extra` need `as`", hint="set `as`, or remove them")
-    if not all(is_header_safe(value) for value in headers.values()):
+    if not all(is_header_safe(value) for _, value in headers):
         raise KubeconfigError("an impersonation field holds characters that a header cannot", hint="correct `as…`")
-    return MappingProxyType(headers)
+    return tuple(headers)
 
 
 def _unknown(kind: str, name: str, known: Iterable[str]) -> KubeconfigError:

@@ -1,7 +1,7 @@
 """Which proxy stands between us and an API server: the kubeconfig's, else the environment's.
 
-The rules for the environment are those of Go programs, so that a scheduler started in kubectl's shell takes kubectl's way:
-HTTPS_PROXY or HTTP_PROXY by the URL's scheme, upper case first, NO_PROXY for exceptions, and never for this machine.
+The rules for the environment are those of Go programs, so that a scheduler started in kubectl's shell goes kubectl's
+way: HTTPS_PROXY or HTTP_PROXY by the URL's scheme, upper case first, NO_PROXY for exceptions, and never for this machine.
 """
 
 from __future__ import annotations
