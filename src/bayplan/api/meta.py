@@ -82,13 +82,13 @@ class KubeObject(Struct):
         return None
 
 
-class LabelSelectorRequirement(Struct, frozen=True):
+class LabelSelectorRequirement(Struct):
     key: str = ""
     operator: str = ""
     values: list[str] | None = None
 
 
-class LabelSelector(Struct, frozen=True):
+class LabelSelector(Struct):
     match_labels: dict[str, str] | None = None
     match_expressions: list[LabelSelectorRequirement] | None = None
 

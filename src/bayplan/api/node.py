@@ -35,7 +35,7 @@ class NodeSelector(Struct):
     node_selector_terms: list[NodeSelectorTerm] | None = None
 
 
-class Taint(Struct, frozen=True):
+class Taint(Struct):
     key: str = ""
     value: str = ""
     effect: str = ""

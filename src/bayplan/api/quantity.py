@@ -16,6 +16,7 @@ Quantity = str | int | float
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _INT64_MAX = 2**63 - 1
+_POWER = {0: 1, 3: 1000}
 
 
 class QuantityError(ValueError):
@@ -35,7 +36,7 @@ def milli_value(quantity: Quantity) -> int:
 @lru_cache(maxsize=65536)
 def _scaled(text: str, places: int) -> int:
     numerator, denominator = _parse(text)
-    scaled = abs(numerator) * 10**places
+    scaled = abs(numerator) * _POWER[places]
     rounded = -(-scaled // denominator)
     return min(rounded, _INT64_MAX) if numerator >= 0 else -min(rounded, _INT64_MAX)
 

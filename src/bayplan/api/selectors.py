@@ -74,10 +74,9 @@ def compile_selector(selector: LabelSelector | None) -> Selector:
     """An API label selector; absent means nothing, empty means everything."""
     if selector is None:
         return NOTHING
-    requirements = [Requirement(key, "In", frozenset((value,))) for key, value in (selector.match_labels or {}).items()]
-    for expression in selector.match_expressions or ():
-        requirements.append(_requirement(expression.key, expression.operator, expression.values or []))
-    return Selector(_sorted(requirements))
+    equal = [Requirement(key, "In", frozenset((value,))) for key, value in (selector.match_labels or {}).items()]
+    stated = [_requirement(e.key, e.operator, e.values or []) for e in selector.match_expressions or ()]
+    return Selector(_sorted(equal + stated))
 
 
 def _requirement(key: str, operator: str, values: list[str]) -> Requirement:

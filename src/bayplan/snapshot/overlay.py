@@ -1,0 +1,88 @@
+"""What if: some rows with pods added or removed, without copying the world.
+
+An overlay holds its own counts for a handful of rows and answers like `NodeColumns`, so a plugin cannot tell it from
+the real thing. Nominated pods, preemption dry runs and what-if questions all go through it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayplan.snapshot.axes import Int64N, Int64RN, Rows
+from bayplan.snapshot.columns import NodeColumns
+from bayplan.snapshot.node_info import NodeInfo
+from bayplan.snapshot.node_table import NodeTable
+from bayplan.snapshot.pod_info import PodInfo
+
+__all__ = ["OverlayColumns", "overlay_of"]
+
+
+class OverlayColumns(NodeColumns):
+    """Columns of some rows that can be changed. Positions are those of `rows`."""
+
+    def __init__(self, table: NodeTable, rows: Rows) -> None:
+        super().__init__(table, rows)
+        self.used: Int64RN = table.requested[:, rows]
+        self.nonzero: Int64RN = table.nonzero[:, rows]
+        self.count: Int64N = table.pod_count[rows]
+        self._twins: dict[int, NodeInfo] = {}
+
+    @property
+    def pod_count(self) -> Int64N:
+        return self.count
+
+    @property
+    def nonzero_cpu(self) -> Int64N:
+        row: Int64N = self.nonzero[0]
+        return row
+
+    @property
+    def nonzero_memory(self) -> Int64N:
+        row: Int64N = self.nonzero[1]
+        return row
+
+    def requested(self, place: int) -> Int64N:
+        row: Int64N = self.used[place]
+        return row
+
+    def info(self, position: int) -> NodeInfo:
+        return self._twins.get(position) or super().info(position)
+
+    def take(self, positions: Rows) -> NodeColumns:
+        part = OverlayColumns.__new__(OverlayColumns)
+        NodeColumns.__init__(part, self.table, self.rows[positions])
+        part.used, part.nonzero, part.count = self.used[:, positions], self.nonzero[:, positions], self.count[positions]
+        part._twins = {i: self._twins[p] for i, p in enumerate(positions.tolist()) if p in self._twins}
+        return part
+
+    def add(self, position: int, pod: PodInfo) -> NodeInfo:
+        """Put a pod on the node at a position; the node as it then looks."""
+        twin = self._twin(position)
+        twin.add_pod(pod)
+        self._count(position, pod, 1)
+        return twin
+
+    def remove(self, position: int, pod: PodInfo) -> NodeInfo:
+        twin = self._twin(position)
+        twin.remove_pod(pod)
+        self._count(position, pod, -1)
+        return twin
+
+    def _twin(self, position: int) -> NodeInfo:
+        twin = self._twins.get(position)
+        if twin is None:
+            twin = self._twins[position] = super().info(position).copy()
+        return twin
+
+    def _count(self, position: int, pod: PodInfo, sign: int) -> None:
+        usage = pod.usage
+        for place, amount in usage.vector:
+            self.used[place, position] += sign * amount
+        self.nonzero[0, position] += sign * usage.nonzero_cpu
+        self.nonzero[1, position] += sign * usage.nonzero_memory
+        self.count[position] += sign
+
+
+def overlay_of(table: NodeTable, row: int) -> OverlayColumns:
+    """An overlay of one row, at position 0."""
+    return OverlayColumns(table, np.array([row], dtype=np.intp))

@@ -1,0 +1,211 @@
+"""Pod shapes: what pods of one template have in common, kept once.
+
+A shape is everything about a pod that a decision can depend on, save its identity (name, uid, node). Pods of one
+template share one shape object, so whatever is derived from it (parsed selectors, request vectors, a plugin's own
+notes) is computed once per template. Shapes are found by the bytes of the relevant fields, which costs a few
+microseconds a pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from functools import cached_property
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from bayplan.api.images import normalized_image_name
+from bayplan.api.node_selectors import NodeTerm, RequiredNodes, compile_node_selector, compile_term
+from bayplan.api.pod import Pod, PodPort, PodSpec, Toleration, Volume
+from bayplan.api.requests import DEFAULT_CPU_MILLI, DEFAULT_MEMORY_BYTES, Amounts, pod_requests
+from bayplan.snapshot.affinity_terms import PodTerms, compile_pod_terms
+from bayplan.snapshot.resources import ResourceAxis, Vector
+
+__all__ = ["PodShape", "ShapeTable", "Usage", "usage_of"]
+
+T = TypeVar("T")
+_encode = msgspec.msgpack.Encoder(order="deterministic").encode
+
+
+class Usage(NamedTuple):
+    """What a pod counts for on its node. The non-zero pair is what scoring assumes when nothing is requested."""
+
+    vector: Vector
+    nonzero_cpu: int
+    nonzero_memory: int
+
+
+class PodShape:
+    """See the module. Attributes that cost something are computed when first read."""
+
+    def __init__(self, number: int, pod: Pod, resources: ResourceAxis) -> None:
+        self.number = number
+        self.namespace = pod.namespace
+        self.labels: dict[str, str] = pod.labels
+        self.spec: PodSpec = _without_identity(pod)
+        self.priority = pod.priority
+        self.usage = usage_of(pod, resources)
+        self.controller = pod.controller
+        self._sample = pod
+        self._resources = resources
+        self._notes: dict[Hashable, Any] = {}
+
+    def note(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """Something derived from this shape alone, computed once and kept with it."""
+        found: T | None = self._notes.get(key)
+        if found is None:
+            found = self._notes[key] = compute()
+        return found
+
+    @cached_property
+    def tolerations(self) -> tuple[Toleration, ...]:
+        return tuple(self.spec.tolerations or ())
+
+    @cached_property
+    def requests(self) -> Vector:
+        """What filtering compares with the room on a node."""
+        return self._resources.vector(self.amounts)
+
+    @cached_property
+    def amounts(self) -> Amounts:
+        return pod_requests(self._sample)
+
+    @cached_property
+    def scoring_requests(self) -> Amounts:
+        """The containers' requests with defaults, blind to pod-level requests: what resource scoring looks at."""
+        return pod_requests(self._sample, nonzero=True, pod_level=False)
+
+    @cached_property
+    def status_requests(self) -> Amounts:
+        return pod_requests(self._sample, status=True)
+
+    @cached_property
+    def required_nodes(self) -> RequiredNodes:
+        affinity = self.spec.affinity.node_affinity if self.spec.affinity else None
+        required = affinity.required if affinity else None
+        terms = None if required is None else compile_node_selector(required)
+        return RequiredNodes(tuple(sorted((self.spec.node_selector or {}).items())), terms)
+
+    @cached_property
+    def preferred_nodes(self) -> tuple[tuple[int, NodeTerm], ...] | None:
+        """Weighted terms; None when the pod states no list at all."""
+        affinity = self.spec.affinity.node_affinity if self.spec.affinity else None
+        if affinity is None or affinity.preferred is None:
+            return None
+        return tuple((term.weight, compile_term(term.preference)) for term in affinity.preferred)
+
+    @cached_property
+    def pod_terms(self) -> PodTerms:
+        return compile_pod_terms(self.spec.affinity, self.namespace)
+
+    @cached_property
+    def host_ports(self) -> tuple[PodPort, ...]:
+        """Wanted host ports of containers and sidecars."""
+        containers = list(self.spec.containers or ())
+        containers += [c for c in self.spec.init_containers or () if c.restart_policy == "Always"]
+        return tuple(port for c in containers for port in c.ports or () if port.host_port > 0)
+
+    @cached_property
+    def images(self) -> tuple[str, ...]:
+        containers = [*(self.spec.init_containers or ()), *(self.spec.containers or ())]
+        names = [c.image for c in containers] + [v.image.reference for v in self.volumes if v.image]
+        return tuple(normalized_image_name(name) for name in names)
+
+    @property
+    def volumes(self) -> list[Volume]:
+        return self.spec.volumes or []
+
+    @cached_property
+    def claim_names(self) -> tuple[str, ...]:
+        """Claims named by persistentVolumeClaim volumes."""
+        return tuple(v.persistent_volume_claim.claim_name for v in self.volumes if v.persistent_volume_claim)
+
+
+def usage_of(pod: Pod, resources: ResourceAxis) -> Usage:
+    """What the pod counts for once it is on a node."""
+    requested = pod_requests(pod, status=True)
+    nonzero = pod_requests(pod, status=True, nonzero=True, pod_level=False)
+    if pod.spec.resources is not None and pod.spec.resources.requests:
+        nonzero = {"cpu": DEFAULT_CPU_MILLI, "memory": DEFAULT_MEMORY_BYTES} | requested
+    vector = tuple((place, amount) for place, amount in resources.vector(requested) if amount)
+    return Usage(vector, nonzero["cpu"], nonzero["memory"])
+
+
+class ShapeTable:
+    """Finds the shape of a pod, making it when the template is new."""
+
+    def __init__(self, resources: ResourceAxis, *, limit: int = 200_000) -> None:
+        self._resources = resources
+        self._shapes: dict[bytes, PodShape] = {}
+        self._limit = limit
+        self._made = 0
+
+    def __len__(self) -> int:
+        return len(self._shapes)
+
+    def shape_of(self, pod: Pod) -> PodShape:
+        key = _shape_key(pod)
+        shape = self._shapes.get(key)
+        if shape is None:
+            if len(self._shapes) >= self._limit:
+                # Shapes in use stay alive through their pods; only the sharing with future pods is lost.
+                self._shapes.clear()
+            self._made += 1
+            shape = self._shapes[key] = PodShape(self._made, pod, self._resources)
+        return shape
+
+
+def _shape_key(pod: Pod) -> bytes:
+    spec, status, metadata = pod.spec, pod.status, pod.metadata
+    volumes = spec.volumes
+    if volumes is not None:
+        volumes = [v for v in volumes if _matters(v)]
+    owner = pod.controller
+    return _encode(
+        (
+            metadata.namespace,
+            metadata.labels,
+            spec.containers,
+            spec.init_containers,
+            spec.node_selector,
+            spec.affinity,
+            spec.tolerations,
+            spec.topology_spread_constraints,
+            spec.overhead,
+            spec.resources,
+            spec.priority,
+            spec.preemption_policy,
+            spec.scheduler_name,
+            spec.scheduling_gates,
+            spec.resource_claims,
+            spec.host_network,
+            spec.host_users,
+            (owner.kind, owner.name, owner.api_version) if owner else None,
+            volumes,
+            metadata.name if volumes and any(v.ephemeral for v in volumes) else None,
+            _resized(pod) if status.container_statuses or status.resources else None,
+        )
+    )
+
+
+def _matters(volume: Volume) -> bool:
+    """Volumes that no plugin looks at (secrets, tokens, empty dirs) decode to a bare name."""
+    return volume != Volume(name=volume.name)
+
+
+def _resized(pod: Pod) -> Any:
+    """The actuated resources, which change what a running pod counts for."""
+    status = pod.status
+    statuses = [*(status.init_container_statuses or ()), *(status.container_statuses or ())]
+    actuated = [s for s in statuses if s.resources is not None or s.allocated_resources is not None]
+    if not actuated and status.resources is None:
+        return None
+    pending = pod.condition("PodResizePending")
+    return actuated, status.resources, status.allocated_resources, pending.reason if pending else None
+
+
+def _without_identity(pod: Pod) -> PodSpec:
+    if not pod.spec.node_name and pod.spec.volumes is None:
+        return pod.spec
+    kept = [v for v in pod.spec.volumes or () if _matters(v)]
+    return msgspec.structs.replace(pod.spec, node_name="", volumes=kept or None)
