@@ -1,7 +1,8 @@
 """Which proxy stands between us and an API server: the kubeconfig's, else the environment's.
 
 The rules for the environment are those of Go programs, so that a scheduler started in kubectl's shell goes kubectl's
-way: HTTPS_PROXY or HTTP_PROXY by the URL's scheme, upper case first, NO_PROXY for exceptions, and never for this machine.
+way: HTTPS_PROXY or HTTP_PROXY by the scheme of the URL, upper case first, NO_PROXY for exceptions, and never one for
+this machine.
 """
 
 from __future__ import annotations

@@ -1,0 +1,175 @@
+"""One keep-alive HTTP/1.1 connection, as lean as Python allows: a binding is one write and one parse.
+
+One request at a time; no pipelining, because a proxy in between may not survive it and a slow answer would hold up the
+others. The parser is llhttp through `httptools`. A connection that has seen anything irregular (bytes nobody asked for,
+a broken answer, a cancelled wait) is closed and never used again.
+
+It knows nothing of credentials, of retries or of Kubernetes. `ConnectionPool` opens and keeps connections.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+import httptools
+
+from bayplan.client.errors import ClientError, ConnectionFailed, InvalidResponse, RequestTimeout
+from bayplan.client.transport import Response
+
+MAX_RESPONSE_BYTES: Final = 2 << 30
+_MAX_HEADERS: Final = 256
+
+
+class RawHeaders(Mapping[str, str]):
+    """Header lines as received, decoded only when somebody looks: most answers are judged by their status alone."""
+
+    __slots__ = ("_decoded", "_lines")
+
+    def __init__(self, lines: list[tuple[bytes, bytes]]) -> None:
+        self._lines = lines
+        self._decoded: dict[str, str] | None = None
+
+    def __getitem__(self, name: str) -> str:
+        return self._as_dict()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._as_dict())
+
+    def __len__(self) -> int:
+        return len(self._as_dict())
+
+    def _as_dict(self) -> dict[str, str]:
+        if self._decoded is None:
+            self._decoded = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in self._lines}
+        return self._decoded
+
+
+class HttpConnection(asyncio.Protocol):
+    """A socket to one server. `exchange` sends a request and returns the future of its answer."""
+
+    def __init__(
+        self, *, on_lost: Callable[[HttpConnection], None], max_response_bytes: int = MAX_RESPONSE_BYTES
+    ) -> None:
+        self._on_lost = on_lost
+        self._max_response_bytes = max_response_bytes
+        self._transport: asyncio.Transport | None = None
+        self._loop = asyncio.get_running_loop()
+        self._parser = httptools.HttpResponseParser(self)
+        self._answer: asyncio.Future[Response] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._has_answer_begun = False
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._body: list[bytes] = []
+        self._body_bytes = 0
+        self._ends_with_connection = False
+        self.is_open = False
+        self.retire_at = float("inf")
+        self.idle_since = 0.0
+
+    def exchange(self, request: bytes, timeout: float) -> asyncio.Future[Response]:
+        """Send `request`; the future fails with `ConnectionFailed`, `RequestTimeout` or `InvalidResponse`."""
+        answer: asyncio.Future[Response] = self._loop.create_future()
+        if not self.is_open or self._answer is not None or self._transport is None:
+            answer.set_exception(ConnectionFailed("the connection is closed", may_have_been_processed=False))
+            return answer
+        self._answer = answer
+        self._has_answer_begun = False
+        self._timer = self._loop.call_later(timeout, self._time_out, timeout)
+        self._transport.write(request)
+        return answer
+
+    def close(self, error: ClientError | None = None) -> None:
+        """Give the socket up at once. A request that waits for its answer fails with `error`."""
+        self.is_open = False
+        self._settle(error or self._broken("the connection was closed"))
+        if self._transport is not None:
+            self._transport.abort()
+
+    # asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport  # type: ignore[assignment]  # a stream protocol always gets a stream transport
+        self.is_open = True
+
+    def data_received(self, data: bytes) -> None:
+        if self._answer is None:
+            # Nobody asked. Whatever it is, it must not become the answer to the next request.
+            self.close()
+            return
+        self._has_answer_begun = True
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError as error:
+            self.close(InvalidResponse(f"the server's answer is not HTTP: {error}"))
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.is_open = False
+        if exc is None and self._ends_with_connection:
+            self._complete()
+        self._settle(self._broken(f"the connection was lost: {exc}" if exc else "the server closed the connection"))
+        self._transport = None
+        self._on_lost(self)
+
+    # httptools
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if len(self._headers) >= _MAX_HEADERS:
+            raise httptools.HttpParserError("too many headers")
+        self._headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        if not self._parser.should_keep_alive():
+            names = {name.lower() for name, _ in self._headers}
+            self._ends_with_connection = names.isdisjoint((b"content-length", b"transfer-encoding"))
+
+    def on_body(self, body: bytes) -> None:
+        self._body_bytes += len(body)
+        if self._body_bytes > self._max_response_bytes:
+            raise httptools.HttpParserError(f"more than {self._max_response_bytes} bytes")
+        self._body.append(body)
+
+    def on_message_complete(self) -> None:
+        if self._parser.get_status_code() < 200:
+            self._headers = []
+            return
+        if not self._parser.should_keep_alive():
+            self.is_open = False
+        self._complete()
+        if not self.is_open and self._transport is not None:
+            self._transport.close()
+
+    def _complete(self) -> None:
+        answer = self._answer
+        response = Response(self._parser.get_status_code(), RawHeaders(self._headers), b"".join(self._body))
+        self._forget_exchange()
+        if answer is not None and not answer.done():
+            answer.set_result(response)
+
+    def _settle(self, error: ClientError) -> None:
+        answer = self._answer
+        self._forget_exchange()
+        if answer is not None and not answer.done():
+            answer.set_exception(error)
+
+    def _forget_exchange(self) -> None:
+        self._answer = None
+        self._headers = []
+        self._body = []
+        self._body_bytes = 0
+        self._ends_with_connection = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _time_out(self, timeout: float) -> None:
+        self._timer = None
+        self.close(RequestTimeout(f"no answer within {timeout:g} s", may_have_been_processed=True))
+
+    def _broken(self, what: str) -> ConnectionFailed:
+        where = "in the middle of the answer" if self._has_answer_begun else "before an answer"
+        return ConnectionFailed(f"{what} {where}", may_have_been_processed=True)

@@ -1,0 +1,150 @@
+"""A bounded set of keep-alive connections to one server.
+
+The most recently used connection is taken first, so that few stay warm under light load. When all are busy, callers
+wait in order. A connection is retired after some minutes of use, because HTTP/1.1 has no other way to spread load again
+over API servers that came back; and after a while of rest, before the server closes it under our hands.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from bayplan.client.connection import HttpConnection
+from bayplan.client.errors import ConnectionFailed
+
+Connect = Callable[[Callable[[HttpConnection], None]], Awaitable[HttpConnection]]
+"""Opens one connection, which calls the given function when it is lost."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolSettings:
+    """`spread` varies the age at which each connection retires, so that they do not all retire together."""
+
+    max_connections: int = 64
+    max_age_seconds: float = 300.0
+    max_rest_seconds: float = 45.0
+    spread: float = 0.2
+
+
+class ConnectionPool:
+    """`acquire` a connection, use it for one exchange, `release` it."""
+
+    def __init__(self, connect: Connect, *, settings: PoolSettings, draw: Callable[[], float]) -> None:
+        self._connect = connect
+        self._settings = settings
+        self._draw = draw
+        self._resting: list[HttpConnection] = []
+        self._all: set[HttpConnection] = set()
+        self._opening = 0
+        self._waiting: deque[asyncio.Future[HttpConnection | None]] = deque()
+        self._is_closed = False
+
+    @property
+    def open_connections(self) -> int:
+        return len(self._all)
+
+    async def acquire(self) -> HttpConnection:
+        """A connection for one exchange. Raises `ConnectionFailed` when none can be opened."""
+        while True:
+            if self._is_closed:
+                raise ConnectionFailed("the client is closed", may_have_been_processed=False)
+            rested = self.take_resting()
+            if rested is not None:
+                return rested
+            if len(self._all) + self._opening < self._settings.max_connections:
+                return await self._open()
+            handed = await self._wait_turn()
+            if handed is not None:
+                return handed
+
+    def take_resting(self) -> HttpConnection | None:
+        """A connection that is at hand, without waiting; None when there is none."""
+        now = asyncio.get_running_loop().time()
+        while self._resting:
+            connection = self._resting.pop()
+            has_rested_too_long = now - connection.idle_since > self._settings.max_rest_seconds
+            if connection.is_open and not has_rested_too_long and now < connection.retire_at:
+                return connection
+            self.discard(connection)
+        return None
+
+    def release(self, connection: HttpConnection) -> None:
+        """Give a connection back, or, if it is no longer good, its place."""
+        now = asyncio.get_running_loop().time()
+        if not connection.is_open or now >= connection.retire_at or self._is_closed:
+            self.discard(connection)
+            return
+        while self._waiting:
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                waiter.set_result(connection)
+                return
+        connection.idle_since = now
+        self._resting.append(connection)
+
+    def discard(self, connection: HttpConnection) -> None:
+        """Close a connection whose state is unknown, and let somebody else open one in its place."""
+        connection.close()
+        self._lost(connection)
+
+    def retire_all(self) -> None:
+        """Use none of the present connections for a new request; what is under way may finish."""
+        for connection in self._all:
+            connection.retire_at = 0.0
+        resting, self._resting = self._resting, []
+        for connection in resting:
+            self.discard(connection)
+
+    def close(self) -> None:
+        self._is_closed = True
+        for connection in list(self._all):
+            self.discard(connection)
+        while self._waiting:
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+
+    async def _open(self) -> HttpConnection:
+        self._opening += 1
+        try:
+            connection = await self._connect(self._lost)
+        except BaseException:
+            self._opening -= 1
+            self._wake_one()
+            raise
+        self._opening -= 1
+        self._all.add(connection)
+        age = self._settings.max_age_seconds * (1.0 + self._settings.spread * (2.0 * self._draw() - 1.0))
+        connection.retire_at = asyncio.get_running_loop().time() + age
+        return connection
+
+    async def _wait_turn(self) -> HttpConnection | None:
+        waiter: asyncio.Future[HttpConnection | None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiter)
+        try:
+            return await waiter
+        except asyncio.CancelledError:
+            # The turn may have come in the same instant: pass it on.
+            if waiter.done() and not waiter.cancelled():
+                handed = waiter.result()
+                if handed is not None:
+                    self.release(handed)
+                else:
+                    self._wake_one()
+            raise
+
+    def _lost(self, connection: HttpConnection) -> None:
+        if connection in self._all:
+            self._all.remove(connection)
+            self._wake_one()
+
+    def _wake_one(self) -> None:
+        """A place is free: the longest waiter may try to open a connection."""
+        while self._waiting:
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                return

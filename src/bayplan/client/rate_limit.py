@@ -1,0 +1,86 @@
+"""Client-side limits as `clientConnection.qps` and `burst` ask for: a token bucket in front of a transport.
+
+Callers are served in order of arrival. A negative rate means no limit, as in kube-scheduler, and then costs nothing.
+Streams are not limited: there are few, they last for minutes, and a reflector backs off by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from bayplan.client.transport import JSON, ByteStream, Response, Transport
+from bayplan.observe.clock import Clock
+
+DEFAULT_QPS = 50.0
+DEFAULT_BURST = 100
+
+
+class TokenBucket:
+    """`burst` tokens at first, `qps` more every second, never more than `burst` at once."""
+
+    def __init__(self, *, qps: float, burst: int, clock: Clock) -> None:
+        if burst < 0:
+            raise ValueError(f"burst must not be negative: {burst}")
+        # Zero is what an absent setting looks like; kube-scheduler's clients take their default then.
+        self._qps = qps or DEFAULT_QPS
+        self._burst = float(max(1, burst or DEFAULT_BURST))
+        self._clock = clock
+        self._tokens = self._burst
+        self._refilled_at = clock.monotonic()
+
+    @property
+    def is_unlimited(self) -> bool:
+        return self._qps < 0
+
+    def reserve(self) -> float:
+        """Take a token and return how many seconds to wait until it counts. Tokens may be owed."""
+        if self._qps < 0:
+            return 0.0
+        now = self._clock.monotonic()
+        self._tokens = min(self._burst, self._tokens + (now - self._refilled_at) * self._qps)
+        self._refilled_at = now
+        self._tokens -= 1.0
+        return max(0.0, -self._tokens / self._qps)
+
+    async def acquire(self) -> float:
+        """Wait for a token; returns the seconds waited."""
+        delay = self.reserve()
+        if delay > 0.0:
+            try:
+                await self._clock.sleep(delay)
+            except asyncio.CancelledError:
+                self._tokens += 1.0
+                raise
+        return delay
+
+
+class RateLimitedTransport:
+    """A `Transport` whose requests wait for a token first."""
+
+    def __init__(self, transport: Transport, bucket: TokenBucket) -> None:
+        self._transport = transport
+        self._bucket = bucket
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        content_type: str = JSON,
+        headers: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+    ) -> Response:
+        if not self._bucket.is_unlimited:
+            await self._bucket.acquire()
+        return await self._transport.request(
+            method, path, query=query, body=body, content_type=content_type, headers=headers, timeout=timeout
+        )
+
+    def stream(self, path: str, *, query: Mapping[str, str] | None = None) -> ByteStream:
+        return self._transport.stream(path, query=query)
+
+    async def close(self) -> None:
+        await self._transport.close()
