@@ -1,0 +1,77 @@
+"""CONTRACT: all that a plugin author imports.
+
+    from bayplan.framework import Plugin, PluginArgs, Unschedulable, normalize_highest
+
+`framework.runtime` is the engine that calls plugins; nothing in this package imports it.
+"""
+
+from bayplan.framework.args import NoArgs, PluginArgs
+from bayplan.framework.cycle import CycleState, StateKey
+from bayplan.framework.depends import Depends
+from bayplan.framework.diagnosis import Diagnosis, FitError
+from bayplan.framework.events import ALL, ActionType, ClusterEvent, EventHint, Hint, Resource
+from bayplan.framework.handle import Handle
+from bayplan.framework.normalize import MAX_NODE_SCORE, Normalizer, normalize_highest, normalize_lowest, normalize_range
+from bayplan.framework.plugin import UNSIGNED, Permission, Plugin, PostFilterResult, PreFilterResult
+from bayplan.framework.points import ExtensionPoint
+from bayplan.framework.queued import QueuedPod
+from bayplan.framework.status import (
+    SKIP,
+    SUCCESS,
+    Code,
+    Error,
+    Pending,
+    Skip,
+    Status,
+    Unresolvable,
+    Unschedulable,
+    Wait,
+)
+from bayplan.framework.verdicts import StatusTable, Verdicts
+from bayplan.snapshot.columns import NodeColumns
+from bayplan.snapshot.node_info import NodeInfo
+from bayplan.snapshot.pod_info import PodInfo
+
+__all__ = [
+    "ALL",
+    "MAX_NODE_SCORE",
+    "SKIP",
+    "SUCCESS",
+    "UNSIGNED",
+    "ActionType",
+    "ClusterEvent",
+    "Code",
+    "CycleState",
+    "Depends",
+    "Diagnosis",
+    "Error",
+    "EventHint",
+    "ExtensionPoint",
+    "FitError",
+    "Handle",
+    "Hint",
+    "NoArgs",
+    "NodeColumns",
+    "NodeInfo",
+    "Normalizer",
+    "Pending",
+    "Permission",
+    "Plugin",
+    "PluginArgs",
+    "PodInfo",
+    "PostFilterResult",
+    "PreFilterResult",
+    "QueuedPod",
+    "Resource",
+    "Skip",
+    "StateKey",
+    "Status",
+    "StatusTable",
+    "Unresolvable",
+    "Unschedulable",
+    "Verdicts",
+    "Wait",
+    "normalize_highest",
+    "normalize_lowest",
+    "normalize_range",
+]

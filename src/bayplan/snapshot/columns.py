@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from bayplan.snapshot.axes import BoolN, Int32N, Int64N, Rows
+from bayplan.snapshot.axes import ABSENT, BoolN, Int32N, Int64N, Rows
 from bayplan.snapshot.label_columns import LabelColumn
 from bayplan.snapshot.node_info import NodeInfo
 from bayplan.snapshot.node_table import NodeTable
@@ -103,7 +103,8 @@ class NodeColumns:
         """Where every given label has exactly the given value."""
         mask = np.ones(len(self), dtype=np.bool_)
         for key, value in labels.items():
-            mask &= self.label_values(key) == self.table.label(key).id_of(value) if value is not None else False
+            number = self.table.label(key).id_of(value)
+            mask &= (self.label_values(key) == number) & (number != ABSENT)
         return mask
 
     def info(self, position: int) -> NodeInfo:

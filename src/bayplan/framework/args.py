@@ -1,0 +1,26 @@
+"""Plugin arguments: a typed class inside the plugin, camelCase in YAML, snake_case in Python.
+
+    class ScoreByLabel(Plugin):
+        class Args(PluginArgs):
+            label_key: str = "score-by-label"
+
+Raise ValueError in `validate` (or return sentences from it) for what types cannot say.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+__all__ = ["NoArgs", "PluginArgs"]
+
+
+class PluginArgs(msgspec.Struct, rename="camel", kw_only=True, forbid_unknown_fields=True, frozen=True):
+    """Base of every `Args` class. Fields without a default are required."""
+
+    def validate(self) -> list[str]:
+        """Problems, one sentence each, starting with the field's path (`resources[0].weight: must be 1 to 100`)."""
+        return []
+
+
+class NoArgs(PluginArgs):
+    """For plugins that take none."""

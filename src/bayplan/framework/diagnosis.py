@@ -1,0 +1,105 @@
+"""Why a pod fits nowhere: the statuses by node, the plugins to blame, and kube-scheduler's sentence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from bayplan.framework.status import Code, Status
+
+__all__ = ["Diagnosis", "FitError", "NoNodesError", "fit_message"]
+
+
+class Diagnosis:
+    """Statuses of nodes that were looked at, and the one status of all that were not.
+
+    `by_status` groups nodes that got the very same Status, which keeps five thousand nodes to a handful of entries.
+    """
+
+    def __init__(
+        self,
+        *,
+        total_nodes: int,
+        by_status: Mapping[Status, list[str]],
+        absent: Status | None = None,
+        pre_filter_message: str = "",
+        unschedulable_plugins: Iterable[str] = (),
+        pending_plugins: Iterable[str] = (),
+    ) -> None:
+        self.total_nodes = total_nodes
+        self.by_status = by_status
+        self.absent = absent
+        """Status of every node without one of its own (left out by PreFilter)."""
+        self.pre_filter_message = pre_filter_message
+        self.unschedulable_plugins = set(unschedulable_plugins)
+        self.pending_plugins = set(pending_plugins)
+        self.post_filter_message = ""
+        for status in by_status:
+            self._blame(status)
+        if absent is not None and absent.plugin:
+            self._blame(absent)
+
+    def _blame(self, status: Status) -> None:
+        if status.plugin and status.is_rejected:
+            self.unschedulable_plugins.add(status.plugin)
+            if status.code is Code.PENDING:
+                self.pending_plugins.add(status.plugin)
+
+    def status_by_node(self) -> dict[str, Status]:
+        return {name: status for status, names in self.by_status.items() for name in names}
+
+    def nodes_with(self, code: Code) -> list[str]:
+        """Explicit nodes whose status has that code."""
+        return [name for status, names in self.by_status.items() if status.code is code for name in names]
+
+    def reason_counts(self) -> dict[str, int]:
+        """How many nodes gave each reason; a node with two reasons counts in both."""
+        counts: Counter[str] = Counter()
+        explicit = 0
+        for status, names in self.by_status.items():
+            explicit += len(names)
+            for reason in status.reasons:
+                counts[reason] += len(names)
+        if self.absent is not None and self.total_nodes > explicit:
+            for reason in self.absent.reasons:
+                counts[reason] += self.total_nodes - explicit
+        return dict(counts)
+
+    @property
+    def message(self) -> str:
+        return fit_message(
+            self.total_nodes,
+            self.reason_counts(),
+            pre_filter_message=self.pre_filter_message,
+            post_filter_message=self.post_filter_message,
+        )
+
+
+def fit_message(
+    total_nodes: int, reasons: Mapping[str, int], *, pre_filter_message: str = "", post_filter_message: str = ""
+) -> str:
+    """The sentence of events and conditions, letter for letter as kube-scheduler writes it."""
+    text = f"0/{total_nodes} nodes are available:"
+    if pre_filter_message:
+        text += f" {pre_filter_message}."
+    elif reasons:
+        text += f" {', '.join(sorted(f'{count} {reason}' for reason, count in reasons.items()))}."
+    return f"{text} {post_filter_message}" if post_filter_message else text
+
+
+class FitError(Exception):
+    """No node fits. Carries the diagnosis; the text is the sentence above."""
+
+    def __init__(self, diagnosis: Diagnosis) -> None:
+        super().__init__(diagnosis.message)
+        self.diagnosis = diagnosis
+
+    def __str__(self) -> str:
+        return self.diagnosis.message
+
+
+class NoNodesError(Exception):
+    """The cluster has no nodes at all; nothing was asked of any plugin."""
+
+    def __init__(self) -> None:
+        super().__init__("no nodes available to schedule pods")

@@ -1,0 +1,114 @@
+"""What a plugin may reach beyond its arguments: ports, so that the same class runs live, in a test and in a replay."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from bayplan.api.meta import KubeObject
+from bayplan.api.pod import PodCondition
+from bayplan.framework.status import Status
+from bayplan.snapshot.pod_info import PodInfo
+from bayplan.snapshot.snapshot import Snapshot
+
+__all__ = ["ApiPort", "Clock", "Handle", "Nominator", "Recorder", "ResourceLister", "WaitingPod", "WaitingPods"]
+
+K = TypeVar("K", bound=KubeObject)
+
+
+class Clock(Protocol):
+    def now(self) -> float:
+        """Seconds since the epoch."""
+
+    def monotonic(self) -> float: ...
+
+
+class Nominator(Protocol):
+    """Pods that wait for victims to leave a node."""
+
+    def nominated_pods(self, node_name: str) -> list[PodInfo]: ...
+
+    def nominated_nodes(self) -> Iterable[str]:
+        """Nodes that at least one pod is nominated to."""
+
+
+class WaitingPod(Protocol):
+    """A pod held at Permit."""
+
+    @property
+    def info(self) -> PodInfo: ...
+
+    @property
+    def node_name(self) -> str: ...
+
+    def pending_plugins(self) -> list[str]: ...
+
+    def allow(self, plugin: str) -> None: ...
+
+    def reject(self, plugin: str, message: str) -> bool: ...
+
+    def preempt(self, plugin: str, message: str) -> bool: ...
+
+
+class WaitingPods(Protocol):
+    def get(self, uid: str) -> WaitingPod | None: ...
+
+    def __iter__(self) -> Any: ...
+
+
+class Recorder(Protocol):
+    """Events about pods. Never blocks, never raises."""
+
+    def event(self, pod: PodInfo, *, kind: str, reason: str, action: str, note: str) -> None: ...
+
+
+class ResourceLister(Protocol):
+    """A synced, typed view of one custom resource."""
+
+    def get(self, name: str, namespace: str = "") -> Any: ...
+
+    def list(self, namespace: str | None = None) -> list[Any]: ...
+
+
+class ApiPort(Protocol):
+    """Writes to the API server that plugins need. Each raises the client's ApiError on failure."""
+
+    async def bind(self, pod: PodInfo, node_name: str) -> None: ...
+
+    async def delete_pod(self, pod: PodInfo) -> None: ...
+
+    async def patch_pod_status(
+        self, pod: PodInfo, *, condition: PodCondition | None = None, nominated_node_name: str | None = None
+    ) -> None: ...
+
+    async def patch_pod(self, pod: PodInfo, patch: dict[str, Any]) -> None:
+        """Strategic merge patch of the pod itself, such as an annotation."""
+
+    async def update(self, item: KubeObject, change: dict[str, Any]) -> KubeObject:
+        """Read the object anew, merge the change in, and write it; retried on conflict."""
+
+    async def get(self, kind: type[K], name: str, namespace: str = "") -> K | None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Handle:
+    """Everything a plugin is given besides its arguments."""
+
+    snapshot: Snapshot
+    clock: Clock
+    nominator: Nominator
+    waiting_pods: WaitingPods
+    recorder: Recorder
+    api: ApiPort
+    run_filters_on: Callable[..., Status]
+    """(state, pod, overlay columns, position) -> Status: every filter of the profile on one node of an overlay."""
+    activate: Callable[[Iterable[PodInfo]], None]
+    """Move pods to the active queue."""
+    invalidate: Callable[[str], None]
+    """Forget what was remembered of a plugin's answers, because something outside the cluster state changed."""
+    start_task: Callable[[str, Awaitable[None]], None]
+    """Run a coroutine beside the cycle; its failure is logged with the given name."""
+    resources: Callable[[type[Any]], ResourceLister]
+    """The lister of a custom resource type the plugin declared in `watches`."""
+    profile_name: str = "default-scheduler"

@@ -1,0 +1,79 @@
+"""Normalisers: how raw scores become 0 to 100.
+
+Assign one in the class body (`normalize = normalize_highest`) or write a method with the same parameters. The ready
+ones are objects, so that the engine can tell which numbers (largest, smallest) a result depends on and leave a column
+alone while those stay the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bayplan.snapshot.axes import Int64N
+
+__all__ = ["MAX_NODE_SCORE", "Normalizer", "normalize_highest", "normalize_lowest", "normalize_range"]
+
+MAX_NODE_SCORE = 100
+
+
+class Normalizer:
+    """Scores are a function of the raw score and of `bounds` over the feasible nodes."""
+
+    def __get__(self, instance: object, owner: type | None = None) -> Normalizer:
+        return self
+
+    def __call__(self, state: Any, pod: Any, scores: Int64N) -> Int64N:
+        return self.apply(scores, self.bounds(scores)) if len(scores) else scores
+
+    def bounds(self, scores: Int64N) -> tuple[int, int]:
+        """(smallest, largest) raw score."""
+        return int(scores.min()), int(scores.max())
+
+    def apply(self, scores: Int64N, bounds: tuple[int, int]) -> Int64N:
+        raise TypeError(f"{type(self).__name__} does not say how to apply bounds")
+
+    def apply_one(self, score: int, bounds: tuple[int, int]) -> int:
+        return int(self.apply(np.array([score], dtype=np.int64), bounds)[0])
+
+
+class _Highest(Normalizer):
+    def apply(self, scores: Int64N, bounds: tuple[int, int]) -> Int64N:
+        largest = bounds[1]
+        if largest == 0:
+            return scores
+        return _truncated(scores * MAX_NODE_SCORE, largest)
+
+
+class _Lowest(Normalizer):
+    def apply(self, scores: Int64N, bounds: tuple[int, int]) -> Int64N:
+        largest = bounds[1]
+        if largest == 0:
+            return np.full(len(scores), MAX_NODE_SCORE, dtype=np.int64)
+        return MAX_NODE_SCORE - _truncated(scores * MAX_NODE_SCORE, largest)
+
+
+class _Range(Normalizer):
+    def apply(self, scores: Int64N, bounds: tuple[int, int]) -> Int64N:
+        smallest, largest = bounds
+        if largest == smallest:
+            return np.zeros(len(scores), dtype=np.int64)
+        stretched = MAX_NODE_SCORE * ((scores - smallest).astype(np.float64) / float(largest - smallest))
+        return stretched.astype(np.int64)
+
+
+def _truncated(numerator: Int64N, denominator: int) -> Int64N:
+    """Division that truncates toward zero, as Go's does."""
+    quotient: Int64N = np.abs(numerator) // abs(denominator)
+    return np.where((numerator < 0) != (denominator < 0), -quotient, quotient)
+
+
+normalize_highest = _Highest()
+"""The largest raw score becomes 100, the others in proportion; all stay 0 when the largest is 0."""
+
+normalize_lowest = _Lowest()
+"""The largest raw score becomes 0 and 0 becomes 100."""
+
+normalize_range = _Range()
+"""The smallest raw score becomes 0, the largest 100; all 0 when they are equal."""
