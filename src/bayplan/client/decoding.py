@@ -1,0 +1,233 @@
+"""Bytes of lists and watches into typed objects, in one pass, one bad object at a time.
+
+The caller names a msgspec Struct type; fields that it does not have are skipped while scanning and never built. The
+straight way decodes a whole page, or a whole event, at once. Only when that fails is the same input taken apart, so
+that one object that does not fit its type is reported by name while the others go on.
+"""
+
+from __future__ import annotations
+
+from typing import Generic, Protocol, TypeVar
+
+import msgspec
+
+from bayplan.client.errors import ApiError, InvalidResponse, api_error
+
+MAX_LINE_BYTES = 64 << 20
+_INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
+
+class Metadata(Protocol):
+    """The part of ObjectMeta that a reflector reads."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def uid(self) -> str: ...
+    @property
+    def resource_version(self) -> str: ...
+
+
+class ApiObject(Protocol):
+    """Any typed Kubernetes object."""
+
+    @property
+    def metadata(self) -> Metadata: ...
+
+
+T = TypeVar("T", bound=ApiObject)
+
+
+class PartialMetadata(msgspec.Struct, rename="camel", gc=False):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class PartialObject(msgspec.Struct):
+    """What can be said of an object that does not fit its type."""
+
+    metadata: PartialMetadata = msgspec.field(default_factory=PartialMetadata)
+
+
+class Rejected(msgspec.Struct, frozen=True):
+    """An object that could not be decoded: which one, which version, and what is wrong with it."""
+
+    key: str
+    metadata: PartialMetadata
+    reason: str
+
+
+class Page(msgspec.Struct, Generic[T]):
+    """One page of a list."""
+
+    items: list[T]
+    rejected: list[Rejected]
+    resource_version: str
+    continue_token: str
+
+
+class Event(msgspec.Struct, Generic[T]):
+    """A watch event that carries an object of the wanted type."""
+
+    type: str
+    object: T
+
+
+class Bookmark(msgspec.Struct, frozen=True):
+    """The stream has come this far; `ends_initial_events` marks the end of a streamed list."""
+
+    resource_version: str
+    ends_initial_events: bool
+
+
+class RejectedEvent(msgspec.Struct, frozen=True):
+    """A watch event whose object could not be decoded."""
+
+    type: str
+    rejected: Rejected
+
+
+class _ListMeta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    continue_token: str = msgspec.field(default="", name="continue")
+
+
+class _TypedPage(msgspec.Struct, Generic[T]):
+    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
+    items: list[T] | None = None
+
+
+class _RawPage(msgspec.Struct):
+    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
+    items: list[msgspec.Raw] | None = None
+
+
+class _RawEvent(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class _BookmarkMeta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    annotations: dict[str, str] | None = None
+
+
+class _BookmarkObject(msgspec.Struct):
+    metadata: _BookmarkMeta
+
+
+_RAW_PAGE = msgspec.json.Decoder(_RawPage)
+_RAW_EVENT = msgspec.json.Decoder(_RawEvent)
+_PARTIAL = msgspec.json.Decoder(PartialObject)
+_BOOKMARK = msgspec.json.Decoder(_BookmarkObject)
+_NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError)
+
+
+class ObjectDecoder(Generic[T]):
+    """Decodes lists and watch events of one type."""
+
+    def __init__(self, object_type: type[T]) -> None:
+        self._object = msgspec.json.Decoder(object_type)
+        self._page: msgspec.json.Decoder[_TypedPage[T]] = msgspec.json.Decoder(_TypedPage[object_type])  # type: ignore[valid-type]
+        self._event: msgspec.json.Decoder[Event[T]] = msgspec.json.Decoder(Event[object_type])  # type: ignore[valid-type]
+
+    def page(self, body: bytes) -> Page[T]:
+        """Decode one page of a list. Raises `InvalidResponse` when it is no list at all."""
+        try:
+            page = self._page.decode(body)
+        except _NOT_JSON:
+            return self._page_by_item(body)
+        return Page(page.items or [], [], page.metadata.resource_version, page.metadata.continue_token)
+
+    def event(self, line: bytes) -> Event[T] | Bookmark | RejectedEvent:
+        """Decode one line of a watch. Raises the `ApiError` that an ERROR event carries."""
+        try:
+            event = self._event.decode(line)
+        except _NOT_JSON as error:
+            return self._odd_event(line, str(error))
+        if event.type in ("ADDED", "MODIFIED", "DELETED"):
+            return event
+        return self._odd_event(line, f"unknown event type `{event.type}`")
+
+    def _page_by_item(self, body: bytes) -> Page[T]:
+        try:
+            raw = _RAW_PAGE.decode(body)
+        except _NOT_JSON as error:
+            raise InvalidResponse(f"the answer is not a list of objects: {error}") from error
+        items: list[T] = []
+        rejected: list[Rejected] = []
+        for item in raw.items or []:
+            try:
+                items.append(self._object.decode(item))
+            except _NOT_JSON as error:
+                rejected.append(_rejected(bytes(item), str(error)))
+        return Page(items, rejected, raw.metadata.resource_version, raw.metadata.continue_token)
+
+    def _odd_event(self, line: bytes, reason: str) -> Bookmark | RejectedEvent:
+        """Bookmarks, errors, and objects that do not fit their type: rare, so decoded a second time."""
+        try:
+            raw = _RAW_EVENT.decode(line)
+        except _NOT_JSON as error:
+            raise InvalidResponse(f"the watch sent a line that is not an event: {error}") from error
+        if raw.type == "ERROR":
+            raise _error_of(bytes(raw.object))
+        if raw.type == "BOOKMARK":
+            return _bookmark(bytes(raw.object))
+        return RejectedEvent(raw.type, _rejected(bytes(raw.object), reason))
+
+
+def object_key(metadata: Metadata) -> str:
+    """`namespace/name`, or the name alone for what has no namespace."""
+    return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
+
+
+def _error_of(body: bytes) -> ApiError:
+    return api_error(500, body)
+
+
+def _bookmark(body: bytes) -> Bookmark:
+    try:
+        meta = _BOOKMARK.decode(body).metadata
+    except _NOT_JSON as error:
+        raise InvalidResponse(f"the watch sent a bookmark without a resourceVersion: {error}") from error
+    return Bookmark(meta.resource_version, (meta.annotations or {}).get(_INITIAL_EVENTS_END) == "true")
+
+
+def _rejected(body: bytes, reason: str) -> Rejected:
+    try:
+        metadata = _PARTIAL.decode(body).metadata
+    except _NOT_JSON:
+        metadata = PartialMetadata()
+    return Rejected(object_key(metadata), metadata, reason)
+
+
+class LineSplitter:
+    """Chunks cut anywhere into whole lines. A long line costs one join, however many chunks it came in."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._held_bytes = 0
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The lines that `chunk` completes, without their ends; empty lines are left out."""
+        first, *rest = chunk.split(b"\n")
+        if not rest:
+            self._hold(first)
+            return []
+        lines = [b"".join((*self._pieces, first)), *rest[:-1]]
+        self._pieces = []
+        self._held_bytes = 0
+        self._hold(rest[-1])
+        return [line for line in lines if line]
+
+    def _hold(self, piece: bytes) -> None:
+        if not piece:
+            return
+        self._pieces.append(piece)
+        self._held_bytes += len(piece)
+        if self._held_bytes > MAX_LINE_BYTES:
+            raise InvalidResponse(f"the watch sent a line of more than {MAX_LINE_BYTES} bytes")

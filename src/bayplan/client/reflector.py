@@ -1,0 +1,361 @@
+"""A reflector keeps a local copy of one resource true: list, then watch, for ever, losing nothing.
+
+                    ┌──────────── 410, or the server keeps refusing the resume point ───────────┐
+                    ▼                                                                           │
+    start ──▶ list (paged or streamed) ──▶ drop what is gone ──▶ synced ──▶ watch ──ended──▶ resume from the last
+                    │                                                         ▲              resourceVersion
+                    └── failed: back off, list again                          └── failed: back off ──┘
+
+Every change is told once, in order, as `on_change(old, new)` (see `replica`). A deletion that happened while we were not
+watching is found by comparing with the next list. Calls are synchronous and come in batches between awaits, so a reader
+on the same event loop never sees half a batch. An object that cannot be decoded is reported by name and skipped.
+
+Run it in a task and cancel the task to stop; it ends in no other way. It writes nothing and never polls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Generic
+
+from bayplan.client.backoff import Backoff, BackoffSettings, Draw
+from bayplan.client.decoding import (
+    Bookmark,
+    Event,
+    LineSplitter,
+    ObjectDecoder,
+    Page,
+    RejectedEvent,
+    T,
+    object_key,
+)
+from bayplan.client.errors import (
+    ApiError,
+    BadRequest,
+    ClientError,
+    ConnectionFailed,
+    Gone,
+    Invalid,
+    InvalidResponse,
+    RequestTimeout,
+    TooManyRequests,
+    api_error,
+)
+from bayplan.client.replica import Replica
+from bayplan.client.transport import Transport
+from bayplan.observe.clock import Clock
+
+_HEALTHY_AFTER_SECONDS = 1.0
+_REFUSALS_BEFORE_RELIST = 5
+_OBJECTS_PER_SLICE = 500
+_TOO_LARGE = "ResourceVersionTooLarge"
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReflectorSettings:
+    """How a reflector talks.
+
+    `is_streaming` asks for the list as a stream of events (Kubernetes 1.32 and etcd 3.5 or newer; older ones make the
+    reflector fall back). It spares the server's memory and costs it more CPU than a paged list, so it is off.
+    `watch_seconds` is the least time the server keeps a watch open; up to as much again is added at random. A watch
+    that is silent for `stall_seconds` is taken for dead: bookmarks come about once a minute.
+    """
+
+    page_size: int = 500
+    is_streaming: bool = False
+    watch_seconds: float = 300.0
+    stall_seconds: float = 180.0
+    list_timeout_seconds: float = 120.0
+    backoff: BackoffSettings = field(default_factory=BackoffSettings)
+
+
+@dataclass(slots=True)
+class ReflectorStats:
+    """What happened so far. `last_error` is empty while a watch is open."""
+
+    lists: int = 0
+    watches: int = 0
+    events: int = 0
+    is_connected: bool = False
+    resource_version: str = ""
+    last_error: str = ""
+
+    @property
+    def relists(self) -> int:
+        """Lists after the first."""
+        return max(0, self.lists - 1)
+
+
+class Reflector(Generic[T]):
+    """A live copy of the objects under one collection path. `run` it in a task; wait for `synced`."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        path: str,
+        object_type: type[T],
+        on_change: Callable[[T | None, T | None], None],
+        *,
+        clock: Clock,
+        draw: Draw,
+        field_selector: str = "",
+        label_selector: str = "",
+        transform: Callable[[T], T | None] | None = None,
+        settings: ReflectorSettings | None = None,
+    ) -> None:
+        """`transform` may trim an object before it is kept, or return None to leave it out."""
+        self._transport = transport
+        self._path = path
+        self._decoder = ObjectDecoder(object_type)
+        self._clock = clock
+        self._draw = draw
+        self._settings = settings or ReflectorSettings()
+        self._backoff = Backoff(self._settings.backoff, draw=draw)
+        selectors = {"fieldSelector": field_selector, "labelSelector": label_selector}
+        self._selectors = {name: value for name, value in selectors.items() if value}
+        self._needs_list = True
+        self._can_stream = self._settings.is_streaming
+        self._listed: set[str] | None = None
+        self._heard_at = 0.0
+        self._refusals = 0
+        self._watching_since: float | None = None
+        self.replica = Replica(path, on_change, transform=transform)
+        self.synced = asyncio.Event()
+        self.stats = ReflectorStats()
+
+    @property
+    def path(self) -> str:
+        return self._path
+
+    @property
+    def objects(self) -> Mapping[str, T]:
+        """The copy: objects by `namespace/name`, or by name. Live; do not keep it across an await."""
+        return self.replica.objects
+
+    async def run(self) -> None:
+        """Reflect until cancelled."""
+        while True:
+            delay = await self._attempt()
+            await self._clock.sleep(delay)
+
+    async def _attempt(self) -> float:
+        """List if that is needed, then watch to the end; returns how long to wait before the next attempt."""
+        events_before = self.stats.events
+        self._watching_since = None
+        failure: ClientError | None = None
+        try:
+            await self._list_and_watch()
+        except ClientError as error:
+            failure = error
+            self._learn_from(error)
+        finally:
+            self.stats.is_connected = False
+        was_healthy = self._watching_since is not None and (
+            self.stats.events > events_before
+            or self._clock.monotonic() - self._watching_since >= _HEALTHY_AFTER_SECONDS
+        )
+        self._report(failure, was_healthy=was_healthy)
+        if was_healthy and not isinstance(failure, TooManyRequests):
+            self._backoff.succeeded()
+            return 0.0
+        asked_for = (failure.retry_after or 0.0) if isinstance(failure, ApiError) else 0.0
+        return max(self._backoff.next_delay(), asked_for)
+
+    def _learn_from(self, error: ClientError) -> None:
+        """Decide whether the resume point is still good."""
+        if not isinstance(error, (ApiError, InvalidResponse)):
+            return
+        self._refusals += 1
+        is_point_bad = isinstance(error, (Gone, BadRequest, Invalid, InvalidResponse)) or (
+            isinstance(error, ApiError) and _TOO_LARGE in error.causes
+        )
+        if is_point_bad or self._refusals >= _REFUSALS_BEFORE_RELIST:
+            self._needs_list = True
+            self._refusals = 0
+
+    def _report(self, failure: ClientError | None, *, was_healthy: bool) -> None:
+        if failure is None:
+            return
+        text = str(failure)
+        is_news = text != self.stats.last_error and not isinstance(failure, Gone) and not was_healthy
+        self.stats.last_error = text
+        level = logging.WARNING if is_news else logging.DEBUG
+        _log.log(level, "cannot follow %s, will try again: %s", self._path, text)
+
+    # listing
+
+    async def _list_and_watch(self) -> None:
+        if self._needs_list and self._can_stream:
+            try:
+                await self._watch(is_list=True)
+                return
+            except (ApiError, RequestTimeout) as error:
+                if not self._needs_list:
+                    raise
+                _log.info("the server does not stream the list of %s, asking for pages: %s", self._path, error)
+                self._can_stream = False
+        if self._needs_list:
+            await self._list()
+        await self._watch(is_list=False)
+
+    async def _list(self) -> None:
+        """Read all pages and apply each as it comes; then whatever was in none of them is gone."""
+        self._listed = set()
+        limit, token = self._settings.page_size, ""
+        while True:
+            try:
+                page = await self._get_page(limit, token)
+            except Gone:
+                if not token:
+                    raise
+                # The list outlived its snapshot. Start over in one piece, which cannot expire half-way.
+                self._listed, limit, token = set(), 0, ""
+                continue
+            await self._apply_page(page, self._listed)
+            if not page.continue_token:
+                break
+            if page.continue_token == token:
+                raise InvalidResponse(f"the list of {self._path} does not advance from page to page")
+            token = page.continue_token
+        self._finish_list(page.resource_version)
+
+    async def _get_page(self, limit: int, token: str) -> Page[T]:
+        query = dict(self._selectors)
+        if limit:
+            query["limit"] = str(limit)
+        if token:
+            query["continue"] = token
+        response = await self._transport.request(
+            "GET", self._path, query=query, timeout=self._settings.list_timeout_seconds
+        )
+        if response.status != 200:
+            raise api_error(response.status, response.body, headers=response.headers)
+        return self._decoder.page(response.body)
+
+    async def _apply_page(self, page: Page[T], listed: set[str]) -> None:
+        for rejected in page.rejected:
+            listed.add(rejected.key)
+            self.replica.reject(rejected)
+        for start in range(0, len(page.items), _OBJECTS_PER_SLICE):
+            for item in page.items[start : start + _OBJECTS_PER_SLICE]:
+                listed.add(object_key(item.metadata))
+                self.replica.keep(item)
+            await asyncio.sleep(0)
+
+    def _finish_list(self, resource_version: str) -> None:
+        assert self._listed is not None
+        self.replica.drop_all_but(self._listed)
+        self._listed = None
+        self._needs_list = False
+        self._refusals = 0
+        self.stats.lists += 1
+        self.stats.resource_version = resource_version
+        self.synced.set()
+
+    # watching
+
+    async def _watch(self, *, is_list: bool) -> None:
+        """Follow one stream to its end. As a list, it begins with every object there is."""
+        splitter = LineSplitter()
+        self._listed = set() if is_list else None
+        async with (
+            self._unless_silent(),
+            self._transport.stream(self._path, query=self._watch_query(is_list=is_list)) as chunks,
+        ):
+            self._watching_since = self._clock.monotonic()
+            self.stats.is_connected = True
+            self.stats.last_error = ""
+            self.stats.watches += 1
+            async for chunk in chunks:
+                self._heard_at = self._clock.monotonic()
+                for line in splitter.feed(chunk):
+                    self._handle(line)
+        if self._needs_list:
+            raise ConnectionFailed(f"the list of {self._path} ended half-way", may_have_been_processed=True)
+
+    def _watch_query(self, *, is_list: bool) -> dict[str, str]:
+        seconds = self._settings.watch_seconds * (1.0 + self._draw())
+        query = {
+            **self._selectors,
+            "watch": "1",
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(max(1, int(seconds))),
+        }
+        if is_list:
+            return {**query, "sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+        return {**query, "resourceVersion": self.stats.resource_version}
+
+    def _handle(self, line: bytes) -> None:
+        event = self._decoder.event(line)
+        if isinstance(event, Bookmark):
+            self._pass_bookmark(event)
+            return
+        self.stats.events += 1
+        self._refusals = 0
+        if isinstance(event, Event):
+            self._take(event)
+            version = event.object.metadata.resource_version
+        else:
+            self._take_rejected(event)
+            version = event.rejected.metadata.resource_version
+        if version:
+            self.stats.resource_version = version
+
+    def _pass_bookmark(self, bookmark: Bookmark) -> None:
+        self._refusals = 0
+        if self._listed is None:
+            self.stats.resource_version = bookmark.resource_version or self.stats.resource_version
+        elif bookmark.ends_initial_events:
+            self._finish_list(bookmark.resource_version)
+
+    def _take(self, event: Event[T]) -> None:
+        key = object_key(event.object.metadata)
+        if event.type == "DELETED":
+            self.replica.drop(key, uid=event.object.metadata.uid)
+            return
+        if self._listed is not None:
+            self._listed.add(key)
+        self.replica.keep(event.object)
+
+    def _take_rejected(self, event: RejectedEvent) -> None:
+        """The content is unreadable, but a deletion needs no content, and a streamed list still names the object."""
+        rejected = event.rejected
+        if event.type == "DELETED":
+            self.replica.drop(rejected.key, uid=rejected.metadata.uid)
+            return
+        if self._listed is not None:
+            self._listed.add(rejected.key)
+        self.replica.reject(rejected)
+
+    @contextlib.asynccontextmanager
+    async def _unless_silent(self) -> AsyncIterator[None]:
+        """End the block with `RequestTimeout` when nothing has been heard for too long, by our clock."""
+        reader = asyncio.current_task()
+        assert reader is not None
+        self._heard_at = self._clock.monotonic()
+        is_silent = False
+
+        async def watch_the_time() -> None:
+            nonlocal is_silent
+            while (left := self._heard_at + self._settings.stall_seconds - self._clock.monotonic()) > 0:
+                await self._clock.sleep(left)
+            is_silent = True
+            reader.cancel()
+
+        watcher = asyncio.create_task(watch_the_time(), name=f"stall watch of {self._path}")
+        try:
+            yield
+        except asyncio.CancelledError:
+            if is_silent and reader.uncancel() == 0:
+                what = f"the watch of {self._path} was silent for {self._settings.stall_seconds:g} s"
+                raise RequestTimeout(what, may_have_been_processed=True) from None
+            raise
+        finally:
+            watcher.cancel()
+            await asyncio.wait([watcher])
