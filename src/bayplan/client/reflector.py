@@ -6,9 +6,9 @@
                     │                                                         ▲              resourceVersion
                     └── failed: back off, list again                          └── failed: back off ──┘
 
-Every change is told once, in order, as `on_change(old, new)` (see `replica`). A deletion that happened while we were not
-watching is found by comparing with the next list. Calls are synchronous and come in batches between awaits, so a reader
-on the same event loop never sees half a batch. An object that cannot be decoded is reported by name and skipped.
+Every change is told once, in order, as `on_change(old, new)` (see `replica`). A deletion that happened while we were
+not watching is found by comparing with the next list. Calls are synchronous and come in batches between awaits, so a
+reader on the same event loop never sees half a batch. An object that cannot be decoded is reported by name and skipped.
 
 Run it in a task and cancel the task to stop; it ends in no other way. It writes nothing and never polls.
 """
@@ -156,16 +156,20 @@ class Reflector(Generic[T]):
             self._learn_from(error)
         finally:
             self.stats.is_connected = False
-        was_healthy = self._watching_since is not None and (
-            self.stats.events > events_before
-            or self._clock.monotonic() - self._watching_since >= _HEALTHY_AFTER_SECONDS
-        )
+        was_healthy = self._was_healthy(events_before)
         self._report(failure, was_healthy=was_healthy)
         if was_healthy and not isinstance(failure, TooManyRequests):
             self._backoff.succeeded()
             return 0.0
         asked_for = (failure.retry_after or 0.0) if isinstance(failure, ApiError) else 0.0
         return max(self._backoff.next_delay(), asked_for)
+
+    def _was_healthy(self, events_before: int) -> bool:
+        """Whether the last watch was worth its connection: then the next one may follow at once."""
+        if self._watching_since is None:
+            return False
+        lived = self._clock.monotonic() - self._watching_since
+        return lived >= _HEALTHY_AFTER_SECONDS or self.stats.events > events_before
 
     def _learn_from(self, error: ClientError) -> None:
         """Decide whether the resume point is still good."""

@@ -1,0 +1,103 @@
+"""Sending a write until there is an answer, as far as that is safe.
+
+What may be sent again depends on what the first attempt may have done:
+
+    429                                 not processed: send again after Retry-After
+    connection refused, none was free   not processed: send again
+    5xx, reset, timeout                 unknown: send again only what does the same thing twice, and remember that the
+                                        next answer may be about our own first attempt (`Outcome.is_retry_of_unknown`)
+    anything else                       an answer: hand it back
+
+The caller knows what its verb means; this module knows only the table above.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bayplan.client.backoff import Backoff, BackoffSettings, Draw
+from bayplan.client.errors import ApiError, NoAnswer, ServerError, TooManyRequests, api_error
+from bayplan.client.transport import JSON, Response, Transport
+from bayplan.observe.clock import Clock
+
+_LONGEST_RETRY_AFTER_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryPolicy:
+    """How often and how fast. `is_repeatable`: doing it twice is the same as doing it once."""
+
+    attempts: int = 5
+    backoff: BackoffSettings = BackoffSettings(initial_seconds=0.05, factor=2.0, ceiling_seconds=5.0, jitter=0.5)
+    is_repeatable: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteRequest:
+    method: str
+    path: str
+    body: bytes | None = None
+    content_type: str = JSON
+    timeout: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """An answer with a status below 300, or the error that ended the attempts."""
+
+    response: Response | None
+    error: ApiError | NoAnswer | None
+    is_retry_of_unknown: bool
+    """An earlier attempt may have been processed, so this answer may describe a world we made ourselves."""
+
+
+class RetryingSender:
+    """Applies a policy to requests on one transport."""
+
+    def __init__(self, transport: Transport, *, clock: Clock, draw: Draw) -> None:
+        self._transport = transport
+        self._clock = clock
+        self._draw = draw
+        self.retries = 0
+
+    async def send(self, request: WriteRequest, policy: RetryPolicy) -> Outcome:
+        backoff: Backoff | None = None
+        is_unknown = False
+        for attempts_left in range(policy.attempts - 1, -1, -1):
+            try:
+                response = await self._transport.request(
+                    request.method,
+                    request.path,
+                    body=request.body,
+                    content_type=request.content_type,
+                    timeout=request.timeout,
+                )
+                if response.status < 300:
+                    return Outcome(response, None, is_unknown)
+                error: ApiError | NoAnswer = api_error(response.status, response.body, headers=response.headers)
+            except NoAnswer as no_answer:
+                error = no_answer
+            was_unknown, is_unknown = is_unknown, is_unknown or _may_have_been_processed(error)
+            if attempts_left == 0 or not _is_worth_repeating(error, policy):
+                return Outcome(None, error, was_unknown)
+            backoff = backoff or Backoff(policy.backoff, draw=self._draw)
+            self.retries += 1
+            await self._clock.sleep(max(backoff.next_delay(), _asked_delay(error)))
+        raise ValueError(f"a policy needs at least one attempt: {policy.attempts}")
+
+
+def _may_have_been_processed(error: ApiError | NoAnswer) -> bool:
+    return isinstance(error, ServerError) or (isinstance(error, NoAnswer) and error.may_have_been_processed)
+
+
+def _is_worth_repeating(error: ApiError | NoAnswer, policy: RetryPolicy) -> bool:
+    if isinstance(error, TooManyRequests):
+        return True
+    if isinstance(error, NoAnswer) and not error.may_have_been_processed:
+        return True
+    return policy.is_repeatable and isinstance(error, (ServerError, NoAnswer))
+
+
+def _asked_delay(error: ApiError | NoAnswer) -> float:
+    asked = error.retry_after if isinstance(error, ApiError) else None
+    return min(asked or 0.0, _LONGEST_RETRY_AFTER_SECONDS)

@@ -1,0 +1,185 @@
+"""What a scheduler writes: bindings, pod status, evictions, and through `resource` anything else.
+
+Binding is the one write that must be right under every failure. It is not repeatable: the second attempt of a binding
+that went through is answered 409. So after an attempt whose outcome is unknown, a 409, or the end of all attempts, is
+followed by a look at the pod: if it is the same pod and it is on the node we asked for, it is bound, and by us.
+
+Writes wait for one of `max_in_flight` places, in order. Nothing here decides what to write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from types import TracebackType
+
+import msgspec
+
+from bayplan.client.backoff import BackoffSettings, Draw
+from bayplan.client.errors import ApiError, Conflict, NoAnswer, NotFound, ServerError
+from bayplan.client.resources import ResourceClient, ResourceType, delete_options, segment
+from bayplan.client.retry import Outcome, RetryingSender, RetryPolicy, WriteRequest
+from bayplan.client.transport import STRATEGIC_MERGE_PATCH, Response, Transport
+from bayplan.observe.clock import Clock
+
+_BINDING_POLICY = RetryPolicy()
+_LOOK_POLICY = RetryPolicy(attempts=8)
+_DELETE_POLICY = RetryPolicy()
+# kube-scheduler gives a status patch four tries, 10 ms apart at first and five times longer each time.
+_STATUS_BACKOFF = BackoffSettings(initial_seconds=0.01, factor=5.0, ceiling_seconds=5.0, jitter=0.0)
+_STATUS_POLICY = RetryPolicy(attempts=4, backoff=_STATUS_BACKOFF)
+_STATUS_CONFLICTS = 3
+
+
+class _BoundPodMeta(msgspec.Struct):
+    uid: str = ""
+
+
+class _BoundPodSpec(msgspec.Struct, rename="camel"):
+    node_name: str = ""
+
+
+class _BoundPod(msgspec.Struct):
+    metadata: _BoundPodMeta = msgspec.field(default_factory=_BoundPodMeta)
+    spec: _BoundPodSpec = msgspec.field(default_factory=_BoundPodSpec)
+
+
+_BOUND_POD = msgspec.json.Decoder(_BoundPod)
+
+
+class Writer:
+    """Writes of one scheduler to one API server."""
+
+    def __init__(self, transport: Transport, *, clock: Clock, draw: Draw, max_in_flight: int = 64) -> None:
+        self._transport = transport
+        self._clock = clock
+        self._sender = RetryingSender(transport, clock=clock, draw=draw)
+        self._places = asyncio.Semaphore(max_in_flight)
+        self._bindings_under_way = 0
+
+    @property
+    def bindings_under_way(self) -> int:
+        """Bindings that were asked for and not yet answered; what may wait, waits for these."""
+        return self._bindings_under_way
+
+    @property
+    def retries(self) -> int:
+        """How many attempts after a first one were made so far."""
+        return self._sender.retries
+
+    async def bind(self, namespace: str, name: str, *, uid: str, node: str) -> None:
+        """Assign a pod to a node.
+
+        Returns when the API server has it, whoever had to be asked how often. Raises `Conflict` when the pod is bound
+        elsewhere or is another pod by now, `NotFound` when it is gone, another `ApiError` when the server refuses, and
+        `NoAnswer` when even a look at the pod got no answer: only then is the outcome unknown.
+        """
+        body = _binding_body(namespace, name, uid, node)
+        request = WriteRequest(method="POST", path=f"{_pod_path(namespace, name)}/binding", body=body)
+        with _Counted(self):
+            async with self._places:
+                outcome = await self._sender.send(request, _BINDING_POLICY)
+                if outcome.error is not None and not await self._is_bound_after_all(
+                    outcome, namespace, name, uid, node
+                ):
+                    raise outcome.error
+
+    async def _is_bound_after_all(self, outcome: Outcome, namespace: str, name: str, uid: str, node: str) -> bool:
+        error = outcome.error
+        is_unknown = isinstance(error, ServerError) or (isinstance(error, NoAnswer) and error.may_have_been_processed)
+        is_about_us = isinstance(error, Conflict) and outcome.is_retry_of_unknown
+        if not is_unknown and not is_about_us:
+            return False
+        look = await self._sender.send(WriteRequest(method="GET", path=_pod_path(namespace, name)), _LOOK_POLICY)
+        if isinstance(look.error, NotFound):
+            raise look.error
+        if look.response is None:
+            raise NoAnswer(
+                f"whether pod {namespace}/{name} was bound to {node} is unknown: {error}", may_have_been_processed=True
+            ) from look.error
+        pod = _BOUND_POD.decode(look.response.body)
+        return pod.metadata.uid == uid and pod.spec.node_name == node
+
+    async def patch_pod_status(self, namespace: str, name: str, status: Mapping[str, object]) -> None:
+        """Merge `status` into the pod's status, strategically: conditions are merged by their type."""
+        request = WriteRequest(
+            method="PATCH",
+            path=f"{_pod_path(namespace, name)}/status",
+            body=msgspec.json.encode({"status": status}),
+            content_type=STRATEGIC_MERGE_PATCH,
+        )
+        async with self._places:
+            await self._send_through_conflicts(request)
+
+    async def delete_pod(self, namespace: str, name: str, *, uid: str = "", grace_seconds: int | None = None) -> None:
+        """Delete a pod; that it is gone already is as good. With `uid`, a successor of the same name stays."""
+        body = delete_options(uid, grace_seconds)
+        request = WriteRequest(method="DELETE", path=_pod_path(namespace, name), body=body)
+        async with self._places:
+            outcome = await self._sender.send(request, _DELETE_POLICY)
+        if outcome.error is not None and not isinstance(outcome.error, NotFound):
+            raise outcome.error
+
+    def resource(self, group: str, version: str, plural: str, *, namespaced: bool = True) -> ResourceClient:
+        """A client for any resource, built in or custom."""
+        return ResourceClient(ResourceType(group, version, plural, namespaced), self._transport, self._sender)
+
+    async def _send_through_conflicts(self, request: WriteRequest) -> Response:
+        """A patch carries no resourceVersion, so a conflict only says that somebody else was writing: try again."""
+        for conflicts in range(_STATUS_CONFLICTS + 1):
+            outcome = await self._sender.send(request, _STATUS_POLICY)
+            if outcome.response is not None:
+                return outcome.response
+            if not isinstance(outcome.error, Conflict) or conflicts == _STATUS_CONFLICTS:
+                break
+            await self._clock.sleep(_STATUS_BACKOFF.initial_seconds * _STATUS_BACKOFF.factor**conflicts)
+        error: ApiError | NoAnswer | None = outcome.error
+        assert error is not None
+        raise error
+
+
+class _Counted:
+    """Counts a binding as under way for as long as the block runs."""
+
+    __slots__ = ("_writer",)
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+
+    def __enter__(self) -> None:
+        self._writer._bindings_under_way += 1
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._writer._bindings_under_way -= 1
+
+
+def _pod_path(namespace: str, name: str) -> str:
+    return f"/api/v1/namespaces/{segment(namespace)}/pods/{segment(name)}"
+
+
+class _BindingMeta(msgspec.Struct, omit_defaults=True):
+    name: str
+    namespace: str
+    uid: str = ""
+
+
+class _BindingTarget(msgspec.Struct, rename="camel"):
+    name: str
+    kind: str = "Node"
+    api_version: str = "v1"
+
+
+class _Binding(msgspec.Struct, rename="camel"):
+    metadata: _BindingMeta
+    target: _BindingTarget
+    kind: str = "Binding"
+    api_version: str = "v1"
+
+
+_encode_binding = msgspec.json.Encoder().encode
+
+
+def _binding_body(namespace: str, name: str, uid: str, node: str) -> bytes:
+    return _encode_binding(_Binding(_BindingMeta(name, namespace, uid), _BindingTarget(node)))
