@@ -8,7 +8,7 @@ watch through a `Reflector`.
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 from urllib.parse import quote
@@ -113,7 +113,7 @@ class ResourceClient:
     async def patch(
         self,
         name: str,
-        patch: Mapping[str, object] | list[object],
+        patch: Mapping[str, object] | Sequence[object],
         *,
         namespace: str = "",
         subresource: str = "",
@@ -122,7 +122,7 @@ class ResourceClient:
         """Patch the object. A JSON patch is not repeated after an unclear failure: its steps may not be repeatable."""
         path = self._resource.path(namespace, name, subresource)
         request = WriteRequest(method="PATCH", path=path, body=msgspec.json.encode(patch), content_type=content_type)
-        return await self._send(request, _ONCE if isinstance(patch, list) else _REPEATABLE)
+        return await self._send(request, _REPEATABLE if isinstance(patch, Mapping) else _ONCE)
 
     async def delete(
         self, name: str, *, namespace: str = "", uid: str = "", grace_seconds: int | None = None

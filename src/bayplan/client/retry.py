@@ -16,20 +16,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bayplan.client.backoff import Backoff, BackoffSettings, Draw
-from bayplan.client.errors import ApiError, NoAnswer, ServerError, TooManyRequests, api_error
+from bayplan.client.errors import ApiError, Conflict, NoAnswer, ServerError, TooManyRequests, api_error
 from bayplan.client.transport import JSON, Response, Transport
 from bayplan.observe.clock import Clock
+
+WRITE_BACKOFF = BackoffSettings(initial_seconds=0.05, factor=2.0, ceiling_seconds=5.0, jitter=0.5)
 
 _LONGEST_RETRY_AFTER_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """How often and how fast. `is_repeatable`: doing it twice is the same as doing it once."""
+    """How often and how fast.
+
+    `is_repeatable`: doing it twice is the same as doing it once. `repeats_conflicts`: a 409 only says that somebody else
+    was writing at the same time, as for a patch without a resourceVersion.
+    """
 
     attempts: int = 5
-    backoff: BackoffSettings = BackoffSettings(initial_seconds=0.05, factor=2.0, ceiling_seconds=5.0, jitter=0.5)
+    backoff: BackoffSettings = WRITE_BACKOFF
     is_repeatable: bool = True
+    repeats_conflicts: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +98,7 @@ def _may_have_been_processed(error: ApiError | NoAnswer) -> bool:
 
 
 def _is_worth_repeating(error: ApiError | NoAnswer, policy: RetryPolicy) -> bool:
-    if isinstance(error, TooManyRequests):
+    if isinstance(error, TooManyRequests) or (policy.repeats_conflicts and isinstance(error, Conflict)):
         return True
     if isinstance(error, NoAnswer) and not error.may_have_been_processed:
         return True

@@ -11,15 +11,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from types import TracebackType
 
 import msgspec
 
 from bayplan.client.backoff import BackoffSettings, Draw
-from bayplan.client.errors import ApiError, Conflict, NoAnswer, NotFound, ServerError
+from bayplan.client.errors import Conflict, NoAnswer, NotFound, ServerError
 from bayplan.client.resources import ResourceClient, ResourceType, delete_options, segment
 from bayplan.client.retry import Outcome, RetryingSender, RetryPolicy, WriteRequest
-from bayplan.client.transport import STRATEGIC_MERGE_PATCH, Response, Transport
+from bayplan.client.transport import STRATEGIC_MERGE_PATCH, Transport
 from bayplan.observe.clock import Clock
 
 _BINDING_POLICY = RetryPolicy()
@@ -27,8 +26,7 @@ _LOOK_POLICY = RetryPolicy(attempts=8)
 _DELETE_POLICY = RetryPolicy()
 # kube-scheduler gives a status patch four tries, 10 ms apart at first and five times longer each time.
 _STATUS_BACKOFF = BackoffSettings(initial_seconds=0.01, factor=5.0, ceiling_seconds=5.0, jitter=0.0)
-_STATUS_POLICY = RetryPolicy(attempts=4, backoff=_STATUS_BACKOFF)
-_STATUS_CONFLICTS = 3
+_STATUS_POLICY = RetryPolicy(attempts=4, backoff=_STATUS_BACKOFF, repeats_conflicts=True)
 
 
 class _BoundPodMeta(msgspec.Struct):
@@ -52,7 +50,6 @@ class Writer:
 
     def __init__(self, transport: Transport, *, clock: Clock, draw: Draw, max_in_flight: int = 64) -> None:
         self._transport = transport
-        self._clock = clock
         self._sender = RetryingSender(transport, clock=clock, draw=draw)
         self._places = asyncio.Semaphore(max_in_flight)
         self._bindings_under_way = 0
@@ -109,7 +106,9 @@ class Writer:
             content_type=STRATEGIC_MERGE_PATCH,
         )
         async with self._places:
-            await self._send_through_conflicts(request)
+            outcome = await self._sender.send(request, _STATUS_POLICY)
+        if outcome.error is not None:
+            raise outcome.error
 
     async def delete_pod(self, namespace: str, name: str, *, uid: str = "", grace_seconds: int | None = None) -> None:
         """Delete a pod; that it is gone already is as good. With `uid`, a successor of the same name stays."""
@@ -124,35 +123,13 @@ class Writer:
         """A client for any resource, built in or custom."""
         return ResourceClient(ResourceType(group, version, plural, namespaced), self._transport, self._sender)
 
-    async def _send_through_conflicts(self, request: WriteRequest) -> Response:
-        """A patch carries no resourceVersion, so a conflict only says that somebody else was writing: try again."""
-        for conflicts in range(_STATUS_CONFLICTS + 1):
-            outcome = await self._sender.send(request, _STATUS_POLICY)
-            if outcome.response is not None:
-                return outcome.response
-            if not isinstance(outcome.error, Conflict) or conflicts == _STATUS_CONFLICTS:
-                break
-            await self._clock.sleep(_STATUS_BACKOFF.initial_seconds * _STATUS_BACKOFF.factor**conflicts)
-        error: ApiError | NoAnswer | None = outcome.error
-        assert error is not None
-        raise error
 
-
-class _Counted:
-    """Counts a binding as under way for as long as the block runs."""
-
-    __slots__ = ("_writer",)
-
-    def __init__(self, writer: Writer) -> None:
-        self._writer = writer
-
-    def __enter__(self) -> None:
-        self._writer._bindings_under_way += 1
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._writer._bindings_under_way -= 1
+def _may_be_bound(outcome: Outcome) -> bool:
+    """Whether an error leaves open that one of our attempts bound the pod."""
+    error = outcome.error
+    if isinstance(error, Conflict):
+        return outcome.is_retry_of_unknown
+    return isinstance(error, ServerError) or (isinstance(error, NoAnswer) and error.may_have_been_processed)
 
 
 def _pod_path(namespace: str, name: str) -> str:
