@@ -30,9 +30,21 @@ class Guard:
 
     def __init__(self, *, remove: Path | None = None) -> None:
         command = [sys.executable, "-I", "-S", str(_GUARD_SCRIPT)]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, text=True, start_new_session=True)
+        # It may outlive this process, so it must not hold the other end of a pipe that somebody reads to its end.
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+        )
         if remove is not None:
             self._send(f"remove {remove}")
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def watch(self, pid: int) -> None:
         self._send(f"watch {pid}")

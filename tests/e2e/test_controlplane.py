@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from tests.controlplane import CommandFailed, ControlPlane
-from tests.controlplane.programs import program
 from tests.controlplane.rest import RestClient
 
 pytestmark = pytest.mark.e2e
@@ -189,7 +188,3 @@ def test_clear_removes_all_that_a_test_made(empty_control_plane: ControlPlane) -
 def test_helm_runs_against_it(empty_control_plane: ControlPlane) -> None:
     assert empty_control_plane.helm("version", "--short").stdout.startswith("v3.")
     assert json.loads(empty_control_plane.helm("list", "-A", "-o", "json").stdout) == []
-
-
-def test_every_program_is_built_where_the_build_script_says() -> None:
-    assert program("etcd").parent == program("helm").parent
