@@ -29,8 +29,8 @@ _LONGEST_RETRY_AFTER_SECONDS = 30.0
 class RetryPolicy:
     """How often and how fast.
 
-    `is_repeatable`: doing it twice is the same as doing it once. `repeats_conflicts`: a 409 only says that somebody else
-    was writing at the same time, as for a patch without a resourceVersion.
+    `is_repeatable`: doing it twice is the same as doing it once. `repeats_conflicts`: a 409 only says that somebody
+    else was writing at the same time, as for a patch without a resourceVersion.
     """
 
     attempts: int = 5

@@ -73,29 +73,30 @@ class Writer:
         """
         body = _binding_body(namespace, name, uid, node)
         request = WriteRequest(method="POST", path=f"{_pod_path(namespace, name)}/binding", body=body)
-        with _Counted(self):
+        self._bindings_under_way += 1
+        try:
             async with self._places:
                 outcome = await self._sender.send(request, _BINDING_POLICY)
-                if outcome.error is not None and not await self._is_bound_after_all(
-                    outcome, namespace, name, uid, node
-                ):
+                if outcome.error is None:
+                    return
+                if not _may_be_bound(outcome) or await self._node_of(namespace, name, uid) != node:
                     raise outcome.error
+        finally:
+            self._bindings_under_way -= 1
 
-    async def _is_bound_after_all(self, outcome: Outcome, namespace: str, name: str, uid: str, node: str) -> bool:
-        error = outcome.error
-        is_unknown = isinstance(error, ServerError) or (isinstance(error, NoAnswer) and error.may_have_been_processed)
-        is_about_us = isinstance(error, Conflict) and outcome.is_retry_of_unknown
-        if not is_unknown and not is_about_us:
-            return False
+    async def _node_of(self, namespace: str, name: str, uid: str) -> str | None:
+        """Where the pod is now; None when there is another pod by that name."""
         look = await self._sender.send(WriteRequest(method="GET", path=_pod_path(namespace, name)), _LOOK_POLICY)
         if isinstance(look.error, NotFound):
             raise look.error
         if look.response is None:
-            raise NoAnswer(
-                f"whether pod {namespace}/{name} was bound to {node} is unknown: {error}", may_have_been_processed=True
-            ) from look.error
-        pod = _BOUND_POD.decode(look.response.body)
-        return pod.metadata.uid == uid and pod.spec.node_name == node
+            what = f"whether pod {namespace}/{name} is bound is unknown: {look.error}"
+            raise NoAnswer(what, may_have_been_processed=True) from look.error
+        try:
+            pod = _BOUND_POD.decode(look.response.body)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise InvalidResponse(f"the answer about pod {namespace}/{name} is not a pod: {error}") from error
+        return pod.spec.node_name if pod.metadata.uid == uid else None
 
     async def patch_pod_status(self, namespace: str, name: str, status: Mapping[str, object]) -> None:
         """Merge `status` into the pod's status, strategically: conditions are merged by their type."""
