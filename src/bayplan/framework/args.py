@@ -14,7 +14,7 @@ import msgspec
 __all__ = ["NoArgs", "PluginArgs"]
 
 
-class PluginArgs(msgspec.Struct, rename="camel", kw_only=True, forbid_unknown_fields=True, frozen=True):
+class PluginArgs(msgspec.Struct, rename="camel", kw_only=True, forbid_unknown_fields=True):
     """Base of every `Args` class. Fields without a default are required."""
 
     def validate(self) -> list[str]:

@@ -157,7 +157,8 @@ EXTENSION_POINTS = {
     (ends it). The reasons become the last part of the pod's message.""",
     "pre_score": """(state, pod, nodes: NodeColumns) -> Status | None
 
-    *When*: more than one node fits; `nodes` are those. *Answers*: success, or Skip to leave this plugin's score out.""",
+    *When*: more than one node fits; `nodes` are those.
+    *Answers*: success, or Skip (leave this plugin's score out).""",
     "score_nodes": """(state, pod, nodes: NodeColumns) -> int64 array
 
     *When*: once for the feasible nodes. *Answers*: one raw score a position; after `normalize`, 0 to 100.""",

@@ -28,7 +28,8 @@ class ExtensionPoint(Enum):
 
     @property
     def config_name(self) -> str:
-        return self.value[0]
+        name: str = self.value[0]
+        return name
 
     @property
     def label(self) -> str:
@@ -37,7 +38,8 @@ class ExtensionPoint(Enum):
 
     @property
     def methods(self) -> tuple[str, ...]:
-        return self.value[1]
+        methods: tuple[str, ...] = self.value[1]
+        return methods
 
 
 METHODS: tuple[str, ...] = tuple(EXTENSION_POINTS)
