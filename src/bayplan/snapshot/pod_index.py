@@ -72,7 +72,7 @@ _ClassKey = tuple[str, frozenset[tuple[str, str]], bool]
 
 class PodIndex:
     def __init__(self, *, most_counters: int = 1024) -> None:
-        self._capacity = 0
+        self.capacity = 0
         self._most_counters = most_counters
         self._classes: dict[_ClassKey, PodClass] = {}
         self._by_namespace: dict[str, dict[_ClassKey, PodClass]] = {}
@@ -89,7 +89,7 @@ class PodIndex:
         return counter
 
     def _start(self, query: PodQuery) -> RowCounter:
-        counter = RowCounter(query, self._capacity)
+        counter = RowCounter(query, self.capacity)
         for pod_class in self._candidates(query):
             if pod_class.is_meant_by(query):
                 pod_class.counters.append(counter)
@@ -125,7 +125,7 @@ class PodIndex:
     # Written by the cache alone.
 
     def grow(self, capacity: int) -> None:
-        self._capacity = capacity
+        self.capacity = capacity
         for counter in self._counters.values():
             more = np.zeros(capacity - len(counter.rows), dtype=np.int32)
             counter.rows = np.concatenate([counter.rows, more])

@@ -1,0 +1,243 @@
+"""The cache: turns object changes into rows, and remembers which pods are only assumed to be where they are.
+
+A pod is known by its uid and is in one of these states:
+
+    (unknown) --assume--> assumed --forget--> (unknown)
+        |                    |
+        +------add_pod-------+--add_pod--> confirmed --remove_pod--> (unknown)
+
+What the API server says wins: a confirmed pod on another node than assumed moves there. Pods may arrive before their
+node and may outlive it; they then wait as orphans and count for nothing until the node is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from bayplan.api.meta import KubeObject
+from bayplan.api.node import Node
+from bayplan.api.pod import Pod
+from bayplan.snapshot.node_info import NodeInfo
+from bayplan.snapshot.pod_info import PodInfo
+from bayplan.snapshot.shapes import PodShape
+from bayplan.snapshot.snapshot import Snapshot
+
+__all__ = ["Cache"]
+
+
+class Cache:
+    """Complete after construction; every method leaves the snapshot consistent."""
+
+    def __init__(self, snapshot: Snapshot | None = None) -> None:
+        self.snapshot = Snapshot() if snapshot is None else snapshot
+        self._pods: dict[str, PodInfo] = {}
+        self._assumed: set[str] = set()
+        self._orphans: dict[str, dict[str, PodInfo]] = {}
+
+    def __len__(self) -> int:
+        """How many pods are assigned, assumed ones included."""
+        return len(self._pods)
+
+    @property
+    def assumed_count(self) -> int:
+        return len(self._assumed)
+
+    def pods(self) -> Iterator[PodInfo]:
+        return iter(self._pods.values())
+
+    def pod(self, uid: str) -> PodInfo | None:
+        return self._pods.get(uid)
+
+    def is_assumed(self, uid: str) -> bool:
+        return uid in self._assumed
+
+    def info(self, pod: Pod) -> PodInfo:
+        """The pod with its shape, as the queue and plugins handle it."""
+        return PodInfo(pod, self.snapshot.shapes.shape_of(pod))
+
+    # Nodes
+
+    def add_node(self, node: Node) -> NodeInfo:
+        """Take over a node, new or changed."""
+        table = self.snapshot.nodes
+        info = table.info(node.name)
+        if info is None:
+            info = table.add(node)
+            self._follow_layout()
+            self._adopt(info)
+        else:
+            table.update(info, node)
+        self.snapshot.images.set_row(info.row, node)
+        self.snapshot.generation += 1
+        return info
+
+    def remove_node(self, name: str) -> None:
+        info = self.snapshot.nodes.info(name)
+        if info is None:
+            return
+        leftover = dict(info.pods)
+        for pod in leftover.values():
+            self._count_out(pod, info)
+        if leftover:
+            self._orphans[name] = leftover
+        self.snapshot.images.set_row(info.row, None)
+        self.snapshot.nodes.remove(info)
+        self.snapshot.generation += 1
+
+    def _adopt(self, node: NodeInfo) -> None:
+        for pod in self._orphans.pop(node.name, {}).values():
+            self._count_in(pod, node)
+
+    # Pods that the API server says are on a node
+
+    def add_pod(self, pod: Pod | PodInfo) -> PodInfo:
+        """Take over an assigned pod, new, changed, or confirming an assumption."""
+        info = pod if isinstance(pod, PodInfo) else self.info(pod)
+        _share_with_shape(info.pod, info.shape)
+        before = self._pods.get(info.uid)
+        self._assumed.discard(info.uid)
+        if before is not None and before.node_name == info.node_name and _counts_alike(before, info):
+            self._replace(before, info)
+        else:
+            if before is not None:
+                self._take_out(before)
+            self._put_in(info)
+        return info
+
+    def remove_pod(self, uid: str) -> PodInfo | None:
+        """Forget a pod that is gone; the pod as it was known."""
+        info = self._pods.get(uid)
+        if info is not None:
+            self._assumed.discard(uid)
+            self._take_out(info)
+        return info
+
+    # Pods that we put on a node before the API server knows
+
+    def assume(self, pod: PodInfo, node_name: str) -> PodInfo:
+        """Count the pod on the node from now on."""
+        if pod.uid in self._pods:
+            raise ValueError(f"pod `{pod.key}` is already on node `{self._pods[pod.uid].node_name}`")
+        info = pod.placed(node_name)
+        self._put_in(info)
+        self._assumed.add(info.uid)
+        return info
+
+    def forget(self, uid: str) -> PodInfo | None:
+        """Undo an assumption; a pod that was confirmed in the meantime stays."""
+        if uid not in self._assumed:
+            return None
+        self._assumed.discard(uid)
+        info = self._pods[uid]
+        self._take_out(info)
+        return info
+
+    # Everything else
+
+    def put_object(self, item: KubeObject) -> None:
+        self.snapshot.objects.put(item)
+        self.snapshot.generation += 1
+
+    def remove_object(self, item: KubeObject) -> None:
+        self.snapshot.objects.remove(item)
+        self.snapshot.generation += 1
+
+    # The one place where counts move
+
+    def _put_in(self, pod: PodInfo) -> None:
+        self._pods[pod.uid] = pod
+        node = self.snapshot.nodes.info(pod.node_name)
+        if node is None:
+            self._orphans.setdefault(pod.node_name, {})[pod.uid] = pod
+        else:
+            self._count_in(pod, node)
+        self.snapshot.generation += 1
+
+    def _take_out(self, pod: PodInfo) -> None:
+        del self._pods[pod.uid]
+        node = self.snapshot.nodes.info(pod.node_name)
+        if node is None:
+            orphans = self._orphans[pod.node_name]
+            del orphans[pod.uid]
+            if not orphans:
+                del self._orphans[pod.node_name]
+        else:
+            self._count_out(pod, node)
+        self.snapshot.generation += 1
+
+    def _replace(self, before: PodInfo, after: PodInfo) -> None:
+        """A new version of a pod that counts as before: nothing to recompute."""
+        self._pods[after.uid] = after
+        node = self.snapshot.nodes.info(after.node_name)
+        if node is None:
+            self._orphans[after.node_name][after.uid] = after
+            return
+        node.pods[after.uid] = after
+        if before.start_time != after.start_time:
+            self.snapshot.nodes.row_changes.append(node.row)
+
+    def _count_in(self, pod: PodInfo, node: NodeInfo) -> None:
+        snapshot, shape, row = self.snapshot, pod.shape, node.row
+        node.add_pod(pod)
+        self._write_counts(pod, node, 1)
+        snapshot.pods.add(pod, row)
+        if shape.pod_terms.has_any:
+            snapshot.terms.add(pod, row)
+        for port in shape.host_ports:
+            snapshot.port_rows.setdefault((port.protocol or "TCP", port.host_port), set()).add(row)
+        for claim in shape.claim_names:
+            key = f"{pod.namespace}/{claim}"
+            snapshot.claims_in_use[key] = snapshot.claims_in_use.get(key, 0) + 1
+
+    def _count_out(self, pod: PodInfo, node: NodeInfo) -> None:
+        snapshot, shape, row = self.snapshot, pod.shape, node.row
+        node.remove_pod(pod)
+        self._write_counts(pod, node, -1)
+        snapshot.pods.remove(pod, row)
+        if shape.pod_terms.has_any:
+            snapshot.terms.remove(pod, row)
+        for port in shape.host_ports:
+            self._release_port((port.protocol or "TCP", port.host_port), node)
+        for claim in shape.claim_names:
+            key = f"{pod.namespace}/{claim}"
+            left = snapshot.claims_in_use[key] - 1
+            if left:
+                snapshot.claims_in_use[key] = left
+            else:
+                del snapshot.claims_in_use[key]
+
+    def _release_port(self, key: tuple[str, int], node: NodeInfo) -> None:
+        rows = self.snapshot.port_rows.get(key)
+        if rows is not None and key not in node.ports.keys():  # noqa: SIM118 - HostPorts is not a mapping
+            rows.discard(node.row)
+            if not rows:
+                del self.snapshot.port_rows[key]
+
+    def _write_counts(self, pod: PodInfo, node: NodeInfo, sign: int) -> None:
+        table, row, usage = self.snapshot.nodes, node.row, pod.shape.usage
+        if len(table.resources) > table.allocatable.shape[0]:
+            table.ensure_resources()
+        for place, _ in usage.vector:
+            table.requested[place, row] = node.requested[place]
+        table.nonzero[0, row] = node.nonzero_cpu
+        table.nonzero[1, row] = node.nonzero_memory
+        table.pod_count[row] += sign
+        table.row_changes.append(row)
+
+    def _follow_layout(self) -> None:
+        pods, capacity = self.snapshot.pods, self.snapshot.nodes.capacity
+        if pods.capacity != capacity:
+            pods.grow(capacity)
+
+
+def _counts_alike(before: PodInfo, after: PodInfo) -> bool:
+    return before.shape is after.shape and before.is_terminating == after.is_terminating
+
+
+def _share_with_shape(pod: Pod, shape: PodShape) -> None:
+    """Let go of the pod's own copy of what its template says: a hundred thousand pods share a few thousand specs."""
+    if pod.spec.containers is not shape.spec.containers:
+        pod.spec = msgspec.structs.replace(shape.spec, node_name=pod.spec.node_name)
+        pod.metadata.labels = shape.labels
