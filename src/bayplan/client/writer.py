@@ -15,7 +15,7 @@ from collections.abc import Mapping
 import msgspec
 
 from bayplan.client.backoff import BackoffSettings, Draw
-from bayplan.client.errors import Conflict, NoAnswer, NotFound, ServerError
+from bayplan.client.errors import Conflict, InvalidResponse, NoAnswer, NotFound, ServerError
 from bayplan.client.resources import ResourceClient, ResourceType, delete_options, segment
 from bayplan.client.retry import Outcome, RetryingSender, RetryPolicy, WriteRequest
 from bayplan.client.transport import STRATEGIC_MERGE_PATCH, Transport

@@ -1,0 +1,357 @@
+"""Events: what `kubectl describe pod` shows, written behind everything else and never in its way.
+
+`record` only notes the event and returns. `run` sends what was noted: while bindings are under way events are held
+back, and after a while trickle out one at a time; when the writer is idle several are sent at once. The queue is
+bounded, and what does not fit is dropped and counted: an event is a courtesy, a binding is not.
+
+Isomorphic events (all alike but for the note) become a series, as in client-go: the first is created, the second
+patches the count to 2, and later ones only count here until a refresh every half hour, or six minutes of silence,
+write the total.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import msgspec
+
+from bayplan.client.errors import AlreadyExists, ClientError, NotFound
+from bayplan.client.resources import ResourceType
+from bayplan.client.retry import RetryingSender, RetryPolicy, WriteRequest
+from bayplan.client.transport import MERGE_PATCH
+from bayplan.observe.clock import Clock
+
+NOTE_LIMIT_BYTES = 1024
+NAME_LIMIT = 253
+SERIES_IDLE_SECONDS = 360.0
+SERIES_REFRESH_SECONDS = 1800.0
+
+_EVENTS = ResourceType("events.k8s.io", "v1", "events")
+_POLICY = RetryPolicy(attempts=3)
+_TRUNCATION = " ..."
+_HOUSEKEEPING_SECONDS = 30.0
+_BUSY_CHECK_SECONDS = 0.05
+
+_log = logging.getLogger(__name__)
+
+
+class ObjectReference(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """Which object an event is about. Equal references make one series."""
+
+    kind: str
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    api_version: str = "v1"
+
+
+class _Meta(msgspec.Struct):
+    name: str
+    namespace: str
+
+
+class _Series(msgspec.Struct, rename="camel"):
+    count: int
+    last_observed_time: str
+
+
+class _Event(msgspec.Struct, rename="camel"):
+    """events.k8s.io/v1 Event, the fields a reporter sets."""
+
+    metadata: _Meta
+    event_time: str
+    reporting_controller: str
+    reporting_instance: str
+    action: str
+    reason: str
+    regarding: ObjectReference
+    note: str
+    type: str
+    related: ObjectReference | msgspec.UnsetType = msgspec.UNSET
+    series: _Series | msgspec.UnsetType = msgspec.UNSET
+    api_version: str = "events.k8s.io/v1"
+    kind: str = "Event"
+
+
+class _SeriesPatch(msgspec.Struct):
+    series: _Series
+
+
+@dataclass(frozen=True, slots=True)
+class _SeriesKey:
+    controller: str
+    type: str
+    reason: str
+    action: str
+    regarding: ObjectReference
+    related: ObjectReference | None
+
+
+@dataclass(slots=True)
+class _Recorded:
+    """An event that was created, or is about to be, and how often it was seen since."""
+
+    key: _SeriesKey
+    event: _Event
+    seen_at: float
+    written_at: float
+    count: int = 1
+    written_count: int = 1
+    is_created: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """One write to make: create the event, or patch its series."""
+
+    recorded: _Recorded
+    is_patch: bool
+    noted_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecorderSettings:
+    """`hold_seconds`: how long events wait for bindings before they trickle out regardless."""
+
+    queue_size: int = 10_000
+    series_size: int = 20_000
+    hold_seconds: float = 5.0
+    max_in_flight: int = 8
+
+
+@dataclass(slots=True)
+class RecorderStats:
+    recorded: int = 0
+    sent: int = 0
+    dropped: int = 0
+    failed: int = 0
+
+
+class EventRecorder:
+    """Notes events at once and writes them later. `is_busy` says whether something more important is being written."""
+
+    def __init__(
+        self,
+        sender: RetryingSender,
+        *,
+        clock: Clock,
+        instance: str,
+        is_busy: Callable[[], bool],
+        settings: RecorderSettings | None = None,
+    ) -> None:
+        self._sender = sender
+        self._clock = clock
+        self._instance = instance
+        self._is_busy = is_busy
+        self._settings = settings or RecorderSettings()
+        self._jobs: deque[_Job] = deque()
+        self._series: dict[_SeriesKey, _Recorded] = {}
+        self._has_jobs = asyncio.Event()
+        self._last_nanos = 0
+        self._in_flight: set[asyncio.Task[None]] = set()
+        self.stats = RecorderStats()
+
+    @property
+    def waiting(self) -> int:
+        """Events noted and not yet sent."""
+        return len(self._jobs) + len(self._in_flight)
+
+    def record(
+        self,
+        regarding: ObjectReference,
+        *,
+        controller: str,
+        type: str,
+        reason: str,
+        action: str,
+        note: str,
+        related: ObjectReference | None = None,
+    ) -> None:
+        """Note an event. Never waits, never raises for want of room."""
+        self.stats.recorded += 1
+        now = self._clock.monotonic()
+        key = _SeriesKey(controller, type, reason, action, regarding, related)
+        known = self._series.get(key)
+        if known is not None and now - known.seen_at < SERIES_IDLE_SECONDS:
+            self._count(known, now)
+            return
+        recorded = _Recorded(key, self._event(key, note), seen_at=now, written_at=now)
+        if self._enqueue(_Job(recorded, is_patch=False, noted_at=now)):
+            self._remember(key, recorded)
+
+    async def run(self) -> None:
+        """Send what is noted until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._refresh_series(), name="event series")
+            while True:
+                await self._has_jobs.wait()
+                await self._wait_for_quiet()
+                self._start_next(tasks)
+
+    async def drain(self, *, timeout: float) -> None:
+        """Send what is left, for at most `timeout` seconds. For use after `run` was cancelled."""
+        try:
+            async with asyncio.timeout(timeout):
+                while self._jobs:
+                    await self._send(self._jobs.popleft())
+        except TimeoutError:
+            self.stats.dropped += len(self._jobs)
+            self._jobs.clear()
+
+    # series
+
+    def _count(self, known: _Recorded, now: float) -> None:
+        known.count += 1
+        known.seen_at = now
+        # Until the event exists there is nothing to patch; its creation takes the count along.
+        if known.count == 2 and known.is_created:
+            self._enqueue_patch(known, now)
+
+    def _remember(self, key: _SeriesKey, recorded: _Recorded) -> None:
+        self._series.pop(key, None)
+        if len(self._series) >= self._settings.series_size:
+            del self._series[next(iter(self._series))]
+        self._series[key] = recorded
+
+    async def _refresh_series(self) -> None:
+        while True:
+            await self._clock.sleep(_HOUSEKEEPING_SECONDS)
+            now = self._clock.monotonic()
+            for key, recorded in list(self._series.items()):
+                is_over = now - recorded.seen_at >= SERIES_IDLE_SECONDS
+                has_more = recorded.count > recorded.written_count
+                if has_more and (is_over or now - recorded.written_at >= SERIES_REFRESH_SECONDS):
+                    self._enqueue_patch(recorded, now)
+                if is_over:
+                    del self._series[key]
+
+    def _enqueue_patch(self, recorded: _Recorded, now: float) -> None:
+        if self._enqueue(_Job(recorded, is_patch=True, noted_at=now)):
+            recorded.written_count = recorded.count
+            recorded.written_at = now
+
+    # sending
+
+    def _enqueue(self, job: _Job) -> bool:
+        if len(self._jobs) >= self._settings.queue_size:
+            self.stats.dropped += 1
+            return False
+        self._jobs.append(job)
+        self._has_jobs.set()
+        return True
+
+    async def _wait_for_quiet(self) -> None:
+        """Return when the next event may go: something is free, and nothing more important is going on."""
+        while self._jobs:
+            is_busy = self._is_busy()
+            has_waited = self._clock.monotonic() - self._jobs[0].noted_at >= self._settings.hold_seconds
+            if is_busy and not has_waited:
+                await self._clock.sleep(_BUSY_CHECK_SECONDS)
+            elif len(self._in_flight) < (1 if is_busy else self._settings.max_in_flight):
+                return
+            else:
+                await asyncio.wait(set(self._in_flight), return_when=asyncio.FIRST_COMPLETED)
+
+    def _start_next(self, tasks: asyncio.TaskGroup) -> None:
+        if self._jobs:
+            task = tasks.create_task(self._send(self._jobs.popleft()), name="event")
+            self._in_flight.add(task)
+            task.add_done_callback(self._in_flight.discard)
+        if not self._jobs:
+            self._has_jobs.clear()
+
+    async def _send(self, job: _Job) -> None:
+        try:
+            await self._write(job)
+            self.stats.sent += 1
+        except asyncio.CancelledError:
+            # Whether it was written is unknown. Both writes can be repeated, so `drain` will.
+            self._jobs.appendleft(job)
+            raise
+        except (ClientError, ValueError) as error:
+            self.stats.failed += 1
+            if not job.is_patch:
+                self._series.pop(job.recorded.key, None)
+            _log.debug("an event about %s was not written: %s", job.recorded.key.regarding.name, error)
+
+    async def _write(self, job: _Job) -> None:
+        if not job.is_patch:
+            await self._create(job.recorded)
+            return
+        event = job.recorded.event
+        request = WriteRequest(
+            method="PATCH",
+            path=_EVENTS.path(event.metadata.namespace, event.metadata.name),
+            body=msgspec.json.encode(_SeriesPatch(self._series_of(job.recorded))),
+            content_type=MERGE_PATCH,
+        )
+        outcome = await self._sender.send(request, _POLICY)
+        if isinstance(outcome.error, NotFound):
+            # The server forgets events after an hour. The series goes on under the same name.
+            await self._create(job.recorded)
+        elif outcome.error is not None:
+            raise outcome.error
+
+    async def _create(self, recorded: _Recorded) -> None:
+        event = recorded.event
+        recorded.written_count = recorded.count
+        if recorded.count > 1:
+            event = msgspec.structs.replace(event, series=self._series_of(recorded))
+        request = WriteRequest(
+            method="POST", path=_EVENTS.path(event.metadata.namespace), body=msgspec.json.encode(event)
+        )
+        outcome = await self._sender.send(request, _POLICY)
+        if outcome.error is not None and not isinstance(outcome.error, AlreadyExists):
+            raise outcome.error
+        recorded.is_created = True
+        if recorded.written_count == 1 < recorded.count:
+            self._enqueue_patch(recorded, self._clock.monotonic())
+
+    def _series_of(self, recorded: _Recorded) -> _Series:
+        seen_ago = self._clock.monotonic() - recorded.seen_at
+        return _Series(recorded.count, _micro_time(self._clock.now() - seen_ago))
+
+    def _event(self, key: _SeriesKey, note: str) -> _Event:
+        now = self._clock.now()
+        # Two events of one instant must not share a name: the second would be taken for a repetition of the first.
+        self._last_nanos = max(int(now * 1_000_000_000), self._last_nanos + 1)
+        return _Event(
+            metadata=_Meta(event_name(key.regarding.name, self._last_nanos), key.regarding.namespace or "default"),
+            event_time=_micro_time(now),
+            reporting_controller=key.controller,
+            reporting_instance=self._instance,
+            action=key.action,
+            reason=key.reason,
+            regarding=key.regarding,
+            related=key.related or msgspec.UNSET,
+            note=truncated_note(note),
+            type=key.type,
+        )
+
+
+def event_name(regarding: str, nanos: int) -> str:
+    """`<name>.<time in hex>`, as other Kubernetes components do, within the length of an object's name."""
+    suffix = f".{nanos:x}"
+    return regarding[: NAME_LIMIT - len(suffix)].rstrip(".-") + suffix
+
+
+def truncated_note(note: str) -> str:
+    """At most 1024 bytes of UTF-8, with a mark where something is missing, never half a character."""
+    raw = note.encode("utf-8", "replace")
+    if len(raw) <= NOTE_LIMIT_BYTES:
+        return note
+    return raw[: NOTE_LIMIT_BYTES - len(_TRUNCATION)].decode("utf-8", "ignore") + _TRUNCATION
+
+
+def reporting_instance(controller: str, hostname: str) -> str:
+    """The reporter's own name as kube-scheduler makes it, within the 128 characters that the API allows."""
+    return f"{controller}-{hostname}"[:128]
+
+
+def _micro_time(now: float) -> str:
+    return datetime.fromtimestamp(now, tz=UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
