@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test check conformance bench-decide clean
+.PHONY: help setup test check controlplane e2e conformance bench-decide clean
 
 help: ## list the commands
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,12 +22,20 @@ setup: $(STAMP) ## create the environment and install everything
 
 test: $(STAMP) ## unit, property and parity tests (under five minutes)
 	@$(BIN)/python -m pytest -n $(JOBS)
+	@$(BIN)/python -m tests.controlplane --check
 
 check: $(STAMP) ## ruff, mypy strict, import contracts, sizes
 	@$(BIN)/ruff check src tests
 	@$(BIN)/ruff format --check src tests
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+
+controlplane: ## build the real control plane of the end-to-end tests; prints its folder last
+	@tests/controlplane/build.sh
+
+e2e: $(STAMP) ## tests against a real kube-apiserver, etcd, kubectl and kube-scheduler
+	@tests/controlplane/build.sh || test $$? -eq 3
+	@$(BIN)/python -m pytest -m e2e tests -rs
 
 conformance: $(STAMP) ## all golden cases of kube-scheduler 1.36, a table by category
 	@$(BIN)/python -m tests.parity.conformance
