@@ -102,7 +102,8 @@ class HttpConnection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
-            self.close(InvalidResponse(f"the server's answer is not HTTP: {error}"))
+            # An error of ours, raised in a callback, is the context of the parser's.
+            self.close(InvalidResponse(f"the server's answer is not HTTP as we take it: {error.__context__ or error}"))
 
     def eof_received(self) -> bool:
         return False
