@@ -60,9 +60,9 @@ def match_requirement(requirement: NodeRequirement, nodes: NodeColumns) -> BoolN
         return ~_is_in(requirement, nodes)
     values = nodes.label_values(requirement.key)
     if operator == "Exists":
-        return values != ABSENT
+        return np.not_equal(values, ABSENT)
     if operator == "DoesNotExist":
-        return values == ABSENT
+        return np.equal(values, ABSENT)
     names = nodes.label(requirement.key).names
     return _by_distinct(values, len(names), lambda number: requirement.accepts(names[number]))
 
@@ -85,7 +85,7 @@ def _equals(key: str, value: str, nodes: NodeColumns) -> BoolN:
     number = nodes.label(key).id_of(value)
     if number == ABSENT:
         return np.zeros(len(nodes), dtype=np.bool_)
-    return nodes.label_values(key) == number
+    return np.equal(nodes.label_values(key), number)
 
 
 def _match_name(requirement: NodeRequirement, nodes: NodeColumns) -> BoolN:
@@ -101,7 +101,7 @@ def _match_name(requirement: NodeRequirement, nodes: NodeColumns) -> BoolN:
 
 def has_untolerated_taint(tolerations: Sequence[Toleration], nodes: NodeColumns) -> BoolN:
     """Where a node has a NoSchedule or NoExecute taint that none of the tolerations lets through."""
-    return by_taint_set(nodes, lambda taints: first_untolerated(taints, tolerations) is not None) != 0
+    return np.not_equal(by_taint_set(nodes, lambda taints: first_untolerated(taints, tolerations) is not None), 0)
 
 
 def by_taint_set(nodes: NodeColumns, answer: Callable[[list[Taint]], int]) -> Int64N:

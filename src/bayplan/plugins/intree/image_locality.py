@@ -1,0 +1,71 @@
+"""ImageLocality: prefer nodes that already hold the pod's images."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+
+from bayplan.framework import MAX_NODE_SCORE, CycleState, Depends, NodeColumns, NodeInfo, Plugin, PodInfo
+from bayplan.snapshot.axes import Int64N
+
+__all__ = ["ImageLocality"]
+
+_MEBIBYTE = 1024 * 1024
+_LEAST_BYTES = 23 * _MEBIBYTE
+_MOST_BYTES_PER_CONTAINER = 1000 * _MEBIBYTE
+
+
+class ImageLocality(Plugin):
+    """Weigh the images that a node has by their size and by how many nodes have them.
+
+    *What it does*: adds up the sizes of the pod's images (of init containers, containers and image volumes) that the
+    node holds, each scaled down by the share of nodes that hold it, so that a rare image does not draw every pod to
+    one node. The size of an image is the one that the first node reported.
+    *Rejects when*: never.
+    *Scores by*: that sum, from 0 at 23 MiB to 100 at 1000 MiB for each container.
+    *Retries on*: nothing, it rejects nobody.
+    *Arguments*: none.
+    *Differs from kube-scheduler*: nowhere.
+    """
+
+    depends = Depends.NODES
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        return (tuple(sorted(pod.shape.images)), _container_count(pod))
+
+    def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Int64N:
+        scores = np.zeros(nodes.table.size, dtype=np.int64)
+        holdings = self._holdings(pod)
+        if sum(worth for worth, _ in holdings if worth > 0) <= _LEAST_BYTES:
+            return scores[: len(nodes)]
+        for worth, rows in holdings:
+            scores[np.fromiter(rows, dtype=np.intp, count=len(rows))] += worth
+        if not nodes.is_all:
+            scores = scores[nodes.rows]
+        most = _most_bytes(pod)
+        np.clip(scores, _LEAST_BYTES, most, out=scores)
+        scaled: Int64N = MAX_NODE_SCORE * (scores - _LEAST_BYTES) // (most - _LEAST_BYTES)
+        return scaled
+
+    def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        most = _most_bytes(pod)
+        total = sum(worth for worth, rows in self._holdings(pod) if node.row in rows)
+        return MAX_NODE_SCORE * (min(max(total, _LEAST_BYTES), most) - _LEAST_BYTES) // (most - _LEAST_BYTES)
+
+    def _holdings(self, pod: PodInfo) -> list[tuple[int, set[int]]]:
+        """For each image of the pod that some node has: what it is worth, and the rows that have it."""
+        snapshot = self.handle.snapshot
+        node_count, most = len(snapshot.nodes), _most_bytes(pod)
+        found = [state for name in pod.shape.images if (state := snapshot.images.get(name)) is not None]
+        # No image is worth more than the cap on the sum, which also keeps absurd sizes from overflowing a column.
+        return [(min(int(float(s.size_bytes) * (len(s.rows) / node_count)), most), s.rows) for s in found]
+
+
+def _container_count(pod: PodInfo) -> int:
+    spec = pod.shape.spec
+    return len(spec.init_containers or ()) + len(spec.containers or ())
+
+
+def _most_bytes(pod: PodInfo) -> int:
+    return _MOST_BYTES_PER_CONTAINER * max(_container_count(pod), 1)

@@ -1,0 +1,100 @@
+"""NodePorts: a host port can be held by one pod of a node only."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+
+from bayplan.framework import (
+    SKIP,
+    ActionType,
+    ClusterEvent,
+    CycleState,
+    Depends,
+    EventHint,
+    Hint,
+    NodeColumns,
+    NodeInfo,
+    Plugin,
+    PodInfo,
+    Resource,
+    Status,
+    Unschedulable,
+    Verdicts,
+)
+from bayplan.snapshot.axes import BoolN
+from bayplan.snapshot.node_info import HostPorts
+from bayplan.snapshot.overlay import OverlayColumns
+
+__all__ = ["NodePorts"]
+
+_PORTS_TAKEN = Unschedulable("node(s) didn't have free ports for the requested pod ports")
+
+
+class NodePorts(Plugin):
+    """Leave out nodes on which a wanted host port is taken.
+
+    *What it does*: compares the host ports of the pod's containers and sidecars with those in use. Two ports collide
+    when protocol and number are the same, and the addresses are the same or one of them stands for all.
+    *Rejects when*: a wanted port collides with one in use on the node.
+    *Scores by*: nothing.
+    *Retries on*: the deletion of a pod, on a node or nominated to one, that held a colliding port; a node being added.
+    *Arguments*: none.
+    *Differs from kube-scheduler*: nowhere.
+    """
+
+    depends = Depends.ROW
+    reasons = _PORTS_TAKEN.reasons
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        return frozenset((port.protocol or "TCP", port.host_port, port.host_ip) for port in pod.shape.host_ports)
+
+    def is_relevant(self, pod: PodInfo) -> bool:
+        return bool(pod.shape.host_ports)
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Status | None:
+        return None if pod.shape.host_ports else SKIP
+
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Verdicts:
+        if isinstance(nodes, OverlayColumns) or nodes.table is not self.handle.snapshot.nodes:
+            return Verdicts.reject(_taken_one_by_one(pod, nodes), _PORTS_TAKEN)
+        taken: BoolN = np.zeros(nodes.table.size, dtype=np.bool_)
+        for row in self._rows_worth_asking(pod):
+            taken[row] = _collide(pod, nodes.table.at(row).ports)
+        return Verdicts.reject(taken if nodes.is_all else taken[nodes.rows], _PORTS_TAKEN)
+
+    def _rows_worth_asking(self, pod: PodInfo) -> set[int]:
+        """Rows on which something holds a wanted port, whatever the address."""
+        in_use = self.handle.snapshot.port_rows
+        wanted = {(port.protocol or "TCP", port.host_port) for port in pod.shape.host_ports}
+        return set().union(*(in_use.get(port, ()) for port in wanted))
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        return _PORTS_TAKEN if _collide(pod, node.ports) else None
+
+    def events_to_register(self) -> list[EventHint]:
+        return [
+            EventHint(ClusterEvent(Resource.POD, ActionType.DELETE), self._after_pod_deleted),
+            EventHint(ClusterEvent(Resource.NODE, ActionType.ADD)),
+        ]
+
+    def _after_pod_deleted(self, pod: PodInfo, old: PodInfo, new: PodInfo | None) -> Hint:
+        if not old.node_name and not old.nominated_node_name:
+            return Hint.SKIP
+        held = HostPorts()
+        for port in old.shape.host_ports:
+            held.add(port.protocol, port.host_port, port.host_ip)
+        return Hint.QUEUE if _collide(pod, held) else Hint.SKIP
+
+
+def _taken_one_by_one(pod: PodInfo, nodes: NodeColumns) -> BoolN:
+    """For the few nodes of a dry run, whose ports the index of the cluster does not know."""
+    taken: BoolN = np.zeros(len(nodes), dtype=np.bool_)
+    for position in np.flatnonzero(nodes.valid).tolist():
+        taken[position] = _collide(pod, nodes.info(position).ports)
+    return taken
+
+
+def _collide(pod: PodInfo, used: HostPorts) -> bool:
+    return any(used.conflicts(port.protocol, port.host_port, port.host_ip) for port in pod.shape.host_ports)

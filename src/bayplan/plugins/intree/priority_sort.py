@@ -1,0 +1,22 @@
+"""PrioritySort: who is next in the active queue. It never looks at nodes."""
+
+from __future__ import annotations
+
+from bayplan.framework import Plugin, QueuedPod
+
+__all__ = ["PrioritySort"]
+
+
+class PrioritySort(Plugin):
+    """Take pods of higher priority first, and of equal priority the one that waits longest.
+
+    *What it does*: orders the active queue by priority, then by the time at which the pod entered or came back.
+    *Rejects when*: never.
+    *Scores by*: nothing.
+    *Retries on*: nothing, it rejects nobody.
+    *Arguments*: none.
+    *Differs from kube-scheduler*: nowhere.
+    """
+
+    def sort_key(self, queued: QueuedPod) -> tuple[int, float]:
+        return (-queued.priority, queued.timestamp)
