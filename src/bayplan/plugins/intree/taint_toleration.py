@@ -59,6 +59,10 @@ class TaintToleration(Plugin):
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
         return _TAINTED if first_untolerated(node.taints, pod.shape.tolerations) is not None else None
 
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Status | None:
+        """Never skips: where no node has a soft taint every node gets the full score, which counts in the total."""
+        return None
+
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Int64N:
         soft = _soft_tolerations(pod)
         return by_taint_set(nodes, lambda taints: _count_untolerated(taints, soft))

@@ -84,6 +84,11 @@ def test_fewer_soft_taints_score_higher(raw: list[int], final: list[int]) -> Non
     assert plugin.normalize(STATE, CLUSTER.pod(), np.array(raw, dtype=np.int64)).tolist() == final
 
 
+def test_scoring_is_never_skipped() -> None:
+    """A full score on every node still counts in the total."""
+    assert CLUSTER.plugin(TaintToleration).pre_score(STATE, CLUSTER.pod(), CLUSTER.columns) is None
+
+
 def test_many_distinct_taint_sets_are_answered_for_a_few_nodes() -> None:
     """Fewer nodes at issue than there are sets of taints: only the sets that occur are looked at."""
     cluster = SmallCluster(*(node(f"n{i}", taints=[taint(f"k{i}")]) for i in range(20)))
