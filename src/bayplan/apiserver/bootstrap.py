@@ -1,0 +1,147 @@
+"""What every cluster has from the start: namespaces, priority classes, accounts, roles, the API's own service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bayplan.apiserver.api import Api
+from bayplan.apiserver.encoding import Json
+from bayplan.apiserver.errors import ApiError
+from bayplan.apiserver.exchange import WriteOptions
+from bayplan.apiserver.identity import LOOPBACK
+from bayplan.apiserver.objects import Caller
+
+SYSTEM_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+SYSTEM_CALLER = Caller(LOOPBACK, WriteOptions(field_manager="kube-apiserver"))
+_RBAC = "rbac.authorization.k8s.io/v1"
+_READ = ["get", "list", "watch"]
+
+
+def bootstrap(api: Api) -> None:
+    """Create what is missing; safe to run again on a restored store."""
+    for document in _objects():
+        create_if_absent(api, document)
+
+
+def create_if_absent(api: Api, document: Json) -> None:
+    try:
+        create(api, document)
+    except ApiError as problem:
+        if problem.reason != "AlreadyExists":
+            raise
+
+
+def create(api: Api, document: Json, caller: Caller = SYSTEM_CALLER) -> bytes:
+    """Create an object on the server's own behalf, through the same path as any client."""
+    kind = api.kinds.by_kind(document["apiVersion"], document["kind"])
+    if kind is None:
+        raise ValueError(f"this server has no kind {document['kind']} in {document['apiVersion']}")
+    namespace = document.get("metadata", {}).get("namespace", "default") if kind.namespaced else ""
+    return api.objects.create(kind, namespace, document, caller)
+
+
+def _objects() -> Iterable[Json]:
+    for name in SYSTEM_NAMESPACES:
+        yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        account = {"name": "default", "namespace": name}
+        yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account}
+    yield _priority_class("system-node-critical", 2_000_001_000, "must run on their node and are never moved off it")
+    yield _priority_class("system-cluster-critical", 2_000_000_000, "must run in the cluster but may change nodes")
+    yield _service()
+    yield from _roles()
+
+
+def _priority_class(name: str, value: int, purpose: str) -> Json:
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": name},
+        "value": value,
+        "description": f"For system pods that {purpose}.",
+    }
+
+
+def _service() -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": "kubernetes",
+            "namespace": "default",
+            "labels": {"component": "apiserver", "provider": "kubernetes"},
+        },
+        "spec": {"clusterIP": "10.96.0.1", "ports": [{"name": "https", "port": 443, "targetPort": 6443}]},
+    }
+
+
+def _roles() -> Iterable[Json]:
+    everything: list[Json] = [
+        {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
+        {"nonResourceURLs": ["*"], "verbs": ["*"]},
+    ]
+    reviews: list[Json] = [
+        {
+            "apiGroups": ["authorization.k8s.io"],
+            "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
+            "verbs": ["create"],
+        },
+        {"apiGroups": ["authentication.k8s.io"], "resources": ["selfsubjectreviews"], "verbs": ["create"]},
+    ]
+    viewable = ["*"]
+    yield _cluster_role("cluster-admin", everything)
+    yield _cluster_role("admin", [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}])
+    yield _cluster_role("edit", [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}])
+    yield _cluster_role("view", [{"apiGroups": ["*"], "resources": viewable, "verbs": _READ}])
+    yield _cluster_role("system:basic-user", reviews)
+    yield _cluster_role("system:kube-scheduler", _scheduler_rules())
+    yield _cluster_role("system:volume-scheduler", _volume_scheduler_rules())
+    yield _cluster_role_binding("cluster-admin", "Group", "system:masters")
+    yield _cluster_role_binding("system:basic-user", "Group", "system:authenticated")
+    yield _cluster_role_binding("system:kube-scheduler", "User", "system:kube-scheduler")
+    yield _cluster_role_binding("system:volume-scheduler", "User", "system:kube-scheduler")
+
+
+def _scheduler_rules() -> list[Json]:
+    def rule(groups: list[str], resources: list[str], verbs: list[str]) -> Json:
+        return {"apiGroups": groups, "resources": resources, "verbs": verbs}
+
+    return [
+        rule(["", "events.k8s.io"], ["events"], ["create", "patch", "update"]),
+        rule(["coordination.k8s.io"], ["leases"], ["create", "get", "list", "update", "watch"]),
+        rule([""], ["nodes", "namespaces", "services", "replicationcontrollers"], _READ),
+        rule([""], ["pods"], ["delete", *_READ]),
+        rule([""], ["bindings", "pods/binding"], ["create"]),
+        rule([""], ["pods/status"], ["patch", "update"]),
+        rule(["apps"], ["replicasets", "statefulsets"], _READ),
+        rule(["policy"], ["poddisruptionbudgets"], _READ),
+        rule([""], ["persistentvolumeclaims", "persistentvolumes"], _READ),
+        rule(["authentication.k8s.io"], ["tokenreviews"], ["create"]),
+        rule(["authorization.k8s.io"], ["subjectaccessreviews"], ["create"]),
+        rule(["storage.k8s.io"], ["csinodes", "csidrivers", "csistoragecapacities", "volumeattachments"], _READ),
+        rule(["resource.k8s.io"], ["deviceclasses", "resourceslices"], _READ),
+        rule(["resource.k8s.io"], ["resourceclaims", "resourceclaims/status"], [*_READ, "patch", "update"]),
+    ]
+
+
+def _volume_scheduler_rules() -> list[Json]:
+    writes = ["get", "list", "patch", "update", "watch"]
+    return [
+        {"apiGroups": [""], "resources": ["persistentvolumes", "persistentvolumeclaims"], "verbs": writes},
+        {"apiGroups": ["storage.k8s.io"], "resources": ["storageclasses"], "verbs": _READ},
+    ]
+
+
+def _cluster_role(name: str, rules: list[Json]) -> Json:
+    labels = {"kubernetes.io/bootstrapping": "rbac-defaults"}
+    return {"apiVersion": _RBAC, "kind": "ClusterRole", "metadata": {"name": name, "labels": labels}, "rules": rules}
+
+
+def _cluster_role_binding(role: str, kind: str, subject: str) -> Json:
+    group = "rbac.authorization.k8s.io"
+    return {
+        "apiVersion": _RBAC,
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": role, "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"}},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
+        "subjects": [{"kind": kind, "name": subject, "apiGroup": group}],
+    }

@@ -1,0 +1,92 @@
+"""Quantities as the API server writes them back: `0.5` becomes `500m`, `1024Mi` becomes `1Gi`.
+
+Arithmetic on quantities belongs to the scheduler; here they are only read, canonicalised and compared.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from decimal import ROUND_CEILING, Decimal
+
+_QUANTITY = re.compile(
+    r"^([+-]?)(\d+\.?\d*|\.\d+)(Ki|Mi|Gi|Ti|Pi|Ei|n|u|m|k|M|G|T|P|E|[eE][+-]?\d+|)$",
+)
+_BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY_BY_POWER = {power: suffix for suffix, power in _BINARY.items()} | {0: ""}
+_DECIMAL_BY_POWER = {power: suffix for suffix, power in _DECIMAL.items()}
+_NANO = Decimal("1e-9")
+_MAX_EXPONENT = 30
+HINT = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+
+
+class BadQuantity(ValueError):
+    """The text is no quantity."""
+
+
+@functools.lru_cache(maxsize=8192)
+def parse_quantity(text: str) -> Decimal:
+    """The exact value of a quantity, rounded up to a billionth."""
+    return _parse(text)[0]
+
+
+@functools.lru_cache(maxsize=8192)
+def canonical_quantity(text: str) -> str:
+    """The spelling the API server would store."""
+    value, form = _parse(text)
+    if form == "exponent":
+        return _in_exponent_form(value)
+    # Small values cannot be written with a binary suffix, so they take the decimal form.
+    if form == "binary" and abs(value) >= 1024 and value == value.to_integral_value():
+        return _in_binary_form(int(value))
+    return _in_decimal_form(value)
+
+
+def _parse(text: str) -> tuple[Decimal, str]:
+    match = _QUANTITY.match(text)
+    if match is None or len(text) > 64:
+        raise BadQuantity(HINT)
+    sign, digits, suffix = match.groups()
+    number = Decimal(sign + digits)
+    form = "decimal"
+    if suffix in _BINARY:
+        form, number = "binary", number * (1024 ** _BINARY[suffix])
+    elif suffix in _DECIMAL:
+        number = number.scaleb(_DECIMAL[suffix])
+    else:
+        exponent = int(suffix[1:])
+        if abs(exponent) > _MAX_EXPONENT:
+            raise BadQuantity(f"the exponent of {text} is out of range; {HINT}")
+        form, number = "exponent", number.scaleb(exponent)
+    if abs(number) >= Decimal(2) ** 80:
+        return Decimal(2**63 - 1).copy_sign(number), "decimal"
+    return number.quantize(_NANO, rounding=ROUND_CEILING).normalize(), form
+
+
+def _in_binary_form(value: int) -> str:
+    power = 0
+    while value % 1024 == 0 and value and power < 6:
+        value //= 1024
+        power += 1
+    return f"{value}{_BINARY_BY_POWER[power]}"
+
+
+def _decimal_digits(value: Decimal) -> tuple[int, int]:
+    """The value as an integer times ten to a multiple of three."""
+    power = -9
+    integer = int(value.scaleb(9))
+    while integer and integer % 1000 == 0 and power < 18:
+        integer //= 1000
+        power += 3
+    return integer, power if integer else 0
+
+
+def _in_decimal_form(value: Decimal) -> str:
+    integer, power = _decimal_digits(value)
+    return f"{integer}{_DECIMAL_BY_POWER[power]}"
+
+
+def _in_exponent_form(value: Decimal) -> str:
+    integer, power = _decimal_digits(value)
+    return f"{integer}e{power}" if power else str(integer)

@@ -1,0 +1,105 @@
+"""The clock port: time is an input, so that tests and simulations can own it.
+
+Everything in Bayplan that reads the time or waits takes a `Clock`. `SystemClock` is the machine's clock;
+`VirtualClock` stands still until somebody moves it. This module starts no threads and keeps no global clock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import time
+from typing import Protocol, runtime_checkable
+
+# How often `VirtualClock.run_for` lets the event loop turn before it moves on to the next deadline. A task that
+# was woken may need several turns (queue, lock, response) before it sleeps again.
+_TURNS_BETWEEN_DEADLINES = 20
+
+
+@runtime_checkable
+class Clock(Protocol):
+    """What may be asked of time."""
+
+    def now(self) -> float:
+        """Seconds since the Unix epoch."""
+
+    def monotonic(self) -> float:
+        """Seconds that never go backwards; only differences mean something."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait for `seconds`; zero or less still yields to the event loop once."""
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now(self) -> float:
+        return time.time()
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(max(0.0, seconds))
+
+
+class VirtualClock:
+    """A clock that moves only when told to."""
+
+    def __init__(self, start: float = 1_700_000_000.0) -> None:
+        self._start = start
+        self._elapsed = 0.0
+        self._order = itertools.count()
+        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+
+    def now(self) -> float:
+        return self._start + self._elapsed
+
+    def monotonic(self) -> float:
+        return self._elapsed
+
+    async def sleep(self, seconds: float) -> None:
+        if seconds <= 0:
+            await asyncio.sleep(0)
+            return
+        woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._sleepers, (self._elapsed + seconds, next(self._order), woken))
+        await woken
+
+    @property
+    def sleeping(self) -> int:
+        """How many sleepers wait for a deadline."""
+        return sum(1 for _, _, woken in self._sleepers if not woken.done())
+
+    def next_deadline(self) -> float | None:
+        """The earliest deadline on the monotonic scale, or None when nobody sleeps."""
+        while self._sleepers and self._sleepers[0][2].done():
+            heapq.heappop(self._sleepers)
+        return self._sleepers[0][0] if self._sleepers else None
+
+    def advance(self, seconds: float) -> None:
+        """Move time forward at once and wake, in order of deadline, everybody whose deadline has passed."""
+        if seconds < 0:
+            raise ValueError(f"a clock cannot go back: advance({seconds})")
+        self._elapsed += seconds
+        while (deadline := self.next_deadline()) is not None and deadline <= self._elapsed:
+            heapq.heappop(self._sleepers)[2].set_result(None)
+
+    async def run_for(self, seconds: float) -> None:
+        """Move time forward from deadline to deadline and let the woken tasks run in between.
+
+        A task that sleeps one second at a time is woken `seconds` times, which `advance` alone would not do.
+        """
+        end = self._elapsed + seconds
+        await _let_tasks_run()
+        while (deadline := self.next_deadline()) is not None and deadline <= end:
+            self.advance(max(0.0, deadline - self._elapsed))
+            await _let_tasks_run()
+        self.advance(max(0.0, end - self._elapsed))
+        await _let_tasks_run()
+
+
+async def _let_tasks_run() -> None:
+    for _ in range(_TURNS_BETWEEN_DEADLINES):
+        await asyncio.sleep(0)
