@@ -1,0 +1,344 @@
+"""Files of Kubernetes objects into typed objects, for everything that works offline.
+
+YAML streams, JSON, JSON lines, `kind: List` and `PodList` and the like. Input comes from people, so each problem is one
+line: the file, the document or the path inside it, what was found, what to do. Fields that scheduling does not read
+are skipped, as everywhere in this room; a wrong type, an unknown kind, a missing name or a bad quantity is an error.
+
+Nothing here talks to an API server, and nothing is defaulted but the namespace; see `bayplan.api.pod_defaults`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bayplan.api.documents import DocumentError, parse_documents
+from bayplan.api.kinds import KINDS, Kind, kind_named
+from bayplan.api.meta import KubeObject
+from bayplan.api.pod_defaults import apply_pod_defaults
+from bayplan.api.quantity import Quantity, QuantityError, milli_value
+from bayplan.api.suggest import closest
+
+__all__ = ["InputError", "apply_pod_defaults", "decode_object", "read_objects", "read_objects_text"]
+
+_TEMPLATES = frozenset(("Deployment", "DaemonSet", "Job", "CronJob", "PodTemplate"))
+_NAMES = {kind.name: kind for kind in KINDS}
+_MSGSPEC_PATH = re.compile(r"^(?P<what>.*?)(?: - at `\$(?P<path>.*)`)?$", re.DOTALL)
+
+
+class InputError(ValueError):
+    """Input that cannot be used, in one line."""
+
+    def __init__(self, message: str, *, source: str = "", where: str = "") -> None:
+        super().__init__(": ".join(part for part in (source, where, message) if part))
+        self.source, self.where, self.message = source, where, message
+
+
+def read_objects(path: str | Path, *, ignore_unread: bool = False) -> list[KubeObject]:
+    """Every object in a `.yaml`, `.yml`, `.json` or `.jsonl` file.
+
+    `ignore_unread` leaves out kinds of objects that scheduling does not read (ConfigMap, Deployment, ...) instead of
+    refusing them. Raises `InputError`.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"not UTF-8 text (byte {error.start})", source=str(path)) from None
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", source=str(path)) from None
+    is_lines = path.suffix in (".jsonl", ".ndjson")
+    return read_objects_text(text, source=str(path), is_lines=is_lines, ignore_unread=ignore_unread)
+
+
+def read_objects_text(
+    text: str, *, source: str = "input", is_lines: bool = False, ignore_unread: bool = False
+) -> list[KubeObject]:
+    """The same for text that is already there; `is_lines` says that each line is a JSON document of its own."""
+    documents = _json_lines(text, source) if is_lines else _documents(text, source)
+    objects: list[KubeObject] = []
+    seen: dict[tuple[type[KubeObject], str], str] = {}
+    for where, document in documents:
+        for path, item, inherited in _items(document, source=source, where=where):
+            decoded = decode_object(
+                item, source=source, where=where, path=path, inherited=inherited, ignore_unread=ignore_unread
+            )
+            if decoded is not None:
+                _refuse_repeated(decoded, seen, source=source, where=_join(where, path))
+                objects.append(decoded)
+    return objects
+
+
+def _documents(text: str, source: str) -> Iterator[tuple[str, Any]]:
+    if text.lstrip()[:1] == "{":
+        try:
+            yield "", msgspec.json.decode(text)
+            return
+        except (msgspec.DecodeError, UnicodeEncodeError):
+            pass  # YAML in flow style, several JSON documents, or an error that the YAML reader locates better.
+    try:
+        for document in parse_documents(text):
+            yield f"document {document.number} (line {document.line})", document.value
+    except DocumentError as error:
+        raise InputError(str(error), source=source) from None
+
+
+def _json_lines(text: str, source: str) -> Iterator[tuple[str, Any]]:
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            yield f"line {number}", msgspec.json.decode(line)
+        except (msgspec.DecodeError, UnicodeEncodeError) as error:
+            raise InputError(f"not valid JSON: {error}", source=source, where=f"line {number}") from None
+
+
+def _items(document: Any, *, source: str, where: str) -> Iterator[tuple[str, Any, Mapping[str, str]]]:
+    """(path, object, apiVersion and kind to use when the object names none) of a document or of a list's items."""
+    kind = document.get("kind") if isinstance(document, dict) else None
+    if not isinstance(kind, str) or not kind.endswith("List") or "items" not in document:
+        yield "", document, {}
+        return
+    items = document["items"]
+    if items is None:
+        return
+    if not isinstance(items, list):
+        raise InputError(f"expected a list, found {_shown(items)}", source=source, where=_join(where, "items"))
+    inherited = {} if kind == "List" else {"kind": kind[:-4], "apiVersion": str(document.get("apiVersion", ""))}
+    for index, item in enumerate(items):
+        yield f"items[{index}]", item, inherited
+
+
+def decode_object(
+    item: Any,
+    *,
+    source: str = "",
+    where: str = "",
+    path: str = "",
+    inherited: Mapping[str, str] | None = None,
+    ignore_unread: bool = False,
+) -> KubeObject | None:
+    """One object from plain data; None for a kind that is not read when `ignore_unread` says so."""
+    here = _join(where, path)
+    if not isinstance(item, dict):
+        raise InputError(f"expected a Kubernetes object, found {_shown(item)}", source=source, where=here)
+    kind = _kind_of(item, inherited or {}, source=source, where=here, ignore_unread=ignore_unread)
+    if kind is None:
+        return None
+    decoded = _convert(item, kind, source=source, where=where, path=path)
+    _complete(decoded, kind, item, source=source, where=here)
+    _check_quantities(decoded, kind, source=source, where=where, path=path)
+    return decoded
+
+
+def _kind_of(
+    item: Mapping[str, Any], inherited: Mapping[str, str], *, source: str, where: str, ignore_unread: bool
+) -> Kind | None:
+    api_version, name = item.get("apiVersion"), item.get("kind")
+    if name is None and inherited:
+        api_version, name = inherited["apiVersion"], inherited["kind"]
+    if not isinstance(name, str) or not isinstance(api_version, str) or not name:
+        raise InputError(
+            "`apiVersion` and `kind` are missing; is this a Kubernetes object?", source=source, where=where
+        )
+    kind = kind_named(api_version, name)
+    if kind is not None:
+        return kind
+    if name in _NAMES:
+        needed = _NAMES[name].api_version
+        if api_version.split("/")[0] != needed.split("/")[0] and "/" in api_version and ignore_unread:
+            return None  # another group's kind of the same name
+        raise InputError(f"{name} is read as `{needed}`, found apiVersion `{api_version}`", source=source, where=where)
+    like = closest(name, _NAMES, cutoff=0.86)
+    if like is not None:
+        raise InputError(f"unknown kind `{name}`; did you mean `{like}`?", source=source, where=where)
+    if ignore_unread:
+        return None
+    raise InputError(_unread(api_version, name), source=source, where=where)
+
+
+def _unread(api_version: str, name: str) -> str:
+    if name in _TEMPLATES:
+        return f"{name} is not read: scheduling looks at pods; put in the pods that it makes"
+    return f"{api_version} {name} is not a kind that scheduling reads; remove it"
+
+
+def _convert(item: Any, kind: Kind, *, source: str, where: str, path: str) -> KubeObject:
+    try:
+        return msgspec.convert(item, kind.type)
+    except msgspec.ValidationError:
+        pass
+    try:
+        return msgspec.convert(_without_nulls(item), kind.type)
+    except msgspec.ValidationError as error:
+        inner, what = _explained(str(error), item)
+        raise InputError(what, source=source, where=_join(where, _dotted(path, inner))) from None
+
+
+def _without_nulls(value: Any) -> Any:
+    """null counts as absent, as it does for the API server."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
+    if isinstance(value, list):
+        return [_without_nulls(inner) for inner in value]
+    return value
+
+
+def _explained(message: str, item: Any) -> tuple[str, str]:
+    """(path, sentence) from what the struct library says."""
+    match = _MSGSPEC_PATH.match(message)
+    path, what = ((match["path"] or "").lstrip("."), match["what"]) if match else ("", message)
+    found = _at(item, path)
+    expected = re.search(r"Expected `([^`]+)`", what)
+    if expected is None:
+        return path, what
+    wanted = _wanted(expected[1])
+    hint = f'; put it in quotes: "{found}"' if "text" in wanted and isinstance(found, bool | int | float) else ""
+    return path, f"expected {wanted}, found {_shown(found)}{hint}"
+
+
+def _wanted(types: str) -> str:
+    words = {"object": "a mapping", "array": "a list", "str": "text", "int": "a whole number", "float": "a number"}
+    words["bool"] = "true or false"
+    parts = [words.get(part.strip(), part.strip()) for part in types.split("|") if part.strip() != "null"]
+    return " or ".join(dict.fromkeys(parts))
+
+
+def _at(value: Any, path: str) -> Any:
+    """The value at a path of the struct library's making (`spec.containers[0].ports`); a map's value is `[...]`."""
+    for name, index in re.findall(r"([^.\[\]]+)|\[(\d+|\.\.\.)\]", path):
+        if name:
+            value = value.get(name) if isinstance(value, dict) else None
+        elif index == "...":
+            odd = [inner for inner in value.values() if not isinstance(inner, str)] if isinstance(value, dict) else []
+            value = odd[0] if odd else None
+        else:
+            value = value[int(index)] if isinstance(value, list) and int(index) < len(value) else None
+    return value
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "nothing"
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = str(value)
+    return f"`{text[:60]}...`" if len(text) > 60 else f"`{text}`"
+
+
+def _complete(decoded: KubeObject, kind: Kind, item: Mapping[str, Any], *, source: str, where: str) -> None:
+    """Name, namespace and uid, without which nothing can be found again."""
+    metadata = decoded.metadata
+    if not metadata.name:
+        has_prefix = isinstance(item.get("metadata"), dict) and item["metadata"].get("generateName")
+        hint = "; `generateName` needs an API server, give a name here" if has_prefix else ""
+        raise InputError(f"{kind.name} has no `metadata.name`{hint}", source=source, where=where)
+    if kind.is_namespaced and not metadata.namespace:
+        metadata.namespace = "default"
+    if not kind.is_namespaced:
+        metadata.namespace = ""
+    if not metadata.uid:
+        metadata.uid = f"{kind.name}/{decoded.key}"
+
+
+def _refuse_repeated(
+    decoded: KubeObject, seen: dict[tuple[type[KubeObject], str], str], *, source: str, where: str
+) -> None:
+    identity = (type(decoded), decoded.key)
+    first = seen.setdefault(identity, where)
+    if first != where:
+        raise InputError(
+            f"{type(decoded).__name__} `{decoded.key}` is there twice, first in {first}; remove one",
+            source=source,
+            where=where,
+        )
+
+
+def _check_quantities(decoded: KubeObject, kind: Kind, *, source: str, where: str, path: str) -> None:
+    for inner, quantity in _quantities(decoded, kind.type):
+        problem = _quantity_problem(quantity)
+        if problem:
+            raise InputError(problem, source=source, where=_join(where, _dotted(path, inner)))
+
+
+def _quantity_problem(quantity: Quantity) -> str:
+    try:
+        return "" if milli_value(quantity) >= 0 else f"`{quantity}` is negative; a quantity here is 0 or more"
+    except (QuantityError, OverflowError) as error:
+        return str(error)
+
+
+Walker = Callable[[Any, str], Iterable[tuple[str, Quantity]]]
+_WALKERS: dict[type[Any], Walker | None] = {}
+"""How to find the quantities of each kind, worked out when the kind is first read."""
+
+
+def _quantities(value: Any, type_: type[Any]) -> Iterable[tuple[str, Quantity]]:
+    if type_ not in _WALKERS:
+        _WALKERS[type_] = _struct_walker(type_)
+    walk = _WALKERS[type_]
+    return walk(value, "") if walk else ()
+
+
+def _struct_walker(type_: type[Any]) -> Walker | None:
+    info = msgspec.inspect.type_info(type_)
+    if not isinstance(info, msgspec.inspect.StructType):
+        return None
+    found = [(field.name, field.encode_name, _walker(field.type)) for field in info.fields]
+    steps = [(name, wire, walk) for name, wire, walk in found if walk is not None]
+    if not steps:
+        return None
+
+    def walk_struct(value: Any, path: str) -> Iterator[tuple[str, Quantity]]:
+        for name, wire, walk in steps:
+            inner = getattr(value, name)
+            if inner is not None:
+                yield from walk(inner, _dotted(path, wire))
+
+    return walk_struct
+
+
+def _walker(info: msgspec.inspect.Type) -> Walker | None:
+    """How to find the quantities in a value of this type; None when there can be none."""
+    if isinstance(info, msgspec.inspect.StructType):
+        return _struct_walker(info.cls)
+    if isinstance(info, msgspec.inspect.ListType):
+        return _list_walker(_walker(info.item_type))
+    if isinstance(info, msgspec.inspect.DictType):
+        return _map_walker(_walker(info.value_type))
+    if isinstance(info, msgspec.inspect.UnionType):
+        kinds = {type(part) for part in info.types}
+        if {msgspec.inspect.StrType, msgspec.inspect.IntType, msgspec.inspect.FloatType} <= kinds:
+            return lambda value, path: ((path, value),)
+        return next((walk for walk in map(_walker, info.types) if walk is not None), None)
+    return None
+
+
+def _list_walker(inner: Walker | None) -> Walker | None:
+    if inner is None:
+        return None
+    return lambda value, path: (pair for i, item in enumerate(value) for pair in inner(item, f"{path}[{i}]"))
+
+
+def _map_walker(inner: Walker | None) -> Walker | None:
+    if inner is None:
+        return None
+    return lambda value, path: (pair for key, item in value.items() for pair in inner(item, f"{path}[{key}]"))
+
+
+def _dotted(path: str, inner: str) -> str:
+    if not path or not inner:
+        return path or inner
+    return f"{path}{inner}" if inner.startswith("[") else f"{path}.{inner}"
+
+
+def _join(where: str, path: str) -> str:
+    return ": ".join(part for part in (where, path) if part)
