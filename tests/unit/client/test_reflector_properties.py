@@ -108,14 +108,16 @@ class ModelServer:
         raise ConnectionFailed("cut", may_have_been_processed=True)
 
 
-NAMES = st.sampled_from("abcdef")
+NAMES = st.sampled_from("abc")
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("write"), NAMES),
         st.tuples(st.just("write"), NAMES),
         st.tuples(st.just("delete"), NAMES),
+        st.tuples(st.just("delete and compact"), NAMES),
         st.tuples(st.sampled_from(["cut", "compact", "bookmark", "fail", "turn", "wait"]), st.just("")),
     ),
+    min_size=10,
     max_size=40,
 )
 
@@ -172,6 +174,9 @@ async def _take(step: str, name: str, server: ModelServer, clock: VirtualClock) 
         server.write(name)
     elif step == "delete":
         server.delete(name)
+    elif step == "delete and compact":
+        server.delete(name)
+        server.compact()
     elif step == "cut":
         server.cut()
     elif step == "compact":
