@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from bayplan.apiserver import errors
 from bayplan.apiserver.authorization import Attributes, Authorizer, RbacAuthorizer
-from bayplan.apiserver.bodies import read_document, read_object
+from bayplan.apiserver.bodies import read_object, read_options
 from bayplan.apiserver.builtin import builtin_kinds
 from bayplan.apiserver.custom import CustomResources
 from bayplan.apiserver.deletion import DeleteOptions, delete
@@ -236,9 +236,7 @@ class Api:
         return self._shown(kind, raw, request, 200)
 
     def _delete_options(self, request: Request) -> DeleteOptions:
-        document = read_document(request.body, request.headers.get("content-type", "")) if request.body else {}
-        if not isinstance(document, dict):
-            raise errors.bad_request("DeleteOptions is an object")
+        document = read_options(request.body, request.headers.get("content-type", "")) if request.body else {}
         return DeleteOptions.read(document, request.query)
 
     def _delete(self, route: Route, request: Request) -> Answer:

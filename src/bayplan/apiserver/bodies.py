@@ -14,7 +14,8 @@ from bayplan.apiserver import errors
 from bayplan.apiserver.conform import WrongType, conform
 from bayplan.apiserver.encoding import BadJson, Json, decode, duplicate_keys
 from bayplan.apiserver.kinds import Kind
-from bayplan.apiserver.typetable import StrictDecoders, Type
+from bayplan.apiserver.protobuf import MEDIA_TYPE, BadProtobuf, read_protobuf
+from bayplan.apiserver.typetable import StrictDecoders, Type, builtin_types
 
 _MAX_WARNINGS = 20
 _JSON_TYPES = ("application/json", "application/yaml")
@@ -61,17 +62,40 @@ def _read_yaml(body: bytes) -> Any:
 
 def read_object(body: bytes, content_type: str, kind: Kind, *, validation: str, warnings: list[str]) -> Json:
     """The object of a create or update, pruned to what its kind declares."""
-    document = read_document(body, content_type)
+    is_protobuf = content_type.startswith(MEDIA_TYPE)
+    document = _read_protobuf(body, kind) if is_protobuf else read_document(body, content_type)
     if not isinstance(document, dict):
         raise errors.bad_request(f"{kind.kind} in version {kind.api_version!r} is not a JSON object")
     check_kind(document, kind)
-    is_json = "yaml" not in content_type
+    is_json = not is_protobuf and "yaml" not in content_type
     if validation == "Strict" and is_json and (repeated := duplicate_keys(body)):
         raise strict_error(kind, [f'duplicate field "{name}"' for name in repeated])
     if is_json and not kind.is_custom and _decoders.accepts(body, kind.type):
         return document
     conform_object(document, kind, validation=validation, warnings=warnings)
     return document
+
+
+def read_options(body: bytes, content_type: str) -> Json:
+    """The DeleteOptions of a delete."""
+    if content_type.startswith(MEDIA_TYPE):
+        try:
+            return read_protobuf(body, builtin_types()["meta.v1.DeleteOptions"])
+        except BadProtobuf as problem:
+            raise errors.bad_request(f"couldn't read the protobuf body: {problem}") from problem
+    document = read_document(body, content_type)
+    if not isinstance(document, dict):
+        raise errors.bad_request("DeleteOptions is an object")
+    return document
+
+
+def _read_protobuf(body: bytes, kind: Kind) -> Json:
+    if kind.is_custom:
+        raise errors.unsupported_media_type(_JSON_TYPES)
+    try:
+        return read_protobuf(body, kind.type)
+    except BadProtobuf as problem:
+        raise errors.bad_request(f"couldn't read the protobuf body: {problem}") from problem
 
 
 def check_kind(document: Json, kind: Kind) -> None:

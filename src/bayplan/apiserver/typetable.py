@@ -48,6 +48,8 @@ class Field:
     required: bool = False
     patch_strategies: frozenset[str] = frozenset()
     patch_key: str = ""
+    numbers: tuple[int, ...] = ()
+    """The field's number in protobuf; two numbers when it is inlined from a message of its own."""
 
 
 ANY = Type("any", "any", preserves_unknown=True)
@@ -84,6 +86,7 @@ class TypeTable:
 
     def _field(self, line: str, prefix: str) -> Field:
         name, spelled, *flags = line.split()
+        numbers = flags.pop(0)[1:].split(".") if flags and flags[0].startswith("@") else []
         options = dict(flag.partition("=")[::2] for flag in flags)
         built = self._type(spelled, prefix)
         if built.kind == "list":
@@ -98,6 +101,7 @@ class TypeTable:
             required=name.endswith("!"),
             patch_strategies=frozenset(strategies.split(",")) if strategies else frozenset(),
             patch_key=key,
+            numbers=tuple(int(number) for number in numbers),
         )
 
     def _type(self, spelled: str, prefix: str) -> Type:
