@@ -10,8 +10,9 @@ from __future__ import annotations
 from importlib import import_module
 
 from bayplan.framework import Plugin
+from bayplan.framework.registry import Registry
 
-__all__ = ["INTREE", "intree_plugins"]
+__all__ = ["INTREE", "default_registry", "intree_plugins"]
 
 INTREE: dict[str, str] = {
     "SchedulingGates": "scheduling_gates",
@@ -41,3 +42,8 @@ INTREE: dict[str, str] = {
 def intree_plugins() -> list[type[Plugin]]:
     """Every in-tree plugin class, in default order."""
     return [getattr(import_module(f"{__name__}.{module}"), name) for name, module in INTREE.items()]
+
+
+def default_registry() -> Registry:
+    """A new registry with every in-tree plugin, and whatever is installed beside them."""
+    return Registry(intree_plugins())

@@ -7,6 +7,7 @@ from importlib import import_module
 import pytest
 
 from bayplan.framework import Plugin
+from bayplan.framework.checks import check_plugin
 from bayplan.framework.points import ExtensionPoint, extends
 from bayplan.plugins import intree
 from bayplan.plugins.intree import INTREE
@@ -79,3 +80,8 @@ def test_filters_and_scores_come_in_both_forms(name: str) -> None:
 
     assert hasattr(kind, "filter") == hasattr(kind, "filter_nodes") == extends(kind, ExtensionPoint.FILTER)
     assert hasattr(kind, "score") == hasattr(kind, "score_nodes") == extends(kind, ExtensionPoint.SCORE)
+
+
+@pytest.mark.parametrize("name", HERE)
+def test_a_plugin_passes_the_checks_of_registration(name: str) -> None:
+    assert check_plugin(load(name)) is load(name)
