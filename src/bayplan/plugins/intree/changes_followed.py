@@ -1,0 +1,79 @@
+"""Following changes: which rows, and which objects, to look at again since last time.
+
+Plugins that keep something per row or per object bring it up to date when they are next asked, instead of computing it
+anew. A follower only says what changed; it keeps nothing that was derived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import compress, islice
+from operator import is_not
+from typing import Generic, TypeVar
+
+from bayplan.api.meta import KubeObject
+from bayplan.snapshot.changes import ChangeLog
+from bayplan.snapshot.node_table import NodeTable
+from bayplan.snapshot.objects import Objects
+
+__all__ = ["ObjectFollower", "RowFollower"]
+
+K = TypeVar("K", bound=KubeObject)
+Change = tuple[K | None, K | None]
+
+
+class RowFollower:
+    """Rows that one of the table's change logs names."""
+
+    __slots__ = ("_log", "_position", "_table")
+
+    def __init__(self, log: ChangeLog, table: NodeTable) -> None:
+        self._log, self._table = log, table
+        self._position = -1
+
+    def changed(self) -> Iterable[int]:
+        """The rows that changed since the last call; every row the first time, and after falling far behind."""
+        position = self._log.position
+        if position == self._position:
+            return ()
+        rows = self._log.since(self._position)
+        self._position = position
+        return range(self._table.size) if rows is None else set(rows.tolist())
+
+
+class ObjectFollower(Generic[K]):
+    """Objects of one kind that came, changed or went. Holds the objects as they were last time."""
+
+    __slots__ = ("_kind", "_objects", "_seen", "_version")
+
+    def __init__(self, objects: Objects, kind: type[K]) -> None:
+        self._objects, self._kind = objects, kind
+        self._seen: list[K] = []
+        self._version = 0
+
+    def changes(self) -> list[Change[K]]:
+        """(before, after) of each object that differs from the last call; None stands for absent."""
+        version = self._objects.version(self._kind)
+        if version == self._version:
+            return []
+        before, grown = self._seen, version - self._version
+        self._seen, self._version = list(self._objects.list(self._kind)), version
+        return _difference(before, self._seen, only_added=len(self._seen) - len(before) == grown)
+
+
+def _difference(before: list[K], after: list[K], *, only_added: bool) -> list[Change[K]]:
+    """Tables keep the order in which objects came, which makes the two common cases cheap: additions, and updates."""
+    if only_added:
+        # Every change made the table longer, so each was an addition, and additions go to the end.
+        return [(None, item) for item in islice(after, len(before), None)]
+    if len(before) == len(after):
+        pairs = list(compress(zip(before, after, strict=True), map(is_not, after, before)))
+        if all(old.key == new.key for old, new in pairs):
+            return [(old, new) for old, new in pairs]
+    known = {item.key: item for item in before}
+    changes: list[Change[K]] = []
+    for item in after:
+        old = known.pop(item.key, None)
+        if old is not item:
+            changes.append((old, item))
+    return changes + [(item, None) for item in known.values()]

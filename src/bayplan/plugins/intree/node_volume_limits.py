@@ -1,0 +1,220 @@
+"""NodeVolumeLimits: a node can attach only so many volumes of a CSI driver."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from bayplan.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
+from bayplan.framework import (
+    SKIP,
+    ActionType,
+    ClusterEvent,
+    CycleState,
+    EventHint,
+    Hint,
+    NodeColumns,
+    NodeInfo,
+    Plugin,
+    PodInfo,
+    Resource,
+    StateKey,
+    Status,
+    StatusTable,
+    Unschedulable,
+    Verdicts,
+)
+from bayplan.plugins.intree.attached_volumes import AttachedVolume, AttachedVolumes, attachable_volumes
+from bayplan.plugins.intree.csi_migration import inline_plugin
+from bayplan.plugins.intree.volume_claims import uses_claim
+from bayplan.plugins.intree.volume_limit_columns import VolumeLimitColumns, limits_of
+from bayplan.snapshot.axes import Rows
+from bayplan.snapshot.overlay import OverlayColumns
+
+__all__ = ["NodeVolumeLimits"]
+
+TOO_MANY = Unschedulable("node(s) exceed max volume count")
+_COUNTED_FROM = (PersistentVolumeClaim, PersistentVolume, StorageClass, CSINode)
+
+
+class WantedVolumes(NamedTuple):
+    """What the pod would attach, which in-tree volumes make depend on whether the node has a CSINode."""
+
+    with_csi_node: set[AttachedVolume] | Status
+    without_csi_node: set[AttachedVolume] | Status
+
+
+WANTED = StateKey[WantedVolumes]("NodeVolumeLimits/wanted")
+
+
+class NodeVolumeLimits(Plugin):
+    """Respect how many volumes each CSI driver can attach to a node.
+
+    *What it does*: counts the volumes of the pods on a node and the node's attachments by driver, adds the pod's new
+    ones, and compares with the numbers in the node's CSINode. In-tree volumes count for the driver that took them
+    over. Drivers without a number have no limit.
+
+    *Rejects when*: a driver would have more volumes on the node than it allows; a claim of the pod is missing.
+
+    *Scores by*: nothing.
+
+    *Retries on*: a new CSINode or a raised number in one, deleted pods with volumes, new claims of the pod, deleted
+    attachments.
+
+    *Arguments*: none.
+
+    *Differs from kube-scheduler*: a running pod whose ephemeral claim belongs to another pod, or whose disk has a
+    malformed id, is not counted; there, it fails every pod with volumes. The gate VolumeLimitScaling (alpha, off) is
+    not offered.
+    """
+
+    reasons: ClassVar[tuple[str, ...]] = (
+        *TOO_MANY.reasons,
+        'looking up PVC <namespace>/<name>: persistentvolumeclaim "<name>" not found',
+    )
+
+    def setup(self) -> None:
+        self._columns: VolumeLimitColumns | None = None
+        self._used: dict[int, set[AttachedVolume]] = {}
+        self._used_of: tuple[int, ...] = ()
+
+    def is_relevant(self, pod: PodInfo) -> bool:
+        return bool(attachable_volumes(pod))
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Status | None:
+        if not attachable_volumes(pod):
+            return SKIP
+        state.put(WANTED, self._wanted(pod))
+        return None
+
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Verdicts:
+        wanted = self._known(state, pod)
+        statuses, ids = StatusTable(), np.zeros(len(nodes), dtype=np.int32)
+        columns = self._columns_of(nodes)
+        if columns is None:
+            for position in np.flatnonzero(nodes.valid).tolist():
+                ids[position] = statuses.number(self._check(wanted, nodes.info(position)))
+            return Verdicts(ids, statuses.status)
+        rows = nodes.rows
+        has_csi_node = columns.has_csi_node[rows]
+        if isinstance(wanted.without_csi_node, Status):
+            ids[~has_csi_node] = statuses.number(wanted.without_csi_node)
+        if isinstance(wanted.with_csi_node, Status):
+            ids[has_csi_node] = statuses.number(wanted.with_csi_node)
+        else:
+            for position in _suspects(columns, wanted.with_csi_node, rows):
+                ids[position] = statuses.number(self._compare(wanted.with_csi_node, nodes.info(position), columns))
+        return Verdicts(ids, statuses.status)
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        return self._check(self._known(state, pod), node)
+
+    def events_to_register(self) -> list[EventHint]:
+        return [
+            EventHint(ClusterEvent(Resource.CSI_NODE, ActionType.ADD)),
+            EventHint(ClusterEvent(Resource.CSI_NODE, ActionType.UPDATE), _after_csi_node),
+            EventHint(ClusterEvent(Resource.POD, ActionType.DELETE), _after_pod_deleted),
+            EventHint(ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD), _after_claim),
+            EventHint(ClusterEvent(Resource.VOLUME_ATTACHMENT, ActionType.DELETE), _after_detachment),
+        ]
+
+    def _known(self, state: CycleState, pod: PodInfo) -> WantedVolumes:
+        known = state.get(WANTED)
+        return known if known is not None else self._wanted(pod)
+
+    def _wanted(self, pod: PodInfo) -> WantedVolumes:
+        volumes = AttachedVolumes(self.handle.snapshot.objects)
+        return WantedVolumes(volumes.of_new_pod(pod, has_csi_node=True), volumes.of_new_pod(pod, has_csi_node=False))
+
+    def _columns_of(self, nodes: NodeColumns) -> VolumeLimitColumns | None:
+        """The columns that speak for these nodes; a dry run has none, because its pods are its own."""
+        snapshot = self.handle.snapshot
+        if isinstance(nodes, OverlayColumns) or nodes.table is not snapshot.nodes:
+            return None
+        if self._columns is None:
+            self._columns = VolumeLimitColumns(snapshot)
+        self._forget_stale(self._columns)
+        return self._columns
+
+    def _forget_stale(self, columns: VolumeLimitColumns) -> None:
+        """Exact counts hold until the row changes, or any object that counting looks up."""
+        counted_from = tuple(self.handle.snapshot.objects.version(kind) for kind in _COUNTED_FROM)
+        changed = columns.follow()
+        if counted_from != self._used_of:
+            self._used.clear()
+            self._used_of = counted_from
+        elif self._used:
+            for row in changed:
+                self._used.pop(row, None)
+
+    def _check(self, wanted: WantedVolumes, node: NodeInfo) -> Status | None:
+        """The answer for one node, from the objects alone."""
+        objects = self.handle.snapshot.objects
+        csi_node = objects.get(CSINode, node.name)
+        new = wanted.without_csi_node if csi_node is None else wanted.with_csi_node
+        if isinstance(new, Status):
+            return new
+        limits = limits_of(csi_node)
+        if not new or not limits:
+            return None
+        volumes = AttachedVolumes(objects)
+        attachments = [a for a in objects.list(VolumeAttachment) if a.spec.node_name == node.name]
+        return _verdict(new, volumes.of_node(node), volumes.of_attachments(attachments), limits)
+
+    def _compare(self, new: set[AttachedVolume], node: NodeInfo, columns: VolumeLimitColumns) -> Status | None:
+        """The same answer with what is kept from cycle to cycle."""
+        objects = self.handle.snapshot.objects
+        volumes = AttachedVolumes(objects)
+        used = self._used.get(node.row)
+        if used is None:
+            used = self._used[node.row] = volumes.of_node(node)
+        attached = volumes.of_attachments(columns.attachments_of(node.name))
+        return _verdict(new, used, attached, limits_of(objects.get(CSINode, node.name)))
+
+
+def _suspects(columns: VolumeLimitColumns, new: set[AttachedVolume], rows: Rows) -> list[int]:
+    if not new:
+        return []
+    mask = columns.suspects(Counter(driver for driver, _ in new))
+    positions: list[int] = np.flatnonzero(mask[rows]).tolist()
+    return positions
+
+
+def _verdict(
+    new: set[AttachedVolume],
+    used: set[AttachedVolume],
+    attached: set[AttachedVolume],
+    limits: dict[str, int],
+) -> Status | None:
+    counts = Counter(driver for driver, _ in used | attached)
+    for driver, count in Counter(driver for driver, _ in new - used).items():
+        if driver in limits and counts[driver] + count > limits[driver]:
+            return TOO_MANY
+    return None
+
+
+def _after_csi_node(pod: PodInfo, old: CSINode, new: CSINode) -> Hint:
+    before = limits_of(old)
+    is_raised = any(count > before.get(driver, 0) for driver, count in limits_of(new).items())
+    return Hint.QUEUE if is_raised else Hint.SKIP
+
+
+def _after_pod_deleted(pod: PodInfo, old: PodInfo, new: PodInfo | None) -> Hint:
+    was_placed = bool(old.node_name or old.nominated_node_name)
+    return Hint.QUEUE if was_placed and attachable_volumes(old) else Hint.SKIP
+
+
+def _after_claim(pod: PodInfo, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> Hint:
+    return Hint.QUEUE if uses_claim(pod, new) else Hint.SKIP
+
+
+def _after_detachment(pod: PodInfo, old: VolumeAttachment, new: VolumeAttachment | None) -> Hint:
+    for volume in pod.shape.volumes:
+        if volume.persistent_volume_claim is not None:
+            return Hint.QUEUE
+        plugin = inline_plugin(volume)
+        if plugin is not None and plugin.driver == old.spec.attacher:
+            return Hint.QUEUE
+    return Hint.SKIP

@@ -1,0 +1,223 @@
+"""Finding an existing PersistentVolume for a claim that waits for its first consumer.
+
+A volume that is set aside for the claim is taken, or nothing is. Otherwise the smallest open volume wins that is large
+enough, of the right class, mode and attributes, offers every access mode, matches the claim's selector and is reachable
+from the node. Two claims of one pod never get the same volume.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from bayplan.api.quantity import value
+from bayplan.api.selectors import EVERYTHING, Selector, SelectorError, compile_selector
+from bayplan.api.storage import PersistentVolume, PersistentVolumeClaim
+from bayplan.plugins.intree.assumed_objects import AssumedObjects
+from bayplan.plugins.intree.changes_followed import ObjectFollower
+from bayplan.plugins.intree.node_places import PlaceMasks, Places, is_reachable, places_of_affinity
+from bayplan.plugins.intree.sized_places import SizedPlaces
+from bayplan.plugins.intree.volume_claims import claim_class, is_volume_of, volume_class
+from bayplan.snapshot.axes import BoolN, Rows
+from bayplan.snapshot.snapshot import Snapshot
+
+__all__ = ["ClaimError", "VolumeMatcher", "affinity_places", "requested_bytes"]
+
+_Offer = tuple[str, str, frozenset[str]]
+"""Volume mode, attributes class, access modes: what makes volumes of one size interchangeable."""
+
+
+class ClaimError(Exception):
+    """A claim that does not make sense, so that nothing can be found or made for it; the pod is tried again later."""
+
+
+def requested_bytes(claim: PersistentVolumeClaim) -> int | None:
+    """The storage that a claim asks for; None when it states none."""
+    requests = claim.spec.resources.requests if claim.spec.resources is not None else None
+    stated = (requests or {}).get("storage")
+    return None if stated is None else value(stated)
+
+
+def affinity_places(volume: PersistentVolume) -> Places:
+    """Where a volume is reachable by its own node affinity."""
+    affinity = volume.spec.node_affinity
+    return places_of_affinity(affinity.required if affinity is not None else None)
+
+
+class Candidates(NamedTuple):
+    """Volumes that fit a claim on some node."""
+
+    set_aside: list[PersistentVolume]
+    open: SizedPlaces
+    slots: Rows
+
+
+class VolumeMatcher:
+    """Keeps the volumes by class from cycle to cycle."""
+
+    def __init__(self, snapshot: Snapshot, assumed: AssumedObjects[PersistentVolume], masks: PlaceMasks) -> None:
+        self._snapshot, self._assumed, self._masks = snapshot, assumed, masks
+        self._changes = ObjectFollower(snapshot.objects, PersistentVolume)
+        self._open: dict[str, SizedPlaces] = {}
+        self._set_aside: dict[str, dict[str, PersistentVolume]] = {}
+
+    def choose(
+        self, claim: PersistentVolumeClaim, labels: Mapping[str, str], excluded: Container[str]
+    ) -> PersistentVolume | None:
+        """The volume for a claim on a node with these labels. Raises ClaimError."""
+        fitting = self._candidates(claim)
+        for volume in fitting.set_aside:
+            if volume.name not in excluded:
+                return volume if is_reachable(affinity_places(volume), labels) else None
+        places = dict(zip(fitting.slots.tolist(), fitting.open.places(fitting.slots), strict=True))
+        for slot in fitting.open.smallest_first(fitting.slots):
+            name = fitting.open.name(slot)
+            if name not in excluded and is_reachable(places[slot], labels):
+                return self._assumed.get(name)
+        return None
+
+    def choose_all(self, claims: list[PersistentVolumeClaim]) -> list[BoolN]:
+        """For each claim, in order, the rows on which it gets a volume that no claim before it got there.
+
+        Raises ClaimError.
+        """
+        classes = [claim_class(claim) for claim in claims]
+        if len(set(classes)) == len(classes):
+            return [self._reach(claim) for claim in claims]
+        taken: dict[str, BoolN] = {}
+        return [self._reach_untaken(claim, taken) for claim in claims]
+
+    def _reach(self, claim: PersistentVolumeClaim) -> BoolN:
+        fitting = self._candidates(claim)
+        if fitting.set_aside:
+            return self._mask(affinity_places(fitting.set_aside[0]))
+        return fitting.open.reach(fitting.slots)
+
+    def _reach_untaken(self, claim: PersistentVolumeClaim, taken: dict[str, BoolN]) -> BoolN:
+        fitting = self._candidates(claim)
+        found = np.zeros(self._snapshot.nodes.size, dtype=np.bool_)
+        undecided = ~found
+        for volume in fitting.set_aside:
+            here = undecided & ~taken[volume.name] if volume.name in taken else undecided.copy()
+            undecided &= ~here
+            found |= self._take(volume.name, here & self._mask(affinity_places(volume)), taken)
+        places = dict(zip(fitting.slots.tolist(), fitting.open.places(fitting.slots), strict=True))
+        for slot in fitting.open.smallest_first(fitting.slots):
+            if not undecided.any():
+                break
+            name = fitting.open.name(slot)
+            here = undecided & self._mask(places[slot])
+            if name in taken:
+                here &= ~taken[name]
+            if here.any():
+                undecided &= ~here
+                found |= self._take(name, here, taken)
+        return found
+
+    def _take(self, name: str, here: BoolN, taken: dict[str, BoolN]) -> BoolN:
+        taken[name] = here | taken[name] if name in taken else here
+        return here
+
+    def _mask(self, places: Places) -> BoolN:
+        return np.ones(self._snapshot.nodes.size, dtype=np.bool_) if places is None else self._masks.rows(places)
+
+    def _candidates(self, claim: PersistentVolumeClaim) -> Candidates:
+        self._follow()
+        name, size = claim_class(claim), requested_bytes(claim) or 0
+        selector = _selector_of(claim)
+        opened = self._open.get(name)
+        if opened is None:
+            opened = self._open[name] = SizedPlaces(self._snapshot.nodes, self._masks)
+        groups = [number for offer, number in opened.groups.items() if _suits(offer, claim)]
+        slots = self._selected(opened, opened.at_least(size, groups), selector)
+        return Candidates(self._set_aside_for(claim, name, size), opened, slots)
+
+    def _selected(self, opened: SizedPlaces, slots: Rows, selector: Selector) -> Rows:
+        """Without volumes that somebody was promised in the meantime, or that the claim's selector leaves out."""
+        promised = {volume.name for volume in self._assumed}
+        if not promised and selector.is_everything:
+            return slots
+        kept = [s for s in slots.tolist() if self._is_selected(opened.name(s), promised, selector)]
+        return np.array(kept, dtype=np.intp)
+
+    def _is_selected(self, name: str, promised: Container[str], selector: Selector) -> bool:
+        if name in promised:
+            return False
+        volume = None if selector.is_everything else self._assumed.stored(name)
+        return volume is None or selector.matches(volume.labels)
+
+    def _set_aside_for(self, claim: PersistentVolumeClaim, class_name: str, size: int) -> list[PersistentVolume]:
+        listed = [self._assumed.get(name) for name in self._set_aside.get(claim.key, ())]
+        listed += [volume for volume in self._assumed if is_volume_of(volume, claim)]
+        found = {v.name: v for v in listed if v is not None and is_volume_of(v, claim) and _fits(v, claim, size)}
+        return [found[name] for name in sorted(found) if volume_class(found[name]) == class_name]
+
+    def _follow(self) -> None:
+        for old, new in self._changes.changes():
+            if old is not None:
+                self._remove(old)
+            if new is not None:
+                self._add(new)
+
+    def _remove(self, volume: PersistentVolume) -> None:
+        reference = volume.spec.claim_ref
+        if reference is None:
+            opened = self._open.get(volume_class(volume))
+            if opened is not None:
+                opened.remove(volume.name)
+            return
+        key = f"{reference.namespace}/{reference.name}"
+        others = self._set_aside.get(key, {})
+        others.pop(volume.name, None)
+        if not others:
+            self._set_aside.pop(key, None)
+
+    def _add(self, volume: PersistentVolume) -> None:
+        reference = volume.spec.claim_ref
+        if reference is not None:
+            self._set_aside.setdefault(f"{reference.namespace}/{reference.name}", {})[volume.name] = volume
+        elif volume.status.phase == "Available" and not volume.is_terminating:
+            name = volume_class(volume)
+            opened = self._open.get(name)
+            if opened is None:
+                opened = self._open[name] = SizedPlaces(self._snapshot.nodes, self._masks)
+            opened.put(volume.name, _capacity_bytes(volume), affinity_places(volume), _offer(volume))
+
+
+def _selector_of(claim: PersistentVolumeClaim) -> Selector:
+    if claim.spec.selector is None:
+        return EVERYTHING
+    try:
+        return compile_selector(claim.spec.selector)
+    except SelectorError as error:
+        raise ClaimError(f"error creating internal label selector for claim: {claim.key}: {error}") from error
+
+
+def _capacity_bytes(volume: PersistentVolume) -> int:
+    return value((volume.spec.capacity or {}).get("storage", 0))
+
+
+def _offer(volume: PersistentVolume) -> _Offer:
+    spec = volume.spec
+    modes = frozenset(spec.access_modes or ())
+    return spec.volume_mode or "Filesystem", spec.volume_attributes_class_name or "", modes
+
+
+def _suits(offer: object, claim: PersistentVolumeClaim) -> bool:
+    if not isinstance(offer, tuple):
+        return False
+    mode, attributes, modes = offer
+    return _is_alike(mode, attributes, claim) and frozenset(claim.spec.access_modes or ()) <= frozenset(modes)
+
+
+def _fits(volume: PersistentVolume, claim: PersistentVolumeClaim, size: int) -> bool:
+    """What even a volume that is set aside must meet; access modes are then the owner's affair."""
+    mode, attributes, _ = _offer(volume)
+    return _is_alike(mode, attributes, claim) and _capacity_bytes(volume) >= size and not volume.is_terminating
+
+
+def _is_alike(mode: str, attributes: str, claim: PersistentVolumeClaim) -> bool:
+    spec = claim.spec
+    return mode == (spec.volume_mode or "Filesystem") and attributes == (spec.volume_attributes_class_name or "")
