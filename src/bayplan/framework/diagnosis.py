@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from bayplan.framework.status import Code, Status
+from bayplan.snapshot.axes import Rows
+from bayplan.snapshot.node_table import NodeTable
 
 __all__ = ["Diagnosis", "FitError", "NoNodesError", "fit_message"]
 
@@ -13,31 +15,38 @@ __all__ = ["Diagnosis", "FitError", "NoNodesError", "fit_message"]
 class Diagnosis:
     """Statuses of nodes that were looked at, and the one status of all that were not.
 
-    `by_status` groups nodes that got the very same Status, which keeps five thousand nodes to a handful of entries.
+    Nodes that got the very same Status are one group, which keeps five thousand nodes to a handful of entries. Names
+    are looked up when asked for; ask within the cycle.
     """
 
     def __init__(
         self,
         *,
         total_nodes: int,
-        by_status: Mapping[Status, list[str]],
+        groups: Sequence[tuple[Status, Rows]] = (),
+        table: NodeTable | None = None,
         absent: Status | None = None,
         pre_filter_message: str = "",
         unschedulable_plugins: Iterable[str] = (),
-        pending_plugins: Iterable[str] = (),
     ) -> None:
         self.total_nodes = total_nodes
-        self.by_status = by_status
+        self.groups = groups
         self.absent = absent
         """Status of every node without one of its own (left out by PreFilter)."""
         self.pre_filter_message = pre_filter_message
         self.unschedulable_plugins = set(unschedulable_plugins)
-        self.pending_plugins = set(pending_plugins)
+        self.pending_plugins: set[str] = set()
         self.post_filter_message = ""
-        for status in by_status:
+        self._table = table
+        for status, _ in groups:
             self._blame(status)
         if absent is not None and absent.plugin:
             self._blame(absent)
+
+    @classmethod
+    def of_one_node(cls, status: Status) -> Diagnosis:
+        """A rejection after a node was chosen (Reserve, Permit): that node alone counts."""
+        return cls(total_nodes=1, absent=status)
 
     def _blame(self, status: Status) -> None:
         if status.plugin and status.is_rejected:
@@ -45,21 +54,27 @@ class Diagnosis:
             if status.code is Code.PENDING:
                 self.pending_plugins.add(status.plugin)
 
-    def status_by_node(self) -> dict[str, Status]:
-        return {name: status for status, names in self.by_status.items() for name in names}
+    def names(self, rows: Rows) -> list[str]:
+        if self._table is None:
+            return []
+        return [self._table.at(row).name for row in rows.tolist()]
 
-    def nodes_with(self, code: Code) -> list[str]:
-        """Explicit nodes whose status has that code."""
-        return [name for status, names in self.by_status.items() if status.code is code for name in names]
+    def status_by_node(self) -> dict[str, Status]:
+        """Status of each node that was looked at."""
+        return {name: status for status, rows in self.groups for name in self.names(rows)}
+
+    def rows_with(self, code: Code) -> list[int]:
+        """Rows of nodes looked at whose status has that code."""
+        return [row for status, rows in self.groups if status.code is code for row in rows.tolist()]
 
     def reason_counts(self) -> dict[str, int]:
         """How many nodes gave each reason; a node with two reasons counts in both."""
         counts: Counter[str] = Counter()
         explicit = 0
-        for status, names in self.by_status.items():
-            explicit += len(names)
+        for status, rows in self.groups:
+            explicit += len(rows)
             for reason in status.reasons:
-                counts[reason] += len(names)
+                counts[reason] += len(rows)
         if self.absent is not None and self.total_nodes > explicit:
             for reason in self.absent.reasons:
                 counts[reason] += self.total_nodes - explicit

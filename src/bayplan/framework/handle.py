@@ -8,11 +8,25 @@ from typing import Any, Protocol, TypeVar
 
 from bayplan.api.meta import KubeObject
 from bayplan.api.pod import PodCondition
+from bayplan.framework.cycle import CycleState
 from bayplan.framework.status import Status
+from bayplan.snapshot.axes import BoolN
+from bayplan.snapshot.columns import NodeColumns
+from bayplan.snapshot.node_info import NodeInfo
 from bayplan.snapshot.pod_info import PodInfo
 from bayplan.snapshot.snapshot import Snapshot
 
-__all__ = ["ApiPort", "Clock", "Handle", "Nominator", "Recorder", "ResourceLister", "WaitingPod", "WaitingPods"]
+__all__ = [
+    "ApiPort",
+    "Clock",
+    "DryRun",
+    "Handle",
+    "Nominator",
+    "Recorder",
+    "ResourceLister",
+    "WaitingPod",
+    "WaitingPods",
+]
 
 K = TypeVar("K", bound=KubeObject)
 
@@ -91,6 +105,25 @@ class ApiPort(Protocol):
     async def get(self, kind: type[K], name: str, namespace: str = "") -> K | None: ...
 
 
+class DryRun(Protocol):
+    """The filters of the profile on an overlay: what would they say if pods came or went?"""
+
+    def run_filters_on(self, state: CycleState, pod: PodInfo, nodes: NodeColumns, position: int) -> Status | None:
+        """The first rejection of one node; None if every filter lets it pass."""
+
+    def run_on_pods(self, method: str, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> None:
+        """`add_pod` or `remove_pod` of every plugin that follows pods."""
+
+    def follows_pods(self, state: CycleState) -> bool:
+        """Whether some filter in play keeps state that `run_on_pods` must bring up to date, node by node."""
+
+    def reads_counts_only(self, state: CycleState) -> bool:
+        """Whether the filters in play can be asked about many changed nodes at once."""
+
+    def passes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns, *, only_counts: bool) -> BoolN:
+        """Which nodes every filter lets pass; `only_counts` asks only those that look at pods on nodes."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Handle:
     """Everything a plugin is given besides its arguments."""
@@ -101,8 +134,7 @@ class Handle:
     waiting_pods: WaitingPods
     recorder: Recorder
     api: ApiPort
-    run_filters_on: Callable[..., Status]
-    """(state, pod, overlay columns, position) -> Status: every filter of the profile on one node of an overlay."""
+    dry_run: DryRun
     activate: Callable[[Iterable[PodInfo]], None]
     """Move pods to the active queue."""
     invalidate: Callable[[str], None]

@@ -28,7 +28,7 @@ class Normalizer:
         return self.apply(scores, self.bounds(scores)) if len(scores) else scores
 
     def bounds(self, scores: Int64N) -> tuple[int, int]:
-        """(smallest, largest) raw score."""
+        """What the result depends on besides the score itself: by default (smallest, largest)."""
         return int(scores.min()), int(scores.max())
 
     def apply(self, scores: Int64N, bounds: tuple[int, int]) -> Int64N:
@@ -39,6 +39,9 @@ class Normalizer:
 
 
 class _Highest(Normalizer):
+    def bounds(self, scores: Int64N) -> tuple[int, int]:
+        return 0, int(scores.max())
+
     def apply(self, scores: Int64N, bounds: tuple[int, int]) -> Int64N:
         largest = bounds[1]
         if largest == 0:
@@ -47,6 +50,9 @@ class _Highest(Normalizer):
 
 
 class _Lowest(Normalizer):
+    def bounds(self, scores: Int64N) -> tuple[int, int]:
+        return 0, int(scores.max())
+
     def apply(self, scores: Int64N, bounds: tuple[int, int]) -> Int64N:
         largest = bounds[1]
         if largest == 0:

@@ -38,9 +38,9 @@ class PreFilterResult(NamedTuple):
 
 
 class PostFilterResult(NamedTuple):
-    """A node to nominate the pod to; an empty name clears an earlier nomination."""
+    """A node to nominate the pod to; an empty name clears an earlier nomination, None leaves it as it is."""
 
-    nominated_node_name: str
+    nominated_node_name: str | None
     status: Status | None = None
     victims: tuple[PodInfo, ...] = ()
 
@@ -70,6 +70,9 @@ class Plugin:
     watches: ClassVar[tuple[type[Any], ...]] = ()
     permissions: ClassVar[tuple[Permission, ...]] = ()
     allow_parallel_pre_bind: ClassVar[bool] = False
+    filter_reads_counts_only: ClassVar[bool] = False
+    """Of the pods on nodes, `filter_nodes` reads nothing but the counts in the columns (requested, pod_count); dry
+    runs can then move thousands of pods at once."""
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)

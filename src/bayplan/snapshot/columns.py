@@ -25,7 +25,11 @@ class NodeColumns:
     def __init__(self, table: NodeTable, rows: Rows | None = None) -> None:
         self.table = table
         self.is_all = rows is None
-        self._cut: slice | Rows = slice(0, table.size) if rows is None else rows
+        self._rows = rows
+
+    @cached_property
+    def _cut(self) -> slice | Rows:
+        return slice(0, self.table.size) if self._rows is None else self._rows
 
     def __len__(self) -> int:
         return self.table.size if isinstance(self._cut, slice) else len(self._cut)

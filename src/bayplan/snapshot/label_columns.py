@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
+import numpy.typing as npt
 
-from bayplan.snapshot.axes import ABSENT, Int32N
+from bayplan.snapshot.axes import ABSENT, Int32N, Rows
 from bayplan.snapshot.node_info import NodeInfo
 
 __all__ = ["LabelColumn", "LabelColumns"]
@@ -27,6 +28,8 @@ class LabelColumn:
         self._ids: dict[str, int] = {}
         self._nodes_per_value: list[int] = []
         self._shared_values = 0
+        self._bins: Rows | None = None
+        self._bins_version = -1
 
     @property
     def domains(self) -> int:
@@ -37,6 +40,19 @@ class LabelColumn:
     def is_injective(self) -> bool:
         """Every value on one node at most, as with the hostname: a domain is then a row."""
         return self._shared_values == 0
+
+    def bins(self) -> Rows:
+        """For each row its value id, and `domains` where the key is absent: what a bincount over rows wants."""
+        if self._bins is None or self._bins_version != self.version:
+            self._bins = np.where(self.values >= 0, self.values, self.domains).astype(np.intp)
+            self._bins_version = self.version
+        return self._bins
+
+    def count(self, rows: npt.NDArray[np.number]) -> npt.NDArray[np.float64]:
+        """Per value the sum of a column over the rows that have it."""
+        weights = rows.astype(np.float64)
+        counts = np.bincount(self.bins(), weights=weights, minlength=self.domains + 1)
+        return counts[: self.domains].astype(np.float64, copy=False)
 
     def id_of(self, value: str) -> int:
         return self._ids.get(value, ABSENT)
@@ -58,6 +74,7 @@ class LabelColumn:
     def grow(self, capacity: int) -> None:
         more = np.full(capacity - len(self.values), ABSENT, dtype=np.int32)
         self.values = np.concatenate([self.values, more])
+        self.version += 1
 
     def _intern(self, value: str) -> int:
         number = self._ids.get(value)

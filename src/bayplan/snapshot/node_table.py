@@ -34,6 +34,8 @@ class NodeTable:
         """Rows whose node object changed, came or went."""
         self.layout = 0
         """Grows when columns are allocated anew: remembered columns then have the wrong length."""
+        self.largest_amount = 0
+        """No node offers more of anything; tells whether float arithmetic on amounts is exact."""
         self.taint_sets: list[list[Taint]] = []
         self._taint_set_ids: dict[TaintSet, int] = {}
         self._free: list[int] = []
@@ -155,6 +157,7 @@ class NodeTable:
         self.allocatable[:, row] = 0
         self.allocatable[: len(info.allocatable), row] = info.allocatable
         self.allowed_pods[row] = info.allowed_pods
+        self.largest_amount = max(self.largest_amount, *info.allocatable)
         self._labels.set_row(row, info.labels)
         self.node_changes.append(row)
         self.row_changes.append(row)

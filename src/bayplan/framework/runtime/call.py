@@ -1,0 +1,182 @@
+"""The one seam through which plugins are called: exceptions become statuses, answers get the plugin's name.
+
+A plugin that raises does not stop the scheduler. The failure is reported once, with its traceback, to whoever listens,
+and counts as an Error status of that plugin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bayplan.framework.cycle import CycleState
+from bayplan.framework.depends import Depends
+from bayplan.framework.normalize import Normalizer
+from bayplan.framework.plugin import Plugin
+from bayplan.framework.status import SUCCESS, Error, Status
+from bayplan.framework.verdicts import StatusTable, Verdicts
+from bayplan.snapshot.axes import Int64N
+from bayplan.snapshot.columns import NodeColumns
+from bayplan.snapshot.node_info import NodeInfo
+from bayplan.snapshot.pod_info import PodInfo
+
+__all__ = ["Complaint", "FilterCall", "PluginFailure", "ScoreCall", "call_plugin"]
+
+Complaint = Callable[[str, str, BaseException], None]
+"""(plugin, extension point, exception): told once for every exception that a plugin raised."""
+
+
+class PluginFailure(Exception):
+    """A plugin answered with an Error status where the cycle cannot go on."""
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(status.message)
+        self.status = status
+
+
+def call_plugin(plugin: Plugin, method: str, complain: Complaint, *arguments: Any) -> Any:
+    """Call a method; an exception becomes an Error status said by the plugin."""
+    try:
+        answer = getattr(plugin, method)(*arguments)
+    except Exception as exception:
+        complain(plugin.name, method, exception)
+        return _failure(exception).by(plugin.name)
+    return answer.by(plugin.name) if isinstance(answer, Status) else answer
+
+
+def _failure(exception: BaseException) -> Status:
+    return Error(f"{type(exception).__name__}: {exception}", exception=exception)
+
+
+class FilterCall:
+    """A filter plugin in column form and in one-node form, whichever it defines."""
+
+    __slots__ = ("_complain", "_has_columns", "_statuses", "depends", "has_failed", "has_one", "name", "plugin", "rank")
+
+    def __init__(self, plugin: Plugin, rank: int, complain: Complaint) -> None:
+        self.plugin = plugin
+        self.name = plugin.name
+        self.rank = rank
+        self.depends = plugin.depends if plugin.filter_depends is None else plugin.filter_depends
+        self.has_one = callable(getattr(plugin, "filter", None))
+        self._has_columns = callable(getattr(plugin, "filter_nodes", None))
+        self.has_failed = False
+        """Whether an answer was ever an Error; only then are remembered columns searched for one."""
+        self._statuses = StatusTable()
+        self._complain = complain
+
+    def verdicts(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Verdicts:
+        if not self._has_columns:
+            return self._lifted(state, pod, nodes)
+        try:
+            verdicts: Verdicts = self.plugin.filter_nodes(state, pod, nodes)  # type: ignore[attr-defined]
+        except Exception as exception:
+            self._complain(self.name, "filter_nodes", exception)
+            self.has_failed = True
+            return Verdicts(np.ones(len(nodes), dtype=np.int32), (SUCCESS, _failure(exception)).__getitem__)
+        return verdicts
+
+    def one(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        """One node. Only for plugins that define `filter`."""
+        try:
+            status: Status | None = self.plugin.filter(state, pod, node)  # type: ignore[attr-defined]
+        except Exception as exception:
+            self._complain(self.name, "filter", exception)
+            status = _failure(exception)
+        if status is not None and not status.is_rejected and not status.is_success:
+            self.has_failed = True
+        return status
+
+    def _lifted(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Verdicts:
+        ids = np.zeros(len(nodes), dtype=np.int32)
+        number, one, infos = self._statuses.number, self.one, nodes.table.infos
+        for position, row in enumerate(nodes.rows.tolist()):
+            if infos[row] is not None:
+                status = one(state, pod, nodes.info(position))
+                if status is not None:
+                    ids[position] = number(status)
+        return Verdicts(ids, self._statuses.status)
+
+
+class ScoreCall:
+    """A score plugin in column form and in one-node form, with its weight and normaliser."""
+
+    __slots__ = (
+        "_complain",
+        "_has_columns",
+        "depends",
+        "has_one",
+        "name",
+        "normalize",
+        "normalizer",
+        "plugin",
+        "weight",
+    )
+
+    def __init__(self, plugin: Plugin, weight: int, complain: Complaint) -> None:
+        self.plugin = plugin
+        self.name = plugin.name
+        self.weight = weight
+        self.depends = plugin.depends if plugin.score_depends is None else plugin.score_depends
+        self.has_one = callable(getattr(plugin, "score", None))
+        self._has_columns = callable(getattr(plugin, "score_nodes", None))
+        self.normalize = getattr(plugin, "normalize", None)
+        self.normalizer: Normalizer | None = self.normalize if isinstance(self.normalize, Normalizer) else None
+        self._complain = complain
+
+    @property
+    def is_remembered(self) -> bool:
+        """Whether the final score of a row can be mended alone: no normaliser, or one with known bounds."""
+        return self.depends is not Depends.CLUSTER and (self.normalize is None or self.normalizer is not None)
+
+    def raw(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Int64N:
+        try:
+            if self._has_columns:
+                scores: Int64N = self.plugin.score_nodes(state, pod, nodes)  # type: ignore[attr-defined]
+                return scores
+            return self._lifted(state, pod, nodes)
+        except PluginFailure:
+            raise
+        except Exception as exception:
+            self._complain(self.name, "score", exception)
+            raise self._refused(f"{type(exception).__name__}: {exception}", exception) from exception
+
+    def one(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        try:
+            score: int = self.plugin.score(state, pod, node)  # type: ignore[attr-defined]
+        except Exception as exception:
+            self._complain(self.name, "score", exception)
+            raise self._refused(f"{type(exception).__name__}: {exception}", exception) from exception
+        return score
+
+    def normalized(self, state: CycleState, pod: PodInfo, scores: Int64N) -> Int64N:
+        if self.normalize is None or not len(scores):
+            return scores
+        try:
+            result: Int64N = self.normalize(state, pod, scores)
+        except Exception as exception:
+            self._complain(self.name, "normalize", exception)
+            raise self._refused(f"{type(exception).__name__}: {exception}", exception) from exception
+        return result
+
+    def check(self, scores: Int64N) -> None:
+        """Scores must be within 0 to 100 once normalised."""
+        if len(scores) and (int(scores.min()) < 0 or int(scores.max()) > 100):
+            bad = int(scores[(scores < 0) | (scores > 100)][0])
+            reason = f'plugin "{self.name}" returns an invalid score {bad}, '
+            reason += "it should in the range of [0, 100] after normalizing"
+            raise PluginFailure(Error(f"running Score plugins: {reason}").by(self.name))
+
+    def _refused(self, text: str, exception: BaseException) -> PluginFailure:
+        reason = f'running Score plugins: plugin "{self.name}" failed with: {text}'
+        return PluginFailure(Error(reason, exception=exception).by(self.name))
+
+    def _lifted(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Int64N:
+        scores = np.zeros(len(nodes), dtype=np.int64)
+        one, infos = self.plugin.score, nodes.table.infos  # type: ignore[attr-defined]
+        for position, row in enumerate(nodes.rows.tolist()):
+            if infos[row] is not None:
+                scores[position] = one(state, pod, nodes.info(position))
+        return scores

@@ -1,0 +1,182 @@
+"""Remembered columns: one plugin's answers for one sign, mended for the rows that changed.
+
+A column is a pure function of (sign, plugin version, rows), so mending a row twice is harmless and forgetting a column
+costs only time. Few changed rows are answered one node at a time in plain Python, many by the column form; that
+threshold is where their costs cross.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bayplan.framework.cycle import CycleState
+from bayplan.framework.depends import Depends
+from bayplan.framework.normalize import MAX_NODE_SCORE
+from bayplan.framework.runtime.call import FilterCall, ScoreCall
+from bayplan.framework.status import SUCCESS, Status
+from bayplan.framework.verdicts import Ids
+from bayplan.snapshot.axes import Int64N, Rows
+from bayplan.snapshot.changes import ChangeLog
+from bayplan.snapshot.columns import NodeColumns
+from bayplan.snapshot.node_table import NodeTable
+from bayplan.snapshot.pod_info import PodInfo
+
+__all__ = ["FEW_ROWS", "FilterColumn", "ScoreColumn"]
+
+FEW_ROWS = 6
+"""Up to this many changed rows the one-node form is cheaper than the column form."""
+
+_NO_STATE = CycleState()
+"""Remembered plugins see no state: their answers must not depend on the cycle."""
+
+
+class _Column:
+    """When to mend what; subclasses say how."""
+
+    __slots__ = ("_call", "_layout", "_position", "_version", "epoch")
+
+    def __init__(self, call: FilterCall | ScoreCall) -> None:
+        self._call: Any = call
+        self._layout = -1
+        self._position = -1
+        self._version = -1
+        self.epoch = 0
+        """Grows when every row was computed anew."""
+
+    def refresh(self, table: NodeTable, pod: PodInfo) -> None:
+        """Bring the column up to the table, for a pod with this column's sign."""
+        call = self._call
+        log: ChangeLog = table.row_changes if call.depends is Depends.ROW else table.node_changes
+        if self._layout != table.layout or self._version != call.plugin.version:
+            self._all(table, pod, log)
+            return
+        if self._position == log.position:
+            return
+        rows = log.since(self._position)
+        if rows is None or call.depends is Depends.NODES or 2 * len(rows) > table.size:
+            self._all(table, pod, log)
+            return
+        self._position = log.position
+        if len(rows) <= FEW_ROWS and call.has_one:
+            self._mend_one_by_one(table, pod, rows)
+        else:
+            self._mend(table, pod, np.unique(rows))
+
+    def _all(self, table: NodeTable, pod: PodInfo, log: ChangeLog) -> None:
+        self._layout, self._version, self._position = table.layout, self._call.plugin.version, log.position
+        self.epoch += 1
+        self._compute(table, pod)
+
+    def _compute(self, table: NodeTable, pod: PodInfo) -> None:
+        raise TypeError("a column must say how to compute itself")
+
+    def _mend(self, table: NodeTable, pod: PodInfo, rows: Rows) -> None:
+        raise TypeError("a column must say how to mend rows")
+
+    def _mend_one_by_one(self, table: NodeTable, pod: PodInfo, rows: Rows) -> None:
+        raise TypeError("a column must say how to mend a row")
+
+
+class FilterColumn(_Column):
+    """`ids[row]`: 0 where the plugin lets the node pass."""
+
+    __slots__ = ("_extra", "_verdict_status", "ids", "rejects_any")
+
+    def __init__(self, call: FilterCall) -> None:
+        super().__init__(call)
+        self.ids: Ids = np.zeros(0, dtype=np.int32)
+        self.rejects_any = False
+        """False only if no row is rejected."""
+        self._verdict_status = (SUCCESS,).__getitem__
+        self._extra: dict[Status, int] = {}
+
+    def status(self, number: int) -> Status:
+        """What a number in `ids` stands for, said by the plugin."""
+        if number < 0:
+            found = next(status for status, extra in self._extra.items() if extra == number)
+        else:
+            found = self._verdict_status(number)
+        return found.by(self._call.name)
+
+    def _compute(self, table: NodeTable, pod: PodInfo) -> None:
+        verdicts = self._call.verdicts(_NO_STATE, pod, NodeColumns(table))
+        self._verdict_status = verdicts.status
+        self._extra.clear()
+        self.ids = np.zeros(table.capacity, dtype=np.int32)
+        self.ids[: table.size] = verdicts.ids
+        self.rejects_any = bool(verdicts.ids.any())
+
+    def _mend(self, table: NodeTable, pod: PodInfo, rows: Rows) -> None:
+        ids = self._call.verdicts(_NO_STATE, pod, NodeColumns(table, rows)).ids
+        self.ids[rows] = ids
+        self.rejects_any = self.rejects_any or bool(ids.any())
+
+    def _mend_one_by_one(self, table: NodeTable, pod: PodInfo, rows: Rows) -> None:
+        for row in rows.tolist():
+            info = table.infos[row]
+            if info is not None:
+                status = self._call.one(_NO_STATE, pod, info)
+                if status is None or status.is_success:
+                    self.ids[row] = 0
+                else:
+                    self.ids[row] = self._number(status)
+                    self.rejects_any = True
+
+    def _number(self, status: Status) -> int:
+        """One-node answers get numbers of their own below zero, apart from those of the column form."""
+        number = self._extra.get(status)
+        if number is None:
+            number = self._extra[status] = -1 - len(self._extra)
+        return number
+
+
+class ScoreColumn(_Column):
+    """`values[row]`: the raw score."""
+
+    __slots__ = ("is_suspect", "is_uniform", "uniform_value", "values")
+
+    def __init__(self, call: ScoreCall) -> None:
+        super().__init__(call)
+        self.values: Int64N = np.zeros(0, dtype=np.int64)
+        self.is_uniform = False
+        """True only if every node has the same raw score, `uniform_value`."""
+        self.uniform_value = 0
+        self.is_suspect = False
+        """Whether a score below 0, or above 100 without a normaliser, was ever seen: the result must be checked."""
+
+    def _compute(self, table: NodeTable, pod: PodInfo) -> None:
+        scores = self._call.raw(_NO_STATE, pod, NodeColumns(table))
+        self.values = np.zeros(table.capacity, dtype=np.int64)
+        self.values[: table.size] = scores
+        self._suspect(scores)
+        if self._call.normalizer is not None:
+            scores = scores[table.valid[: table.size]]
+            self.is_uniform = len(scores) > 0 and int(scores.min()) == int(scores.max())
+            self.uniform_value = int(scores[0]) if self.is_uniform else 0
+
+    def _mend(self, table: NodeTable, pod: PodInfo, rows: Rows) -> None:
+        scores = self._call.raw(_NO_STATE, pod, NodeColumns(table, rows))
+        self.values[rows] = scores
+        self._suspect(scores)
+        if self.is_uniform and not (scores == self.uniform_value).all():
+            self.is_uniform = False
+            self.epoch += 1
+
+    def _mend_one_by_one(self, table: NodeTable, pod: PodInfo, rows: Rows) -> None:
+        for row in rows.tolist():
+            info = table.infos[row]
+            if info is not None:
+                score = self._call.one(_NO_STATE, pod, info)
+                if self.is_uniform and score != self.uniform_value:
+                    self.is_uniform = False
+                    self.epoch += 1
+                self.values[row] = score
+                if score < 0 or (score > MAX_NODE_SCORE and self._call.normalizer is None):
+                    self.is_suspect = True
+
+    def _suspect(self, scores: Int64N) -> None:
+        if len(scores) and not self.is_suspect:
+            highest = int(scores.max()) if self._call.normalizer is None else 0
+            self.is_suspect = highest > MAX_NODE_SCORE or int(scores.min()) < 0

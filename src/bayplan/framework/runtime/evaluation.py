@@ -1,0 +1,254 @@
+"""The evaluation of one pod shape: which nodes pass and what each would score, kept up to date row by row.
+
+For every shape the engine keeps, over all rows,
+
+    rank[row]   which remembered filter is the first to reject the node (0: none does)
+    base[row]   the weighted sum of the scores that need no normalising
+    key[row]    base plus the normalised scores where the node passes, -1 where it does not
+
+so that choosing a node for the next pod of the same shape is one `argmax` after mending the few rows that changed.
+What other plugins say (those that depend on the whole cluster) is added per decision by the caller. Nothing here is
+needed for correctness: a new Evaluation gives the same answers as one that was mended a million times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bayplan.framework.depends import Depends
+from bayplan.framework.runtime.call import FilterCall, ScoreCall
+from bayplan.framework.runtime.columns import FEW_ROWS, FilterColumn, ScoreColumn
+from bayplan.framework.status import Status
+from bayplan.snapshot.axes import BoolN, Int64N, Rows
+from bayplan.snapshot.node_table import NodeTable
+from bayplan.snapshot.pod_info import PodInfo
+
+__all__ = ["NO_NODE", "Evaluation", "Normalized"]
+
+NO_NODE = 255
+"""Rank of a row that holds no node."""
+
+
+class Normalized:
+    """A remembered score that is normalised over the feasible nodes."""
+
+    __slots__ = ("bounds", "call", "column", "contribution")
+
+    def __init__(self, call: ScoreCall, column: ScoreColumn) -> None:
+        self.call = call
+        self.column = column
+        self.bounds: tuple[int, int] = (0, 0)
+        self.contribution: Int64N | None = None
+        """Weighted scores by row; None while the column is uniform and its share is the same everywhere."""
+
+    def one(self, row: int) -> int:
+        normalizer = self.call.normalizer
+        return self.call.weight * normalizer.apply_one(int(self.column.values[row]), self.bounds) if normalizer else 0
+
+    def uniform_share(self) -> int:
+        normalizer, value = self.call.normalizer, self.column.uniform_value
+        if normalizer is None:
+            return 0
+        bounds = normalizer.bounds(np.array([value], dtype=np.int64))
+        return self.call.weight * normalizer.apply_one(value, bounds)
+
+
+class Evaluation:
+    def __init__(
+        self,
+        table: NodeTable,
+        pod: PodInfo,
+        *,
+        filters: Sequence[tuple[FilterCall, FilterColumn]],
+        scores: Sequence[tuple[ScoreCall, ScoreColumn]],
+    ) -> None:
+        self.table = table
+        self.filters = filters
+        self.scores = scores
+        self._ranked = [(call.rank, column) for call, column in filters]
+        self._final = [(call.weight, column) for call, column in scores if call.normalizer is None]
+        self.normalized = [Normalized(call, column) for call, column in scores if call.normalizer is not None]
+        self._follows_rows = any(entry.call.depends is Depends.ROW for entry in self.normalized)
+        self._columns: list[FilterColumn | ScoreColumn] = [c for _, c in filters] + [c for _, c in scores]
+        self._epochs: list[int] = []
+        self._layout = -1
+        self._row_position = self._node_position = -1
+        self._last_rank = max((call.rank for call, _ in filters), default=0)
+        self.offset = 0
+        """What uniform scores add to every feasible node; not part of `key`."""
+        self.rank_counts: list[int] = []
+        """How many nodes each rank rejects; place 0 counts the feasible ones."""
+
+    # Read by the caller after `refresh`.
+    rank: np.ndarray[tuple[int], np.dtype[np.uint8]]
+    base: Int64N
+    key: Int64N
+
+    @property
+    def feasible_count(self) -> int:
+        return self.rank_counts[0]
+
+    def feasible(self) -> BoolN:
+        mask: BoolN = self.rank[: self.table.size] == 0
+        return mask
+
+    def status(self, row: int) -> Status | None:
+        """Why a row is rejected; None if it is not."""
+        rank = int(self.rank[row])
+        for call, column in self.filters:
+            if call.rank == rank:
+                return column.status(int(column.ids[row]))
+        return None
+
+    def rejected_groups(self) -> list[tuple[Status, Rows]]:
+        """The rejected nodes, grouped by status."""
+        rank = self.rank[: self.table.size]
+        groups: list[tuple[Status, Rows]] = []
+        for call, column in self.filters:
+            if self.rank_counts[call.rank]:
+                rows = np.flatnonzero(rank == call.rank)
+                ids = column.ids[rows]
+                groups += [(column.status(int(number)), rows[ids == number]) for number in np.unique(ids)]
+        return groups
+
+    # Keeping up
+
+    def refresh(self, pod: PodInfo) -> None:
+        """Bring everything up to the table."""
+        table = self.table
+        for column in self._columns:
+            column.refresh(table, pod)
+        rows = table.row_changes.since(self._row_position)
+        epochs = [column.epoch for column in self._columns]
+        if rows is None or epochs != self._epochs or self._layout != table.layout or 2 * len(rows) > table.size:
+            self._rebuild(epochs)
+        elif len(rows):
+            self._mend(rows)
+        self._row_position, self._node_position = table.row_changes.position, table.node_changes.position
+
+    def _rebuild(self, epochs: list[int]) -> None:
+        table, size = self.table, self.table.size
+        self._epochs, self._layout = epochs, table.layout
+        self.rank = np.zeros(table.capacity, dtype=np.uint8)
+        for number, column in reversed(self._ranked):
+            if column.rejects_any:
+                self.rank[column.ids != 0] = number
+        self.rank[~table.valid] = NO_NODE
+        self.base = self._sum_final(slice(None))
+        counts = np.bincount(self.rank[:size], minlength=self._last_rank + 1)
+        self.rank_counts = counts[: self._last_rank + 1].tolist()
+        self._renormalize()
+
+    def _sum_final(self, rows: slice | Rows) -> Int64N:
+        total: Int64N | None = None
+        for weight, column in self._final:
+            values = column.values[rows]
+            share = values if weight == 1 else values * weight
+            total = share if total is None else total + share
+        if total is None:
+            return np.zeros(self.table.capacity, dtype=np.int64)[rows]
+        return total.copy() if len(self._final) == 1 and isinstance(rows, slice) else total
+
+    def _renormalize(self) -> None:
+        """Compute the bounds, the contributions and the keys anew."""
+        self.offset = 0
+        key = self.base.copy()
+        feasible = self.rank == 0
+        for entry in self.normalized:
+            if entry.column.is_uniform:
+                entry.contribution = None
+                self.offset += entry.uniform_share()
+            else:
+                entry.bounds = self._bounds(entry, feasible)
+                entry.contribution = self._contribution(entry)
+                key += entry.contribution
+        key[~feasible] = -1
+        key[self.table.size :] = -1
+        self.key = key
+
+    def _bounds(self, entry: Normalized, feasible: BoolN) -> tuple[int, int]:
+        values = entry.column.values[: self.table.size][feasible[: self.table.size]]
+        normalizer = entry.call.normalizer
+        return normalizer.bounds(values) if normalizer is not None and len(values) else (0, 0)
+
+    def _contribution(self, entry: Normalized) -> Int64N:
+        normalizer = entry.call.normalizer
+        assert normalizer is not None  # only scores with a known normaliser are kept as Normalized
+        return normalizer.apply(entry.column.values, entry.bounds) * entry.call.weight
+
+    def _mend(self, rows: Rows) -> None:
+        moved = self._follows_rows or self._node_position != self.table.node_changes.position
+        if len(rows) > FEW_ROWS:
+            moved |= self._mend_many(np.unique(rows))
+        else:
+            for row in rows.tolist():
+                moved |= self._mend_row(row)
+        if moved and self._bounds_moved():
+            self._renormalize()
+
+    def _mend_row(self, row: int) -> bool:
+        """Mend one row; whether its feasibility changed."""
+        rank = self._rank_of(row)
+        base = 0
+        for weight, column in self._final:
+            base += weight * int(column.values[row])
+        before = int(self.rank[row])
+        self.base[row] = base
+        if rank != before:
+            self.rank[row] = rank
+            self._count(before, -1)
+            self._count(rank, 1)
+        if rank:
+            self.key[row] = -1
+        else:
+            for entry in self.normalized:
+                if entry.contribution is not None:
+                    share = entry.one(row)
+                    entry.contribution[row] = share
+                    base += share
+            self.key[row] = base
+        return (rank == 0) != (before == 0)
+
+    def _rank_of(self, row: int) -> int:
+        if not self.table.valid[row]:
+            return NO_NODE
+        for number, column in self._ranked:
+            if column.rejects_any and column.ids[row]:
+                return number
+        return 0
+
+    def _count(self, rank: int, by: int) -> None:
+        if rank != NO_NODE:
+            self.rank_counts[rank] += by
+
+    def _bounds_moved(self) -> bool:
+        feasible = self.rank == 0
+        return any(
+            self._bounds(entry, feasible) != entry.bounds for entry in self.normalized if entry.contribution is not None
+        )
+
+    def _mend_many(self, rows: Rows) -> bool:
+        """Mend many rows at once; whether the feasibility of any changed."""
+        before = self.rank[rows]
+        rank = np.zeros(len(rows), dtype=np.uint8)
+        for number, column in reversed(self._ranked):
+            if column.rejects_any:
+                rank[column.ids[rows] != 0] = number
+        rank[~self.table.valid[rows]] = NO_NODE
+        self.rank[rows] = rank
+        self.base[rows] = base = self._sum_final(rows)
+        for entry in self.normalized:
+            if entry.contribution is not None and entry.call.normalizer is not None:
+                share = entry.call.normalizer.apply(entry.column.values[rows], entry.bounds) * entry.call.weight
+                entry.contribution[rows] = share
+                base = base + share
+        self.key[rows] = np.where(rank == 0, base, -1)
+        changed = before != rank
+        if not changed.any():
+            return False
+        for was, now in zip(before[changed].tolist(), rank[changed].tolist(), strict=True):
+            self._count(was, -1)
+            self._count(now, 1)
+        return True

@@ -1,0 +1,291 @@
+"""One profile at work: its plugins in order, and the phases of a cycle as plain functions over columns.
+
+`loop.decide` calls the phases; nothing here waits or does I/O. With `remember=False` every decision computes all
+columns anew: slower, and a test says that it decides the same.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import TypeVar
+
+import numpy as np
+
+from bayplan.framework.cycle import CycleState
+from bayplan.framework.depends import Depends
+from bayplan.framework.plugin import UNSIGNED, Plugin, PostFilterResult, PreFilterResult
+from bayplan.framework.points import ExtensionPoint
+from bayplan.framework.runtime.call import Complaint, FilterCall, PluginFailure, ScoreCall, call_plugin
+from bayplan.framework.runtime.columns import FilterColumn, ScoreColumn
+from bayplan.framework.runtime.evaluation import Evaluation
+from bayplan.framework.runtime.plan import NO_RESTRICTION, Plan, PreFilterOutcome, PreFilterStep
+from bayplan.framework.status import Code, Error, Status, Unresolvable
+from bayplan.snapshot.axes import BoolN
+from bayplan.snapshot.columns import NodeColumns
+from bayplan.snapshot.node_info import NodeInfo
+from bayplan.snapshot.pod_info import PodInfo
+from bayplan.snapshot.snapshot import Snapshot
+
+__all__ = ["Framework", "checked"]
+
+C = TypeVar("C")
+_MOST_PLANS = 1024
+_MOST_COLUMNS = 1024
+
+
+class Framework:
+    def __init__(
+        self,
+        *,
+        profile_name: str,
+        snapshot: Snapshot,
+        plugins: Mapping[str, Plugin],
+        points: Mapping[ExtensionPoint, Iterable[str]],
+        weights: Mapping[str, int],
+        complain: Complaint,
+        remember: bool = True,
+    ) -> None:
+        self.profile_name = profile_name
+        self.snapshot = snapshot
+        self.plugins = dict(plugins)
+        self.complain = complain
+        self.remember = remember
+        self._points = {point: [plugins[name] for name in names] for point, names in points.items()}
+        self.filter_calls = [FilterCall(p, rank + 1, complain) for rank, p in enumerate(self.at(ExtensionPoint.FILTER))]
+        self.score_calls = [ScoreCall(p, weights.get(p.name, 1), complain) for p in self.at(ExtensionPoint.SCORE)]
+        self._plans: OrderedDict[tuple[int, str], Plan] = OrderedDict()
+        self._filter_columns: OrderedDict[Hashable, FilterColumn] = OrderedDict()
+        self._score_columns: OrderedDict[Hashable, ScoreColumn] = OrderedDict()
+
+    def at(self, point: ExtensionPoint) -> list[Plugin]:
+        """The plugins of an extension point, in order."""
+        return self._points.get(point, [])
+
+    @property
+    def is_columnar(self) -> bool:
+        """Whether every filter and score answers in columns, so that looking at all nodes is cheap."""
+        filters = all(callable(getattr(call.plugin, "filter_nodes", None)) for call in self.filter_calls)
+        return filters and all(callable(getattr(call.plugin, "score_nodes", None)) for call in self.score_calls)
+
+    # The plan of a shape
+
+    def plan(self, pod: PodInfo) -> Plan:
+        key = (pod.shape.number, pod.node_name)
+        plan = self._plans.get(key) if self.remember else None
+        if plan is not None and all(
+            plugin.version == version for plugin, version in zip(self.plugins.values(), plan.versions, strict=True)
+        ):
+            self._plans.move_to_end(key)
+            return plan
+        plan = self._plans[key] = self._make_plan(pod)
+        if len(self._plans) > _MOST_PLANS:
+            self._plans.popitem(last=False)
+        return plan
+
+    def forget(self, plugin: str) -> None:
+        """Ask a plugin everything anew."""
+        self.plugins[plugin].version += 1
+
+    def _make_plan(self, pod: PodInfo) -> Plan:
+        irrelevant = {name for name, plugin in self.plugins.items() if not plugin.is_relevant(pod)}
+        skip_filter = {call.name for call in self.filter_calls if call.name in irrelevant}
+        pre_filters = self._pre_filter_steps(pod, irrelevant, skip_filter)
+        filters = [call for call in self.filter_calls if call.name not in skip_filter]
+        scores = [c for c in self.score_calls if c.name not in irrelevant and not self._is_settled_skip(c, pod)]
+        open_scores = {call.name for call in scores if not call.is_remembered}
+        evaluation = Evaluation(
+            self.snapshot.nodes,
+            pod,
+            filters=[(c, self._filter_column(c, pod)) for c in filters if c.depends is not Depends.CLUSTER],
+            scores=[(c, self._score_column(c, pod)) for c in scores if c.is_remembered],
+        )
+        return Plan(
+            evaluation=evaluation,
+            filters=filters,
+            scores=scores,
+            pre_filters=pre_filters,
+            pre_scores=[p for p in self.at(ExtensionPoint.PRE_SCORE) if p.name in open_scores],
+            skip_filter=skip_filter,
+            versions=tuple(plugin.version for plugin in self.plugins.values()),
+        )
+
+    def _pre_filter_steps(self, pod: PodInfo, irrelevant: set[str], skip_filter: set[str]) -> list[PreFilterStep]:
+        depends = {call.name: call.depends for call in self.filter_calls}
+        steps = []
+        for plugin in self.at(ExtensionPoint.PRE_FILTER):
+            if plugin.name in irrelevant:
+                continue
+            if depends.get(plugin.name, Depends.CLUSTER) is Depends.CLUSTER:
+                steps.append(PreFilterStep(plugin, None, is_settled=False))
+                continue
+            answer = call_plugin(plugin, "pre_filter", self.complain, CycleState(), pod, self.snapshot.columns())
+            if isinstance(answer, Status) and answer.is_skip:
+                skip_filter.add(plugin.name)
+            elif answer is not None and not (isinstance(answer, Status) and answer.is_success):
+                steps.append(PreFilterStep(plugin, answer, is_settled=True))
+        return steps
+
+    def _is_settled_skip(self, call: ScoreCall, pod: PodInfo) -> bool:
+        """Whether a remembered plugin skips scoring for this shape."""
+        pre_score = getattr(call.plugin, "pre_score", None)
+        if not call.is_remembered or pre_score is None:
+            return False
+        answer = call_plugin(call.plugin, "pre_score", self.complain, CycleState(), pod, self.snapshot.columns())
+        return isinstance(answer, Status) and answer.is_skip
+
+    def _filter_column(self, call: FilterCall, pod: PodInfo) -> FilterColumn:
+        return self._remembered(self._filter_columns, call.name, call.plugin.sign(pod), lambda: FilterColumn(call))
+
+    def _score_column(self, call: ScoreCall, pod: PodInfo) -> ScoreColumn:
+        return self._remembered(self._score_columns, call.name, call.plugin.sign(pod), lambda: ScoreColumn(call))
+
+    def _remembered(self, columns: OrderedDict[Hashable, C], name: str, sign: Hashable, make: Callable[[], C]) -> C:
+        if sign is UNSIGNED or not self.remember:
+            return make()
+        column = columns.get((name, sign))
+        if column is None:
+            column = columns[name, sign] = make()
+            if len(columns) > _MOST_COLUMNS:
+                columns.popitem(last=False)
+        else:
+            columns.move_to_end((name, sign))
+        return column
+
+    # PreFilter
+
+    def run_pre_filters(self, plan: Plan, state: CycleState, pod: PodInfo) -> PreFilterOutcome:
+        state.skip_filter |= plan.skip_filter
+        if not plan.pre_filters:
+            state.reached = set(self.plugins)
+            return NO_RESTRICTION
+        nodes = self.snapshot.columns()
+        rejection: Status | None = None
+        names: frozenset[str] | None = None
+        restricted_by: list[str] = []
+        for step in plan.pre_filters:
+            plugin = step.plugin
+            answer = step.settled
+            if not step.is_settled:
+                answer = call_plugin(plugin, "pre_filter", self.complain, state, pod, nodes)
+            if isinstance(answer, PreFilterResult):
+                if answer.node_names is not None:
+                    restricted_by.append(plugin.name)
+                    names = answer.node_names if names is None else names & answer.node_names
+                    if not names:
+                        state.reached = self._reached_up_to(plugin)
+                        return PreFilterOutcome(_nothing_left(restricted_by), names, tuple(restricted_by))
+            elif answer is None or answer.is_success:
+                continue
+            elif answer.is_skip:
+                state.skip_filter.add(plugin.name)
+            elif answer.code is Code.UNRESOLVABLE:
+                state.reached = self._reached_up_to(plugin)
+                return PreFilterOutcome(answer, names, tuple(restricted_by))
+            elif answer.code is Code.UNSCHEDULABLE:
+                rejection = answer
+            else:
+                raise PluginFailure(_explained(f'running PreFilter plugin "{plugin.name}": ', answer))
+        state.reached = set(self.plugins)
+        return PreFilterOutcome(rejection, names, tuple(restricted_by))
+
+    def _reached_up_to(self, last: Plugin) -> set[str]:
+        """The plugins whose PreFilter came before the one that ended the phase."""
+        reached = set()
+        for plugin in self.at(ExtensionPoint.PRE_FILTER):
+            reached.add(plugin.name)
+            if plugin is last:
+                break
+        return reached
+
+    # PostFilter
+
+    def run_post_filters(self, state: CycleState, pod: PodInfo, diagnosis: object) -> PostFilterResult:
+        """The nomination, if any, and the status whose message ends the pod's message."""
+        reasons: list[str] = []
+        nomination: PostFilterResult | None = None
+        plugins = self.at(ExtensionPoint.POST_FILTER)
+        if not plugins:
+            return PostFilterResult("")
+        for plugin in plugins:
+            answer = call_plugin(plugin, "post_filter", self.complain, state, pod, diagnosis)
+            result = answer if isinstance(answer, PostFilterResult) else None
+            status = result.status if result is not None else answer
+            if result is not None and (status is None or status.is_success):
+                return result
+            if result is not None and result.nominated_node_name is not None:
+                nomination = result
+            if isinstance(status, Status):
+                if status.code is Code.UNRESOLVABLE or not status.is_rejected:
+                    return PostFilterResult(result.nominated_node_name if result else None, status.by(plugin.name))
+                reasons.extend(status.reasons)
+        status = Status(Code.UNSCHEDULABLE, tuple(reasons))
+        if nomination is None:
+            return PostFilterResult(None, status)
+        return nomination._replace(status=status)
+
+    # Dry runs
+
+    def run_filters_on(self, state: CycleState, pod: PodInfo, nodes: NodeColumns, position: int) -> Status | None:
+        """Every filter on one node of an overlay; the first rejection, None if all let it pass."""
+        view = nodes.take(np.array([position], dtype=np.intp))
+        for call in self.filter_calls:
+            if call.name in state.skip_filter:
+                continue
+            if call.has_one:
+                status = call.one(state, pod, view.info(0))
+            else:
+                verdicts = call.verdicts(state, pod, view)
+                status = verdicts.status(int(verdicts.ids[0])) if verdicts.ids[0] else None
+            if status is not None and not status.is_success:
+                return checked(status.by(call.name))
+        return None
+
+    def run_on_pods(self, method: str, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> None:
+        """`add_pod` or `remove_pod` of every plugin whose filter takes part."""
+        for plugin in self.at(ExtensionPoint.PRE_FILTER):
+            if plugin.name not in state.skip_filter and callable(getattr(plugin, method, None)):
+                status = call_plugin(plugin, method, self.complain, state, pod, other, node)
+                if isinstance(status, Status) and not status.is_success:
+                    point = "AddPod" if method == "add_pod" else "RemovePod"
+                    raise PluginFailure(_explained(f'running {point} on PreFilter plugin "{plugin.name}": ', status))
+
+    def follows_pods(self, state: CycleState) -> bool:
+        """Whether some filter keeps state that dry runs must bring up to date node by node."""
+        return any(
+            plugin.name not in state.skip_filter and callable(getattr(plugin, "add_pod", None))
+            for plugin in self.at(ExtensionPoint.PRE_FILTER)
+        )
+
+    def reads_counts_only(self, state: CycleState) -> bool:
+        """Whether a dry run can move pods by moving counts: no filter in play looks at the pods themselves."""
+        return not self.follows_pods(state) and all(
+            call.depends is Depends.NODE or call.plugin.filter_reads_counts_only
+            for call in self.filter_calls
+            if call.name not in state.skip_filter
+        )
+
+    def passes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns, *, only_counts: bool) -> BoolN:
+        """Which positions every filter lets pass."""
+        passing = np.ones(len(nodes), dtype=np.bool_)
+        for call in self.filter_calls:
+            if call.name not in state.skip_filter and not (only_counts and call.depends is Depends.NODE):
+                passing &= call.verdicts(state, pod, nodes).ids == 0
+        return passing
+
+
+def _nothing_left(plugins: list[str]) -> Status:
+    if len(plugins) == 1:
+        return Unresolvable(f"node(s) didn't satisfy plugin {plugins[0]}")
+    return Unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(plugins))}] simultaneously")
+
+
+def _explained(prefix: str, status: Status) -> Status:
+    return Error(prefix + status.message, exception=status.exception).by(status.plugin)
+
+
+def checked(status: Status) -> Status:
+    """A filter may reject; anything else ends the cycle."""
+    if not status.is_rejected:
+        raise PluginFailure(_explained(f'running "{status.plugin}" filter plugin: ', status))
+    return status

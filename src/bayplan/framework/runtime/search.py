@@ -1,0 +1,191 @@
+"""The Filter phase: which nodes can take the pod, and why the others cannot.
+
+Remembered verdicts come from the evaluation; filters that depend on the whole cluster are asked now, about the nodes
+that earlier filters let through; nodes with nominated pods are looked at twice, with those pods and without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from bayplan.framework.cycle import CycleState
+from bayplan.framework.handle import Nominator
+from bayplan.framework.runtime.call import FilterCall
+from bayplan.framework.runtime.evaluation import NO_NODE, Evaluation
+from bayplan.framework.runtime.framework import Framework, checked
+from bayplan.framework.runtime.plan import Plan
+from bayplan.framework.status import Status
+from bayplan.framework.verdicts import Ids
+from bayplan.snapshot.axes import Rows
+from bayplan.snapshot.columns import NodeColumns
+from bayplan.snapshot.overlay import OverlayColumns
+from bayplan.snapshot.pod_info import PodInfo
+
+__all__ = ["FilterOutcome", "check_rows", "find_feasible", "nominated_on"]
+
+Ranks = np.ndarray[tuple[int], np.dtype[np.uint8]]
+_OVERRIDDEN = 254
+"""Rank of a row whose status is kept by row: rejected because of nominated pods."""
+
+
+class FilterOutcome:
+    """Who passes. `rows` is None when exactly the evaluation's feasible nodes do."""
+
+    __slots__ = ("_evaluation", "_open", "_overrides", "_rank", "rows")
+
+    def __init__(
+        self,
+        evaluation: Evaluation,
+        rank: Ranks | None,
+        asked: dict[int, tuple[Ids, Callable[[int], Status], str]],
+        overrides: dict[int, Status],
+    ) -> None:
+        self._evaluation = evaluation
+        self._rank = rank
+        self._open = asked
+        self._overrides = overrides
+        self.rows: Rows | None = None if rank is None else np.flatnonzero(rank == 0)
+
+    @property
+    def count(self) -> int:
+        return self._evaluation.feasible_count if self.rows is None else len(self.rows)
+
+    def feasible_rows(self) -> Rows:
+        return np.flatnonzero(self._evaluation.feasible()) if self.rows is None else self.rows
+
+    def rank(self) -> Ranks:
+        if self._rank is not None:
+            return self._rank
+        return self._evaluation.rank[: self._evaluation.table.size]
+
+    def rank_counts(self) -> dict[int, int]:
+        """How many nodes each filter rejected first, by rank."""
+        if self._rank is None:
+            counts = self._evaluation.rank_counts
+        else:
+            counts = np.bincount(self._rank, minlength=1).tolist()
+        return {rank: count for rank, count in enumerate(counts) if count and rank not in (0, NO_NODE)}
+
+    def groups(self) -> list[tuple[Status, Rows]]:
+        """The rejected nodes by status."""
+        if self._rank is None:
+            return self._evaluation.rejected_groups()
+        groups: list[tuple[Status, Rows]] = []
+        for call, column in self._evaluation.filters:
+            groups += _grouped(np.flatnonzero(self._rank == call.rank), column.ids, column.status)
+        for rank, (ids, status, name) in self._open.items():
+            found = _grouped(np.flatnonzero(self._rank == rank), ids, status)
+            groups += [(status_.by(name), rows) for status_, rows in found]
+        by_status: dict[Status, list[int]] = {}
+        for row, status_ in self._overrides.items():
+            by_status.setdefault(status_, []).append(row)
+        return groups + [(status_, np.array(rows, dtype=np.intp)) for status_, rows in by_status.items()]
+
+
+def _grouped(rows: Rows, ids: Ids, status: Callable[[int], Status]) -> list[tuple[Status, Rows]]:
+    if not len(rows):
+        return []
+    found = ids[rows]
+    return [(status(int(number)), rows[found == number]) for number in np.unique(found)]
+
+
+def find_feasible(
+    framework: Framework, plan: Plan, state: CycleState, pod: PodInfo, nominator: Nominator
+) -> FilterOutcome:
+    """All nodes."""
+    evaluation = plan.evaluation
+    evaluation.refresh(pod)
+    _raise_failures(evaluation)
+    asked = [call for call in plan.open_filters if call.name not in state.skip_filter]
+    nominated = nominated_on(nominator, pod)
+    if not asked and not nominated:
+        return FilterOutcome(evaluation, None, {}, {})
+    rank: Ranks = evaluation.rank[: framework.snapshot.nodes.size].copy()
+    answers = {call.rank: _ask(framework, call, state, pod, rank) for call in asked}
+    overrides = _with_nominated(framework, state, pod, nominated, rank) if nominated else {}
+    return FilterOutcome(evaluation, rank, answers, overrides)
+
+
+def _raise_failures(evaluation: Evaluation) -> None:
+    for call, column in evaluation.filters:
+        if call.has_failed and evaluation.rank_counts[call.rank]:
+            for row in np.flatnonzero(evaluation.rank[: evaluation.table.size] == call.rank).tolist():
+                checked(column.status(int(column.ids[row])))
+
+
+def _ask(
+    framework: Framework, call: FilterCall, state: CycleState, pod: PodInfo, rank: Ranks
+) -> tuple[Ids, Callable[[int], Status], str]:
+    """Ask one filter now, and enter its rejections into `rank` where it is the first to reject."""
+    table = framework.snapshot.nodes
+    candidates = (rank == 0) | ((rank > call.rank) & (rank < _OVERRIDDEN))
+    ids = np.zeros(len(rank), dtype=np.int32)
+    if candidates.all():
+        verdicts = call.verdicts(state, pod, NodeColumns(table))
+        ids[:] = verdicts.ids
+    else:
+        rows = np.flatnonzero(candidates)
+        verdicts = call.verdicts(state, pod, NodeColumns(table, rows))
+        ids[rows] = verdicts.ids
+    rejected = ids != 0
+    if rejected.any():
+        for number in np.unique(ids[rejected]).tolist():
+            checked(verdicts.status(number).by(call.name))
+        rank[rejected] = call.rank
+    return ids, verdicts.status, call.name
+
+
+def nominated_on(nominator: Nominator, pod: PodInfo) -> dict[str, list[PodInfo]]:
+    """Per node, the nominated pods that this pod must leave room for: of equal or higher priority, not itself."""
+    found = {}
+    for name in nominator.nominated_nodes():
+        pods = [p for p in nominator.nominated_pods(name) if p.priority >= pod.priority and p.uid != pod.uid]
+        if pods:
+            found[name] = pods
+    return found
+
+
+def _with_nominated(
+    framework: Framework, state: CycleState, pod: PodInfo, nominated: dict[str, list[PodInfo]], rank: Ranks
+) -> dict[int, Status]:
+    """Look again at nodes with nominated pods, as if those were there; a rejection then comes first."""
+    table = framework.snapshot.nodes
+    overrides: dict[int, Status] = {}
+    for name, pods in nominated.items():
+        row = table.row_of.get(name)
+        if row is None:
+            continue
+        status = _status_with(framework, state, pod, row, pods)
+        if status is not None:
+            overrides[row] = status
+            rank[row] = _OVERRIDDEN
+    return overrides
+
+
+def _status_with(framework: Framework, state: CycleState, pod: PodInfo, row: int, pods: list[PodInfo]) -> Status | None:
+    overlay = OverlayColumns(framework.snapshot.nodes, np.array([row], dtype=np.intp))
+    follows = framework.follows_pods(state)
+    trial = state.clone() if follows else state
+    for other in pods:
+        if other.uid in overlay.info(0).pods:
+            continue
+        node = overlay.add(0, other)
+        if follows:
+            framework.run_on_pods("add_pod", trial, pod, other, node)
+    return framework.run_filters_on(trial, pod, overlay, 0)
+
+
+def check_rows(
+    framework: Framework, state: CycleState, pod: PodInfo, rows: list[int], nominator: Nominator
+) -> dict[int, Status | None]:
+    """A handful of rows, one by one: for pods that may go to a few nodes only. None stands for passing."""
+    nominated = nominated_on(nominator, pod)
+    view = NodeColumns(framework.snapshot.nodes, np.array(rows, dtype=np.intp))
+    result: dict[int, Status | None] = {}
+    for position, row in enumerate(rows):
+        pods = nominated.get(framework.snapshot.nodes.at(row).name)
+        status = _status_with(framework, state, pod, row, pods) if pods else None
+        result[row] = status if status is not None else framework.run_filters_on(state, pod, view, position)
+    return result

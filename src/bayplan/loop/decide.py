@@ -1,0 +1,323 @@
+"""The decision: a snapshot, a pod and a profile in; a node, or the reasons why there is none, out.
+
+A plain function: no I/O, no await, no clock. It reads in the order in which things happen: PreFilter, the nominated
+node, Filter, (PostFilter when nothing fits), Score, choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from bayplan.framework.cycle import CycleState
+from bayplan.framework.diagnosis import Diagnosis
+from bayplan.framework.handle import Nominator
+from bayplan.framework.plugin import PostFilterResult
+from bayplan.framework.runtime.call import PluginFailure
+from bayplan.framework.runtime.framework import Framework
+from bayplan.framework.runtime.plan import Plan, PreFilterOutcome
+from bayplan.framework.runtime.scoring import Scores, run_pre_scores, score_feasible, score_rows
+from bayplan.framework.runtime.search import FilterOutcome, check_rows, find_feasible
+from bayplan.framework.status import Error, Status, Unresolvable
+from bayplan.loop.select import TieBreak, nodes_to_find, sample_rows
+from bayplan.snapshot.axes import Rows
+from bayplan.snapshot.pod_info import PodInfo
+
+__all__ = ["Decider", "Decision", "NodeSearch", "decide"]
+
+_FEW_CANDIDATES = 16
+"""Up to this many candidate nodes are looked at one by one instead of in columns."""
+
+
+@dataclass(slots=True)
+class Decision:
+    """What was decided for one pod in one attempt, and what it was decided on."""
+
+    pod: PodInfo
+    state: CycleState
+    node_name: str = ""
+    """Empty when no node was found."""
+    failure: Status | None = None
+    """Set when something went wrong, or when the cluster has no nodes."""
+    diagnosis: Diagnosis | None = None
+    """Set when no node fits."""
+    nomination: PostFilterResult | None = None
+    evaluated_nodes: int = 0
+    feasible_nodes: int = 0
+    rejected_by: dict[str, int] = field(default_factory=dict)
+    """Nodes that each filter was the first to reject."""
+    total: int = 0
+    ties: int = 0
+    plan: Plan | None = None
+    outcome: FilterOutcome | None = None
+    scores: Scores | None = None
+
+    @property
+    def is_scheduled(self) -> bool:
+        return bool(self.node_name)
+
+    @property
+    def message(self) -> str:
+        """Why not, as kube-scheduler says it; empty when a node was found."""
+        if self.diagnosis is not None:
+            return self.diagnosis.message
+        return self.failure.message if self.failure is not None else ""
+
+
+class NodeSearch:
+    """Where the search for a sample of nodes starts next; one for all profiles of a scheduler."""
+
+    __slots__ = ("next_start",)
+
+    def __init__(self) -> None:
+        self.next_start = 0
+
+
+class ExtenderPort(Protocol):
+    """HTTP extenders, as far as a decision is concerned."""
+
+    def filter(self, pod: PodInfo, rows: Rows) -> tuple[Rows, list[tuple[Status, Rows]]]:
+        """The rows that remain, and the others with their statuses. Raises PluginFailure."""
+
+    def prioritize(self, pod: PodInfo, rows: Rows) -> np.ndarray[tuple[int], np.dtype[np.int64]] | None:
+        """What to add to each total; None when no extender cares."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decider:
+    """What decisions of one profile are made with."""
+
+    framework: Framework
+    nominator: Nominator
+    tie_break: TieBreak
+    search: NodeSearch
+    percentage_of_nodes_to_score: int = 100
+    extenders: Sequence[ExtenderPort] = ()
+    always_score: bool = False
+    """Score even when only one node fits; for explanations."""
+
+
+def decide(decider: Decider, pod: PodInfo) -> Decision:
+    """Find a node for the pod, or say why there is none."""
+    decision = Decision(pod, CycleState())
+    if not len(decider.framework.snapshot.nodes):
+        decision.failure = Unresolvable("no nodes available to schedule pods")
+        return decision
+    try:
+        _find_node(decider, pod, decision)
+    except PluginFailure as failure:
+        decision.failure = failure.status
+        decision.node_name = ""
+    return decision
+
+
+def _find_node(decider: Decider, pod: PodInfo, decision: Decision) -> None:
+    framework, state = decider.framework, decision.state
+    plan = decision.plan = framework.plan(pod)
+    prepared = framework.run_pre_filters(plan, state, pod)
+    if prepared.rejection is not None:
+        _reject(decider, pod, decision, _prefilter_diagnosis(framework, prepared))
+        return
+    if pod.nominated_node_name and _takes_nominated(decider, pod, decision):
+        return
+    if prepared.node_names is not None:
+        _search_few(decider, pod, decision, prepared)
+    else:
+        _search_all(decider, pod, decision)
+
+
+def _takes_nominated(decider: Decider, pod: PodInfo, decision: Decision) -> bool:
+    """A pod that was nominated to a node gets that node, unlooked at the others, if it fits."""
+    framework = decider.framework
+    row = framework.snapshot.nodes.row_of.get(pod.nominated_node_name)
+    if row is None:
+        return False
+    status = check_rows(framework, decision.state, pod, [row], decider.nominator)[row]
+    if status is not None or not _survives_extenders(decider, pod, row):
+        return False
+    decision.node_name = pod.nominated_node_name
+    decision.evaluated_nodes = decision.feasible_nodes = decision.ties = 1
+    return True
+
+
+def _survives_extenders(decider: Decider, pod: PodInfo, row: int) -> bool:
+    rows = np.array([row], dtype=np.intp)
+    for extender in decider.extenders:
+        rows, _ = extender.filter(pod, rows)
+    return bool(len(rows))
+
+
+def _search_all(decider: Decider, pod: PodInfo, decision: Decision) -> None:
+    framework, plan, state = decider.framework, decision.plan, decision.state
+    assert plan is not None  # set before the search starts
+    outcome = decision.outcome = find_feasible(framework, plan, state, pod, decider.nominator)
+    decision.evaluated_nodes = len(framework.snapshot.nodes)
+    decision.feasible_nodes = outcome.count
+    if not outcome.count:
+        _reject(decider, pod, decision, _filter_diagnosis(framework, outcome.groups()))
+        return
+    enough = nodes_to_find(decision.evaluated_nodes, decider.percentage_of_nodes_to_score)
+    if enough < decision.evaluated_nodes or decider.extenders:
+        _choose_from_sample(decider, pod, decision, outcome, enough)
+    elif outcome.count == 1 and not decider.always_score:
+        row = int(outcome.feasible_rows()[0])
+        decision.node_name, decision.ties = framework.snapshot.nodes.at(row).name, 1
+    else:
+        _choose(decider, pod, decision, plan, outcome)
+
+
+def _choose(decider: Decider, pod: PodInfo, decision: Decision, plan: Plan, outcome: FilterOutcome) -> None:
+    """Score all feasible nodes and take one of the best."""
+    framework, state, evaluation = decider.framework, decision.state, plan.evaluation
+    asked = run_pre_scores(framework, plan, state, pod, outcome)
+    if not asked and outcome.rows is None and not any(column.is_suspect for _, column in evaluation.scores):
+        key = evaluation.key
+        best = int(key.max())
+        ties = np.flatnonzero(key == best)
+        decision.total = best + evaluation.offset
+    else:
+        scores = decision.scores = score_feasible(framework, plan, state, pod, outcome, asked)
+        decision.total = int(scores.totals.max())
+        ties = scores.rows[scores.totals == decision.total]
+    _take(decider, decision, ties)
+
+
+def _take(decider: Decider, decision: Decision, ties: Rows) -> None:
+    row = int(ties[0]) if len(ties) == 1 else decider.tie_break(ties)
+    decision.ties = len(ties)
+    decision.node_name = decider.framework.snapshot.nodes.at(row).name
+
+
+def _choose_from_sample(
+    decider: Decider, pod: PodInfo, decision: Decision, outcome: FilterOutcome, enough: int
+) -> None:
+    """Look at as many nodes as were asked for, in kube-scheduler's order, then ask the extenders."""
+    framework, plan, state = decider.framework, decision.plan, decision.state
+    assert plan is not None  # set before the search starts
+    table = framework.snapshot.nodes
+    start = decider.search.next_start % len(table)
+    feasible = outcome.rank() == 0
+    rows, visited = sample_rows(table.order.rows(), feasible, start=start, enough=enough)
+    decider.search.next_start = (start + visited) % len(table)
+    removed: list[tuple[Status, Rows]] = []
+    for extender in decider.extenders:
+        rows, refused = extender.filter(pod, rows)
+        removed += refused
+    decision.feasible_nodes = len(rows)
+    if not len(rows):
+        diagnosis = _filter_diagnosis(framework, outcome.groups() + removed)
+        diagnosis.unschedulable_plugins.add("Extender")
+        _reject(decider, pod, decision, diagnosis)
+        return
+    if len(rows) == 1 and not decider.always_score:
+        _take(decider, decision, rows)
+        return
+    asked = run_pre_scores(framework, plan, state, pod, _sampled(outcome, rows))
+    scores = decision.scores = score_rows(framework, plan, state, pod, rows, asked)
+    for extender in decider.extenders:
+        extra = extender.prioritize(pod, rows)
+        if extra is not None:
+            scores.totals = scores.totals + extra
+    decision.total = int(scores.totals.max())
+    _take(decider, decision, rows[scores.totals == decision.total])
+
+
+class _Sample(FilterOutcome):
+    """The outcome with the rows of a sample only."""
+
+    __slots__ = ()
+
+
+def _sampled(outcome: FilterOutcome, rows: Rows) -> FilterOutcome:
+    sample = _Sample.__new__(_Sample)
+    sample.rows = rows
+    return sample
+
+
+def _search_few(decider: Decider, pod: PodInfo, decision: Decision, prepared: PreFilterOutcome) -> None:
+    """Some plugin named the only nodes worth looking at."""
+    framework, state, plan = decider.framework, decision.state, decision.plan
+    assert plan is not None and prepared.node_names is not None  # the caller checked
+    table = framework.snapshot.nodes
+    rows = sorted(table.row_of[name] for name in prepared.node_names if name in table.row_of)
+    statuses = check_rows(framework, state, pod, rows, decider.nominator)
+    feasible = np.array([row for row, status in statuses.items() if status is None], dtype=np.intp)
+    decision.evaluated_nodes, decision.feasible_nodes = len(rows), len(feasible)
+    removed: list[tuple[Status, Rows]] = []
+    for extender in decider.extenders:
+        feasible, refused = extender.filter(pod, feasible)
+        removed += refused
+    if not len(feasible):
+        groups = _group_by_status(statuses) + removed
+        _reject(decider, pod, decision, _filter_diagnosis(framework, groups, prepared.restricted_by))
+        return
+    if len(feasible) == 1 and not decider.always_score:
+        _take(decider, decision, feasible)
+        return
+    plan.evaluation.refresh(pod)
+    outcome = _sampled(decision.outcome, feasible) if decision.outcome else _few(plan, feasible)
+    asked = run_pre_scores(framework, plan, state, pod, outcome)
+    scores = decision.scores = score_rows(framework, plan, state, pod, feasible, asked)
+    decision.total = int(scores.totals.max())
+    _take(decider, decision, feasible[scores.totals == decision.total])
+
+
+def _few(plan: Plan, rows: Rows) -> FilterOutcome:
+    sample = _Sample.__new__(_Sample)
+    sample.rows = rows
+    return sample
+
+
+def _group_by_status(statuses: dict[int, Status | None]) -> list[tuple[Status, Rows]]:
+    groups: dict[Status, list[int]] = {}
+    for row, status in statuses.items():
+        if status is not None:
+            groups.setdefault(status, []).append(row)
+    return [(status, np.array(rows, dtype=np.intp)) for status, rows in groups.items()]
+
+
+# When nothing fits
+
+
+def _prefilter_diagnosis(framework: Framework, prepared: PreFilterOutcome) -> Diagnosis:
+    rejection = prepared.rejection
+    assert rejection is not None  # the caller checked
+    return Diagnosis(
+        total_nodes=len(framework.snapshot.nodes),
+        table=framework.snapshot.nodes,
+        absent=rejection,
+        pre_filter_message=rejection.message,
+        unschedulable_plugins=prepared.restricted_by,
+    )
+
+
+def _filter_diagnosis(
+    framework: Framework, groups: list[tuple[Status, Rows]], restricted_by: tuple[str, ...] = ()
+) -> Diagnosis:
+    absent = None
+    if restricted_by:
+        absent = Unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(restricted_by))}]")
+    return Diagnosis(
+        total_nodes=len(framework.snapshot.nodes),
+        groups=groups,
+        table=framework.snapshot.nodes,
+        absent=absent,
+        unschedulable_plugins=restricted_by,
+    )
+
+
+def _reject(decider: Decider, pod: PodInfo, decision: Decision, diagnosis: Diagnosis) -> None:
+    """Nothing fits: ask the PostFilters whether something can be done about it."""
+    decision.diagnosis = diagnosis
+    result = decider.framework.run_post_filters(decision.state, pod, diagnosis)
+    if result.status is not None and not result.status.is_success:
+        diagnosis.post_filter_message = result.status.message
+    decision.nomination = result
+
+
+def failed(exception: Exception) -> Status:
+    """An error outside of any plugin."""
+    return Error(str(exception), exception=exception)

@@ -1,0 +1,297 @@
+"""DefaultPreemption: make room for a pod by evicting pods of lower priority."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import numpy as np
+
+from bayplan.api.pod import PodCondition
+from bayplan.api.workload import PodDisruptionBudget
+from bayplan.framework import (
+    ActionType,
+    ClusterEvent,
+    Code,
+    CycleState,
+    Diagnosis,
+    EventHint,
+    Hint,
+    Permission,
+    Plugin,
+    PluginArgs,
+    PodInfo,
+    PostFilterResult,
+    Resource,
+    Status,
+    Unresolvable,
+    Unschedulable,
+)
+from bayplan.preemption.budgets import Budgets
+from bayplan.preemption.candidates import Candidate, pick_cheapest
+from bayplan.preemption.many_nodes import ManyNodes, find_victims_on
+from bayplan.preemption.one_node import NO_VICTIMS, OneNodeTrial, candidate_on, find_victims
+from bayplan.preemption.victim_columns import VictimColumns
+from bayplan.snapshot.axes import Rows
+
+__all__ = ["DefaultPreemption", "Found"]
+
+NOT_HELPFUL = Unresolvable("Preemption is not helpful for scheduling")
+GATED = Unresolvable("waiting for the preemption for this pod to be finished")
+_NEVER = "not eligible due to preemptionPolicy=Never."
+_TERMINATING = "not eligible due to a terminating pod on the nominated node."
+
+
+class Found:
+    """What a search for victims turned up: candidates (worked out in columns or one by one) and refusals."""
+
+    def __init__(self) -> None:
+        self.candidates: list[Candidate] = []
+        self.columns: list[tuple[ManyNodes, VictimColumns]] = []
+        self.refused: dict[Status, list[int]] = {}
+        self.candidate_count = 0
+        self.unviolating_count = 0
+
+    def refuse(self, status: Status, rows: list[int]) -> None:
+        if rows:
+            self.refused.setdefault(status, []).extend(rows)
+
+    def take(self, candidate: Candidate) -> None:
+        self.candidates.append(candidate)
+        self.candidate_count += 1
+        self.unviolating_count += candidate.violations == 0
+
+
+class DefaultPreemption(Plugin):
+    """Finds the node where evicting lower-priority pods costs least, nominates the pod to it and evicts them.
+
+    *What it does*: for each node that is out of room (not unsuitable for good), removes all lower-priority pods in a
+    dry run, brings back as many as possible, most important first, and compares what is left to evict.
+    *Rejects when*: at PreEnqueue, while the victims of this pod are still being evicted.
+    *Scores by*: fewest broken disruption budgets, lowest highest victim, smallest sum of priorities, fewest victims,
+    latest started.
+    *Retries on*: pods deleted, only to look at held-back preemptors again.
+    *Arguments*: minCandidateNodesPercentage, minCandidateNodesAbsolute.
+    *Differs from kube-scheduler*: the nodes to try start at a seeded place instead of a random one.
+    """
+
+    reasons = (NOT_HELPFUL.message, NO_VICTIMS.message, _NEVER, _TERMINATING)
+    permissions = (
+        Permission("", "pods", ("delete",)),
+        Permission("", "pods/status", ("patch",)),
+        Permission("policy", "poddisruptionbudgets", ("get", "list", "watch")),
+    )
+
+    class Args(PluginArgs):
+        min_candidate_nodes_percentage: int = 10
+        min_candidate_nodes_absolute: int = 100
+
+        def validate(self) -> list[str]:
+            percentage, absolute = self.min_candidate_nodes_percentage, self.min_candidate_nodes_absolute
+            problems = []
+            if not 0 <= percentage <= 100:
+                problems.append(f"minCandidateNodesPercentage: must be 0 to 100, got {percentage}")
+            if absolute < 0:
+                problems.append(f"minCandidateNodesAbsolute: must not be negative, got {absolute}")
+            if percentage == 0 and absolute == 0:
+                problems.append("minCandidateNodesPercentage: cannot be 0 together with minCandidateNodesAbsolute")
+            return problems
+
+    def setup(self) -> None:
+        self._preempting: dict[str, str | None] = {}
+        """uid of the preemptor to the uid of its last victim, once that one is being evicted."""
+        self._columns = VictimColumns()
+        self._offset = 0
+
+    # PreEnqueue
+
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
+        if pod.uid not in self._preempting:
+            return None
+        last = self._preempting[pod.uid]
+        if last is None:
+            return GATED
+        victim = self._victim(last)
+        return GATED if victim is not None and not victim.is_terminating else None
+
+    def _victim(self, uid: str) -> PodInfo | None:
+        for info in self.handle.snapshot.nodes.infos:
+            if info is not None and uid in info.pods:
+                return info.pods[uid]
+        return None
+
+    def events_to_register(self) -> list[EventHint]:
+        """The hint never queues: deletions of victims wake a held-back preemptor, other plugins wake the rest."""
+        return [EventHint(ClusterEvent(Resource.POD, ActionType.DELETE), lambda pod, old, new: Hint.SKIP)]
+
+    # PostFilter
+
+    def post_filter(self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis) -> PostFilterResult | Status:
+        refusal = self._ineligible(pod, diagnosis)
+        if refusal:
+            return Unschedulable(f"preemption: {refusal}")
+        rows = self._helpful_rows(diagnosis)
+        if not len(rows):
+            return PostFilterResult("", self._none_found(Found(), diagnosis))
+        found = self.search(state, pod, rows)
+        chosen = self.choose(found)
+        if not chosen:
+            return PostFilterResult("", self._none_found(found, diagnosis))
+        self._preempt(pod, chosen[0])
+        return PostFilterResult(chosen[0].node_name, None, chosen[0].victims)
+
+    def _ineligible(self, pod: PodInfo, diagnosis: Diagnosis) -> str:
+        if pod.shape.spec.preemption_policy == "Never":
+            return _NEVER
+        node = self.handle.snapshot.node(pod.nominated_node_name) if pod.nominated_node_name else None
+        if node is None or self._status_on(node.row, diagnosis) is Code.UNRESOLVABLE:
+            return ""
+        leaving = any(p.has_preemption_notice and p.priority < pod.priority for p in node.pods.values())
+        return _TERMINATING if leaving else ""
+
+    def _status_on(self, row: int, diagnosis: Diagnosis) -> Code | None:
+        for status, rows in diagnosis.groups:
+            if row in rows:
+                return status.code
+        return diagnosis.absent.code if diagnosis.absent is not None else None
+
+    def _helpful_rows(self, diagnosis: Diagnosis) -> Rows:
+        """Nodes whose rejection could end when pods leave."""
+        rows = diagnosis.rows_with(Code.UNSCHEDULABLE)
+        if diagnosis.absent is not None and diagnosis.absent.code is Code.UNSCHEDULABLE:
+            explicit = {row for _, group in diagnosis.groups for row in group.tolist()}
+            rows += [row for row in self.handle.snapshot.nodes.row_of.values() if row not in explicit]
+        return np.array(sorted(rows), dtype=np.intp)
+
+    def _none_found(self, found: Found, diagnosis: Diagnosis) -> Status:
+        groups = [(status, np.array(rows, dtype=np.intp)) for status, rows in found.refused.items()]
+        summary = Diagnosis(total_nodes=diagnosis.total_nodes, groups=groups, absent=NOT_HELPFUL)
+        return Unschedulable(f"preemption: {summary.message}")
+
+    # The search
+
+    def search(self, state: CycleState, pod: PodInfo, rows: Rows) -> Found:
+        """Dry runs from a moving start until there are candidates enough."""
+        enough = max(
+            len(rows) * self.args.min_candidate_nodes_percentage // 100, self.args.min_candidate_nodes_absolute
+        )
+        enough = min(enough, len(rows))
+        self._offset = (self._offset * 31 + 17) % len(rows)
+        turned = np.concatenate([rows[self._offset :], rows[: self._offset]])
+        budgets = Budgets(self.handle.snapshot.objects.list(PodDisruptionBudget))
+        found = Found()
+        for start in range(0, len(turned), max(enough, 1)):
+            self._try(state, pod, turned[start : start + max(enough, 1)], budgets, found)
+            if found.unviolating_count and found.candidate_count >= enough:
+                break
+        return found
+
+    def _try(self, state: CycleState, pod: PodInfo, rows: Rows, budgets: Budgets, found: Found) -> None:
+        nominated = self._nominated(pod)
+        if self.handle.dry_run.reads_counts_only(state):
+            rows = self._try_in_columns(state, pod, rows, budgets, nominated, found)
+        table = self.handle.snapshot.nodes
+        for row in rows.tolist():
+            pods = [p for p in table.at(row).pods.values() if p.priority < pod.priority]
+            trial = OneNodeTrial(self.handle.dry_run, state, pod, table, row, nominated.get(row, []))
+            outcome = find_victims(trial, pods, budgets)
+            if isinstance(outcome, Status):
+                found.refuse(outcome, [row])
+            elif outcome[0]:
+                found.take(candidate_on(table, row, outcome))
+
+    def _try_in_columns(
+        self,
+        state: CycleState,
+        pod: PodInfo,
+        rows: Rows,
+        budgets: Budgets,
+        nominated: dict[int, list[PodInfo]],
+        found: Found,
+    ) -> Rows:
+        """Try what can be tried at once; the rows that are left."""
+        table, columns = self.handle.snapshot.nodes, self._columns
+        columns.refresh(table)
+        left = rows[:0]
+        if budgets:
+            covered = [any(budgets.covering(p) for p in columns.pods[row]) for row in rows.tolist()]
+            mask = np.array(covered, dtype=np.bool_)
+            left, rows = rows[mask], rows[~mask]
+        if len(rows):
+            many = find_victims_on(self.handle.dry_run, state, pod, rows, columns, table, nominated)
+            takes = many.fits & many.is_victim.any(axis=0)
+            found.columns.append((many, columns))
+            found.candidate_count += int(takes.sum())
+            found.unviolating_count += int(takes.sum())
+            found.refuse(NO_VICTIMS, rows[~many.has_lower].tolist())
+            hopeless = rows[many.has_lower & ~many.fits]
+            left = np.concatenate([left, hopeless]) if len(hopeless) else left
+        return left
+
+    def _nominated(self, pod: PodInfo) -> dict[int, list[PodInfo]]:
+        """By row, the nominated pods that must keep their room."""
+        nominator, rows = self.handle.nominator, self.handle.snapshot.nodes.row_of
+        found = {}
+        for name in nominator.nominated_nodes():
+            pods = [p for p in nominator.nominated_pods(name) if p.priority >= pod.priority and p.uid != pod.uid]
+            if pods and name in rows:
+                found[rows[name]] = pods
+        return found
+
+    def choose(self, found: Found) -> list[Candidate]:
+        """The candidates that tie for the lowest price."""
+        table = self.handle.snapshot.nodes
+        finalists = list(found.candidates)
+        for many, columns in found.columns:
+            finalists += [many.candidate(int(p), columns, table) for p in many.cheapest(columns)[:8].tolist()]
+        return pick_cheapest(finalists)
+
+    def all_candidates(self, found: Found) -> list[Candidate]:
+        """Every candidate with its victims; for explanations."""
+        table = self.handle.snapshot.nodes
+        result = list(found.candidates)
+        for many, columns in found.columns:
+            takes = np.flatnonzero(many.fits & many.is_victim.any(axis=0)).tolist()
+            result += [many.candidate(position, columns, table) for position in takes]
+        return result
+
+    # Eviction
+
+    def _preempt(self, pod: PodInfo, candidate: Candidate) -> None:
+        victims = [victim for victim in candidate.victims if not victim.is_terminating]
+        if victims:
+            self._preempting[pod.uid] = None
+            self.handle.start_task(f"preemption for {pod.key}", self._evict(pod, candidate.node_name, victims))
+
+    async def _evict(self, pod: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
+        try:
+            await self._clear_lower_nominations(pod, node_name)
+            *others, last = victims
+            await asyncio.gather(*(self._evict_one(pod, node_name, victim) for victim in others))
+            self._preempting[pod.uid] = last.uid
+            await self._evict_one(pod, node_name, last)
+        except Exception:
+            self._preempting.pop(pod.uid, None)
+            self.handle.activate([pod])
+            raise
+        self._preempting.pop(pod.uid, None)
+
+    async def _clear_lower_nominations(self, pod: PodInfo, node_name: str) -> None:
+        lower = [p for p in self.handle.nominator.nominated_pods(node_name) if p.priority < pod.priority]
+        await asyncio.gather(*(self.handle.api.patch_pod_status(other, nominated_node_name="") for other in lower))
+
+    async def _evict_one(self, pod: PodInfo, node_name: str, victim: PodInfo) -> None:
+        note = f"Preempted by pod {pod.uid} on node {node_name}"
+        waiting = self.handle.waiting_pods.get(victim.uid)
+        if waiting is not None and waiting.preempt(self.name, "preempted"):
+            note += " (in kube-scheduler memory)."
+        else:
+            condition = PodCondition(
+                type="DisruptionTarget",
+                status="True",
+                reason="PreemptionByScheduler",
+                message=f"{pod.scheduler_name}: preempting to accommodate a higher priority pod",
+            )
+            await self.handle.api.patch_pod_status(victim, condition=condition)
+            await self.handle.api.delete_pod(victim)
+        self.handle.recorder.event(victim, kind="Normal", reason="Preempted", action="Preempting", note=note)

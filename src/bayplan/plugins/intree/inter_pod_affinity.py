@@ -1,0 +1,284 @@
+"""InterPodAffinity: near to some pods, away from others, by topology."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayplan.api.node import Node
+from bayplan.api.selectors import SelectorError
+from bayplan.framework import (
+    SKIP,
+    ActionType,
+    ClusterEvent,
+    CycleState,
+    EventHint,
+    Hint,
+    NodeColumns,
+    NodeInfo,
+    Plugin,
+    PluginArgs,
+    PodInfo,
+    Resource,
+    StateKey,
+    Status,
+    Unresolvable,
+    Unschedulable,
+    Verdicts,
+    normalize_range,
+)
+from bayplan.plugins.intree.affinity_counts import PairCounts, matching_groups, meant_namespaces, query_of
+from bayplan.snapshot.affinity_terms import PodTerm
+from bayplan.snapshot.axes import ABSENT, BoolN, Int64N
+from bayplan.snapshot.term_index import TermKind
+
+__all__ = ["InterPodAffinity"]
+
+NOT_NEAR = Unresolvable("node(s) didn't match pod affinity rules")
+NOT_APART = Unschedulable("node(s) didn't match pod anti-affinity rules")
+KEPT_AWAY = Unschedulable("node(s) didn't satisfy existing pods anti-affinity rules")
+_STATUSES = (Status(NOT_NEAR.code.SUCCESS), NOT_NEAR, NOT_APART, KEPT_AWAY)
+
+
+class _Required:
+    """What the Filter compares with: counts of pods per topology pair, in three groups."""
+
+    __slots__ = ("affinity", "anti", "existing")
+
+    def __init__(self, existing: PairCounts, affinity: PairCounts, anti: PairCounts) -> None:
+        self.existing = existing
+        self.affinity = affinity
+        self.anti = anti
+
+    def clone(self) -> _Required:
+        return _Required(self.existing.copy(), self.affinity.copy(), self.anti.copy())
+
+
+_REQUIRED = StateKey[_Required]("InterPodAffinity/required")
+_PREFERRED = StateKey[PairCounts]("InterPodAffinity/preferred")
+
+
+class InterPodAffinity(Plugin):
+    """Honours the pod affinity and anti-affinity of the incoming pod and of the pods that run.
+
+    *What it does*: counts, per topology value, running pods that the incoming pod's terms mean and running pods
+    whose own terms mean the incoming pod.
+    *Rejects when*: required affinity finds no partner (unresolvable), required anti-affinity finds one, or a running
+    pod's required anti-affinity means this pod.
+    *Scores by*: preferred terms of both sides, and hardPodAffinityWeight for running pods' required affinity.
+    *Retries on*: pods that come, go or change labels so that a term is newly met; nodes whose topology changes.
+    *Arguments*: hardPodAffinityWeight, ignorePreferredTermsOfExistingPods.
+    *Differs from kube-scheduler*: nowhere; namespace selectors that accept empty labels mean all namespaces, as there.
+    """
+
+    reasons = (NOT_NEAR.message, NOT_APART.message, KEPT_AWAY.message)
+    normalize = normalize_range
+
+    class Args(PluginArgs):
+        hard_pod_affinity_weight: int = 1
+        ignore_preferred_terms_of_existing_pods: bool = False
+
+        def validate(self) -> list[str]:
+            weight = self.hard_pod_affinity_weight
+            return [] if 0 <= weight <= 100 else [f"hardPodAffinityWeight: must be 0 to 100, got {weight}"]
+
+    # Filter
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Status | None:
+        snapshot = self.handle.snapshot
+        try:
+            terms = pod.shape.pod_terms
+        except SelectorError as error:
+            return Unresolvable(f"parsing pod: {error}")
+        existing = self._existing_anti(pod)
+        if not terms.has_required and not existing:
+            return SKIP
+        affinity, anti = PairCounts(snapshot), PairCounts(snapshot)
+        if terms.required_affinity:
+            rows = snapshot.pods.counter(query_of(terms.required_affinity, snapshot)).rows
+            for term in terms.required_affinity:
+                affinity.add_rows(term.topology_key, rows)
+        for term in terms.required_anti_affinity:
+            anti.add_rows(term.topology_key, snapshot.pods.counter(query_of((term,), snapshot)).rows)
+        state.put(_REQUIRED, _Required(existing, affinity, anti))
+        return None
+
+    def _existing_anti(self, pod: PodInfo) -> PairCounts:
+        snapshot = self.handle.snapshot
+        counts = PairCounts(snapshot)
+        for group in matching_groups(pod, snapshot):
+            if group.rule.kind is TermKind.REQUIRED_ANTI_AFFINITY:
+                counts.add_rows(group.rule.term.topology_key, group.rows(snapshot.nodes.capacity))
+        return counts
+
+    def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> None:
+        self._move(state[_REQUIRED], pod, added, node, 1)
+
+    def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> None:
+        self._move(state[_REQUIRED], pod, removed, node, -1)
+
+    def _move(self, required: _Required, pod: PodInfo, other: PodInfo, node: NodeInfo, by: int) -> None:
+        labels = self.handle.snapshot.namespace_labels(pod.namespace)
+        for term in other.shape.pod_terms.required_anti_affinity:
+            if term.matches(pod.namespace, pod.labels, labels):
+                required.existing.move(term.topology_key, node, by)
+        terms = pod.shape.pod_terms
+        if terms.required_affinity and all(self._means(term, other) for term in terms.required_affinity):
+            for term in terms.required_affinity:
+                required.affinity.move(term.topology_key, node, by)
+        for term in terms.required_anti_affinity:
+            if self._means(term, other):
+                required.anti.move(term.topology_key, node, by)
+
+    def _means(self, term: PodTerm, other: PodInfo) -> bool:
+        """Whether a term of the incoming pod means a running pod."""
+        namespaces = meant_namespaces(term, self.handle.snapshot)
+        return (namespaces is None or other.namespace in namespaces) and term.selector.matches(other.labels)
+
+    def _is_first(self, required: _Required, pod: PodInfo) -> bool:
+        """Nobody matches anywhere and the pod matches itself: the first of a group may start it."""
+        if required.affinity:
+            return False
+        return all(self._means(term, pod) for term in pod.shape.pod_terms.required_affinity)
+
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Verdicts:
+        required = state[_REQUIRED]
+        ids = np.zeros(len(nodes), dtype=np.int32)
+        for key in required.existing.by_key:
+            ids[_positive(required.existing, key, nodes)] = 3
+        for term in pod.shape.pod_terms.required_anti_affinity:
+            ids[_positive(required.anti, term.topology_key, nodes)] = 2
+        terms = pod.shape.pod_terms.required_affinity
+        if terms:
+            ids[~self._near(required, pod, nodes)] = 1
+        return Verdicts(ids, _STATUSES.__getitem__)
+
+    def _near(self, required: _Required, pod: PodInfo, nodes: NodeColumns) -> BoolN:
+        near = np.ones(len(nodes), dtype=np.bool_)
+        has_keys = near.copy()
+        for term in pod.shape.pod_terms.required_affinity:
+            near &= _positive(required.affinity, term.topology_key, nodes)
+            has_keys &= nodes.label_values(term.topology_key) != ABSENT
+        return has_keys if not near.all() and self._is_first(required, pod) else near
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        required, terms = state[_REQUIRED], pod.shape.pod_terms
+        if terms.required_affinity:
+            if any(term.topology_key not in node.labels for term in terms.required_affinity):
+                return NOT_NEAR
+            near = all(required.affinity.at(t.topology_key, node) > 0 for t in terms.required_affinity)
+            if not near and not self._is_first(required, pod):
+                return NOT_NEAR
+        if any(required.anti.at(term.topology_key, node) > 0 for term in terms.required_anti_affinity):
+            return NOT_APART
+        if any(required.existing.at(key, node) > 0 for key in required.existing.by_key):
+            return KEPT_AWAY
+        return None
+
+    # Score
+
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Status | None:
+        terms, snapshot = pod.shape.pod_terms, self.handle.snapshot
+        if self.args.ignore_preferred_terms_of_existing_pods and not terms.has_preferred:
+            return SKIP
+        groups = matching_groups(pod, snapshot)
+        if not groups and not terms.has_preferred:
+            return SKIP
+        total = PairCounts(snapshot)
+        is_empty = True
+        for weighted, sign in [(t, 1) for t in terms.preferred_affinity] + [
+            (t, -1) for t in terms.preferred_anti_affinity
+        ]:
+            rows = snapshot.pods.counter(query_of((weighted.term,), snapshot)).rows
+            total.add_rows(weighted.term.topology_key, rows, sign * weighted.weight)
+            is_empty = is_empty and not _has_any(snapshot.nodes.label(weighted.term.topology_key).count(rows))
+        for group in groups:
+            weight = self._weight_of(group.rule.kind, group.rule.weight)
+            if weight:
+                rows = group.rows(snapshot.nodes.capacity)
+                total.add_rows(group.rule.term.topology_key, rows, weight)
+                is_empty = is_empty and not _has_any(snapshot.nodes.label(group.rule.term.topology_key).count(rows))
+        if is_empty:
+            return SKIP
+        state.put(_PREFERRED, total)
+        return None
+
+    def _weight_of(self, kind: TermKind, weight: int) -> int:
+        """What a running pod's term adds to its topology value."""
+        if kind is TermKind.REQUIRED_AFFINITY:
+            return int(self.args.hard_pod_affinity_weight)
+        if kind is TermKind.REQUIRED_ANTI_AFFINITY:
+            return 0
+        return weight if kind is TermKind.PREFERRED_AFFINITY else -weight
+
+    def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Int64N:
+        total = np.zeros(len(nodes), dtype=np.float64)
+        for key, counts in state[_PREFERRED].by_key.items():
+            total += np.append(counts, 0.0)[nodes.label_values(key)]
+        return total.astype(np.int64)
+
+    # Requeueing
+
+    def events_to_register(self) -> list[EventHint]:
+        pods = ActionType.ADD | ActionType.UPDATE_POD_LABEL | ActionType.DELETE
+        nodes = ActionType.ADD | ActionType.UPDATE_NODE_LABEL
+        return [
+            EventHint(ClusterEvent(Resource.POD, pods), self._pod_hint),
+            EventHint(ClusterEvent(Resource.NODE, nodes), self._node_hint),
+        ]
+
+    def _pod_hint(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> Hint:
+        other = new or old
+        if other is None:
+            return Hint.SKIP
+        if old is not None and new is not None and new.uid == pod.uid:
+            return Hint.QUEUE
+        if not (other.node_name or other.nominated_node_name):
+            return Hint.SKIP
+        terms = pod.shape.pod_terms
+        near, apart = terms.required_affinity, terms.required_anti_affinity
+        if old is not None and new is not None:
+            starts = not self._means_all(near, old) and self._means_all(near, new)
+            stops = self._means_all(apart, old) and not self._means_all(apart, new)
+            return Hint.QUEUE if starts or stops else Hint.SKIP
+        if new is not None:
+            return Hint.QUEUE if self._means_all(near, new) else Hint.SKIP
+        theirs = other.shape.pod_terms.required_anti_affinity
+        freed = self._means_all(apart, other) or (bool(theirs) and all(_means_blindly(t, pod) for t in theirs))
+        return Hint.QUEUE if freed else Hint.SKIP
+
+    def _means_all(self, terms: tuple[PodTerm, ...], other: PodInfo) -> bool:
+        return bool(terms) and all(_means_blindly(term, other) for term in terms)
+
+    def _node_hint(self, pod: PodInfo, old: Node | None, new: Node | None) -> Hint:
+        if new is None:
+            return Hint.SKIP
+        terms = pod.shape.pod_terms
+        before = old.labels if old is not None else {}
+        for term in terms.required_affinity:
+            if term.topology_key in new.labels and before.get(term.topology_key) != new.labels[term.topology_key]:
+                return Hint.QUEUE
+        if old is None:
+            return Hint.QUEUE if terms.required_anti_affinity else Hint.SKIP
+        for term in terms.required_anti_affinity:
+            if before.get(term.topology_key) != new.labels.get(term.topology_key) and term.topology_key in before:
+                return Hint.QUEUE
+        return Hint.SKIP
+
+
+def _means_blindly(term: PodTerm, other: PodInfo) -> bool:
+    """A term against a pod without a look at its namespace's labels, as requeueing hints do."""
+    return term.matches(other.namespace, other.labels, {})
+
+
+def _positive(pairs: PairCounts, key: str, nodes: NodeColumns) -> BoolN:
+    """Where the node has the key and something is counted under its value."""
+    counts = pairs.by_key.get(key)
+    if counts is None:
+        return np.zeros(len(nodes), dtype=np.bool_)
+    flags = np.append(counts > 0, False)
+    mask: BoolN = flags[nodes.label_values(key)]
+    return mask
+
+
+def _has_any(counts: np.ndarray[tuple[int], np.dtype[np.float64]]) -> bool:
+    return bool(counts.any())

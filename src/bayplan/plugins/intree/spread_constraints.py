@@ -1,0 +1,91 @@
+"""Topology spread constraints, compiled: a pod's own, or the configured defaults with a selector found for the pod."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from bayplan.api.pod import TopologySpreadConstraint
+from bayplan.api.selectors import Selector, compile_selector, from_labels
+from bayplan.api.workload import ReplicaSet, ReplicationController, Service, StatefulSet
+from bayplan.framework import PodInfo
+from bayplan.snapshot.objects import Objects
+
+__all__ = ["HOSTNAME", "SYSTEM_DEFAULTS", "Constraint", "compile_constraints", "default_selector"]
+
+HOSTNAME = "kubernetes.io/hostname"
+
+SYSTEM_DEFAULTS = (
+    TopologySpreadConstraint(topology_key=HOSTNAME, max_skew=3, when_unsatisfiable="ScheduleAnyway"),
+    TopologySpreadConstraint(
+        topology_key="topology.kubernetes.io/zone", max_skew=5, when_unsatisfiable="ScheduleAnyway"
+    ),
+)
+
+
+class Constraint(NamedTuple):
+    topology_key: str
+    max_skew: int
+    min_domains: int
+    selector: Selector
+    honors_affinity: bool
+    honors_taints: bool
+    matches_self: bool
+
+    def counts(self, pod: PodInfo) -> bool:
+        """Whether the selector means a pod (of the right namespace)."""
+        return self.selector.matches(pod.labels)
+
+
+def compile_constraints(
+    constraints: list[TopologySpreadConstraint] | tuple[TopologySpreadConstraint, ...],
+    pod: PodInfo,
+    *,
+    when_unsatisfiable: str,
+    selector: Selector | None = None,
+) -> tuple[Constraint, ...]:
+    """The constraints with one effect. `selector` replaces the (absent) selectors of defaults."""
+    return tuple(
+        _compile(constraint, pod, selector)
+        for constraint in constraints
+        if constraint.when_unsatisfiable == when_unsatisfiable
+    )
+
+
+def _compile(constraint: TopologySpreadConstraint, pod: PodInfo, selector: Selector | None) -> Constraint:
+    if selector is None:
+        selector = compile_selector(constraint.label_selector)
+        keys = constraint.match_label_keys or ()
+        selector = selector.and_equal((key, pod.labels[key]) for key in keys if key in pod.labels)
+    return Constraint(
+        topology_key=constraint.topology_key,
+        max_skew=constraint.max_skew,
+        min_domains=1 if constraint.min_domains is None else constraint.min_domains,
+        selector=selector,
+        honors_affinity=constraint.node_affinity_policy != "Ignore",
+        honors_taints=constraint.node_taints_policy == "Honor",
+        matches_self=selector.matches(pod.labels),
+    )
+
+
+def default_selector(pod: PodInfo, objects: Objects) -> Selector | None:
+    """What the pod's services and its controller select by; None when nothing selects it."""
+    labels: dict[str, str] = {}
+    for service in objects.list(Service, pod.namespace):
+        wanted = service.spec.selector
+        if wanted and all(pod.labels.get(key) == value for key, value in wanted.items()):
+            labels |= wanted
+    owner = pod.shape.controller
+    more: Selector | None = None
+    if owner is not None:
+        key = f"{pod.namespace}/{owner.name}"
+        if (owner.api_version, owner.kind) == ("v1", "ReplicationController"):
+            controller = objects.get(ReplicationController, key)
+            labels |= (controller.spec.selector or {}) if controller else {}
+        elif owner.api_version == "apps/v1" and owner.kind in ("ReplicaSet", "StatefulSet"):
+            kind: type[ReplicaSet] | type[StatefulSet] = ReplicaSet if owner.kind == "ReplicaSet" else StatefulSet
+            owning = objects.get(kind, key)
+            more = compile_selector(owning.spec.selector) if owning is not None else None
+    found = from_labels(labels)
+    if more is not None and not more.is_nothing:
+        found = Selector(tuple(sorted({*found.requirements, *more.requirements}, key=lambda r: (r.key, r.operator))))
+    return found if found.requirements else None

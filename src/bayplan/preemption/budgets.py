@@ -1,0 +1,53 @@
+"""Disruption budgets: which victims, evicted in order of importance, would break one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from bayplan.api.selectors import Selector, compile_selector
+from bayplan.api.workload import PodDisruptionBudget
+from bayplan.snapshot.pod_info import PodInfo
+
+__all__ = ["Budgets"]
+
+
+class Budgets:
+    """The budgets of the cluster at one moment."""
+
+    def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
+        self._budgets: list[tuple[PodDisruptionBudget, Selector]] = [
+            (budget, selector)
+            for budget, selector in ((b, compile_selector(b.spec.selector)) for b in budgets)
+            if selector.requirements
+        ]
+        self._by_class: dict[tuple[str, int], list[int]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._budgets)
+
+    def covering(self, pod: PodInfo) -> list[int]:
+        """Places of the budgets whose selector means the pod; asked once per shape."""
+        key = (pod.namespace, pod.shape.number)
+        found = self._by_class.get(key)
+        if found is None:
+            found = self._by_class[key] = [
+                place
+                for place, (budget, selector) in enumerate(self._budgets)
+                if pod.labels and budget.namespace == pod.namespace and selector.matches(pod.labels)
+            ]
+        return found
+
+    def split(self, pods: Sequence[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
+        """Pods that would break a budget if all were evicted in this order, and the others."""
+        allowed = [budget.status.disruptions_allowed for budget, _ in self._budgets]
+        violating: list[PodInfo] = []
+        others: list[PodInfo] = []
+        for pod in pods:
+            breaks = False
+            for place in self.covering(pod):
+                if pod.name in (self._budgets[place][0].status.disrupted_pods or {}):
+                    continue
+                allowed[place] -= 1
+                breaks |= allowed[place] < 0
+            (violating if breaks else others).append(pod)
+        return violating, others

@@ -1,0 +1,90 @@
+"""Victims on one node, worked out pod by pod on an overlay: the exact form, for every kind of filter."""
+
+from __future__ import annotations
+
+from bayplan.framework.cycle import CycleState
+from bayplan.framework.handle import DryRun
+from bayplan.framework.status import Status, Unresolvable
+from bayplan.preemption.budgets import Budgets
+from bayplan.preemption.candidates import Candidate, importance
+from bayplan.snapshot.node_table import NodeTable
+from bayplan.snapshot.overlay import OverlayColumns, overlay_of
+from bayplan.snapshot.pod_info import PodInfo
+
+__all__ = ["NO_VICTIMS", "OneNodeTrial", "candidate_on", "find_victims"]
+
+NO_VICTIMS = Unresolvable("No preemption victims found for incoming pod")
+
+
+class OneNodeTrial:
+    """One node under a dry run: pods come and go on an overlay, and the filters are asked again."""
+
+    def __init__(
+        self, dry_run: DryRun, state: CycleState, pod: PodInfo, table: NodeTable, row: int, nominated: list[PodInfo]
+    ) -> None:
+        self._dry_run = dry_run
+        self._pod = pod
+        self._nominated = nominated
+        self._follows = dry_run.follows_pods(state)
+        self._state = state.clone() if self._follows else state
+        self._overlay: OverlayColumns = overlay_of(table, row)
+
+    def remove(self, victim: PodInfo) -> None:
+        node = self._overlay.remove(0, victim)
+        if self._follows:
+            self._dry_run.run_on_pods("remove_pod", self._state, self._pod, victim, node)
+
+    def add(self, victim: PodInfo) -> None:
+        node = self._overlay.add(0, victim)
+        if self._follows:
+            self._dry_run.run_on_pods("add_pod", self._state, self._pod, victim, node)
+
+    def check(self) -> Status | None:
+        """Whether the pod fits now, both with the nominated pods of the node and without them."""
+        added = [other for other in self._nominated if other.uid not in self._overlay.info(0).pods]
+        if added:
+            kept = self._state
+            self._state = self._state.clone() if self._follows else self._state
+            for other in added:
+                self.add(other)
+            status = self._dry_run.run_filters_on(self._state, self._pod, self._overlay, 0)
+            for other in added:
+                self._overlay.remove(0, other)
+            self._state = kept
+            if status is not None:
+                return status
+        return self._dry_run.run_filters_on(self._state, self._pod, self._overlay, 0)
+
+
+def find_victims(trial: OneNodeTrial, pods: list[PodInfo], budgets: Budgets) -> tuple[list[PodInfo], int] | Status:
+    """The fewest victims among the lower-priority `pods` of the node: all leave, then the most important come back
+    as long as the incoming pod still fits; those that would break a budget are tried first."""
+    if not pods:
+        return NO_VICTIMS
+    for victim in pods:
+        trial.remove(victim)
+    status = trial.check()
+    if status is not None:
+        return status
+    violating, others = budgets.split(sorted(pods, key=importance))
+    victims: list[PodInfo] = []
+    violations = 0
+    for victim in violating:
+        if not _reprieved(trial, victim):
+            victims.append(victim)
+            violations += 1
+    victims += [victim for victim in others if not _reprieved(trial, victim)]
+    return sorted(victims, key=importance), violations
+
+
+def _reprieved(trial: OneNodeTrial, victim: PodInfo) -> bool:
+    trial.add(victim)
+    if trial.check() is None:
+        return True
+    trial.remove(victim)
+    return False
+
+
+def candidate_on(table: NodeTable, row: int, found: tuple[list[PodInfo], int]) -> Candidate:
+    victims, violations = found
+    return Candidate(row, table.at(row).name, tuple(victims), violations)
