@@ -7,7 +7,7 @@ any newer version from the API server wins.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from bayplan.api.meta import KubeObject
@@ -27,9 +27,10 @@ class AssumedObjects(Generic[K]):
         self._assumed: dict[str, K] = {}
         self._sweep_at = _SWEEP_ABOVE
 
-    def __iter__(self) -> Iterator[K]:
-        """The assumptions that still hold."""
-        return (item for key, item in list(self._assumed.items()) if self.get(key) is item)
+    def matching(self, condition: Callable[[K], bool]) -> list[K]:
+        """The assumptions that meet a condition and still hold."""
+        found = [item for item in self._assumed.values() if condition(item)]
+        return [item for item in found if self.get(item.key) is item]
 
     def stored(self, key: str) -> K | None:
         """What the API server says."""

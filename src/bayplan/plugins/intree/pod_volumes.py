@@ -112,13 +112,13 @@ class PodVolumeFinder:
         bindings: dict[str, Binding] = {}
         to_provision = list(under_way)
         for claim in to_match:
-            volume = self._matcher.choose(claim, node.labels, bindings)
+            volume = self._matcher.choose(claim, node, bindings)
             if volume is None:
                 to_provision.append(claim)
             else:
                 bindings[volume.name] = Binding(volume, claim)
         for claim in to_provision:
-            obstacle = self._provisioning.obstacle(claim, node.labels)
+            obstacle = self._provisioning.obstacle(claim, node)
             if obstacle is not None:
                 return _CONFLICT_OF[obstacle], PodVolumes()
         return 0, PodVolumes(tuple(bindings.values()), tuple(to_provision))

@@ -6,7 +6,7 @@ columns, so that thousands of local disks, each on a node of its own, are asked 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 
 import numpy as np
 
@@ -41,6 +41,9 @@ class SizedPlaces:
     def __len__(self) -> int:
         return len(self._slots)
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._slots
+
     @property
     def groups(self) -> Mapping[Hashable, int]:
         """The groups that things were put with, and their numbers."""
@@ -64,10 +67,11 @@ class SizedPlaces:
             self._sizes[slot] = _FREE
             self._free.append(slot)
 
-    def at_least(self, size: int, groups: list[int] | None = None) -> Rows:
-        """The slots of things that are large enough and of one of the groups."""
+    def at_least(self, size: int, groups: list[int] | None = None, without: Iterable[str] = ()) -> Rows:
+        """The slots of things that are large enough, of one of the groups, and not named in `without`."""
         used = len(self._names)
         mask = self._sizes[:used] >= max(size, 0)
+        mask[[self._slots[name] for name in without if name in self._slots]] = False
         if groups is not None and len(groups) < len(self._group_ids):
             wanted = np.zeros(len(self._group_ids), dtype=np.bool_)
             wanted[groups] = True
@@ -83,9 +87,21 @@ class SizedPlaces:
         order = sorted(zip(sizes, slots.tolist(), strict=True), key=lambda pair: (pair[0], names[pair[1]]))
         return [slot for _, slot in order]
 
-    def places(self, slots: Rows) -> list[Places]:
-        """Where each thing is, in the order of the slots."""
-        return [self._known[number] for number in self._places[slots].tolist()]
+    def places(self, slot: int) -> Places:
+        return self._known[int(self._places[slot])]
+
+    def reachable_from(self, row: int, slots: Rows) -> Rows:
+        """Those of the slots whose thing is reachable from a row."""
+        self._locate()
+        numbers = self._places[slots]
+        rows = self._rows[numbers]
+        is_here: BoolN = np.equal(rows, row)
+        for number in np.unique(numbers[rows == _MANY]).tolist():
+            places = self._known[number]
+            if places is None or self._masks.rows(places)[row]:
+                is_here |= numbers == number
+        here: Rows = slots[is_here]
+        return here
 
     def reach(self, slots: Rows) -> BoolN:
         """The rows from which at least one of the things is reachable."""

@@ -101,6 +101,7 @@ class VolumeBinding(Plugin):
                 return [f"bindTimeoutSeconds: must be 0 or more, not {self.bind_timeout_seconds}"]
             return []
 
+    filter_reads_counts_only: ClassVar[bool] = True
     allow_parallel_pre_bind: ClassVar[bool] = True
     reasons: ClassVar[tuple[str, ...]] = (
         *REASONS.values(),

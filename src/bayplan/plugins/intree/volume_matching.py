@@ -7,7 +7,7 @@ from the node. Two claims of one pod never get the same volume.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ from bayplan.plugins.intree.node_places import PlaceMasks, Places, is_reachable,
 from bayplan.plugins.intree.sized_places import SizedPlaces
 from bayplan.plugins.intree.volume_claims import claim_class, is_volume_of, volume_class
 from bayplan.snapshot.axes import BoolN, Rows
+from bayplan.snapshot.node_info import NodeInfo
 from bayplan.snapshot.snapshot import Snapshot
 
 __all__ = ["ClaimError", "VolumeMatcher", "affinity_places", "requested_bytes"]
@@ -63,18 +64,16 @@ class VolumeMatcher:
         self._open: dict[str, SizedPlaces] = {}
         self._set_aside: dict[str, dict[str, PersistentVolume]] = {}
 
-    def choose(
-        self, claim: PersistentVolumeClaim, labels: Mapping[str, str], excluded: Container[str]
-    ) -> PersistentVolume | None:
-        """The volume for a claim on a node with these labels. Raises ClaimError."""
+    def choose(self, claim: PersistentVolumeClaim, node: NodeInfo, excluded: Container[str]) -> PersistentVolume | None:
+        """The volume for a claim on a node. Raises ClaimError."""
         fitting = self._candidates(claim)
         for volume in fitting.set_aside:
             if volume.name not in excluded:
-                return volume if is_reachable(affinity_places(volume), labels) else None
-        places = dict(zip(fitting.slots.tolist(), fitting.open.places(fitting.slots), strict=True))
-        for slot in fitting.open.smallest_first(fitting.slots):
+                return volume if is_reachable(affinity_places(volume), node.labels) else None
+        here = fitting.open.reachable_from(node.row, fitting.slots)
+        for slot in fitting.open.smallest_first(here):
             name = fitting.open.name(slot)
-            if name not in excluded and is_reachable(places[slot], labels):
+            if name not in excluded:
                 return self._assumed.get(name)
         return None
 
@@ -103,12 +102,11 @@ class VolumeMatcher:
             here = undecided & ~taken[volume.name] if volume.name in taken else undecided.copy()
             undecided &= ~here
             found |= self._take(volume.name, here & self._mask(affinity_places(volume)), taken)
-        places = dict(zip(fitting.slots.tolist(), fitting.open.places(fitting.slots), strict=True))
         for slot in fitting.open.smallest_first(fitting.slots):
             if not undecided.any():
                 break
             name = fitting.open.name(slot)
-            here = undecided & self._mask(places[slot])
+            here = undecided & self._mask(fitting.open.places(slot))
             if name in taken:
                 here &= ~taken[name]
             if here.any():
@@ -131,26 +129,24 @@ class VolumeMatcher:
         if opened is None:
             opened = self._open[name] = SizedPlaces(self._snapshot.nodes, self._masks)
         groups = [number for offer, number in opened.groups.items() if _suits(offer, claim)]
-        slots = self._selected(opened, opened.at_least(size, groups), selector)
+        promised = [v.name for v in self._assumed.matching(lambda volume: volume.name in opened)]
+        slots = self._selected(opened, opened.at_least(size, groups, promised), selector)
         return Candidates(self._set_aside_for(claim, name, size), opened, slots)
 
     def _selected(self, opened: SizedPlaces, slots: Rows, selector: Selector) -> Rows:
-        """Without volumes that somebody was promised in the meantime, or that the claim's selector leaves out."""
-        promised = {volume.name for volume in self._assumed}
-        if not promised and selector.is_everything:
+        """Without volumes that the claim's selector leaves out."""
+        if selector.is_everything:
             return slots
-        kept = [s for s in slots.tolist() if self._is_selected(opened.name(s), promised, selector)]
+        kept = [slot for slot in slots.tolist() if self._is_selected(opened.name(slot), selector)]
         return np.array(kept, dtype=np.intp)
 
-    def _is_selected(self, name: str, promised: Container[str], selector: Selector) -> bool:
-        if name in promised:
-            return False
-        volume = None if selector.is_everything else self._assumed.stored(name)
-        return volume is None or selector.matches(volume.labels)
+    def _is_selected(self, name: str, selector: Selector) -> bool:
+        volume = self._assumed.stored(name)
+        return volume is not None and selector.matches(volume.labels)
 
     def _set_aside_for(self, claim: PersistentVolumeClaim, class_name: str, size: int) -> list[PersistentVolume]:
         listed = [self._assumed.get(name) for name in self._set_aside.get(claim.key, ())]
-        listed += [volume for volume in self._assumed if is_volume_of(volume, claim)]
+        listed += self._assumed.matching(lambda volume: is_volume_of(volume, claim))
         found = {v.name: v for v in listed if v is not None and is_volume_of(v, claim) and _fits(v, claim, size)}
         return [found[name] for name in sorted(found) if volume_class(found[name]) == class_name]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import Enum
 
 from bayplan.api.quantity import Quantity, value
@@ -20,6 +19,7 @@ from bayplan.plugins.intree.sized_places import SizedPlaces
 from bayplan.plugins.intree.volume_claims import claim_class
 from bayplan.plugins.intree.volume_matching import ClaimError, requested_bytes
 from bayplan.snapshot.axes import BoolN
+from bayplan.snapshot.node_info import NodeInfo
 from bayplan.snapshot.snapshot import Snapshot
 
 __all__ = ["Obstacle", "VolumeProvisioning", "capacity_limit"]
@@ -47,17 +47,16 @@ class VolumeProvisioning:
         self._changes = ObjectFollower(snapshot.objects, CSIStorageCapacity)
         self._capacities: dict[str, SizedPlaces] = {}
 
-    def obstacle(self, claim: PersistentVolumeClaim, labels: Mapping[str, str]) -> Obstacle | None:
-        """What stands in the way on a node with these labels. Raises ClaimError."""
+    def obstacle(self, claim: PersistentVolumeClaim, node: NodeInfo) -> Obstacle | None:
+        """What stands in the way on a node. Raises ClaimError."""
         storage_class = self._class_of(claim)
-        if not is_reachable(_topology_places(storage_class), labels):
+        if not is_reachable(_topology_places(storage_class), node.labels):
             return Obstacle.NO_VOLUME
         size = self._size_to_check(claim, storage_class)
         if size is None:
             return None
         capacities = self._capacities_of(storage_class.name)
-        found = capacities.places(capacities.at_least(size))
-        return None if any(is_reachable(places, labels) for places in found) else Obstacle.NO_SPACE
+        return None if len(capacities.reachable_from(node.row, capacities.at_least(size))) else Obstacle.NO_SPACE
 
     def allowed_rows(self, claim: PersistentVolumeClaim) -> BoolN | None:
         """Where the class lets a volume be made; None for everywhere. Raises ClaimError."""

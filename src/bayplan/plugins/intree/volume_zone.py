@@ -72,6 +72,7 @@ class VolumeZone(Plugin):
     *Differs from kube-scheduler*: nowhere.
     """
 
+    filter_reads_counts_only: ClassVar[bool] = True
     reasons: ClassVar[tuple[str, ...]] = (
         "node(s) had no available volume zone",
         "PersistentVolumeClaim had no name",
