@@ -15,7 +15,7 @@ from collections.abc import Mapping
 import msgspec
 
 from bayplan.client.backoff import BackoffSettings, Draw
-from bayplan.client.errors import Conflict, InvalidResponse, NoAnswer, NotFound, ServerError
+from bayplan.client.errors import ApiError, Conflict, InvalidResponse, NoAnswer, NotFound, ServerError
 from bayplan.client.resources import ResourceClient, ResourceType, delete_options, segment
 from bayplan.client.retry import Outcome, RetryingSender, RetryPolicy, WriteRequest
 from bayplan.client.transport import STRATEGIC_MERGE_PATCH, Transport
@@ -68,8 +68,8 @@ class Writer:
         """Assign a pod to a node.
 
         Returns when the API server has it, whoever had to be asked how often. Raises `Conflict` when the pod is bound
-        elsewhere or is another pod by now, `NotFound` when it is gone, another `ApiError` when the server refuses, and
-        `NoAnswer` when even a look at the pod got no answer: only then is the outcome unknown.
+        elsewhere or is another pod by now, `NotFound` when it is gone, another `ApiError` when the server refuses or
+        keeps failing, and `NoAnswer` when there was no answer to the last attempt, or none to a look at the pod.
         """
         body = _binding_body(namespace, name, uid, node)
         request = WriteRequest(method="POST", path=f"{_pod_path(namespace, name)}/binding", body=body)
@@ -77,15 +77,27 @@ class Writer:
         try:
             async with self._places:
                 outcome = await self._sender.send(request, _BINDING_POLICY)
-                if outcome.error is None:
-                    return
-                if not _may_be_bound(outcome) or await self._node_of(namespace, name, uid) != node:
-                    raise outcome.error
+                if outcome.error is not None:
+                    await self._settle(outcome, outcome.error, namespace=namespace, name=name, uid=uid, node=node)
         finally:
             self._bindings_under_way -= 1
 
-    async def _node_of(self, namespace: str, name: str, uid: str) -> str | None:
-        """Where the pod is now; None when there is another pod by that name."""
+    async def _settle(
+        self, outcome: Outcome, error: ApiError | NoAnswer, *, namespace: str, name: str, uid: str, node: str
+    ) -> None:
+        """Return if the pod is on `node` after all; else raise what is true of it."""
+        if not _may_be_bound(outcome):
+            raise error
+        pod = await self._look_at(namespace, name)
+        if pod.metadata.uid != uid:
+            raise Conflict(f"pod {namespace}/{name} is another pod by now", code=409, reason="Conflict") from error
+        if not pod.spec.node_name:
+            raise error
+        if pod.spec.node_name != node:
+            what = f'pod {namespace}/{name} is already assigned to node "{pod.spec.node_name}"'
+            raise Conflict(what, code=409, reason="Conflict") from error
+
+    async def _look_at(self, namespace: str, name: str) -> _BoundPod:
         look = await self._sender.send(WriteRequest(method="GET", path=_pod_path(namespace, name)), _LOOK_POLICY)
         if isinstance(look.error, NotFound):
             raise look.error
@@ -93,10 +105,9 @@ class Writer:
             what = f"whether pod {namespace}/{name} is bound is unknown: {look.error}"
             raise NoAnswer(what, may_have_been_processed=True) from look.error
         try:
-            pod = _BOUND_POD.decode(look.response.body)
+            return _BOUND_POD.decode(look.response.body)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise InvalidResponse(f"the answer about pod {namespace}/{name} is not a pod: {error}") from error
-        return pod.spec.node_name if pod.metadata.uid == uid else None
 
     async def patch_pod_status(self, namespace: str, name: str, status: Mapping[str, object]) -> None:
         """Merge `status` into the pod's status, strategically: conditions are merged by their type."""

@@ -74,11 +74,25 @@ async def test_a_binding_that_did_not_go_through_is_made_by_the_next_attempt(clo
         assert [call.method for call in calls] == ["POST", "POST"]
 
 
-@pytest.mark.parametrize("found", [pod(node="n2"), pod(node=""), pod(uid="u-2")])
-async def test_a_conflict_that_is_not_our_doing_is_raised(clock: VirtualClock, found: Response) -> None:
+@pytest.mark.parametrize(
+    ("found", "problem"),
+    [
+        (pod(node="n2"), 'already assigned to node "n2"'),
+        (pod(node=""), 'already assigned to node "n1"'),
+        (pod(uid="u-2"), "another pod by now"),
+    ],
+)
+async def test_a_conflict_that_is_not_our_doing_is_raised(clock: VirtualClock, found: Response, problem: str) -> None:
     work, _ = _bind(clock, RESET, TAKEN, found)
 
-    with pytest.raises(Conflict, match="already assigned"):
+    with pytest.raises(Conflict, match=problem):
+        await _run(clock, work)
+
+
+async def test_a_pod_that_went_elsewhere_while_no_answer_came_is_a_conflict(clock: VirtualClock) -> None:
+    work, _ = _bind(clock, *[RESET] * 5, pod(node="n2"))
+
+    with pytest.raises(Conflict, match='already assigned to node "n2"'):
         await _run(clock, work)
 
 
