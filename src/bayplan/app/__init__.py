@@ -1,0 +1,1 @@
+"""WIRING: from a configuration to a scheduler that works, in one visible order."""

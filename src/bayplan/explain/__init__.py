@@ -1,0 +1,1 @@
+"""WHY: what was decided and why, in words, tables and machine form."""

@@ -21,15 +21,12 @@ from bayplan.framework.runtime.framework import Framework
 from bayplan.framework.runtime.plan import Plan, PreFilterOutcome
 from bayplan.framework.runtime.scoring import Scores, run_pre_scores, score_feasible, score_rows
 from bayplan.framework.runtime.search import FilterOutcome, check_rows, find_feasible
-from bayplan.framework.status import Error, Status, Unresolvable
+from bayplan.framework.status import Status, Unresolvable
 from bayplan.loop.select import TieBreak, nodes_to_find, sample_rows
 from bayplan.snapshot.axes import Rows
 from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["Decider", "Decision", "NodeSearch", "decide"]
-
-_FEW_CANDIDATES = 16
-"""Up to this many candidate nodes are looked at one by one instead of in columns."""
 
 
 @dataclass(slots=True)
@@ -53,11 +50,20 @@ class Decision:
     ties: int = 0
     plan: Plan | None = None
     outcome: FilterOutcome | None = None
+    """The Filter phase over all nodes; None when only some were looked at."""
+    refused: list[tuple[Status, Rows]] = field(default_factory=list)
+    """Nodes refused one by one or by extenders, by status."""
+    absent: Status | None = None
+    """Status of the nodes that were not looked at."""
     scores: Scores | None = None
 
     @property
     def is_scheduled(self) -> bool:
         return bool(self.node_name)
+
+    def rejected_groups(self) -> list[tuple[Status, Rows]]:
+        """Every node that was looked at and refused, by status. Ask before the next decision."""
+        return (self.outcome.groups() if self.outcome is not None else []) + self.refused
 
     @property
     def message(self) -> str:
@@ -97,7 +103,9 @@ class Decider:
     percentage_of_nodes_to_score: int = 100
     extenders: Sequence[ExtenderPort] = ()
     always_score: bool = False
-    """Score even when only one node fits; for explanations."""
+    """Score even when only one node fits."""
+    explains: bool = False
+    """Keep the scores of every feasible node by plugin."""
 
 
 def decide(decider: Decider, pod: PodInfo) -> Decision:
@@ -157,7 +165,7 @@ def _search_all(decider: Decider, pod: PodInfo, decision: Decision) -> None:
     decision.evaluated_nodes = len(framework.snapshot.nodes)
     decision.feasible_nodes = outcome.count
     if not outcome.count:
-        _reject(decider, pod, decision, _filter_diagnosis(framework, outcome.groups()))
+        _reject(decider, pod, decision, _filter_diagnosis(framework, decision))
         return
     enough = nodes_to_find(decision.evaluated_nodes, decider.percentage_of_nodes_to_score)
     if enough < decision.evaluated_nodes or decider.extenders:
@@ -172,8 +180,13 @@ def _search_all(decider: Decider, pod: PodInfo, decision: Decision) -> None:
 def _choose(decider: Decider, pod: PodInfo, decision: Decision, plan: Plan, outcome: FilterOutcome) -> None:
     """Score all feasible nodes and take one of the best."""
     framework, state, evaluation = decider.framework, decision.state, plan.evaluation
-    asked = run_pre_scores(framework, plan, state, pod, outcome)
-    if not asked and outcome.rows is None and not any(column.is_suspect for _, column in evaluation.scores):
+    asked = run_pre_scores(framework, plan, state, pod, outcome.feasible_rows)
+    if decider.explains:
+        rows = outcome.feasible_rows()
+        scores = decision.scores = score_rows(framework, plan, state, pod, rows, asked)
+        decision.total = int(scores.totals.max())
+        ties = rows[scores.totals == decision.total]
+    elif not asked and outcome.rows is None and not any(column.is_suspect for _, column in evaluation.scores):
         key = evaluation.key
         best = int(key.max())
         ties = np.flatnonzero(key == best)
@@ -195,27 +208,48 @@ def _choose_from_sample(
     decider: Decider, pod: PodInfo, decision: Decision, outcome: FilterOutcome, enough: int
 ) -> None:
     """Look at as many nodes as were asked for, in kube-scheduler's order, then ask the extenders."""
+    table = decider.framework.snapshot.nodes
+    start = decider.search.next_start % len(table)
+    rows, visited = sample_rows(table.order.rows(), outcome.rank() == 0, start=start, enough=enough)
+    decider.search.next_start = (start + visited) % len(table)
+    _choose_among(decider, pod, decision, rows)
+
+
+def _search_few(decider: Decider, pod: PodInfo, decision: Decision, prepared: PreFilterOutcome) -> None:
+    """Some plugin named the only nodes worth looking at."""
+    assert prepared.node_names is not None  # the caller checked
+    table = decider.framework.snapshot.nodes
+    rows = sorted(table.row_of[name] for name in prepared.node_names if name in table.row_of)
+    statuses = check_rows(decider.framework, decision.state, pod, rows, decider.nominator)
+    decision.evaluated_nodes = len(rows)
+    decision.refused = _group_by_status(statuses)
+    decision.absent = Unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(prepared.restricted_by))}]")
+    feasible = [row for row, status in statuses.items() if status is None]
+    _choose_among(decider, pod, decision, np.array(feasible, dtype=np.intp), prepared.restricted_by)
+
+
+def _choose_among(
+    decider: Decider, pod: PodInfo, decision: Decision, rows: Rows, restricted_by: tuple[str, ...] = ()
+) -> None:
+    """Extenders, then scores, over these feasible rows only."""
     framework, plan, state = decider.framework, decision.plan, decision.state
     assert plan is not None  # set before the search starts
-    table = framework.snapshot.nodes
-    start = decider.search.next_start % len(table)
-    feasible = outcome.rank() == 0
-    rows, visited = sample_rows(table.order.rows(), feasible, start=start, enough=enough)
-    decider.search.next_start = (start + visited) % len(table)
-    removed: list[tuple[Status, Rows]] = []
+    before = len(rows)
     for extender in decider.extenders:
         rows, refused = extender.filter(pod, rows)
-        removed += refused
+        decision.refused += refused
     decision.feasible_nodes = len(rows)
     if not len(rows):
-        diagnosis = _filter_diagnosis(framework, outcome.groups() + removed)
-        diagnosis.unschedulable_plugins.add("Extender")
+        diagnosis = _filter_diagnosis(framework, decision, restricted_by)
+        if before:
+            diagnosis.unschedulable_plugins.add("Extender")
         _reject(decider, pod, decision, diagnosis)
         return
     if len(rows) == 1 and not decider.always_score:
         _take(decider, decision, rows)
         return
-    asked = run_pre_scores(framework, plan, state, pod, _sampled(outcome, rows))
+    plan.evaluation.refresh(pod)
+    asked = run_pre_scores(framework, plan, state, pod, lambda: rows)
     scores = decision.scores = score_rows(framework, plan, state, pod, rows, asked)
     for extender in decider.extenders:
         extra = extender.prioritize(pod, rows)
@@ -223,52 +257,6 @@ def _choose_from_sample(
             scores.totals = scores.totals + extra
     decision.total = int(scores.totals.max())
     _take(decider, decision, rows[scores.totals == decision.total])
-
-
-class _Sample(FilterOutcome):
-    """The outcome with the rows of a sample only."""
-
-    __slots__ = ()
-
-
-def _sampled(outcome: FilterOutcome, rows: Rows) -> FilterOutcome:
-    sample = _Sample.__new__(_Sample)
-    sample.rows = rows
-    return sample
-
-
-def _search_few(decider: Decider, pod: PodInfo, decision: Decision, prepared: PreFilterOutcome) -> None:
-    """Some plugin named the only nodes worth looking at."""
-    framework, state, plan = decider.framework, decision.state, decision.plan
-    assert plan is not None and prepared.node_names is not None  # the caller checked
-    table = framework.snapshot.nodes
-    rows = sorted(table.row_of[name] for name in prepared.node_names if name in table.row_of)
-    statuses = check_rows(framework, state, pod, rows, decider.nominator)
-    feasible = np.array([row for row, status in statuses.items() if status is None], dtype=np.intp)
-    decision.evaluated_nodes, decision.feasible_nodes = len(rows), len(feasible)
-    removed: list[tuple[Status, Rows]] = []
-    for extender in decider.extenders:
-        feasible, refused = extender.filter(pod, feasible)
-        removed += refused
-    if not len(feasible):
-        groups = _group_by_status(statuses) + removed
-        _reject(decider, pod, decision, _filter_diagnosis(framework, groups, prepared.restricted_by))
-        return
-    if len(feasible) == 1 and not decider.always_score:
-        _take(decider, decision, feasible)
-        return
-    plan.evaluation.refresh(pod)
-    outcome = _sampled(decision.outcome, feasible) if decision.outcome else _few(plan, feasible)
-    asked = run_pre_scores(framework, plan, state, pod, outcome)
-    scores = decision.scores = score_rows(framework, plan, state, pod, feasible, asked)
-    decision.total = int(scores.totals.max())
-    _take(decider, decision, feasible[scores.totals == decision.total])
-
-
-def _few(plan: Plan, rows: Rows) -> FilterOutcome:
-    sample = _Sample.__new__(_Sample)
-    sample.rows = rows
-    return sample
 
 
 def _group_by_status(statuses: dict[int, Status | None]) -> list[tuple[Status, Rows]]:
@@ -294,17 +282,12 @@ def _prefilter_diagnosis(framework: Framework, prepared: PreFilterOutcome) -> Di
     )
 
 
-def _filter_diagnosis(
-    framework: Framework, groups: list[tuple[Status, Rows]], restricted_by: tuple[str, ...] = ()
-) -> Diagnosis:
-    absent = None
-    if restricted_by:
-        absent = Unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(restricted_by))}]")
+def _filter_diagnosis(framework: Framework, decision: Decision, restricted_by: tuple[str, ...] = ()) -> Diagnosis:
     return Diagnosis(
         total_nodes=len(framework.snapshot.nodes),
-        groups=groups,
+        groups=decision.rejected_groups(),
         table=framework.snapshot.nodes,
-        absent=absent,
+        absent=decision.absent,
         unschedulable_plugins=restricted_by,
     )
 
@@ -316,8 +299,3 @@ def _reject(decider: Decider, pod: PodInfo, decision: Decision, diagnosis: Diagn
     if result.status is not None and not result.status.is_success:
         diagnosis.post_filter_message = result.status.message
     decision.nomination = result
-
-
-def failed(exception: Exception) -> Status:
-    """An error outside of any plugin."""
-    return Error(str(exception), exception=exception)

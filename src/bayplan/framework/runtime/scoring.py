@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -24,14 +25,14 @@ __all__ = ["Scores", "run_pre_scores", "score_feasible", "score_rows"]
 class _FeasibleColumns(NodeColumns):
     """The feasible nodes; which rows those are is worked out when a plugin first looks."""
 
-    def __init__(self, table: NodeTable, outcome: FilterOutcome) -> None:
+    def __init__(self, table: NodeTable, find_rows: Callable[[], Rows]) -> None:
         self.table = table
         self.is_all = False
-        self._outcome = outcome
+        self._find_rows = find_rows
 
     @cached_property
     def _cut(self) -> slice | Rows:
-        return self._outcome.feasible_rows()
+        return self._find_rows()
 
 
 class Scores:
@@ -46,12 +47,12 @@ class Scores:
 
 
 def run_pre_scores(
-    framework: Framework, plan: Plan, state: CycleState, pod: PodInfo, outcome: FilterOutcome
+    framework: Framework, plan: Plan, state: CycleState, pod: PodInfo, find_rows: Callable[[], Rows]
 ) -> list[ScoreCall]:
     """Run the PreScores that are due; the scores that have to be asked for this decision."""
     if not plan.open_scores:
         return []
-    nodes = _FeasibleColumns(framework.snapshot.nodes, outcome)
+    nodes = _FeasibleColumns(framework.snapshot.nodes, find_rows)
     for plugin in plan.pre_scores:
         answer = call_plugin(plugin, "pre_score", framework.complain, state, pod, nodes)
         if isinstance(answer, Status) and answer.is_skip:

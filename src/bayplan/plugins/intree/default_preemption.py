@@ -130,7 +130,7 @@ class DefaultPreemption(Plugin):
         refusal = self._ineligible(pod, diagnosis)
         if refusal:
             return Unschedulable(f"preemption: {refusal}")
-        rows = self._helpful_rows(diagnosis)
+        rows = self.helpful_rows(diagnosis)
         if not len(rows):
             return PostFilterResult("", self._none_found(Found(), diagnosis))
         found = self.search(state, pod, rows)
@@ -155,7 +155,7 @@ class DefaultPreemption(Plugin):
                 return status.code
         return diagnosis.absent.code if diagnosis.absent is not None else None
 
-    def _helpful_rows(self, diagnosis: Diagnosis) -> Rows:
+    def helpful_rows(self, diagnosis: Diagnosis) -> Rows:
         """Nodes whose rejection could end when pods leave."""
         rows = diagnosis.rows_with(Code.UNSCHEDULABLE)
         if diagnosis.absent is not None and diagnosis.absent.code is Code.UNSCHEDULABLE:

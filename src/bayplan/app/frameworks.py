@@ -1,0 +1,82 @@
+"""From a resolved profile to a framework with its plugins built and their handles in place."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from bayplan.config.profiles import ResolvedProfile
+from bayplan.framework.handle import ApiPort, Clock, DryRun, Handle, Nominator, Recorder, ResourceLister, WaitingPods
+from bayplan.framework.plugin import Plugin
+from bayplan.framework.registry import Registry
+from bayplan.framework.runtime.call import Complaint
+from bayplan.framework.runtime.framework import Framework
+from bayplan.snapshot.pod_info import PodInfo
+from bayplan.snapshot.snapshot import Snapshot
+
+__all__ = ["Ports", "build_framework"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ports:
+    """What the plugins of every profile share."""
+
+    snapshot: Snapshot
+    clock: Clock
+    nominator: Nominator
+    waiting_pods: WaitingPods
+    recorder: Callable[[str], Recorder]
+    """Profile name to the recorder that signs with it."""
+    api: ApiPort
+    activate: Callable[[Iterable[PodInfo]], None]
+    start_task: Callable[[str, Awaitable[None]], None]
+    resources: Callable[[type[Any]], ResourceLister]
+    complain: Complaint
+
+
+class _Deferred:
+    """The handle is made before the framework that answers its dry runs; this passes them on once it exists."""
+
+    def __init__(self) -> None:
+        self.framework: Framework | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        if self.framework is None:
+            raise RuntimeError("a plugin asked for a dry run while it was being set up")
+        return getattr(self.framework, name)
+
+
+def build_framework(profile: ResolvedProfile, registry: Registry, ports: Ports, *, remember: bool = True) -> Framework:
+    deferred = _Deferred()
+    dry_run: DryRun = deferred
+    forget: Callable[[str], None] = lambda plugin: deferred.forget(plugin)  # noqa: E731
+    handle = Handle(
+        snapshot=ports.snapshot,
+        clock=ports.clock,
+        nominator=ports.nominator,
+        waiting_pods=ports.waiting_pods,
+        recorder=ports.recorder(profile.scheduler_name),
+        api=ports.api,
+        dry_run=dry_run,
+        activate=ports.activate,
+        invalidate=forget,
+        start_task=ports.start_task,
+        resources=ports.resources,
+        profile_name=profile.scheduler_name,
+    )
+    plugins: dict[str, Plugin] = {}
+    for names in profile.points.values():
+        for name in names:
+            if name not in plugins:
+                plugins[name] = registry.get(name)(profile.args.get(name), handle)
+    deferred.framework = Framework(
+        profile_name=profile.scheduler_name,
+        snapshot=ports.snapshot,
+        plugins=plugins,
+        points=profile.points,
+        weights=profile.weights,
+        complain=ports.complain,
+        remember=remember,
+    )
+    return deferred.framework

@@ -1,0 +1,96 @@
+"""A scheduler without a cluster: objects in, decisions out. Behind `bayplan evaluate`, tests and benchmarks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import structlog
+
+from bayplan.api.meta import KubeObject
+from bayplan.api.node import Node
+from bayplan.api.pod import Pod
+from bayplan.app.frameworks import Ports, build_framework
+from bayplan.cache import Cache
+from bayplan.config.profiles import ResolvedProfile
+from bayplan.framework.offline import FixedNominator, NoApi, NoListers, NoWaitingPods, SilentRecorder, drop_task
+from bayplan.framework.registry import Registry
+from bayplan.framework.runtime.framework import Framework
+from bayplan.loop.decide import Decider, Decision, NodeSearch, decide
+from bayplan.loop.select import TieBreak, seeded_tie_break
+from bayplan.observe.clock import SystemClock
+from bayplan.snapshot.pod_info import PodInfo
+
+__all__ = ["OfflineScheduler"]
+
+_log = structlog.get_logger()
+
+
+class OfflineScheduler:
+    """The real decision path over objects that somebody handed in."""
+
+    def __init__(
+        self,
+        profiles: Sequence[ResolvedProfile],
+        registry: Registry,
+        objects: Iterable[KubeObject],
+        *,
+        tie_break: TieBreak | None = None,
+        remember: bool = True,
+        always_score: bool = False,
+    ) -> None:
+        self.cache = Cache()
+        waiting = [pod for pod in map(self._take, objects) if pod is not None]
+        self.nominator = FixedNominator(self.cache.info(pod) for pod in waiting)
+        ports = Ports(
+            snapshot=self.cache.snapshot,
+            clock=SystemClock(),
+            nominator=self.nominator,
+            waiting_pods=NoWaitingPods(),
+            recorder=lambda _: SilentRecorder(),
+            api=NoApi(),
+            activate=lambda _: None,
+            start_task=drop_task,
+            resources=lambda _: NoListers(),
+            complain=_complain,
+        )
+        self.deciders: Mapping[str, Decider] = {
+            profile.scheduler_name: Decider(
+                framework=build_framework(profile, registry, ports, remember=remember),
+                nominator=self.nominator,
+                tie_break=tie_break or seeded_tie_break(0),
+                search=NodeSearch(),
+                percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score or 100,
+                always_score=always_score,
+            )
+            for profile in profiles
+        }
+
+    def _take(self, item: KubeObject) -> Pod | None:
+        """Put an object where it belongs; a pod that still waits for a node is handed back."""
+        if isinstance(item, Node):
+            self.cache.add_node(item)
+        elif not isinstance(item, Pod):
+            self.cache.put_object(item)
+        elif item.spec.node_name and not item.is_finished:
+            self.cache.add_pod(item)
+        return item if isinstance(item, Pod) and not item.spec.node_name else None
+
+    def framework(self, scheduler_name: str) -> Framework:
+        return self.deciders[scheduler_name].framework
+
+    def info(self, pod: Pod) -> PodInfo:
+        return self.cache.info(pod)
+
+    def decide(self, pod: PodInfo, **changes: object) -> Decision:
+        """Decide for one pod; nothing is changed."""
+        decider = self.deciders[pod.scheduler_name]
+        return decide(replace(decider, **changes) if changes else decider, pod)  # type: ignore[arg-type]
+
+    def assume(self, pod: PodInfo, node_name: str) -> None:
+        """Count the pod on the node in the decisions that follow."""
+        self.cache.assume(pod, node_name)
+
+
+def _complain(plugin: str, point: str, exception: BaseException) -> None:
+    _log.error("plugin failed", plugin=plugin, point=point, exc_info=exception)

@@ -1,0 +1,150 @@
+"""A case: a cluster, a pending pod (or several) and a configuration, evaluated offline into a plain result.
+
+The result has the shape of the golden cases (`tests/parity/golden/README.md`): reasons by node, scores by plugin, the
+best nodes, the messages, the preemption. `bayplan evaluate --cases` writes it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bayplan.api.pod import Pod
+from bayplan.app.offline import OfflineScheduler
+from bayplan.framework.status import Code, Status
+from bayplan.loop.decide import Decision
+from bayplan.loop.select import TieBreak
+from bayplan.plugins.intree.default_preemption import DefaultPreemption
+from bayplan.snapshot.axes import Rows
+from bayplan.snapshot.pod_info import PodInfo
+
+__all__ = ["evaluate_one", "evaluate_sequence", "first_by_name"]
+
+JsonObject = dict[str, Any]
+
+
+def first_by_name(scheduler: OfflineScheduler) -> TieBreak:
+    """Ties go to the node whose name sorts first."""
+    table = scheduler.cache.snapshot.nodes
+    return lambda ties: min(ties.tolist(), key=lambda row: table.at(row).name)
+
+
+def evaluate_one(scheduler: OfflineScheduler, pod: Pod) -> JsonObject:
+    """Everything about one pod: verdicts, scores, best nodes, messages and preemption."""
+    info = scheduler.info(pod)
+    decision = scheduler.decide(info, always_score=True, explains=True)
+    result: JsonObject = {"nodes": {}, "scores": {}, "best": []}
+    if decision.failure is not None:
+        return result | {"message": decision.failure.message}
+    if decision.diagnosis is not None and decision.diagnosis.pre_filter_message:
+        rejection = decision.diagnosis.absent
+        assert rejection is not None  # a PreFilter rejection is what its message comes from
+        result["prefilter"] = _status(rejection)
+    else:
+        result |= _all_nodes(scheduler, info, decision)
+    if decision.diagnosis is not None:
+        result |= _failure(scheduler, info, decision, is_pinned=bool(pod.spec.node_name))
+    return result
+
+
+def _all_nodes(scheduler: OfflineScheduler, info: PodInfo, decision: Decision) -> JsonObject:
+    """Verdicts and scores of every node, also when a nomination made looking at them unnecessary."""
+    best: list[str] | None = None
+    if decision.outcome is None and decision.scores is None and decision.node_name and info.nominated_node_name:
+        best = [decision.node_name]
+        decision = scheduler.decide(_without_nomination(info), always_score=True, explains=True)
+    table = scheduler.cache.snapshot.nodes
+    scores = decision.scores
+    rejected = _rejected(scheduler, decision)
+    by_node: JsonObject = {}
+    if scores is not None:
+        columns = {name: share.tolist() for name, share in scores.shares.items()}
+        for position, row in enumerate(scores.rows.tolist()):
+            shares = {name: share[position] for name, share in columns.items() if share[position]}
+            by_node[table.at(row).name] = shares | {"total": int(scores.totals[position])}
+    if best is None:
+        highest = max((entry["total"] for entry in by_node.values()), default=0)
+        best = sorted(name for name, entry in by_node.items() if entry["total"] == highest)
+    return {"nodes": rejected, "scores": by_node, "best": best}
+
+
+def _without_nomination(info: PodInfo) -> PodInfo:
+    twin = info.placed(info.node_name)
+    twin.nominated_node_name = ""
+    return twin
+
+
+def _rejected(scheduler: OfflineScheduler, decision: Decision) -> JsonObject:
+    table = scheduler.cache.snapshot.nodes
+    groups: list[tuple[Status, Rows]] = decision.rejected_groups()
+    found = {table.at(row).name: _status(status) for status, rows in groups for row in rows.tolist()}
+    absent = decision.absent
+    if absent is not None:
+        feasible = set() if decision.scores is None else {table.at(r).name for r in decision.scores.rows.tolist()}
+        for name in table.row_of:
+            if name not in found and name not in feasible:
+                found[name] = _status(absent) | {"plugin": ""}
+    return found
+
+
+def _status(status: Status) -> JsonObject:
+    return {"code": status.code.label, "plugin": status.plugin, "reasons": sorted(status.reasons)}
+
+
+def _failure(scheduler: OfflineScheduler, info: PodInfo, decision: Decision, *, is_pinned: bool) -> JsonObject:
+    diagnosis = decision.diagnosis
+    assert diagnosis is not None  # the caller checked
+    full = diagnosis.message
+    suffix, diagnosis.post_filter_message = diagnosis.post_filter_message, ""
+    message, diagnosis.post_filter_message = diagnosis.message, suffix
+    if is_pinned:
+        return {"message": message}
+    return {"message": message, "fullMessage": full, "preemption": _preemption(scheduler, info, decision)}
+
+
+def _preemption(scheduler: OfflineScheduler, info: PodInfo, decision: Decision) -> JsonObject:
+    nomination = decision.nomination
+    assert nomination is not None and decision.diagnosis is not None  # set whenever nothing fits
+    status = nomination.status
+    code = Code.SUCCESS if status is None else status.code
+    plugin = scheduler.framework(info.scheduler_name).plugins.get(DefaultPreemption.name)
+    attempted = isinstance(plugin, DefaultPreemption) and code is not Code.ERROR
+    result: JsonObject = {
+        "attempted": attempted,
+        "code": code.label,
+        "message": "" if status is None else status.message,
+        "nominatedNodes": [],
+        "victims": {},
+        "pdbViolations": {},
+    }
+    if attempted and code is Code.SUCCESS and isinstance(plugin, DefaultPreemption):
+        found = plugin.search(decision.state, info, plugin.helpful_rows(decision.diagnosis))
+        for candidate in plugin.all_candidates(found):
+            result["victims"][candidate.node_name] = [victim.key for victim in candidate.victims]
+            result["pdbViolations"][candidate.node_name] = candidate.violations
+        result["nominatedNodes"] = sorted(candidate.node_name for candidate in plugin.choose(found))
+    return result
+
+
+def evaluate_sequence(scheduler: OfflineScheduler, pods: list[Pod]) -> list[JsonObject]:
+    """Pods one after the other, each counted on the node it got; nothing is preempted."""
+    choose = first_by_name(scheduler)
+    return [_step(scheduler, scheduler.info(pod), choose) for pod in pods]
+
+
+def _step(scheduler: OfflineScheduler, info: PodInfo, choose: TieBreak) -> JsonObject:
+    ties: list[int] = []
+
+    def remember_ties(rows: Rows) -> int:
+        ties.extend(rows.tolist())
+        return choose(rows)
+
+    decision = scheduler.decide(info, tie_break=remember_ties, always_score=True)
+    result: JsonObject = {"pod": info.key, "feasible": decision.feasible_nodes, "best": []}
+    if not decision.is_scheduled:
+        if decision.diagnosis is not None:
+            decision.diagnosis.post_filter_message = ""
+        return result | {"message": decision.message}
+    table = scheduler.cache.snapshot.nodes
+    best = sorted(table.at(row).name for row in ties) if ties else [decision.node_name]
+    scheduler.assume(info, decision.node_name)
+    return result | {"best": best, "chosen": decision.node_name, "total": decision.total}
