@@ -1,0 +1,28 @@
+"""SETTINGS: KubeSchedulerConfiguration v1, v1beta3 and v1beta2.
+
+    config = load_config_file("scheduler.yaml")
+    profiles = resolve_profiles(config, registry)
+
+`load_config` checks all that needs no plugins, `resolve_profiles` the rest. Either succeeds whole, or raises one
+`ConfigError` with every problem.
+"""
+
+from bayplan.config.errors import ConfigError, Problem
+from bayplan.config.loading import default_config, load_config, load_config_file
+from bayplan.config.model import Extender, ProfileConfig, SchedulerConfig, Source
+from bayplan.config.profiles import ResolvedProfile, resolve_profile, resolve_profiles
+
+__all__ = [
+    "ConfigError",
+    "Extender",
+    "Problem",
+    "ProfileConfig",
+    "ResolvedProfile",
+    "SchedulerConfig",
+    "Source",
+    "default_config",
+    "load_config",
+    "load_config_file",
+    "resolve_profile",
+    "resolve_profiles",
+]
