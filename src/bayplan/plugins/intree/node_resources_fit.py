@@ -179,7 +179,9 @@ class NodeResourcesFit(Plugin):
         for place, amount, weight in self._terms(pod):
             allocatable = nodes.allocatable(place)
             share = self._share_column(allocatable, _used_column(nodes, place) + amount, nodes)
-            counts = share > 0 if self._strategy == "RequestedToCapacityRatio" else allocatable != 0
+            counts = allocatable != 0
+            if self._strategy == "RequestedToCapacityRatio":
+                counts &= share > 0
             total += np.where(counts, share, 0) * weight
             weights = weights + counts * weight
         if isinstance(weights, int):
