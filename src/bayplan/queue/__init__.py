@@ -1,0 +1,28 @@
+"""WHO IS NEXT: the scheduling queue, a state machine without asyncio inside, and a thin async shell around it.
+
+`machine` is the place to start: it draws the states and the moves between them. `shell` adds waiting and timers.
+`changes` turns the difference of two versions of an object into cluster events. Nothing here talks to an API server,
+and nothing here decides where a pod goes.
+"""
+
+from bayplan.queue.backoff import BackoffTimes
+from bayplan.queue.changes import node_update_events, pod_update_events
+from bayplan.queue.machine import QueuePolicy, SchedulingQueue
+from bayplan.queue.nominator import Nominator
+from bayplan.queue.ordering import sort_key_of
+from bayplan.queue.places import Place, Sizes
+from bayplan.queue.shell import Doorbell, QueueShell
+
+__all__ = [
+    "BackoffTimes",
+    "Doorbell",
+    "Nominator",
+    "Place",
+    "QueuePolicy",
+    "QueueShell",
+    "SchedulingQueue",
+    "Sizes",
+    "node_update_events",
+    "pod_update_events",
+    "sort_key_of",
+]

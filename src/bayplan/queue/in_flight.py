@@ -1,0 +1,86 @@
+"""Pods that were popped and not yet settled, and the events that happened meanwhile.
+
+A pod that fails must not sleep through an event that arrived while it was being tried. So pods and events share one
+sequence: the events of a pod are those with a later number than its own, and an event is dropped when the oldest pod
+in flight is younger than it.
+
+Memory is bounded: past `limit` events the oldest are forgotten, and a pod that may have missed one is told so.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from typing import Any, NamedTuple
+
+from bayplan.framework.events import ClusterEvent
+
+__all__ = ["InFlight", "RecordedEvent"]
+
+
+class RecordedEvent(NamedTuple):
+    number: int
+    event: ClusterEvent
+    old: Any
+    new: Any
+
+
+class InFlight:
+    def __init__(self, *, limit: int = 100_000) -> None:
+        self._limit = limit
+        self._number = 0
+        self._pods: dict[str, int] = {}
+        """uid to the number at which it was popped; in that order."""
+        self._events: deque[RecordedEvent] = deque()
+        self._forgotten = 0
+        """Number of the latest event that was dropped although a pod might have needed it."""
+
+    def __len__(self) -> int:
+        """How many pods are in flight."""
+        return len(self._pods)
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._pods
+
+    @property
+    def recorded(self) -> int:
+        """How many events are kept."""
+        return len(self._events)
+
+    def count_by_event(self) -> dict[str, int]:
+        return dict(Counter(recorded.event.name for recorded in self._events))
+
+    def begin(self, uid: str) -> None:
+        self._number += 1
+        self._pods[uid] = self._number
+
+    def end(self, uid: str) -> None:
+        """The pod is settled; drop the events that no pod in flight is older than."""
+        if self._pods.pop(uid, None) is None:
+            return
+        oldest = next(iter(self._pods.values()), self._number + 1)
+        events = self._events
+        while events and events[0].number < oldest:
+            events.popleft()
+
+    def record(self, event: ClusterEvent, old: Any, new: Any) -> bool:
+        """Keep the event for the pods in flight; False when there are none."""
+        if not self._pods:
+            return False
+        self._number += 1
+        self._events.append(RecordedEvent(self._number, event, old, new))
+        if len(self._events) > self._limit:
+            self._forgotten = self._events.popleft().number
+        return True
+
+    def events_since(self, uid: str) -> list[RecordedEvent] | None:
+        """What happened since the pod was popped, oldest first; None when that is not known any more."""
+        popped = self._pods.get(uid)
+        if popped is None or popped < self._forgotten:
+            return None
+        later: list[RecordedEvent] = []
+        for recorded in reversed(self._events):
+            if recorded.number < popped:
+                break
+            later.append(recorded)
+        later.reverse()
+        return later

@@ -1,0 +1,402 @@
+"""The scheduling queue: who is next, who waits for what, who is being tried.
+
+    state          holds                                   leaves for
+    ------------   -------------------------------------   ------------------------------------------------------------
+    ACTIVE         pods to try, in queue-sort order        IN_FLIGHT      pop
+    BACKOFF        pods that failed a moment ago           ACTIVE         flush_backoff when the time is over; activate
+                                                           IN_FLIGHT      pop, if ACTIVE is empty and it was a rejection
+    UNSCHEDULABLE  pods that plugins rejected and no       ACTIVE         an event that a hint says "queue" to, update,
+                   event since is worth another try                       activate, five minutes (flush_unschedulable)
+                                                           BACKOFF        the same, while the back-off is not over
+                                                           GATED          the same, if a PreEnqueue plugin now holds it
+    GATED          pods that a PreEnqueue plugin holds     as UNSCHEDULABLE, but for events only those of the holder
+    IN_FLIGHT      pods popped and not settled             gone           done (bound, or not worth keeping)
+                                                           the four above add_unschedulable_if_not_present
+
+    (new) ── add, update ──▶ ACTIVE, or GATED if held            any state but IN_FLIGHT ── delete ──▶ (gone)
+
+Every way into ACTIVE and BACKOFF asks the PreEnqueue plugins, except the way from BACKOFF to ACTIVE: they were asked a
+moment ago. A pod is in one state at a time; it is known by `namespace/name` in the queue and by uid in flight.
+
+There is no asyncio, no I/O and no thread safety in here: one owner calls, time comes from the clock. Plugins are
+called (PreEnqueue, queue sort, hints) and may fail; no pod is lost by it. Where pods go is not the queue's business.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from bayplan.framework.events import ClusterEvent, EventHint
+from bayplan.framework.queued import QueuedPod
+from bayplan.queue.backoff import BackoffQueue, BackoffTimes
+from bayplan.queue.changes import pod_update_events
+from bayplan.queue.gates import Gates, PreEnqueue
+from bayplan.queue.heap import PodHeap
+from bayplan.queue.in_flight import InFlight
+from bayplan.queue.nominator import GetPod, Nominator
+from bayplan.queue.ordering import SortKey, by_priority
+from bayplan.queue.places import (
+    BACKOFF_COMPLETE,
+    FORCE_ACTIVATE,
+    POD_ADD,
+    POD_UPDATE,
+    POP,
+    POP_FROM_BACKOFF,
+    SCHEDULE_ATTEMPT_FAILURE,
+    UNSCHEDULABLE_TIMEOUT,
+    Place,
+    Sizes,
+)
+from bayplan.queue.registrations import Registrations
+from bayplan.queue.requeue import HintObserver, Requeueing, Strategy
+from bayplan.queue.story import Storyteller
+from bayplan.queue.unschedulable import UnschedulablePool
+from bayplan.queue.waiting import WaitingPods
+from bayplan.snapshot.pod_info import PodInfo
+
+__all__ = ["QueuePolicy", "SchedulingQueue"]
+
+_log = logging.getLogger(__name__)
+
+
+class Clock(Protocol):
+    def now(self) -> float: ...
+
+    def monotonic(self) -> float: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueuePolicy:
+    """What the plugins of all profiles say about queueing."""
+
+    sort_key: SortKey = by_priority
+    """Of the one queue-sort plugin that all profiles share; see `ordering.sort_key_of`."""
+    pre_enqueue: Mapping[str, Mapping[str, PreEnqueue]] = field(default_factory=dict)
+    """Profile to plugin name to its PreEnqueue, in the order of the profile."""
+    registrations: Mapping[str, Iterable[tuple[str, EventHint]]] = field(default_factory=dict)
+    """Profile to (plugin name, event it wants to hear of). A plugin that names none is given `WILDCARD`."""
+
+    @property
+    def registrations_of_all(self) -> dict[str, Iterable[tuple[str, EventHint]]]:
+        """The registrations, with an entry for each profile that is known at all."""
+        return {**dict.fromkeys(self.pre_enqueue, ()), **self.registrations}
+
+
+def _nobody_waits() -> None:
+    """The bell of a queue that is only ever polled."""
+
+
+class SchedulingQueue:
+    """See the module. Methods that move a pod answer where it is now."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        policy: QueuePolicy,
+        *,
+        get_pod: GetPod,
+        times: BackoffTimes | None = None,
+        on_ready: Callable[[], None] = _nobody_waits,
+        hint_observer: HintObserver | None = None,
+    ) -> None:
+        self._clock = clock
+        self._times = times or BackoffTimes()
+        self._on_ready = on_ready
+        self._gates = Gates(policy.pre_enqueue)
+        self._registrations = Registrations(policy.registrations_of_all)
+        self._requeueing = Requeueing(self._registrations, monotonic=clock.monotonic, observer=hint_observer)
+        self._active = PodHeap(policy.sort_key, fallback=by_priority)
+        self._backoff = BackoffQueue(self._times, policy.sort_key)
+        self._pool = UnschedulablePool(self._registrations.profiles)
+        self._waiting = WaitingPods(self._active, self._backoff, self._pool)
+        self._in_flight = InFlight()
+        self._story = Storyteller(clock.now)
+        self.nominator = Nominator(get_pod)
+        self.scheduling_cycle = 0
+        """How many pods were popped."""
+
+    # What comes from the API server.
+
+    def add(self, info: PodInfo) -> Place:
+        """A pod that nobody placed yet. One that is known already counts as an update."""
+        if info.uid in self._in_flight or self._waiting.get(info.key) is not None:
+            return self.update(None, info)
+        return self._admit(info, POD_ADD)
+
+    def update(self, old: PodInfo | None, new: PodInfo) -> Place:
+        """A pod that nobody placed yet has changed. One that is not known is new."""
+        if new.uid in self._in_flight:
+            # The failure path reads the latest version anyway; what must not be lost is that something changed.
+            for event in _events(old, new):
+                self._in_flight.record(event, old, new)
+            return Place.IN_FLIGHT
+        queued = self._waiting.get(new.key)
+        if queued is not None and queued.uid != new.uid:
+            self.delete(queued.info)
+            queued = None
+        if queued is None:
+            return self._admit(new, POD_UPDATE)
+        old = old if old is not None and old.uid == new.uid else queued.info
+        self.nominator.update(old, new)
+        if self._pool.get(new.key) is None:
+            return self._replace(queued, new)
+        return self._reconsider(queued, old, new)
+
+    def delete(self, info: PodInfo) -> None:
+        """The pod is gone or bound. A pod in flight is settled by whoever popped it."""
+        self.nominator.delete(info)
+        queued = self._waiting.get(info.key)
+        if queued is not None and queued.uid == info.uid:
+            self._waiting.remove(info.key)
+
+    def move_all(
+        self,
+        event: ClusterEvent,
+        *,
+        old: Any = None,
+        new: Any = None,
+        predicate: Callable[[PodInfo], bool] | None = None,
+    ) -> int:
+        """Something changed in the cluster: wake the pods that it may help; answers how many left the pool.
+
+        Changed pods are given as PodInfo, everything else as the API object. `predicate` narrows who may be woken; pods
+        in flight hear of the event in any case.
+        """
+        if event.is_wildcard:
+            candidates = list(self._pool)
+        else:
+            interest = self._registrations.interest_in(event)
+            if not interest.rejectors:
+                return 0
+            candidates = [
+                queued
+                for queued in self._pool.rejected_by(interest.rejectors)
+                if not queued.gating_plugin or interest.includes(queued.info.scheduler_name, queued.gating_plugin)
+            ]
+        if predicate is not None:
+            candidates = [queued for queued in candidates if predicate(queued.info)]
+        woken = self._wake(candidates, event, old, new) if candidates else 0
+        self._in_flight.record(event, old, new)
+        return woken
+
+    # The scheduling loop.
+
+    def pop(self) -> QueuedPod | None:
+        """The next pod to try, now in flight until `done` or `add_unschedulable_if_not_present`; None if none is due.
+
+        With nothing active, the rejected pod whose back-off ends first is taken early: an idle scheduler may try.
+        """
+        while True:
+            queued, cause = self._active.pop(), POP
+            if queued is None:
+                queued, cause = self._backoff.pop_early(), POP_FROM_BACKOFF
+            if queued is None:
+                return None
+            if queued.uid not in self._in_flight:
+                break
+            _log.error(
+                "pod `%s` is dropped from the queue: a pod with its uid `%s` is being scheduled\n"
+                "hint: two pods must not share a uid; delete one of them and create it anew",
+                queued.key,
+                queued.uid,
+            )
+        if cause is POP_FROM_BACKOFF:
+            self.incoming[Place.ACTIVE.value, cause] += 1
+        queued.attempts += 1
+        self.scheduling_cycle += 1
+        self._in_flight.begin(queued.uid)
+        self._story.popped(queued, cause)
+        return queued
+
+    def done(self, uid: str) -> None:
+        """The pod needs the queue no more. Saying so twice, or of a pod that was never popped, does nothing."""
+        self._in_flight.end(uid)
+
+    def add_unschedulable_if_not_present(
+        self,
+        queued: QueuedPod,
+        *,
+        unschedulable_plugins: Iterable[str] = (),
+        pending_plugins: Iterable[str] = (),
+        info: PodInfo | None = None,
+    ) -> Place:
+        """A popped pod comes back from a failed attempt, rejected by these plugins; by none stands for an error.
+
+        `info` is its latest version. Where the pod goes depends on what happened while it was in flight.
+        """
+        present = self._waiting.place_of(queued.key)
+        if present is not None:
+            _log.error("pod `%s` came back from scheduling but is in the %s queue already", queued.key, present.value)
+            self.done(queued.uid)
+            return present
+        if info is not None:
+            queued.info = info
+        queued.unschedulable_plugins, queued.pending_plugins = set(unschedulable_plugins), set(pending_plugins)
+        strategy = Strategy.AFTER_BACKOFF
+        if queued.rejectors:
+            queued.unschedulable_count += 1
+            queued.consecutive_errors = 0
+            strategy = self._requeueing.after_all(queued, self._in_flight.events_since(queued.uid))
+        else:
+            queued.consecutive_errors += 1
+        queued.timestamp = self._clock.now()
+        queued.backoff_expiration = queued.flushed_at = None
+        place = self._requeue(queued, strategy, SCHEDULE_ATTEMPT_FAILURE)
+        self.done(queued.uid)
+        return place
+
+    def activate(self, infos: Iterable[PodInfo]) -> None:
+        """Try these pods now, whatever they wait for. One in flight skips the pool if it fails."""
+        for info in infos:
+            if (queued := self._pool.remove(info.key)) is not None:
+                _mark_woken(queued, FORCE_ACTIVATE)
+                self._enter(Place.ACTIVE, queued, FORCE_ACTIVATE.name)
+            elif (queued := self._backoff.remove(info.key)) is not None:
+                _mark_woken(queued, FORCE_ACTIVATE)
+                self._enter_active(queued, FORCE_ACTIVATE.name)
+            elif info.uid in self._in_flight:
+                self._in_flight.record(FORCE_ACTIVATE, None, info)
+
+    # The timers.
+
+    def flush_backoff(self) -> int:
+        """Activate every pod whose back-off is over; answers how many."""
+        completed = self._backoff.pop_completed(self._clock.now())
+        for queued in completed:
+            self._enter_active(queued, BACKOFF_COMPLETE)
+        return len(completed)
+
+    def flush_unschedulable(self) -> int:
+        """Try again every pod that has been in the pool for too long; answers how many left it."""
+        now = self._clock.now()
+        longest = self._times.max_in_unschedulable_seconds
+        overdue = [queued for queued in self._pool if now - max(queued.timestamp, queued.flushed_at or 0.0) > longest]
+        if not overdue:
+            return 0
+        for queued in overdue:
+            queued.flushed_at = now
+        woken = self._wake(overdue, UNSCHEDULABLE_TIMEOUT, None, None)
+        self._in_flight.record(UNSCHEDULABLE_TIMEOUT, None, None)
+        return woken
+
+    # What others want to know.
+
+    def get(self, key: str) -> QueuedPod | None:
+        """The pod of that `namespace/name`, if it waits in any queue."""
+        return self._waiting.get(key)
+
+    def place_of(self, key: str) -> Place | None:
+        """Where the pod of that `namespace/name` waits; None for pods in flight and unknown ones."""
+        return self._waiting.place_of(key)
+
+    def is_in_flight(self, uid: str) -> bool:
+        return uid in self._in_flight
+
+    @property
+    def sizes(self) -> Sizes:
+        pool, gated = len(self._pool), self._pool.gated
+        return Sizes(len(self._active), len(self._backoff), pool - gated, gated, len(self._in_flight))
+
+    @property
+    def incoming(self) -> Counter[tuple[str, str]]:
+        """(queue, cause) to how many pods entered; for `queue_incoming_pods_total`."""
+        return self._story.incoming
+
+    def pending_pods(self) -> dict[Place, list[QueuedPod]]:
+        """Every waiting pod by place; the order within a place is not the order of leaving."""
+        return self._waiting.by_place()
+
+    def rejections(self) -> dict[tuple[str, str], int]:
+        """(plugin, profile) to how many waiting pods it rejected; for `unschedulable_pods`."""
+        return self._waiting.rejections()
+
+    def in_flight_events(self) -> dict[str, int]:
+        """Event name to how many are kept for pods in flight; `PodPopped` counts those pods."""
+        return {**self._in_flight.count_by_event(), "PodPopped": len(self._in_flight)}
+
+    # The moves.
+
+    def _admit(self, info: PodInfo, cause: str) -> Place:
+        place = self._enter(Place.ACTIVE, QueuedPod(info, self._clock.now()), cause)
+        if place is Place.ACTIVE:
+            self.nominator.add(info)
+        return place
+
+    def _replace(self, queued: QueuedPod, new: PodInfo) -> Place:
+        """Put a changed copy into the heap that the pod is in."""
+        changed = copy.copy(queued)
+        changed.info = new
+        if new.key in self._active:
+            self._active.push(changed)
+            return Place.ACTIVE
+        self._backoff.push(changed)
+        return Place.BACKOFF
+
+    def _reconsider(self, queued: QueuedPod, old: PodInfo, new: PodInfo) -> Place:
+        """A change of the pod itself may be what the pod waited for."""
+        queued.info = new
+        for event in _events(old, new):
+            if self._wake([queued], event, old, new):
+                return Place.ACTIVE if new.key in self._active else Place.BACKOFF
+        return Place.GATED if queued.gating_plugin else Place.UNSCHEDULABLE
+
+    def _wake(self, candidates: Iterable[QueuedPod], event: ClusterEvent, old: Any, new: Any) -> int:
+        """Requeue those that the event may help; answers how many left the pool."""
+        woken = 0
+        appraisal = self._requeueing.appraise(event, old=old, new=new)
+        for queued in candidates:
+            strategy = appraisal(queued)
+            # A plugin may reach back into the queue, so a candidate may have left the pool by now.
+            if strategy is Strategy.SKIP or self._pool.get(queued.key) is not queued:
+                continue
+            self._pool.remove(queued.key)
+            _mark_woken(queued, event)
+            woken += self._requeue(queued, strategy, event.name) in _LEFT_THE_POOL
+        return woken
+
+    def _requeue(self, queued: QueuedPod, strategy: Strategy, cause: str) -> Place:
+        if strategy is Strategy.SKIP:
+            return self._park(queued, cause)
+        if strategy is Strategy.AFTER_BACKOFF and self._times.is_backing_off(queued, self._clock.now()):
+            return self._enter(Place.BACKOFF, queued, cause)
+        return self._enter(Place.ACTIVE, queued, cause)
+
+    def _enter(self, place: Place, queued: QueuedPod, cause: str) -> Place:
+        """Into the active or the back-off queue, if no PreEnqueue plugin holds the pod."""
+        if self._gates.hold(queued):
+            return self._park(queued, cause)
+        if place is Place.ACTIVE:
+            return self._enter_active(queued, cause)
+        self._backoff.push(queued)
+        self._on_ready()
+        return self._story.entered(queued, Place.BACKOFF, cause)
+
+    def _enter_active(self, queued: QueuedPod, cause: str) -> Place:
+        if queued.initial_attempt_timestamp is None:
+            queued.initial_attempt_timestamp = self._clock.now()
+        self._active.push(queued)
+        self._on_ready()
+        return self._story.entered(queued, Place.ACTIVE, cause)
+
+    def _park(self, queued: QueuedPod, cause: str) -> Place:
+        self._pool.add(queued)
+        return self._story.entered(queued, Place.GATED if queued.gating_plugin else Place.UNSCHEDULABLE, cause)
+
+
+_LEFT_THE_POOL = (Place.ACTIVE, Place.BACKOFF)
+
+
+def _mark_woken(queued: QueuedPod, event: ClusterEvent) -> None:
+    queued.last_event = event.name
+    if event is not UNSCHEDULABLE_TIMEOUT:
+        queued.flushed_at = None
+
+
+def _events(old: PodInfo | None, new: PodInfo) -> list[ClusterEvent]:
+    """What changed; an unknown old version is compared as if it were the new one, which is "something"."""
+    return pod_update_events(new.pod if old is None else old.pod, new.pod)

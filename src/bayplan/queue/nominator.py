@@ -1,0 +1,73 @@
+"""Pods that wait for victims to leave a node: who is nominated where.
+
+A nomination lives in memory first and in the pod's status a moment later, so the memory leads: an update of the pod
+that carries no nomination, before or after, does not take one away. Pods of a node are kept in order of nomination.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from bayplan.api.pod import Pod
+from bayplan.snapshot.pod_info import PodInfo
+
+__all__ = ["GetPod", "Nominator"]
+
+GetPod = Callable[[str, str], Pod | None]
+"""(namespace, name) -> the pod as last heard from the API server."""
+
+
+class Nominator:
+    """Implements `framework.handle.Nominator`."""
+
+    def __init__(self, get_pod: GetPod) -> None:
+        self._get_pod = get_pod
+        self._node_of: dict[str, str] = {}
+        self._pods_on: dict[str, dict[str, PodInfo]] = {}
+
+    def __len__(self) -> int:
+        return len(self._node_of)
+
+    def nominated_pods(self, node_name: str) -> list[PodInfo]:
+        pods = self._pods_on.get(node_name)
+        return list(pods.values()) if pods else []
+
+    def nominated_nodes(self) -> Iterable[str]:
+        """Nodes that at least one pod is nominated to."""
+        return self._pods_on.keys()
+
+    def node_of(self, uid: str) -> str:
+        """The node that a pod is nominated to, or an empty name."""
+        return self._node_of.get(uid, "")
+
+    def add(self, info: PodInfo, node_name: str | None = None) -> None:
+        """Nominate the pod, in place of any earlier nomination: to the given node, or by default to its status'.
+
+        An empty name withdraws the nomination. A pod that is gone or bound by now is not nominated.
+        """
+        self.delete(info)
+        node_name = info.nominated_node_name if node_name is None else node_name
+        if not node_name:
+            return
+        current = self._get_pod(info.namespace, info.name)
+        if current is None or current.spec.node_name:
+            return
+        self._node_of[info.uid] = node_name
+        self._pods_on.setdefault(node_name, {})[info.uid] = info
+
+    def update(self, old: PodInfo, new: PodInfo) -> None:
+        """Follow the new status, except that silence on both sides keeps what memory holds."""
+        kept = None
+        if not old.nominated_node_name and not new.nominated_node_name:
+            kept = self._node_of.get(old.uid)
+        self.delete(old)
+        self.add(new, kept)
+
+    def delete(self, info: PodInfo) -> None:
+        node_name = self._node_of.pop(info.uid, None)
+        if node_name is None:
+            return
+        pods = self._pods_on[node_name]
+        del pods[info.uid]
+        if not pods:
+            del self._pods_on[node_name]
