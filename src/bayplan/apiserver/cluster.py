@@ -12,10 +12,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bayplan.apiserver.api import Api, ApiSettings
-from bayplan.apiserver.bootstrap import bootstrap, create
+from bayplan.apiserver.bootstrap import bootstrap, create_if_absent
+from bayplan.apiserver.controllers.group import Controllers
 from bayplan.apiserver.encoding import Json
 from bayplan.apiserver.http import HttpServer
 from bayplan.apiserver.inprocess import InProcessTransport
+from bayplan.apiserver.kubelets import Kubelets, KubeletSettings
+from bayplan.apiserver.node_objects import make_nodes
 from bayplan.apiserver.store import Store
 from bayplan.apiserver.tls import ServingCertificate, load_certificate, make_certificate
 from bayplan.apiserver.tokens import new_admin_token
@@ -52,6 +55,7 @@ class EmbeddedCluster:
         authorization: str = "always-allow",
         seed: int | None = None,
         listen: bool = True,
+        kubelets: KubeletSettings | None = None,
     ) -> None:
         if listen and not is_loopback(host) and not tls:
             raise UnsafeAddress(
@@ -64,9 +68,10 @@ class EmbeddedCluster:
         self._certificate = self._serving_certificate(tls, tls_certificate, tls_key)
         settings = ApiSettings(token=self.token, authorization=authorization, seed=seed)
         self.api = Api(clock=self.clock, settings=settings)
-        self._nodes = nodes
-        self._objects = list(objects)
+        self._initial = [*(make_nodes(nodes) if isinstance(nodes, int) else nodes), *objects]
         self._http = HttpServer(self.api.handle)
+        self.controllers = Controllers(self.api)
+        self.kubelets = Kubelets(self.api, kubelets)
 
     def _serving_certificate(self, tls: bool, certificate: Path | None, key: Path | None) -> ServingCertificate | None:
         if not tls or not self._listen:
@@ -104,12 +109,16 @@ class EmbeddedCluster:
 
     async def start(self) -> None:
         bootstrap(self.api)
-        for document in self._objects:
-            create(self.api, document)
+        for document in self._initial:
+            create_if_absent(self.api, document)
+        self.controllers.start()
+        self.kubelets.start()
         if self._listen:
             tls = self._certificate.context() if self._certificate is not None else None
             await self._http.start(self._host, self._port, tls=tls)
 
     async def stop(self) -> None:
         await self._http.stop()
+        await self.kubelets.stop()
+        await self.controllers.stop()
         self.api.reader.cut_watches()

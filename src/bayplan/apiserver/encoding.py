@@ -15,6 +15,7 @@ Json: TypeAlias = dict[str, Any]
 
 _decode = msgspec.json.Decoder().decode
 encode = msgspec.json.Encoder().encode
+encode_sorted = msgspec.json.Encoder(order="sorted").encode
 
 
 class BadJson(ValueError):

@@ -24,6 +24,8 @@ from bayplan.apiserver.store import Entry, Store
 from bayplan.observe.clock import Clock
 
 _GENERATE_ATTEMPTS = 8
+# These leave what the user wants alone, so there is nothing to default, admit or validate again.
+_UNCHECKED = frozenset({"binding", "status"})
 Change = Callable[[Json], Json]
 """Takes a copy of the current object and returns the wanted one."""
 
@@ -161,6 +163,9 @@ class Objects:
         _separate_subresources(kind, old, new, caller.subresource)
         carry_over(old["metadata"], new["metadata"])
         drop_empty(new["metadata"])
+        if caller.subresource in _UNCHECKED and not kind.is_custom:
+            self._validate_metadata(kind, new, old)
+            return
         if kind.default is not None:
             kind.default(new)
         if kind.admit is not None:
@@ -181,10 +186,16 @@ class Objects:
     # ---- shared
 
     def _validate(self, kind: Kind, document: Json, old: Json | None) -> None:
-        causes = validate_metadata(document, kind) if old is None or old["metadata"] != document["metadata"] else []
+        causes = (
+            [] if old is not None and old["metadata"] == document["metadata"] else validate_metadata(document, kind)
+        )
         if kind.validate is not None:
             causes = causes + kind.validate(document, old)
         if causes:
+            raise errors.invalid(kind.kind, document["metadata"].get("name", ""), causes, group=kind.group)
+
+    def _validate_metadata(self, kind: Kind, document: Json, old: Json) -> None:
+        if old["metadata"] != document["metadata"] and (causes := validate_metadata(document, kind)):
             raise errors.invalid(kind.kind, document["metadata"].get("name", ""), causes, group=kind.group)
 
     def _admission(self, user: User) -> Admission:

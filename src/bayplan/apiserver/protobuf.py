@@ -176,6 +176,8 @@ def _integer(value: int | bytes, kind: str) -> int | bool:
 def _wrapped(data: bytes, kind: str) -> Any:
     """Scalars that are messages in protobuf."""
     fields = {number: value for number, _, value in _fields(data)}
+    if not fields and kind in ("time", "microtime"):
+        return None
     if kind == "quantity":
         return _as_bytes(fields.get(1, b"0")).decode("utf-8", "replace")
     if kind == "intorstring":

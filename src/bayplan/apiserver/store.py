@@ -195,6 +195,11 @@ class Store:
         previous = collection.entries[entry.key]
         return self._commit(resource, collection, Change(DELETED, entry, previous))
 
+    def discard(self, resource: str, entry: Entry) -> None:
+        """Delete without a last state of its own, for objects whose kind no longer exists."""
+        last = Entry(entry.key, entry.raw, revision=self.next_revision(), uid=entry.uid, labels=entry.labels)
+        self.remove(resource, last)
+
     def _commit(self, resource: str, collection: Collection, change: Change) -> Change:
         if change.revision != self.revision + 1:
             raise ValueError(f"write of revision {change.revision} after {self.revision}: encode and put together")

@@ -1,0 +1,201 @@
+"""What all simulated controllers share: a queue of keys, a loop that reconciles them, and a bench to work at.
+
+A controller says which resources concern it, which keys a change touches, and how to reconcile one key. Reconciling
+is level-triggered and does not wait; the loop gives others their turn. A reconcile that fails is logged and retried.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from typing import ClassVar
+
+from bayplan.apiserver.api import Api
+from bayplan.apiserver.bootstrap import create
+from bayplan.apiserver.controllers.owners import OwnerIndex
+from bayplan.apiserver.deletion import DeleteOptions, delete
+from bayplan.apiserver.encoding import Json, decode_object, timestamp
+from bayplan.apiserver.errors import ApiError
+from bayplan.apiserver.exchange import WriteOptions
+from bayplan.apiserver.identity import User
+from bayplan.apiserver.objects import Caller
+from bayplan.apiserver.store import ADDED, Change, Entry, Key
+
+_log = logging.getLogger("bayplan.apiserver.controllers")
+_SLICE = 50
+_RETRY_SECONDS = 1.0
+
+
+class Bench:
+    """What a controller works with: reading the store, writing through the API."""
+
+    def __init__(self, api: Api, owners: OwnerIndex, name: str) -> None:
+        self.api = api
+        self.clock = api.clock
+        self.store = api.store
+        self.owners = owners
+        user = User(f"system:serviceaccount:kube-system:{name}", ("system:masters", "system:authenticated"))
+        self._caller = Caller(user, WriteOptions(field_manager=name))
+        self._status_caller = Caller(user, WriteOptions(field_manager=name), subresource="status")
+
+    def now(self) -> str:
+        return timestamp(self.clock.now())
+
+    def get(self, resource: str, key: Key) -> Json | None:
+        entry = self.store.get(resource, *key)
+        return None if entry is None else decode_object(entry.raw)
+
+    def entries(self, resource: str, namespace: str = "") -> Iterator[Entry]:
+        for entry in self.store.listing(resource).entries:
+            if not namespace or entry.namespace == namespace:
+                yield entry
+
+    def objects(self, resource: str, namespace: str = "") -> Iterator[Json]:
+        for entry in self.entries(resource, namespace):
+            yield decode_object(entry.raw)
+
+    def owned(self, resource: str, owner_uid: str) -> list[Json]:
+        """The objects of a resource that name this owner, in key order."""
+        found = [self.store.get(resource, *key) for key in sorted(self.owners.dependents(owner_uid, resource))]
+        return [decode_object(entry.raw) for entry in found if entry is not None]
+
+    def create(self, document: Json) -> Json:
+        return decode_object(create(self.api, document, self._caller))
+
+    def update(self, resource: str, key: Key, change: Callable[[Json], Json]) -> None:
+        self.api.objects.update(self.api.kinds.resource(resource), *key, change, self._caller)
+
+    def set_status(self, resource: str, key: Key, status: Json) -> None:
+        def change(document: Json) -> Json:
+            document["status"] = status
+            return document
+
+        self.api.objects.update(self.api.kinds.resource(resource), *key, change, self._status_caller)
+
+    def update_status(self, resource: str, key: Key, change: Callable[[Json], Json]) -> None:
+        self.api.objects.update(self.api.kinds.resource(resource), *key, change, self._status_caller)
+
+    def delete(self, resource: str, key: Key, options: DeleteOptions | None = None) -> None:
+        entry = self.store.get(resource, *key)
+        if entry is not None:
+            kind = self.api.kinds.resource(resource)
+            delete(self.api.objects, kind, entry, options or DeleteOptions(propagation="Background"))
+
+
+class Controller:
+    """One promise, kept for every key."""
+
+    name: ClassVar[str]
+    primary: ClassVar[str]
+    """The resource whose keys are reconciled."""
+    watches: ClassVar[tuple[str, ...]] = ()
+    """Other resources whose changes may concern it."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+
+    def keys_for(self, resource: str, change: Change) -> Iterable[Key]:
+        """The keys a change of another resource touches; by default those of its owners."""
+        for uid in self.bench.owners.owners_of(change):
+            place = self.bench.owners.place(uid)
+            if place is not None and place[0] == self.primary:
+                yield place[1]
+
+    def reconcile(self, key: Key) -> float | None:
+        """Make it so. Answers after how many seconds to look again, if at all."""
+        raise AssertionError(f"{type(self).__name__} reconciles nothing")
+
+
+class ControllerLoop:
+    """Runs one controller until it is stopped."""
+
+    def __init__(self, controller: Controller) -> None:
+        self.controller = controller
+        self._pending: dict[Key, None] = {}
+        self._later: list[tuple[float, Key]] = []
+        self._wake = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._unlisten: list[Callable[[], None]] = []
+        self._alarm = asyncio.Event()
+
+    @property
+    def is_running(self) -> bool:
+        return bool(self._tasks)
+
+    def start(self) -> None:
+        if self._tasks:
+            return
+        controller, store = self.controller, self.controller.bench.store
+        for resource in (controller.primary, *controller.watches):
+            self._unlisten.append(store.listen(resource, self._on_change))
+            for entry in store.listing(resource).entries:
+                self._on_change(resource, Change(ADDED, entry, None))
+        loop = asyncio.get_running_loop()
+        self._tasks = [
+            loop.create_task(self._run(), name=f"controller {controller.name}"),
+            loop.create_task(self._ring(), name=f"controller {controller.name} timer"),
+        ]
+
+    async def stop(self) -> None:
+        for unlisten in self._unlisten:
+            unlisten()
+        tasks, self._tasks, self._unlisten = self._tasks, [], []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._pending.clear()
+        self._later.clear()
+
+    def _on_change(self, resource: str, change: Change) -> None:
+        if resource == self.controller.primary:
+            self._add(change.entry.key)
+        else:
+            for key in self.controller.keys_for(resource, change):
+                self._add(key)
+
+    def _add(self, key: Key) -> None:
+        self._pending[key] = None
+        self._wake.set()
+
+    async def _run(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            done = 0
+            while self._pending:
+                key = next(iter(self._pending))
+                del self._pending[key]
+                self._reconcile(key)
+                done += 1
+                if done % _SLICE == 0:
+                    await asyncio.sleep(0)
+
+    def _reconcile(self, key: Key) -> None:
+        try:
+            again = self.controller.reconcile(key)
+        except ApiError as problem:
+            _log.debug("controller %s will retry %s: %s", self.controller.name, key, problem)
+            again = _RETRY_SECONDS
+        except Exception:
+            _log.exception("controller %s could not reconcile %s", self.controller.name, key)
+            again = _RETRY_SECONDS * 5
+        if again is not None:
+            heapq.heappush(self._later, (self.controller.bench.clock.monotonic() + again, key))
+            self._alarm.set()
+
+    async def _ring(self) -> None:
+        """Move keys whose time has come into the queue."""
+        clock = self.controller.bench.clock
+        while True:
+            self._alarm.clear()
+            if not self._later:
+                await self._alarm.wait()
+                continue
+            wait = self._later[0][0] - clock.monotonic()
+            if wait > 0:
+                # A nearer deadline may arrive meanwhile; a quarter second late is soon enough for it.
+                await clock.sleep(min(wait, 0.25) if len(self._later) > 1 else wait)
+            while self._later and self._later[0][0] <= clock.monotonic():
+                self._add(heapq.heappop(self._later)[1])

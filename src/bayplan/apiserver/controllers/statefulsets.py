@@ -1,0 +1,116 @@
+"""StatefulSets: numbered pods, one after the other, each with its own claims."""
+
+from __future__ import annotations
+
+from bayplan.apiserver.controllers.base import Controller
+from bayplan.apiserver.controllers.deployments import template_hash
+from bayplan.apiserver.controllers.pods import copy_of, is_active, is_ready, is_terminating, key_of, pod_from_template
+from bayplan.apiserver.encoding import Json
+from bayplan.apiserver.store import Key
+
+REVISION_LABEL = "controller-revision-hash"
+CLAIMS = "persistentvolumeclaims"
+
+
+class StatefulSets(Controller):
+    """Keeps the numbered pods of a StatefulSet."""
+
+    name = "statefulset-controller"
+    primary = "statefulsets.apps"
+    watches = ("pods",)
+
+    def reconcile(self, key: Key) -> float | None:
+        owner = self.bench.get(self.primary, key)
+        if owner is None:
+            return None
+        pods = {_ordinal(pod): pod for pod in self.bench.owned("pods", owner["metadata"]["uid"])}
+        if "deletionTimestamp" not in owner["metadata"]:
+            self._adjust(owner, pods)
+        self._write_status(key, owner)
+        return None
+
+    def _adjust(self, owner: Json, pods: dict[int, Json]) -> None:
+        spec = owner["spec"]
+        first = (spec.get("ordinals") or {}).get("start", 0)
+        wanted = range(first, first + spec.get("replicas", 1))
+        in_order = spec.get("podManagementPolicy") != "Parallel"
+        for ordinal in wanted:
+            pod = pods.get(ordinal)
+            if pod is None:
+                self._create(owner, ordinal)
+            elif not is_active(pod) and not is_terminating(pod):
+                self.bench.delete("pods", key_of(pod))
+            if in_order and (pod is None or not is_ready(pod) or is_terminating(pod)):
+                return
+        surplus = sorted((ordinal for ordinal in pods if ordinal not in wanted), reverse=True)
+        for ordinal in surplus[:1] if in_order else surplus:
+            if not is_terminating(pods[ordinal]):
+                self.bench.delete("pods", key_of(pods[ordinal]))
+        if not surplus:
+            self._update_one(owner, pods)
+
+    def _create(self, owner: Json, ordinal: int) -> None:
+        name = f"{owner['metadata']['name']}-{ordinal}"
+        labels = {
+            "apps.kubernetes.io/pod-index": str(ordinal),
+            "statefulset.kubernetes.io/pod-name": name,
+            REVISION_LABEL: self._revision(owner),
+        }
+        pod = pod_from_template(owner["spec"]["template"], owner, name=name, labels=labels)
+        pod["spec"]["hostname"] = name
+        if owner["spec"].get("serviceName"):
+            pod["spec"]["subdomain"] = owner["spec"]["serviceName"]
+        for template in owner["spec"].get("volumeClaimTemplates") or ():
+            self._add_claim(owner, template, name, pod)
+        self.bench.create(pod)
+
+    def _add_claim(self, owner: Json, template: Json, pod_name: str, pod: Json) -> None:
+        volume = template["metadata"]["name"]
+        claim = f"{volume}-{pod_name}"
+        namespace = owner["metadata"]["namespace"]
+        if self.bench.store.get(CLAIMS, namespace, claim) is None:
+            metadata = {"name": claim, "namespace": namespace, "labels": dict(template["metadata"].get("labels") or {})}
+            spec = copy_of(template.get("spec") or {})
+            self.bench.create({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec})
+        volumes = [one for one in pod["spec"].get("volumes") or () if one.get("name") != volume]
+        pod["spec"]["volumes"] = [*volumes, {"name": volume, "persistentVolumeClaim": {"claimName": claim}}]
+
+    def _update_one(self, owner: Json, pods: dict[int, Json]) -> None:
+        """Replace the highest pod that still has an old template."""
+        strategy = owner["spec"].get("updateStrategy") or {}
+        if strategy.get("type") == "OnDelete":
+            return
+        partition = (strategy.get("rollingUpdate") or {}).get("partition", 0)
+        revision = self._revision(owner)
+        for ordinal in sorted(pods, reverse=True):
+            if ordinal < partition:
+                return
+            if pods[ordinal]["metadata"]["labels"].get(REVISION_LABEL) != revision:
+                self.bench.delete("pods", key_of(pods[ordinal]))
+                return
+
+    def _revision(self, owner: Json) -> str:
+        return f"{owner['metadata']['name']}-{template_hash(owner['spec']['template'])}"
+
+    def _write_status(self, key: Key, owner: Json) -> None:
+        pods = [pod for pod in self.bench.owned("pods", owner["metadata"]["uid"]) if is_active(pod)]
+        revision = self._revision(owner)
+        updated = sum(pod["metadata"]["labels"].get(REVISION_LABEL) == revision for pod in pods)
+        ready = sum(is_ready(pod) for pod in pods)
+        status: Json = {
+            "observedGeneration": owner["metadata"].get("generation", 1),
+            "replicas": len(pods),
+            "availableReplicas": ready,
+            "updateRevision": revision,
+            "currentRevision": revision,
+            "collisionCount": 0,
+        }
+        status |= {"readyReplicas": ready} if ready else {}
+        status |= {"currentReplicas": updated, "updatedReplicas": updated} if updated else {}
+        if owner.get("status") != status:
+            self.bench.set_status(self.primary, key, status)
+
+
+def _ordinal(pod: Json) -> int:
+    text = pod["metadata"]["name"].rpartition("-")[2]
+    return int(text) if text.isdigit() else -1
