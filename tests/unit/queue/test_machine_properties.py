@@ -16,7 +16,7 @@ from bayplan.queue import Place, QueuePolicy, SchedulingQueue
 from bayplan.queue.ordering import by_priority
 from bayplan.snapshot.pod_info import PodInfo
 
-NAMES = st.sampled_from([f"p{number}" for number in range(6)])
+NAMES = st.sampled_from([f"p{number}" for number in range(4)])
 PLUGINS = ("Fit", "Taint", "Devices", "Gate")
 EVENTS = {NODE_ADD: {"Fit", "Taint"}, NODE_LABEL: {"Taint", "Devices"}, NODE_DELETE: {"Gate", "Fit"}}
 POD_CHANGE = ClusterEvent(Resource.UNSCHEDULABLE_POD, ActionType.UPDATE)
@@ -57,10 +57,16 @@ class QueueUnderRandomUse(RuleBasedStateMachine):
 
     # What the world does.
 
-    @rule(name=NAMES, priority=st.integers(0, 3), profile=st.sampled_from([PROFILE, PROFILE, "unknown"]))
-    def create(self, name: str, priority: int, profile: str) -> None:
+    @rule(
+        name=NAMES,
+        priority=st.integers(0, 3),
+        profile=st.sampled_from([PROFILE, PROFILE, "unknown"]),
+        is_held=st.booleans(),
+    )
+    def create(self, name: str, priority: int, profile: str, is_held: bool) -> None:
         if f"ns/{name}" in self.server:
             return
+        self.hold_or_release(name, is_held)
         self.births += 1
         info = make_pod(name, uid=f"{name}-{self.births}", priority=priority, profile=profile)
         self.server[info.key] = info
@@ -274,6 +280,6 @@ class QueueUnderRandomUse(RuleBasedStateMachine):
 
 
 QueueUnderRandomUse.TestCase.settings = settings(
-    max_examples=80, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=120, stateful_step_count=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 TestQueueUnderRandomUse = QueueUnderRandomUse.TestCase
