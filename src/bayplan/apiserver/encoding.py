@@ -5,6 +5,7 @@ Stored objects are JSON bytes; a decoded document is a plain dict and belongs to
 
 from __future__ import annotations
 
+import functools
 import json
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
@@ -56,7 +57,12 @@ def duplicate_keys(body: bytes) -> list[str]:
 
 def timestamp(unix_seconds: float) -> str:
     """`2026-01-31T12:00:00Z`, the form of metav1.Time."""
-    return datetime.fromtimestamp(int(unix_seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _timestamp(int(unix_seconds))
+
+
+@functools.lru_cache(maxsize=64)
+def _timestamp(unix_seconds: int) -> str:
+    return datetime.fromtimestamp(unix_seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def microtimestamp(unix_seconds: float) -> str:

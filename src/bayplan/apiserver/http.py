@@ -43,7 +43,7 @@ _REASONS = {
     504: b"Gateway Timeout",
 }
 # Under load, events are gathered for this long before they are written, so that many events share one system call.
-_GATHER_SECONDS = 0.002
+_GATHER_SECONDS = 0.005
 Handle = Callable[[Request], Answer]
 
 

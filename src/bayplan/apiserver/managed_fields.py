@@ -7,6 +7,7 @@ owns. Works on documents the caller owns; never on stored bytes.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -25,28 +26,29 @@ from bayplan.apiserver.fieldset import (
     member_type,
     union,
 )
+from bayplan.apiserver.remembering import ByContent
 from bayplan.apiserver.typetable import Type
 
 APPLY, UPDATE = "Apply", "Update"
 BEFORE_FIRST_APPLY = "before-first-apply"
+_UNOWNED_METADATA = (
+    "name",
+    "namespace",
+    "uid",
+    "selfLink",
+    "generation",
+    "resourceVersion",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "managedFields",
+)
 _UNOWNED: FieldSet = {
     "f:apiVersion": {},
     "f:kind": {},
-    "f:metadata": {
-        f"f:{name}": {}
-        for name in (
-            "name",
-            "namespace",
-            "uid",
-            "selfLink",
-            "generation",
-            "resourceVersion",
-            "creationTimestamp",
-            "deletionTimestamp",
-            "deletionGracePeriodSeconds",
-        )
-    },
+    "f:metadata": {f"f:{name}": {} for name in _UNOWNED_METADATA},
 }
+_specs: ByContent[FieldSet] = ByContent()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +67,19 @@ class Writer:
 
 def owned_fields(document: Json, declared: Type) -> FieldSet:
     """The fields of an object that can have an owner."""
-    trimmed = {name: value for name, value in document.items() if name not in ("apiVersion", "kind")}
-    metadata = trimmed.get("metadata")
-    if isinstance(metadata, dict):
-        trimmed["metadata"] = {name: value for name, value in metadata.items() if name != "managedFields"}
-    fields = difference(fields_of(trimmed, declared), _UNOWNED)
-    if fields.get("f:metadata") == {}:
-        del fields["f:metadata"]
+    fields: FieldSet = {}
+    for name, value in document.items():
+        if name in ("apiVersion", "kind"):
+            continue
+        if name == "metadata":
+            owned = {key: inner for key, inner in value.items() if key not in _UNOWNED_METADATA}
+            if owned:
+                fields["f:metadata"] = fields_of(owned, member_type(declared, name))
+        elif name == "spec":
+            inner_type = member_type(declared, name)
+            fields["f:spec"] = _specs.get(value, id(inner_type), functools.partial(fields_of, value, inner_type))
+        else:
+            fields[f"f:{name}"] = fields_of(value, member_type(declared, name))
     return fields
 
 

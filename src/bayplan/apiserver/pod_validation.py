@@ -14,8 +14,10 @@ from bayplan.apiserver.encoding import Json
 from bayplan.apiserver.errors import Cause
 from bayplan.apiserver.metadata import LABEL_HINT, is_dns_label, is_subdomain, validate_label
 from bayplan.apiserver.quantity import BadQuantity, parse_quantity
+from bayplan.apiserver.remembering import ByContent
 from bayplan.apiserver.selectors import is_label_key
 
+_verdicts: ByContent[list[Cause]] = ByContent()
 _RESTART_POLICIES = ("Always", "Never", "OnFailure")
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _EFFECTS = ("NoExecute", "NoSchedule", "PreferNoSchedule")
@@ -33,11 +35,15 @@ def validate_pod(document: Json, old: Json | None) -> list[Cause]:
     spec = document.get("spec", {})
     if old is not None:
         return [] if spec == old.get("spec") else _validate_update(spec, old.get("spec", {}))
-    return validate_pod_spec(spec, "spec", labels=document["metadata"].get("labels"))
+    return validate_pod_spec(spec, "spec")
 
 
-def validate_pod_spec(spec: Json, path: str, *, labels: Json | None = None) -> list[Cause]:
+def validate_pod_spec(spec: Json, path: str) -> list[Cause]:
     """All problems of a pod spec or of a template's."""
+    return _verdicts.get(spec, path, lambda: _problems(spec, path))
+
+
+def _problems(spec: Json, path: str) -> list[Cause]:
     causes = list(_containers(spec, path))
     if spec.get("restartPolicy") not in _RESTART_POLICIES:
         causes.append(errors.not_supported(f"{path}.restartPolicy", spec.get("restartPolicy"), _RESTART_POLICIES))

@@ -115,7 +115,7 @@ def validate_template(document: Json, old: Json | None) -> list[Cause]:
     if old is not None and old.get("spec", {}).get("selector") != selector:
         causes.append(errors.invalid_value("spec.selector", _spelled(selector or {}), "field is immutable"))
     if old is None or old.get("spec", {}).get("template") != template:
-        causes += validate_pod_spec(template.get("spec") or {}, "spec.template.spec", labels=labels)
+        causes += validate_pod_spec(template.get("spec") or {}, "spec.template.spec")
         causes += _validate_restart(template.get("spec") or {}, ("Always",))
     return causes
 
