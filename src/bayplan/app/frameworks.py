@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from bayplan.config.model import SchedulerConfig
 from bayplan.config.profiles import ResolvedProfile
 from bayplan.framework.handle import ApiPort, Clock, DryRun, Handle, Nominator, Recorder, ResourceLister, WaitingPods
 from bayplan.framework.plugin import Plugin
@@ -15,7 +16,7 @@ from bayplan.framework.runtime.framework import Framework
 from bayplan.snapshot.pod_info import PodInfo
 from bayplan.snapshot.snapshot import Snapshot
 
-__all__ = ["Ports", "build_framework"]
+__all__ = ["Ports", "build_framework", "percentage_of_nodes"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +34,17 @@ class Ports:
     start_task: Callable[[str, Awaitable[None]], None]
     resources: Callable[[type[Any]], ResourceLister]
     complain: Complaint
+
+
+def percentage_of_nodes(config: SchedulerConfig, profile: ResolvedProfile, framework: Framework) -> int:
+    """How many nodes to score. 0 in the result asks for kube-scheduler's adaptive sample.
+
+    Left to us, every node is scored as long as every plugin answers in columns; a plugin that is asked node by node
+    makes looking at all of them dear, so that a sample is taken as kube-scheduler does.
+    """
+    given = profile.percentage_of_nodes_to_score
+    percentage = config.percentage_of_nodes_to_score if given is None else given
+    return percentage or (100 if framework.is_columnar else 0)
 
 
 class _Deferred:

@@ -1,0 +1,214 @@
+"""A connected scheduler, built in one visible order: cache, waiting room, queue, plugins, intake, reflectors, loop.
+
+The queue needs what plugins say about queueing and plugins need the queue's nominator; the order below resolves it:
+plugins are built against ports that look the queue up when they are called.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
+
+from bayplan.api.kinds import Kind
+from bayplan.app.frameworks import Ports, build_framework, percentage_of_nodes
+from bayplan.app.live_api import LiveApi
+from bayplan.app.queueing import queue_policy
+from bayplan.app.recorders import ProfileRecorder
+from bayplan.app.status_writer import StatusWriter
+from bayplan.app.watching import Watching
+from bayplan.cache import Cache
+from bayplan.client.events import EventRecorder, reporting_instance
+from bayplan.client.retry import RetryingSender
+from bayplan.client.transport import Transport
+from bayplan.client.writer import Writer
+from bayplan.config.model import SchedulerConfig
+from bayplan.config.profiles import ResolvedProfile
+from bayplan.framework.handle import ResourceLister
+from bayplan.framework.offline import NoListers
+from bayplan.framework.registry import Registry
+from bayplan.loop.decide import Decider, NodeSearch
+from bayplan.loop.intake import Intake
+from bayplan.loop.observer import Observer, Observers
+from bayplan.loop.profile import Profile, Shared
+from bayplan.loop.scheduler import Scheduler, Tasks
+from bayplan.loop.select import seeded_tie_break
+from bayplan.loop.waiting import WaitingRoom
+from bayplan.observe.clock import Clock, SystemClock
+from bayplan.queue import BackoffTimes, Doorbell, QueueShell, SchedulingQueue
+from bayplan.snapshot.pod_info import PodInfo
+
+__all__ = ["LiveOptions", "LiveScheduler"]
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiveOptions:
+    """What is not part of the configuration file."""
+
+    seed: int = 0
+    pod_max_in_unschedulable_seconds: float = 300.0
+    drain_seconds: float = 10.0
+    observers: Sequence[Observer] = ()
+    clock: Clock = field(default_factory=SystemClock)
+    is_leader: Callable[[], bool] = lambda: True
+    resources: Callable[[type[Any]], ResourceLister] = lambda _: NoListers()
+
+
+class LiveScheduler:
+    """Build it, `run` it in a task; cancel the task to stop. One event loop, one thread."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        config: SchedulerConfig,
+        profiles: Sequence[ResolvedProfile],
+        registry: Registry,
+        kinds: Iterable[Kind],
+        options: LiveOptions | None = None,
+    ) -> None:
+        self.options = options or LiveOptions()
+        clock, dice = self.options.clock, random.Random(self.options.seed)
+        self.observer = Observers(list(self.options.observers))
+        self.cache = Cache()
+        self.waiting = WaitingRoom(clock)
+        self.tasks = Tasks(self._task_failed)
+        self.writer = Writer(transport, clock=clock, draw=dice.random)
+        self.status = StatusWriter(self.writer, clock)
+        self.events = EventRecorder(
+            RetryingSender(transport, clock=clock, draw=dice.random),
+            clock=clock,
+            instance=reporting_instance(profiles[0].scheduler_name, socket.gethostname()),
+            is_busy=lambda: self.writer.bindings_under_way > 0,
+        )
+        bell = Doorbell()
+        ports = self._ports(LiveApi(self.writer))
+        frameworks = {p.scheduler_name: build_framework(p, registry, ports) for p in profiles}
+        self.queue = SchedulingQueue(
+            clock,
+            queue_policy(frameworks),
+            get_pod=lambda namespace, name: self.watching.pod(namespace, name),
+            times=BackoffTimes(
+                initial_seconds=float(config.pod_initial_backoff_seconds),
+                max_seconds=float(config.pod_max_backoff_seconds),
+                max_in_unschedulable_seconds=self.options.pod_max_in_unschedulable_seconds,
+            ),
+            on_ready=bell.ring,
+        )
+        search = NodeSearch()
+        self.profiles = {
+            p.scheduler_name: Profile(
+                name=p.scheduler_name,
+                decider=Decider(
+                    framework=frameworks[p.scheduler_name],
+                    nominator=self.queue.nominator,
+                    tie_break=seeded_tie_break(self.options.seed),
+                    search=search,
+                    percentage_of_nodes_to_score=percentage_of_nodes(config, p, frameworks[p.scheduler_name]),
+                ),
+                recorder=ports.recorder(p.scheduler_name),
+            )
+            for p in profiles
+        }
+        self.intake = Intake(
+            self.cache,
+            self.queue,
+            waiting=self.waiting,
+            is_ours=self.profiles.__contains__,
+            clock=clock,
+            observer=self.observer,
+        )
+        self.watching = Watching(transport, kinds, self.intake.handler, clock=clock, draw=dice.random)
+        shared = Shared(
+            cache=self.cache,
+            queue=self.queue,
+            profiles=self.profiles,
+            waiting=self.waiting,
+            api=ports.api,
+            status=self.status,
+            clock=clock,
+            observer=self.observer,
+            get_pod=self.watching.pod,
+            start_task=self.tasks.start,
+            is_allowed_to_bind=self.options.is_leader,
+        )
+        self._shell = QueueShell(self.queue, bell, clock)
+        self.scheduler = Scheduler(shared, self._shell, self.tasks)
+
+    def _ports(self, api: LiveApi) -> Ports:
+        return Ports(
+            snapshot=self.cache.snapshot,
+            clock=self.options.clock,
+            nominator=_LateNominator(lambda: self.queue),
+            waiting_pods=self.waiting,
+            recorder=lambda name: ProfileRecorder(self.events, name),
+            api=api,
+            activate=lambda pods: self.queue.activate(pods),
+            start_task=self.tasks.start,
+            resources=self.options.resources,
+            complain=self._plugin_failed,
+        )
+
+    def _plugin_failed(self, plugin: str, point: str, exception: BaseException) -> None:
+        _log.error("plugin failed", plugin=plugin, point=point, error=str(exception), exc_info=exception)
+        self.observer.plugin_failed(plugin, point, exception)
+
+    def _task_failed(self, name: str, exception: BaseException) -> None:
+        _log.error("task failed", task=name, error=str(exception), exc_info=exception)
+
+    async def run(self) -> None:
+        """Reflect, sync, schedule. On cancellation bindings under way are finished first."""
+        background = [
+            asyncio.create_task(self.watching.run(), name="reflectors"),
+            asyncio.create_task(self.events.run(), name="events"),
+            asyncio.create_task(self.status.run(), name="pod status"),
+            asyncio.create_task(self._shell.run_timers(), name="queue timers"),
+        ]
+        try:
+            await self._first_of(self.watching.wait_until_synced(), background)
+            await self._first_of(self.scheduler.run(), background)
+        finally:
+            await self._stop(background)
+
+    async def _first_of(self, work: Any, background: list[asyncio.Task[None]]) -> None:
+        """Do the work; if a background task ends meanwhile, its failure ends this too."""
+        task = asyncio.ensure_future(work)
+        try:
+            done, _ = await asyncio.wait({task, *background}, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            raise
+        for ended in done:
+            if ended is not task:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+            ended.result()
+
+    async def _stop(self, background: list[asyncio.Task[None]]) -> None:
+        self.scheduler.close()
+        await self.tasks.finish(timeout=self.options.drain_seconds)
+        await self.status.drain(timeout=2.0)
+        for task in background:
+            task.cancel()
+        await asyncio.gather(*background, return_exceptions=True)
+        await self.events.drain(timeout=2.0)
+
+
+class _LateNominator:
+    """The queue's nominator, looked up when asked: the queue is made after the plugins."""
+
+    def __init__(self, queue: Callable[[], SchedulingQueue]) -> None:
+        self._queue = queue
+
+    def nominated_pods(self, node_name: str) -> list[PodInfo]:
+        return self._queue().nominator.nominated_pods(node_name)
+
+    def nominated_nodes(self) -> Iterable[str]:
+        return self._queue().nominator.nominated_nodes()

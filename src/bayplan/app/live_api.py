@@ -1,0 +1,89 @@
+"""The API server as plugins and the loop use it: `framework.handle.ApiPort` over the client's writer."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from bayplan.api.kinds import kind_of
+from bayplan.api.meta import KubeObject
+from bayplan.api.pod import PodCondition
+from bayplan.client.errors import Conflict, NotFound
+from bayplan.client.resources import ResourceClient
+from bayplan.client.writer import Writer
+from bayplan.snapshot.pod_info import PodInfo
+
+__all__ = ["LiveApi"]
+
+K = TypeVar("K", bound=KubeObject)
+_UPDATE_ATTEMPTS = 5
+_STRATEGIC = "application/strategic-merge-patch+json"
+
+
+class LiveApi:
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+
+    async def bind(self, pod: PodInfo, node_name: str) -> None:
+        await self._writer.bind(pod.namespace, pod.name, uid=pod.pod.uid, node=node_name)
+
+    async def delete_pod(self, pod: PodInfo) -> None:
+        await self._writer.delete_pod(pod.namespace, pod.name)
+
+    async def patch_pod_status(
+        self, pod: PodInfo, *, condition: PodCondition | None = None, nominated_node_name: str | None = None
+    ) -> None:
+        status: dict[str, Any] = {}
+        if condition is not None:
+            status["conditions"] = [msgspec.to_builtins(condition)]
+        if nominated_node_name is not None:
+            # A strategic merge removes a field that is null; an empty string would be kept as one.
+            status["nominatedNodeName"] = nominated_node_name or None
+        try:
+            await self._writer.patch_pod_status(pod.namespace, pod.name, status)
+        except NotFound:
+            return
+
+    async def patch_pod(self, pod: PodInfo, patch: dict[str, Any]) -> None:
+        pods = self._writer.resource("", "v1", "pods")
+        await pods.patch(pod.name, patch, namespace=pod.namespace, content_type=_STRATEGIC)
+
+    async def update(self, item: K, change: dict[str, Any]) -> K:
+        """Read the object anew, merge the change in, and write it; again when somebody else wrote in between."""
+        client = self._client(type(item))
+        for attempt in range(_UPDATE_ATTEMPTS):
+            current = await client.get(item.name, namespace=item.namespace)
+            merged = _merged(current, change)
+            try:
+                written = await client.update(item.name, merged, namespace=item.namespace)
+            except Conflict:
+                if attempt == _UPDATE_ATTEMPTS - 1:
+                    raise
+                continue
+            return msgspec.convert(written, type(item))
+        raise AssertionError("the loop above returns or raises")
+
+    async def get(self, kind: type[K], name: str, namespace: str = "") -> K | None:
+        try:
+            found = await self._client(kind).get(name, namespace=namespace)
+        except NotFound:
+            return None
+        return msgspec.convert(found, kind)
+
+    def _client(self, kind: type[KubeObject]) -> ResourceClient:
+        known = kind_of(kind)
+        return self._writer.resource(known.group, known.version, known.plural, namespaced=known.is_namespaced)
+
+
+def _merged(current: Any, change: Any) -> Any:
+    """A JSON merge patch, applied."""
+    if not isinstance(current, dict) or not isinstance(change, dict):
+        return change
+    result = dict(current)
+    for key, value in change.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = _merged(result.get(key), value)
+    return result

@@ -1,0 +1,157 @@
+"""Intake: changes from the API server become rows of the cache and events for the queue.
+
+Assigned pods count in the cache whoever placed them. Unassigned pods are ours only if they name one of our profiles.
+The order matters: the cache is brought up to date before pods are woken, except that a deleted node is announced while
+it is still there, as kube-scheduler does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from bayplan.api.kinds import kind_of
+from bayplan.api.meta import KubeObject
+from bayplan.api.node import Node
+from bayplan.api.pod import Pod
+from bayplan.cache import Cache
+from bayplan.framework.events import ActionType, ClusterEvent, Resource
+from bayplan.loop.observer import Observer
+from bayplan.loop.waiting import WaitingRoom
+from bayplan.observe.clock import Clock
+from bayplan.queue import SchedulingQueue, node_update_events, pod_update_events
+from bayplan.snapshot.pod_info import PodInfo
+
+__all__ = ["Intake"]
+
+_POD_ADDED = ClusterEvent(Resource.ASSIGNED_POD, ActionType.ADD)
+_POD_DELETED = ClusterEvent(Resource.ASSIGNED_POD, ActionType.DELETE)
+_NODE_ADDED = ClusterEvent(Resource.NODE, ActionType.ADD)
+_NODE_DELETED = ClusterEvent(Resource.NODE, ActionType.DELETE)
+
+
+class Intake:
+    def __init__(
+        self,
+        cache: Cache,
+        queue: SchedulingQueue,
+        *,
+        waiting: WaitingRoom,
+        is_ours: Callable[[str], bool],
+        clock: Clock,
+        observer: Observer,
+    ) -> None:
+        self._cache = cache
+        self._queue = queue
+        self._waiting = waiting
+        self._is_ours = is_ours
+        self._clock = clock
+        self._observer = observer
+
+    def handler(self, kind: type[KubeObject]) -> Callable[[Any, Any], None]:
+        """What to call with (old, new) for changes of a kind."""
+        if kind is Pod:
+            return self.pod_changed
+        if kind is Node:
+            return self.node_changed
+        return self._object_handler(kind_of(kind).name)
+
+    # Pods
+
+    def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        if new is None:
+            if old is not None:
+                self._pod_gone(old)
+        elif new.spec.node_name:
+            self._pod_assigned(old, new)
+        elif self._is_ours(new.spec.scheduler_name):
+            self._pod_unassigned(old, new)
+
+    def _pod_assigned(self, old: Pod | None, new: Pod) -> None:
+        info = self._cache.info(new)
+        before = self._cache.pod(info.uid)
+        was_assumed = self._cache.is_assumed(info.uid)
+        self._cache.add_pod(info)
+        if old is None or not old.spec.node_name:
+            if self._is_ours(info.scheduler_name):
+                self._queue.delete(info)
+            self._queue.move_all(_POD_ADDED, new=info)
+        elif before is not None and not was_assumed:
+            for event in pod_update_events(before.pod, new):
+                self._queue.move_all(event, old=before, new=info)
+
+    def _pod_gone(self, old: Pod) -> None:
+        uid = old.metadata.uid or old.key
+        known = self._cache.pod(uid)
+        if old.spec.node_name:
+            self._cache.remove_pod(uid)
+            if known is not None:
+                self._queue.move_all(_POD_DELETED, old=known)
+        elif self._is_ours(old.spec.scheduler_name):
+            info = self._cache.info(old)
+            self._queue.delete(info)
+            if known is not None:
+                self._drop_assumed(known)
+            elif info.nominated_node_name:
+                self._wake_lower(info)
+
+    def _pod_unassigned(self, old: Pod | None, new: Pod) -> None:
+        info = self._cache.info(new)
+        if old is None or not self._is_ours(old.spec.scheduler_name) or old.metadata.uid != new.metadata.uid:
+            self._queue.add(info)
+            return
+        if old.metadata.resource_version and old.metadata.resource_version == new.metadata.resource_version:
+            return
+        before = self._cache.info(old)
+        if self._cache.is_assumed(info.uid):
+            if info.is_terminating and not before.is_terminating:
+                self._drop_assumed(info)
+            return
+        self._queue.update(before, info)
+        if before.nominated_node_name and before.nominated_node_name != info.nominated_node_name:
+            self._wake_lower(before)
+
+    def _drop_assumed(self, info: PodInfo) -> None:
+        """A pod was deleted while its binding was under way."""
+        held = self._waiting.get(info.uid)
+        if held is not None:
+            held.reject("", "removed")
+        elif self._cache.is_assumed(info.uid):
+            self._cache.forget(info.uid)
+        self._queue.move_all(_POD_DELETED, old=info)
+
+    def _wake_lower(self, info: PodInfo) -> None:
+        """A nomination was given up: pods that had to leave room for it may try."""
+        self._queue.move_all(_POD_DELETED, old=info, predicate=lambda other: other.priority <= info.priority)
+
+    # Nodes
+
+    def node_changed(self, old: Node | None, new: Node | None) -> None:
+        if new is None:
+            if old is not None:
+                self._queue.move_all(_NODE_DELETED, old=old)
+                self._cache.remove_node(old.name)
+            return
+        self._cache.add_node(new)
+        if old is None:
+            self._queue.move_all(_NODE_ADDED, new=new)
+        else:
+            for event in node_update_events(old, new):
+                self._queue.move_all(event, old=old, new=new)
+
+    # Everything else
+
+    def _object_handler(self, resource: str) -> Callable[[Any, Any], None]:
+        added = ClusterEvent(resource, ActionType.ADD)
+        updated = ClusterEvent(resource, ActionType.UPDATE)
+        deleted = ClusterEvent(resource, ActionType.DELETE)
+
+        def changed(old: KubeObject | None, new: KubeObject | None) -> None:
+            if new is not None:
+                self._cache.put_object(new)
+                self._queue.move_all(added if old is None else updated, old=old, new=new)
+            elif old is not None:
+                self._cache.remove_object(old)
+                self._queue.move_all(deleted, old=old)
+
+        return changed

@@ -1,0 +1,60 @@
+"""One profile as the loop sees it, and what all profiles of a scheduler share."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from bayplan.api.pod import Pod
+from bayplan.cache import Cache
+from bayplan.framework.handle import ApiPort, Recorder
+from bayplan.framework.runtime.framework import Framework
+from bayplan.loop.decide import Decider
+from bayplan.loop.observer import Observer
+from bayplan.loop.waiting import WaitingRoom
+from bayplan.observe.clock import Clock
+from bayplan.queue import SchedulingQueue
+
+__all__ = ["BindPort", "Profile", "Shared", "StatusPort"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Profile:
+    name: str
+    decider: Decider
+    recorder: Recorder
+
+    @property
+    def framework(self) -> Framework:
+        return self.decider.framework
+
+
+BindPort = Callable[[object, str], Awaitable[bool]]
+"""(pod, node name) -> whether an extender bound it; False when none is interested."""
+
+
+class StatusPort:
+    """Where the outcome of failed attempts is written; never blocks the caller."""
+
+    def report(self, pod: Pod, *, reason: str, message: str, nominated_node_name: str | None) -> None:
+        """Set PodScheduled to False with this reason, and the nomination unless it is None."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shared:
+    """What the parts of the loop work on together."""
+
+    cache: Cache
+    queue: SchedulingQueue
+    profiles: Mapping[str, Profile]
+    waiting: WaitingRoom
+    api: ApiPort
+    status: StatusPort
+    clock: Clock
+    observer: Observer
+    get_pod: Callable[[str, str], Pod | None]
+    """(namespace, name) -> the pod as last heard from the API server."""
+    start_task: Callable[[str, Awaitable[None]], None]
+    extender_bind: BindPort | None = None
+    is_allowed_to_bind: Callable[[], bool] = lambda: True
+    """False once leadership is lost: nothing may be bound any more."""

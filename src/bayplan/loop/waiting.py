@@ -1,0 +1,111 @@
+"""Pods held at Permit: who waits for which plugin, and what ends the wait.
+
+A wait ends when every plugin allowed the pod, when one rejected it, when a plugin's time is up, or when the pod is
+preempted or deleted. The binding cycle awaits the outcome; plugins reach the pods through the handle.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from bayplan.framework.status import SUCCESS, Code, Status
+from bayplan.observe.clock import Clock
+from bayplan.snapshot.pod_info import PodInfo
+
+__all__ = ["HeldPod", "WaitingRoom"]
+
+LONGEST_WAIT_SECONDS = 15 * 60.0
+
+
+class HeldPod:
+    """Implements `framework.handle.WaitingPod`."""
+
+    def __init__(self, info: PodInfo, node_name: str, timeouts: Mapping[str, float], now: float) -> None:
+        self._info = info
+        self._node_name = node_name
+        self._deadlines = {plugin: now + min(seconds, LONGEST_WAIT_SECONDS) for plugin, seconds in timeouts.items()}
+        self._timeouts = dict(timeouts)
+        self._outcome: asyncio.Future[Status] = asyncio.get_running_loop().create_future()
+
+    @property
+    def info(self) -> PodInfo:
+        return self._info
+
+    @property
+    def node_name(self) -> str:
+        return self._node_name
+
+    def pending_plugins(self) -> list[str]:
+        return list(self._deadlines)
+
+    def allow(self, plugin: str) -> None:
+        self._deadlines.pop(plugin, None)
+        if not self._deadlines:
+            self._end(SUCCESS)
+
+    def reject(self, plugin: str, message: str) -> bool:
+        reason = f"pod {self._info.name} rejected while waiting on permit: {message}"
+        return self._end(Status(Code.UNSCHEDULABLE, (reason,), plugin=plugin))
+
+    def preempt(self, plugin: str, message: str) -> bool:
+        reason = f"pod {self._info.name} preempted while waiting on permit: {message}"
+        return self._end(Status(Code.ERROR, (reason,), plugin=plugin))
+
+    def _end(self, status: Status) -> bool:
+        if self._outcome.done():
+            return False
+        self._outcome.set_result(status)
+        return True
+
+    async def outcome(self, clock: Clock) -> Status:
+        """Wait until the matter is settled; the first plugin whose time is up rejects the pod."""
+        while not self._outcome.done():
+            plugin, deadline = min(self._deadlines.items(), key=lambda entry: entry[1])
+            left = deadline - clock.monotonic()
+            if left <= 0:
+                seconds = self._timeouts[plugin]
+                self.reject(plugin, f"timeout after waiting {seconds:g}s at plugin {plugin}")
+                break
+            await self._outcome_or_timeout(clock, left)
+        return self._outcome.result()
+
+    async def _outcome_or_timeout(self, clock: Clock, seconds: float) -> None:
+        timer: asyncio.Future[None] = asyncio.ensure_future(clock.sleep(seconds))
+        both: set[asyncio.Future[Any]] = {self._outcome, timer}
+        try:
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            timer.cancel()
+
+
+class WaitingRoom:
+    """Implements `framework.handle.WaitingPods`."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._held: dict[str, HeldPod] = {}
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __iter__(self) -> Iterator[HeldPod]:
+        return iter(list(self._held.values()))
+
+    def get(self, uid: str) -> HeldPod | None:
+        return self._held.get(uid)
+
+    def hold(self, info: PodInfo, node_name: str, timeouts: Mapping[str, float]) -> HeldPod:
+        held = self._held[info.uid] = HeldPod(info, node_name, timeouts, self._clock.monotonic())
+        return held
+
+    async def wait(self, uid: str) -> Status:
+        """The end of a pod's wait; success at once for a pod that is not held."""
+        held = self._held.get(uid)
+        if held is None:
+            return SUCCESS
+        try:
+            return await held.outcome(self._clock)
+        finally:
+            self._held.pop(uid, None)
