@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import logging
 import random
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from bayplan.apiserver import errors
 from bayplan.apiserver.authorization import Attributes, Authorizer, RbacAuthorizer
 from bayplan.apiserver.bodies import read_object, read_options
 from bayplan.apiserver.builtin import builtin_kinds
-from bayplan.apiserver.custom import CustomResources
+from bayplan.apiserver.custom import DEFINITIONS, CustomResources
 from bayplan.apiserver.deletion import DeleteOptions, delete
 from bayplan.apiserver.discovery import Discovery
 from bayplan.apiserver.encoding import Json, decode_object
@@ -29,8 +30,8 @@ from bayplan.apiserver.reading import Reader
 from bayplan.apiserver.representation import PLAIN, negotiate, render, render_list
 from bayplan.apiserver.reviews import Reviews
 from bayplan.apiserver.routing import Route, resolve, segments_of
-from bayplan.apiserver.selection import select
-from bayplan.apiserver.store import Store
+from bayplan.apiserver.selection import select, selectable_values
+from bayplan.apiserver.store import Entry, Store
 from bayplan.apiserver.subresources import Subresources, subresources_of
 from bayplan.apiserver.tokens import TokenIssuer, new_admin_token
 from bayplan.observe.clock import Clock, SystemClock
@@ -274,6 +275,29 @@ class Api:
         if representation is PLAIN and kind.from_storage is None:
             return Answer(status, raw)
         return Answer(status, render(kind, raw, representation, now=self.clock.now()), representation.content_type)
+
+    def restore(self, rows: Iterable[tuple[str, str, str, bytes]], *, revision: int) -> None:
+        """Fill the empty store from storage, custom resource definitions first so that their objects have a kind."""
+        found = sorted(rows, key=lambda row: row[0] != DEFINITIONS)
+        definitions = [row for row in found if row[0] == DEFINITIONS]
+        self.store.restore((self._restored(row) for row in definitions), revision=revision)
+        self.custom_resources.serve_all()
+        self.store.restore((self._restored(row) for row in found[len(definitions) :]), revision=revision)
+
+    def _restored(self, row: tuple[str, str, str, bytes]) -> tuple[str, Entry]:
+        resource, namespace, name, raw = row
+        document = decode_object(raw)
+        kind = next((kind for kind in self.kinds if kind.stored_as == resource and kind.to_storage is None), None)
+        metadata = document["metadata"]
+        entry = Entry(
+            (namespace, name),
+            raw,
+            revision=int(metadata.get("resourceVersion", 0)),
+            uid=metadata.get("uid", ""),
+            labels=metadata.get("labels"),
+            fields=selectable_values(kind, document) if kind is not None else (),
+        )
+        return resource, entry
 
     def read(self, resource: str, namespace: str, name: str) -> Json | None:
         """A stored object as a document of the caller's own; for the simulated parts and for tests."""

@@ -19,9 +19,10 @@ from bayplan.apiserver.http import HttpServer
 from bayplan.apiserver.inprocess import InProcessTransport
 from bayplan.apiserver.kubelets import Kubelets, KubeletSettings
 from bayplan.apiserver.node_objects import make_nodes
+from bayplan.apiserver.persistence import Journal
+from bayplan.apiserver.secrets_on_disk import cluster_secrets
 from bayplan.apiserver.store import Store
-from bayplan.apiserver.tls import ServingCertificate, load_certificate, make_certificate
-from bayplan.apiserver.tokens import new_admin_token
+from bayplan.apiserver.tls import load_certificate
 from bayplan.observe.clock import Clock, SystemClock
 
 
@@ -63,22 +64,22 @@ class EmbeddedCluster:
                 "hint: keep TLS on (the default), or listen on 127.0.0.1"
             )
         self.clock = clock or SystemClock()
-        self.token = token or new_admin_token()
         self._host, self._port, self._listen = host, port, listen
-        self._certificate = self._serving_certificate(tls, tls_certificate, tls_key)
-        settings = ApiSettings(token=self.token, authorization=authorization, seed=seed)
+        folder = Path(data_dir) if data_dir is not None else None
+        kept = cluster_secrets(folder, host=host, token=token, tls=tls and listen and tls_certificate is None)
+        self.token = kept.token
+        self._certificate = kept.certificate
+        if listen and tls_certificate is not None and tls_key is not None:
+            self._certificate = load_certificate(tls_certificate, tls_key)
+        settings = ApiSettings(token=kept.token, authorization=authorization, seed=seed, signing_key=kept.signing_key)
         self.api = Api(clock=self.clock, settings=settings)
+        self._journal = Journal(folder) if folder is not None else None
+        if self._journal is not None:
+            self.api.restore(self._journal.rows(), revision=self._journal.revision())
         self._initial = [*(make_nodes(nodes) if isinstance(nodes, int) else nodes), *objects]
         self._http = HttpServer(self.api.handle)
         self.controllers = Controllers(self.api)
         self.kubelets = Kubelets(self.api, kubelets)
-
-    def _serving_certificate(self, tls: bool, certificate: Path | None, key: Path | None) -> ServingCertificate | None:
-        if not tls or not self._listen:
-            return None
-        if certificate is not None and key is not None:
-            return load_certificate(certificate, key)
-        return make_certificate(self._host)
 
     @property
     def store(self) -> Store:
@@ -108,6 +109,9 @@ class EmbeddedCluster:
         }
 
     async def start(self) -> None:
+        """Bring everything up; objects that exist already, from a data directory, are left as they are."""
+        if self._journal is not None:
+            self._journal.follow(self.store)
         bootstrap(self.api)
         for document in self._initial:
             create_if_absent(self.api, document)
@@ -122,3 +126,6 @@ class EmbeddedCluster:
         await self.kubelets.stop()
         await self.controllers.stop()
         self.api.reader.cut_watches()
+        if self._journal is not None:
+            await self._journal.close()
+            self._journal = None

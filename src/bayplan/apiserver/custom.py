@@ -27,9 +27,13 @@ class CustomResources:
     def __init__(self, store: Store, kinds: Kinds) -> None:
         self._store = store
         self._kinds = kinds
-        for entry in store.listing(DEFINITIONS).entries:
-            self._serve(decode_object(entry.raw))
+        self.serve_all()
         store.listen(DEFINITIONS, self._on_change)
+
+    def serve_all(self) -> None:
+        """Serve every definition in the store."""
+        for entry in self._store.listing(DEFINITIONS).entries:
+            self._serve(decode_object(entry.raw))
 
     def _on_change(self, resource: str, change: Change) -> None:
         definition = decode_object(change.entry.raw)
