@@ -164,7 +164,9 @@ def _kind_of(
 def _unread(api_version: str, name: str) -> str:
     if name in _TEMPLATES:
         return f"{name} is not read: scheduling looks at pods; put in the pods that it makes"
-    return f"{api_version} {name} is not a kind that scheduling reads; remove it"
+    like = closest(name, _NAMES, cutoff=0.65)
+    hint = f"did you mean `{like}`?" if like else "remove it"
+    return f"{api_version} {name} is not a kind that scheduling reads; {hint}"
 
 
 def _convert(item: Any, kind: Kind, *, source: str, where: str, path: str) -> KubeObject:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -34,6 +34,7 @@ from bayplan.config.versions import check_header, check_version_fields, from_v1b
 __all__ = ["default_config", "load_config", "load_config_file"]
 
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
+_WEIGHED = ("score", "multiPoint", "placementScore")
 
 
 def default_config() -> SchedulerConfig:
@@ -156,17 +157,13 @@ def _sources(
 
 def _rearrange(sources: dict[str, Source], path: str, before: ProfileConfig, after: ProfileConfig) -> None:
     old = {key: sources.pop(key) for key in list(sources) if key.startswith(f"{path}.")}
-    for point, plugin_set in after.plugins.sets().items():
-        then = before.plugins.sets()[point]
-        for kind, now, earlier in (
-            ("enabled", plugin_set.enabled, then.enabled),
-            ("disabled", plugin_set.disabled, then.disabled),
-        ):
-            places = {plugin.name: index for index, plugin in enumerate(earlier)}
-            for index, plugin in enumerate(now):
-                was = f"{path}.{point}.{kind}[{places.get(plugin.name, -1)}]"
-                is_now = f"{path}.{point}.{kind}[{index}]"
-                sources.update({is_now + key[len(was) :]: value for key, value in old.items() if key.startswith(was)})
+    kinds: tuple[Literal["enabled", "disabled"], ...] = ("enabled", "disabled")
+    for kind in kinds:
+        written = {(point, plugin.name): place for point, place, plugin in before.plugins.entries(kind)}
+        for point, place, plugin in after.plugins.entries(kind):
+            was = f"{path}.{written.get((point, plugin.name), '-')}"
+            is_now = f"{path}.{place}"
+            sources.update({is_now + key[len(was) :]: value for key, value in old.items() if key.startswith(was)})
 
 
 def _warnings(config: ConfigDocument, version: str, check: Checker) -> tuple[Problem, ...]:
@@ -177,12 +174,9 @@ def _warnings(config: ConfigDocument, version: str, check: Checker) -> tuple[Pro
             Problem("apiVersion", message, "write it anew with --write-config-to", check.line_of("apiVersion"))
         )
     for index, profile in enumerate(config.profiles):
-        for point, plugin_set in profile.plugins.sets().items():
-            if point in ("score", "multiPoint", "placementScore"):
-                continue
-            for place, plugin in enumerate(plugin_set.enabled):
-                if plugin.weight:
-                    path = f"profiles[{index}].plugins.{point}.enabled[{place}].weight"
-                    hint = "set it at `score` or `multiPoint`"
-                    found.append(Problem(path, "a weight has no effect here", hint, check.line_of(path)))
+        for point, place, plugin in profile.plugins.entries("enabled"):
+            if plugin.weight and point not in _WEIGHED:
+                path = f"profiles[{index}].plugins.{place}.weight"
+                hint = "set it at `score` or `multiPoint`"
+                found.append(Problem(path, "a weight has no effect here", hint, check.line_of(path)))
     return tuple(found)

@@ -6,10 +6,10 @@ the wire are camelCase and come from the fields. Nothing here reads files or che
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -96,6 +96,12 @@ class Plugins(ConfigStruct, frozen=True):
     def sets(self) -> dict[str, PluginSet]:
         """Plugin sets by their name in a configuration."""
         return {field.encode_name: getattr(self, field.name) for field in msgspec.structs.fields(self)}
+
+    def entries(self, kind: Literal["enabled", "disabled"]) -> Iterator[tuple[str, str, PluginRef]]:
+        """(extension point, path inside `plugins`, entry) of everything that is enabled or disabled."""
+        for point, plugin_set in self.sets().items():
+            for index, plugin in enumerate(plugin_set.enabled if kind == "enabled" else plugin_set.disabled):
+                yield point, f"{point}.{kind}[{index}]", plugin
 
 
 class PluginConfig(ConfigStruct, frozen=True):

@@ -244,17 +244,16 @@ class _Resolution:
 
     def _check_disabled(self) -> None:
         """A name that disables nothing is a slip of the pen, unless it is a plugin that is gone."""
-        for point, plugin_set in self.sets.items():
-            for index, plugin in enumerate(plugin_set.disabled):
-                place = f"{self.path}.plugins.{point}.disabled[{index}]"
-                if plugin.name == "*" or plugin.name in self.registry:
-                    continue
-                if plugin.name in RETIRED_PLUGINS:
-                    message = f"plugin `{plugin.name}` does not exist any more, so disabling it has no effect"
-                    self.warnings.append(Problem(place, message, "remove it", self._line(place)))
-                else:
-                    hint = did_you_mean(plugin.name, self.registry.names()) or "remove it"
-                    self._refuse(place, f"plugin `{plugin.name}` does not exist, so it cannot be disabled", hint=hint)
+        for _, inner, plugin in self.profile.plugins.entries("disabled"):
+            place = f"{self.path}.plugins.{inner}"
+            if plugin.name == "*" or plugin.name in self.registry:
+                continue
+            if plugin.name in RETIRED_PLUGINS:
+                message = f"plugin `{plugin.name}` does not exist any more, so disabling it has no effect"
+                self.warnings.append(Problem(place, message, "remove it", self._line(place)))
+            else:
+                hint = did_you_mean(plugin.name, self.registry.names()) or "remove it"
+                self._refuse(place, f"plugin `{plugin.name}` does not exist, so it cannot be disabled", hint=hint)
 
     def _check_placement(self) -> None:
         for point in _PLACEMENT:

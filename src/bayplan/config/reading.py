@@ -45,18 +45,17 @@ class Reader:
 
     def read(self, value: Any, type_: type[T], *, path: str = "", line: int = 0) -> T | None:
         """The value as that type. What was refused inside it is left at its default; None when nothing is left."""
+        before = len(self.problems)
         cleaned = self._value(value, inspect.type_info(type_), path, line)
         if isinstance(cleaned, _Absent):
             return None
-        before = len(self.problems)
         try:
             return msgspec.convert(cleaned, type_)
         except (msgspec.ValidationError, TypeError, OverflowError) as error:
-            what, _, where = str(error).partition(" - at `$")
-            place = inside(path, where.rstrip("`").lstrip("."))
-            self.problems.add(place, what, line=self.lines.get(place, line))
-            if len(self.problems) == before and not self.problems.covers(place):
-                self.problems.add(path, what, line=line)
+            if len(self.problems) == before:
+                what, _, where = str(error).partition(" - at `$")
+                place = inside(path, where.rstrip("`").lstrip("."))
+                self.problems.add(place, what, line=self.lines.get(place, line))
             return None
 
     def _value(self, value: Any, info: inspect.Type, path: str, line: int) -> Any:

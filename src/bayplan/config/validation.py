@@ -113,14 +113,12 @@ def _percentage(path: str, value: int | None, check: Checker) -> None:
 def _profile(profile: ProfileConfig, path: str, check: Checker) -> None:
     _percentage(f"{path}.percentageOfNodesToScore", profile.percentage_of_nodes_to_score, check)
     refuse_retired(profile, path, check.problems, check.lines)
-    for point, plugin_set in profile.plugins.sets().items():
-        for kind, plugins in (("enabled", plugin_set.enabled), ("disabled", plugin_set.disabled)):
-            for index, plugin in enumerate(plugins):
-                place = f"{path}.plugins.{point}.{kind}[{index}]"
-                if not plugin.name:
-                    check.refuse(f"{place}.name", "is required", hint="write `name: <plugin>`")
-                elif plugin.name == "*" and kind == "enabled":
-                    check.refuse(place, "`*` can only be disabled", hint="name the plugins to enable")
+    for _, place, plugin in (*profile.plugins.entries("enabled"), *profile.plugins.entries("disabled")):
+        if not plugin.name:
+            check.refuse(f"{path}.plugins.{place}.name", "is required", hint="write `name: <plugin>`")
+    for _, place, plugin in profile.plugins.entries("enabled"):
+        if plugin.name == "*":
+            check.refuse(f"{path}.plugins.{place}", "`*` can only be disabled", hint="name the plugins to enable")
     _plugin_configs(profile, path, check)
 
 

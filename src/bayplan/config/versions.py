@@ -164,6 +164,8 @@ def check_header(document: Table, problems: Problems) -> str:
     elif kind != KIND:
         hint = "scheduling policies are gone since Kubernetes 1.23; use `profiles`" if kind == "Policy" else wanted
         problems.add("kind", f"expected `{KIND}`, found {shown(kind)}", hint=hint, line=document.lines.get("kind", 0))
+    if kind is not None and kind != KIND:
+        return ""
     return _version(api_version, problems, wanted, document.lines.get("apiVersion", 0))
 
 
@@ -221,10 +223,8 @@ def _without_addresses(document: Table, problems: Problems) -> Table:
 
 def refuse_retired(profile: ProfileConfig, path: str, problems: Problems, lines: dict[str, int]) -> None:
     """Enabled or configured plugins that are gone. Disabling one has no effect and is reported elsewhere."""
-    for point, plugin_set in profile.plugins.sets().items():
-        for index, plugin in enumerate(plugin_set.enabled):
-            place = f"{path}.plugins.{point}.enabled[{index}]"
-            _refuse_one(plugin.name, place, problems, lines)
+    for _, place, plugin in profile.plugins.entries("enabled"):
+        _refuse_one(plugin.name, f"{path}.plugins.{place}", problems, lines)
     for index, config in enumerate(profile.plugin_config):
         _refuse_one(config.name, f"{path}.pluginConfig[{index}]", problems, lines)
 

@@ -50,9 +50,8 @@ def check_plugin(candidate: Any) -> type[Plugin]:
 
 def problems_of(candidate: Any) -> list[str]:
     if not isinstance(candidate, type):
-        return [
-            f"is a {type(candidate).__name__}, not a class; write `class MyPlugin(Plugin): ...` and hand in the class"
-        ]
+        kind = type(candidate).__name__
+        return [f"is of type {kind}, not a class; write `class MyPlugin(Plugin): ...` and hand in the class"]
     if not issubclass(candidate, Plugin):
         return [
             f"is not a Plugin; write `class {candidate.__name__}(Plugin)` with `from bayplan.framework import Plugin`"
