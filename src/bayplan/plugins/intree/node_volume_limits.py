@@ -130,27 +130,27 @@ class NodeVolumeLimits(Plugin):
 
     def _columns_of(self, nodes: NodeColumns) -> VolumeLimitColumns | None:
         """The columns that speak for these nodes; a dry run has none, because its pods are its own."""
-        snapshot = self.handle.snapshot
-        if isinstance(nodes, OverlayColumns) or nodes.table is not snapshot.nodes:
+        if isinstance(nodes, OverlayColumns) or nodes.table is not self.handle.snapshot.nodes:
             return None
+        return self._followed()
+
+    def _followed(self) -> VolumeLimitColumns:
+        """The columns, up to date. Exact counts hold until the row changes, or any object that counting looks up."""
+        snapshot = self.handle.snapshot
         if self._columns is None:
             self._columns = VolumeLimitColumns(snapshot)
-        self._forget_stale(self._columns)
-        return self._columns
-
-    def _forget_stale(self, columns: VolumeLimitColumns) -> None:
-        """Exact counts hold until the row changes, or any object that counting looks up."""
-        counted_from = tuple(self.handle.snapshot.objects.version(kind) for kind in _COUNTED_FROM)
-        changed = columns.follow()
+        counted_from = tuple(snapshot.objects.version(kind) for kind in _COUNTED_FROM)
+        changed = self._columns.follow()
         if counted_from != self._used_of:
             self._used.clear()
             self._used_of = counted_from
         elif self._used:
             for row in changed:
                 self._used.pop(row, None)
+        return self._columns
 
     def _check(self, wanted: WantedVolumes, node: NodeInfo) -> Status | None:
-        """The answer for one node, from the objects alone."""
+        """The answer for one node, whose pods may be those of a dry run."""
         objects = self.handle.snapshot.objects
         csi_node = objects.get(CSINode, node.name)
         new = wanted.without_csi_node if csi_node is None else wanted.with_csi_node
@@ -160,11 +160,11 @@ class NodeVolumeLimits(Plugin):
         if not new or not limits:
             return None
         volumes = AttachedVolumes(objects)
-        attachments = [a for a in objects.list(VolumeAttachment) if a.spec.node_name == node.name]
+        attachments = self._followed().attachments_of(node.name)
         return _verdict(new, volumes.of_node(node), volumes.of_attachments(attachments), limits)
 
     def _compare(self, new: set[AttachedVolume], node: NodeInfo, columns: VolumeLimitColumns) -> Status | None:
-        """The same answer with what is kept from cycle to cycle."""
+        """The same answer for a node as it is, with the counts that are kept from cycle to cycle."""
         objects = self.handle.snapshot.objects
         volumes = AttachedVolumes(objects)
         used = self._used.get(node.row)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayplan.api.quantity import value
+from bayplan.api.quantity import Quantity, QuantityError, value
 from bayplan.api.selectors import EVERYTHING, Selector, SelectorError, compile_selector
 from bayplan.api.storage import PersistentVolume, PersistentVolumeClaim
 from bayplan.plugins.intree.assumed_objects import AssumedObjects
@@ -24,7 +24,7 @@ from bayplan.snapshot.axes import BoolN, Rows
 from bayplan.snapshot.node_info import NodeInfo
 from bayplan.snapshot.snapshot import Snapshot
 
-__all__ = ["ClaimError", "VolumeMatcher", "affinity_places", "requested_bytes"]
+__all__ = ["ClaimError", "VolumeMatcher", "affinity_places", "offered_bytes", "requested_bytes"]
 
 _Offer = tuple[str, str, frozenset[str]]
 """Volume mode, attributes class, access modes: what makes volumes of one size interchangeable."""
@@ -191,8 +191,16 @@ def _selector_of(claim: PersistentVolumeClaim) -> Selector:
         raise ClaimError(f"error creating internal label selector for claim: {claim.key}: {error}") from error
 
 
+def offered_bytes(stated: Quantity) -> int:
+    """The size of something on offer. What cannot be read offers nothing: one bad object must not stop the others."""
+    try:
+        return value(stated)
+    except QuantityError:
+        return 0
+
+
 def _capacity_bytes(volume: PersistentVolume) -> int:
-    return value((volume.spec.capacity or {}).get("storage", 0))
+    return offered_bytes((volume.spec.capacity or {}).get("storage", 0))
 
 
 def _offer(volume: PersistentVolume) -> _Offer:

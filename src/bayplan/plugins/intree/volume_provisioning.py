@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from bayplan.api.quantity import Quantity, value
+from bayplan.api.quantity import Quantity
 from bayplan.api.storage import CSIDriver, CSIStorageCapacity, PersistentVolumeClaim, StorageClass
 from bayplan.plugins.intree.changes_followed import ObjectFollower
 from bayplan.plugins.intree.node_places import (
@@ -17,7 +17,7 @@ from bayplan.plugins.intree.node_places import (
 )
 from bayplan.plugins.intree.sized_places import SizedPlaces
 from bayplan.plugins.intree.volume_claims import claim_class
-from bayplan.plugins.intree.volume_matching import ClaimError, requested_bytes
+from bayplan.plugins.intree.volume_matching import ClaimError, offered_bytes, requested_bytes
 from bayplan.snapshot.axes import BoolN
 from bayplan.snapshot.node_info import NodeInfo
 from bayplan.snapshot.snapshot import Snapshot
@@ -96,7 +96,7 @@ class VolumeProvisioning:
     def _put(self, capacity: CSIStorageCapacity) -> None:
         limit, places = capacity_limit(capacity), places_of_selector(capacity.node_topology)
         if limit is not None:
-            self._places_of(capacity.storage_class_name).put(capacity.key, value(limit), places)
+            self._places_of(capacity.storage_class_name).put(capacity.key, offered_bytes(limit), places)
 
     def _places_of(self, class_name: str) -> SizedPlaces:
         places = self._capacities.get(class_name)

@@ -153,6 +153,12 @@ def test_claims_of_different_classes_do_not_meet(cluster: VolumeCluster, matcher
     assert [rows.tolist() for rows in found] == [[True, True], [True, True]]
 
 
+def test_a_volume_of_unreadable_size_does_not_hide_the_others(cluster: VolumeCluster, matcher: VolumeMatcher) -> None:
+    cluster.put(volume("bad", size="ten"), volume("good"))
+
+    assert chosen(cluster, matcher, claim("c")) == ["good", "good"]
+
+
 def test_the_request_of_a_claim() -> None:
     assert requested_bytes(claim("c", size="1Ki")) == 1024
     assert requested_bytes(claim("c", size=None)) is None

@@ -70,6 +70,7 @@ CAPACITIES: list[tuple[dict[str, Any], bool]] = [
     ({"capacity": "9Gi", "maximumVolumeSize": "4Gi", "nodeTopology": IN_A}, False),
     ({"capacity": "9Gi"}, False),
     ({"nodeTopology": IN_A}, False),
+    ({"capacity": "plenty", "nodeTopology": IN_A}, False),
     ({"capacity": "9Gi", "nodeTopology": IN_A, "storage_class": "slow"}, False),
 ]
 
