@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import random
 import socket
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
 
 from bayplan.api.kinds import Kind
+from bayplan.api.pod import Pod
 from bayplan.app.frameworks import Ports, build_framework, percentage_of_nodes
 from bayplan.app.live_api import LiveApi
 from bayplan.app.queueing import queue_policy
@@ -32,6 +33,7 @@ from bayplan.config.profiles import ResolvedProfile
 from bayplan.framework.handle import ResourceLister
 from bayplan.framework.offline import NoListers
 from bayplan.framework.registry import Registry
+from bayplan.framework.runtime.framework import Framework
 from bayplan.loop.decide import Decider, NodeSearch
 from bayplan.loop.intake import Intake
 from bayplan.loop.observer import Observer, Observers
@@ -58,6 +60,9 @@ class LiveOptions:
     observers: Sequence[Observer] = ()
     clock: Clock = field(default_factory=SystemClock)
     is_leader: Callable[[], bool] = lambda: True
+    """Asked before every binding."""
+    wait_to_lead: Callable[[], Awaitable[None]] | None = None
+    """Awaited after the caches are synced and before the first pod is scheduled."""
     resources: Callable[[type[Any]], ResourceLister] = lambda _: NoListers()
 
 
@@ -88,8 +93,9 @@ class LiveScheduler:
             is_busy=lambda: self.writer.bindings_under_way > 0,
         )
         bell = Doorbell()
-        ports = self._ports(LiveApi(self.writer))
-        frameworks = {p.scheduler_name: build_framework(p, registry, ports) for p in profiles}
+        self._search = NodeSearch()
+        self._ports = self._make_ports(LiveApi(self.writer))
+        frameworks = {p.scheduler_name: build_framework(p, registry, self._ports) for p in profiles}
         self.queue = SchedulingQueue(
             clock,
             queue_policy(frameworks),
@@ -101,21 +107,7 @@ class LiveScheduler:
             ),
             on_ready=bell.ring,
         )
-        search = NodeSearch()
-        self.profiles = {
-            p.scheduler_name: Profile(
-                name=p.scheduler_name,
-                decider=Decider(
-                    framework=frameworks[p.scheduler_name],
-                    nominator=self.queue.nominator,
-                    tie_break=seeded_tie_break(self.options.seed),
-                    search=search,
-                    percentage_of_nodes_to_score=percentage_of_nodes(config, p, frameworks[p.scheduler_name]),
-                ),
-                recorder=ports.recorder(p.scheduler_name),
-            )
-            for p in profiles
-        }
+        self.profiles = self._make_profiles(config, profiles, frameworks)
         self.intake = Intake(
             self.cache,
             self.queue,
@@ -130,7 +122,7 @@ class LiveScheduler:
             queue=self.queue,
             profiles=self.profiles,
             waiting=self.waiting,
-            api=ports.api,
+            api=self._ports.api,
             status=self.status,
             clock=clock,
             observer=self.observer,
@@ -138,10 +130,49 @@ class LiveScheduler:
             start_task=self.tasks.start,
             is_allowed_to_bind=self.options.is_leader,
         )
+        self.is_ready = asyncio.Event()
+        """Set once the caches hold the whole cluster."""
         self._shell = QueueShell(self.queue, bell, clock)
         self.scheduler = Scheduler(shared, self._shell, self.tasks)
 
-    def _ports(self, api: LiveApi) -> Ports:
+    def _make_profiles(
+        self, config: SchedulerConfig, profiles: Sequence[ResolvedProfile], frameworks: Mapping[str, Framework]
+    ) -> dict[str, Profile]:
+        made = {}
+        for profile in profiles:
+            name, framework = profile.scheduler_name, frameworks[profile.scheduler_name]
+            decider = Decider(
+                framework=framework,
+                nominator=self.queue.nominator,
+                tie_break=seeded_tie_break(self.options.seed),
+                search=self._search,
+                percentage_of_nodes_to_score=percentage_of_nodes(config, profile, framework),
+            )
+            made[name] = Profile(name=name, decider=decider, recorder=self._ports.recorder(name))
+        return made
+
+    def reload(self, config: SchedulerConfig, profiles: Sequence[ResolvedProfile], registry: Registry) -> None:
+        """Go on with another configuration, between two decisions and all at once.
+
+        Everything that can fail happens before anything is replaced. Bindings under way finish with the old plugins.
+        """
+        frameworks = {p.scheduler_name: build_framework(p, registry, self._ports) for p in profiles}
+        policy = queue_policy(frameworks)
+        made = self._make_profiles(config, profiles, frameworks)
+        unclaimed = made.keys() - self.profiles.keys()
+        self.profiles.clear()
+        self.profiles.update(made)
+        self.queue.adopt(policy)
+        if unclaimed:
+            self._claim_pods(unclaimed)
+
+    def _claim_pods(self, names: Set[str]) -> None:
+        """Pods of profiles that did not exist so far have been waiting for nobody."""
+        for pod in list(self.watching.reflectors[Pod].objects.values()):
+            if not pod.spec.node_name and pod.spec.scheduler_name in names:
+                self.queue.add(self.cache.info(pod))
+
+    def _make_ports(self, api: LiveApi) -> Ports:
         return Ports(
             snapshot=self.cache.snapshot,
             clock=self.options.clock,
@@ -172,6 +203,9 @@ class LiveScheduler:
         ]
         try:
             await self._first_of(self.watching.wait_until_synced(), background)
+            self.is_ready.set()
+            if self.options.wait_to_lead is not None:
+                await self._first_of(self.options.wait_to_lead(), background)
             await self._first_of(self.scheduler.run(), background)
         finally:
             await self._stop(background)

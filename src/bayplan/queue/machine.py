@@ -47,6 +47,7 @@ from bayplan.queue.places import (
     POD_UPDATE,
     POP,
     POP_FROM_BACKOFF,
+    RELOADED,
     SCHEDULE_ATTEMPT_FAILURE,
     UNSCHEDULABLE_TIMEOUT,
     Place,
@@ -107,18 +108,32 @@ class SchedulingQueue:
         self._clock = clock
         self._times = times or BackoffTimes()
         self._on_ready = on_ready
-        self._gates = Gates(policy.pre_enqueue)
-        self._registrations = Registrations(policy.registrations_of_all)
-        self._requeueing = Requeueing(self._registrations, monotonic=clock.monotonic, observer=hint_observer)
-        self._active = PodHeap(policy.sort_key, fallback=by_priority)
-        self._backoff = BackoffQueue(self._times, policy.sort_key)
-        self._pool = UnschedulablePool(self._registrations.profiles)
-        self._waiting = WaitingPods(self._active, self._backoff, self._pool)
+        self._hint_observer = hint_observer
+        self._use(policy)
         self._in_flight = InFlight()
         self._story = Storyteller(clock.now)
         self.nominator = Nominator(get_pod)
         self.scheduling_cycle = 0
         """How many pods were popped."""
+
+    def _use(self, policy: QueuePolicy) -> None:
+        self._gates = Gates(policy.pre_enqueue)
+        self._registrations = Registrations(policy.registrations_of_all)
+        self._requeueing = Requeueing(
+            self._registrations, monotonic=self._clock.monotonic, observer=self._hint_observer
+        )
+        self._active = PodHeap(policy.sort_key, fallback=by_priority)
+        self._backoff = BackoffQueue(self._times, policy.sort_key)
+        self._pool = UnschedulablePool(self._registrations.profiles)
+        self._waiting = WaitingPods(self._active, self._backoff, self._pool)
+
+    def adopt(self, policy: QueuePolicy) -> None:
+        """Go on with other plugins. Pods that the old ones rejected are tried again: the new ones may not object."""
+        places = self._waiting.by_place()
+        self._use(policy)
+        for place, pods in places.items():
+            for queued in pods:
+                self._enter(Place.BACKOFF if place is Place.BACKOFF else Place.ACTIVE, queued, RELOADED)
 
     # What comes from the API server.
 

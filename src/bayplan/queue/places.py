@@ -18,6 +18,7 @@ __all__ = [
     "POD_UPDATE",
     "POP",
     "POP_FROM_BACKOFF",
+    "RELOADED",
     "SCHEDULE_ATTEMPT_FAILURE",
     "UNSCHEDULABLE_TIMEOUT",
     "Place",
@@ -50,6 +51,7 @@ POD_UPDATE = ClusterEvent(Resource.UNSCHEDULABLE_POD, ActionType.UPDATE).name
 POP = "Pop"
 POP_FROM_BACKOFF = "PopFromBackoffQ"
 BACKOFF_COMPLETE = "BackoffComplete"
+RELOADED = "ConfigurationReloaded"
 SCHEDULE_ATTEMPT_FAILURE = "ScheduleAttemptFailure"
 
 FORCE_ACTIVATE = ClusterEvent(Resource.ANY, ALL, "ForceActivate")

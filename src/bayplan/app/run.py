@@ -1,0 +1,214 @@
+"""`bayplan run`: a scheduler process, from start to hand-over.
+
+    connect -> serve health and metrics -> reflect the cluster -> lead -> schedule -> (SIGHUP: reload) -> SIGTERM: finish
+
+Losing the lease ends the process with status 1, at once and without another binding, as a new leader may already be at
+work. SIGTERM and SIGINT finish the bindings under way, hand the lease over and end with status 0.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import structlog
+
+from bayplan.app.live import LiveOptions, LiveScheduler
+from bayplan.app.settings import Settings, SettingsError, load_settings
+from bayplan.app.watching import served_kinds
+from bayplan.client.http_transport import HttpTransport
+from bayplan.client.kubeconfig import find_access
+from bayplan.client.rate_limit import RateLimitedTransport, TokenBucket
+from bayplan.client.transport import Transport
+from bayplan.config.model import SchedulerConfig
+from bayplan.leader.election import ElectionSettings, LeaderElector, new_identity
+from bayplan.loop.observer import Observer
+from bayplan.observe.clock import Clock, SystemClock
+
+__all__ = ["RunOptions", "SchedulerProcess", "run_scheduler"]
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """The flags of `bayplan run`."""
+
+    config_path: Path | None = None
+    kubeconfig: Path | None = None
+    context: str | None = None
+    plugins: Sequence[str] = ()
+    leader_elect: bool | None = None
+    """None takes the configuration's word."""
+    lease_name: str | None = None
+    lease_namespace: str | None = None
+    qps: float | None = None
+    burst: int | None = None
+    seed: int = 0
+    pod_max_in_unschedulable_seconds: float = 300.0
+    environment: Mapping[str, str] = field(default_factory=dict)
+    observers: Sequence[Observer] = ()
+    on_built: Callable[[LiveScheduler], None] = lambda _: None
+    """Called with the scheduler once it is put together, before it runs."""
+
+
+async def run_scheduler(options: RunOptions) -> int:
+    """Run until told to stop; the exit status. Raises SettingsError and KubeconfigError before anything runs."""
+    settings = load_settings(options.config_path, options.plugins)
+    clock = SystemClock()
+    dice = random.Random(options.seed)
+    access = find_access(
+        clock=clock,
+        environment=options.environment,
+        kubeconfig=options.kubeconfig or _configured_kubeconfig(settings.config),
+        context=options.context,
+    )
+    http = HttpTransport(access, draw=dice.random)
+    try:
+        process = SchedulerProcess(_limited(http, settings.config, options, clock), settings, options, clock)
+        return await process.run()
+    finally:
+        await http.close()
+
+
+def _configured_kubeconfig(config: SchedulerConfig) -> Path | None:
+    path = config.client_connection.kubeconfig
+    return Path(path) if path else None
+
+
+def _limited(transport: Transport, config: SchedulerConfig, options: RunOptions, clock: Clock) -> Transport:
+    connection = config.client_connection
+    qps = connection.qps if options.qps is None else options.qps
+    burst = connection.burst if options.burst is None else options.burst
+    bucket = TokenBucket(qps=qps, burst=burst, clock=clock)
+    return transport if bucket.is_unlimited else RateLimitedTransport(transport, bucket)
+
+
+class SchedulerProcess:
+    """One replica: its scheduler, its candidacy, and what signals do to it."""
+
+    def __init__(self, transport: Transport, settings: Settings, options: RunOptions, clock: Clock) -> None:
+        self._transport = transport
+        self._settings = settings
+        self._options = options
+        self._clock = clock
+        self._leads = asyncio.Event()
+        self._stop = asyncio.Event()
+        self._exit_status = 0
+        self.live: LiveScheduler | None = None
+        self.elector = self._make_elector() if self._elects else None
+
+    @property
+    def _elects(self) -> bool:
+        asked = self._options.leader_elect
+        return self._settings.config.leader_election.leader_elect if asked is None else asked
+
+    def _make_elector(self) -> LeaderElector:
+        election = self._settings.config.leader_election
+        return LeaderElector(
+            self._transport,
+            identity=new_identity(socket.gethostname()),
+            clock=self._clock,
+            draw=random.Random(self._options.seed).random,
+            on_started_leading=self._leads.set,
+            on_stopped_leading=self._leads.clear,
+            settings=ElectionSettings(
+                lease_duration=election.lease_duration.total_seconds(),
+                renew_deadline=election.renew_deadline.total_seconds(),
+                retry_period=election.retry_period.total_seconds(),
+                name=self._options.lease_name or election.resource_name,
+                namespace=self._options.lease_namespace or election.resource_namespace,
+            ),
+        )
+
+    async def run(self) -> int:
+        kinds = await served_kinds(self._transport)
+        self.live = LiveScheduler(
+            self._transport,
+            self._settings.config,
+            self._settings.profiles,
+            self._settings.registry,
+            kinds,
+            self._live_options(),
+        )
+        self._options.on_built(self.live)
+        self._follow_signals()
+        scheduling = asyncio.create_task(self.live.run(), name="scheduler")
+        leading = asyncio.create_task(self.elector.run(), name="leader election") if self.elector else None
+        stopping = asyncio.create_task(self._stop.wait(), name="signals")
+        waited_for = {scheduling, stopping} | ({leading} if leading else set())
+        try:
+            await asyncio.wait(waited_for, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await self._wind_down(scheduling, leading, stopping)
+        return self._exit_status
+
+    def _live_options(self) -> LiveOptions:
+        options = LiveOptions(
+            seed=self._options.seed,
+            pod_max_in_unschedulable_seconds=self._options.pod_max_in_unschedulable_seconds,
+            observers=self._options.observers,
+            clock=self._clock,
+        )
+        if self.elector is None:
+            return options
+        return replace(options, is_leader=self._still_leads, wait_to_lead=self._wait_to_lead)
+
+    def _still_leads(self) -> bool:
+        return self.elector is None or self.elector.is_leader
+
+    async def _wait_to_lead(self) -> None:
+        await self._leads.wait()
+
+    async def _wind_down(
+        self, scheduling: asyncio.Task[None], leading: asyncio.Task[None] | None, stopping: asyncio.Task[bool]
+    ) -> None:
+        """Scheduling ends before the lease is given back, so that two replicas never bind at once."""
+        if leading is not None and leading.done() and not self._stop.is_set():
+            _log.error("leader election lost; another replica may be leading, so this one ends now")
+            self._exit_status = 1
+        elif scheduling.done() and not scheduling.cancelled() and scheduling.exception() is not None:
+            _log.error("the scheduler failed", exc_info=scheduling.exception())
+            self._exit_status = 1
+        stopping.cancel()
+        scheduling.cancel()
+        await asyncio.gather(scheduling, stopping, return_exceptions=True)
+        if leading is not None:
+            leading.cancel()
+            await asyncio.gather(leading, return_exceptions=True)
+
+    # Signals
+
+    def _follow_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop)
+        loop.add_signal_handler(signal.SIGHUP, self.reload)
+
+    def stop(self) -> None:
+        """Finish what is under way and end."""
+        self._stop.set()
+
+    def reload(self) -> bool:
+        """Read configuration and plugins again; a bad one is reported and the old one stays in force."""
+        if self.live is None:
+            return False
+        try:
+            settings = load_settings(self._options.config_path, self._options.plugins)
+            self.live.reload(settings.config, settings.profiles, settings.registry)
+        except SettingsError as error:
+            _log.error("the new configuration is bad; the old one stays in force", problems=list(error.problems))
+            return False
+        except Exception as error:
+            _log.exception(
+                "the new configuration could not be put to work; the old one stays in force", error=str(error)
+            )
+            return False
+        self._settings = settings
+        _log.info("configuration reloaded", profiles=[p.scheduler_name for p in settings.profiles])
+        return True

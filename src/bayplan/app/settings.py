@@ -1,0 +1,68 @@
+"""From files and flags to a configuration with its plugins: what `run`, `up` and a reload share.
+
+All problems are collected and raised together as `SettingsError`, a line each, before anything is started or replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from bayplan.config.errors import ConfigError
+from bayplan.config.loading import default_config, load_config_file
+from bayplan.config.model import PluginRef, SchedulerConfig
+from bayplan.config.profiles import ResolvedProfile, resolve_profiles
+from bayplan.framework.errors import PluginError
+from bayplan.framework.registry import Registry
+from bayplan.plugins.intree import default_registry
+
+__all__ = ["Settings", "SettingsError", "load_settings"]
+
+
+class SettingsError(ValueError):
+    """Why the configuration or a plugin cannot be used; `problems` has a sentence each."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = tuple(problems)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    config: SchedulerConfig
+    profiles: tuple[ResolvedProfile, ...]
+    registry: Registry
+
+
+def load_settings(config_path: Path | None, plugins: Sequence[str], *, enable: bool = False) -> Settings:
+    """Read the configuration and the plugins it names.
+
+    `enable` also switches plugins from `plugins` on in every profile that does not mention them: what a person means
+    who tries a file without writing a configuration.
+    """
+    try:
+        registry = default_registry()
+        added = [cls.name for spec in plugins for cls in registry.load(spec)]
+        config = default_config() if config_path is None else load_config_file(config_path)
+        if enable:
+            config = _with_enabled(config, added)
+        return Settings(config=config, profiles=resolve_profiles(config, registry), registry=registry)
+    except (ConfigError, PluginError) as error:
+        raise SettingsError(str(error).splitlines()) from error
+
+
+def _with_enabled(config: SchedulerConfig, names: Sequence[str]) -> SchedulerConfig:
+
+    profiles = []
+    for profile in config.profiles:
+        sets = profile.plugins.sets().values()
+        mentioned = {ref.name for plugin_set in sets for ref in (*plugin_set.enabled, *plugin_set.disabled)}
+        fresh = tuple(PluginRef(name=name) for name in names if name not in mentioned)
+        multi_point = profile.plugins.multi_point
+        multi_point = msgspec.structs.replace(multi_point, enabled=(*multi_point.enabled, *fresh))
+        plugins = msgspec.structs.replace(profile.plugins, multi_point=multi_point)
+        profiles.append(msgspec.structs.replace(profile, plugins=plugins))
+    return msgspec.structs.replace(config, profiles=tuple(profiles))
