@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import compress, islice
 from operator import is_not
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from bayplan.api.meta import KubeObject
 from bayplan.snapshot.changes import ChangeLog
@@ -51,21 +51,32 @@ class ObjectFollower(Generic[K]):
         self._seen: list[K] = []
         self._version = 0
 
+    def skip(self) -> None:
+        """Take everything that changed so far as known."""
+        version = self._objects.version(self._kind)
+        if version != self._version:
+            self._seen, self._version = list(self._objects.list(self._kind)), version
+
     def changes(self) -> list[Change[K]]:
         """(before, after) of each object that differs from the last call; None stands for absent."""
         version = self._objects.version(self._kind)
         if version == self._version:
             return []
-        before, grown = self._seen, version - self._version
-        self._seen, self._version = list(self._objects.list(self._kind)), version
-        return _difference(before, self._seen, only_added=len(self._seen) - len(before) == grown)
+        # A view of a dict: it has a length and can be read from its end, which its declared type does not say.
+        items: Any = self._objects.list(self._kind)
+        before, steps = self._seen, version - self._version
+        self._version = version
+        if len(items) - len(before) == steps:
+            # Every change made the table longer, so each was an addition, and additions go to the end.
+            added: list[K] = list(islice(reversed(items), steps))[::-1]
+            before += added
+            return [(None, item) for item in added]
+        self._seen = list(items)
+        return _difference(before, self._seen)
 
 
-def _difference(before: list[K], after: list[K], *, only_added: bool) -> list[Change[K]]:
-    """Tables keep the order in which objects came, which makes the two common cases cheap: additions, and updates."""
-    if only_added:
-        # Every change made the table longer, so each was an addition, and additions go to the end.
-        return [(None, item) for item in islice(after, len(before), None)]
+def _difference(before: list[K], after: list[K]) -> list[Change[K]]:
+    """Tables keep the order in which objects came, so that mere updates are found place by place."""
     if len(before) == len(after):
         pairs = list(compress(zip(before, after, strict=True), map(is_not, after, before)))
         if all(old.key == new.key for old, new in pairs):

@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from bayplan.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
+from bayplan.api.storage import CSINode, PersistentVolumeClaim, VolumeAttachment
 from bayplan.framework import (
     SKIP,
     ActionType,
@@ -30,13 +30,13 @@ from bayplan.plugins.intree.attached_volumes import AttachedVolume, AttachedVolu
 from bayplan.plugins.intree.csi_migration import inline_plugin
 from bayplan.plugins.intree.volume_claims import uses_claim
 from bayplan.plugins.intree.volume_limit_columns import VolumeLimitColumns, limits_of
+from bayplan.plugins.intree.volume_use import VolumeUse
 from bayplan.snapshot.axes import Rows
 from bayplan.snapshot.overlay import OverlayColumns
 
 __all__ = ["NodeVolumeLimits"]
 
 TOO_MANY = Unschedulable("node(s) exceed max volume count")
-_COUNTED_FROM = (PersistentVolumeClaim, PersistentVolume, StorageClass, CSINode)
 
 
 class WantedVolumes(NamedTuple):
@@ -77,8 +77,7 @@ class NodeVolumeLimits(Plugin):
 
     def setup(self) -> None:
         self._columns: VolumeLimitColumns | None = None
-        self._used: dict[int, set[AttachedVolume]] = {}
-        self._used_of: tuple[int, ...] = ()
+        self._use: VolumeUse
 
     def is_relevant(self, pod: PodInfo) -> bool:
         return bool(attachable_volumes(pod))
@@ -91,22 +90,43 @@ class NodeVolumeLimits(Plugin):
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Verdicts:
         wanted = self._known(state, pod)
-        statuses, ids = StatusTable(), np.zeros(len(nodes), dtype=np.int32)
-        columns = self._columns_of(nodes)
-        if columns is None:
-            for position in np.flatnonzero(nodes.valid).tolist():
-                ids[position] = statuses.number(self._check(wanted, nodes.info(position)))
-            return Verdicts(ids, statuses.status)
-        rows = nodes.rows
-        has_csi_node = columns.has_csi_node[rows]
+        if isinstance(nodes, OverlayColumns) or nodes.table is not self.handle.snapshot.nodes:
+            return self._one_by_one(wanted, nodes)
+        columns, statuses = self._followed(), StatusTable()
+        ids, has_csi_node = np.zeros(len(nodes), dtype=np.int32), columns.has_csi_node[nodes.rows]
         if isinstance(wanted.without_csi_node, Status):
             ids[~has_csi_node] = statuses.number(wanted.without_csi_node)
         if isinstance(wanted.with_csi_node, Status):
             ids[has_csi_node] = statuses.number(wanted.with_csi_node)
-        else:
-            for position in _suspects(columns, wanted.with_csi_node, rows):
-                ids[position] = statuses.number(self._compare(wanted.with_csi_node, nodes.info(position), columns))
+        elif wanted.with_csi_node:
+            ids[self._over_limit(wanted.with_csi_node, columns, nodes.rows)] = statuses.number(TOO_MANY)
         return Verdicts(ids, statuses.status)
+
+    def _one_by_one(self, wanted: WantedVolumes, nodes: NodeColumns) -> Verdicts:
+        """For a dry run, whose pods are its own."""
+        statuses, ids = StatusTable(), np.zeros(len(nodes), dtype=np.int32)
+        for position in np.flatnonzero(nodes.valid).tolist():
+            ids[position] = statuses.number(self._check(wanted, nodes.info(position)))
+        return Verdicts(ids, statuses.status)
+
+    def _over_limit(self, new: set[AttachedVolume], columns: VolumeLimitColumns, rows: Rows) -> list[int]:
+        """The positions whose node would have too many volumes; rows that are far from a limit are not counted."""
+        wanted = Counter(driver for driver, _ in new)
+        near = np.flatnonzero(columns.suspects(wanted)[rows])
+        if not len(near):
+            return []
+        self._use.know(rows[near].tolist(), columns)
+        is_over = np.zeros(len(near), dtype=np.bool_)
+        for driver, count in wanted.items():
+            is_over |= self._use.counts(driver)[rows[near]] + count > columns.limits(driver)[rows[near]]
+        return [position for position in near[is_over].tolist() if self._is_over(new, columns, int(rows[position]))]
+
+    def _is_over(self, new: set[AttachedVolume], columns: VolumeLimitColumns, row: int) -> bool:
+        """The same without the pod's volumes that are on the node already."""
+        left = Counter(driver for driver, _ in new - self._use.of_pods(row))
+        return any(
+            self._use.counts(driver)[row] + count > columns.limits(driver)[row] for driver, count in left.items()
+        )
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
         return self._check(self._known(state, pod), node)
@@ -128,25 +148,11 @@ class NodeVolumeLimits(Plugin):
         volumes = AttachedVolumes(self.handle.snapshot.objects)
         return WantedVolumes(volumes.of_new_pod(pod, has_csi_node=True), volumes.of_new_pod(pod, has_csi_node=False))
 
-    def _columns_of(self, nodes: NodeColumns) -> VolumeLimitColumns | None:
-        """The columns that speak for these nodes; a dry run has none, because its pods are its own."""
-        if isinstance(nodes, OverlayColumns) or nodes.table is not self.handle.snapshot.nodes:
-            return None
-        return self._followed()
-
     def _followed(self) -> VolumeLimitColumns:
-        """The columns, up to date. Exact counts hold until the row changes, or any object that counting looks up."""
-        snapshot = self.handle.snapshot
+        """The columns, up to date, and the exact counts with them."""
         if self._columns is None:
-            self._columns = VolumeLimitColumns(snapshot)
-        counted_from = tuple(snapshot.objects.version(kind) for kind in _COUNTED_FROM)
-        changed = self._columns.follow()
-        if counted_from != self._used_of:
-            self._used.clear()
-            self._used_of = counted_from
-        elif self._used:
-            for row in changed:
-                self._used.pop(row, None)
+            self._columns, self._use = VolumeLimitColumns(self.handle.snapshot), VolumeUse(self.handle.snapshot)
+        self._use.follow(self._columns.follow())
         return self._columns
 
     def _check(self, wanted: WantedVolumes, node: NodeInfo) -> Status | None:
@@ -162,24 +168,6 @@ class NodeVolumeLimits(Plugin):
         volumes = AttachedVolumes(objects)
         attachments = self._followed().attachments_of(node.name)
         return _verdict(new, volumes.of_node(node), volumes.of_attachments(attachments), limits)
-
-    def _compare(self, new: set[AttachedVolume], node: NodeInfo, columns: VolumeLimitColumns) -> Status | None:
-        """The same answer for a node as it is, with the counts that are kept from cycle to cycle."""
-        objects = self.handle.snapshot.objects
-        volumes = AttachedVolumes(objects)
-        used = self._used.get(node.row)
-        if used is None:
-            used = self._used[node.row] = volumes.of_node(node)
-        attached = volumes.of_attachments(columns.attachments_of(node.name))
-        return _verdict(new, used, attached, limits_of(objects.get(CSINode, node.name)))
-
-
-def _suspects(columns: VolumeLimitColumns, new: set[AttachedVolume], rows: Rows) -> list[int]:
-    if not new:
-        return []
-    mask = columns.suspects(Counter(driver for driver, _ in new))
-    positions: list[int] = np.flatnonzero(mask[rows]).tolist()
-    return positions
 
 
 def _verdict(

@@ -73,6 +73,13 @@ class VolumeLimitColumns:
                 mask |= bound > limits[:size] - count
         return mask
 
+    def limits(self, driver: str) -> Int64N:
+        """What each row allows of a driver."""
+        column = self._limits.get(driver)
+        if column is None:
+            column = self._limits[driver] = np.full(len(self._volumes), UNLIMITED)
+        return column
+
     def _grow(self) -> None:
         missing = self._table.capacity - len(self._volumes)
         if missing > 0:
