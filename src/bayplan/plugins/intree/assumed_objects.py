@@ -16,7 +16,7 @@ from bayplan.snapshot.objects import Objects
 __all__ = ["AssumedObjects"]
 
 K = TypeVar("K", bound=KubeObject)
-_SWEEP_ABOVE = 256
+_SWEEP_ABOVE = 32
 
 
 class AssumedObjects(Generic[K]):

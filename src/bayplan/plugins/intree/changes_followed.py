@@ -78,9 +78,9 @@ class ObjectFollower(Generic[K]):
 def _difference(before: list[K], after: list[K]) -> list[Change[K]]:
     """Tables keep the order in which objects came, so that mere updates are found place by place."""
     if len(before) == len(after):
-        pairs = list(compress(zip(before, after, strict=True), map(is_not, after, before)))
-        if all(old.key == new.key for old, new in pairs):
-            return [(old, new) for old, new in pairs]
+        places = list(compress(range(len(after)), map(is_not, after, before)))
+        if all(before[place].key == after[place].key for place in places):
+            return [(before[place], after[place]) for place in places]
     known = {item.key: item for item in before}
     changes: list[Change[K]] = []
     for item in after:

@@ -80,4 +80,4 @@ def test_assumptions_that_came_true_do_not_pile_up() -> None:
         assert objects.assume(volume(f"v{number}", claim="c")) == ""
         cluster.put(volume(f"v{number}", version="2"))
 
-    assert len(objects._assumed) <= 257
+    assert len(objects._assumed) <= 33
