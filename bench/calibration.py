@@ -12,7 +12,7 @@ import numpy as np
 
 __all__ = ["REFERENCE_SECONDS", "calibrate"]
 
-REFERENCE_SECONDS = 0.0118
+REFERENCE_SECONDS = 0.0047
 """CPU time of one loop on the machine of the published figures, otherwise idle."""
 
 _PYTHON_STEPS = 20_000

@@ -19,11 +19,12 @@ from bayplan.framework.plugin import PostFilterResult
 from bayplan.framework.runtime.call import PluginFailure
 from bayplan.framework.runtime.framework import Framework
 from bayplan.framework.runtime.plan import Plan, PreFilterOutcome
-from bayplan.framework.runtime.scoring import Scores, run_pre_scores, score_feasible, score_rows
+from bayplan.framework.runtime.scoring import Scores, score_feasible, score_rows
 from bayplan.framework.runtime.search import FilterOutcome, check_rows, find_feasible
 from bayplan.framework.status import Status, Unresolvable
 from bayplan.loop.select import TieBreak, nodes_to_find, sample_rows
 from bayplan.snapshot.axes import Rows
+from bayplan.snapshot.columns import NodeColumns
 from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["Decider", "Decision", "NodeSearch", "decide"]
@@ -179,22 +180,20 @@ def _search_all(decider: Decider, pod: PodInfo, decision: Decision) -> None:
 
 def _choose(decider: Decider, pod: PodInfo, decision: Decision, plan: Plan, outcome: FilterOutcome) -> None:
     """Score all feasible nodes and take one of the best."""
-    framework, state, evaluation = decider.framework, decision.state, plan.evaluation
-    asked = run_pre_scores(framework, plan, state, pod, outcome.feasible_rows)
+    state, evaluation = decision.state, plan.evaluation
+    nodes = outcome.feasible_nodes()
+    asked = decider.framework.run_pre_scores(plan, state, pod, nodes) if plan.pre_scores else plan.open_scores
     if decider.explains:
-        rows = outcome.feasible_rows()
-        scores = decision.scores = score_rows(framework, plan, state, pod, rows, asked)
-        decision.total = int(scores.totals.max())
-        ties = rows[scores.totals == decision.total]
-    elif not asked and outcome.rows is None and not any(column.is_suspect for _, column in evaluation.scores):
+        scores = decision.scores = score_rows(plan, state, pod, nodes, asked)
+        decision.total, ties = scores.best()
+    elif not asked and outcome.rows is None and not evaluation.is_suspect:
         key = evaluation.key
-        best = int(key.max())
-        ties = np.flatnonzero(key == best)
-        decision.total = best + evaluation.offset
+        best = key[key.argmax()]
+        ties = (key == best).nonzero()[0]
+        decision.total = int(best) + evaluation.offset
     else:
-        scores = decision.scores = score_feasible(framework, plan, state, pod, outcome, asked)
-        decision.total = int(scores.totals.max())
-        ties = scores.rows[scores.totals == decision.total]
+        scores = decision.scores = score_feasible(plan, state, pod, outcome, nodes, asked)
+        decision.total, ties = scores.best()
     _take(decider, decision, ties)
 
 
@@ -249,14 +248,15 @@ def _choose_among(
         _take(decider, decision, rows)
         return
     plan.evaluation.refresh(pod)
-    asked = run_pre_scores(framework, plan, state, pod, lambda: rows)
-    scores = decision.scores = score_rows(framework, plan, state, pod, rows, asked)
+    nodes = NodeColumns(framework.snapshot.nodes, rows)
+    asked = framework.run_pre_scores(plan, state, pod, nodes)
+    scores = decision.scores = score_rows(plan, state, pod, nodes, asked)
     for extender in decider.extenders:
         extra = extender.prioritize(pod, rows)
         if extra is not None:
             scores.totals = scores.totals + extra
-    decision.total = int(scores.totals.max())
-    _take(decider, decision, rows[scores.totals == decision.total])
+    decision.total, ties = scores.best()
+    _take(decider, decision, ties)
 
 
 def _group_by_status(statuses: dict[int, Status | None]) -> list[tuple[Status, Rows]]:

@@ -17,24 +17,22 @@ _START = 1024
 
 
 class ChangeLog:
-    __slots__ = ("_base", "_buffer", "_used", "keep")
+    __slots__ = ("_base", "_buffer", "_used", "keep", "position")
 
     def __init__(self, keep: int = 4096) -> None:
         self.keep = keep
+        self.position = 0
+        """Where the log ends now. A plain attribute, because every remembered column compares it in every decision."""
         self._buffer: Rows = np.empty(_START, dtype=np.intp)
         self._used = 0
         self._base = 0
-
-    @property
-    def position(self) -> int:
-        """Where the log ends now."""
-        return self._base + self._used
 
     def append(self, row: int) -> None:
         if self._used == len(self._buffer):
             self._make_room()
         self._buffer[self._used] = row
         self._used += 1
+        self.position += 1
 
     def since(self, position: int) -> Rows | None:
         """The rows that changed after `position`, oldest first; None when that is no longer known."""
@@ -46,6 +44,7 @@ class ChangeLog:
         """Make every reader compute again, as after a change of the columns' layout."""
         self._base += self._used + 1
         self._used = 0
+        self.position = self._base
 
     def _make_room(self) -> None:
         if self._used > 2 * self.keep:

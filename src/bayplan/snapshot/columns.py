@@ -1,17 +1,18 @@
 """What a plugin is handed as `nodes`: columns over all rows, or over the rows at issue.
 
 `NodeColumns` cuts the node table to the rows in question; every array it hands out has one entry a position, and
-`rows[position]` is the row. Rows without a node occur in the uncut form; answers for them are ignored.
+`rows[position]` is the row. Rows without a node occur in the uncut form; answers for them are ignored. What was cut
+once is kept for the next plugin that asks, so a view must not outlive the decision it was made for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import cached_property
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from bayplan.snapshot.axes import ABSENT, BoolN, Int32N, Int64N, Rows
+from bayplan.snapshot.axes import ABSENT, BoolN, Int32N, Int64N, Int64RN, Rows
 from bayplan.snapshot.label_columns import LabelColumn
 from bayplan.snapshot.node_info import NodeInfo
 from bayplan.snapshot.node_table import NodeTable
@@ -22,21 +23,25 @@ __all__ = ["NodeColumns"]
 class NodeColumns:
     """Read-only columns. `is_all` says that positions are rows."""
 
+    __slots__ = ("_kept", "_rows", "is_all", "table")
+
     def __init__(self, table: NodeTable, rows: Rows | None = None) -> None:
         self.table = table
         self.is_all = rows is None
         self._rows = rows
-
-    @cached_property
-    def _cut(self) -> slice | Rows:
-        return slice(0, self.table.size) if self._rows is None else self._rows
+        self._kept: dict[object, Any] = {}
 
     def __len__(self) -> int:
-        return self.table.size if isinstance(self._cut, slice) else len(self._cut)
+        return self.table.size if self.is_all else len(self.rows)
 
-    @cached_property
+    @property
     def rows(self) -> Rows:
-        return np.arange(self.table.size, dtype=np.intp) if isinstance(self._cut, slice) else self._cut
+        if self._rows is None:
+            self._rows = self._find_rows()
+        return self._rows
+
+    def _find_rows(self) -> Rows:
+        return np.arange(self.table.size, dtype=np.intp)
 
     def __iter__(self) -> Iterator[NodeInfo]:
         """The nodes one by one; only for rows that hold a node."""
@@ -56,42 +61,67 @@ class NodeColumns:
 
     @property
     def valid(self) -> BoolN:
-        return self._read(self.table.valid)
+        column: BoolN = self._cut("valid", self.table.valid)
+        return column
 
     @property
     def unschedulable(self) -> BoolN:
-        return self._read(self.table.unschedulable)
+        column: BoolN = self._cut("unschedulable", self.table.unschedulable)
+        return column
 
     @property
     def taint_set(self) -> Int32N:
         """Which of `table.taint_sets` each node has."""
-        column = self.table.taint_set[self._cut]
-        column.flags.writeable = False
+        column: Int32N = self._cut("taint_set", self.table.taint_set)
         return column
 
     @property
     def pod_count(self) -> Int64N:
-        return self._read64(self.table.pod_count)
+        column: Int64N = self._cut("pod_count", self.table.pod_count)
+        return column
 
     @property
     def allowed_pods(self) -> Int64N:
-        return self._read64(self.table.allowed_pods)
+        column: Int64N = self._cut("allowed_pods", self.table.allowed_pods)
+        return column
+
+    @property
+    def nonzero(self) -> Int64RN:
+        """Requested milli-cpu and bytes, one row each, with 100m and 200Mi for containers that ask for none."""
+        return self._cut_all("nonzero", self.table.nonzero, 2)
 
     @property
     def nonzero_cpu(self) -> Int64N:
         """Requested milli-cpu, with 100m for each container that asks for none."""
-        return self._read64(self.table.nonzero[0])
+        column: Int64N = self.nonzero[0]
+        return column
 
     @property
     def nonzero_memory(self) -> Int64N:
         """Requested bytes, with 200Mi for each container that asks for none."""
-        return self._read64(self.table.nonzero[1])
+        column: Int64N = self.nonzero[1]
+        return column
 
     def allocatable(self, place: int) -> Int64N:
-        return self._read64(self.table.allocatable[place])
+        return self._resource(self.all_allocatable, place)
 
     def requested(self, place: int) -> Int64N:
-        return self._read64(self.table.requested[place])
+        return self._resource(self.all_requested, place)
+
+    def _resource(self, columns: Int64RN, place: int) -> Int64N:
+        """A resource that a pod named before any node or running pod did has no column yet."""
+        column: Int64N = columns[place] if place < len(columns) else np.zeros(len(self), dtype=np.int64)
+        return column
+
+    @property
+    def all_allocatable(self) -> Int64RN:
+        """One row a resource, in the order of the resource axis."""
+        return self._cut_all("allocatable", self.table.allocatable, len(self.table.resources))
+
+    @property
+    def all_requested(self) -> Int64RN:
+        """One row a resource, in the order of the resource axis."""
+        return self._cut_all("requested", self.table.requested, len(self.table.resources))
 
     def label(self, key: str) -> LabelColumn:
         """The whole column of a key; index its `values` with `rows`, or use `label_values`."""
@@ -99,9 +129,17 @@ class NodeColumns:
 
     def label_values(self, key: str) -> Int32N:
         """For each position the value id of the key, ABSENT where the node lacks it."""
-        column = self.table.label(key).values[self._cut]
-        column.flags.writeable = False
+        column: Int32N = self._cut(("label", key), self.table.label(key).values)
         return column
+
+    def label_bins(self, key: str) -> Rows:
+        """As `label_values`, with `domains` in place of ABSENT and as wide as `take` wants it."""
+        column: Rows = self._cut(("bins", key), self.table.label(key).bins())
+        return column
+
+    def cut(self, column: np.ndarray[tuple[int], np.dtype[Any]]) -> np.ndarray[tuple[int], np.dtype[Any]]:
+        """Any column over all rows, one entry a position."""
+        return column[: self.table.size] if self.is_all else column[self.rows]
 
     def matching(self, labels: Mapping[str, str]) -> BoolN:
         """Where every given label has exactly the given value."""
@@ -115,12 +153,23 @@ class NodeColumns:
         """The node at a position, as the one-node form sees it."""
         return self.table.at(position if self.is_all else int(self.rows[position]))
 
-    def _read(self, column: BoolN) -> BoolN:
-        column = column[self._cut]
-        column.flags.writeable = False
-        return column
+    def infos(self) -> Sequence[NodeInfo | None]:
+        """The node of each position; None for a row that holds none."""
+        infos = self.table.infos
+        return infos if self.is_all else [infos[row] for row in self.rows.tolist()]
 
-    def _read64(self, column: Int64N) -> Int64N:
-        column = column[self._cut]
-        column.flags.writeable = False
-        return column
+    def _cut(self, name: object, column: np.ndarray[tuple[int], np.dtype[Any]]) -> Any:
+        found = self._kept.get(name)
+        if found is None:
+            found = self._kept[name] = self.cut(column)
+            found.flags.writeable = False
+        return found
+
+    def _cut_all(self, name: str, columns: Int64RN, count: int) -> Int64RN:
+        found: Int64RN | None = self._kept.get(name)
+        if found is None:
+            columns = columns[:count]
+            found = columns[:, : self.table.size] if self.is_all else columns.take(self.rows, axis=1)
+            found.flags.writeable = False
+            self._kept[name] = found
+        return found

@@ -6,6 +6,8 @@ the real thing. Nominated pods, preemption dry runs and what-if questions all go
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from bayplan.snapshot.axes import Int64N, Int64RN, Rows
@@ -20,10 +22,12 @@ __all__ = ["OverlayColumns", "overlay_of"]
 class OverlayColumns(NodeColumns):
     """Columns of some rows that can be changed. Positions are those of `rows`."""
 
+    __slots__ = ("_nonzero", "_twins", "count", "used")
+
     def __init__(self, table: NodeTable, rows: Rows) -> None:
         super().__init__(table, rows)
-        self.used: Int64RN = table.requested[:, rows]
-        self.nonzero: Int64RN = table.nonzero[:, rows]
+        self.used: Int64RN = table.requested.take(rows, axis=1)
+        self._nonzero: Int64RN = table.nonzero.take(rows, axis=1)
         self.count: Int64N = table.pod_count[rows]
         self._twins: dict[int, NodeInfo] = {}
 
@@ -32,26 +36,27 @@ class OverlayColumns(NodeColumns):
         return self.count
 
     @property
-    def nonzero_cpu(self) -> Int64N:
-        row: Int64N = self.nonzero[0]
-        return row
+    def nonzero(self) -> Int64RN:
+        return self._nonzero
 
     @property
-    def nonzero_memory(self) -> Int64N:
-        row: Int64N = self.nonzero[1]
-        return row
-
-    def requested(self, place: int) -> Int64N:
-        row: Int64N = self.used[place]
-        return row
+    def all_requested(self) -> Int64RN:
+        return self.used
 
     def info(self, position: int) -> NodeInfo:
         return self._twins.get(position) or super().info(position)
 
+    def infos(self) -> Sequence[NodeInfo | None]:
+        infos = list(super().infos())
+        for position, twin in self._twins.items():
+            infos[position] = twin
+        return infos
+
     def take(self, positions: Rows) -> NodeColumns:
         part = OverlayColumns.__new__(OverlayColumns)
         NodeColumns.__init__(part, self.table, self.rows[positions])
-        part.used, part.nonzero, part.count = self.used[:, positions], self.nonzero[:, positions], self.count[positions]
+        part.used, part._nonzero = self.used[:, positions], self._nonzero[:, positions]
+        part.count = self.count[positions]
         part._twins = {i: self._twins[p] for i, p in enumerate(positions.tolist()) if p in self._twins}
         return part
 
@@ -76,11 +81,18 @@ class OverlayColumns(NodeColumns):
 
     def _count(self, position: int, pod: PodInfo, sign: int) -> None:
         usage = pod.usage
+        if len(self.table.resources) > len(self.used):
+            self._widen(len(self.table.resources))
         for place, amount in usage.vector:
             self.used[place, position] += sign * amount
-        self.nonzero[0, position] += sign * usage.nonzero_cpu
-        self.nonzero[1, position] += sign * usage.nonzero_memory
+        self._nonzero[0, position] += sign * usage.nonzero_cpu
+        self._nonzero[1, position] += sign * usage.nonzero_memory
         self.count[position] += sign
+
+    def _widen(self, resources: int) -> None:
+        """Make room for resources that only a pod that is not there yet names."""
+        more = np.zeros((resources - len(self.used), self.used.shape[1]), dtype=np.int64)
+        self.used = np.concatenate([self.used, more])
 
 
 def overlay_of(table: NodeTable, row: int) -> OverlayColumns:

@@ -22,7 +22,7 @@ from bayplan.snapshot.columns import NodeColumns
 from bayplan.snapshot.node_info import NodeInfo
 from bayplan.snapshot.pod_info import PodInfo
 
-__all__ = ["Complaint", "FilterCall", "PluginFailure", "ScoreCall", "call_plugin"]
+__all__ = ["Complaint", "FilterCall", "PluginFailure", "ScoreCall", "call_plugin", "failed"]
 
 Complaint = Callable[[str, str, BaseException], None]
 """(plugin, extension point, exception): told once for every exception that a plugin raised."""
@@ -41,9 +41,14 @@ def call_plugin(plugin: Plugin, method: str, complain: Complaint, *arguments: An
     try:
         answer = getattr(plugin, method)(*arguments)
     except Exception as exception:
-        complain(plugin.name, method, exception)
-        return _failure(exception).by(plugin.name)
+        return failed(plugin, method, complain, exception)
     return answer.by(plugin.name) if isinstance(answer, Status) else answer
+
+
+def failed(plugin: Plugin, method: str, complain: Complaint, exception: Exception) -> Status:
+    """Report an exception and turn it into an Error status said by the plugin."""
+    complain(plugin.name, method, exception)
+    return _failure(exception).by(plugin.name)
 
 
 def _failure(exception: BaseException) -> Status:
@@ -91,10 +96,10 @@ class FilterCall:
 
     def _lifted(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Verdicts:
         ids = np.zeros(len(nodes), dtype=np.int32)
-        number, one, infos = self._statuses.number, self.one, nodes.table.infos
-        for position, row in enumerate(nodes.rows.tolist()):
-            if infos[row] is not None:
-                status = one(state, pod, nodes.info(position))
+        number, one = self._statuses.number, self.one
+        for position, info in enumerate(nodes.infos()):
+            if info is not None:
+                status = one(state, pod, info)
                 if status is not None:
                     ids[position] = number(status)
         return Verdicts(ids, self._statuses.status)
@@ -174,9 +179,6 @@ class ScoreCall:
         return PluginFailure(Error(reason, exception=exception).by(self.name))
 
     def _lifted(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Int64N:
-        scores = np.zeros(len(nodes), dtype=np.int64)
-        one, infos = self.plugin.score, nodes.table.infos  # type: ignore[attr-defined]
-        for position, row in enumerate(nodes.rows.tolist()):
-            if infos[row] is not None:
-                scores[position] = one(state, pod, nodes.info(position))
-        return scores
+        one = self.plugin.score  # type: ignore[attr-defined]
+        scores = [0 if info is None else one(state, pod, info) for info in nodes.infos()]
+        return np.array(scores, dtype=np.int64)

@@ -15,30 +15,47 @@ from bayplan.framework.cycle import CycleState
 from bayplan.framework.depends import Depends
 from bayplan.framework.normalize import MAX_NODE_SCORE
 from bayplan.framework.runtime.call import FilterCall, ScoreCall
+from bayplan.framework.runtime.distinct import distinct
 from bayplan.framework.status import SUCCESS, Status
-from bayplan.framework.verdicts import Ids
+from bayplan.framework.verdicts import Ids, Verdicts
 from bayplan.snapshot.axes import Int64N, Rows
 from bayplan.snapshot.changes import ChangeLog
 from bayplan.snapshot.columns import NodeColumns
 from bayplan.snapshot.node_table import NodeTable
 from bayplan.snapshot.pod_info import PodInfo
 
-__all__ = ["FEW_ROWS", "FilterColumn", "ScoreColumn"]
+__all__ = ["FEW_ROWS", "Column", "FilterColumn", "RowChanges", "ScoreColumn"]
 
-FEW_ROWS = 6
+FEW_ROWS = 4
 """Up to this many changed rows the one-node form is cheaper than the column form."""
 
 _NO_STATE = CycleState()
 """Remembered plugins see no state: their answers must not depend on the cycle."""
 
 
-class _Column:
+class RowChanges:
+    """Rows whose pods (not whose node objects) changed between two positions of the log, for several columns."""
+
+    __slots__ = ("few", "position", "rows", "since", "view")
+
+    def __init__(self, table: NodeTable, rows: Rows, since: int) -> None:
+        self.rows = rows
+        self.since = since
+        self.position = table.row_changes.position
+        self.view = NodeColumns(table, rows)
+        """What the column form is asked about: cut once for all columns."""
+        self.few: list[int] | None = rows.tolist() if len(rows) <= FEW_ROWS else None
+        """The rows when they are few enough to ask one by one."""
+
+
+class Column:
     """When to mend what; subclasses say how."""
 
-    __slots__ = ("_call", "_layout", "_position", "_version", "epoch")
+    __slots__ = ("_call", "_follows_pods", "_layout", "_position", "_version", "epoch")
 
     def __init__(self, call: FilterCall | ScoreCall) -> None:
         self._call: Any = call
+        self._follows_pods = call.depends is Depends.ROW
         self._layout = -1
         self._position = -1
         self._version = -1
@@ -47,22 +64,35 @@ class _Column:
 
     def refresh(self, table: NodeTable, pod: PodInfo) -> None:
         """Bring the column up to the table, for a pod with this column's sign."""
-        call = self._call
-        log: ChangeLog = table.row_changes if call.depends is Depends.ROW else table.node_changes
-        if self._layout != table.layout or self._version != call.plugin.version:
+        log = self._log(table)
+        if self._layout != table.layout or self._version != self._call.plugin.version:
             self._all(table, pod, log)
             return
         if self._position == log.position:
             return
         rows = log.since(self._position)
-        if rows is None or call.depends is Depends.NODES or 2 * len(rows) > table.size:
+        if rows is None or self._call.depends is Depends.NODES or 2 * len(rows) > table.size:
             self._all(table, pod, log)
             return
         self._position = log.position
-        if len(rows) <= FEW_ROWS and call.has_one:
-            self._mend_one_by_one(table, pod, rows)
+        if len(rows) <= FEW_ROWS and self._call.has_one:
+            self._mend_one_by_one(table, pod, rows.tolist())
         else:
-            self._mend(table, pod, np.unique(rows))
+            self._mend(pod, NodeColumns(table, rows))
+
+    def follow(self, table: NodeTable, pod: PodInfo, changes: RowChanges) -> None:
+        """The same as `refresh` when pods alone changed, with the work of finding out shared between columns."""
+        if self._position != changes.since:
+            self.refresh(table, pod)
+            return
+        self._position = changes.position
+        if changes.few is not None and self._call.has_one:
+            self._mend_one_by_one(table, pod, changes.few)
+        else:
+            self._mend(pod, changes.view)
+
+    def _log(self, table: NodeTable) -> ChangeLog:
+        return table.row_changes if self._follows_pods else table.node_changes
 
     def _all(self, table: NodeTable, pod: PodInfo, log: ChangeLog) -> None:
         self._layout, self._version, self._position = table.layout, self._call.plugin.version, log.position
@@ -72,14 +102,14 @@ class _Column:
     def _compute(self, table: NodeTable, pod: PodInfo) -> None:
         raise TypeError("a column must say how to compute itself")
 
-    def _mend(self, table: NodeTable, pod: PodInfo, rows: Rows) -> None:
+    def _mend(self, pod: PodInfo, nodes: NodeColumns) -> None:
         raise TypeError("a column must say how to mend rows")
 
-    def _mend_one_by_one(self, table: NodeTable, pod: PodInfo, rows: Rows) -> None:
+    def _mend_one_by_one(self, table: NodeTable, pod: PodInfo, rows: list[int]) -> None:
         raise TypeError("a column must say how to mend a row")
 
 
-class FilterColumn(_Column):
+class FilterColumn(Column):
     """`ids[row]`: 0 where the plugin lets the node pass."""
 
     __slots__ = ("_extra", "_verdict_status", "ids", "rejects_any")
@@ -108,13 +138,24 @@ class FilterColumn(_Column):
         self.ids[: table.size] = verdicts.ids
         self.rejects_any = bool(verdicts.ids.any())
 
-    def _mend(self, table: NodeTable, pod: PodInfo, rows: Rows) -> None:
-        ids = self._call.verdicts(_NO_STATE, pod, NodeColumns(table, rows)).ids
-        self.ids[rows] = ids
-        self.rejects_any = self.rejects_any or bool(ids.any())
+    def _mend(self, pod: PodInfo, nodes: NodeColumns) -> None:
+        verdicts = self._call.verdicts(_NO_STATE, pod, nodes)
+        ids = verdicts.ids
+        if ids.any():
+            self.rejects_any = True
+            if verdicts.status != self._verdict_status:
+                ids = self._renumbered(verdicts)
+        self.ids[nodes.rows] = ids
 
-    def _mend_one_by_one(self, table: NodeTable, pod: PodInfo, rows: Rows) -> None:
-        for row in rows.tolist():
+    def _renumbered(self, verdicts: Verdicts) -> Ids:
+        """A plugin may number its statuses anew in every answer; the column keeps one numbering."""
+        ids = verdicts.ids.copy()
+        for number in distinct(verdicts.ids):
+            ids[verdicts.ids == number] = self._number(verdicts.status(number))
+        return ids
+
+    def _mend_one_by_one(self, table: NodeTable, pod: PodInfo, rows: list[int]) -> None:
+        for row in rows:
             info = table.infos[row]
             if info is not None:
                 status = self._call.one(_NO_STATE, pod, info)
@@ -132,14 +173,15 @@ class FilterColumn(_Column):
         return number
 
 
-class ScoreColumn(_Column):
+class ScoreColumn(Column):
     """`values[row]`: the raw score."""
 
-    __slots__ = ("is_suspect", "is_uniform", "uniform_value", "values")
+    __slots__ = ("_highest", "is_suspect", "is_uniform", "uniform_value", "values")
 
     def __init__(self, call: ScoreCall) -> None:
         super().__init__(call)
         self.values: Int64N = np.zeros(0, dtype=np.int64)
+        self._highest = MAX_NODE_SCORE if call.normalizer is None else int(np.iinfo(np.int64).max)
         self.is_uniform = False
         """True only if every node has the same raw score, `uniform_value`."""
         self.uniform_value = 0
@@ -150,22 +192,22 @@ class ScoreColumn(_Column):
         scores = self._call.raw(_NO_STATE, pod, NodeColumns(table))
         self.values = np.zeros(table.capacity, dtype=np.int64)
         self.values[: table.size] = scores
-        self._suspect(scores)
+        self._suspect(self.values)
         if self._call.normalizer is not None:
             scores = scores[table.valid[: table.size]]
             self.is_uniform = len(scores) > 0 and int(scores.min()) == int(scores.max())
             self.uniform_value = int(scores[0]) if self.is_uniform else 0
 
-    def _mend(self, table: NodeTable, pod: PodInfo, rows: Rows) -> None:
-        scores = self._call.raw(_NO_STATE, pod, NodeColumns(table, rows))
-        self.values[rows] = scores
+    def _mend(self, pod: PodInfo, nodes: NodeColumns) -> None:
+        scores = self._call.raw(_NO_STATE, pod, nodes).astype(np.int64, copy=False)
+        self.values[nodes.rows] = scores
         self._suspect(scores)
         if self.is_uniform and not (scores == self.uniform_value).all():
             self.is_uniform = False
             self.epoch += 1
 
-    def _mend_one_by_one(self, table: NodeTable, pod: PodInfo, rows: Rows) -> None:
-        for row in rows.tolist():
+    def _mend_one_by_one(self, table: NodeTable, pod: PodInfo, rows: list[int]) -> None:
+        for row in rows:
             info = table.infos[row]
             if info is not None:
                 score = self._call.one(_NO_STATE, pod, info)
@@ -173,10 +215,10 @@ class ScoreColumn(_Column):
                     self.is_uniform = False
                     self.epoch += 1
                 self.values[row] = score
-                if score < 0 or (score > MAX_NODE_SCORE and self._call.normalizer is None):
+                if not 0 <= score <= self._highest:
                     self.is_suspect = True
 
     def _suspect(self, scores: Int64N) -> None:
-        if len(scores) and not self.is_suspect:
-            highest = int(scores.max()) if self._call.normalizer is None else 0
-            self.is_suspect = highest > MAX_NODE_SCORE or int(scores.min()) < 0
+        if not self.is_suspect:
+            # Read without a sign, numbers below zero are the largest of all: one pass finds both kinds.
+            self.is_suspect = int(scores.view(np.uint64).max()) > self._highest

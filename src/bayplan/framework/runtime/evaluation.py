@@ -19,7 +19,7 @@ import numpy as np
 
 from bayplan.framework.depends import Depends
 from bayplan.framework.runtime.call import FilterCall, ScoreCall
-from bayplan.framework.runtime.columns import FEW_ROWS, FilterColumn, ScoreColumn
+from bayplan.framework.runtime.columns import FEW_ROWS, Column, FilterColumn, RowChanges, ScoreColumn
 from bayplan.framework.status import Status
 from bayplan.snapshot.axes import BoolN, Int64N, Rows
 from bayplan.snapshot.node_table import NodeTable
@@ -59,7 +59,6 @@ class Evaluation:
     def __init__(
         self,
         table: NodeTable,
-        pod: PodInfo,
         *,
         filters: Sequence[tuple[FilterCall, FilterColumn]],
         scores: Sequence[tuple[ScoreCall, ScoreColumn]],
@@ -67,11 +66,15 @@ class Evaluation:
         self.table = table
         self.filters = filters
         self.scores = scores
+        self._filter_calls = [call for call, _ in filters]
+        self._score_columns = [column for _, column in scores]
         self._ranked = [(call.rank, column) for call, column in filters]
         self._final = [(call.weight, column) for call, column in scores if call.normalizer is None]
         self.normalized = [Normalized(call, column) for call, column in scores if call.normalizer is not None]
         self._follows_rows = any(entry.call.depends is Depends.ROW for entry in self.normalized)
-        self._columns: list[FilterColumn | ScoreColumn] = [c for _, c in filters] + [c for _, c in scores]
+        self._columns: list[Column] = [*(c for _, c in filters), *(c for _, c in scores)]
+        by_call: list[tuple[FilterCall | ScoreCall, Column]] = [*filters, *scores]
+        self._row_columns = [column for call, column in by_call if call.depends is Depends.ROW]
         self._epochs: list[int] = []
         self._layout = -1
         self._row_position = self._node_position = -1
@@ -85,6 +88,16 @@ class Evaluation:
     rank: np.ndarray[tuple[int], np.dtype[np.uint8]]
     base: Int64N
     key: Int64N
+
+    @property
+    def has_failures(self) -> bool:
+        """Whether some filter ever answered with an Error: its rejections must then be looked at."""
+        return any(call.has_failed for call in self._filter_calls)
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether some score was ever out of range: totals must then be worked out by plugin and checked."""
+        return any(column.is_suspect for column in self._score_columns)
 
     @property
     def feasible_count(self) -> int:
@@ -118,15 +131,38 @@ class Evaluation:
     def refresh(self, pod: PodInfo) -> None:
         """Bring everything up to the table."""
         table = self.table
+        log = table.row_changes
+        if self._row_position == log.position and self._layout == table.layout:
+            return
+        rows = log.since(self._row_position)
+        is_far = rows is None or self._layout != table.layout or 2 * len(rows) > table.size
+        if is_far or rows is None or self._node_position != table.node_changes.position:
+            self._refresh_all(pod, None if is_far else rows)
+        else:
+            self._follow(pod, rows)
+        self._row_position, self._node_position = log.position, table.node_changes.position
+
+    def _refresh_all(self, pod: PodInfo, rows: Rows | None) -> None:
+        """Node objects changed, or so much that starting over is cheaper (`rows` is then None)."""
         for column in self._columns:
-            column.refresh(table, pod)
-        rows = table.row_changes.since(self._row_position)
+            column.refresh(self.table, pod)
         epochs = [column.epoch for column in self._columns]
-        if rows is None or epochs != self._epochs or self._layout != table.layout or 2 * len(rows) > table.size:
+        if rows is None or epochs != self._epochs:
             self._rebuild(epochs)
-        elif len(rows):
-            self._mend(rows)
-        self._row_position, self._node_position = table.row_changes.position, table.node_changes.position
+        else:
+            self._mend(rows, moved=True)
+
+    def _follow(self, pod: PodInfo, rows: Rows) -> None:
+        """Pods came and went on some rows: only columns that look at pods have anything to mend."""
+        changes = RowChanges(self.table, rows, self._row_position)
+        for column in self._row_columns:
+            column.follow(self.table, pod, changes)
+        if self._follows_rows:
+            epochs = [column.epoch for column in self._columns]
+            if epochs != self._epochs:
+                self._rebuild(epochs)
+                return
+        self._mend(rows, moved=self._follows_rows)
 
     def _rebuild(self, epochs: list[int]) -> None:
         table, size = self.table, self.table.size
@@ -178,10 +214,10 @@ class Evaluation:
         assert normalizer is not None  # only scores with a known normaliser are kept as Normalized
         return normalizer.apply(entry.column.values, entry.bounds) * entry.call.weight
 
-    def _mend(self, rows: Rows) -> None:
-        moved = self._follows_rows or self._node_position != self.table.node_changes.position
+    def _mend(self, rows: Rows, *, moved: bool) -> None:
+        """Mend some rows; `moved` says that bounds may have moved even if no node became feasible or ceased to be."""
         if len(rows) > FEW_ROWS:
-            moved |= self._mend_many(np.unique(rows))
+            moved |= self._mend_many(rows)
         else:
             for row in rows.tolist():
                 moved |= self._mend_row(row)
@@ -224,19 +260,22 @@ class Evaluation:
             self.rank_counts[rank] += by
 
     def _bounds_moved(self) -> bool:
+        entries = [entry for entry in self.normalized if entry.contribution is not None]
+        if not entries:
+            return False
         feasible = self.rank == 0
-        return any(
-            self._bounds(entry, feasible) != entry.bounds for entry in self.normalized if entry.contribution is not None
-        )
+        return any(self._bounds(entry, feasible) != entry.bounds for entry in entries)
 
     def _mend_many(self, rows: Rows) -> bool:
-        """Mend many rows at once; whether the feasibility of any changed."""
+        """Mend many rows at once, some perhaps named twice; whether the feasibility of any changed."""
         before = self.rank[rows]
         rank = np.zeros(len(rows), dtype=np.uint8)
         for number, column in reversed(self._ranked):
             if column.rejects_any:
                 rank[column.ids[rows] != 0] = number
-        rank[~self.table.valid[rows]] = NO_NODE
+        valid = self.table.valid[rows]
+        if not valid.all():
+            rank[~valid] = NO_NODE
         self.rank[rows] = rank
         self.base[rows] = base = self._sum_final(rows)
         for entry in self.normalized:
@@ -248,7 +287,8 @@ class Evaluation:
         changed = before != rank
         if not changed.any():
             return False
-        for was, now in zip(before[changed].tolist(), rank[changed].tolist(), strict=True):
+        pairs = zip(before[changed].tolist(), rank[changed].tolist(), strict=True)
+        for was, now in dict(zip(rows[changed].tolist(), pairs, strict=True)).values():
             self._count(was, -1)
             self._count(now, 1)
         return True

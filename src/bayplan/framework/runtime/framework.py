@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,10 +16,10 @@ from bayplan.framework.cycle import CycleState
 from bayplan.framework.depends import Depends
 from bayplan.framework.plugin import UNSIGNED, Plugin, PostFilterResult, PreFilterResult
 from bayplan.framework.points import ExtensionPoint
-from bayplan.framework.runtime.call import Complaint, FilterCall, PluginFailure, ScoreCall, call_plugin
+from bayplan.framework.runtime.call import Complaint, FilterCall, PluginFailure, ScoreCall, call_plugin, failed
 from bayplan.framework.runtime.columns import FilterColumn, ScoreColumn
 from bayplan.framework.runtime.evaluation import Evaluation
-from bayplan.framework.runtime.plan import NO_RESTRICTION, Plan, PreFilterOutcome, PreFilterStep
+from bayplan.framework.runtime.plan import NO_RESTRICTION, Plan, PreFilterOutcome, PreFilterStep, PreScoreStep
 from bayplan.framework.status import Code, Error, Status, Unresolvable
 from bayplan.snapshot.axes import BoolN
 from bayplan.snapshot.columns import NodeColumns
@@ -54,6 +54,9 @@ class Framework:
         self._points = {point: [plugins[name] for name in names] for point, names in points.items()}
         self.filter_calls = [FilterCall(p, rank + 1, complain) for rank, p in enumerate(self.at(ExtensionPoint.FILTER))]
         self.score_calls = [ScoreCall(p, weights.get(p.name, 1), complain) for p in self.at(ExtensionPoint.SCORE)]
+        self._in_order = list(self.plugins.values())
+        self._names = set(self.plugins)
+        self._filter_depends = {call.name: call.depends for call in self.filter_calls}
         self._plans: OrderedDict[tuple[int, str], Plan] = OrderedDict()
         self._filter_columns: OrderedDict[Hashable, FilterColumn] = OrderedDict()
         self._score_columns: OrderedDict[Hashable, ScoreColumn] = OrderedDict()
@@ -73,12 +76,11 @@ class Framework:
     def plan(self, pod: PodInfo) -> Plan:
         key = (pod.shape.number, pod.node_name)
         plan = self._plans.get(key) if self.remember else None
-        if plan is not None and all(
-            plugin.version == version for plugin, version in zip(self.plugins.values(), plan.versions, strict=True)
-        ):
+        versions = [plugin.version for plugin in self._in_order]
+        if plan is not None and plan.versions == versions:
             self._plans.move_to_end(key)
             return plan
-        plan = self._plans[key] = self._make_plan(pod)
+        plan = self._plans[key] = self._make_plan(pod, versions)
         if len(self._plans) > _MOST_PLANS:
             self._plans.popitem(last=False)
         return plan
@@ -87,16 +89,15 @@ class Framework:
         """Ask a plugin everything anew."""
         self.plugins[plugin].version += 1
 
-    def _make_plan(self, pod: PodInfo) -> Plan:
-        irrelevant = {name for name, plugin in self.plugins.items() if not plugin.is_relevant(pod)}
+    def _make_plan(self, pod: PodInfo, versions: list[int]) -> Plan:
+        irrelevant = {plugin.name for plugin in self._in_order if not plugin.is_relevant(pod)}
         skip_filter = {call.name for call in self.filter_calls if call.name in irrelevant}
         pre_filters = self._pre_filter_steps(pod, irrelevant, skip_filter)
         filters = [call for call in self.filter_calls if call.name not in skip_filter]
-        scores = [c for c in self.score_calls if c.name not in irrelevant and not self._is_settled_skip(c, pod)]
-        open_scores = {call.name for call in scores if not call.is_remembered}
+        scores = [call for call in self.score_calls if call.name not in irrelevant]
+        pre_scores = self._pre_score_steps(pod, scores)
         evaluation = Evaluation(
             self.snapshot.nodes,
-            pod,
             filters=[(c, self._filter_column(c, pod)) for c in filters if c.depends is not Depends.CLUSTER],
             scores=[(c, self._score_column(c, pod)) for c in scores if c.is_remembered],
         )
@@ -105,34 +106,45 @@ class Framework:
             filters=filters,
             scores=scores,
             pre_filters=pre_filters,
-            pre_scores=[p for p in self.at(ExtensionPoint.PRE_SCORE) if p.name in open_scores],
+            pre_scores=pre_scores,
             skip_filter=skip_filter,
-            versions=tuple(plugin.version for plugin in self.plugins.values()),
+            versions=versions,
         )
 
     def _pre_filter_steps(self, pod: PodInfo, irrelevant: set[str], skip_filter: set[str]) -> list[PreFilterStep]:
-        depends = {call.name: call.depends for call in self.filter_calls}
         steps = []
         for plugin in self.at(ExtensionPoint.PRE_FILTER):
             if plugin.name in irrelevant:
                 continue
-            if depends.get(plugin.name, Depends.CLUSTER) is Depends.CLUSTER:
-                steps.append(PreFilterStep(plugin, None, is_settled=False))
+            ask = plugin.pre_filter  # type: ignore[attr-defined]
+            if self._filter_depends.get(plugin.name, Depends.CLUSTER) is Depends.CLUSTER:
+                steps.append(PreFilterStep(plugin, ask, None, is_settled=False))
                 continue
             answer = call_plugin(plugin, "pre_filter", self.complain, CycleState(), pod, self.snapshot.columns())
             if isinstance(answer, Status) and answer.is_skip:
                 skip_filter.add(plugin.name)
             elif answer is not None and not (isinstance(answer, Status) and answer.is_success):
-                steps.append(PreFilterStep(plugin, answer, is_settled=True))
+                steps.append(PreFilterStep(plugin, ask, answer, is_settled=True))
         return steps
 
-    def _is_settled_skip(self, call: ScoreCall, pod: PodInfo) -> bool:
-        """Whether a remembered plugin skips scoring for this shape."""
-        pre_score = getattr(call.plugin, "pre_score", None)
-        if not call.is_remembered or pre_score is None:
-            return False
-        answer = call_plugin(call.plugin, "pre_score", self.complain, CycleState(), pod, self.snapshot.columns())
-        return isinstance(answer, Status) and answer.is_skip
+    def _pre_score_steps(self, pod: PodInfo, scores: list[ScoreCall]) -> list[PreScoreStep]:
+        """The PreScores that are due in a decision. Scores that are known to be skipped leave `scores`."""
+        steps = []
+        calls = {call.name: call for call in scores}
+        for plugin in self.at(ExtensionPoint.PRE_SCORE):
+            call = calls.get(plugin.name)
+            if call is None:
+                continue
+            ask = plugin.pre_score  # type: ignore[attr-defined]
+            if not call.is_remembered:
+                steps.append(PreScoreStep(plugin, ask, None))
+                continue
+            answer = call_plugin(plugin, "pre_score", self.complain, CycleState(), pod, self.snapshot.columns())
+            if isinstance(answer, Status) and answer.is_skip:
+                scores.remove(call)
+            elif isinstance(answer, Status) and not answer.is_success:
+                steps.append(PreScoreStep(plugin, ask, answer))
+        return steps
 
     def _filter_column(self, call: FilterCall, pod: PodInfo) -> FilterColumn:
         return self._remembered(self._filter_columns, call.name, call.plugin.sign(pod), lambda: FilterColumn(call))
@@ -156,8 +168,8 @@ class Framework:
 
     def run_pre_filters(self, plan: Plan, state: CycleState, pod: PodInfo) -> PreFilterOutcome:
         state.skip_filter |= plan.skip_filter
+        state.reached = self._names
         if not plan.pre_filters:
-            state.reached = set(self.plugins)
             return NO_RESTRICTION
         nodes = self.snapshot.columns()
         rejection: Status | None = None
@@ -165,9 +177,9 @@ class Framework:
         restricted_by: list[str] = []
         for step in plan.pre_filters:
             plugin = step.plugin
-            answer = step.settled
-            if not step.is_settled:
-                answer = call_plugin(plugin, "pre_filter", self.complain, state, pod, nodes)
+            answer = step.settled if step.is_settled else self._asked(step, "pre_filter", state, pod, nodes)
+            if answer is None:
+                continue
             if isinstance(answer, PreFilterResult):
                 if answer.node_names is not None:
                     restricted_by.append(plugin.name)
@@ -175,19 +187,44 @@ class Framework:
                     if not names:
                         state.reached = self._reached_up_to(plugin)
                         return PreFilterOutcome(_nothing_left(restricted_by), names, tuple(restricted_by))
-            elif answer is None or answer.is_success:
-                continue
             elif answer.is_skip:
                 state.skip_filter.add(plugin.name)
             elif answer.code is Code.UNRESOLVABLE:
                 state.reached = self._reached_up_to(plugin)
-                return PreFilterOutcome(answer, names, tuple(restricted_by))
+                return PreFilterOutcome(answer.by(plugin.name), names, tuple(restricted_by))
             elif answer.code is Code.UNSCHEDULABLE:
-                rejection = answer
-            else:
-                raise PluginFailure(_explained(f'running PreFilter plugin "{plugin.name}": ', answer))
-        state.reached = set(self.plugins)
+                rejection = answer.by(plugin.name)
+            elif not answer.is_success:
+                raise PluginFailure(_explained(f'running PreFilter plugin "{plugin.name}": ', answer.by(plugin.name)))
+        if rejection is None and names is None:
+            return NO_RESTRICTION
         return PreFilterOutcome(rejection, names, tuple(restricted_by))
+
+    def _asked(
+        self, step: PreFilterStep | PreScoreStep, method: str, state: CycleState, pod: PodInfo, nodes: NodeColumns
+    ) -> Any:
+        """The answer as the plugin gave it: it gets the plugin's name only where somebody will read it."""
+        try:
+            return step.ask(state, pod, nodes)
+        except Exception as exception:
+            return failed(step.plugin, method, self.complain, exception)
+
+    # PreScore
+
+    def run_pre_scores(self, plan: Plan, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> list[ScoreCall]:
+        """Run the PreScores that are due; the scores that have to be asked for this decision."""
+        for step in plan.pre_scores:
+            answer = step.failure or self._asked(step, "pre_score", state, pod, nodes)
+            if answer is None:
+                continue
+            name = step.plugin.name
+            if answer.is_skip:
+                state.skip_score.add(name)
+            elif not answer.is_success:
+                raise PluginFailure(_explained(f'running PreScore plugin "{name}": ', answer.by(name)))
+        if not state.skip_score:
+            return plan.open_scores
+        return [call for call in plan.open_scores if call.name not in state.skip_score]
 
     def _reached_up_to(self, last: Plugin) -> set[str]:
         """The plugins whose PreFilter came before the one that ended the phase."""

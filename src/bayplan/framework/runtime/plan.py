@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
+from bayplan.framework.cycle import CycleState
 from bayplan.framework.depends import Depends
 from bayplan.framework.plugin import Plugin, PreFilterResult
 from bayplan.framework.runtime.call import FilterCall, ScoreCall
 from bayplan.framework.runtime.evaluation import Evaluation
 from bayplan.framework.status import Status
+from bayplan.snapshot.columns import NodeColumns
+from bayplan.snapshot.pod_info import PodInfo
 
-__all__ = ["Plan", "PreFilterOutcome", "PreFilterStep"]
+__all__ = ["NO_RESTRICTION", "Plan", "PreFilterOutcome", "PreFilterStep", "PreScoreStep"]
 
 
 class PreFilterStep(NamedTuple):
     """A PreFilter to call, or one whose answer is known for the shape."""
 
     plugin: Plugin
+    ask: Callable[[CycleState, PodInfo, NodeColumns], Status | PreFilterResult | None]
     settled: Status | PreFilterResult | None
     is_settled: bool
+
+
+class PreScoreStep(NamedTuple):
+    """A PreScore to call, or one that is known to fail for the shape."""
+
+    plugin: Plugin
+    ask: Callable[[CycleState, PodInfo, NodeColumns], Status | None]
+    failure: Status | None
 
 
 class PreFilterOutcome(NamedTuple):
@@ -53,9 +66,9 @@ class Plan:
         filters: list[FilterCall],
         scores: list[ScoreCall],
         pre_filters: list[PreFilterStep],
-        pre_scores: list[Plugin],
+        pre_scores: list[PreScoreStep],
         skip_filter: set[str],
-        versions: tuple[int, ...],
+        versions: list[int],
     ) -> None:
         self.evaluation = evaluation
         self.filters = filters
@@ -64,7 +77,7 @@ class Plan:
         """Every score that has a say for this shape, in order."""
         self.pre_filters = pre_filters
         self.pre_scores = pre_scores
-        """PreScores to call: those of plugins that are not remembered."""
+        """PreScores of plugins that are not remembered, and those that fail."""
         self.skip_filter = skip_filter
         self.open_filters = [call for call in filters if call.depends is Depends.CLUSTER]
         """Filters that must be asked for every decision."""

@@ -13,6 +13,7 @@ import numpy as np
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.handle import Nominator
 from bayplan.framework.runtime.call import FilterCall
+from bayplan.framework.runtime.distinct import distinct
 from bayplan.framework.runtime.evaluation import NO_NODE, Evaluation
 from bayplan.framework.runtime.framework import Framework, checked
 from bayplan.framework.runtime.plan import Plan
@@ -20,6 +21,7 @@ from bayplan.framework.status import Status
 from bayplan.framework.verdicts import Ids
 from bayplan.snapshot.axes import Rows
 from bayplan.snapshot.columns import NodeColumns
+from bayplan.snapshot.node_table import NodeTable
 from bayplan.snapshot.overlay import OverlayColumns
 from bayplan.snapshot.pod_info import PodInfo
 
@@ -52,8 +54,18 @@ class FilterOutcome:
     def count(self) -> int:
         return self._evaluation.feasible_count if self.rows is None else len(self.rows)
 
+    @property
+    def has_all(self) -> bool:
+        """Whether every row holds a node that passes."""
+        return self.rows is None and self._evaluation.feasible_count == self._evaluation.table.size
+
     def feasible_rows(self) -> Rows:
         return np.flatnonzero(self._evaluation.feasible()) if self.rows is None else self.rows
+
+    def feasible_nodes(self) -> NodeColumns:
+        """The nodes that pass, as PreScore and Score see them."""
+        table = self._evaluation.table
+        return NodeColumns(table) if self.has_all else _FeasibleColumns(table, self)
 
     def rank(self) -> Ranks:
         if self._rank is not None:
@@ -84,11 +96,28 @@ class FilterOutcome:
         return groups + [(status_, np.array(rows, dtype=np.intp)) for status_, rows in by_status.items()]
 
 
+class _FeasibleColumns(NodeColumns):
+    """Which rows pass is worked out when a plugin first looks."""
+
+    __slots__ = ("_outcome",)
+
+    def __init__(self, table: NodeTable, outcome: FilterOutcome) -> None:
+        super().__init__(table)
+        self.is_all = False
+        self._outcome = outcome
+
+    def __len__(self) -> int:
+        return self._outcome.count
+
+    def _find_rows(self) -> Rows:
+        return self._outcome.feasible_rows()
+
+
 def _grouped(rows: Rows, ids: Ids, status: Callable[[int], Status]) -> list[tuple[Status, Rows]]:
     if not len(rows):
         return []
     found = ids[rows]
-    return [(status(int(number)), rows[found == number]) for number in np.unique(found)]
+    return [(status(number), rows[found == number]) for number in distinct(found)]
 
 
 def find_feasible(
@@ -97,13 +126,18 @@ def find_feasible(
     """All nodes."""
     evaluation = plan.evaluation
     evaluation.refresh(pod)
-    _raise_failures(evaluation)
+    if evaluation.has_failures:
+        _raise_failures(evaluation)
     asked = [call for call in plan.open_filters if call.name not in state.skip_filter]
     nominated = nominated_on(nominator, pod)
     if not asked and not nominated:
         return FilterOutcome(evaluation, None, {}, {})
     rank: Ranks = evaluation.rank[: framework.snapshot.nodes.size].copy()
-    answers = {call.rank: _ask(framework, call, state, pod, rank) for call in asked}
+    is_clean = evaluation.feasible_count == len(rank)
+    answers = {}
+    for call in asked:
+        answers[call.rank], rejects = _ask(framework, call, state, pod, rank, is_clean=is_clean)
+        is_clean = is_clean and not rejects
     overrides = _with_nominated(framework, state, pod, nominated, rank) if nominated else {}
     return FilterOutcome(evaluation, rank, answers, overrides)
 
@@ -116,25 +150,28 @@ def _raise_failures(evaluation: Evaluation) -> None:
 
 
 def _ask(
-    framework: Framework, call: FilterCall, state: CycleState, pod: PodInfo, rank: Ranks
-) -> tuple[Ids, Callable[[int], Status], str]:
-    """Ask one filter now, and enter its rejections into `rank` where it is the first to reject."""
+    framework: Framework, call: FilterCall, state: CycleState, pod: PodInfo, rank: Ranks, *, is_clean: bool
+) -> tuple[tuple[Ids, Callable[[int], Status], str], bool]:
+    """Ask one filter now, and enter its rejections into `rank` where it is the first to reject; whether there are any.
+
+    `is_clean` says that no node was rejected so far.
+    """
     table = framework.snapshot.nodes
-    candidates = (rank == 0) | ((rank > call.rank) & (rank < _OVERRIDDEN))
-    ids = np.zeros(len(rank), dtype=np.int32)
-    if candidates.all():
+    candidates = None if is_clean else (rank == 0) | ((rank > call.rank) & (rank < _OVERRIDDEN))
+    if candidates is None or candidates.all():
         verdicts = call.verdicts(state, pod, NodeColumns(table))
-        ids[:] = verdicts.ids
+        ids = verdicts.ids
     else:
         rows = np.flatnonzero(candidates)
         verdicts = call.verdicts(state, pod, NodeColumns(table, rows))
+        ids = np.zeros(len(rank), dtype=np.int32)
         ids[rows] = verdicts.ids
-    rejected = ids != 0
-    if rejected.any():
-        for number in np.unique(ids[rejected]).tolist():
-            checked(verdicts.status(number).by(call.name))
-        rank[rejected] = call.rank
-    return ids, verdicts.status, call.name
+    numbers = distinct(ids)
+    for number in numbers:
+        checked(verdicts.status(number).by(call.name))
+    if numbers:
+        rank[ids != 0] = call.rank
+    return (ids, verdicts.status, call.name), bool(numbers)
 
 
 def nominated_on(nominator: Nominator, pod: PodInfo) -> dict[str, list[PodInfo]]:
