@@ -142,7 +142,7 @@ class HttpConnection(asyncio.Protocol):
             self.is_open = False
         self._complete()
         if not self.is_open and self._transport is not None:
-            self._transport.close()
+            self._transport.abort()
 
     def _complete(self) -> None:
         answer = self._answer

@@ -104,14 +104,14 @@ class HttpTransport:
         if response.status == 401 and self._access.credentials.reject(identity):
             fresh = await self._access.credentials.obtain()
             if fresh != identity:
-                response.close()
+                _give_up(response)
                 response = await self._open_stream(target, fresh)
         try:
             if response.status >= 300:
                 raise await _stream_refused(response)
             yield _chunks(response)
         finally:
-            response.close()
+            _give_up(response)
 
     async def close(self) -> None:
         self._is_closed = True
@@ -119,6 +119,8 @@ class HttpTransport:
         session, self._session = self._session, None
         if session is not None:
             await session.close()
+        # Aborted sockets are really closed in the event loop's next turn, which may be its last.
+        await asyncio.sleep(0)
 
     # requests
 
@@ -272,6 +274,14 @@ async def _chunks(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
             yield chunk
     except (aiohttp.ClientError, OSError) as error:
         raise ConnectionFailed(f"the stream broke: {_explained(error)}", may_have_been_processed=True) from error
+
+
+def _give_up(response: aiohttp.ClientResponse) -> None:
+    """Close the socket at once, without the farewell of TLS, which may wait for the other side for half a minute."""
+    connection = response.connection
+    if connection is not None and connection.transport is not None:
+        connection.transport.abort()
+    response.close()
 
 
 async def _stream_refused(response: aiohttp.ClientResponse) -> Exception:
