@@ -57,6 +57,7 @@ class EmbeddedCluster:
         seed: int | None = None,
         listen: bool = True,
         kubelets: KubeletSettings | None = None,
+        simulate: bool = True,
     ) -> None:
         if listen and not is_loopback(host) and not tls:
             raise UnsafeAddress(
@@ -64,7 +65,7 @@ class EmbeddedCluster:
                 "hint: keep TLS on (the default), or listen on 127.0.0.1"
             )
         self.clock = clock or SystemClock()
-        self._host, self._port, self._listen = host, port, listen
+        self._host, self._port, self._listen, self._simulate = host, port, listen, simulate
         folder = Path(data_dir) if data_dir is not None else None
         kept = cluster_secrets(folder, host=host, token=token, tls=tls and listen and tls_certificate is None)
         self.token = kept.token
@@ -115,8 +116,9 @@ class EmbeddedCluster:
         bootstrap(self.api)
         for document in self._initial:
             create_if_absent(self.api, document)
-        self.controllers.start()
-        self.kubelets.start()
+        if self._simulate:
+            self.controllers.start()
+            self.kubelets.start()
         if self._listen:
             tls = self._certificate.context() if self._certificate is not None else None
             await self._http.start(self._host, self._port, tls=tls)

@@ -1,0 +1,106 @@
+"""The two servers the suite is run against, and a namespace of its own for each test."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import ssl
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from bayplan.apiserver.cluster import EmbeddedCluster
+from tests.apiconformance.client import ApiClient, unique
+from tests.controlplane.fixtures import control_plane
+
+__all__ = ["control_plane"]
+
+SERVERS = ["embedded", pytest.param("real", marks=pytest.mark.e2e)]
+
+
+class EmbeddedThread:
+    """An embedded cluster without simulated parts, on a thread, for synchronous tests."""
+
+    def __init__(self) -> None:
+        self._started = threading.Event()
+        self._loop = asyncio.new_event_loop()
+        self._stop = asyncio.Event()
+        self.cluster = EmbeddedCluster(simulate=False)
+        self._thread = threading.Thread(target=self._run, name="embedded cluster")
+
+    def start(self) -> None:
+        self._thread.start()
+        assert self._started.wait(10), "the embedded cluster did not start"
+
+    def stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(10)
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._serve())
+
+    async def _serve(self) -> None:
+        await self.cluster.start()
+        self._started.set()
+        await self._stop.wait()
+        await self.cluster.stop()
+
+    def client(self) -> ApiClient:
+        kubeconfig = self.cluster.kubeconfig()
+        authority = base64.b64decode(kubeconfig["clusters"][0]["cluster"]["certificate-authority-data"]).decode()
+        context = ssl.create_default_context(cadata=authority)
+        return ApiClient(self.cluster.url, context, {"Authorization": f"Bearer {self.cluster.token}"})
+
+
+@pytest.fixture(scope="session", params=SERVERS)
+def api(request: pytest.FixtureRequest) -> Iterator[ApiClient]:
+    """A client with all rights."""
+    if request.param == "embedded":
+        embedded = EmbeddedThread()
+        embedded.start()
+        try:
+            yield embedded.client()
+        finally:
+            embedded.stop()
+        return
+    real: Any = request.getfixturevalue("control_plane")
+    context = ssl.create_default_context(cafile=str(real.ca_file))
+    context.load_cert_chain(str(real.client_cert), str(real.client_key))
+    yield ApiClient(real.url, context)
+
+
+@pytest.fixture
+def namespace(api: ApiClient) -> Iterator[str]:
+    """A fresh namespace with a default service account, as the controllers of a full cluster would leave it."""
+    name = unique("conformance")
+    api.create("/api/v1/namespaces", {"metadata": {"name": name}})
+    account = {"metadata": {"name": "default"}}
+    assert api.post(f"/api/v1/namespaces/{name}/serviceaccounts", account).status in (201, 409)
+    yield name
+    api.delete(f"/api/v1/namespaces/{name}")
+
+
+@pytest.fixture
+def pods(namespace: str) -> str:
+    return f"/api/v1/namespaces/{namespace}/pods"
+
+
+@pytest.fixture
+def config_maps(namespace: str) -> str:
+    return f"/api/v1/namespaces/{namespace}/configmaps"
+
+
+@pytest.fixture
+def deployments(namespace: str) -> str:
+    return f"/apis/apps/v1/namespaces/{namespace}/deployments"
+
+
+@pytest.fixture
+def node_name(api: ApiClient) -> Iterator[str]:
+    """The name of a node that is removed after the test, should the test create it."""
+    name = unique("node")
+    yield name
+    api.delete(f"/api/v1/nodes/{name}")

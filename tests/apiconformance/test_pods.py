@@ -1,0 +1,313 @@
+"""Pods: defaults, priority, gates, binding, eviction, graceful deletion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.apiconformance.client import ApiClient, Json, binding, node, pod, unique
+
+
+def condition(found: Json, kind: str) -> Json:
+    conditions = found.get("status", {}).get("conditions", [])
+    return next((one for one in conditions if one["type"] == kind), {})
+
+
+def test_a_pod_gets_the_defaults_scheduling_depends_on(api: ApiClient, pods: str) -> None:
+    body = pod("a")
+    body["spec"]["containers"][0]["ports"] = [{"containerPort": 80}]
+    body["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "1"}}
+    spec = api.create(pods, body)["spec"]
+
+    expected = {
+        "restartPolicy": "Always",
+        "schedulerName": "default-scheduler",
+        "terminationGracePeriodSeconds": 30,
+        "dnsPolicy": "ClusterFirst",
+        "enableServiceLinks": True,
+        "priority": 0,
+        "preemptionPolicy": "PreemptLowerPriority",
+    }
+    assert {name: spec[name] for name in expected} == expected
+    container = spec["containers"][0]
+    assert container["ports"] == [{"containerPort": 80, "protocol": "TCP"}]
+    assert container["resources"] == {"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}
+    tolerations = {(t["key"], t["effect"], t["tolerationSeconds"]) for t in spec["tolerations"]}
+    assert tolerations == {
+        ("node.kubernetes.io/not-ready", "NoExecute", 300),
+        ("node.kubernetes.io/unreachable", "NoExecute", 300),
+    }
+
+
+def test_a_new_pod_is_pending_with_a_service_class(api: ApiClient, pods: str) -> None:
+    best_effort = api.create(pods, pod("a"))
+    body = pod("b")
+    body["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
+    burstable = api.create(pods, body)
+    body = pod("c")
+    body["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "1", "memory": "1Gi"}}
+    guaranteed = api.create(pods, body)
+
+    classes = [one["status"]["qosClass"] for one in (best_effort, burstable, guaranteed)]
+    assert classes == ["BestEffort", "Burstable", "Guaranteed"]
+    assert best_effort["status"]["phase"] == "Pending"
+
+
+def test_host_network_pods_claim_their_ports_on_the_node(api: ApiClient, pods: str) -> None:
+    body = pod("a", hostNetwork=True)
+    body["spec"]["containers"][0]["ports"] = [{"containerPort": 8080}]
+    port = api.create(pods, body)["spec"]["containers"][0]["ports"][0]
+
+    assert port["hostPort"] == 8080
+
+
+@pytest.fixture
+def priority_class(api: ApiClient) -> Iterator[str]:
+    name = unique("high")
+    path = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    api.create(path, {"metadata": {"name": name}, "value": 1000, "preemptionPolicy": "Never"})
+    yield name
+    api.delete(f"{path}/{name}")
+
+
+def test_priority_comes_from_the_class(api: ApiClient, pods: str, priority_class: str) -> None:
+    spec = api.create(pods, pod("a", priorityClassName=priority_class))["spec"]
+    system = api.create(pods, pod("b", priorityClassName="system-node-critical"))["spec"]
+
+    assert (spec["priority"], spec["preemptionPolicy"]) == (1000, "Never")
+    assert system["priority"] == 2_000_001_000
+
+
+def test_an_unknown_priority_class_is_forbidden(api: ApiClient, pods: str) -> None:
+    answer = api.post(pods, pod("a", priorityClassName="no-such-class"))
+
+    assert (answer.status, answer.reason) == (403, "Forbidden")
+    assert answer.message == 'pods "a" is forbidden: no PriorityClass with name no-such-class was found'
+
+
+def test_a_priority_of_ones_own_is_forbidden(api: ApiClient, pods: str) -> None:
+    assert api.post(pods, pod("a", priority=5)).status == 403
+
+
+def test_match_label_keys_become_selector_requirements(api: ApiClient, pods: str) -> None:
+    selector = {"matchLabels": {"app": "x"}}
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": "zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": selector,
+        "matchLabelKeys": ["version"],
+    }
+    term = {"topologyKey": "zone", "labelSelector": selector, "matchLabelKeys": ["version"]}
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    body = pod("a", topologySpreadConstraints=[constraint], affinity=affinity)
+    body["metadata"]["labels"] = {"app": "x", "version": "7"}
+    spec = api.create(pods, body)["spec"]
+
+    requirement = {"key": "version", "operator": "In", "values": ["7"]}
+    merged = spec["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0]["labelSelector"]
+    assert merged["matchExpressions"] == [requirement]
+    assert spec["topologySpreadConstraints"][0]["labelSelector"]["matchExpressions"] == [requirement]
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"containers": []}, "spec.containers: Required value"),
+        ({"containers": [{"name": "a"}]}, "spec.containers[0].image: Required value"),
+        ({"restartPolicy": "Sometimes"}, 'spec.restartPolicy: Unsupported value: "Sometimes"'),
+        ({"tolerations": [{"key": "a", "operator": "Exists", "value": "b"}]}, "value must be empty when `operator` is"),
+        (
+            {"topologySpreadConstraints": [{"maxSkew": 0, "topologyKey": "z", "whenUnsatisfiable": "DoNotSchedule"}]},
+            "must be greater than zero",
+        ),
+        ({"nodeSelector": {"a": "b c"}}, "a valid label must be an empty string or consist of"),
+    ],
+)
+def test_a_bad_pod_is_invalid(api: ApiClient, pods: str, change: Json, expected: str) -> None:
+    body = pod("a")
+    body["spec"] |= change
+    answer = api.post(pods, body)
+
+    assert (answer.status, answer.reason) == (422, "Invalid")
+    assert expected in answer.message
+    assert answer.message.startswith('Pod "a" is invalid: ')
+
+
+def test_requests_over_the_limit_are_invalid(api: ApiClient, pods: str) -> None:
+    body = pod("a")
+    body["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}
+    answer = api.post(pods, body)
+
+    assert answer.status == 422
+    assert "must be less than or equal to cpu limit of 1" in answer.message
+
+
+def test_the_spec_of_a_pod_is_mostly_fixed(api: ApiClient, pods: str) -> None:
+    api.create(pods, pod("a"))
+    answer = api.patch(f"{pods}/a", {"spec": {"nodeSelector": {"a": "b"}}})
+
+    assert (answer.status, answer.reason) == (422, "Invalid")
+    assert "pod updates may not change fields other than" in answer.message
+    image = [{"op": "replace", "path": "/spec/containers/0/image", "value": "example/app:2"}]
+    assert api.patch(f"{pods}/a", image, "application/json-patch+json").status == 200
+
+
+# ---- gates
+
+
+def test_a_gated_pod_says_so_and_cannot_be_bound(api: ApiClient, pods: str) -> None:
+    created = api.create(pods, pod("a", schedulingGates=[{"name": "example.com/wait"}]))
+    scheduled = condition(created, "PodScheduled")
+
+    assert (scheduled["status"], scheduled["reason"]) == ("False", "SchedulingGated")
+    answer = api.post(f"{pods}/a/binding", binding("a", "n1"))
+    assert (answer.status, answer.reason) == (409, "Conflict")
+    assert "has non-empty .spec.schedulingGates" in answer.message
+    added = api.patch(f"{pods}/a", {"spec": {"schedulingGates": [{"name": "x.io/1"}, {"name": "example.com/wait"}]}})
+    assert added.status == 422
+    assert api.patch(f"{pods}/a", {"spec": {"schedulingGates": None}}).status == 200
+
+
+# ---- binding
+
+
+def test_a_binding_assigns_a_pod_once(api: ApiClient, pods: str) -> None:
+    api.create(pods, pod("a"))
+    answer = api.post(f"{pods}/a/binding", binding("a", "n1", annotations={"note": "by us"}))
+
+    assert answer.status == 201
+    assert (answer.body["kind"], answer.body["status"], answer.body["code"]) == ("Status", "Success", 201)
+    bound = api.get(f"{pods}/a").body
+    assert bound["spec"]["nodeName"] == "n1"
+    assert condition(bound, "PodScheduled")["status"] == "True"
+    assert bound["metadata"]["annotations"]["note"] == "by us"
+    again = api.post(f"{pods}/a/binding", binding("a", "n2"))
+    assert (again.status, again.reason) == (409, "Conflict")
+    assert again.message == (
+        'Operation cannot be fulfilled on pods/binding "a": pod a is already assigned to node "n1"'
+    )
+
+
+def test_a_binding_for_another_uid_conflicts(api: ApiClient, pods: str) -> None:
+    created = api.create(pods, pod("a"))
+    wrong = binding("a", "n1", uid="11111111-2222-3333-4444-555555555555")
+    answer = api.post(f"{pods}/a/binding", wrong)
+
+    assert (answer.status, answer.reason) == (409, "Conflict")
+    assert "UID in precondition: 11111111-2222-3333-4444-555555555555" in answer.message
+    right = binding("a", "n1", uid=created["metadata"]["uid"])
+    assert api.post(f"{pods}/a/binding", right).status == 201
+
+
+def test_a_binding_clears_the_nomination(api: ApiClient, pods: str) -> None:
+    api.create(pods, pod("a"))
+    nominated = api.patch(f"{pods}/a/status", {"status": {"nominatedNodeName": "n1"}})
+    assert nominated.body["status"]["nominatedNodeName"] == "n1"
+    api.post(f"{pods}/a/binding", binding("a", "n1"))
+
+    assert "nominatedNodeName" not in api.get(f"{pods}/a").body["status"]
+
+
+def test_a_binding_without_a_target_is_invalid(api: ApiClient, pods: str) -> None:
+    api.create(pods, pod("a"))
+    answer = api.post(f"{pods}/a/binding", binding("a", ""))
+
+    assert (answer.status, answer.reason) == (422, "Invalid")
+    assert "target.name: Required value" in answer.message
+
+
+def test_a_binding_of_a_missing_pod_is_not_found(api: ApiClient, pods: str) -> None:
+    answer = api.post(f"{pods}/nope/binding", binding("nope", "n1"))
+
+    assert (answer.status, answer.reason) == (404, "NotFound")
+    assert answer.message == 'pods "nope" not found'
+
+
+def test_the_old_bindings_resource_works_too(api: ApiClient, pods: str, namespace: str) -> None:
+    api.create(pods, pod("a"))
+    answer = api.post(f"/api/v1/namespaces/{namespace}/bindings", binding("a", "n1"))
+
+    assert answer.status == 201
+    assert api.get(f"{pods}/a").body["spec"]["nodeName"] == "n1"
+
+
+# ---- deletion
+
+
+def test_an_unassigned_pod_is_deleted_at_once(api: ApiClient, pods: str) -> None:
+    api.create(pods, pod("a"))
+    answer = api.delete(f"{pods}/a")
+
+    assert (answer.status, answer.body["kind"]) == (200, "Pod")
+    assert api.get(f"{pods}/a").status == 404
+
+
+def test_an_assigned_pod_gets_its_grace_period(api: ApiClient, pods: str, node_name: str) -> None:
+    api.create("/api/v1/nodes", node(node_name))
+    api.create(pods, pod("a", nodeName=node_name))
+    answer = api.delete(f"{pods}/a")
+
+    assert answer.status == 200
+    metadata = api.get(f"{pods}/a").body["metadata"]
+    assert metadata["deletionGracePeriodSeconds"] == 30
+    assert metadata["deletionTimestamp"]
+    refused = api.post(f"{pods}/a/binding", binding("a", "n2"))
+    assert refused.status == 409
+    shorter = api.delete(f"{pods}/a", {"gracePeriodSeconds": 5})
+    assert shorter.body["metadata"]["deletionGracePeriodSeconds"] == 5
+    assert api.delete(f"{pods}/a", {"gracePeriodSeconds": 0}).status == 200
+    assert api.get(f"{pods}/a").status == 404
+
+
+# ---- eviction
+
+
+def evict(api: ApiClient, pods: str, name: str, **options: Any) -> Any:
+    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}, **options}
+    return api.post(f"{pods}/{name}/eviction", body)
+
+
+def test_a_pod_without_a_budget_is_evicted(api: ApiClient, pods: str) -> None:
+    api.create(pods, pod("a"))
+    answer = evict(api, pods, "a")
+
+    assert (answer.status, answer.body["status"]) == (201, "Success")
+    assert api.get(f"{pods}/a").status == 404
+
+
+def test_an_exhausted_budget_stops_an_eviction(api: ApiClient, pods: str, namespace: str) -> None:
+    body = pod("a", nodeName="n1")
+    body["metadata"]["labels"] = {"app": "x"}
+    api.create(pods, body)
+    status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    api.patch(f"{pods}/a/status", {"status": status})
+    budgets = f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets"
+    spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}}
+    created = api.create(budgets, {"metadata": {"name": "b"}, "spec": spec})
+    unprocessed = evict(api, pods, "a")
+    assert (unprocessed.status, unprocessed.reason) == (429, "TooManyRequests")
+
+    counted = {
+        "observedGeneration": created["metadata"]["generation"],
+        "disruptionsAllowed": 0,
+        "currentHealthy": 1,
+        "desiredHealthy": 1,
+        "expectedPods": 1,
+    }
+    api.patch(f"{budgets}/b/status", {"status": counted})
+    answer = evict(api, pods, "a")
+    assert (answer.status, answer.reason) == (429, "TooManyRequests")
+    assert answer.message == "Cannot evict pod as it would violate the pod's disruption budget."
+    cause = answer.body["details"]["causes"][0]
+    assert cause["reason"] == "DisruptionBudget"
+    assert cause["message"] == "The disruption budget b needs 1 healthy pods and has 1 currently"
+
+    api.patch(f"{budgets}/b/status", {"status": counted | {"disruptionsAllowed": 1}})
+    assert evict(api, pods, "a").status == 201
+    budget = api.get(f"{budgets}/b").body
+    assert budget["status"]["disruptionsAllowed"] == 0
+    assert list(budget["status"]["disruptedPods"]) == ["a"]
+    api.delete(f"{pods}/a", {"gracePeriodSeconds": 0})
