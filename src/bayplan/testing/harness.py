@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from bayplan.api.meta import KubeObject
@@ -19,6 +20,7 @@ from bayplan.api.pod import Pod
 from bayplan.app.offline import OfflineScheduler
 from bayplan.framework.diagnosis import Diagnosis
 from bayplan.framework.points import ExtensionPoint
+from bayplan.framework.registry import Registry
 from bayplan.framework.runtime.call import call_plugin
 from bayplan.framework.runtime.framework import Framework
 from bayplan.framework.status import Status
@@ -60,7 +62,7 @@ class Harness:
         remember: bool = True,
         always_score: bool = True,
     ) -> None:
-        self.registry = default_registry()
+        self.registry = _checked_registry().copy()
         self.profiles = harness_profiles(
             self.registry,
             config,
@@ -168,6 +170,12 @@ class Harness:
                 cache.remove_pod(self.info(item).uid)
             else:
                 cache.remove_object(item)
+
+
+@lru_cache(maxsize=1)
+def _checked_registry() -> Registry:
+    """The in-tree plugins, checked once; checking them for each harness would be most of its cost."""
+    return default_registry()
 
 
 def _reserve(framework: Framework, decision: Decision) -> Status | None:

@@ -7,16 +7,18 @@ down as YAML.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from bayplan.config.loading import load_config
+from bayplan.config.loading import default_config, load_config
 from bayplan.config.model import API_VERSION, PluginConfig, PluginRef, Plugins, ProfileConfig
-from bayplan.config.profiles import ResolvedProfile, resolve_profile
+from bayplan.config.profiles import ResolvedProfile, resolve_profile, resolve_profiles
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.registry import Registry
+from bayplan.plugins.intree import default_registry
 
 __all__ = ["Config", "PluginSource", "harness_profiles", "register_plugins"]
 
@@ -52,12 +54,21 @@ def harness_profiles(
 ) -> list[ResolvedProfile]:
     """The profiles of a configuration (the default one without), each with the added plugins. Raises `ConfigError`."""
     given = {"apiVersion": API_VERSION, "kind": "KubeSchedulerConfiguration"} if config is None else config
+    added = list(added)
+    if config is None and not added and not args and not weights and default_plugins:
+        return list(_default_profiles())
     return [
         resolve_profile(
-            _with_args(_with_plugins(profile, list(added), weights, default_plugins=default_plugins), args), registry
+            _with_args(_with_plugins(profile, added, weights, default_plugins=default_plugins), args), registry
         )
         for profile in load_config(given).profiles
     ]
+
+
+@lru_cache(maxsize=1)
+def _default_profiles() -> tuple[ResolvedProfile, ...]:
+    """What most harnesses run, worked out once."""
+    return resolve_profiles(default_config(), default_registry())
 
 
 def _with_plugins(
