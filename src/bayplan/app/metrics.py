@@ -1,0 +1,241 @@
+"""kube-scheduler's metrics, fed by our loop: what happens is counted as it happens, what is is read when asked for.
+
+`SchedulerMetrics` listens to the loop. It is on the path of every pod, so it holds on to the numbers it adds to and
+leaves naming to the scrape: which plugins had a say is noted as a count per plan, not per plugin. `register_live` reads
+queue and cache sizes at scrape time from whichever scheduler is at work then; a replica that stands by has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from bayplan.app.live import LiveScheduler
+from bayplan.framework.plugin import Plugin
+from bayplan.framework.queued import QueuedPod
+from bayplan.framework.runtime.plan import Plan
+from bayplan.framework.status import Status
+from bayplan.loop.decide import Decision
+from bayplan.loop.observer import Observer
+from bayplan.observe import component_metrics as component
+from bayplan.observe import scheduler_metrics as scheduler
+from bayplan.observe.clock import Clock
+from bayplan.observe.metrics import Counter, Family, Histogram, Kind, Registry, Values
+
+__all__ = ["Current", "SchedulerMetrics", "register_leadership", "register_live", "register_self"]
+
+Current = Callable[[], LiveScheduler | None]
+"""The scheduler at work now, if any: it is replaced when the configuration is reloaded."""
+
+_MOST_NOTED_PLANS = 128
+_MOST_ATTEMPTS = 15
+_ATTEMPT_LABELS = ("0", *(str(attempts) for attempts in range(1, _MOST_ATTEMPTS)), f"{_MOST_ATTEMPTS}+")
+
+
+class SchedulerMetrics(Observer):
+    """Give it to the loop as an observer, and its `hint_asked` to the queue."""
+
+    def __init__(self, registry: Registry, clock: Clock, *, gates: Iterable[str] = ()) -> None:
+        self._now = clock.now
+        self._attempts = registry.counter(scheduler.SCHEDULE_ATTEMPTS)
+        self._attempt_seconds = registry.histogram(scheduler.ATTEMPT_DURATION)
+        self._algorithm = registry.histogram(scheduler.ALGORITHM_DURATION).only
+        self._sli = registry.histogram(scheduler.SLI_DURATION)
+        self._pod_attempts = registry.histogram(scheduler.POD_ATTEMPTS).only
+        self._after_flush = registry.counter(scheduler.SCHEDULED_AFTER_FLUSH).only
+        self._victims = registry.histogram(scheduler.PREEMPTION_VICTIMS).only
+        self._preemptions = registry.counter(scheduler.PREEMPTION_ATTEMPTS).only
+        self._points = registry.histogram(scheduler.EXTENSION_POINT_DURATION)
+        self._plugins = registry.histogram(scheduler.PLUGIN_DURATION)
+        self._evaluations = registry.counter(scheduler.PLUGIN_EVALUATIONS)
+        self._hints = registry.histogram(scheduler.QUEUEING_HINT_DURATION)
+        self._handling = registry.histogram(scheduler.EVENT_HANDLING)
+        self._permits = registry.histogram(scheduler.PERMIT_WAIT)
+        self._failures = registry.counter(component.PLUGIN_FAILURES)
+        self._results: dict[tuple[str, str], tuple[Counter, Histogram]] = {}
+        self._noted: dict[Plan, _Noted] = {}
+        registry.before_scrape(self._name_plugins)
+        _register_unfed(registry, frozenset(gates))
+
+    # What the loop tells
+
+    def decided(self, queued: QueuedPod, decision: Decision, seconds: float) -> None:
+        self._algorithm.observe(seconds)
+        if decision.plan is not None:
+            self._note(decision.plan, queued.info.scheduler_name, decision)
+        nomination = decision.nomination
+        if nomination is not None and (nomination.status is not None or nomination.nominated_node_name):
+            self._preemptions.value += 1
+
+    def attempt_failed(self, queued: QueuedPod, status: Status, seconds: float) -> None:
+        self._count(queued, "unschedulable" if status.is_rejected else "error", seconds)
+
+    def bound(self, queued: QueuedPod, node_name: str, seconds: float) -> None:
+        self._count(queued, "scheduled", seconds)
+        attempts = queued.attempts
+        self._pod_attempts.observe(attempts)
+        first = queued.initial_attempt_timestamp
+        if first is not None:
+            self._sli.labels(_ATTEMPT_LABELS[min(attempts, _MOST_ATTEMPTS)]).observe(self._now() - first)
+        if queued.flushed_at is not None:
+            self._after_flush.value += 1
+
+    def permit_waited(self, result: str, seconds: float) -> None:
+        self._permits.labels(result).observe(seconds)
+
+    def preempted(self, victims: int) -> None:
+        self._victims.observe(victims)
+
+    def plugin_failed(self, plugin: str, point: str, exception: BaseException) -> None:
+        self._failures.labels(plugin, point).inc()
+
+    def event_handled(self, name: str, seconds: float) -> None:
+        self._handling.labels(name).observe(seconds)
+
+    # What the queue and the framework tell
+
+    def hint_asked(self, plugin: str, event: str, outcome: str, seconds: float) -> None:
+        self._hints.labels(plugin, event, outcome).observe(seconds)
+
+    def extension_point_ran(self, point: str, status: str, profile: str, seconds: float) -> None:
+        """`point` as in `ExtensionPoint.label`, `status` as in `Code.label`."""
+        self._points.labels(point, status, profile).observe(seconds)
+
+    def plugin_ran(self, plugin: str, point: str, status: str, seconds: float) -> None:
+        self._plugins.labels(plugin, point, status).observe(seconds)
+
+    # Counting
+
+    def _count(self, queued: QueuedPod, result: str, seconds: float) -> None:
+        key = (result, queued.info.scheduler_name)
+        found = self._results.get(key)
+        if found is None:
+            found = self._results[key] = (self._attempts.labels(*key), self._attempt_seconds.labels(*key))
+        found[0].value += 1
+        found[1].observe(seconds)
+
+    def _note(self, plan: Plan, profile: str, decision: Decision) -> None:
+        noted = self._noted.get(plan)
+        if noted is None:
+            if len(self._noted) >= _MOST_NOTED_PLANS:
+                # A plan holds columns; those of shapes that are gone must not stay alive through us.
+                self._name_plugins()
+            noted = self._noted[plan] = _Noted(profile)
+        noted.decisions += 1
+        if decision.feasible_nodes > 1 and decision.node_name:
+            noted.scored += 1
+
+    def _name_plugins(self) -> None:
+        """From counts per plan to counts per plugin."""
+        noted_plans, self._noted = self._noted, {}
+        for plan, noted in noted_plans.items():
+            for plugin, point, times in _who_had_a_say(plan, noted):
+                self._evaluations.labels(plugin, point, noted.profile).value += times
+
+
+class _Noted:
+    __slots__ = ("decisions", "profile", "scored")
+
+    def __init__(self, profile: str) -> None:
+        self.profile = profile
+        self.decisions = 0
+        self.scored = 0
+
+
+def _who_had_a_say(plan: Plan, noted: _Noted) -> Iterable[tuple[str, str, int]]:
+    pre_filters = {step.plugin.name for step in plan.pre_filters}
+    pre_filters |= {call.name for call in plan.filters if _has(call.plugin, "pre_filter")}
+    yield from ((name, "PreFilter", noted.decisions) for name in sorted(pre_filters))
+    yield from ((call.name, "Filter", noted.decisions) for call in plan.filters)
+    if noted.scored:
+        yield from ((call.name, "PreScore", noted.scored) for call in plan.scores if _has(call.plugin, "pre_score"))
+        yield from ((call.name, "Score", noted.scored) for call in plan.scores)
+
+
+def _has(plugin: Plugin, method: str) -> bool:
+    return callable(getattr(plugin, method, None))
+
+
+# What is read at scrape time
+
+
+def register_live(registry: Registry, current: Current) -> None:
+    """Sizes that the scheduler at work keeps anyway."""
+
+    def when_live(family: Family, read: Callable[[LiveScheduler], Values]) -> None:
+        registry.read(family, lambda: {} if (live := current()) is None else read(live))
+
+    when_live(scheduler.PENDING_PODS, _pending_pods)
+    when_live(scheduler.QUEUE_INCOMING, lambda live: _as_values(live.queue.incoming))
+    when_live(scheduler.UNSCHEDULABLE_PODS, lambda live: _as_values(live.queue.rejections()))
+    when_live(scheduler.INFLIGHT_EVENTS, lambda live: _by_name(live.queue.in_flight_events()))
+    when_live(scheduler.CACHE_SIZE, _cache_size)
+    when_live(scheduler.GOROUTINES, lambda live: {("binding",): len(live.tasks)})
+
+
+def register_leadership(registry: Registry, *, name: str, is_leader: Callable[[], bool]) -> None:
+    registry.read(component.LEADER_STATUS, lambda: {(name,): float(is_leader())})
+
+
+def register_self(registry: Registry, *, features: Mapping[str, bool] | None = None) -> None:
+    """How many metrics there are, and which feature gates are on."""
+    registry.read(component.REGISTERED_METRICS, lambda: _by_stability(registry.families))
+    registry.read_one(component.DISABLED_METRICS, lambda: len(registry.disabled))
+    if features is not None:
+        registry.read(component.FEATURE_ENABLED, lambda: {(name, ""): float(on) for name, on in features.items()})
+
+
+_READ_FROM_LIVE = frozenset(
+    (
+        scheduler.PENDING_PODS,
+        scheduler.QUEUE_INCOMING,
+        scheduler.UNSCHEDULABLE_PODS,
+        scheduler.INFLIGHT_EVENTS,
+        scheduler.CACHE_SIZE,
+        scheduler.GOROUTINES,
+    )
+)
+
+
+def _register_unfed(registry: Registry, gates: frozenset[str]) -> None:
+    """Families of kube-scheduler that nothing of ours feeds: known, counted as registered, without samples."""
+    known = {family.name for family in registry.families} | set(registry.disabled)
+    add = {Kind.COUNTER: registry.counter, Kind.GAUGE: registry.gauge, Kind.HISTOGRAM: registry.histogram}
+    for family in scheduler.SCHEDULER_FAMILIES:
+        is_on = not family.gate or family.gate in gates
+        if is_on and family.name not in known and family not in _READ_FROM_LIVE:
+            add[family.kind](family)
+
+
+def _pending_pods(live: LiveScheduler) -> Values:
+    sizes = live.queue.sizes
+    return {
+        ("active",): sizes.active,
+        ("backoff",): sizes.backoff,
+        ("unschedulable",): sizes.unschedulable,
+        ("gated",): sizes.gated,
+    }
+
+
+def _cache_size(live: LiveScheduler) -> Values:
+    cache = live.cache
+    return {
+        ("assumed_pods",): cache.assumed_count,
+        ("pods",): len(cache),
+        ("nodes",): len(cache.snapshot.nodes),
+    }
+
+
+def _as_values(counts: Mapping[tuple[str, str], int]) -> Values:
+    return {labels: count for labels, count in counts.items()}  # noqa: C416  # a copy typed for any number of labels
+
+
+def _by_name(counts: Mapping[str, int]) -> Values:
+    return {(name,): count for name, count in counts.items()}
+
+
+def _by_stability(families: Iterable[Family]) -> Values:
+    counts: dict[tuple[str, ...], float] = {}
+    for family in families:
+        key = (family.stability.value,)
+        counts[key] = counts.get(key, 0) + 1
+    return counts
