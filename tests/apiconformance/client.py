@@ -67,11 +67,24 @@ class Watch:
 class ApiClient:
     """Talks to one API server as its administrator."""
 
-    def __init__(self, url: str, context: ssl.SSLContext, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, url: str, authority: str, *, token: str = "", certificate: tuple[str, str] | None = None
+    ) -> None:
+        self._url = url
+        self._authority = authority
         self._address = urlsplit(url).netloc
-        self._context = context
-        self._headers = dict(headers or {})
+        self._context = ssl.create_default_context(cadata=authority)
+        if certificate is not None:
+            self._context.load_cert_chain(*certificate)
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._connection = self._connect()
+
+    def with_token(self, token: str) -> ApiClient:
+        """Another client of the same server, known by this token alone."""
+        return ApiClient(self._url, self._authority, token=token)
+
+    def close(self) -> None:
+        self._connection.close()
 
     def _connect(self) -> http.client.HTTPSConnection:
         return http.client.HTTPSConnection(self._address, timeout=_TIMEOUT_SECONDS, context=self._context)
@@ -101,7 +114,7 @@ class ApiClient:
             self._connection = self._connect()
             raise
         found = {name.lower(): value for name, value in response.getheaders()}
-        is_json = found.get("content-type", "").startswith("application/json")
+        is_json = content[:1] in (b"{", b"[")
         return Answer(response.status, found, json.loads(content) if is_json else content.decode())
 
     def get(self, path: str, **options: Any) -> Answer:

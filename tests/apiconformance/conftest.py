@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import ssl
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -51,8 +50,7 @@ class EmbeddedThread:
     def client(self) -> ApiClient:
         kubeconfig = self.cluster.kubeconfig()
         authority = base64.b64decode(kubeconfig["clusters"][0]["cluster"]["certificate-authority-data"]).decode()
-        context = ssl.create_default_context(cadata=authority)
-        return ApiClient(self.cluster.url, context, {"Authorization": f"Bearer {self.cluster.token}"})
+        return ApiClient(self.cluster.url, authority, token=self.cluster.token)
 
 
 @pytest.fixture(scope="session", params=SERVERS)
@@ -61,15 +59,24 @@ def api(request: pytest.FixtureRequest) -> Iterator[ApiClient]:
     if request.param == "embedded":
         embedded = EmbeddedThread()
         embedded.start()
-        try:
-            yield embedded.client()
-        finally:
-            embedded.stop()
+        client = embedded.client()
+        yield client
+        client.close()
+        embedded.stop()
         return
     real: Any = request.getfixturevalue("control_plane")
-    context = ssl.create_default_context(cafile=str(real.ca_file))
-    context.load_cert_chain(str(real.client_cert), str(real.client_key))
-    yield ApiClient(real.url, context)
+    authority = real.ca_file.read_text()
+    client = ApiClient(real.url, authority, certificate=(str(real.client_cert), str(real.client_key)))
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def stranger(api: ApiClient) -> Iterator[ApiClient]:
+    """A client nobody knows."""
+    client = api.with_token("nonsense")
+    yield client
+    client.close()
 
 
 @pytest.fixture

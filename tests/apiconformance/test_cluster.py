@@ -247,8 +247,8 @@ def test_a_token_of_a_service_account_is_recognised(api: ApiClient, namespace: s
     assert not wrong.body["status"].get("authenticated")
 
 
-def test_a_wrong_token_is_unauthorized(api: ApiClient) -> None:
-    answer = api.get("/api/v1/pods", headers={"Authorization": "Bearer nonsense"})
+def test_a_wrong_token_is_unauthorized(stranger: ApiClient) -> None:
+    answer = stranger.get("/api/v1/pods")
 
     assert (answer.status, answer.reason) == (401, "Unauthorized")
 

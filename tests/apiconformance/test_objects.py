@@ -148,7 +148,8 @@ def test_a_delete_with_another_uid_conflicts(api: ApiClient, config_maps: str) -
     answer = api.delete(f"{config_maps}/a", options)
 
     assert (answer.status, answer.reason) == (409, "Conflict")
-    assert "Precondition failed: UID in precondition: 11111111-2222-3333-4444-555555555555" in answer.message
+    assert "the UID in the precondition (11111111-2222-3333-4444-555555555555) does not match" in answer.message
+    assert answer.body["details"] == {"name": "a", "kind": "ConfigMap"}
     assert api.get(f"{config_maps}/a").status == 200
 
 

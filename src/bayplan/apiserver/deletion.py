@@ -94,14 +94,15 @@ def delete(objects: Objects, kind: Kind, entry: Entry, options: DeleteOptions) -
 def _check_preconditions(kind: Kind, entry: Entry, options: DeleteOptions) -> None:
     problem = ""
     if options.uid and options.uid != entry.uid:
-        problem = f"Precondition failed: UID in precondition: {options.uid}, UID in object meta: {entry.uid}"
+        problem = f"the UID in the precondition ({options.uid}) does not match the UID in record ({entry.uid}). "
+        problem += "The object might have been deleted and then recreated"
     elif options.resource_version and options.resource_version != str(entry.revision):
         given, found = options.resource_version, entry.revision
-        problem = (
-            f"Precondition failed: ResourceVersion in precondition: {given}, ResourceVersion in object meta: {found}"
-        )
+        problem = f"the ResourceVersion in the precondition ({given}) does not match the ResourceVersion in record "
+        problem += f"({found}). The object might have been modified"
     if problem:
-        raise errors.conflict(kind.plural, entry.name, group=kind.group, problem=problem)
+        # Deletions name the kind here, where every other conflict names the resource.
+        raise errors.conflict(kind.kind, entry.name, group=kind.group, problem=problem)
 
 
 def _grace_seconds(kind: Kind, document: Json, options: DeleteOptions) -> int:
