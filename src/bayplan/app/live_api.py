@@ -52,13 +52,14 @@ class LiveApi:
     async def update(self, item: K, change: dict[str, Any]) -> K:
         """Read the object anew, merge the change in, and write it; again when somebody else wrote in between."""
         client = self._client(type(item))
+        is_pinned = "resourceVersion" in change.get("metadata", {})
         for attempt in range(_UPDATE_ATTEMPTS):
             current = await client.get(item.name, namespace=item.namespace)
             merged = _merged(current, change)
             try:
                 written = await client.update(item.name, merged, namespace=item.namespace)
             except Conflict:
-                if attempt == _UPDATE_ATTEMPTS - 1:
+                if is_pinned or attempt == _UPDATE_ATTEMPTS - 1:
                     raise
                 continue
             return msgspec.convert(written, type(item))

@@ -1,6 +1,6 @@
 """`bayplan run`: a scheduler process, from start to hand-over.
 
-    connect -> serve health and metrics -> reflect the cluster -> lead -> schedule -> (SIGHUP: reload) -> SIGTERM: finish
+    connect -> serve health -> reflect the cluster -> lead -> schedule -> (SIGHUP: reload) -> SIGTERM: finish
 
 Losing the lease ends the process with status 1, at once and without another binding, as a new leader may already be at
 work. SIGTERM and SIGINT finish the bindings under way, hand the lease over and end with status 0.

@@ -37,6 +37,8 @@ class Clock(Protocol):
 
     def monotonic(self) -> float: ...
 
+    async def sleep(self, seconds: float) -> None: ...
+
 
 class Nominator(Protocol):
     """Pods that wait for victims to leave a node."""
@@ -100,7 +102,10 @@ class ApiPort(Protocol):
         """Strategic merge patch of the pod itself, such as an annotation."""
 
     async def update(self, item: KubeObject, change: dict[str, Any]) -> KubeObject:
-        """Read the object anew, merge the change in, and write it; retried on conflict."""
+        """Read the object anew, merge the change in, and write it; retried on conflict.
+
+        A change that carries `metadata.resourceVersion` is written for that version only: if somebody else wrote
+        meanwhile, the client's Conflict is raised."""
 
     async def get(self, kind: type[K], name: str, namespace: str = "") -> K | None: ...
 
