@@ -53,6 +53,14 @@ class Cache:
     def is_assumed(self, uid: str) -> bool:
         return uid in self._assumed
 
+    def assumed(self) -> frozenset[str]:
+        """uids of the pods that the API server has not confirmed."""
+        return frozenset(self._assumed)
+
+    def orphans(self) -> dict[str, list[PodInfo]]:
+        """By node name, the pods that wait for a node that is not there."""
+        return {name: list(pods.values()) for name, pods in self._orphans.items()}
+
     def info(self, pod: Pod) -> PodInfo:
         """The pod with its shape, as the queue and plugins handle it."""
         return PodInfo(pod, self.snapshot.shapes.shape_of(pod))

@@ -5,6 +5,8 @@ The size of an image is the one that the first node reported, and stays until no
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from bayplan.api.node import Node
 
 __all__ = ["ImageIndex", "ImageState"]
@@ -25,6 +27,9 @@ class ImageIndex:
 
     def get(self, name: str) -> ImageState | None:
         return self._images.get(name)
+
+    def items(self) -> Iterable[tuple[str, ImageState]]:
+        return self._images.items()
 
     # Written by the cache alone.
 

@@ -6,7 +6,7 @@ so they double as the domains of a topology key.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -99,6 +99,10 @@ class LabelColumns:
                 if info is not None:
                     column.set(info.row, info.labels.get(key))
         return column
+
+    def __iter__(self) -> Iterator[LabelColumn]:
+        """The columns that were asked for so far."""
+        return iter(self._columns.values())
 
     def set_row(self, row: int, labels: dict[str, str]) -> None:
         for key, column in self._columns.items():

@@ -69,6 +69,10 @@ class NodeTable:
     def label(self, key: str) -> LabelColumn:
         return self._labels.column(key, self.infos)
 
+    def label_columns(self) -> LabelColumns:
+        """Every label column that was asked for so far."""
+        return self._labels
+
     # Columns. Shapes are (capacity,) or (R, capacity); readers cut them to `size`.
     valid: BoolN
     unschedulable: BoolN

@@ -88,6 +88,12 @@ class PodIndex:
             self._counters.move_to_end(query)
         return counter
 
+    def classes(self) -> Iterable[PodClass]:
+        return self._classes.values()
+
+    def counters(self) -> Iterable[RowCounter]:
+        return self._counters.values()
+
     def _start(self, query: PodQuery) -> RowCounter:
         counter = RowCounter(query, self.capacity)
         for pod_class in self._candidates(query):

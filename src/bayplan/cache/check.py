@@ -1,0 +1,249 @@
+"""Does the cache still say what its objects say? Recomputes everything that is kept up to date in steps.
+
+Columns, indexes and counters change by small moves, millions of them. This module computes each anew from the node
+objects and the pods and lists every difference as a sentence. It changes nothing. Tests run it after long random
+histories; a scheduler can run it when it is asked to (it takes time in proportion to the pods, between two decisions).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+
+from bayplan.api.quantity import value
+from bayplan.api.requests import Amounts, to_amounts
+from bayplan.cache.cache import Cache
+from bayplan.snapshot.axes import ABSENT
+from bayplan.snapshot.label_columns import LabelColumn
+from bayplan.snapshot.node_info import NodeInfo
+from bayplan.snapshot.pod_index import PodClass, RowCounter
+from bayplan.snapshot.pod_info import PodInfo
+from bayplan.snapshot.shapes import usage_of
+from bayplan.snapshot.snapshot import Snapshot
+from bayplan.snapshot.term_index import TermRule, rules_of
+
+__all__ = ["check_cache"]
+
+
+def check_cache(cache: Cache) -> list[str]:
+    """Every difference between what is kept and what the objects say; empty when all is well."""
+    snapshot = cache.snapshot
+    return [
+        *_places_of_pods(cache),
+        *_rows(snapshot),
+        *_nodes(snapshot),
+        *_labels(snapshot),
+        *_pod_classes(snapshot),
+        *_counters(snapshot),
+        *_terms(snapshot),
+        *_ports(snapshot),
+        *_claims(snapshot),
+        *_images(snapshot),
+    ]
+
+
+def _nodes_of(snapshot: Snapshot) -> list[NodeInfo]:
+    return [info for info in snapshot.nodes.infos if info is not None]
+
+
+def _placed(snapshot: Snapshot) -> Iterator[tuple[PodInfo, NodeInfo]]:
+    for info in _nodes_of(snapshot):
+        for pod in info.pods.values():
+            yield pod, info
+
+
+# Which pod is where
+
+
+def _places_of_pods(cache: Cache) -> Iterator[str]:
+    on_nodes = {pod.uid: info.name for pod, info in _placed(cache.snapshot)}
+    orphans = {pod.uid: name for name, pods in cache.orphans().items() for pod in pods}
+    known = {pod.uid: pod for pod in cache.pods()}
+    for uid, pod in known.items():
+        is_node_there = pod.node_name in cache.snapshot.nodes.row_of
+        where = (on_nodes if is_node_there else orphans).get(uid)
+        if where != pod.node_name:
+            yield f"pod {pod.key} belongs on node {pod.node_name}, but is counted on {where}"
+    for uid, name in {**on_nodes, **orphans}.items():
+        if uid not in known:
+            yield f"pod {uid} is counted on node {name}, but not known"
+    for uid in on_nodes.keys() & orphans.keys():
+        yield f"pod {uid} is counted on a node and waits for one"
+    for name in cache.orphans().keys() & cache.snapshot.nodes.row_of.keys():
+        yield f"pods wait for node {name}, which is there"
+    for uid in cache.assumed() - known.keys():
+        yield f"pod {uid} is assumed, but not known"
+
+
+# Rows and columns of nodes
+
+
+def _rows(snapshot: Snapshot) -> Iterator[str]:
+    table = snapshot.nodes
+    by_name = {info.name: row for row, info in enumerate(table.infos) if info is not None}
+    if by_name != table.row_of:
+        yield f"rows by name are {table.row_of}, the nodes say {by_name}"
+    for row in range(table.capacity):
+        info = table.infos[row] if row < table.size else None
+        if bool(table.valid[row]) != (info is not None):
+            yield f"row {row} is valid: {bool(table.valid[row])}, but holds {info}"
+        if info is None:
+            kept = [table.requested[:, row], table.nonzero[:, row], table.pod_count[row]]
+            if any(np.any(column) for column in kept):
+                yield f"row {row} holds no node, but its pods are still counted"
+        elif info.row != row:
+            yield f"node {info.name} is in row {row} and thinks it is in {info.row}"
+    listed = sorted(table.order.rows().tolist())
+    if listed != sorted(by_name.values()):
+        yield f"nodes are visited in rows {listed}, they are in {sorted(by_name.values())}"
+
+
+def _nodes(snapshot: Snapshot) -> Iterator[str]:
+    for info in _nodes_of(snapshot):
+        for what, kept, right in _facts(snapshot, info):
+            if kept != right:
+                yield f"{what} of node {info.name} is {kept}, its objects say {right}"
+
+
+def _facts(snapshot: Snapshot, info: NodeInfo) -> Iterator[tuple[str, object, object]]:
+    """(what, as kept, as computed anew) of one node, of its columns and of its NodeInfo."""
+    table, row, node = snapshot.nodes, info.row, info.node
+    offered = _counted(snapshot, to_amounts(node.status.allocatable))
+    usages = [usage_of(pod.pod, snapshot.resources) for pod in info.pods.values()]
+    requested: Counter[str] = Counter()
+    for usage in usages:
+        for place, amount in usage.vector:
+            requested[snapshot.resources.names[place]] += amount
+    nonzero = (sum(u.nonzero_cpu for u in usages), sum(u.nonzero_memory for u in usages))
+    allowed = value((node.status.allocatable or {}).get("pods", 0))
+    taints = [(t.key, t.value, t.effect) for t in node.spec.taints or ()]
+    kept_taints = [(t.key, t.value, t.effect) for t in table.taint_sets[int(table.taint_set[row])]]
+    yield "allocatable column", _by_name(snapshot, table.allocatable[:, row].tolist()), offered
+    yield "allocatable", _by_name(snapshot, info.allocatable), offered
+    yield "requested column", _by_name(snapshot, table.requested[:, row].tolist()), _nonzero(requested)
+    yield "requested", _by_name(snapshot, info.requested), _nonzero(requested)
+    yield "non-zero request column", tuple(table.nonzero[:, row].tolist()), nonzero
+    yield "non-zero request", (info.nonzero_cpu, info.nonzero_memory), nonzero
+    yield "pod count", int(table.pod_count[row]), len(info.pods)
+    yield "number of allowed pods", (int(table.allowed_pods[row]), info.allowed_pods), (allowed, allowed)
+    yield "unschedulable", bool(table.unschedulable[row]), node.spec.unschedulable
+    yield "set of taints", kept_taints, taints
+    yield "labels", info.labels, node.labels
+
+
+def _counted(snapshot: Snapshot, amounts: Amounts) -> dict[str, int]:
+    return {n: a for n, a in amounts.items() if a and snapshot.resources.find(n) is not None}
+
+
+def _by_name(snapshot: Snapshot, amounts: list[int]) -> dict[str, int]:
+    names = snapshot.resources.names
+    found = {names[i] if i < len(names) else f"place {i}": a for i, a in enumerate(amounts)}
+    return _nonzero(found)
+
+
+def _nonzero(amounts: dict[str, int]) -> dict[str, int]:
+    return {name: amount for name, amount in amounts.items() if amount}
+
+
+def _labels(snapshot: Snapshot) -> Iterator[str]:
+    for column in snapshot.nodes.label_columns():
+        found: Counter[str] = Counter()
+        for row in range(snapshot.nodes.capacity):
+            info = snapshot.nodes.infos[row] if row < snapshot.nodes.size else None
+            right = info.labels.get(column.key) if info is not None else None
+            if right is not None:
+                found[right] += 1
+            kept = _value(column, row)
+            if kept != right:
+                yield f"label {column.key} of row {row} is {kept!r}, the node says {right!r}"
+        is_injective = all(count == 1 for count in found.values())
+        if column.is_injective != is_injective:
+            yield f"label {column.key} has a value of its own on each node: {column.is_injective}, not {is_injective}"
+
+
+def _value(column: LabelColumn, row: int) -> str | None:
+    number = int(column.values[row])
+    return None if number == ABSENT else column.names[number]
+
+
+# Indexes over pods
+
+
+def _pod_classes(snapshot: Snapshot) -> Iterator[str]:
+    right: Counter[tuple[object, int]] = Counter()
+    for pod, info in _placed(snapshot):
+        right[(pod.namespace, frozenset(pod.labels.items()), pod.is_terminating), info.row] += 1
+    kept: Counter[tuple[object, int]] = Counter()
+    for pod_class in snapshot.pods.classes():
+        for row, count in pod_class.rows.items():
+            kept[_class_key(pod_class), row] += count
+    for place in kept.keys() | right.keys():
+        if kept[place] != right[place]:
+            yield f"{kept[place]} pods of class {place[0]} are counted in row {place[1]}, there are {right[place]}"
+
+
+def _class_key(pod_class: PodClass) -> tuple[str, frozenset[tuple[str, str]], bool]:
+    return pod_class.namespace, frozenset(pod_class.labels.items()), pod_class.is_terminating
+
+
+def _counters(snapshot: Snapshot) -> Iterator[str]:
+    placed = list(_placed(snapshot))
+    for counter in snapshot.pods.counters():
+        right = np.zeros(len(counter.rows), dtype=np.int64)
+        for pod, info in placed:
+            right[info.row] += counter.query.matches(pod.namespace, pod.labels, is_terminating=pod.is_terminating)
+        for row in np.flatnonzero(counter.rows != right).tolist():
+            yield f"{_asked(counter)} counts {counter.rows[row]} pods in row {row}, there are {right[row]}"
+
+
+def _asked(counter: RowCounter) -> str:
+    return f"the counter of {counter.query}"
+
+
+def _terms(snapshot: Snapshot) -> Iterator[str]:
+    right: Counter[tuple[TermRule, int]] = Counter()
+    for pod, info in _placed(snapshot):
+        for rule in rules_of(pod):
+            right[rule, info.row] += 1
+    kept: Counter[tuple[TermRule, int]] = Counter()
+    for group in snapshot.terms.groups():
+        kept.update({(group.rule, row): count for row, count in group.counts.items()})
+        column = group.rows(snapshot.nodes.capacity)
+        for row in range(len(column)):
+            if int(column[row]) != group.counts.get(row, 0):
+                yield f"the column of term {group.rule} says {column[row]} in row {row}, not {group.counts.get(row, 0)}"
+    for place in kept.keys() | right.keys():
+        if kept[place] != right[place]:
+            yield f"term {place[0]} is counted {kept[place]} times in row {place[1]}, not {right[place]}"
+
+
+def _ports(snapshot: Snapshot) -> Iterator[str]:
+    """Ports are a set on each node: the first pod that leaves frees one that two had. So fewer than stated is right."""
+    right: dict[tuple[str, int], set[int]] = {}
+    for info in _nodes_of(snapshot):
+        stated = {(p.protocol or "TCP", p.host_port) for pod in info.pods.values() for p in pod.shape.host_ports}
+        for key in set(info.ports.keys()) - stated:
+            yield f"port {key} is in use on node {info.name}, but no pod wants it"
+        for key in info.ports.keys():  # noqa: SIM118 - HostPorts is not a mapping
+            right.setdefault(key, set()).add(info.row)
+    if snapshot.port_rows != right:
+        yield f"ports in use by row are {snapshot.port_rows}, the nodes say {right}"
+
+
+def _claims(snapshot: Snapshot) -> Iterator[str]:
+    right = Counter(f"{pod.namespace}/{name}" for pod, _ in _placed(snapshot) for name in pod.shape.claim_names)
+    if snapshot.claims_in_use != dict(right):
+        yield f"claims in use are {snapshot.claims_in_use}, the pods say {dict(right)}"
+
+
+def _images(snapshot: Snapshot) -> Iterator[str]:
+    right: dict[str, set[int]] = {}
+    for info in _nodes_of(snapshot):
+        for image in info.node.status.images or ():
+            for name in image.names or ():
+                right.setdefault(name, set()).add(info.row)
+    kept = {name: set(state.rows) for name, state in snapshot.images.items()}
+    if kept != right:
+        yield f"images by row are {kept}, the nodes say {right}"
