@@ -1,14 +1,17 @@
 """A case: a cluster, a pending pod (or several) and a configuration, evaluated offline into a plain result.
 
 The result has the shape of the golden cases (`tests/parity/golden/README.md`): reasons by node, scores by plugin, the
-best nodes, the messages, the preemption. `bayplan evaluate --cases` writes it.
+best nodes, the messages, the preemption. `bayplan evaluate --cases` writes it, and `bayplan.explain.report` reads it.
+It knows nothing of files and of how a result is shown.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from bayplan.api.pod import Pod
+from bayplan.api.suggest import did_you_mean
 from bayplan.app.offline import OfflineScheduler
 from bayplan.framework.status import Code, Status
 from bayplan.loop.decide import Decision
@@ -17,9 +20,20 @@ from bayplan.plugins.intree.default_preemption import DefaultPreemption
 from bayplan.snapshot.axes import Rows
 from bayplan.snapshot.pod_info import PodInfo
 
-__all__ = ["evaluate_one", "evaluate_sequence", "first_by_name"]
+__all__ = ["JsonObject", "UnknownProfile", "decide_in_full", "evaluate_one", "evaluate_sequence", "first_by_name"]
 
 JsonObject = dict[str, Any]
+
+
+class UnknownProfile(ValueError):
+    """A pod asks for a scheduler name that no profile answers to."""
+
+    def __init__(self, pod: Pod, known: Iterable[str]) -> None:
+        name = pod.spec.scheduler_name
+        super().__init__(
+            f"pod `{pod.key}` wants the scheduler `{name}`, which no profile of the configuration answers to; "
+            f"{did_you_mean(name, known)}"
+        )
 
 
 def first_by_name(scheduler: OfflineScheduler) -> TieBreak:
@@ -30,8 +44,23 @@ def first_by_name(scheduler: OfflineScheduler) -> TieBreak:
 
 def evaluate_one(scheduler: OfflineScheduler, pod: Pod) -> JsonObject:
     """Everything about one pod: verdicts, scores, best nodes, messages and preemption."""
-    info = scheduler.info(pod)
-    decision = scheduler.decide(info, always_score=True, explains=True)
+    return decide_in_full(scheduler, pod)[1]
+
+
+def decide_in_full(scheduler: OfflineScheduler, pod: Pod) -> tuple[Decision, JsonObject]:
+    """The decision about one pod, beside the result that it comes to. Nothing is assumed."""
+    info = _known(scheduler, pod)
+    decision = scheduler.decide(info, always_score=True, explains=True, tie_break=first_by_name(scheduler))
+    return decision, _result(scheduler, info, decision)
+
+
+def _known(scheduler: OfflineScheduler, pod: Pod) -> PodInfo:
+    if pod.spec.scheduler_name not in scheduler.deciders:
+        raise UnknownProfile(pod, scheduler.deciders)
+    return scheduler.info(pod)
+
+
+def _result(scheduler: OfflineScheduler, info: PodInfo, decision: Decision) -> JsonObject:
     result: JsonObject = {"nodes": {}, "scores": {}, "best": []}
     if decision.failure is not None:
         return result | {"message": decision.failure.message}
@@ -42,7 +71,7 @@ def evaluate_one(scheduler: OfflineScheduler, pod: Pod) -> JsonObject:
     else:
         result |= _all_nodes(scheduler, info, decision)
     if decision.diagnosis is not None:
-        result |= _failure(scheduler, info, decision, is_pinned=bool(pod.spec.node_name))
+        result |= _failure(scheduler, info, decision, is_pinned=bool(info.node_name))
     return result
 
 
@@ -128,7 +157,7 @@ def _preemption(scheduler: OfflineScheduler, info: PodInfo, decision: Decision) 
 def evaluate_sequence(scheduler: OfflineScheduler, pods: list[Pod]) -> list[JsonObject]:
     """Pods one after the other, each counted on the node it got; nothing is preempted."""
     choose = first_by_name(scheduler)
-    return [_step(scheduler, scheduler.info(pod), choose) for pod in pods]
+    return [_step(scheduler, _known(scheduler, pod), choose) for pod in pods]
 
 
 def _step(scheduler: OfflineScheduler, info: PodInfo, choose: TieBreak) -> JsonObject:

@@ -1,54 +1,117 @@
-"""Case files: one JSON object a line, each a cluster with a pending pod, evaluated one after the other."""
+"""Case files: one JSON object a line, each a cluster with a pending pod, evaluated one after the other.
+
+`CaseEvaluator` keeps what cases share (the registry, profiles of a configuration that comes up again), which is most of
+the work on a small cluster. Cases are taken as an API server would serve them: nothing is defaulted here.
+"""
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
 
 import msgspec
 
-from bayplan.api.kinds import kind_named
+from bayplan.api.decode import InputError, decode_object
 from bayplan.api.meta import KubeObject
 from bayplan.api.pod import Pod
 from bayplan.app.offline import OfflineScheduler
-from bayplan.config.loading import load_config
-from bayplan.config.profiles import resolve_profile
-from bayplan.explain.case import JsonObject, evaluate_one, evaluate_sequence
+from bayplan.config import ResolvedProfile, SchedulerConfig, default_config, load_config, resolve_profiles
+from bayplan.config.errors import ConfigError
+from bayplan.explain.case import JsonObject, UnknownProfile, evaluate_one, evaluate_sequence
+from bayplan.explain.raw_objects import check_pod
+from bayplan.framework.registry import Registry
 from bayplan.plugins.intree import default_registry
 
-__all__ = ["CaseError", "evaluate_case"]
+__all__ = ["CaseError", "CaseEvaluator", "evaluate_case", "profiles_of"]
 
-K = TypeVar("K", bound=KubeObject)
+_KEPT_CONFIGS = 64
 
 
 class CaseError(ValueError):
-    """A case that cannot be read."""
+    """A case that cannot be read or evaluated, in one line."""
 
 
-def evaluate_case(case: JsonObject) -> JsonObject | list[JsonObject]:
-    """The result of one case: an object for a single pod, a list for a sequence."""
-    registry = default_registry()
-    config = load_config(msgspec.json.encode(case["config"]).decode())
-    profiles = [resolve_profile(profile, registry) for profile in config.profiles]
-    objects = [_object(item, f"objects[{place}]") for place, item in enumerate(case["objects"])]
-    scheduler = OfflineScheduler(profiles, registry, objects)
-    if "pods" in case:
-        return evaluate_sequence(scheduler, [_pod(item, f"pods[{i}]") for i, item in enumerate(case["pods"])])
-    return evaluate_one(scheduler, _pod(case["pod"], "pod"))
+class CaseEvaluator:
+    """Evaluates cases one by one; complete after construction, and usable for any number of them."""
+
+    def __init__(self, registry: Registry | None = None, *, config: SchedulerConfig | None = None) -> None:
+        self._registry = default_registry() if registry is None else registry
+        self._config = default_config() if config is None else config
+        self._profiles = lru_cache(_KEPT_CONFIGS)(self._resolve)
+
+    def evaluate(self, case: Any) -> JsonObject | list[JsonObject]:
+        """An object for a single pod, a list for a sequence. Raises `CaseError`."""
+        if not isinstance(case, dict):
+            raise CaseError("expected an object with `objects` and `pod` or `pods`")
+        try:
+            return self._evaluate(case)
+        except ConfigError as error:
+            problems = "; ".join(f"config: {problem}" for problem in error.problems)
+            raise CaseError(problems) from error
+        except (InputError, UnknownProfile) as error:
+            raise CaseError(str(error)) from error
+
+    def _evaluate(self, case: JsonObject) -> JsonObject | list[JsonObject]:
+        profiles = self._profiles(msgspec.json.encode(case.get("config")))
+        objects = [_object(item, f"objects[{place}]") for place, item in enumerate(_list_of(case, "objects"))]
+        scheduler = OfflineScheduler(profiles, self._registry, objects)
+        if "pods" in case:
+            pods = [_pod(item, f"pods[{place}]") for place, item in enumerate(_list_of(case, "pods"))]
+            return evaluate_sequence(scheduler, pods)
+        if "pod" not in case:
+            raise CaseError("`pod` is missing; a case has a `pod`, or `pods` for a sequence")
+        return evaluate_one(scheduler, _pod(case["pod"], "pod"))
+
+    def _resolve(self, text: bytes) -> Sequence[ResolvedProfile]:
+        given = msgspec.json.decode(text)
+        if given is not None and not isinstance(given, dict):
+            raise CaseError("config: expected a KubeSchedulerConfiguration")
+        config = self._config if given is None else load_config(text.decode(), source="config")
+        return profiles_of(config, self._registry)
+
+
+def evaluate_case(case: Any) -> JsonObject | list[JsonObject]:
+    """The result of one case, with the plugins that everybody has."""
+    return _default_evaluator().evaluate(case)
+
+
+@lru_cache(1)
+def _default_evaluator() -> CaseEvaluator:
+    return CaseEvaluator()
+
+
+def profiles_of(config: SchedulerConfig, registry: Registry) -> tuple[ResolvedProfile, ...]:
+    """The profiles of a configuration, each with the share of nodes to score that holds for it."""
+    share = config.percentage_of_nodes_to_score
+    return tuple(
+        profile
+        if profile.percentage_of_nodes_to_score is not None
+        else replace(profile, percentage_of_nodes_to_score=share)
+        for profile in resolve_profiles(config, registry)
+    )
+
+
+def _list_of(case: JsonObject, name: str) -> list[Any]:
+    given = case.get(name)
+    if not isinstance(given, list):
+        raise CaseError(f"{name}: expected a list, found {'something else' if name in case else 'nothing'}")
+    return given
 
 
 def _object(item: Any, path: str) -> KubeObject:
-    kind = kind_named(item.get("apiVersion", ""), item.get("kind", "")) if isinstance(item, dict) else None
-    if kind is None:
-        raise CaseError(f"{path}: not an object of a kind that scheduling reads")
-    return _convert(item, kind.type, path)
+    decoded = decode_object(item, where=path)
+    assert decoded is not None  # unread kinds are refused, not left out
+    if isinstance(decoded, Pod):
+        check_pod(decoded, where=path)
+    return decoded
 
 
 def _pod(item: Any, path: str) -> Pod:
-    return _convert(item, Pod, path)
-
-
-def _convert(item: Any, type_: type[K], path: str) -> K:
-    try:
-        return msgspec.convert(item, type_)
-    except msgspec.ValidationError as error:
-        raise CaseError(f"{path}: {error}") from error
+    """Pending pods may leave out what kind of object they are."""
+    decoded = decode_object(item, where=path, inherited={"apiVersion": "v1", "kind": "Pod"})
+    if not isinstance(decoded, Pod):
+        raise CaseError(f"{path}: expected a Pod, found a {type(decoded).__name__}")
+    check_pod(decoded, where=path)
+    return decoded

@@ -1,0 +1,60 @@
+"""Complaints of lower rooms while a command runs and ends: on standard error, one line each, each different one once.
+
+A plugin that raises does so for every node and every pod; its author needs to know one time, and where. The scheduler
+that stays up has its own log.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import traceback
+from collections.abc import Callable, MutableMapping
+from typing import Any
+
+import structlog
+
+from bayplan.cli.output import one_line
+
+__all__ = ["show_complaints"]
+
+Event = MutableMapping[str, Any]
+
+
+def show_complaints() -> None:
+    """Send what rooms below log to standard error for the rest of this process."""
+    structlog.configure(
+        processors=[_once(), _as_line],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
+        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
+        cache_logger_on_first_use=False,
+    )
+
+
+def _once() -> Callable[[Any, str, Event], Event]:
+    seen: set[str] = set()
+
+    def drop_repeated(_: Any, __: str, event: Event) -> Event:
+        key = repr(sorted((name, repr(value)) for name, value in event.items()))
+        if key in seen:
+            raise structlog.DropEvent
+        seen.add(key)
+        return event
+
+    return drop_repeated
+
+
+def _as_line(_: Any, level: str, event: Event) -> str:
+    """`warning: plugin failed (plugin Broken, point filter): RuntimeError: boom, at broken.py:4`."""
+    exception = event.pop("exc_info", None)
+    what = event.pop("event", "")
+    details = ", ".join(f"{name} {value}" for name, value in event.items())
+    line = f"{level}: {what} ({details})" if details else f"{level}: {what}"
+    if isinstance(exception, BaseException):
+        line += f": {type(exception).__name__}: {exception}{_place(exception)}"
+    return one_line(line)
+
+
+def _place(exception: BaseException) -> str:
+    frames = traceback.extract_tb(exception.__traceback__)
+    return f", at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""

@@ -1,0 +1,134 @@
+"""`bayplan evaluate`: what the scheduler would do with a pod, without a cluster.
+
+Two ways in: manifests (`-f`, `--pod`), shown as tables or written as JSON or YAML; and case files (`--cases`), one JSON
+object a line in and out. The decision is the scheduler's own; this module only carries things to it and shows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+from bayplan.cli.options import Names, option
+from bayplan.cli.output import CommandError, Format, print_pieces, print_value, progress, result_console
+
+if TYPE_CHECKING:
+    from bayplan.cli.manifests import Manifests
+    from bayplan.cli.settings import Settings
+    from bayplan.explain.report import PodReport
+
+__all__ = ["evaluate"]
+
+EXAMPLES = """\
+{program} evaluate -f cluster.yaml --pod pod.yaml
+kubectl get nodes,pods -A -o yaml | {program} evaluate -f - --pod default/web-0
+{program} evaluate -f cluster.yaml --plugin score_by_label.py --config c.yaml
+{program} evaluate --cases cases.jsonl.gz > results.jsonl
+"""
+NOT_SCHEDULABLE = 1
+
+
+def evaluate(
+    *,
+    filename: Annotated[Names, option("--filename", "-f", metavar="FILE", about="cluster objects; - is stdin")] = None,
+    pod: Annotated[Names, option("--pod", metavar="POD", about="a file, or NAMESPACE/NAME of a waiting pod")] = None,
+    config: Annotated[str | None, option("--config", metavar="FILE", about="a KubeSchedulerConfiguration")] = None,
+    plugin: Annotated[Names, option("--plugin", metavar="PLUGIN", about="FILE.py or MODULE:CLASS to load")] = None,
+    cases: Annotated[str | None, option("--cases", metavar="FILE", about="cases, one a line; - is stdin")] = None,
+    output: Annotated[Format | None, option("--output", "-o", metavar="FORMAT", about="table by default")] = None,
+    top: Annotated[int, option("--top", metavar="NUMBER", about="how many of the best nodes to show (5)")] = 5,
+    require_schedulable: Annotated[
+        bool, option("--require-schedulable", about="exit with 1 if a pod finds no node")
+    ] = False,
+) -> int:
+    """Say what the scheduler would do with a pod, and why, without a cluster.
+
+    Several pods are placed one after the other, each counted on the node it got. Without --pod, all pods that wait in
+    the files are placed, in the order of the queue. Exit status: 0 evaluated, 1 see --require-schedulable, 2 bad input.
+    """
+    if top < 1:
+        raise CommandError(f"--top {top}: show one node at least")
+    from bayplan.cli.complaints import show_complaints
+
+    show_complaints()
+    if cases is not None:
+        return _evaluate_cases(cases, filename or pod, config, plugin or (), output, require_schedulable)
+    if not filename:
+        raise CommandError(
+            "no cluster to place pods on", hint="name its objects with -f FILE, or a case file with --cases"
+        )
+    reports = _evaluate_manifests(filename, pod or (), config, plugin or ())
+    _print(reports, output or "table", top)
+    return NOT_SCHEDULABLE if require_schedulable and not all(report.is_scheduled for report in reports) else 0
+
+
+def _evaluate_manifests(
+    files: list[str], pods: Sequence[str], config: str | None, plugins: Sequence[str]
+) -> list[PodReport]:
+    from bayplan.cli.manifests import read_manifests
+    from bayplan.cli.settings import load_settings
+
+    settings = load_settings(config, plugins)
+    return _decide(read_manifests(files, pods), settings)
+
+
+def _decide(manifests: Manifests, settings: Settings) -> list[PodReport]:
+    from bayplan.app.offline import OfflineScheduler
+    from bayplan.explain.case import UnknownProfile
+    from bayplan.explain.cases import profiles_of
+    from bayplan.explain.session import Session
+
+    with progress("deciding", total=len(manifests.pods)) as done:
+        profiles = profiles_of(settings.config, settings.registry)
+        session = Session(OfflineScheduler(profiles, settings.registry, manifests.objects))
+        reports = []
+        try:
+            ordered = manifests.pods if manifests.are_named else session.in_queue_order(manifests.pods)
+            for pod in ordered:
+                reports.append(session.evaluate(pod))
+                done.step()
+        except UnknownProfile as error:
+            raise CommandError(str(error)) from error
+    return reports
+
+
+def _print(reports: Sequence[PodReport], form: Format, top: int) -> None:
+    from bayplan.explain.session import machine_form
+
+    if form == "table":
+        _print_tables(reports, top)
+        return
+    values = [machine_form(report) for report in reports]
+    print_value(values[0] if len(values) == 1 else values, form)
+
+
+def _print_tables(reports: Sequence[PodReport], top: int) -> None:
+    from bayplan.explain.table import draw_report, draw_summary
+
+    console = result_console()
+    for report in reports:
+        print_pieces(console, draw_report(report, top=top, width=console.width))
+        console.print()
+    if len(reports) > 1:
+        console.print(draw_summary(reports))
+
+
+def _evaluate_cases(
+    source: str,
+    manifests: object,
+    config: str | None,
+    plugins: Sequence[str],
+    output: Format | None,
+    require_schedulable: bool,
+) -> int:
+    from bayplan.cli.case_lines import evaluate_lines
+    from bayplan.cli.settings import load_settings
+    from bayplan.explain.cases import CaseEvaluator
+
+    if manifests:
+        raise CommandError("--cases brings its own clusters and pods; leave out -f and --pod")
+    if output not in (None, "json"):
+        raise CommandError(f"--cases writes JSON lines; leave out `-o {output}`")
+    settings = load_settings(config, plugins)
+    evaluator = CaseEvaluator(settings.registry, config=settings.config)
+    return evaluate_lines(source, evaluator, require_schedulable=require_schedulable)

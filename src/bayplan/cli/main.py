@@ -1,0 +1,184 @@
+"""`bayplan`: finds the command, runs it, and turns whatever goes wrong into lines and an exit status.
+
+A command is an entry in `COMMANDS` and a module with a function (or a `cyclopts.App` for a command with commands of its
+own). The function's parameters are its options; it returns an exit status or None, and raises `CommandError` to stop.
+The list of commands, the version and misspelt commands are answered from the table alone, without importing anything.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import PurePath
+from typing import Any, NamedTuple
+
+from bayplan import __version__
+from bayplan.cli.output import BAD_INPUT, CommandError, print_error
+
+__all__ = ["COMMANDS", "Command", "main", "run"]
+
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+INTERNAL_ERROR = 70
+_TRACEBACK_VARIABLE = "BAYPLAN_TRACEBACK"
+
+
+class Command(NamedTuple):
+    target: str
+    """module:function, or module:app"""
+    summary: str
+
+
+COMMANDS: dict[str, Command] = {
+    "evaluate": Command(
+        "bayplan.cli.evaluate:evaluate", "say what the scheduler would do with a pod, without a cluster"
+    ),
+}
+
+_EXAMPLES = (
+    ("where would this pod go, and why?", "evaluate -f cluster.yaml --pod pod.yaml"),
+    ("the same of a real cluster", "evaluate -f dump.yaml --pod default/web-0"),
+    ("with another configuration, for a program", "evaluate -f cluster.yaml --pod pod.yaml --config c.yaml -o json"),
+)
+
+
+def run() -> None:
+    """The entry point of the installed command."""
+    sys.exit(main(sys.argv[1:], program=_program(sys.argv[0])))
+
+
+def main(arguments: Sequence[str], *, program: str = "bayplan") -> int:
+    """Run one command line and say how it went."""
+    first = arguments[0] if arguments else "--help"
+    if first in ("--help", "-h") or list(arguments) == ["help"]:
+        print(_help(program))
+        return 0
+    if first in ("--version", "-V", "version"):
+        print(f"bayplan {__version__}")
+        return 0
+    if first == "help":
+        return main([arguments[1], "--help"], program=program)
+    if first not in COMMANDS:
+        return _unknown(first, program)
+    try:
+        return _run_command(first, arguments[1:], program)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        _discard_output()
+        return BROKEN_PIPE
+    except Exception as error:
+        return _failed(error, f"{program} {first}")
+
+
+def _program(path: str) -> str:
+    """`kubectl-bayplan` is how kubectl finds us; people type `kubectl bayplan`."""
+    return "kubectl bayplan" if PurePath(path).stem == "kubectl-bayplan" else "bayplan"
+
+
+def _help(program: str) -> str:
+    width = max(map(len, COMMANDS))
+    commands = "\n".join(f"  {name:<{width}}  {command.summary}" for name, command in COMMANDS.items())
+    examples = "\n".join(f"  # {what}\n  {program} {line}" for what, line in _EXAMPLES)
+    return (
+        f"usage: {program} COMMAND [OPTIONS]\n\n"
+        "The Kubernetes scheduler and its scheduling framework, in Python.\n\n"
+        f"commands:\n{commands}\n\n"
+        f"options:\n  --help, -h     this text; `{program} COMMAND --help` for a command\n"
+        "  --version, -V  the version\n\n"
+        f"examples:\n{examples}"
+    )
+
+
+def _unknown(name: str, program: str) -> int:
+    from bayplan.api.suggest import did_you_mean
+
+    what = "option" if name.startswith("-") else "command"
+    print_error(
+        [f"unknown {what} `{name}`; {did_you_mean(name, COMMANDS)}"], hint=f"`{program} --help` lists the commands"
+    )
+    return BAD_INPUT
+
+
+def _run_command(name: str, arguments: Sequence[str], program: str) -> int:
+    from cyclopts import App
+
+    module_name, _, attribute = COMMANDS[name].target.partition(":")
+    module = import_module(module_name)
+    target = getattr(module, attribute)
+    app = App(
+        name=program,
+        version_flags=(),
+        help_format="plaintext",
+        help_formatter="plain",
+        result_action="return_value",
+        suppress_keyboard_interrupt=False,
+    )
+    if isinstance(target, App):
+        app.command(target, name=name)
+    else:
+        examples = getattr(module, "EXAMPLES", "").format(program=program)
+        app.command(target, name=name, help=_unwrapped(target.__doc__ or ""), help_epilogue=_indented(examples))
+    status: Any = app([name, *arguments], exit_on_error=False, print_error=False)
+    sys.stdout.flush()
+    return status if isinstance(status, int) else 0
+
+
+def _unwrapped(docstring: str) -> str:
+    """Paragraphs as single lines; the terminal's width is not that of the source."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in docstring.split("\n\n"))
+
+
+def _indented(examples: str) -> str | None:
+    return "\n\n".join(["Examples:", *(f"  {line}" for line in examples.splitlines())]) if examples else None
+
+
+def _failed(error: Exception, command: str) -> int:
+    """Exceptions that say what is wrong with the input become lines; anything else is a fault of ours."""
+    if os.environ.get(_TRACEBACK_VARIABLE):
+        import traceback
+
+        traceback.print_exception(error)
+    if isinstance(error, CommandError):
+        print_error(error.problems, hint=error.hint)
+        return error.status
+    problems = _problems(error)
+    if problems:
+        hint = f"`{command} --help` lists the options" if _is_usage(error) else ""
+        print_error(problems, hint=hint)
+        return BAD_INPUT
+    print_error(
+        [f"internal error: {type(error).__name__}: {error}"],
+        hint=f"this is a fault of bayplan; {_TRACEBACK_VARIABLE}=1 shows where, please report it",
+    )
+    return INTERNAL_ERROR
+
+
+def _is_usage(error: Exception) -> bool:
+    from cyclopts import CycloptsError
+
+    return isinstance(error, CycloptsError)
+
+
+def _problems(error: Exception) -> list[str]:
+    """The lines that an exception of a lower room stands for; none when it is not about the input."""
+    from bayplan.api.decode import InputError
+    from bayplan.config.errors import ConfigError
+    from bayplan.framework.errors import PluginError
+
+    if isinstance(error, ConfigError):
+        prefix = f"{error.source}: " if error.source else ""
+        return [f"{prefix}{problem}" for problem in error.problems]
+    if isinstance(error, PluginError):
+        return [f"{error.subject}: {problem}" for problem in error.problems]
+    if isinstance(error, InputError) or _is_usage(error):
+        return [str(error)]
+    return []
+
+
+def _discard_output() -> None:
+    """The reader went away; nothing more can be said to it, also not when the interpreter shuts down."""
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, sys.stdout.fileno())

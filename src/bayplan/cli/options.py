@@ -1,0 +1,30 @@
+"""Options as commands declare them: one way to write their help, and `-` allowed as a value everywhere."""
+
+from __future__ import annotations
+
+from cyclopts import Parameter
+
+__all__ = ["Names", "option"]
+
+Names = list[str] | None
+"""Of an option that may be repeated."""
+
+
+def option(*names: str, metavar: str = "", about: str) -> Parameter:
+    """For `Annotated`. A `metavar` says that the option takes a value; flags have none and get no `--no-` twin."""
+    return Parameter(
+        name=names,
+        metavar=metavar or None,
+        negative=(),
+        help=about,
+        show_default=False,
+        allow_leading_hyphen=bool(metavar),
+        validator=_refuse_option,
+    )
+
+
+def _refuse_option(_: object, value: object) -> None:
+    """`-` is a value (standard input), but an option in the place of one means that the value was forgotten."""
+    for given in value if isinstance(value, list) else [value]:
+        if isinstance(given, str) and given.startswith("-") and given != "-":
+            raise ValueError(f"expected a value, found the option `{given}`")
