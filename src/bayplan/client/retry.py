@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import msgspec
+
 from bayplan.client.backoff import Backoff, BackoffSettings, Draw
 from bayplan.client.errors import ApiError, Conflict, NoAnswer, ServerError, TooManyRequests, api_error
 from bayplan.client.transport import JSON, Response, Transport
@@ -39,8 +41,9 @@ class RetryPolicy:
     repeats_conflicts: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteRequest:
+class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """One request, to be sent once or more."""
+
     method: str
     path: str
     body: bytes | None = None
@@ -48,8 +51,7 @@ class WriteRequest:
     timeout: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     """An answer with a status below 300, or the error that ended the attempts."""
 
     response: Response | None

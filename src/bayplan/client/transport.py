@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias, runtime_checkable
+
+import msgspec
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -25,13 +26,15 @@ ByteStream: TypeAlias = AbstractAsyncContextManager[AsyncIterator[bytes]]
 """Entered, it yields the pieces of one answer's body."""
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(msgspec.Struct, frozen=True, gc=False):
     """A whole answer. Header names are lower case; of a header sent twice the last value counts."""
 
     status: int
-    headers: Mapping[str, str] = field(repr=False)
-    body: bytes = field(repr=False)
+    headers: Mapping[str, str]
+    body: bytes
+
+    def __repr__(self) -> str:
+        return f"Response({self.status}, {len(self.body)} bytes)"
 
 
 @runtime_checkable

@@ -1,0 +1,1 @@
+"""Leader election: of several replicas, one schedules. Start reading at `election`."""
