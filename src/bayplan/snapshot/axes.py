@@ -7,7 +7,7 @@ from typing import NewType
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ABSENT", "BoolN", "Int32N", "Int64N", "Int64RN", "NodeRow", "Rows"]
+__all__ = ["ABSENT", "BoolN", "FloatRN", "Int32N", "Int64N", "Int64RN", "NodeRow", "Rows"]
 
 NodeRow = NewType("NodeRow", int)
 """The place of a node in every column. Rows of deleted nodes are used again."""
@@ -16,6 +16,7 @@ Int64N = npt.NDArray[np.int64]
 Int32N = npt.NDArray[np.int32]
 BoolN = npt.NDArray[np.bool_]
 Int64RN = npt.NDArray[np.int64]
+FloatRN = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.intp]
 
 ABSENT = -1

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bayplan.snapshot.axes import ABSENT, BoolN, Int32N, Int64N, Int64RN, Rows
+from bayplan.snapshot.axes import ABSENT, BoolN, FloatRN, Int32N, Int64N, Int64RN, Rows
 from bayplan.snapshot.label_columns import LabelColumn
 from bayplan.snapshot.node_info import NodeInfo
 from bayplan.snapshot.node_table import NodeTable
@@ -88,7 +88,8 @@ class NodeColumns:
     @property
     def nonzero(self) -> Int64RN:
         """Requested milli-cpu and bytes, one row each, with 100m and 200Mi for containers that ask for none."""
-        return self._cut_all("nonzero", self.table.nonzero, 2)
+        columns: Int64RN = self._cut_all("nonzero", self.table.nonzero, 2)
+        return columns
 
     @property
     def nonzero_cpu(self) -> Int64N:
@@ -116,12 +117,20 @@ class NodeColumns:
     @property
     def all_allocatable(self) -> Int64RN:
         """One row a resource, in the order of the resource axis."""
-        return self._cut_all("allocatable", self.table.allocatable, len(self.table.resources))
+        columns: Int64RN = self._cut_all("allocatable", self.table.allocatable, len(self.table.resources))
+        return columns
+
+    @property
+    def all_divisors(self) -> FloatRN:
+        """`all_allocatable` as floats, and 1 where a node offers nothing."""
+        columns: FloatRN = self._cut_all("divisor", self.table.divisor, len(self.table.resources))
+        return columns
 
     @property
     def all_requested(self) -> Int64RN:
         """One row a resource, in the order of the resource axis."""
-        return self._cut_all("requested", self.table.requested, len(self.table.resources))
+        columns: Int64RN = self._cut_all("requested", self.table.requested, len(self.table.resources))
+        return columns
 
     def label(self, key: str) -> LabelColumn:
         """The whole column of a key; index its `values` with `rows`, or use `label_values`."""
@@ -165,8 +174,8 @@ class NodeColumns:
             found.flags.writeable = False
         return found
 
-    def _cut_all(self, name: str, columns: Int64RN, count: int) -> Int64RN:
-        found: Int64RN | None = self._kept.get(name)
+    def _cut_all(self, name: str, columns: np.ndarray[tuple[int, int], np.dtype[Any]], count: int) -> Any:
+        found = self._kept.get(name)
         if found is None:
             columns = columns[:count]
             found = columns[:, : self.table.size] if self.is_all else columns.take(self.rows, axis=1)

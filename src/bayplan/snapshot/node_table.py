@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayplan.api.node import Node, Taint
-from bayplan.snapshot.axes import BoolN, Int32N, Int64N, Int64RN
+from bayplan.snapshot.axes import BoolN, FloatRN, Int32N, Int64N, Int64RN
 from bayplan.snapshot.changes import ChangeLog
 from bayplan.snapshot.label_columns import LabelColumn, LabelColumns
 from bayplan.snapshot.node_info import NodeInfo
@@ -39,6 +39,8 @@ class NodeTable:
         self.taint_sets: list[list[Taint]] = []
         self._taint_set_ids: dict[TaintSet, int] = {}
         self._free: list[int] = []
+        self._scarce: dict[int, bool] = {}
+        self._scarce_position = -1
         self._capacity = 0
         self._labels = LabelColumns(0)
         self._allocate(_FIRST_CAPACITY)
@@ -73,11 +75,23 @@ class NodeTable:
         """Every label column that was asked for so far."""
         return self._labels
 
+    def is_scarce(self, place: int) -> bool:
+        """Whether some node offers nothing of a resource."""
+        if self._scarce_position != self.node_changes.position:
+            self._scarce_position, self._scarce = self.node_changes.position, {}
+        known = self._scarce.get(place)
+        if known is None:
+            offers_nothing = self.allocatable[place, : self.size] == 0 if place < len(self.allocatable) else True
+            known = self._scarce[place] = bool((offers_nothing & self.valid[: self.size]).any())
+        return known
+
     # Columns. Shapes are (capacity,) or (R, capacity); readers cut them to `size`.
     valid: BoolN
     unschedulable: BoolN
     taint_set: Int32N
     allocatable: Int64RN
+    divisor: FloatRN
+    """Allocatable as floats, and 1 where a node offers nothing: what shares are divided by."""
     requested: Int64RN
     nonzero: Int64RN
     pod_count: Int64N
@@ -91,12 +105,13 @@ class NodeTable:
             ("unschedulable", (capacity,), np.bool_),
             ("taint_set", (capacity,), np.int32),
             ("allocatable", (rank, capacity), np.int64),
+            ("divisor", (rank, capacity), np.float64),
             ("requested", (rank, capacity), np.int64),
             ("nonzero", (2, capacity), np.int64),
             ("pod_count", (capacity,), np.int64),
             ("allowed_pods", (capacity,), np.int64),
         ):
-            fresh = np.zeros(shape, dtype=kind)
+            fresh = np.full(shape, 1 if name == "divisor" else 0, dtype=kind)
             before = getattr(self, name, None)
             if before is not None:
                 if fresh.ndim == 2:
@@ -143,6 +158,7 @@ class NodeTable:
         self.infos[row] = None
         self.valid[row] = False
         self.allocatable[:, row] = 0
+        self.divisor[:, row] = 1
         self.requested[:, row] = 0
         self.nonzero[:, row] = 0
         self.pod_count[row] = self.allowed_pods[row] = 0
@@ -160,6 +176,7 @@ class NodeTable:
         self.taint_set[row] = self._taint_set_id(info.taints)
         self.allocatable[:, row] = 0
         self.allocatable[: len(info.allocatable), row] = info.allocatable
+        self.divisor[:, row] = np.maximum(self.allocatable[:, row], 1)
         self.allowed_pods[row] = info.allowed_pods
         self.largest_amount = max(self.largest_amount, *info.allocatable)
         self._labels.set_row(row, info.labels)

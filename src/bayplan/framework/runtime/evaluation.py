@@ -168,13 +168,17 @@ class Evaluation:
         table, size = self.table, self.table.size
         self._epochs, self._layout = epochs, table.layout
         self.rank = np.zeros(table.capacity, dtype=np.uint8)
-        for number, column in reversed(self._ranked):
-            if column.rejects_any:
-                self.rank[column.ids != 0] = number
-        self.rank[~table.valid] = NO_NODE
+        self.rank[size:] = NO_NODE
+        rejecting = [(number, column) for number, column in self._ranked if column.rejects_any]
+        for number, column in reversed(rejecting):
+            self.rank[column.ids != 0] = number
+        if len(table) != size:
+            self.rank[~table.valid] = NO_NODE
         self.base = self._sum_final(slice(None))
-        counts = np.bincount(self.rank[:size], minlength=self._last_rank + 1)
-        self.rank_counts = counts[: self._last_rank + 1].tolist()
+        self.rank_counts = [0] * (self._last_rank + 1)
+        for number, _ in rejecting:
+            self.rank_counts[number] = int(np.count_nonzero(self.rank == number))
+        self.rank_counts[0] = len(table) - sum(self.rank_counts)
         self._renormalize()
 
     def _sum_final(self, rows: slice | Rows) -> Int64N:
@@ -191,7 +195,7 @@ class Evaluation:
         """Compute the bounds, the contributions and the keys anew."""
         self.offset = 0
         key = self.base.copy()
-        feasible = self.rank == 0
+        feasible: BoolN = self.rank == 0
         for entry in self.normalized:
             if entry.column.is_uniform:
                 entry.contribution = None
@@ -200,8 +204,9 @@ class Evaluation:
                 entry.bounds = self._bounds(entry, feasible)
                 entry.contribution = self._contribution(entry)
                 key += entry.contribution
-        key[~feasible] = -1
         key[self.table.size :] = -1
+        if self.feasible_count != self.table.size:
+            key[~feasible] = -1
         self.key = key
 
     def _bounds(self, entry: Normalized, feasible: BoolN) -> tuple[int, int]:

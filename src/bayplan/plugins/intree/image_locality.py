@@ -8,6 +8,7 @@ import numpy as np
 
 from bayplan.framework import MAX_NODE_SCORE, CycleState, Depends, NodeColumns, NodeInfo, Plugin, PodInfo
 from bayplan.snapshot.axes import Int64N
+from bayplan.snapshot.image_index import ImageState
 
 __all__ = ["ImageLocality"]
 
@@ -35,31 +36,31 @@ class ImageLocality(Plugin):
         return (tuple(sorted(pod.shape.images)), _container_count(pod))
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Int64N:
-        scores = np.zeros(nodes.table.size, dtype=np.int64)
+        scores = np.zeros(len(nodes), dtype=np.int64)
         holdings = self._holdings(pod)
         if sum(worth for worth, _ in holdings if worth > 0) <= _LEAST_BYTES:
-            return scores[: len(nodes)]
-        for worth, rows in holdings:
-            scores[np.fromiter(rows, dtype=np.intp, count=len(rows))] += worth
-        if not nodes.is_all:
-            scores = scores[nodes.rows]
+            return scores
+        for worth, image in holdings:
+            scores += nodes.cut(image.held(nodes.table.capacity)) * np.int64(worth)
         most = _most_bytes(pod)
         np.clip(scores, _LEAST_BYTES, most, out=scores)
-        scaled: Int64N = MAX_NODE_SCORE * (scores - _LEAST_BYTES) // (most - _LEAST_BYTES)
-        return scaled
+        scores -= _LEAST_BYTES
+        scores *= MAX_NODE_SCORE
+        scores //= most - _LEAST_BYTES
+        return scores
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         most = _most_bytes(pod)
-        total = sum(worth for worth, rows in self._holdings(pod) if node.row in rows)
+        total = sum(worth for worth, image in self._holdings(pod) if node.row in image.rows)
         return MAX_NODE_SCORE * (min(max(total, _LEAST_BYTES), most) - _LEAST_BYTES) // (most - _LEAST_BYTES)
 
-    def _holdings(self, pod: PodInfo) -> list[tuple[int, set[int]]]:
-        """For each image of the pod that some node has: what it is worth, and the rows that have it."""
+    def _holdings(self, pod: PodInfo) -> list[tuple[int, ImageState]]:
+        """For each image of the pod that some node has: what it is worth, and who has it."""
         snapshot = self.handle.snapshot
         node_count, most = len(snapshot.nodes), _most_bytes(pod)
         found = [state for name in pod.shape.images if (state := snapshot.images.get(name)) is not None]
         # No image is worth more than the cap on the sum, which also keeps absurd sizes from overflowing a column.
-        return [(min(int(float(s.size_bytes) * (len(s.rows) / node_count)), most), s.rows) for s in found]
+        return [(min(int(float(s.size_bytes) * (len(s.rows) / node_count)), most), s) for s in found]
 
 
 def _container_count(pod: PodInfo) -> int:

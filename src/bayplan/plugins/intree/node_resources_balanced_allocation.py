@@ -10,8 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from bayplan.framework import SKIP, CycleState, Depends, NodeColumns, NodeInfo, Plugin, PluginArgs, PodInfo, Status
-from bayplan.plugins.intree.resource_scoring import ResourceWeight, default_resources, duplicates, skips_scalar
-from bayplan.snapshot.axes import BoolN, Int64N
+from bayplan.plugins.intree.resource_scoring import (
+    ResourceWeight,
+    ScoreTerms,
+    default_resources,
+    duplicates,
+    skips_scalar,
+)
+from bayplan.snapshot.axes import BoolN, FloatRN, Int64N, Int64RN
 
 __all__ = ["NodeResourcesBalancedAllocation"]
 
@@ -45,22 +51,23 @@ class NodeResourcesBalancedAllocation(Plugin):
 
     def setup(self) -> None:
         self._names = [r.name for r in self.args.resources or default_resources()]
+        self._terms_key = (self, "terms")
 
     def sign(self, pod: PodInfo) -> Hashable:
-        return self._terms(pod)
+        return self._terms(pod).items
 
-    def _terms(self, pod: PodInfo) -> tuple[tuple[int, int], ...]:
-        """(place, the pod's amount) of each resource that takes part."""
-        return pod.shape.note((self, "terms"), lambda: self._make_terms(pod))
+    def _terms(self, pod: PodInfo) -> ScoreTerms:
+        """The resources that take part; their weights play no role."""
+        return pod.shape.note(self._terms_key, lambda: self._make_terms(pod))
 
-    def _make_terms(self, pod: PodInfo) -> tuple[tuple[int, int], ...]:
+    def _make_terms(self, pod: PodInfo) -> ScoreTerms:
         resources, requests = self.handle.snapshot.resources, pod.shape.status_requests
         terms = []
         for name in self._names:
             place, amount = resources.find(name), requests.get(name, 0)
             if place is not None and not skips_scalar(name, amount):
-                terms.append((place, amount))
-        return tuple(terms)
+                terms.append((place, amount, 1))
+        return ScoreTerms(terms)
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Status | None:
         requests = pod.shape.status_requests
@@ -68,9 +75,17 @@ class NodeResourcesBalancedAllocation(Plugin):
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Int64N:
         terms = self._terms(pod)
-        allocatable = [nodes.allocatable(place).astype(np.float64) for place, _ in terms]
-        before = [nodes.requested(place) for place, _ in terms]
-        after = [used + amount for used, (_, amount) in zip(before, terms, strict=True)]
+        if terms.is_plain_on(nodes):
+            requested, divisors = nodes.all_requested[:2], nodes.all_divisors[:2]
+            balance = _plain_balance(requested + terms.amounts, divisors)
+            balance -= _plain_balance(requested, divisors)
+            balance += 50
+            balance //= 2
+            balance += 50
+            return balance
+        allocatable = [nodes.allocatable(place).astype(np.float64) for place, _, _ in terms.items]
+        before = [nodes.requested(place) for place, _, _ in terms.items]
+        after = [used + amount for used, (_, amount, _) in zip(before, terms.items, strict=True)]
         counted = [capacity != 0 for capacity in allocatable]
         with np.errstate(divide="ignore", invalid="ignore"):
             balance_after = _balance_column(after, allocatable, counted)
@@ -81,7 +96,7 @@ class NodeResourcesBalancedAllocation(Plugin):
         before: list[float] = []
         after: list[float] = []
         allocatable, requested = node.allocatable, node.requested
-        for place, amount in self._terms(pod):
+        for place, amount, _ in self._terms(pod).items:
             capacity = allocatable[place] if place < len(allocatable) else 0
             if capacity:
                 used = requested[place]
@@ -108,6 +123,19 @@ def _sum(numbers: list[float]) -> float:
     for number in numbers:
         total += number
     return total
+
+
+def _plain_balance(used: Int64RN, divisors: FloatRN) -> Int64N:
+    """Cpu and memory, both on every node: the steps of `_balance_column`, each in place."""
+    fractions = used / divisors
+    np.minimum(fractions, 1.0, out=fractions)
+    deviation = fractions[0] - fractions[1]
+    np.abs(deviation, out=deviation)
+    deviation /= 2
+    np.subtract(1.0, deviation, out=deviation)
+    deviation *= 100.0
+    balance: Int64N = deviation.astype(np.int64)
+    return balance
 
 
 def _balance_column(used: list[Int64N], allocatable: list[_Fractions], counted: list[BoolN]) -> Int64N:

@@ -6,14 +6,17 @@ faster than NumPy's integer division; larger clusters of bytes fall back to inte
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 import numpy as np
 
 from bayplan.api.requests import is_scalar_resource
 from bayplan.framework import NodeColumns
 from bayplan.snapshot.axes import Int64N
+from bayplan.snapshot.resources import CPU, MEMORY
 
-__all__ = ["ResourceWeight", "default_resources", "duplicates", "percent", "skips_scalar"]
+__all__ = ["ResourceWeight", "ScoreTerms", "default_resources", "duplicates", "percent", "skips_scalar"]
 
 _EXACT_BELOW = 1 << 46
 
@@ -41,6 +44,25 @@ def duplicates(resources: list[ResourceWeight]) -> list[str]:
 def skips_scalar(name: str, requested: int) -> bool:
     """A scalar resource that the pod does not ask for has no part in its score."""
     return requested == 0 and is_scalar_resource(name)
+
+
+class ScoreTerms:
+    """The resources that take part in a pod's score: (place, the pod's amount, weight)."""
+
+    __slots__ = ("_is_plain", "amounts", "items")
+
+    def __init__(self, terms: Iterable[tuple[int, int, int]]) -> None:
+        self.items = tuple(terms)
+        self.amounts = np.array([[amount] for _, amount, _ in self.items], dtype=np.int64)
+        """One row a resource, as wide as a single node."""
+        self._is_plain = [place for place, _, _ in self.items] == [CPU, MEMORY]
+
+    def is_plain_on(self, nodes: NodeColumns) -> bool:
+        """Whether cpu and memory are all there is, every node has both, and float arithmetic on them is exact."""
+        table = nodes.table
+        if not self._is_plain or table.largest_amount >= _EXACT_BELOW:
+            return False
+        return not (table.is_scarce(CPU) or table.is_scarce(MEMORY))
 
 
 def percent(part: Int64N, whole: Int64N, nodes: NodeColumns) -> Int64N:
