@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.controlplane import ControlPlane
 
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod
@@ -27,6 +26,7 @@ from bayplan.client.transport import ByteStream, Response
 from bayplan.client.writer import Writer
 from bayplan.leader.election import ElectionSettings, LeaderElector
 from bayplan.observe.clock import SystemClock
+from tests.controlplane import ControlPlane
 
 pytestmark = pytest.mark.e2e
 
