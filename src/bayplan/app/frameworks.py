@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from bayplan.framework.runtime.framework import Framework
 from bayplan.snapshot.pod_info import PodInfo
 from bayplan.snapshot.snapshot import Snapshot
 
-__all__ = ["Ports", "build_framework", "percentage_of_nodes"]
+__all__ = ["Ports", "build_framework", "percentage_of_nodes", "watched_resources"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +60,8 @@ class _Deferred:
 
 
 def build_framework(profile: ResolvedProfile, registry: Registry, ports: Ports, *, remember: bool = True) -> Framework:
+    names = dict.fromkeys(name for names in profile.points.values() for name in names)
+    classes = {name: registry.get(name) for name in names}
     deferred = _Deferred()
     dry_run: DryRun = deferred
     forget: Callable[[str], None] = lambda plugin: deferred.forget(plugin)  # noqa: E731
@@ -74,14 +76,10 @@ def build_framework(profile: ResolvedProfile, registry: Registry, ports: Ports, 
         activate=ports.activate,
         invalidate=forget,
         start_task=ports.start_task,
-        resources=ports.resources,
+        resources=_declared(ports.resources, {kind for cls in classes.values() for kind in cls.watches}),
         profile_name=profile.scheduler_name,
     )
-    plugins: dict[str, Plugin] = {}
-    for names in profile.points.values():
-        for name in names:
-            if name not in plugins:
-                plugins[name] = registry.get(name)(profile.args.get(name), handle)
+    plugins: dict[str, Plugin] = {name: cls(profile.args.get(name), handle) for name, cls in classes.items()}
     deferred.framework = Framework(
         profile_name=profile.scheduler_name,
         snapshot=ports.snapshot,
@@ -92,3 +90,22 @@ def build_framework(profile: ResolvedProfile, registry: Registry, ports: Ports, 
         remember=remember,
     )
     return deferred.framework
+
+
+def watched_resources(frameworks: Iterable[Framework]) -> list[type[Any]]:
+    """The custom resource types that some plugin of these profiles watches."""
+    plugins = (plugin for framework in frameworks for plugin in framework.plugins.values())
+    return list(dict.fromkeys(kind for plugin in plugins for kind in plugin.watches))
+
+
+def _declared(
+    resources: Callable[[type[Any]], ResourceLister], watched: Set[type[Any]]
+) -> Callable[[type[Any]], ResourceLister]:
+    """Listers of the custom resources that some plugin watches; asking for another is the author's mistake."""
+
+    def lister(kind: type[Any]) -> ResourceLister:
+        if kind not in watched:
+            raise LookupError(f"nobody watches `{kind.__name__}`; write `watches = ({kind.__name__},)` in the plugin")
+        return resources(kind)
+
+    return lister

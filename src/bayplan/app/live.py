@@ -11,13 +11,15 @@ import random
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import structlog
 
 from bayplan.api.kinds import Kind
 from bayplan.api.pod import Pod
-from bayplan.app.frameworks import Ports, build_framework, percentage_of_nodes
+from bayplan.app.custom_resources import CustomResources
+from bayplan.app.frameworks import Ports, build_framework, percentage_of_nodes, watched_resources
 from bayplan.app.live_api import LiveApi
 from bayplan.app.queueing import queue_policy
 from bayplan.app.recorders import ProfileRecorder
@@ -30,9 +32,8 @@ from bayplan.client.transport import Transport
 from bayplan.client.writer import Writer
 from bayplan.config.model import SchedulerConfig
 from bayplan.config.profiles import ResolvedProfile
-from bayplan.framework.handle import ResourceLister
-from bayplan.framework.offline import NoListers
 from bayplan.framework.registry import Registry
+from bayplan.framework.resources import ObjectLister
 from bayplan.framework.runtime.framework import Framework
 from bayplan.loop.decide import Decider, NodeSearch
 from bayplan.loop.intake import Intake
@@ -63,7 +64,6 @@ class LiveOptions:
     """Asked before every binding."""
     wait_to_lead: Callable[[], Awaitable[None]] | None = None
     """Awaited after the caches are synced and before the first pod is scheduled."""
-    resources: Callable[[type[Any]], ResourceLister] = lambda _: NoListers()
 
 
 class LiveScheduler:
@@ -117,6 +117,8 @@ class LiveScheduler:
             observer=self.observer,
         )
         self.watching = Watching(transport, kinds, self.intake.handler, clock=clock, draw=dice.random)
+        self.custom_resources = CustomResources(transport, self.intake.object_handler, clock=clock, draw=dice.random)
+        self.custom_resources.follow(watched_resources(frameworks.values()))
         shared = Shared(
             cache=self.cache,
             queue=self.queue,
@@ -163,6 +165,7 @@ class LiveScheduler:
         self.profiles.clear()
         self.profiles.update(made)
         self.queue.adopt(policy)
+        self.custom_resources.follow(watched_resources(frameworks.values()))
         if unclaimed:
             self._claim_pods(unclaimed)
 
@@ -182,7 +185,7 @@ class LiveScheduler:
             api=api,
             activate=lambda pods: self.queue.activate(pods),
             start_task=self.tasks.start,
-            resources=self.options.resources,
+            resources=partial(ObjectLister, self.cache.snapshot.objects),
             complain=self._plugin_failed,
         )
 
@@ -197,12 +200,14 @@ class LiveScheduler:
         """Reflect, sync, schedule. On cancellation bindings under way are finished first."""
         background = [
             asyncio.create_task(self.watching.run(), name="reflectors"),
+            asyncio.create_task(self.custom_resources.run(), name="custom resources"),
             asyncio.create_task(self.events.run(), name="events"),
             asyncio.create_task(self.status.run(), name="pod status"),
             asyncio.create_task(self._shell.run_timers(), name="queue timers"),
         ]
         try:
             await self._first_of(self.watching.wait_until_synced(), background)
+            await self._first_of(self.custom_resources.wait_until_settled(), background)
             self.is_ready.set()
             if self.options.wait_to_lead is not None:
                 await self._first_of(self.options.wait_to_lead(), background)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import structlog
 
@@ -13,8 +14,9 @@ from bayplan.api.pod import Pod
 from bayplan.app.frameworks import Ports, build_framework
 from bayplan.cache import Cache
 from bayplan.config.profiles import ResolvedProfile
-from bayplan.framework.offline import FixedNominator, NoApi, NoListers, NoWaitingPods, SilentRecorder, drop_task
+from bayplan.framework.offline import FixedNominator, NoApi, NoWaitingPods, SilentRecorder, drop_task
 from bayplan.framework.registry import Registry
+from bayplan.framework.resources import ObjectLister
 from bayplan.framework.runtime.framework import Framework
 from bayplan.loop.decide import Decider, Decision, NodeSearch, decide
 from bayplan.loop.select import TieBreak, seeded_tie_break
@@ -51,7 +53,7 @@ class OfflineScheduler:
             api=NoApi(),
             activate=lambda _: None,
             start_task=drop_task,
-            resources=lambda _: NoListers(),
+            resources=partial(ObjectLister, self.cache.snapshot.objects),
             complain=_complain,
         )
         self.deciders: Mapping[str, Decider] = {

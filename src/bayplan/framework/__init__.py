@@ -15,6 +15,7 @@ from bayplan.framework.normalize import MAX_NODE_SCORE, Normalizer, normalize_hi
 from bayplan.framework.plugin import UNSIGNED, Permission, Plugin, PostFilterResult, PreFilterResult
 from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.queued import QueuedPod
+from bayplan.framework.resources import CustomResource, ResourcePart
 from bayplan.framework.status import (
     SKIP,
     SUCCESS,
@@ -41,6 +42,7 @@ __all__ = [
     "ActionType",
     "ClusterEvent",
     "Code",
+    "CustomResource",
     "CycleState",
     "Depends",
     "Diagnosis",
@@ -63,6 +65,7 @@ __all__ = [
     "PreFilterResult",
     "QueuedPod",
     "Resource",
+    "ResourcePart",
     "Skip",
     "StateKey",
     "Status",

@@ -86,6 +86,9 @@ class ResourceLister(Protocol):
 
     def list(self, namespace: str | None = None) -> list[Any]: ...
 
+    def on_change(self, callback: Callable[[Any, Any], None]) -> None:
+        """Call back with (old, new) after each change; the absent side is None. Methods are held weakly."""
+
 
 class ApiPort(Protocol):
     """Writes to the API server that plugins need. Each raises the client's ApiError on failure."""

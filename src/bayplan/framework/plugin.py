@@ -83,8 +83,15 @@ class Plugin:
         self.args: Any = self.Args() if args is None else args
         self._handle = handle
         self.version = 0
-        """Raise it when something other than pods, nodes and arguments changed the answers; see `Depends`."""
+        """Raise it when something other than pods, nodes and arguments changed the answers; see `Depends`. Changes of
+        custom resources in `watches` raise it by themselves."""
         self.setup()
+        if handle is not None:
+            for kind in self.watches:
+                handle.resources(kind).on_change(self._resource_changed)
+
+    def _resource_changed(self, old: Any, new: Any) -> None:
+        self.version += 1
 
     @property
     def handle(self) -> Handle:

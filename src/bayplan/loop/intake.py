@@ -54,7 +54,7 @@ class Intake:
             return self.pod_changed
         if kind is Node:
             return self.node_changed
-        return self._object_handler(kind_of(kind).name)
+        return self.object_handler(kind_of(kind).name)
 
     # Pods
 
@@ -141,7 +141,8 @@ class Intake:
 
     # Everything else
 
-    def _object_handler(self, resource: str) -> Callable[[Any, Any], None]:
+    def object_handler(self, resource: str) -> Callable[[Any, Any], None]:
+        """What to call with (old, new) for changes of a kind that cluster events call `resource`."""
         added = ClusterEvent(resource, ActionType.ADD)
         updated = ClusterEvent(resource, ActionType.UPDATE)
         deleted = ClusterEvent(resource, ActionType.DELETE)

@@ -5,7 +5,8 @@ Each kind has a version that grows with every change, so that what was derived f
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import weakref
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from bayplan.api.meta import KubeObject
@@ -18,12 +19,22 @@ K = TypeVar("K", bound=KubeObject)
 class ObjectTable:
     """One kind: `namespace/name` (or the name alone) to object, and the keys of each namespace."""
 
-    __slots__ = ("by_key", "by_namespace", "version")
+    __slots__ = ("by_key", "by_namespace", "listeners", "version")
 
     def __init__(self) -> None:
         self.by_key: dict[str, Any] = {}
         self.by_namespace: dict[str, dict[str, Any]] = {}
         self.version = 0
+        self.listeners: list[Callable[[], Callable[[Any, Any], None] | None]] = []
+        """Each answers the function to call, or None when its owner is gone."""
+
+    def tell(self, old: Any, new: Any) -> None:
+        for listener in tuple(self.listeners):
+            callback = listener()
+            if callback is None:
+                self.listeners.remove(listener)
+            else:
+                callback(old, new)
 
 
 class Objects:
@@ -48,16 +59,29 @@ class Objects:
     def version(self, kind: type[KubeObject]) -> int:
         return self._table(kind).version
 
+    def on_change(self, kind: type[KubeObject], callback: Callable[[Any, Any], None]) -> None:
+        """Call back with (old, new) after each change of a kind. The owner of a method is not kept alive by it."""
+        if hasattr(callback, "__self__"):
+            self._table(kind).listeners.append(weakref.WeakMethod(callback))
+        else:
+            self._table(kind).listeners.append(lambda: callback)
+
     # Written by the cache alone.
 
     def put(self, item: KubeObject) -> None:
         table = self._table(type(item))
+        old = table.by_key.get(item.key)
         table.by_key[item.key] = item
         table.by_namespace.setdefault(item.namespace, {})[item.name] = item
         table.version += 1
+        if table.listeners:
+            table.tell(old, item)
 
     def remove(self, item: KubeObject) -> None:
         table = self._table(type(item))
-        if table.by_key.pop(item.key, None) is not None:
+        old = table.by_key.pop(item.key, None)
+        if old is not None:
             table.by_namespace[item.namespace].pop(item.name, None)
             table.version += 1
+            if table.listeners:
+                table.tell(old, None)

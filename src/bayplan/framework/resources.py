@@ -1,0 +1,152 @@
+"""Custom resources as Python types: declare the class once, get a typed lister, events, RBAC and the CRD.
+
+    class LicensePool(CustomResource, group="licensing.example.com", version="v1", plural="licensepools"):
+        spec: LicensePoolSpec
+
+    class LicenseFit(Plugin):
+        watches = (LicensePool,)
+
+        def filter(self, state, pod, node):
+            pool = self.handle.resources(LicensePool).get(node.name)
+
+Fields are typed as in any msgspec struct; nested structs derive from `ResourcePart`. What an object holds beyond the
+declared fields is skipped, and an object that does not fit its type is reported by name and left out. This module
+reads and writes nothing; `bayplan.app` follows the objects and `bayplan.deploy` renders the CRD.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, TypeVar
+
+import msgspec
+
+from bayplan.api.meta import KubeObject, Struct
+from bayplan.framework.events import ALL, ActionType, ClusterEvent
+from bayplan.snapshot.objects import Objects
+
+__all__ = ["CustomResource", "ObjectLister", "ResourceInfo", "ResourcePart", "resource_info"]
+
+R = TypeVar("R", bound="CustomResource")
+ResourcePart = Struct
+"""Base of the structs inside a custom resource: camelCase in YAML, snake_case in Python, unknown fields skipped."""
+
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_GROUP = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+")
+_KIND = re.compile(r"[A-Z][A-Za-z0-9]*")
+
+
+class ResourceInfo(NamedTuple):
+    """Where a custom resource lives in the API."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    singular: str
+    is_namespaced: bool
+    short_names: tuple[str, ...]
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}"
+
+    @property
+    def path(self) -> str:
+        """The collection over all namespaces."""
+        return f"/apis/{self.group}/{self.version}/{self.plural}"
+
+    @property
+    def crd_name(self) -> str:
+        return f"{self.plural}.{self.group}"
+
+    @property
+    def event_name(self) -> str:
+        """How cluster events name it, as in kube-scheduler: `<plural>.<version>.<group>`."""
+        return f"{self.plural}.{self.version}.{self.group}"
+
+
+class _ResourceType(msgspec.StructMeta):
+    """Takes the API coordinates from the class line; msgspec takes the rest."""
+
+    def __new__(
+        mcs,
+        name: str,
+        bases: tuple[type, ...],
+        namespace: dict[str, Any],
+        *,
+        group: str = "",
+        version: str = "",
+        plural: str = "",
+        kind: str = "",
+        singular: str = "",
+        scope: Literal["Namespaced", "Cluster"] = "Namespaced",
+        short_names: tuple[str, ...] = (),
+        **options: Any,
+    ) -> Any:
+        made: Any = super().__new__(mcs, name, bases, namespace, **options)
+        if group or version or plural:
+            kind = kind or name
+            info = ResourceInfo(
+                group, version, plural, kind, singular or kind.lower(), scope == "Namespaced", tuple(short_names)
+            )
+            _check(name, info, scope)
+            made.__resource__ = info
+        return made
+
+
+def _check(name: str, info: ResourceInfo, scope: str) -> None:
+    problems = []
+    if not _GROUP.fullmatch(info.group):
+        problems.append(f'group `{info.group}` is not a domain name; write group="scheduling.example.com"')
+    if not _LABEL.fullmatch(info.version):
+        problems.append(f'version `{info.version}` is not a version; write version="v1alpha1"')
+    if not _LABEL.fullmatch(info.plural):
+        problems.append(f'plural `{info.plural}` is not lower case; write plural="{info.kind.lower()}s"')
+    if not _KIND.fullmatch(info.kind):
+        problems.append(f"kind `{info.kind}` must start with a capital letter")
+    if scope not in ("Namespaced", "Cluster"):
+        problems.append(f'scope `{scope}` is unknown; write scope="Namespaced" or scope="Cluster"')
+    if problems:
+        raise TypeError(f"custom resource `{name}`: " + "; ".join(problems))
+
+
+class CustomResource(KubeObject, metaclass=_ResourceType):
+    """Base of custom resource types; see the module. `metadata` is there already, add `spec` and `status`."""
+
+    @classmethod
+    def changes(cls, action: ActionType = ALL) -> ClusterEvent:
+        """The cluster event that a change of such an object is; for `events_to_register`."""
+        return ClusterEvent(resource_info(cls).event_name, action)
+
+
+def resource_info(kind: type[Any]) -> ResourceInfo:
+    """Where the type lives in the API. Raises TypeError for a class that does not say."""
+    info: ResourceInfo | None = getattr(kind, "__resource__", None)
+    if info is None:
+        raise TypeError(
+            f"`{kind.__name__}` is not a custom resource; write "
+            f'`class {kind.__name__}(CustomResource, group="...", version="v1", plural="...")`'
+        )
+    return info
+
+
+class ObjectLister:
+    """A synced, typed view of one custom resource: `framework.handle.ResourceLister` over the snapshot."""
+
+    def __init__(self, objects: Objects, kind: type[Any]) -> None:
+        self._objects = objects
+        self._kind = kind
+
+    def get(self, name: str, namespace: str = "") -> Any:
+        """The object, or None when there is none (or it did not fit its type)."""
+        return self._objects.get(self._kind, f"{namespace}/{name}" if namespace else name)
+
+    def list(self, namespace: str | None = None) -> list[Any]:
+        """All of them, or those of one namespace, by name."""
+        return sorted(self._objects.list(self._kind, namespace), key=lambda item: item.key)
+
+    def on_change(self, callback: Callable[[Any, Any], None]) -> None:
+        """Call back with (old, new) after each change. Methods are held weakly, so a replaced plugin is let go."""
+        self._objects.on_change(self._kind, callback)
