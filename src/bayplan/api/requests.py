@@ -7,7 +7,7 @@ account, which is how a pod that already runs on a node is counted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from bayplan.api.pod import Container, ContainerStatus, Pod
@@ -17,6 +17,7 @@ __all__ = [
     "DEFAULT_CPU_MILLI",
     "DEFAULT_MEMORY_BYTES",
     "Amounts",
+    "has_pod_level_requests",
     "is_extended_resource",
     "is_scalar_resource",
     "pod_requests",
@@ -28,21 +29,36 @@ DEFAULT_MEMORY_BYTES = 200 * 1024 * 1024
 _POD_LEVEL = ("cpu", "memory")
 
 Amounts = dict[str, int]
+_SCORING_DEFAULTS: Amounts = {"cpu": DEFAULT_CPU_MILLI, "memory": DEFAULT_MEMORY_BYTES}
 
 
-def pod_requests(pod: Pod, *, status: bool = False, nonzero: bool = False, pod_level: bool = True) -> Amounts:
+def pod_requests(
+    pod: Pod, *, status: bool = False, nonzero: bool | Collection[str] = False, pod_level: bool = True
+) -> Amounts:
     """The effective request.
 
-    `nonzero` puts the scoring defaults where a container names no cpu or memory; `pod_level` lets the pod's own
-    requests override the sum of its containers.
+    `nonzero` puts the scoring defaults where a container names no cpu or memory (or only for the resources that it
+    lists); `pod_level` lets the pod's own requests override the sum of its containers.
     """
     statuses = _statuses(pod) if status else None
-    total = _container_requests(pod, statuses, nonzero=nonzero)
+    total = _container_requests(pod, statuses, _defaults(nonzero))
     if pod_level:
         _override_with_pod_level(pod, total, status=status)
     for name, amount in to_amounts(pod.spec.overhead).items():
         total[name] = total.get(name, 0) + amount
     return total
+
+
+def has_pod_level_requests(pod: Pod) -> bool:
+    """Whether the pod as a whole requests something that only containers requested before."""
+    requests = pod.spec.resources.requests if pod.spec.resources else None
+    return any(_is_pod_level(name) for name in requests or ())
+
+
+def _defaults(nonzero: bool | Collection[str]) -> Amounts:
+    if isinstance(nonzero, bool):
+        return _SCORING_DEFAULTS if nonzero else {}
+    return {name: amount for name, amount in _SCORING_DEFAULTS.items() if name in nonzero}
 
 
 class _Statuses(NamedTuple):
@@ -61,15 +77,15 @@ def _is_resize_infeasible(pod: Pod) -> bool:
     return pending is not None and pending.reason == "Infeasible"
 
 
-def _container_requests(pod: Pod, statuses: _Statuses | None, *, nonzero: bool) -> Amounts:
+def _container_requests(pod: Pod, statuses: _Statuses | None, defaults: Amounts) -> Amounts:
     total: Amounts = {}
     for container in pod.spec.containers or ():
-        _add(total, _requests_of(container, statuses, nonzero=nonzero))
+        _add(total, _requests_of(container, statuses, defaults))
     sidecars: Amounts = {}
     peak: Amounts = {}
     for container in pod.spec.init_containers or ():
         is_sidecar = container.restart_policy == "Always"
-        footprint = _requests_of(container, statuses if is_sidecar else None, nonzero=nonzero)
+        footprint = _requests_of(container, statuses if is_sidecar else None, defaults)
         if is_sidecar:
             _add(total, footprint)
             _add(sidecars, footprint)
@@ -81,14 +97,13 @@ def _container_requests(pod: Pod, statuses: _Statuses | None, *, nonzero: bool) 
     return total
 
 
-def _requests_of(container: Container, statuses: _Statuses | None, *, nonzero: bool) -> Amounts:
+def _requests_of(container: Container, statuses: _Statuses | None, defaults: Amounts) -> Amounts:
     requests = to_amounts(container.resources.requests if container.resources else None)
     actuated = statuses.by_name.get(container.name) if statuses else None
     if statuses is not None and actuated is not None:
         requests = _actuated(requests, actuated, is_infeasible=statuses.is_resize_infeasible)
-    if nonzero:
-        requests.setdefault("cpu", DEFAULT_CPU_MILLI)
-        requests.setdefault("memory", DEFAULT_MEMORY_BYTES)
+    for name, amount in defaults.items():
+        requests.setdefault(name, amount)
     return requests
 
 

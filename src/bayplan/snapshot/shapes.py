@@ -17,7 +17,7 @@ import msgspec
 from bayplan.api.images import normalized_image_name
 from bayplan.api.node_selectors import NodeTerm, RequiredNodes, compile_node_selector, compile_term
 from bayplan.api.pod import Pod, PodPort, PodSpec, Toleration, Volume
-from bayplan.api.requests import DEFAULT_CPU_MILLI, DEFAULT_MEMORY_BYTES, Amounts, pod_requests
+from bayplan.api.requests import Amounts, has_pod_level_requests, pod_requests
 from bayplan.snapshot.affinity_terms import PodTerms, compile_pod_terms
 from bayplan.snapshot.resources import ResourceAxis, Vector
 
@@ -124,9 +124,9 @@ class PodShape:
 def usage_of(pod: Pod, resources: ResourceAxis) -> Usage:
     """What the pod counts for once it is on a node."""
     requested = pod_requests(pod, status=True)
-    nonzero = pod_requests(pod, status=True, nonzero=True, pod_level=False)
-    if pod.spec.resources is not None and pod.spec.resources.requests:
-        nonzero = {"cpu": DEFAULT_CPU_MILLI, "memory": DEFAULT_MEMORY_BYTES} | requested
+    # Where the pod as a whole states requests, defaults stand in only for what nobody named.
+    lacking = {"cpu", "memory"} - requested.keys() if has_pod_level_requests(pod) else True
+    nonzero = pod_requests(pod, status=True, nonzero=lacking)
     vector = tuple((place, amount) for place, amount in resources.vector(requested) if amount)
     return Usage(vector, nonzero["cpu"], nonzero["memory"])
 
@@ -183,7 +183,7 @@ def _shape_key(pod: Pod) -> bytes:
             (owner.kind, owner.name, owner.api_version) if owner else None,
             volumes,
             metadata.name if volumes and any(v.ephemeral for v in volumes) else None,
-            _resized(pod) if status.container_statuses or status.resources else None,
+            _resized(pod) if status.container_statuses or status.init_container_statuses or status.resources else None,
         )
     )
 
