@@ -17,6 +17,8 @@ _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _INT64_MAX = 2**63 - 1
 _POWER = {0: 1, 3: 1000}
+_MOST_DIGITS = 1000
+"""Far beyond any amount; what is longer is an attack on the parser."""
 
 
 class QuantityError(ValueError):
@@ -45,8 +47,8 @@ def _parse(text: str) -> tuple[int, int]:
     """The exact fraction that the text stands for."""
     number, suffix = _split(text)
     sign = -1 if number.startswith("-") else 1
-    whole, _, fraction = number.lstrip("+-").partition(".")
-    if not (whole or fraction) or not (whole + fraction).isascii() or not (whole + fraction).isdigit():
+    whole, _, fraction = _unsigned(number).partition(".")
+    if not _is_digits(whole + fraction) or len(whole + fraction) > _MOST_DIGITS:
         raise QuantityError(
             f"`{text}` is not a quantity; write a number with an optional suffix, such as `500m` or `2Gi`"
         )
@@ -66,11 +68,19 @@ def _split(text: str) -> tuple[str, str]:
     return text[:end], text[end:]
 
 
+def _unsigned(number: str) -> str:
+    return number[1:] if number[:1] in ("+", "-") else number
+
+
+def _is_digits(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
 def _exponent(text: str, suffix: str) -> int:
     if suffix in _DECIMAL:
         return _DECIMAL[suffix]
     digits = suffix[1:]
-    if suffix[:1] in ("e", "E") and digits.lstrip("+-").isdigit() and len(digits) <= 5:
+    if suffix[:1] in ("e", "E") and _is_digits(_unsigned(digits)) and len(digits) <= 5:
         return int(digits)
     raise QuantityError(
         f"`{text}` has an unknown suffix `{suffix}`; use one of m, k, M, G, T, P, E, Ki, Mi, Gi, Ti, Pi, Ei"
