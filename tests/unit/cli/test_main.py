@@ -1,0 +1,170 @@
+"""The command table, and what goes wrong before or while a command runs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from bayplan import __version__
+from bayplan.cli import main as main_module
+from bayplan.cli.main import COMMANDS, Command, main
+from bayplan.cli.output import CommandError
+
+FAILING: list[BaseException] = []
+
+
+def fail() -> int:
+    raise FAILING[0]
+
+
+def answer(*, number: int = 0) -> int:
+    """Say a number.
+
+    It wraps
+    here.
+    """
+    return number
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
+    """A command `fail` that raises what is put here."""
+    monkeypatch.setitem(COMMANDS, "fail", Command(f"{__name__}:fail", "fails"))
+    monkeypatch.setitem(COMMANDS, "answer", Command(f"{__name__}:answer", "answers"))
+    monkeypatch.setattr(main_module, "import_module", lambda _: sys.modules[__name__])
+    FAILING.clear()
+    return FAILING
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["-h"], ["help"]])
+def test_help_lists_every_command_and_an_example(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 0
+
+    shown = capsys.readouterr().out
+    assert all(f"  {name}" in shown and command.summary in shown for name, command in COMMANDS.items())
+    assert "bayplan evaluate -f cluster.yaml --pod pod.yaml" in shown
+
+
+@pytest.mark.parametrize("name", ["--version", "-V", "version"])
+def test_the_version_is_one_line(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([name]) == 0
+
+    assert capsys.readouterr().out == f"bayplan {__version__}\n"
+
+
+def test_an_unknown_command_is_answered_with_the_one_that_was_meant(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evalute"]) == 2
+
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines()[0] == "error: unknown command `evalute`; did you mean `evaluate`?"
+    assert err.splitlines()[1].startswith("hint: ")
+
+
+def test_an_option_before_the_command_is_called_an_option(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--bogus"]) == 2
+
+    assert "unknown option `--bogus`" in capsys.readouterr().err
+
+
+def test_help_about_a_command_is_the_help_of_that_command(
+    failing: list[BaseException], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["help", "answer"]) == 0
+
+    assert "It wraps here." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_of_the_table_exists(name: str) -> None:
+    module, _, attribute = COMMANDS[name].target.partition(":")
+
+    assert callable(getattr(import_module(module), attribute))
+
+
+def test_the_status_that_a_command_returns_is_the_exit_status(failing: list[BaseException]) -> None:
+    assert main(["answer", "--number", "7"]) == 7
+    assert main(["answer"]) == 0
+
+
+def test_a_wrong_option_is_one_line_with_a_hint(
+    failing: list[BaseException], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["answer", "--number", "seven"]) == 2
+
+    err = capsys.readouterr().err.splitlines()
+    assert err[0].startswith("error: ") and "seven" in err[0]
+    assert err[1] == "hint: `bayplan answer --help` lists the options"
+    assert len(err) == 2
+
+
+def test_each_problem_of_a_command_is_a_line(failing: list[BaseException], capsys: pytest.CaptureFixture[str]) -> None:
+    failing.append(CommandError("first", "second", hint="do this", status=3))
+
+    assert main(["fail"]) == 3
+    assert capsys.readouterr().err == "error: first\nerror: second\nhint: do this\n"
+
+
+def test_a_fault_of_ours_is_said_without_a_traceback(
+    failing: list[BaseException], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("BAYPLAN_TRACEBACK", raising=False)
+    failing.append(ZeroDivisionError("oops"))
+
+    assert main(["fail"]) == 70
+    err = capsys.readouterr().err
+    assert "error: internal error: ZeroDivisionError: oops" in err
+    assert "Traceback" not in err
+
+
+def test_a_traceback_can_be_asked_for(
+    failing: list[BaseException], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BAYPLAN_TRACEBACK", "1")
+    failing.append(ZeroDivisionError("oops"))
+
+    main(["fail"])
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_an_interrupt_ends_quietly(failing: list[BaseException], capsys: pytest.CaptureFixture[str]) -> None:
+    failing.append(KeyboardInterrupt())
+
+    assert main(["fail"]) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+def test_kubectl_finds_us_as_a_plugin() -> None:
+    assert main_module._program("/usr/bin/kubectl-bayplan") == "kubectl bayplan"
+    assert main_module._program("/usr/bin/bayplan") == "bayplan"
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    """`bayplan ... | head` must not end in a message."""
+    cases = tmp_path / "cases.jsonl"
+    cases.write_text('{"objects": [], "pod": {}}\n' * 5000)
+    program = "from bayplan.cli.main import run; run()"
+    command = [sys.executable, "-c", program, "evaluate", "--cases", str(cases)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        err = process.stderr.read()
+
+    assert process.returncode == 141
+    assert "BrokenPipe" not in err
+
+
+def test_help_imports_neither_the_engine_nor_the_libraries_of_commands() -> None:
+    """What keeps `--help` quick; the time itself is measured elsewhere."""
+    program = (
+        "import sys; from bayplan.cli.main import main; main(['--help']); "
+        "print([n for n in ('numpy', 'cyclopts', 'rich', 'msgspec', 'yaml', 'structlog') if n in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert done.stdout.splitlines()[-1] == "[]"
