@@ -22,10 +22,9 @@ GOLDEN = Path(__file__).parent / "golden"
 
 
 def read_cases(path: Path) -> Iterator[dict[str, Any]]:
-    opened = gzip.open(path, "rt") if path.suffix == ".gz" else path.open()
-    with opened as lines:
-        for line in lines:
-            yield json.loads(line)
+    text = gzip.decompress(path.read_bytes()).decode() if path.suffix == ".gz" else path.read_text()
+    for line in text.splitlines():
+        yield json.loads(line)
 
 
 def differences(expected: Any, actual: Any, path: str = "") -> list[str]:
@@ -36,12 +35,14 @@ def differences(expected: Any, actual: Any, path: str = "") -> list[str]:
             left, right = expected.get(key), actual.get(key)
             if path.startswith("/scores/") and not left and not right:
                 continue
-            if left is None and right in ({}, [], "") or right is None and left in ({}, [], ""):
+            if (left is None and right in ({}, [], "")) or (right is None and left in ({}, [], "")):
                 continue
             found += differences(left, right, f"{path}/{key}")
         return found
     if isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
-        return [d for i, (e, a) in enumerate(zip(expected, actual, strict=True)) for d in differences(e, a, f"{path}/{i}")]
+        return [
+            d for i, (e, a) in enumerate(zip(expected, actual, strict=True)) for d in differences(e, a, f"{path}/{i}")
+        ]
     return [] if expected == actual else [f"{path}: expected {expected!r}, got {actual!r}"]
 
 

@@ -29,6 +29,7 @@ from bayplan.config.model import SchedulerConfig
 from bayplan.leader.election import ElectionSettings, LeaderElector, new_identity
 from bayplan.loop.observer import Observer
 from bayplan.observe.clock import Clock, SystemClock
+from bayplan.observe.logs import LogSettings, configure_logging
 
 __all__ = ["RunOptions", "SchedulerProcess", "run_scheduler"]
 
@@ -51,6 +52,13 @@ class RunOptions:
     burst: int | None = None
     seed: int = 0
     pod_max_in_unschedulable_seconds: float = 300.0
+    bind_address: str = "127.0.0.1"
+    secure_port: int = 10259
+    """Of the HTTPS endpoints; 0 switches them off."""
+    tls_cert_file: Path | None = None
+    tls_private_key_file: Path | None = None
+    logging_format: str = "text"
+    verbosity: int = 2
     environment: Mapping[str, str] = field(default_factory=dict)
     observers: Sequence[Observer] = ()
     on_built: Callable[[LiveScheduler], None] = lambda _: None
@@ -59,6 +67,7 @@ class RunOptions:
 
 async def run_scheduler(options: RunOptions) -> int:
     """Run until told to stop; the exit status. Raises SettingsError and KubeconfigError before anything runs."""
+    configure_logging(LogSettings(format=options.logging_format, verbosity=options.verbosity))
     settings = load_settings(options.config_path, options.plugins)
     clock = SystemClock()
     dice = random.Random(options.seed)
@@ -69,11 +78,15 @@ async def run_scheduler(options: RunOptions) -> int:
         context=options.context,
     )
     http = HttpTransport(access, draw=dice.random)
+    lease_http = HttpTransport(access, draw=dice.random)
     try:
-        process = SchedulerProcess(_limited(http, settings.config, options, clock), settings, options, clock)
+        transport = _limited(http, settings.config, options, clock)
+        # Renewals have connections of their own: they must never wait behind bindings.
+        process = SchedulerProcess(transport, settings, options, clock, lease_transport=lease_http)
         return await process.run()
     finally:
         await http.close()
+        await lease_http.close()
 
 
 def _configured_kubeconfig(config: SchedulerConfig) -> Path | None:
@@ -92,8 +105,17 @@ def _limited(transport: Transport, config: SchedulerConfig, options: RunOptions,
 class SchedulerProcess:
     """One replica: its scheduler, its candidacy, and what signals do to it."""
 
-    def __init__(self, transport: Transport, settings: Settings, options: RunOptions, clock: Clock) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        settings: Settings,
+        options: RunOptions,
+        clock: Clock,
+        *,
+        lease_transport: Transport,
+    ) -> None:
         self._transport = transport
+        self._lease_transport = lease_transport
         self._settings = settings
         self._options = options
         self._clock = clock
@@ -111,7 +133,7 @@ class SchedulerProcess:
     def _make_elector(self) -> LeaderElector:
         election = self._settings.config.leader_election
         return LeaderElector(
-            self._transport,
+            self._lease_transport,
             identity=new_identity(socket.gethostname()),
             clock=self._clock,
             draw=random.Random(self._options.seed).random,

@@ -35,6 +35,7 @@ COMMANDS: dict[str, Command] = {
     "evaluate": Command(
         "bayplan.cli.evaluate:evaluate", "say what the scheduler would do with a pod, without a cluster"
     ),
+    "run": Command("bayplan.cli.run:run", "run the scheduler against a cluster"),
 }
 
 _EXAMPLES = (

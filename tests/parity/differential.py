@@ -1,0 +1,72 @@
+"""Differential test: recombined cases, decided by kube-scheduler's own code and by Bayplan, compared in full.
+
+    python -m tests.parity.differential --count 500 --seed 7
+
+Needs the oracle, which `make controlplane` builds from tests/controlplane/go/kubernetes/oracle.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from bayplan.explain.cases import evaluate_case
+from tests.parity.conformance import GOLDEN, differences, read_cases
+from tests.parity.recombine import Case, recombine
+
+
+def ask_oracle(oracle: Path, cases: list[Case]) -> list[dict[str, Any]]:
+    lines = "\n".join(json.dumps(case) for case in cases)
+    done = subprocess.run([oracle], input=lines, capture_output=True, text=True, check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def compare(case: Case, answer: dict[str, Any]) -> list[str]:
+    """Where we differ from the oracle; cases that it cannot decide are left out by the caller."""
+    expected = answer["result"]
+    try:
+        actual = evaluate_case(case)
+    except Exception as error:
+        return [f"raised {type(error).__name__}: {error}"]
+    if isinstance(expected, dict) and isinstance(actual, dict) and expected.get("preemption"):
+        # The oracle nominates one of the nodes that tie.
+        wanted, ours = expected["preemption"]["nominatedNodes"], actual.get("preemption", {}).get("nominatedNodes", [])
+        if set(wanted) <= set(ours) and bool(wanted) == bool(ours):
+            expected["preemption"]["nominatedNodes"] = ours
+    return differences(expected, actual)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--oracle", type=Path, required=True, help="the built oracle program")
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--save", type=Path, help="write cases that differ, with what the oracle expects, to this file")
+    options = parser.parse_args()
+    golden = [case for path in sorted(GOLDEN.glob("*.jsonl.gz")) for case in read_cases(path)]
+    cases = list(recombine(golden, options.seed, options.count))
+    answers = ask_oracle(options.oracle, cases)
+    undecided = differing = 0
+    saved = []
+    for case, answer in zip(cases, answers, strict=True):
+        if answer.get("error"):
+            undecided += 1
+            continue
+        found = compare(case, answer)
+        if found:
+            differing += 1
+            saved.append(case | {"expect": answer["result"]})
+            print(f"{case['id']}:\n    " + "\n    ".join(found[:4]))
+    if options.save:
+        options.save.write_text("".join(json.dumps(case) + "\n" for case in saved))
+    decided = len(cases) - undecided
+    print(f"{decided - differing} passed, {differing} failed, {undecided} skipped")
+    return 1 if differing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
