@@ -1,0 +1,113 @@
+"""/healthz, /livez and /readyz as Kubernetes components answer them, each check with a path of its own.
+
+`?verbose` lists the checks, `?exclude=NAME` leaves one out, and a failure is 500 with the list. Probes come without
+credentials, so the list says which check failed but not why; the reason is in the log and at the check's own path,
+which is not open to everybody.
+
+What checks answered is counted for /metrics/slis.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from bayplan.observe.component_metrics import HEALTH_CHECK, HEALTH_CHECKS
+from bayplan.observe.metrics import Registry
+
+__all__ = ["Check", "HealthChecks", "HealthCounts", "health_routes"]
+
+_log = logging.getLogger(__name__)
+
+Check = Callable[[], str | None]
+"""None when all is well, otherwise what is wrong. Raising counts as being wrong."""
+
+
+def ping() -> None:
+    """The check that only needs an event loop that turns."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HealthChecks:
+    """Checks by endpoint and name, in the order in which they are listed. No checks at all stands for `ping`."""
+
+    healthz: Mapping[str, Check] = field(default_factory=dict)
+    livez: Mapping[str, Check] = field(default_factory=dict)
+    readyz: Mapping[str, Check] = field(default_factory=dict)
+
+
+class HealthCounts:
+    """The numbers of /metrics/slis."""
+
+    def __init__(self) -> None:
+        self.registry = Registry()
+        self._last = self.registry.gauge(HEALTH_CHECK)
+        self._runs = self.registry.counter(HEALTH_CHECKS)
+
+    def ran(self, name: str, endpoint: str, *, is_well: bool) -> None:
+        self._last.labels(name, endpoint).set(float(is_well))
+        self._runs.labels(name, endpoint, "success" if is_well else "error").inc()
+
+
+def health_routes(checks: HealthChecks, counts: HealthCounts) -> list[BaseRoute]:
+    routes: list[BaseRoute] = []
+    for endpoint in ("healthz", "livez", "readyz"):
+        by_name: Mapping[str, Check] = getattr(checks, endpoint) or {"ping": ping}
+        page = _HealthPage(endpoint, by_name, counts)
+        routes.append(Route(f"/{endpoint}", page.overview))
+        routes.append(Route(f"/{endpoint}/{{name}}", page.single))
+    return routes
+
+
+class _HealthPage:
+    def __init__(self, endpoint: str, checks: Mapping[str, Check], counts: HealthCounts) -> None:
+        self._endpoint = endpoint
+        self._checks = checks
+        self._counts = counts
+
+    async def overview(self, request: Request) -> Response:
+        excluded = {name for value in request.query_params.getlist("exclude") for name in value.split(",") if name}
+        lines, failed = [], []
+        for name, check in self._checks.items():
+            if name in excluded:
+                lines.append(f"[+]{name} excluded: ok")
+                continue
+            problem = self._run(name, check)
+            lines.append(f"[+]{name} ok" if problem is None else f"[-]{name} failed: reason withheld")
+            if problem is not None:
+                failed.append(name)
+        unknown = len(excluded - self._checks.keys())
+        if unknown:
+            lines.append(f"warn: some health checks cannot be excluded: {unknown} of the names are not known here")
+        if failed:
+            return _text("\n".join([*lines, f"{self._endpoint} check failed", ""]), 500)
+        if "verbose" in request.query_params:
+            return _text("\n".join([*lines, f"{self._endpoint} check passed", ""]))
+        return _text("ok")
+
+    async def single(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        check = self._checks.get(name)
+        if check is None:
+            return _text("404 page not found\n", 404)
+        problem = self._run(name, check)
+        return _text("ok") if problem is None else _text(f"internal server error: {problem}\n", 500)
+
+    def _run(self, name: str, check: Check) -> str | None:
+        try:
+            problem = check()
+        except Exception as error:
+            problem = f"{type(error).__name__}: {error}"
+        self._counts.ran(name, self._endpoint, is_well=problem is None)
+        if problem is not None:
+            _log.warning("/%s check `%s` failed: %s", self._endpoint, name, problem)
+        return problem
+
+
+def _text(text: str, status: int = 200) -> Response:
+    return PlainTextResponse(text, status_code=status)

@@ -1,0 +1,163 @@
+"""What a server is told: where to listen and whom to let in (`ServerOptions`), and what to serve (`ServerParts`).
+
+Options mirror kube-scheduler's flags, with two differences that make a mistake harmless: the default address is
+loopback (0.0.0.0 must be asked for), and plain HTTP exists on loopback only. Parts are callables, so that this room
+knows nothing of schedulers.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from starlette.routing import BaseRoute
+
+from bayplan.observe.clock import Clock, SystemClock
+from bayplan.server.health import HealthChecks
+
+__all__ = [
+    "DEFAULT_PORT",
+    "AuthenticationOptions",
+    "AuthorizationOptions",
+    "Limits",
+    "RequestHeaderOptions",
+    "Review",
+    "ServerOptions",
+    "ServerParts",
+    "ServingError",
+    "TlsFiles",
+]
+
+DEFAULT_PORT = 10259
+
+Review = Callable[[str, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
+"""POST an object to a path of the API server and return its answer, decoded; raises anything when it cannot."""
+
+
+class ServingError(Exception):
+    """The server cannot be started as told; the message says what to change."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TlsFiles:
+    """`--tls-cert-file` and `--tls-private-key-file`. Both are read again when they change on disk."""
+
+    certificate: Path
+    key: Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequestHeaderOptions:
+    """The `--requestheader-*` flags: a front proxy that vouches for users in headers."""
+
+    client_ca_file: Path
+    allowed_names: Sequence[str] = ()
+    """Common names that the proxy's certificate may have; none means any that the authority signed."""
+    username_headers: Sequence[str] = ("x-remote-user",)
+    uid_headers: Sequence[str] = ("x-remote-uid",)
+    group_headers: Sequence[str] = ("x-remote-group",)
+    extra_header_prefixes: Sequence[str] = ("x-remote-extra-",)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuthenticationOptions:
+    client_ca_file: Path | None = None
+    request_header: RequestHeaderOptions | None = None
+    token_cache_seconds: float = 10.0
+    review_timeout_seconds: float = 10.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuthorizationOptions:
+    always_allow_paths: Sequence[str] = ("/healthz", "/livez", "/readyz")
+    """Open to everybody. A path that ends with `*` stands for all that begin so."""
+    allowed_cache_seconds: float = 10.0
+    denied_cache_seconds: float = 10.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What one client, or all of them together, may take."""
+
+    connections: int = 256
+    header_bytes: int = 32 * 1024
+    body_bytes: int = 3 * 1024 * 1024
+    receive_seconds: float = 15.0
+    """A request must have arrived whole within this time."""
+    stalled_write_seconds: float = 30.0
+    """A client that takes nothing of its answer for so long is dropped."""
+    keep_alive_seconds: int = 30
+    handshake_seconds: float = 10.0
+    shutdown_seconds: float = 0.5
+    """How long requests under way may take to finish when the server stops."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerOptions:
+    """Port 0 picks a free one; `--secure-port 0`, which turns kube-scheduler's server off, is `is_enabled=False`."""
+
+    is_enabled: bool = True
+    bind_address: str = "127.0.0.1"
+    port: int = DEFAULT_PORT
+    tls: TlsFiles | None = None
+    """Without files a self-signed certificate is made, which lives in memory as long as the server."""
+    tls_min_version: str = "VersionTLS12"
+    is_plain_http: bool = False
+    """For `bayplan up`: no TLS and no delegated authentication; refused on an address that others can reach."""
+    loopback_token: str = field(default="", repr=False)
+    """With plain HTTP: what a client has to present; empty lets every local client in."""
+    authentication: AuthenticationOptions = field(default_factory=AuthenticationOptions)
+    authorization: AuthorizationOptions = field(default_factory=AuthorizationOptions)
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port <= 65535:
+            raise ServingError(f"the port is a number from 0 to 65535, not {self.port}")
+        if self.is_plain_http and not self.is_loopback:
+            raise ServingError(
+                f"plain HTTP is served on loopback only, not on `{self.bind_address}`\n"
+                "hint: leave TLS on, or bind to 127.0.0.1"
+            )
+        if self.loopback_token and not self.is_plain_http:
+            raise ServingError("a loopback token is for plain HTTP; over TLS clients present Kubernetes credentials")
+
+    @property
+    def is_loopback(self) -> bool:
+        if self.bind_address == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.bind_address).is_loopback
+        except ValueError as error:
+            raise ServingError(
+                f"`{self.bind_address}` is not an address to listen on\nhint: 127.0.0.1, 0.0.0.0, ::1 or :: are usual"
+            ) from error
+
+
+def _nothing_as_text(accept: str) -> tuple[bytes, str]:
+    return b"", "text/plain; charset=utf-8"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerParts:
+    """What is behind the endpoints. Callables run in the event loop: they must be quick."""
+
+    component: str = "bayplan"
+    version: str = ""
+    health: HealthChecks = field(default_factory=HealthChecks)
+    config: Callable[[], Mapping[str, Any]] = dict
+    """The configuration as loaded, for /configz; secrets are blanked."""
+    flags: Callable[[], Mapping[str, Any]] = dict
+    metrics: Callable[[str], tuple[bytes, str]] = _nothing_as_text
+    """Accept header to (body, content type)."""
+    resource_metrics: Callable[[], Iterable[bytes]] = tuple
+    """In pieces: it may be long, and other work is done between two pieces. Empty while not leading."""
+    review: Review | None = None
+    """How to ask the API server about tokens and permissions; without it no token is accepted."""
+    routes: Sequence[BaseRoute] = ()
+    """More pages: dashboard, explain, what-if. Behind the same authentication and authorisation."""
+    set_verbosity: Callable[[int], None] | None = None
+    """For PUT /debug/flags/v; without it the path does not exist."""
+    clock: Clock = field(default_factory=SystemClock)

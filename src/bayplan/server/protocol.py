@@ -1,0 +1,97 @@
+"""uvicorn's HTTP/1.1 connection, with the patience of a server that strangers can reach.
+
+Added to it: a request must arrive whole within a time limit, a client must take its answer, there is a limit to the
+connections, and the peer's certificate is handed to the application. A connection that breaks a rule is dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import h11
+from uvicorn.config import Config
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
+
+from bayplan.server.options import Limits
+
+__all__ = ["PEER_CERTIFICATE", "GuardedProtocol"]
+
+PEER_CERTIFICATE = "bayplan.peer_certificate"
+"""The key in the request's state: the certificate as DER, verified by TLS, or None."""
+
+_log = logging.getLogger(__name__)
+_WHOLE = (h11.DONE, h11.MUST_CLOSE, h11.CLOSED, h11.ERROR)
+
+
+class GuardedProtocol(H11Protocol):
+    def __init__(self, config: Config, server_state: ServerState, limits: Limits) -> None:
+        super().__init__(config=config, server_state=server_state, app_state={})
+        self._limits = limits
+        self._receive_timer: asyncio.TimerHandle | None = None
+        self._write_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn declares it
+        super().connection_made(transport)
+        if len(self.connections) > self._limits.connections:
+            _log.warning("a connection is refused: %d are open already", self._limits.connections)
+            transport.abort()
+            return
+        self.app_state = {PEER_CERTIFICATE: _peer_certificate(transport)}
+        self._receive_timer = self.loop.call_later(self._limits.receive_seconds, self.drop)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._expect_nothing()
+        _cancel(self._write_timer)
+        self._unset_keepalive_if_required()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            super().data_received(data)
+        except (h11.ProtocolError, UnicodeError) as error:
+            _log.debug("a connection is dropped: %s", error)
+            self.drop()
+            return
+        if self.conn.their_state in _WHOLE:
+            self._expect_nothing()
+        elif self._receive_timer is None:
+            self._receive_timer = self.loop.call_later(self._limits.receive_seconds, self.drop)
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.conn.their_state is h11.IDLE and self.timeout_keep_alive_task is not None:
+            # Waiting for the next request is the keep-alive timer's business.
+            self._expect_nothing()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self._write_timer is None:
+            self._write_timer = self.loop.call_later(self._limits.stalled_write_seconds, self.drop)
+
+    def resume_writing(self) -> None:
+        _cancel(self._write_timer)
+        self._write_timer = None
+        super().resume_writing()
+
+    def _expect_nothing(self) -> None:
+        _cancel(self._receive_timer)
+        self._receive_timer = None
+
+    def drop(self) -> None:
+        """End the connection at once."""
+        if self.transport is not None:
+            self.transport.abort()
+
+
+def _peer_certificate(transport: asyncio.Transport) -> bytes | None:
+    tls: Any = transport.get_extra_info("ssl_object")
+    certificate: bytes | None = tls.getpeercert(binary_form=True) if tls is not None else None
+    return certificate
+
+
+def _cancel(timer: asyncio.TimerHandle | None) -> None:
+    if timer is not None:
+        timer.cancel()
