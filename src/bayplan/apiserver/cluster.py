@@ -16,7 +16,7 @@ from bayplan.apiserver.bootstrap import bootstrap, create_if_absent
 from bayplan.apiserver.controllers.group import Controllers
 from bayplan.apiserver.encoding import Json
 from bayplan.apiserver.http import HttpServer
-from bayplan.apiserver.inprocess import InProcessTransport
+from bayplan.apiserver.inprocess import InProcessTransport, TransportErrors
 from bayplan.apiserver.kubelets import Kubelets, KubeletSettings
 from bayplan.apiserver.node_objects import make_nodes
 from bayplan.apiserver.persistence import Journal
@@ -92,8 +92,9 @@ class EmbeddedCluster:
         host = f"[{self._host}]" if ":" in self._host else self._host
         return f"{scheme}://{host}:{self._http.port}"
 
-    def in_process_transport(self) -> InProcessTransport:
-        return InProcessTransport(self.api, token=self.token)
+    def in_process_transport(self, errors: TransportErrors | None = None) -> InProcessTransport:
+        """The administrator's way in without sockets; see `inprocess` for faults."""
+        return InProcessTransport(self.api, token=self.token, errors=errors)
 
     def kubeconfig(self) -> Json:
         """A kubeconfig that reaches this cluster as its administrator."""

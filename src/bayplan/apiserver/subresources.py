@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from bayplan.apiserver import errors
-from bayplan.apiserver.bodies import read_document, read_object
+from bayplan.apiserver.bodies import conform_object, read_document, read_object
 from bayplan.apiserver.deletion import DeleteOptions, delete
-from bayplan.apiserver.encoding import Json, decode_object, encode, timestamp
+from bayplan.apiserver.encoding import Json, decode_object, timestamp
 from bayplan.apiserver.exchange import Answer, Request, WriteOptions, json_answer, text_answer
 from bayplan.apiserver.kinds import Kind
 from bayplan.apiserver.objects import Caller, Objects
@@ -160,9 +160,9 @@ class Subresources:
         current = _scale_of(kind, self._objects.decoded(entry, kind))
         if request.method == "GET":
             return json_answer(current)
-        wanted = _wanted_scale(kind, current, request)
+        wanted = _wanted_scale(current, request)
         replicas = (wanted.get("spec") or {}).get("replicas", 0)
-        if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 0:
+        if replicas < 0:
             cause = errors.invalid_value("spec.replicas", replicas, "must be greater than or equal to 0")
             raise errors.invalid("Scale", name, [cause], group="autoscaling")
         given = (wanted.get("metadata") or {}).get("resourceVersion")
@@ -339,13 +339,14 @@ def _selector_text(selector: Json) -> str:
     return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
 
 
-def _wanted_scale(kind: Kind, current: Json, request: Request) -> Json:
+def _wanted_scale(current: Json, request: Request) -> Json:
+    """The Scale of a PUT, or the current one with the PATCH applied."""
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    document = read_document(request.body, "application/json" if "patch" in content_type else content_type)
+    kind = Kind("autoscaling", "v1", "Scale", "scales", type=builtin_types()["autoscaling.v1.Scale"])
     if request.method == "PUT":
-        if not isinstance(document, dict):
-            raise errors.bad_request("a Scale is an object")
-        return document
-    scale_kind = Kind("autoscaling", "v1", "Scale", "scales", type=builtin_types()["autoscaling.v1.Scale"])
+        return read_object(request.body, content_type, kind, validation="Ignore", warnings=[])
+    patch = read_document(request.body, "application/json")
     media_type = JSON_PATCH if content_type == JSON_PATCH else MERGE_PATCH
-    return patched_with(decode_object(encode(current)), document, media_type, scale_kind)
+    wanted = patched_with(current, patch, media_type, kind)
+    conform_object(wanted, kind, validation="Ignore", warnings=[])
+    return wanted

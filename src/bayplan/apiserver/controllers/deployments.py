@@ -75,14 +75,11 @@ class Deployments(Controller):
 
     def _shrink_old(self, new: Json, old: list[Json], needed: int) -> None:
         """Give up old pods as far as enough stay available; unavailable ones first."""
-        available = sum(one.get("status", {}).get("availableReplicas", 0) for one in [new, *old])
-        spare = available - needed
+        spare = sum(_available(one) for one in [new, *old]) - needed
         for one in sorted(old, key=_created):
-            broken = max(0, _size(one) - one.get("status", {}).get("availableReplicas", 0))
-            healthy = _size(one) - broken
-            removed = min(healthy, max(0, spare))
+            removed = min(_available(one), max(0, spare))
             spare -= removed
-            self._scale(one, healthy - removed)
+            self._scale(one, _available(one) - removed)
 
     def _scale(self, one: Json, replicas: int) -> None:
         if _size(one) == replicas:
@@ -144,6 +141,11 @@ def _replica_set(deployment: Json, wanted_hash: str, revision: int) -> Json:
 
 def _size(one: Json) -> int:
     return int(one["spec"].get("replicas", 1))
+
+
+def _available(one: Json) -> int:
+    """How many pods count on; a status from before the last change of size cannot promise more than the size."""
+    return min(_size(one), int(one.get("status", {}).get("availableReplicas", 0)))
 
 
 def _created(one: Json) -> tuple[float, str]:
