@@ -7,14 +7,15 @@ object a line in and out. The decision is the scheduler's own; this module only 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from bayplan.cli.options import Names, option
-from bayplan.cli.output import CommandError, Format, print_pieces, print_value, progress, result_console
+from bayplan.cli.output import CommandError, Format, note, print_pieces, print_value, progress, result_console
 
 if TYPE_CHECKING:
+    from bayplan.app.settings import Settings
     from bayplan.cli.manifests import Manifests
-    from bayplan.cli.settings import Settings
     from bayplan.explain.report import PodReport
 
 __all__ = ["evaluate"]
@@ -66,30 +67,35 @@ def _evaluate_manifests(
     files: list[str], pods: Sequence[str], config: str | None, plugins: Sequence[str]
 ) -> list[PodReport]:
     from bayplan.cli.manifests import read_manifests
-    from bayplan.cli.settings import load_settings
 
-    settings = load_settings(config, plugins)
+    settings = _settings(config, plugins)
     return _decide(read_manifests(files, pods), settings)
 
 
 def _decide(manifests: Manifests, settings: Settings) -> list[PodReport]:
     from bayplan.app.offline import OfflineScheduler
-    from bayplan.explain.case import UnknownProfile
-    from bayplan.explain.cases import profiles_of
+    from bayplan.explain.cases import with_share_of_nodes
     from bayplan.explain.session import Session
 
     with progress("deciding", total=len(manifests.pods)) as done:
-        profiles = profiles_of(settings.config, settings.registry)
+        profiles = with_share_of_nodes(settings.config, settings.profiles)
         session = Session(OfflineScheduler(profiles, settings.registry, manifests.objects))
+        ordered = manifests.pods if manifests.are_named else session.in_queue_order(manifests.pods)
         reports = []
-        try:
-            ordered = manifests.pods if manifests.are_named else session.in_queue_order(manifests.pods)
-            for pod in ordered:
-                reports.append(session.evaluate(pod))
-                done.step()
-        except UnknownProfile as error:
-            raise CommandError(str(error)) from error
+        for pod in ordered:
+            reports.append(session.evaluate(pod))
+            done.step()
     return reports
+
+
+def _settings(config: str | None, plugins: Sequence[str]) -> Settings:
+    """Plugins that are named without a configuration are meant to take part."""
+    from bayplan.app.settings import load_settings
+
+    settings = load_settings(None if config is None else Path(config), plugins, enable=True)
+    for problem in settings.config.warnings:
+        note(f"{config}: {problem}")
+    return settings
 
 
 def _print(reports: Sequence[PodReport], form: Format, top: int) -> None:
@@ -122,13 +128,12 @@ def _evaluate_cases(
     require_schedulable: bool,
 ) -> int:
     from bayplan.cli.case_lines import evaluate_lines
-    from bayplan.cli.settings import load_settings
     from bayplan.explain.cases import CaseEvaluator
 
     if manifests:
         raise CommandError("--cases brings its own clusters and pods; leave out -f and --pod")
     if output not in (None, "json"):
         raise CommandError(f"--cases writes JSON lines; leave out `-o {output}`")
-    settings = load_settings(config, plugins)
+    settings = _settings(config, plugins)
     evaluator = CaseEvaluator(settings.registry, config=settings.config)
     return evaluate_lines(source, evaluator, require_schedulable=require_schedulable)

@@ -35,6 +35,7 @@ COMMANDS: dict[str, Command] = {
     "evaluate": Command(
         "bayplan.cli.evaluate:evaluate", "say what the scheduler would do with a pod, without a cluster"
     ),
+    "up": Command("bayplan.cli.up:up", "start a cluster on this machine, with the scheduler on it"),
     "run": Command("bayplan.cli.run:run", "run the scheduler against a cluster"),
 }
 
@@ -145,38 +146,17 @@ def _failed(error: Exception, command: str) -> int:
     if isinstance(error, CommandError):
         print_error(error.problems, hint=error.hint)
         return error.status
-    problems = _problems(error)
+    from bayplan.cli.problems import is_usage_error, problems_of
+
+    problems = problems_of(error)
     if problems:
-        hint = f"`{command} --help` lists the options" if _is_usage(error) else ""
-        print_error(problems, hint=hint)
+        print_error(problems, hint=f"`{command} --help` lists the options" if is_usage_error(error) else "")
         return BAD_INPUT
     print_error(
         [f"internal error: {type(error).__name__}: {error}"],
         hint=f"this is a fault of bayplan; {_TRACEBACK_VARIABLE}=1 shows where, please report it",
     )
     return INTERNAL_ERROR
-
-
-def _is_usage(error: Exception) -> bool:
-    from cyclopts import CycloptsError
-
-    return isinstance(error, CycloptsError)
-
-
-def _problems(error: Exception) -> list[str]:
-    """The lines that an exception of a lower room stands for; none when it is not about the input."""
-    from bayplan.api.decode import InputError
-    from bayplan.config.errors import ConfigError
-    from bayplan.framework.errors import PluginError
-
-    if isinstance(error, ConfigError):
-        prefix = f"{error.source}: " if error.source else ""
-        return [f"{prefix}{problem}" for problem in error.problems]
-    if isinstance(error, PluginError):
-        return [f"{error.subject}: {problem}" for problem in error.problems]
-    if isinstance(error, InputError) or _is_usage(error):
-        return [str(error)]
-    return []
 
 
 def _discard_output() -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from bayplan.config import load_config
-from bayplan.explain.cases import CaseError, CaseEvaluator, evaluate_case, profiles_of
+from bayplan.config import load_config, resolve_profiles
+from bayplan.explain.cases import CaseError, CaseEvaluator, evaluate_case, with_share_of_nodes
 from bayplan.plugins.intree import default_registry
 
 CONFIG = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
@@ -100,6 +100,6 @@ def test_a_profile_takes_the_share_of_nodes_to_score_of_the_whole() -> None:
             "profiles": [{"schedulerName": "a"}, {"schedulerName": "b", "percentageOfNodesToScore": 50}],
         }
     )
-    profiles = profiles_of(config, default_registry())
+    profiles = with_share_of_nodes(config, resolve_profiles(config, default_registry()))
 
     assert [profile.percentage_of_nodes_to_score for profile in profiles] == [30, 50]

@@ -8,9 +8,8 @@ import pytest
 
 from bayplan.api.meta import KubeObject
 from bayplan.app.offline import OfflineScheduler
-from bayplan.config import default_config
+from bayplan.config import default_config, resolve_profiles
 from bayplan.explain.case import UnknownProfile
-from bayplan.explain.cases import profiles_of
 from bayplan.explain.report import Outcome
 from bayplan.explain.session import Session, machine_form
 from bayplan.plugins.intree import default_registry
@@ -19,7 +18,7 @@ from bayplan.testing import node, pod
 
 def session(objects: Iterable[KubeObject]) -> Session:
     registry = default_registry()
-    return Session(OfflineScheduler(profiles_of(default_config(), registry), registry, objects))
+    return Session(OfflineScheduler(resolve_profiles(default_config(), registry), registry, objects))
 
 
 def test_a_placed_pod_counts_for_the_next() -> None:

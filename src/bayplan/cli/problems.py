@@ -1,0 +1,37 @@
+"""Exceptions that are about the input, as the lines that a person needs. What is not listed here is a fault of ours.
+
+Imports the rooms that the exceptions come from, so it is imported when something went wrong and not before.
+"""
+
+from __future__ import annotations
+
+from cyclopts import CycloptsError
+
+from bayplan.api.decode import InputError
+from bayplan.app.settings import SettingsError
+from bayplan.config.errors import ConfigError
+from bayplan.explain.case import UnknownProfile
+from bayplan.explain.cases import CaseError
+from bayplan.framework.errors import PluginError
+
+__all__ = ["is_usage_error", "problems_of"]
+
+
+def problems_of(error: BaseException) -> list[str]:
+    """A line for each problem, with the file and the path where there are some; none for anything unexpected."""
+    if isinstance(error, SettingsError):
+        # Its own lines name the file once for all problems; each problem should stand alone here.
+        return (problems_of(error.__cause__) if error.__cause__ else []) or list(error.problems)
+    if isinstance(error, ConfigError):
+        prefix = f"{error.source}: " if error.source else ""
+        return [f"{prefix}{problem}" for problem in error.problems]
+    if isinstance(error, PluginError):
+        return [f"{error.subject}: {problem}" for problem in error.problems]
+    if isinstance(error, InputError | CaseError | UnknownProfile | CycloptsError):
+        return [str(error)]
+    return []
+
+
+def is_usage_error(error: BaseException) -> bool:
+    """Whether the command line itself was wrong."""
+    return isinstance(error, CycloptsError)
