@@ -1,0 +1,168 @@
+"""`bayplan up`: a cluster on this machine with the scheduler on it, for people who want to see pods scheduled now."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from bayplan.cli.options import Names, option
+from bayplan.cli.output import CommandError, note, print_error
+
+if TYPE_CHECKING:
+    from bayplan.sim.local import LocalCluster, LocalOptions
+
+__all__ = ["up"]
+
+EXAMPLES = """\
+{program} up --nodes 20
+{program} up --plugin score_by_label.py --watch
+{program} up --from dump.yaml --config scheduler.yaml
+"""
+
+
+def up(
+    *,
+    nodes: Annotated[int | None, option("--nodes", metavar="NUMBER", about="how many nodes to make up (3)")] = None,
+    node_file: Annotated[str | None, option("--node-file", metavar="FILE", about="the nodes, as manifests")] = None,
+    dump: Annotated[
+        str | None, option("--from", metavar="FILE", about="start from a `kubectl get -o yaml` dump")
+    ] = None,
+    from_kubeconfig: Annotated[
+        str | None, option("--from-kubeconfig", metavar="FILE", about="start from a real cluster, which is only read")
+    ] = None,
+    config: Annotated[str | None, option("--config", metavar="FILE", about="a KubeSchedulerConfiguration")] = None,
+    plugin: Annotated[Names, option("--plugin", metavar="PLUGIN", about="FILE.py or MODULE:CLASS to enable")] = None,
+    watch: Annotated[bool, option("--watch", about="reload plugins and configuration when a file is saved")] = False,
+    kubeconfig_out: Annotated[
+        str | None, option("--kubeconfig-out", metavar="FILE", about="where to write the kubeconfig")
+    ] = None,
+    data_dir: Annotated[
+        str | None, option("--data-dir", metavar="FOLDER", about="keep the objects there across restarts")
+    ] = None,
+    address: Annotated[str, option("--address", metavar="ADDRESS", about="to listen on (127.0.0.1)")] = "127.0.0.1",
+    port: Annotated[int, option("--port", metavar="PORT", about="of the API server (any free one)")] = 0,
+    seed: Annotated[int, option("--seed", metavar="NUMBER", about="of every random choice (0)")] = 0,
+    quiet: Annotated[bool, option("--quiet", about="do not print decisions")] = False,
+) -> int:
+    """Start a cluster in this process, with simulated nodes and the scheduler, until Ctrl-C.
+
+    kubectl, Helm and client libraries can use it like any cluster. Nothing leaves this machine.
+    """
+    from bayplan.app.settings import SettingsError, load_settings
+    from bayplan.cli.run import run_on_fast_loop
+    from bayplan.observe.logs import LogSettings, configure_logging
+    from bayplan.sim.local import LocalOptions
+
+    configure_logging(LogSettings(verbosity=0))
+    folder = Path(data_dir).expanduser() if data_dir else None
+    try:
+        settings = load_settings(Path(config) if config else None, plugin or [], enable=True)
+    except SettingsError as error:
+        raise CommandError(*error.problems) from error
+    documents = _documents(node_file, dump, from_kubeconfig)
+    has_nodes = any(document.get("kind") == "Node" for document in documents)
+    options = LocalOptions(
+        nodes=(0 if has_nodes else 3) if nodes is None else nodes,
+        objects=documents,
+        data_dir=folder,
+        host=address,
+        port=port,
+        seed=seed,
+    )
+    target = Path(kubeconfig_out) if kubeconfig_out else _default_kubeconfig(folder)
+    return run_on_fast_loop(
+        _serve(settings, options, target, config=config, plugins=plugin or [], watch=watch, quiet=quiet)
+    )
+
+
+def _default_kubeconfig(folder: Path | None) -> Path:
+    if folder is not None:
+        return folder / "kubeconfig"
+    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    return state / "bayplan" / "kubeconfig"
+
+
+def _documents(node_file: str | None, dump: str | None, from_kubeconfig: str | None) -> list[dict[str, Any]]:
+    from bayplan.sim.sources import read_documents, read_live_objects
+
+    documents: list[dict[str, Any]] = []
+    for name in (node_file, dump):
+        if name is not None:
+            documents += read_documents(Path(name))
+    if from_kubeconfig is not None:
+        documents += asyncio.run(read_live_objects(Path(from_kubeconfig)))
+    return documents
+
+
+async def _serve(
+    settings: Any,
+    options: LocalOptions,
+    kubeconfig: Path,
+    *,
+    config: str | None,
+    plugins: Sequence[str],
+    watch: bool,
+    quiet: bool,
+) -> int:
+    from dataclasses import replace
+
+    from bayplan.observe.clock import SystemClock
+    from bayplan.sim.local import LocalCluster
+    from bayplan.sim.narrator import Narrator
+    from bayplan.sim.reloading import Reloader
+
+    if not quiet:
+        options = replace(options, observers=(*options.observers, Narrator(print)))
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    async with LocalCluster(settings, options) as local:
+        _write_kubeconfig(local, kubeconfig)
+        _welcome(local, kubeconfig)
+        waits = [asyncio.create_task(stop.wait()), asyncio.create_task(local.ended())]
+        if watch:
+            reloader = Reloader(
+                Path(config) if config else None,
+                plugins,
+                put_to_work=local.reload,
+                report=_report_reload,
+                clock=SystemClock(),
+            )
+            waits.append(asyncio.create_task(reloader.run()))
+        done, pending = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for task in pending:
+            task.cancel()
+        await asyncio.gather(*pending, return_exceptions=True)
+        for task in done:
+            task.result()
+    note("stopped")
+    return 0
+
+
+def _write_kubeconfig(local: LocalCluster, path: Path) -> None:
+    import yaml
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        yaml.safe_dump(local.cluster.kubeconfig(), file, sort_keys=False)
+
+
+def _welcome(local: LocalCluster, kubeconfig: Path) -> None:
+    count = len(local.live.cache.snapshot.nodes)
+    print(f"a cluster of {count} nodes is up at {local.cluster.url}\n", flush=True)
+    print(f"  export KUBECONFIG={kubeconfig}")
+    print("  kubectl apply -f examples/pod.yaml      # or: bayplan apply -f examples/pod.yaml")
+    print("  kubectl get pods -o wide --watch        # or: bayplan get pods\n", flush=True)
+
+
+def _report_reload(what: str, problems: Sequence[str]) -> None:
+    if problems:
+        print_error([what, *problems])
+    else:
+        note(what)

@@ -1,0 +1,76 @@
+"""Reload on save: watch the files of a configuration and its plugins, and put a new version to work when it loads.
+
+A version that does not load is reported once and changes nothing; the last good one goes on deciding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from bayplan.app.settings import Settings, SettingsError, load_settings
+from bayplan.observe.clock import Clock
+
+__all__ = ["ReloadReport", "Reloader"]
+
+ReloadReport = Callable[[str, Sequence[str]], None]
+"""(what happened, problems): problems are empty when the new version is at work."""
+
+_LOOK_EVERY_SECONDS = 0.2
+
+
+class Reloader:
+    def __init__(
+        self,
+        config_path: Path | None,
+        plugins: Sequence[str],
+        *,
+        put_to_work: Callable[[Settings], None],
+        report: ReloadReport,
+        clock: Clock,
+        enable: bool = True,
+    ) -> None:
+        self._config_path = config_path
+        self._plugins = plugins
+        self._put_to_work = put_to_work
+        self._report = report
+        self._clock = clock
+        self._enable = enable
+        files = [Path(spec) for spec in plugins if spec.endswith(".py")]
+        self._files = [*files, *([config_path] if config_path else [])]
+        self._seen = self._stamps()
+
+    async def run(self) -> None:
+        """Look at the files until cancelled."""
+        while True:
+            await self._clock.sleep(_LOOK_EVERY_SECONDS)
+            stamps = self._stamps()
+            if stamps != self._seen:
+                self._seen = stamps
+                self.reload()
+
+    def reload(self) -> bool:
+        """Load everything anew; whether the new version is at work."""
+        names = ", ".join(file.name for file in self._files)
+        try:
+            self._put_to_work(load_settings(self._config_path, self._plugins, enable=self._enable))
+        except SettingsError as error:
+            self._report(f"{names} did not load; the last good version goes on", error.problems)
+            return False
+        except Exception as error:
+            problem = f"{type(error).__name__}: {error}"
+            self._report(f"{names} could not be put to work; the last good version goes on", [problem])
+            return False
+        self._report(f"reloaded {names}", ())
+        return True
+
+    def _stamps(self) -> list[tuple[int, int]]:
+        return [_stamp(file) for file in self._files]
+
+
+def _stamp(file: Path) -> tuple[int, int]:
+    try:
+        status = file.stat()
+    except OSError:
+        return 0, 0
+    return status.st_mtime_ns, status.st_size
