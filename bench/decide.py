@@ -22,7 +22,8 @@ from bench.measuring import Bench, Result
 from bench.workloads import find_workloads
 
 SIZES = (1_000, 5_000, 15_000)
-_HEAD = f"{'workload':<36}{'nodes':>7}{'per s':>9}{'wall/s':>9}{'p50 µs':>9}{'p99 µs':>9}{'target':>8}{'ratio':>7}"
+_NAMES = ("per s", "ref/s", "wall/s", "p50 µs", "p99 µs")
+_HEAD = f"{'workload':<36}{'nodes':>7}{''.join(f'{name:>9}' for name in _NAMES)}{'target':>8}{'ratio':>7}"
 
 
 def main() -> int:
@@ -33,7 +34,8 @@ def main() -> int:
         print(error.args[0], file=sys.stderr)
         return 2
     speed = REFERENCE_SECONDS / calibrate()
-    print(f"calibration: this machine runs at {speed:.2f} of the reference right now\n\n{_HEAD}")
+    print(f"calibration: this machine runs at {speed:.2f} of the reference right now")
+    print(f"per s: by CPU time; ref/s: the same at the reference speed; ratio: per s to target\n\n{_HEAD}")
     results = []
     for nodes in options.nodes:
         bench = Bench(nodes, rounds=3 if options.quick else 5, share=0.25 if options.quick else 1.0, tell=_progress)
@@ -74,7 +76,7 @@ def _size(text: str) -> int:
 
 def _line(result: Result) -> str:
     target = f"{result.target:>8}{result.per_second / result.target:>7.2f}" if result.target else f"{'-':>8}{'-':>7}"
-    rates = f"{result.per_second:>9.0f}{result.wall_per_second:>9.0f}"
+    rates = f"{result.per_second:>9.0f}{result.reference_per_second:>9.0f}{result.wall_per_second:>9.0f}"
     return f"{result.title:<36}{result.nodes:>7}{rates}{result.p50_us:>9.1f}{result.p99_us:>9.1f}{target}"
 
 

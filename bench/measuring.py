@@ -21,7 +21,7 @@ from bayplan.config.profiles import resolve_profile
 from bayplan.loop.decide import decide
 from bayplan.plugins.intree import default_registry
 from bayplan.snapshot.pod_info import PodInfo
-from bench.calibration import calibrate
+from bench.calibration import REFERENCE_SECONDS, calibrate
 from bench.clusters import full_cluster, make_pod, running_cluster
 from bench.workloads import Workload
 
@@ -41,6 +41,8 @@ class Result:
     decisions: int
     per_second: float
     """By CPU time."""
+    reference_per_second: float
+    """By CPU time, as on the reference machine at rest: the calibration loop of the same minute tells how far it is."""
     wall_per_second: float
     p50_us: float
     p99_us: float
@@ -154,6 +156,9 @@ class Bench:
             nodes=self.nodes,
             decisions=count,
             per_second=count / cpu,
+            reference_per_second=float(
+                np.median([count / r.cpu_seconds * r.calibration_seconds / REFERENCE_SECONDS for r in rounds])
+            ),
             wall_per_second=count / float(np.median([r.wall_us.sum() for r in rounds])) * 1e6,
             p50_us=float(np.median([np.percentile(r.wall_us, 50) for r in rounds])),
             p99_us=float(np.median([np.percentile(r.wall_us, 99) for r in rounds])),

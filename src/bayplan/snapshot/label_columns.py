@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from bayplan.snapshot.axes import ABSENT, Int32N, Rows
 from bayplan.snapshot.node_info import NodeInfo
@@ -28,6 +27,8 @@ class LabelColumn:
         self._ids: dict[str, int] = {}
         self._nodes_per_value: list[int] = []
         self._shared_values = 0
+        self.present = 0
+        """How many nodes have the key."""
         self._bins: Rows | None = None
         self._bins_version = -1
 
@@ -48,11 +49,9 @@ class LabelColumn:
             self._bins_version = self.version
         return self._bins
 
-    def count(self, rows: npt.NDArray[np.number]) -> npt.NDArray[np.float64]:
-        """Per value the sum of a column over the rows that have it."""
-        weights = rows.astype(np.float64)
-        counts = np.bincount(self.bins(), weights=weights, minlength=self.domains + 1)
-        return counts[: self.domains].astype(np.float64, copy=False)
+    def values_in_use(self) -> int:
+        """How many values some node has."""
+        return sum(count > 0 for count in self._nodes_per_value)
 
     def id_of(self, value: str) -> int:
         return self._ids.get(value, ABSENT)
@@ -62,6 +61,7 @@ class LabelColumn:
         after = ABSENT if value is None else self._intern(value)
         if before == after:
             return
+        self.present += (after >= 0) - (before >= 0)
         if before >= 0:
             self._nodes_per_value[before] -= 1
             self._shared_values -= self._nodes_per_value[before] == 1

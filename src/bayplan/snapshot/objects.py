@@ -40,6 +40,8 @@ class ObjectTable:
 class Objects:
     def __init__(self) -> None:
         self._tables: dict[type[KubeObject], ObjectTable] = {}
+        self.generation = 0
+        """Grows with every change of any kind: while it stands, no version has moved."""
 
     def _table(self, kind: type[KubeObject]) -> ObjectTable:
         table = self._tables.get(kind)
@@ -83,5 +85,6 @@ class Objects:
         if old is not None:
             table.by_namespace[item.namespace].pop(item.name, None)
             table.version += 1
+            self.generation += 1
             if table.listeners:
                 table.tell(old, None)

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bayplan.api.selectors import Selector
-from bayplan.snapshot.axes import Int32N
 from bayplan.snapshot.pod_info import PodInfo
+from bayplan.snapshot.row_counts import RowCounts
 
 __all__ = ["PodClass", "PodIndex", "PodQuery", "RowCounter"]
 
@@ -41,14 +41,14 @@ class PodQuery(NamedTuple):
         return found
 
 
-class RowCounter:
-    """The answer to one query: `rows[row]` matching pods on each row."""
+class RowCounter(RowCounts):
+    """The answer to one query: matching pods on each row."""
 
-    __slots__ = ("query", "rows")
+    __slots__ = ("query",)
 
     def __init__(self, query: PodQuery, capacity: int) -> None:
+        super().__init__(capacity)
         self.query = query
-        self.rows: Int32N = np.zeros(capacity, dtype=np.int32)
 
 
 class PodClass:
@@ -68,6 +68,10 @@ class PodClass:
 
 
 _ClassKey = tuple[str, frozenset[tuple[str, str]], bool]
+_Place = tuple[str, str, str]
+"""(namespace, label, value): where to look for counters that may mean a class. Label and value are empty when the query
+asks for no single value."""
+_ANYWHERE: _Place = ("", "", "")
 
 
 class PodIndex:
@@ -78,6 +82,7 @@ class PodIndex:
         self._by_namespace: dict[str, dict[_ClassKey, PodClass]] = {}
         self._by_label: dict[tuple[str, str, str], dict[_ClassKey, PodClass]] = {}
         self._counters: OrderedDict[PodQuery, RowCounter] = OrderedDict()
+        self._counters_at: dict[_Place, dict[PodQuery, RowCounter]] = {}
 
     def counter(self, query: PodQuery) -> RowCounter:
         """The standing count for a query. Counters unused for long are dropped and come back when asked for again."""
@@ -99,9 +104,12 @@ class PodIndex:
         for pod_class in self._candidates(query):
             if pod_class.is_meant_by(query):
                 pod_class.counters.append(counter)
-                for row, count in pod_class.rows.items():
-                    counter.rows[row] += count
+                count = len(pod_class.rows)
+                rows = np.fromiter(pod_class.rows.keys(), dtype=np.intp, count=count)
+                counter.rows[rows] += np.fromiter(pod_class.rows.values(), dtype=np.int32, count=count)
         self._counters[query] = counter
+        for place in _places_of(query):
+            self._counters_at.setdefault(place, {})[query] = counter
         if len(self._counters) > self._most_counters:
             self._stop(self._counters.popitem(last=False)[1])
         return counter
@@ -110,6 +118,8 @@ class PodIndex:
         for pod_class in self._candidates(counter.query):
             if counter in pod_class.counters:
                 pod_class.counters.remove(counter)
+        for place in _places_of(counter.query):
+            _discard(self._counters_at, place, counter.query)
 
     def _candidates(self, query: PodQuery) -> Iterable[PodClass]:
         """Classes worth asking, by the narrowest index that holds every match."""
@@ -133,14 +143,13 @@ class PodIndex:
     def grow(self, capacity: int) -> None:
         self.capacity = capacity
         for counter in self._counters.values():
-            more = np.zeros(capacity - len(counter.rows), dtype=np.int32)
-            counter.rows = np.concatenate([counter.rows, more])
+            counter.grow(capacity)
 
     def add(self, pod: PodInfo, row: int) -> None:
         pod_class = self._class_of(pod)
         pod_class.rows[row] = pod_class.rows.get(row, 0) + 1
         for counter in pod_class.counters:
-            counter.rows[row] += 1
+            counter.move(row, 1)
 
     def remove(self, pod: PodInfo, row: int) -> None:
         key = self._key_of(pod)
@@ -151,7 +160,7 @@ class PodIndex:
         else:
             del pod_class.rows[row]
         for counter in pod_class.counters:
-            counter.rows[row] -= 1
+            counter.move(row, -1)
         if not pod_class.rows:
             self._drop(key, pod_class)
 
@@ -164,8 +173,14 @@ class PodIndex:
             self._by_namespace.setdefault(pod.namespace, {})[key] = pod_class
             for name, value in pod.labels.items():
                 self._by_label.setdefault((pod.namespace, name, value), {})[key] = pod_class
-            pod_class.counters = [c for q, c in self._counters.items() if pod_class.is_meant_by(q)]
+            pod_class.counters = [c for c in self._counters_near(pod_class) if pod_class.is_meant_by(c.query)]
         return pod_class
+
+    def _counters_near(self, pod_class: PodClass) -> Iterable[RowCounter]:
+        """Counters that may mean a class, by what their queries ask for at least."""
+        namespace, at = pod_class.namespace, self._counters_at
+        places = [_ANYWHERE, (namespace, "", ""), *((namespace, key, value) for key, value in pod_class.labels.items())]
+        return [counter for place in places if place in at for counter in at[place].values()]
 
     def _drop(self, key: _ClassKey, pod_class: PodClass) -> None:
         del self._classes[key]
@@ -176,6 +191,18 @@ class PodIndex:
     def _key_of(self, pod: PodInfo) -> _ClassKey:
         keys: tuple[_ClassKey, _ClassKey] = pod.shape.note(_ClassKey, lambda: _class_keys(pod))
         return keys[pod.is_terminating]
+
+
+def _places_of(query: PodQuery) -> list[_Place]:
+    """The narrowest places at which every class that the query means will look."""
+    namespaces = query.namespaces
+    if namespaces is None:
+        return [_ANYWHERE]
+    for _, selector in query.parts:
+        for key, values in selector.equalities():
+            if len(values) == 1:
+                return [(namespace, key, value) for namespace in namespaces for value in values]
+    return [(namespace, "", "") for namespace in namespaces]
 
 
 def _class_keys(pod: PodInfo) -> tuple[_ClassKey, _ClassKey]:

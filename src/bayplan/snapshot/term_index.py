@@ -11,11 +11,10 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import NamedTuple
 
-import numpy as np
-
 from bayplan.snapshot.affinity_terms import PodTerm, PodTerms
 from bayplan.snapshot.axes import Int32N
 from bayplan.snapshot.pod_info import PodInfo
+from bayplan.snapshot.row_counts import RowCounts
 
 __all__ = ["TermGroup", "TermIndex", "TermKind", "TermRule"]
 
@@ -38,22 +37,24 @@ class TermRule(NamedTuple):
 class TermGroup:
     """Running pods that state the same term: how many on each row."""
 
-    __slots__ = ("_dense", "counts", "number", "rule")
+    __slots__ = ("_column", "counts", "number", "rule")
 
     def __init__(self, rule: TermRule, number: int) -> None:
         self.rule = rule
         self.number = number
         self.counts: dict[int, int] = {}
-        self._dense: Int32N | None = None
+        self._column: RowCounts | None = None
+
+    def column(self, capacity: int) -> RowCounts:
+        """The counts as a column; kept up to date once somebody asked for it."""
+        if self._column is None or len(self._column.rows) != capacity:
+            self._column = RowCounts(capacity)
+            for row, count in self.counts.items():
+                self._column.rows[row] = count
+        return self._column
 
     def rows(self, capacity: int) -> Int32N:
-        """The counts as a column; kept up to date once somebody asked for it."""
-        if self._dense is None or len(self._dense) != capacity:
-            self._dense = np.zeros(capacity, dtype=np.int32)
-            if self.counts:
-                rows = np.fromiter(self.counts.keys(), dtype=np.intp, count=len(self.counts))
-                self._dense[rows] = np.fromiter(self.counts.values(), dtype=np.int32, count=len(self.counts))
-        return self._dense
+        return self.column(capacity).rows
 
     def move(self, row: int, by: int) -> None:
         count = self.counts.get(row, 0) + by
@@ -61,8 +62,12 @@ class TermGroup:
             self.counts[row] = count
         else:
             del self.counts[row]
-        if self._dense is not None:
-            self._dense[row] = count
+        if self._column is None:
+            return
+        if row < len(self._column.rows):
+            self._column.move(row, by)
+        else:
+            self._column = None
 
 
 class TermIndex:
@@ -106,7 +111,7 @@ class TermIndex:
 
 def rules_of(pod: PodInfo) -> tuple[TermRule, ...]:
     """Every term a pod states, one entry a term: equal terms of one pod count twice."""
-    return pod.shape.note(TermRule, lambda: _rules(pod.shape.pod_terms))
+    return pod.shape.note(TermRule, lambda: _rules(pod.shape.readable_terms))
 
 
 def _rules(terms: PodTerms) -> tuple[TermRule, ...]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.depends import Depends
-from bayplan.framework.normalize import Normalizer
+from bayplan.framework.normalize import MAX_NODE_SCORE, Normalizer
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.status import SUCCESS, Error, Status
 from bayplan.framework.verdicts import StatusTable, Verdicts
@@ -113,6 +113,7 @@ class ScoreCall:
         "_has_columns",
         "depends",
         "has_one",
+        "is_remembered",
         "name",
         "normalize",
         "normalizer",
@@ -129,18 +130,17 @@ class ScoreCall:
         self._has_columns = callable(getattr(plugin, "score_nodes", None))
         self.normalize = getattr(plugin, "normalize", None)
         self.normalizer: Normalizer | None = self.normalize if isinstance(self.normalize, Normalizer) else None
-        self._complain = complain
-
-    @property
-    def is_remembered(self) -> bool:
+        self.is_remembered = self.depends is not Depends.CLUSTER and (
+            self.normalize is None or self.normalizer is not None
+        )
         """Whether the final score of a row can be mended alone: no normaliser, or one with known bounds."""
-        return self.depends is not Depends.CLUSTER and (self.normalize is None or self.normalizer is not None)
+        self._complain = complain
 
     def raw(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Int64N:
         try:
             if self._has_columns:
                 scores: Int64N = self.plugin.score_nodes(state, pod, nodes)  # type: ignore[attr-defined]
-                return scores
+                return scores if scores.dtype == np.int64 else scores.astype(np.int64)
             return self._lifted(state, pod, nodes)
         except PluginFailure:
             raise
@@ -160,7 +160,7 @@ class ScoreCall:
         if self.normalize is None or not len(scores):
             return scores
         try:
-            result: Int64N = self.normalize(state, pod, scores)
+            result: Int64N = np.asarray(self.normalize(state, pod, scores), dtype=np.int64)
         except Exception as exception:
             self._complain(self.name, "normalize", exception)
             raise self._refused(f"{type(exception).__name__}: {exception}", exception) from exception
@@ -168,7 +168,8 @@ class ScoreCall:
 
     def check(self, scores: Int64N) -> None:
         """Scores must be within 0 to 100 once normalised."""
-        if len(scores) and (int(scores.min()) < 0 or int(scores.max()) > 100):
+        # Read without a sign, numbers below zero are the largest of all: one pass finds both kinds.
+        if len(scores) and int(scores.view(np.uint64).max()) > MAX_NODE_SCORE:
             bad = int(scores[(scores < 0) | (scores > 100)][0])
             reason = f'plugin "{self.name}" returns an invalid score {bad}, '
             reason += "it should in the range of [0, 100] after normalizing"

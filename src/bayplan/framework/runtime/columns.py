@@ -199,7 +199,7 @@ class ScoreColumn(Column):
             self.uniform_value = int(scores[0]) if self.is_uniform else 0
 
     def _mend(self, pod: PodInfo, nodes: NodeColumns) -> None:
-        scores = self._call.raw(_NO_STATE, pod, nodes).astype(np.int64, copy=False)
+        scores = self._call.raw(_NO_STATE, pod, nodes)
         self.values[nodes.rows] = scores
         self._suspect(scores)
         if self.is_uniform and not (scores == self.uniform_value).all():

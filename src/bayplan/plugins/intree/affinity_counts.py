@@ -9,29 +9,29 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-import numpy.typing as npt
 
 from bayplan.api.workload import Namespace
 from bayplan.framework import NodeInfo, PodInfo
-from bayplan.snapshot.affinity_terms import PodTerm
+from bayplan.snapshot.affinity_terms import PodTerm, PodTerms
 from bayplan.snapshot.pod_index import PodQuery
+from bayplan.snapshot.row_counts import DomainCounts, RowCounts
 from bayplan.snapshot.snapshot import Snapshot
 from bayplan.snapshot.term_index import TermGroup
 
-__all__ = ["Counts", "PairCounts", "matching_groups", "meant_namespaces", "query_of"]
-
-Counts = npt.NDArray[np.float64]
-"""By value id of one topology key. Floats because NumPy's weighted bincount gives them; always whole."""
+__all__ = ["PairCounts", "TermQueries", "matching_groups", "meant_namespaces", "term_queries"]
 
 
 class PairCounts:
-    """Counts per (topology key, value). Keys appear when something is counted under them."""
+    """Counts per (topology key, value). Keys appear when something is counted under them.
+
+    A key with a single source shows the source's own sums, which are read-only; they are copied before they change.
+    """
 
     __slots__ = ("_snapshot", "by_key")
 
-    def __init__(self, snapshot: Snapshot, by_key: dict[str, Counts] | None = None) -> None:
+    def __init__(self, snapshot: Snapshot, by_key: dict[str, DomainCounts] | None = None) -> None:
         self._snapshot = snapshot
-        self.by_key: dict[str, Counts] = {} if by_key is None else by_key
+        self.by_key: dict[str, DomainCounts] = {} if by_key is None else by_key
 
     def __bool__(self) -> bool:
         return any(counts.any() for counts in self.by_key.values())
@@ -39,13 +39,15 @@ class PairCounts:
     def copy(self) -> PairCounts:
         return PairCounts(self._snapshot, {key: counts.copy() for key, counts in self.by_key.items()})
 
-    def add_rows(self, key: str, rows: npt.NDArray[np.number], weight: int = 1) -> None:
-        """Count what a column over all rows holds."""
-        counts = self._snapshot.nodes.label(key).count(rows)
-        if weight != 1:
-            counts *= weight
+    def add(self, key: str, source: RowCounts, weight: int = 1) -> bool:
+        """Count what a source holds, by value; whether it holds anything under any value."""
+        column = self._snapshot.nodes.label(key)
+        counts = source.by_domain(column.bins(), column.domains)
         known = self.by_key.get(key)
+        if weight != 1:
+            counts = counts * weight
         self.by_key[key] = counts if known is None else known + counts
+        return bool(counts.any())
 
     def move(self, key: str, node: NodeInfo, by: int) -> None:
         """Count one pod on one node, if the node has the key."""
@@ -55,7 +57,9 @@ class PairCounts:
         column = self._snapshot.nodes.label(key)
         counts = self.by_key.get(key)
         if counts is None:
-            counts = self.by_key[key] = np.zeros(column.domains, dtype=np.float64)
+            counts = self.by_key[key] = np.zeros(column.domains + 1, dtype=np.float64)
+        elif not counts.flags.writeable:
+            counts = self.by_key[key] = counts.copy()
         counts[column.id_of(value)] += by
 
     def at(self, key: str, node: NodeInfo) -> float:
@@ -81,16 +85,53 @@ def meant_namespaces(term: PodTerm, snapshot: Snapshot) -> frozenset[str] | None
     return term.namespaces | found
 
 
-def query_of(terms: Iterable[PodTerm], snapshot: Snapshot) -> PodQuery:
+class TermQueries:
+    """What the terms of a pod ask of running pods, good while no namespace changes its labels."""
+
+    __slots__ = ("anti", "near", "version", "weighted")
+
+    def __init__(self) -> None:
+        self.version = -1
+        self.near: PodQuery | None = None
+        """Pods that every required affinity term means."""
+        self.anti: list[tuple[str, PodQuery]] = []
+        """Topology key and meant pods of each required anti-affinity term."""
+        self.weighted: list[tuple[str, PodQuery, int]] = []
+        """The same for preferred terms, with the weight; below zero for anti-affinity."""
+
+    def fill(self, terms: PodTerms, snapshot: Snapshot) -> None:
+        near = terms.required_affinity
+        self.near = _query_of(near, snapshot) if near else None
+        self.anti = [(term.topology_key, _query_of((term,), snapshot)) for term in terms.required_anti_affinity]
+        signed = [(1, terms.preferred_affinity), (-1, terms.preferred_anti_affinity)]
+        self.weighted = [
+            (w.term.topology_key, _query_of((w.term,), snapshot), sign * w.weight)
+            for sign, some in signed
+            for w in some
+        ]
+
+
+def term_queries(pod: PodInfo, snapshot: Snapshot) -> TermQueries:
+    """The queries of a pod's shape."""
+    queries = pod.shape.note(TermQueries, TermQueries)
+    version = snapshot.objects.version(Namespace)
+    if queries.version != version:
+        queries.fill(pod.shape.pod_terms, snapshot)
+        queries.version = version
+    return queries
+
+
+def _query_of(terms: Iterable[PodTerm], snapshot: Snapshot) -> PodQuery:
     """Running pods that every one of the terms means."""
     return PodQuery(tuple((meant_namespaces(term, snapshot), term.selector) for term in terms))
 
 
 class _Matched:
-    __slots__ = ("compactions", "groups", "seen")
+    __slots__ = ("compactions", "groups", "seen", "version")
 
     def __init__(self) -> None:
         self.compactions = -1
+        self.version = -1
         self.seen = 0
         self.groups: list[TermGroup] = []
 
@@ -100,9 +141,10 @@ def matching_groups(pod: PodInfo, snapshot: Snapshot) -> list[TermGroup]:
     terms = snapshot.terms
     if not len(terms):
         return []
-    matched = pod.shape.note(("matching terms", snapshot.objects.version(Namespace)), _Matched)
-    if matched.compactions != terms.compactions:
-        matched.compactions, matched.seen, matched.groups = terms.compactions, 0, []
+    matched = pod.shape.note(_Matched, _Matched)
+    version = snapshot.objects.version(Namespace)
+    if matched.compactions != terms.compactions or matched.version != version:
+        matched.compactions, matched.version, matched.seen, matched.groups = terms.compactions, version, 0, []
     if matched.seen < len(terms.additions):
         labels = snapshot.namespace_labels(pod.namespace)
         fresh = terms.additions[matched.seen :]

@@ -26,7 +26,7 @@ from bayplan.framework import (
     Verdicts,
     normalize_range,
 )
-from bayplan.plugins.intree.affinity_counts import PairCounts, matching_groups, meant_namespaces, query_of
+from bayplan.plugins.intree.affinity_counts import PairCounts, matching_groups, meant_namespaces, term_queries
 from bayplan.snapshot.affinity_terms import PodTerm
 from bayplan.snapshot.axes import ABSENT, BoolN, Int64N
 from bayplan.snapshot.term_index import TermKind
@@ -93,12 +93,13 @@ class InterPodAffinity(Plugin):
         if not terms.has_required and not existing:
             return SKIP
         affinity, anti = PairCounts(snapshot), PairCounts(snapshot)
-        if terms.required_affinity:
-            rows = snapshot.pods.counter(query_of(terms.required_affinity, snapshot)).rows
+        queries = term_queries(pod, snapshot)
+        if queries.near is not None:
+            partners = snapshot.pods.counter(queries.near)
             for term in terms.required_affinity:
-                affinity.add_rows(term.topology_key, rows)
-        for term in terms.required_anti_affinity:
-            anti.add_rows(term.topology_key, snapshot.pods.counter(query_of((term,), snapshot)).rows)
+                affinity.add(term.topology_key, partners)
+        for key, query in queries.anti:
+            anti.add(key, snapshot.pods.counter(query))
         state.put(_REQUIRED, _Required(existing, affinity, anti))
         return None
 
@@ -107,7 +108,7 @@ class InterPodAffinity(Plugin):
         counts = PairCounts(snapshot)
         for group in matching_groups(pod, snapshot):
             if group.rule.kind is TermKind.REQUIRED_ANTI_AFFINITY:
-                counts.add_rows(group.rule.term.topology_key, group.rows(snapshot.nodes.capacity))
+                counts.add(group.rule.term.topology_key, group.column(snapshot.nodes.capacity))
         return counts
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> None:
@@ -118,7 +119,7 @@ class InterPodAffinity(Plugin):
 
     def _move(self, required: _Required, pod: PodInfo, other: PodInfo, node: NodeInfo, by: int) -> None:
         labels = self.handle.snapshot.namespace_labels(pod.namespace)
-        for term in other.shape.pod_terms.required_anti_affinity:
+        for term in other.shape.readable_terms.required_anti_affinity:
             if term.matches(pod.namespace, pod.labels, labels):
                 required.existing.move(term.topology_key, node, by)
         terms = pod.shape.pod_terms
@@ -184,20 +185,14 @@ class InterPodAffinity(Plugin):
         if not groups and not terms.has_preferred:
             return SKIP
         total = PairCounts(snapshot)
-        is_empty = True
-        for weighted, sign in [(t, 1) for t in terms.preferred_affinity] + [
-            (t, -1) for t in terms.preferred_anti_affinity
-        ]:
-            rows = snapshot.pods.counter(query_of((weighted.term,), snapshot)).rows
-            total.add_rows(weighted.term.topology_key, rows, sign * weighted.weight)
-            is_empty = is_empty and not _has_any(snapshot.nodes.label(weighted.term.topology_key).count(rows))
+        has_any = False
+        for key, query, weight in term_queries(pod, snapshot).weighted:
+            has_any |= total.add(key, snapshot.pods.counter(query), weight)
         for group in groups:
             weight = self._weight_of(group.rule.kind, group.rule.weight)
             if weight:
-                rows = group.rows(snapshot.nodes.capacity)
-                total.add_rows(group.rule.term.topology_key, rows, weight)
-                is_empty = is_empty and not _has_any(snapshot.nodes.label(group.rule.term.topology_key).count(rows))
-        if is_empty:
+                has_any |= total.add(group.rule.term.topology_key, group.column(snapshot.nodes.capacity), weight)
+        if not has_any:
             return SKIP
         state.put(_PREFERRED, total)
         return None
@@ -211,10 +206,11 @@ class InterPodAffinity(Plugin):
         return weight if kind is TermKind.PREFERRED_AFFINITY else -weight
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Int64N:
-        total = np.zeros(len(nodes), dtype=np.float64)
+        total: Int64N | None = None
         for key, counts in state[_PREFERRED].by_key.items():
-            total += np.append(counts, 0.0)[nodes.label_values(key)]
-        return total.astype(np.int64)
+            share = counts.astype(np.int64).take(nodes.label_bins(key))
+            total = share if total is None else total + share
+        return np.zeros(len(nodes), dtype=np.int64) if total is None else total
 
     # Requeueing
 
@@ -242,7 +238,7 @@ class InterPodAffinity(Plugin):
             return Hint.QUEUE if starts or stops else Hint.SKIP
         if new is not None:
             return Hint.QUEUE if self._means_all(near, new) else Hint.SKIP
-        theirs = other.shape.pod_terms.required_anti_affinity
+        theirs = other.shape.readable_terms.required_anti_affinity
         freed = self._means_all(apart, other) or (bool(theirs) and all(_means_blindly(t, pod) for t in theirs))
         return Hint.QUEUE if freed else Hint.SKIP
 
@@ -275,10 +271,5 @@ def _positive(pairs: PairCounts, key: str, nodes: NodeColumns) -> BoolN:
     counts = pairs.by_key.get(key)
     if counts is None:
         return np.zeros(len(nodes), dtype=np.bool_)
-    flags = np.append(counts > 0, False)
-    mask: BoolN = flags[nodes.label_values(key)]
+    mask: BoolN = (counts > 0).take(nodes.label_bins(key))
     return mask
-
-
-def _has_any(counts: np.ndarray[tuple[int], np.dtype[np.float64]]) -> bool:
-    return bool(counts.any())

@@ -30,6 +30,7 @@ from bayplan.framework import (
     Unschedulable,
     Verdicts,
 )
+from bayplan.framework.verdicts import Ids
 from bayplan.plugins.intree.spread_constraints import (
     HOSTNAME,
     SYSTEM_DEFAULTS,
@@ -38,14 +39,17 @@ from bayplan.plugins.intree.spread_constraints import (
     default_selector,
 )
 from bayplan.plugins.intree.spread_counts import (
-    Counts,
     Inclusion,
-    InclusionColumns,
+    Inclusions,
     count_domains,
-    counter_of,
+    inclusion_key,
     is_included,
+    query_of,
 )
 from bayplan.snapshot.axes import ABSENT, BoolN, Int64N
+from bayplan.snapshot.objects import Objects
+from bayplan.snapshot.pod_index import PodQuery
+from bayplan.snapshot.row_counts import DomainCounts
 
 __all__ = ["PodTopologySpread"]
 
@@ -54,6 +58,7 @@ TOO_SKEWED = Unschedulable("node(s) didn't match pod topology spread constraints
 _STATUSES = (Status(TOO_SKEWED.code.SUCCESS), MISSING_LABEL, TOO_SKEWED)
 _MISSING, _SKEWED = 1, 2
 _DEFAULTING = ("System", "List")
+_HARD_EFFECT, _SOFT_EFFECT = "DoNotSchedule", "ScheduleAnyway"
 
 
 class _Domain:
@@ -64,7 +69,7 @@ class _Domain:
 
     __slots__ = ("constraint", "counts", "inclusion", "slots")
 
-    def __init__(self, constraint: Constraint, inclusion: Inclusion, counts: Counts) -> None:
+    def __init__(self, constraint: Constraint, inclusion: Inclusion, counts: DomainCounts) -> None:
         self.constraint = constraint
         self.inclusion = inclusion
         self.counts = counts
@@ -80,7 +85,12 @@ class _Domain:
             return 0.0
         if self.slots is not None:
             return self.slots[0][1]
-        return float(self.counts[self.inclusion.registered].min()) if self.inclusion.domains else float(2**31 - 1)
+        if not self.inclusion.domains:
+            return float(2**31 - 1)
+        counts = self.counts[: self.inclusion.trash]
+        if self.inclusion.domains < self.inclusion.trash:
+            counts = counts[self.inclusion.registered]
+        return float(counts.min())
 
     def move(self, domain: int, by: int) -> None:
         if self.slots is None:
@@ -121,25 +131,40 @@ class _Hard:
 
 
 class _Soft:
-    """Prepared at PreScore: per constraint a value by domain (the last place stands for nodes without the key)."""
+    """Prepared at PreScore: per constraint what to add by domain, or None where it is counted by node.
 
-    __slots__ = ("constraints", "needs_all_keys", "tables", "weights")
+    The last place of a table stands for nodes without the key.
+    """
 
-    def __init__(self, constraints: tuple[Constraint, ...], *, needs_all_keys: bool) -> None:
-        self.constraints = constraints
-        self.needs_all_keys = needs_all_keys
-        self.tables: list[Counts | None] = []
+    __slots__ = ("rules", "tables", "weights")
+
+    def __init__(self, rules: tuple[_Rule, ...]) -> None:
+        self.rules = rules
+        self.tables: list[DomainCounts | None] = []
         self.weights: list[float] = []
 
 
-class _Defaults:
-    """The default constraints of a shape, good while services and controllers stay as they are."""
+class _Rule:
+    """A constraint with what its counting needs, worked out once per shape."""
 
-    __slots__ = ("by_effect", "versions")
+    __slots__ = ("constraint", "key", "other_keys", "query")
+
+    def __init__(self, constraint: Constraint, pod: PodInfo, other_keys: tuple[str, ...]) -> None:
+        self.constraint = constraint
+        self.other_keys = other_keys
+        self.key = inclusion_key(constraint, pod, other_keys)
+        self.query: PodQuery | None = query_of(constraint, pod)
+
+
+class _Known:
+    """The constraints of a shape; defaults are good while services and controllers stay as they are."""
+
+    __slots__ = ("by_effect", "generation", "versions")
 
     def __init__(self) -> None:
+        self.generation = -1
         self.versions: tuple[int, ...] = ()
-        self.by_effect: dict[str, tuple[Constraint, ...]] = {}
+        self.by_effect: dict[str, tuple[_Rule, ...]] = {}
 
 
 _HARD = StateKey[_Hard]("PodTopologySpread/hard")
@@ -172,51 +197,66 @@ class PodTopologySpread(Plugin):
         system = self.args.defaulting_type == "System"
         self._defaults = SYSTEM_DEFAULTS if system else tuple(self.args.default_constraints)
         self._is_system = system
+        self._inclusions = Inclusions()
+        self._key = (self, "constraints")
 
     def is_relevant(self, pod: PodInfo) -> bool:
         return bool(pod.shape.spec.topology_spread_constraints or self._defaults)
 
-    def _constraints(self, pod: PodInfo, effect: str) -> tuple[Constraint, ...]:
-        own = pod.shape.spec.topology_spread_constraints
-        if own:
-            return pod.shape.note((self, effect), lambda: compile_constraints(own, pod, when_unsatisfiable=effect))
-        version = self.handle.snapshot.objects.version
+    def _rules(self, pod: PodInfo, effect: str) -> tuple[_Rule, ...]:
+        shape = pod.shape
+        known = shape.note(self._key, _Known)
+        if known.generation != self._objects.generation and not shape.spec.topology_spread_constraints:
+            self._follow(known)
+        rules = known.by_effect.get(effect)
+        if rules is None:
+            rules = known.by_effect[effect] = self._make_rules(pod, effect)
+        return rules
+
+    def _follow(self, known: _Known) -> None:
+        """Forget defaults that were found when services or controllers were others."""
+        version = self._objects.version
         versions = (version(Service), version(ReplicaSet), version(StatefulSet), version(ReplicationController))
-        known = pod.shape.note((self, "defaults"), _Defaults)
+        known.generation = self._objects.generation
         if known.versions != versions:
             known.versions, known.by_effect = versions, {}
-        if effect not in known.by_effect:
-            known.by_effect[effect] = self._default_constraints(pod, effect)
-        return known.by_effect[effect]
+
+    def _make_rules(self, pod: PodInfo, effect: str) -> tuple[_Rule, ...]:
+        own = pod.shape.spec.topology_spread_constraints
+        if own:
+            constraints = compile_constraints(own, pod, when_unsatisfiable=effect)
+        else:
+            constraints = self._default_constraints(pod, effect)
+        needs_all_keys = effect == _HARD_EFFECT or bool(own) or not self._is_system
+        keys = tuple(sorted({constraint.topology_key for constraint in constraints})) if needs_all_keys else ()
+        return tuple(_Rule(c, pod, tuple(key for key in keys if key != c.topology_key)) for c in constraints)
+
+    def _constraints(self, pod: PodInfo, effect: str) -> tuple[Constraint, ...]:
+        return tuple(rule.constraint for rule in self._rules(pod, effect))
 
     def _default_constraints(self, pod: PodInfo, effect: str) -> tuple[Constraint, ...]:
         wanted = [c for c in self._defaults if c.when_unsatisfiable == effect]
-        selector = default_selector(pod, self.handle.snapshot.objects) if wanted else None
+        selector = default_selector(pod, self._objects) if wanted else None
         if selector is None:
             return ()
         return compile_constraints(wanted, pod, when_unsatisfiable=effect, selector=selector)
 
-    def _inclusions(
-        self, pod: PodInfo, constraints: tuple[Constraint, ...], *, needs_all_keys: bool
-    ) -> list[Inclusion]:
-        columns = pod.shape.note(
-            (self, constraints, needs_all_keys), lambda: InclusionColumns(constraints, needs_all_keys=needs_all_keys)
-        )
-        return columns.refreshed(pod, self.handle.snapshot.nodes)
+    @property
+    def _objects(self) -> Objects:
+        return self.handle.snapshot.objects
+
+    def _count(self, rule: _Rule, pod: PodInfo) -> tuple[Inclusion, DomainCounts]:
+        snapshot = self.handle.snapshot
+        inclusion = self._inclusions.find(rule.key, rule.constraint, pod, rule.other_keys, snapshot.nodes)
+        return inclusion, count_domains(inclusion, rule.query, snapshot)
 
     # Filter
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Status | None:
-        constraints = self._constraints(pod, "DoNotSchedule")
-        if not constraints:
+        rules = self._rules(pod, _HARD_EFFECT)
+        if not rules:
             return SKIP
-        inclusions = self._inclusions(pod, constraints, needs_all_keys=True)
-        snapshot = self.handle.snapshot
-        counted = [
-            _Domain(constraint, inclusion, count_domains(inclusion, counter_of(constraint, pod, snapshot)))
-            for constraint, inclusion in zip(constraints, inclusions, strict=True)
-        ]
-        state.put(_HARD, _Hard(counted))
+        state.put(_HARD, _Hard([_Domain(rule.constraint, *self._count(rule, pod)) for rule in rules]))
         return None
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> None:
@@ -236,16 +276,15 @@ class PodTopologySpread(Plugin):
                 domain.move(domain.inclusion.column.id_of(node.labels[constraint.topology_key]), by)
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Verdicts:
-        ids = np.zeros(len(nodes), dtype=np.int32)
+        ids: Ids | None = None
         for domain in reversed(state[_HARD].domains):
             constraint = domain.constraint
             allowed = constraint.max_skew + domain.minimum() - constraint.matches_self
-            verdict = np.zeros(len(domain.counts) + 1, dtype=np.int32)
-            verdict[:-1][domain.counts > allowed] = _SKEWED
+            verdict = (domain.counts > allowed) * np.int32(_SKEWED)
             verdict[-1] = _MISSING
-            found = verdict[nodes.label_values(constraint.topology_key)]
-            ids = np.where(found != 0, found, ids) if ids.any() else found
-        return Verdicts(ids, _STATUSES.__getitem__)
+            found = verdict.take(nodes.label_bins(constraint.topology_key))
+            ids = found if ids is None else np.where(found != 0, found, ids)
+        return Verdicts(np.zeros(len(nodes), dtype=np.int32) if ids is None else ids, _STATUSES.__getitem__)
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
         for domain in state[_HARD].domains:
@@ -262,55 +301,81 @@ class PodTopologySpread(Plugin):
     # Score
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Status | None:
-        constraints = self._constraints(pod, "ScheduleAnyway")
-        if not constraints or not len(nodes):
+        rules = self._rules(pod, _SOFT_EFFECT)
+        if not rules or not len(nodes):
             return SKIP
-        needs_all_keys = bool(pod.shape.spec.topology_spread_constraints) or not self._is_system
-        soft = _Soft(constraints, needs_all_keys=needs_all_keys)
-        inclusions = self._inclusions(pod, constraints, needs_all_keys=needs_all_keys)
-        ignored = _ignored(soft, nodes)
-        for constraint, inclusion in zip(constraints, inclusions, strict=True):
-            size = self._domains_in_play(constraint, nodes, ignored)
-            weight = log(size + 2)
+        soft, ignored = _Soft(rules), self._ignored(rules, pod, nodes)
+        for rule in rules:
+            constraint = rule.constraint
+            weight = log(self._domains_in_play(constraint, nodes, ignored) + 2)
             soft.weights.append(weight)
             if constraint.topology_key == HOSTNAME:
                 soft.tables.append(None)
                 continue
-            counts = count_domains(inclusion, counter_of(constraint, pod, self.handle.snapshot))
-            soft.tables.append(np.append(counts * weight + (constraint.max_skew - 1), 0.0))
+            _, counts = self._count(rule, pod)
+            table = counts * weight + (constraint.max_skew - 1)
+            table[-1] = 0.0
+            soft.tables.append(table)
         state.put(_SOFT, soft)
         return None
+
+    def _ignored(self, rules: tuple[_Rule, ...], pod: PodInfo, nodes: NodeColumns) -> BoolN | None:
+        """Where a node lacks a key, if that counts; None when no node does."""
+        if self._is_system and not pod.shape.spec.topology_spread_constraints:
+            return None
+        missing: BoolN | None = None
+        for rule in rules:
+            key = rule.constraint.topology_key
+            if nodes.label(key).present < len(nodes.table):
+                absent = nodes.label_values(key) == ABSENT
+                missing = absent if missing is None else missing | absent
+        return missing if missing is not None and missing.any() else None
 
     def _domains_in_play(self, constraint: Constraint, nodes: NodeColumns, ignored: BoolN | None) -> int:
         """How many values the feasible nodes have; for the hostname, how many nodes there are."""
         if constraint.topology_key == HOSTNAME:
             return len(nodes) - (0 if ignored is None else int(ignored.sum()))
-        values = nodes.label_values(constraint.topology_key)
-        if ignored is not None:
-            values = values[~ignored]
         column = nodes.label(constraint.topology_key)
-        present = np.zeros(column.domains + 1, dtype=np.bool_)
-        present[values] = True
+        if ignored is None and len(nodes) == len(nodes.table) == column.present:
+            return column.values_in_use()
+        bins = nodes.label_bins(constraint.topology_key)
+        if ignored is not None:
+            bins = bins[~ignored]
+        present = np.bincount(bins, minlength=column.domains + 1) > 0
         empty = column.id_of("")
         return int(present.sum()) - int(empty != ABSENT and present[empty] and present[-1])
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Int64N:
         soft = state[_SOFT]
-        total = np.zeros(len(nodes), dtype=np.float64)
-        for constraint, table, weight in zip(soft.constraints, soft.tables, soft.weights, strict=True):
-            values = nodes.label_values(constraint.topology_key)
-            if table is None:
-                counter = counter_of(constraint, pod, self.handle.snapshot)
-                counts = counter.rows[nodes.rows] if counter is not None else np.zeros(len(nodes))
-                total += np.where(values != ABSENT, counts * weight + (constraint.max_skew - 1), 0.0)
-            else:
-                total += table[values]
-        whole = np.trunc(total)
-        scores: Int64N = (whole + (total - whole >= 0.5)).astype(np.int64)
-        ignored = _ignored(soft, nodes)
+        if len(soft.tables) == 1 and soft.tables[0] is not None:
+            scores = _rounded(soft.tables[0]).take(nodes.label_bins(soft.rules[0].constraint.topology_key))
+        else:
+            scores = _rounded(self._sum(soft, nodes))
+        ignored = self._ignored(soft.rules, pod, nodes)
         if ignored is not None:
             scores[ignored] = -1
         return scores
+
+    def _sum(self, soft: _Soft, nodes: NodeColumns) -> DomainCounts:
+        total: DomainCounts | None = None
+        for rule, table, weight in zip(soft.rules, soft.tables, soft.weights, strict=True):
+            constraint = rule.constraint
+            if table is None:
+                share = self._count_rows(rule, nodes).astype(np.float64)
+                share *= weight
+                share += constraint.max_skew - 1
+                if nodes.label(constraint.topology_key).present < len(nodes.table):
+                    share[nodes.label_values(constraint.topology_key) == ABSENT] = 0.0
+            else:
+                share = table.take(nodes.label_bins(constraint.topology_key))
+            total = share if total is None else total + share
+        assert total is not None  # PreScore skips a pod without constraints
+        return total
+
+    def _count_rows(self, rule: _Rule, nodes: NodeColumns) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+        if rule.query is None:
+            return np.zeros(len(nodes), dtype=np.int32)
+        return nodes.cut(self.handle.snapshot.pods.counter(rule.query).rows)
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: Int64N) -> Int64N:
         """Nodes that lack a key (marked below zero) get 0; the others the more the less they hold."""
@@ -339,7 +404,7 @@ class PodTopologySpread(Plugin):
         is_placed = bool(other.node_name or other.nominated_node_name) and other.namespace == pod.namespace
         if not is_self and not is_placed:
             return Hint.SKIP
-        constraints = self._constraints(pod, "DoNotSchedule")
+        constraints = self._constraints(pod, _HARD_EFFECT)
         if old is not None and new is not None:
             return self._updated_pod_hint(constraints, old, new, is_self=is_self)
         return Hint.QUEUE if any(c.counts(other) for c in constraints) else Hint.SKIP
@@ -357,7 +422,7 @@ class PodTopologySpread(Plugin):
         return Hint.QUEUE if flips else Hint.SKIP
 
     def _node_hint(self, pod: PodInfo, old: Node | None, new: Node | None) -> Hint:
-        constraints = self._constraints(pod, "DoNotSchedule")
+        constraints = self._constraints(pod, _HARD_EFFECT)
         before, after = _has_all_keys(old, constraints), _has_all_keys(new, constraints)
         if old is None or new is None:
             return Hint.QUEUE if before or after else Hint.SKIP
@@ -376,15 +441,11 @@ def _differs(old: Node, new: Node, constraints: tuple[Constraint, ...]) -> bool:
     return (old.spec.taints or []) != (new.spec.taints or [])
 
 
-def _ignored(soft: _Soft, nodes: NodeColumns) -> BoolN | None:
-    """Where a node lacks a key, if that counts; None when no node does."""
-    if not soft.needs_all_keys:
-        return None
-    missing: BoolN | None = None
-    for constraint in soft.constraints:
-        absent = nodes.label_values(constraint.topology_key) == ABSENT
-        missing = absent if missing is None else missing | absent
-    return missing if missing is not None and missing.any() else None
+def _rounded(numbers: DomainCounts) -> Int64N:
+    """To whole numbers, halves up; nothing is below zero."""
+    whole = np.trunc(numbers)
+    rounded: Int64N = (whole + (numbers - whole >= 0.5)).astype(np.int64)
+    return rounded
 
 
 def _reversed(scores: Int64N) -> Int64N:
@@ -393,7 +454,9 @@ def _reversed(scores: Int64N) -> Int64N:
     highest, lowest = max(int(scores.max()), 0), int(scores.min())
     if highest == 0:
         return np.full(len(scores), 100, dtype=np.int64)
-    result: Int64N = 100 * (highest + lowest - scores) // highest
+    result: Int64N = highest + lowest - scores
+    result *= 100
+    result //= highest
     return result
 
 

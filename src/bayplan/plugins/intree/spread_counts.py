@@ -1,27 +1,32 @@
-"""Counting for topology spread: matching pods per domain, over the nodes that a constraint includes."""
+"""Counting for topology spread: matching pods per domain, over the nodes that a constraint includes.
+
+Which nodes count, and under which domain, depends on little of a pod: the topology key, and its node affinity and
+tolerations where the constraint honours those. So inclusions are kept by these parts and shared by all shapes.
+"""
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from collections.abc import Hashable
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from bayplan.api.tolerations import first_untolerated
 from bayplan.framework import NodeInfo, PodInfo
 from bayplan.plugins.intree.spread_constraints import Constraint
-from bayplan.snapshot.axes import ABSENT, BoolN, Rows
+from bayplan.snapshot.axes import BoolN, Rows
 from bayplan.snapshot.columns import NodeColumns
 from bayplan.snapshot.label_columns import LabelColumn
 from bayplan.snapshot.node_matching import has_untolerated_taint, match_required
 from bayplan.snapshot.node_table import NodeTable
-from bayplan.snapshot.pod_index import PodQuery, RowCounter
+from bayplan.snapshot.pod_index import PodQuery
+from bayplan.snapshot.row_counts import DomainCounts
 from bayplan.snapshot.snapshot import Snapshot
 
-__all__ = ["Counts", "Inclusion", "InclusionColumns", "count_domains", "counter_of", "is_included"]
+__all__ = ["Inclusion", "Inclusions", "count_domains", "inclusion_key", "is_included", "query_of"]
 
-Counts = npt.NDArray[np.float64]
-"""Matching pods by domain id. Floats, because that is what NumPy's weighted bincount gives; always whole."""
+_MOST_INCLUSIONS = 128
 
 
 class Inclusion(NamedTuple):
@@ -34,45 +39,58 @@ class Inclusion(NamedTuple):
     registered: BoolN
     """Domains with at least one node that counts."""
     domains: int
+    """How many of those there are."""
 
 
-class InclusionColumns:
-    """The inclusions of some constraints for pods of one shape; worked out anew when a node object changes."""
+def inclusion_key(constraint: Constraint, pod: PodInfo, other_keys: tuple[str, ...]) -> Hashable:
+    """What an inclusion depends on. Nodes must have all of `other_keys` besides the constraint's own."""
+    shape = pod.shape
+    wants_nodes = constraint.honors_affinity and not shape.required_nodes.is_anything
+    tolerated = None
+    if constraint.honors_taints:
+        tolerated = frozenset((t.key, t.operator, t.value, t.effect) for t in shape.tolerations)
+    return constraint.topology_key, other_keys, shape.required_nodes if wants_nodes else None, tolerated
 
-    def __init__(self, constraints: tuple[Constraint, ...], *, needs_all_keys: bool) -> None:
-        self.constraints = constraints
-        self._needs_all_keys = needs_all_keys
+
+class Inclusions:
+    """The inclusions in use; worked out anew when a node object changes."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[Hashable, Inclusion] = OrderedDict()
         self._position = -1
         self._layout = -1
-        self._inclusions: list[Inclusion] = []
 
-    def refreshed(self, pod: PodInfo, table: NodeTable) -> list[Inclusion]:
+    def find(
+        self, key: Hashable, constraint: Constraint, pod: PodInfo, other_keys: tuple[str, ...], table: NodeTable
+    ) -> Inclusion:
+        """The inclusion with this `inclusion_key`."""
         if self._position != table.node_changes.position or self._layout != table.layout:
-            self._inclusions = self._compute(pod, NodeColumns(table))
+            self._known.clear()
             self._position, self._layout = table.node_changes.position, table.layout
-        return self._inclusions
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = _include(constraint, pod, NodeColumns(table), other_keys)
+            if len(self._known) > _MOST_INCLUSIONS:
+                self._known.popitem(last=False)
+        return found
 
-    def _compute(self, pod: PodInfo, nodes: NodeColumns) -> list[Inclusion]:
-        counted = nodes.valid
-        if self._needs_all_keys:
-            for constraint in self.constraints:
-                counted = counted & (nodes.label_values(constraint.topology_key) != ABSENT)
-        return [self._include(constraint, pod, nodes, counted) for constraint in self.constraints]
 
-    def _include(self, constraint: Constraint, pod: PodInfo, nodes: NodeColumns, counted: BoolN) -> Inclusion:
-        column = nodes.label(constraint.topology_key)
-        values = nodes.label_values(constraint.topology_key)
-        counted = counted & (values != ABSENT)
-        if constraint.honors_affinity and not pod.shape.required_nodes.is_anything:
-            counted = counted & match_required(pod.shape.required_nodes, nodes)
-        if constraint.honors_taints:
-            counted = counted & ~has_untolerated_taint(pod.shape.tolerations, nodes)
-        trash = column.domains
-        bins = np.where(counted, values, trash).astype(np.intp)
-        registered = np.zeros(trash + 1, dtype=np.bool_)
-        registered[bins] = True
-        registered = registered[:trash]
-        return Inclusion(column, bins, trash, registered, int(registered.sum()))
+def _include(constraint: Constraint, pod: PodInfo, nodes: NodeColumns, other_keys: tuple[str, ...]) -> Inclusion:
+    column = nodes.label(constraint.topology_key)
+    trash = column.domains
+    bins = nodes.label_bins(constraint.topology_key)
+    counted: BoolN = bins != trash
+    for key in other_keys:
+        counted &= nodes.label_bins(key) != nodes.label(key).domains
+    if constraint.honors_affinity and not pod.shape.required_nodes.is_anything:
+        counted &= match_required(pod.shape.required_nodes, nodes)
+    if constraint.honors_taints:
+        counted &= ~has_untolerated_taint(pod.shape.tolerations, nodes)
+    bins = np.where(counted, bins, trash)
+    registered = np.zeros(trash + 1, dtype=np.bool_)
+    registered[bins] = True
+    registered = registered[:trash]
+    return Inclusion(column, bins, trash, registered, int(registered.sum()))
 
 
 def is_included(constraint: Constraint, pod: PodInfo, node: NodeInfo) -> bool:
@@ -82,18 +100,15 @@ def is_included(constraint: Constraint, pod: PodInfo, node: NodeInfo) -> bool:
     return not constraint.honors_taints or first_untolerated(node.taints, pod.shape.tolerations) is None
 
 
-def counter_of(constraint: Constraint, pod: PodInfo, snapshot: Snapshot) -> RowCounter | None:
-    """Matching pods on each row. None for the empty selector, which counts nobody."""
+def query_of(constraint: Constraint, pod: PodInfo) -> PodQuery | None:
+    """The pods that count. None for the empty selector, which counts nobody."""
     if not constraint.selector.requirements:
         return None
-    namespaces = frozenset((pod.namespace,))
-    return snapshot.pods.counter(PodQuery(((namespaces, constraint.selector),), counts_terminating=False))
+    return PodQuery(((frozenset((pod.namespace,)), constraint.selector),), counts_terminating=False)
 
 
-def count_domains(inclusion: Inclusion, counter: RowCounter | None) -> Counts:
-    if counter is None:
-        return np.zeros(inclusion.trash, dtype=np.float64)
-    bins = inclusion.bins
-    weights: Counts = counter.rows[: len(bins)].astype(np.float64)
-    counts = np.bincount(bins, weights=weights, minlength=inclusion.trash + 1)
-    return counts[: inclusion.trash].astype(np.float64, copy=False)
+def count_domains(inclusion: Inclusion, query: PodQuery | None, snapshot: Snapshot) -> DomainCounts:
+    """Matching pods by domain; a place more at the end, always 0, for nodes without the key. Not to be written to."""
+    if query is None:
+        return np.zeros(inclusion.trash + 1, dtype=np.float64)
+    return snapshot.pods.counter(query).by_domain(inclusion.bins, inclusion.trash)
