@@ -36,6 +36,9 @@ COMMANDS: dict[str, Command] = {
         "bayplan.cli.evaluate:evaluate", "say what the scheduler would do with a pod, without a cluster"
     ),
     "up": Command("bayplan.cli.up:up", "start a cluster on this machine, with the scheduler on it"),
+    "apply": Command("bayplan.cli.objects:apply", "create or change objects of a cluster from manifests"),
+    "get": Command("bayplan.cli.objects:get", "show objects of a cluster"),
+    "delete": Command("bayplan.cli.objects:delete", "delete objects of a cluster"),
     "run": Command("bayplan.cli.run:run", "run the scheduler against a cluster"),
 }
 

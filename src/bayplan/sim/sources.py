@@ -16,7 +16,7 @@ from bayplan.client.resources import ResourceClient, ResourceType
 from bayplan.client.retry import RetryingSender
 from bayplan.observe.clock import SystemClock
 
-__all__ = ["read_documents", "read_live_objects"]
+__all__ = ["read_documents", "read_live_objects", "read_text"]
 
 _LEFT_OUT = ("Lease", "Event")
 
@@ -27,10 +27,15 @@ def read_documents(path: Path) -> list[dict[str, Any]]:
         text = path.read_text()
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    return read_text(text, str(path))
+
+
+def read_text(text: str, source: str) -> list[dict[str, Any]]:
+    """The same for text that was read already."""
     try:
         found = [item for document in parse_documents(text) for item in _items(document.value)]
     except DocumentError as error:
-        raise InputError(f"{path}: {error}") from error
+        raise InputError(f"{source}: {error}") from error
     return sorted(found, key=_creation_order)
 
 
