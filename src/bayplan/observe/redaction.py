@@ -17,8 +17,8 @@ BLANK = "[redacted]"
 _DEEPEST = 12
 
 _SECRET_NAME = re.compile(
-    r"(?:^|[_.-])(?:authorization|cookie|password|passwd|secret|token|id_token|bearer|credentials?|api_?key"
-    r"|private_?key|client_?key|key_?data|client_key_data)$"
+    r"(?:^|[_.])(?:authorization|cookie|password|passwd|secret|token|id_token|bearer|credentials?|api_?key"
+    r"|private_?key|client_?key|key_?data)$"
 )
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
@@ -30,9 +30,7 @@ _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\beyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]*"), BLANK),
     (re.compile(r"(?i)(\b[a-z][a-z0-9+.-]{1,20}://[^/\s:@]{0,200}:)[^/\s@]{1,200}@"), rf"\1{BLANK}@"),
     (
-        re.compile(
-            r"(?i)((?:access_|id_|refresh_)?\b(?:token|password|passwd|secret|api_?key)[\"']?\s*[=:]\s*[\"']?)[^\s\"'&,;}]+"
-        ),
+        re.compile(r"(?i)((?<![a-z0-9])(?:token|password|passwd|secret|api_?key)[\"']?\s*[=:]\s*[\"']?)[^\s\"'&,;}]+"),
         rf"\1{BLANK}",
     ),
 )
@@ -40,7 +38,7 @@ _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
 
 def is_secret_name(name: str) -> bool:
     """Whether a field of that name, in any of the usual spellings, holds a secret."""
-    return _SECRET_NAME.search(_HUMP.sub("_", name).lower()) is not None
+    return _SECRET_NAME.search(_HUMP.sub("_", name).lower().replace("-", "_")) is not None
 
 
 def redact_text(text: str) -> str:
