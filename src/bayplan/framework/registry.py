@@ -29,10 +29,18 @@ P = TypeVar("P", bound=type[Plugin])
 class Registry:
     """Plugin classes by name. What was added wins over what is installed."""
 
-    def __init__(self, classes: Iterable[type[Plugin]] = (), *, use_installed: bool = True) -> None:
+    def __init__(
+        self,
+        classes: Iterable[type[Plugin]] = (),
+        *,
+        use_installed: bool = True,
+        shipped: Iterable[EntryPoint] = (),
+    ) -> None:
+        """`shipped` are looked up by name like installed plugins, which win over them."""
         self._classes: dict[str, type[Plugin]] = {}
         self._origins: dict[str, str] = {}
         self._use_installed = use_installed
+        self._shipped = tuple(shipped)
         self._installed: dict[str, list[EntryPoint]] | None = None
         for cls in classes:
             self.add(cls)
@@ -107,7 +115,7 @@ class Registry:
 
     def copy(self) -> Registry:
         """A registry to change on the side, as a reload does before it swaps."""
-        twin = Registry(use_installed=self._use_installed)
+        twin = Registry(use_installed=self._use_installed, shipped=self._shipped)
         twin._take(self)
         twin._installed = self._installed
         return twin
@@ -117,7 +125,8 @@ class Registry:
 
     def _points(self) -> dict[str, list[EntryPoint]]:
         if self._installed is None:
-            self._installed = installed_plugins() if self._use_installed else {}
+            shipped = {point.name: [point] for point in self._shipped}
+            self._installed = shipped | (installed_plugins() if self._use_installed else {})
         return self._installed
 
     def __contains__(self, name: object) -> bool:

@@ -11,6 +11,7 @@ from importlib import import_module
 
 from bayplan.framework import Plugin
 from bayplan.framework.registry import Registry
+from bayplan.plugins.shipped import community_entry_points
 
 __all__ = ["INTREE", "default_registry", "intree_plugins"]
 
@@ -45,5 +46,5 @@ def intree_plugins() -> list[type[Plugin]]:
 
 
 def default_registry() -> Registry:
-    """A new registry with every in-tree plugin, and whatever is installed beside them."""
-    return Registry(intree_plugins())
+    """A new registry with every in-tree plugin; community plugins and installed ones are found when named."""
+    return Registry(intree_plugins(), shipped=community_entry_points())

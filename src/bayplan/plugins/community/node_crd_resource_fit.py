@@ -1,0 +1,80 @@
+"""NodeCRDResourceFit: filter and score nodes by what a custom resource says about them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from bayplan.framework import (
+    MAX_NODE_SCORE,
+    ActionType,
+    ClusterEvent,
+    CycleState,
+    Depends,
+    EventHint,
+    NodeInfo,
+    Plugin,
+    PodInfo,
+    Resource,
+    Status,
+    Unschedulable,
+)
+from bayplan.plugins.community.cluster_scoped_resource import ClusterScopedResource, ClusterScopedResourceSpec
+
+__all__ = ["NodeCRDResourceFit"]
+
+_NOT_FOUND = Unschedulable("CRD for node not found")
+
+
+class NodeCRDResourceFit(Plugin):
+    """Match what a pod requests with the ClusterScopedResource of the same name as the node.
+
+    *What it does*: looks at the names of the resources that the pod's containers request (init containers are not
+    asked), never at amounts.
+    *Rejects when*: the node has no such object, or the object does not enable one of the resources.
+    *Scores by*: the mean of the object's scores for the requested resources, each held to 0 to 100, rounded up.
+    *Retries on*: a change of a ClusterScopedResource, a new node.
+    *Arguments*: none.
+    *Differs from the original*: a pod that requests nothing scores 0 (the original divided zero by zero); scores above
+    100 count as 100 (the original's were refused by the framework, and the pod with them); where Score runs without
+    Filter, a node without an object scores 0 instead of ending the attempt; the resource that is named in the reason is
+    the first in the alphabet, not a random one.
+    """
+
+    depends = Depends.NODE
+    watches = (ClusterScopedResource,)
+    reasons = ("CRD for node not found", "Node does not enable resource <resource>")
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        return _requested(pod)
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        spec = self._spec(node)
+        if spec is None:
+            return _NOT_FOUND
+        enabled = spec.resources_filter or {}
+        missing = next((name for name in _requested(pod) if not enabled.get(name)), None)
+        return None if missing is None else Unschedulable(f"Node does not enable resource {missing}")
+
+    def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        spec, requested = self._spec(node), _requested(pod)
+        if spec is None or not requested:
+            return 0
+        scores = spec.resources_score or {}
+        total = sum(min(max(scores.get(name, 0), 0), MAX_NODE_SCORE) for name in requested)
+        return -(-total // len(requested))
+
+    def _spec(self, node: NodeInfo) -> ClusterScopedResourceSpec | None:
+        found: ClusterScopedResource | None = self.handle.resources(ClusterScopedResource).get(node.name)
+        return None if found is None else found.spec
+
+    def events_to_register(self) -> list[EventHint]:
+        return [
+            EventHint(ClusterScopedResource.changes()),
+            EventHint(ClusterEvent(Resource.NODE, ActionType.ADD)),
+        ]
+
+
+def _requested(pod: PodInfo) -> tuple[str, ...]:
+    """Names of the resources that the app containers request, sorted."""
+    requirements = [container.resources for container in pod.shape.spec.containers or ()]
+    return tuple(sorted({name for each in requirements if each is not None for name in each.requests or ()}))

@@ -1,0 +1,30 @@
+"""The community plugins that come with Bayplan, by name, without importing any of them.
+
+They are offered to the registry in the form in which installed packages offer theirs, so a configuration may name them
+and nothing is imported until one does. A plugin of the same name from a file or another package takes precedence.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint
+
+__all__ = ["COMMUNITY", "community_entry_points"]
+
+COMMUNITY: dict[str, str] = {
+    "BlockAllScheduler": "block_all_scheduler:BlockAllScheduler",
+    "NetworkScheduling": "network_scheduling:NetworkScheduling",
+    "TopologyScheduling": "topology_scheduling:TopologyScheduling",
+    "ScoreByNameLength": "score_by_name_length:ScoreByNameLength",
+    "ScoreByLabel": "score_by_label:ScoreByLabel",
+    "SchedulingTimestamp": "scheduling_timestamp:SchedulingTimestamp",
+    "alnaircostsaving": "alnair_cost_saving:AlnairCostSaving",
+    "alnairhighperformance": "alnair_high_performance:AlnairHighPerformance",
+    "NodeCRDResourceFit": "node_crd_resource_fit:NodeCRDResourceFit",
+}
+"""Plugin name to `module:class` inside `bayplan.plugins.community`."""
+
+_GROUP = "bayplan.plugins"
+
+
+def community_entry_points() -> list[EntryPoint]:
+    return [EntryPoint(name, f"bayplan.plugins.community.{target}", _GROUP) for name, target in COMMUNITY.items()]
