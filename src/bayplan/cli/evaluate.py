@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bayplan.cli.manifests import Manifests
     from bayplan.explain.report import PodReport
 
-__all__ = ["evaluate"]
+__all__ = ["evaluate", "evaluate_files"]
 
 EXAMPLES = """\
 {program} evaluate -f cluster.yaml --pod pod.yaml
@@ -58,14 +58,15 @@ def evaluate(
         raise CommandError(
             "no cluster to place pods on", hint="name its objects with -f FILE, or a case file with --cases"
         )
-    reports = _evaluate_manifests(filename, pod or (), config, plugin or ())
+    reports = evaluate_files(filename, pod or (), config=config, plugins=plugin or ())
     _print(reports, output or "table", top)
     return NOT_SCHEDULABLE if require_schedulable and not all(report.is_scheduled for report in reports) else 0
 
 
-def _evaluate_manifests(
-    files: list[str], pods: Sequence[str], config: str | None, plugins: Sequence[str]
+def evaluate_files(
+    files: Sequence[str], pods: Sequence[str], *, config: str | None = None, plugins: Sequence[str] = ()
 ) -> list[PodReport]:
+    """What the command prints, before it is printed."""
     from bayplan.cli.manifests import read_manifests
 
     settings = _settings(config, plugins)
