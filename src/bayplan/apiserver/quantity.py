@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import re
-from decimal import ROUND_CEILING, Decimal
+from decimal import ROUND_CEILING, Decimal, localcontext
 
 _QUANTITY = re.compile(
     r"^([+-]?)(\d+\.?\d*|\.\d+)(Ki|Mi|Gi|Ti|Pi|Ei|n|u|m|k|M|G|T|P|E|[eE][+-]?\d+|)$",
@@ -18,6 +18,10 @@ _BINARY_BY_POWER = {power: suffix for suffix, power in _BINARY.items()} | {0: ""
 _DECIMAL_BY_POWER = {power: suffix for suffix, power in _DECIMAL.items()}
 _NANO = Decimal("1e-9")
 _MAX_EXPONENT = 30
+_MAX_TEXT = 64
+# More digits than any accepted text can have, so that nothing is rounded by accident.
+_PRECISION = 160
+_LARGEST = Decimal(2**63 - 1)
 HINT = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
 
@@ -45,23 +49,25 @@ def canonical_quantity(text: str) -> str:
 
 def _parse(text: str) -> tuple[Decimal, str]:
     match = _QUANTITY.match(text)
-    if match is None or len(text) > 64:
+    if match is None or len(text) > _MAX_TEXT:
         raise BadQuantity(HINT)
     sign, digits, suffix = match.groups()
-    number = Decimal(sign + digits)
-    form = "decimal"
+    with localcontext(prec=_PRECISION):
+        number, form = _scaled(Decimal(sign + digits), suffix)
+        if abs(number) > _LARGEST:
+            number = _LARGEST.copy_sign(number)
+        return number.quantize(_NANO, rounding=ROUND_CEILING).normalize(), form
+
+
+def _scaled(number: Decimal, suffix: str) -> tuple[Decimal, str]:
     if suffix in _BINARY:
-        form, number = "binary", number * (1024 ** _BINARY[suffix])
-    elif suffix in _DECIMAL:
-        number = number.scaleb(_DECIMAL[suffix])
-    else:
-        exponent = int(suffix[1:])
-        if abs(exponent) > _MAX_EXPONENT:
-            raise BadQuantity(f"the exponent of {text} is out of range; {HINT}")
-        form, number = "exponent", number.scaleb(exponent)
-    if abs(number) >= Decimal(2) ** 80:
-        return Decimal(2**63 - 1).copy_sign(number), "decimal"
-    return number.quantize(_NANO, rounding=ROUND_CEILING).normalize(), form
+        return number * (1024 ** _BINARY[suffix]), "binary"
+    if suffix in _DECIMAL:
+        return number.scaleb(_DECIMAL[suffix]), "decimal"
+    exponent = int(suffix[1:])
+    if abs(exponent) > _MAX_EXPONENT:
+        raise BadQuantity(f"the exponent is out of range; {HINT}")
+    return number.scaleb(exponent), "exponent"
 
 
 def _in_binary_form(value: int) -> str:
@@ -75,7 +81,8 @@ def _in_binary_form(value: int) -> str:
 def _decimal_digits(value: Decimal) -> tuple[int, int]:
     """The value as an integer times ten to a multiple of three."""
     power = -9
-    integer = int(value.scaleb(9))
+    with localcontext(prec=_PRECISION):
+        integer = int(value.scaleb(9))
     while integer and integer % 1000 == 0 and power < 18:
         integer //= 1000
         power += 3
