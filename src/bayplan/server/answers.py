@@ -18,6 +18,7 @@ _REASONS = {
     415: "UnsupportedMediaType",
     421: "BadRequest",
     429: "TooManyRequests",
+    431: "RequestEntityTooLarge",
     500: "InternalError",
     503: "ServiceUnavailable",
 }

@@ -116,6 +116,8 @@ def _check(scope: Scope, limits: Limits) -> None:
     if not _is_plain_path(scope["path"], scope.get("raw_path") or b""):
         raise Refusal(400, "the path cannot be understood")
     headers = scope["headers"]
+    if len(headers) > limits.headers or sum(len(name) + len(value) for name, value in headers) > limits.header_bytes:
+        raise Refusal(431, f"headers are limited to {limits.headers} and {limits.header_bytes} bytes")
     _check_length(headers, limits.body_bytes)
     if sum(1 for name, _ in headers if name == b"host") > 1:
         raise Refusal(400, "a request has one Host header")

@@ -83,6 +83,7 @@ class Limits:
     """What one client, or all of them together, may take."""
 
     connections: int = 256
+    headers: int = 200
     header_bytes: int = 32 * 1024
     body_bytes: int = 3 * 1024 * 1024
     receive_seconds: float = 15.0
