@@ -125,6 +125,7 @@ class Store:
         self._collections: dict[str, Collection] = {}
         self._everything: list[Listener] = []
         self._compacted = 0
+        self._announcing = False
         self.revision = 1
 
     # ---- reading
@@ -203,12 +204,19 @@ class Store:
     def _commit(self, resource: str, collection: Collection, change: Change) -> Change:
         if change.revision != self.revision + 1:
             raise ValueError(f"write of revision {change.revision} after {self.revision}: encode and put together")
+        if self._announcing:
+            # Others would hear of the second write before the first.
+            raise RuntimeError(f"a listener must not write: {resource} {change.entry.key}")
         self.revision = change.revision
         collection.put(change)
-        for listener in list(collection.listeners):
-            listener(resource, change)
-        for listener in self._everything:
-            listener(resource, change)
+        self._announcing = True
+        try:
+            for listener in list(collection.listeners):
+                listener(resource, change)
+            for listener in self._everything:
+                listener(resource, change)
+        finally:
+            self._announcing = False
         return change
 
     # ---- listening

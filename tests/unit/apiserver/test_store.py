@@ -39,6 +39,15 @@ def test_a_write_with_a_stale_revision_is_a_programming_error() -> None:
     assert store.count("things") == 0
 
 
+def test_a_listener_must_not_write() -> None:
+    """Whoever listens after it would see the second change before the first."""
+    store = Store()
+    store.listen("things", lambda resource, change: put(store, "nested") and None)
+
+    with pytest.raises(RuntimeError, match="a listener must not write"):
+        put(store, "a")
+
+
 def test_the_past_can_be_listed_until_it_is_compacted() -> None:
     store = Store()
     put(store, "a")

@@ -26,6 +26,10 @@ from bayplan.apiserver.store import ADDED, Change, Entry, Key
 _log = logging.getLogger("bayplan.apiserver.controllers")
 _SLICE = 50
 _RETRY_SECONDS = 1.0
+# A key that took long to reconcile (a set of thousands of pods) rests for some times as long, however often it is
+# touched meanwhile, so that one large workload cannot take the whole process.
+_LONG_SECONDS = 0.02
+_REST_FACTOR = 4.0
 
 
 class Bench:
@@ -119,6 +123,7 @@ class ControllerLoop:
         self._tasks: list[asyncio.Task[None]] = []
         self._unlisten: list[Callable[[], None]] = []
         self._alarm = asyncio.Event()
+        self._resting: dict[Key, None] = {}
 
     @property
     def is_running(self) -> bool:
@@ -147,6 +152,7 @@ class ControllerLoop:
         await asyncio.gather(*tasks, return_exceptions=True)
         self._pending.clear()
         self._later.clear()
+        self._resting.clear()
 
     def _on_change(self, resource: str, change: Change) -> None:
         if resource == self.controller.primary:
@@ -156,8 +162,15 @@ class ControllerLoop:
                 self._add(key)
 
     def _add(self, key: Key) -> None:
+        if key in self._resting:
+            return
         self._pending[key] = None
         self._wake.set()
+
+    def _rest(self, key: Key, seconds: float) -> None:
+        self._resting[key] = None
+        heapq.heappush(self._later, (self.controller.bench.clock.monotonic() + seconds, key))
+        self._alarm.set()
 
     async def _run(self) -> None:
         while True:
@@ -173,6 +186,8 @@ class ControllerLoop:
                     await asyncio.sleep(0)
 
     def _reconcile(self, key: Key) -> None:
+        clock = self.controller.bench.clock
+        begin = clock.monotonic()
         try:
             again = self.controller.reconcile(key)
         except ApiError as problem:
@@ -182,8 +197,11 @@ class ControllerLoop:
             _log.exception("controller %s could not reconcile %s", self.controller.name, key)
             again = _RETRY_SECONDS * 5
         if again is not None:
-            heapq.heappush(self._later, (self.controller.bench.clock.monotonic() + again, key))
+            heapq.heappush(self._later, (clock.monotonic() + again, key))
             self._alarm.set()
+        taken = clock.monotonic() - begin
+        if taken > _LONG_SECONDS:
+            self._rest(key, taken * _REST_FACTOR)
 
     async def _ring(self) -> None:
         """Move keys whose time has come into the queue."""
@@ -198,4 +216,6 @@ class ControllerLoop:
                 # A nearer deadline may arrive meanwhile; a quarter second late is soon enough for it.
                 await clock.sleep(min(wait, 0.25) if len(self._later) > 1 else wait)
             while self._later and self._later[0][0] <= clock.monotonic():
-                self._add(heapq.heappop(self._later)[1])
+                key = heapq.heappop(self._later)[1]
+                self._resting.pop(key, None)
+                self._add(key)

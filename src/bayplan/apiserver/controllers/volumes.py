@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bayplan.apiserver.controllers.base import Controller
+from bayplan.apiserver.controllers.base import Bench, Controller
 from bayplan.apiserver.controllers.pods import key_of
 from bayplan.apiserver.encoding import Json, decode_object
 from bayplan.apiserver.quantity import parse_quantity
@@ -17,24 +17,65 @@ SELECTED_NODE = "volume.kubernetes.io/selected-node"
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
+_NO_CLAIM: Key = ("", "")
 _ZONE = "topology.kubernetes.io/zone"
 
 
 class VolumeBinder(Controller):
-    """Binds claims to volumes."""
+    """Binds claims to volumes.
+
+    Volumes are decoded once, when they change, and remembered by class and by claim, so that the cost of a claim does
+    not grow with the number of volumes that are of no use to it.
+    """
 
     name = "persistentvolume-binder"
     primary = CLAIMS
     watches = (VOLUMES, CLASSES)
 
+    def __init__(self, bench: Bench) -> None:
+        super().__init__(bench)
+        self._free: dict[str, dict[str, None]] = {}
+        """Names of volumes nobody holds, by class."""
+        self._held: dict[Key, dict[str, None]] = {}
+        """Names of volumes that name a claim, by claim."""
+        self._waiting: dict[str, dict[Key, None]] = {}
+        """Claims without a volume, by class."""
+
     def keys_for(self, resource: str, change: Change) -> Iterable[Key]:
-        if resource == VOLUMES:
-            self._settle_volume(change)
-        claims = self.bench.entries(CLAIMS)
-        return [entry.key for entry in claims if b'"phase":"Bound"' not in entry.raw or change.type == DELETED]
+        if resource == CLASSES:
+            return list(self._waiting.get(change.entry.name, ()))
+        if change.previous is not None:
+            self._forget(decode_object(change.previous.raw))
+        if change.type == DELETED:
+            return ()
+        return self._remember(decode_object(change.entry.raw))
+
+    def _forget(self, volume: Json) -> None:
+        name, claim = volume["metadata"]["name"], _claim_key(volume)
+        self._free.get(volume["spec"].get("storageClassName") or "", {}).pop(name, None)
+        if claim in self._held:
+            self._held[claim].pop(name, None)
+            if not self._held[claim]:
+                del self._held[claim]
+
+    def _remember(self, volume: Json) -> list[Key]:
+        """Take note of a volume; answers the claims that it may concern, and itself (no namespace) when it is new."""
+        name, claim = volume["metadata"]["name"], _claim_key(volume)
+        if claim != _NO_CLAIM:
+            self._held.setdefault(claim, {})[name] = None
+            return [claim]
+        storage_class = volume["spec"].get("storageClassName") or ""
+        self._free.setdefault(storage_class, {})[name] = None
+        is_new = volume.get("status", {}).get("phase") in (None, "", "Pending")
+        return [("", name)] if is_new else list(self._waiting.get(storage_class, ()))
 
     def reconcile(self, key: Key) -> float | None:
+        if not key[0]:
+            self._set_phase(key, "Available")
+            return None
         claim = self.bench.get(CLAIMS, key)
+        for waiting in self._waiting.values():
+            waiting.pop(key, None)
         if claim is None:
             self._release(key)
             return None
@@ -43,6 +84,8 @@ class VolumeBinder(Controller):
         volume = self._volume_for(claim)
         if volume is not None:
             self._bind(claim, volume)
+        else:
+            self._waiting.setdefault(claim["spec"].get("storageClassName") or "", {})[key] = None
         return None
 
     # ---- choosing
@@ -51,15 +94,17 @@ class VolumeBinder(Controller):
         if claim["spec"].get("volumeName"):
             volume = self.bench.get(VOLUMES, ("", claim["spec"]["volumeName"]))
             return volume if volume is not None and _may_take(volume, claim) else None
-        volumes = list(self.bench.objects(VOLUMES))
-        reserved = next((volume for volume in volumes if _is_reserved_for(volume, claim)), None)
-        if reserved is not None:
-            return reserved
-        storage_class = self.bench.get(CLASSES, ("", claim["spec"].get("storageClassName") or ""))
+        for name in self._held.get(key_of(claim), ()):
+            volume = self.bench.get(VOLUMES, ("", name))
+            if volume is not None and _is_reserved_for(volume, claim):
+                return volume
+        class_name = claim["spec"].get("storageClassName") or ""
+        storage_class = self.bench.get(CLASSES, ("", class_name))
         waits = (storage_class or {}).get("volumeBindingMode") == "WaitForFirstConsumer"
         if waits and SELECTED_NODE not in (claim["metadata"].get("annotations") or {}):
             return None
-        fitting = [] if waits else [volume for volume in volumes if _fits(volume, claim)]
+        free = [] if waits else [self.bench.get(VOLUMES, ("", name)) for name in self._free.get(class_name, ())]
+        fitting = [volume for volume in free if volume is not None and _fits(volume, claim)]
         if fitting:
             return min(fitting, key=lambda volume: parse_quantity(volume["spec"]["capacity"]["storage"]))
         return self._provision(claim, storage_class)
@@ -118,26 +163,21 @@ class VolumeBinder(Controller):
         if volume is not None and volume.get("status", {}).get("phase") != wanted:
             self.bench.set_status(VOLUMES, key, {"phase": wanted, "lastPhaseTransitionTime": self.bench.now()})
 
-    def _settle_volume(self, change: Change) -> None:
-        """A new volume that nobody holds is available."""
-        if change.type == DELETED:
-            return
-        volume = decode_object(change.entry.raw)
-        if volume.get("status", {}).get("phase") in (None, "", "Pending") and not volume["spec"].get(
-            "claimRef", {}
-        ).get("uid"):
-            self._set_phase(change.entry.key, "Available")
-
     def _release(self, key: Key) -> None:
         """A deleted claim gives its volume back: kept as Released, or deleted, as its policy says."""
-        for volume in self.bench.objects(VOLUMES):
-            reference = volume["spec"].get("claimRef") or {}
-            if (reference.get("namespace"), reference.get("name")) != key or not reference.get("uid"):
+        for name in list(self._held.get(key, ())):
+            volume = self.bench.get(VOLUMES, ("", name))
+            if volume is None or not (volume["spec"].get("claimRef") or {}).get("uid"):
                 continue
             if volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete":
                 self.bench.delete(VOLUMES, key_of(volume))
             else:
                 self._set_phase(key_of(volume), "Released")
+
+
+def _claim_key(volume: Json) -> Key:
+    reference = volume["spec"].get("claimRef") or {}
+    return (reference.get("namespace", ""), reference.get("name", ""))
 
 
 def _claim_reference(claim: Json) -> Json:
