@@ -29,6 +29,8 @@ def problems_of(error: BaseException) -> list[str]:
         return [f"{error.subject}: {problem}" for problem in error.problems]
     if isinstance(error, InputError | CaseError | UnknownProfile | CycloptsError):
         return [str(error)]
+    if isinstance(error, OverflowError):
+        return ["a number in the input is larger than the 64 bits that Kubernetes has for it"]
     return []
 
 

@@ -52,6 +52,8 @@ class CaseEvaluator:
             raise CaseError(problems) from error
         except (InputError, UnknownProfile) as error:
             raise CaseError(str(error)) from error
+        except OverflowError as error:
+            raise CaseError("a number is larger than the 64 bits that Kubernetes has for it") from error
 
     def _evaluate(self, case: JsonObject) -> JsonObject | list[JsonObject]:
         profiles = self._profiles(msgspec.json.encode(case.get("config")))

@@ -30,6 +30,7 @@ def wrapped(cause: Exception | None) -> SettingsError:
         (wrapped(None), ["first", "second"]),
         (PluginError("p.py", ["is odd", "is even"]), ["p.py: is odd", "p.py: is even"]),
         (InputError("is empty", source="f", where="line 1"), ["f: line 1: is empty"]),
+        (OverflowError(), ["a number in the input is larger than the 64 bits that Kubernetes has for it"]),
         (KeyError("cpu"), []),
     ],
 )

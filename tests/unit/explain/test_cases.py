@@ -82,6 +82,7 @@ def test_a_case_without_a_configuration_takes_the_one_given() -> None:
         ({"objects": [], "pod": pod(), "config": {**CONFIG, "foo": 1, "bar": 2}}, "foo: unknown field"),
         ({"objects": [], "pod": pod(schedulerName="other")}, "wants the scheduler `other`"),
         ({"objects": [], "pods": [pod(schedulerName="other")]}, "wants the scheduler `other`"),
+        ({"objects": [], "pod": pod(tolerations=[{"tolerationSeconds": 2**70}])}, "a number is larger than"),
     ],
 )
 def test_what_cannot_be_evaluated_is_refused_in_one_line(case: Any, message: str) -> None:
