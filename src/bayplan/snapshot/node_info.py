@@ -98,6 +98,7 @@ class NodeInfo:
         self.allocatable: list[int] = [0] * len(self.resources)
         for place, amount in vector:
             self.allocatable[place] = amount
+        self._widen(len(self.resources))
         self.allowed_pods = value((node.status.allocatable or {}).get("pods", 0))
 
     @property
@@ -124,7 +125,8 @@ class NodeInfo:
         usage = pod.shape.usage
         self.pods[pod.uid] = pod
         for place, amount in usage.vector:
-            self._widen(place)
+            if place >= len(self.requested):
+                self._widen(place + 1)
             self.requested[place] += amount
         self.nonzero_cpu += usage.nonzero_cpu
         self.nonzero_memory += usage.nonzero_memory
@@ -142,11 +144,10 @@ class NodeInfo:
         for port in pod.shape.host_ports:
             self.ports.discard(port.protocol, port.host_port, port.host_ip)
 
-    def _widen(self, place: int) -> None:
-        missing = place + 1 - len(self.requested)
-        if missing > 0:
-            self.requested.extend([0] * missing)
-            self.allocatable.extend([0] * missing)
+    def _widen(self, length: int) -> None:
+        """Make room for resources that were named since this node was made."""
+        for amounts in (self.requested, self.allocatable):
+            amounts.extend([0] * (length - len(amounts)))
 
     def copy(self) -> NodeInfo:
         """A twin that can be changed without touching this one."""
