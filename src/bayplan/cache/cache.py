@@ -191,7 +191,7 @@ class Cache:
         node.add_pod(pod)
         self._write_counts(pod, node, 1)
         snapshot.pods.add(pod, row)
-        if shape.pod_terms.has_any:
+        if shape.readable_terms.has_any:
             snapshot.terms.add(pod, row)
         for port in shape.host_ports:
             snapshot.port_rows.setdefault((port.protocol or "TCP", port.host_port), set()).add(row)
@@ -204,7 +204,7 @@ class Cache:
         node.remove_pod(pod)
         self._write_counts(pod, node, -1)
         snapshot.pods.remove(pod, row)
-        if shape.pod_terms.has_any:
+        if shape.readable_terms.has_any:
             snapshot.terms.remove(pod, row)
         for port in shape.host_ports:
             self._release_port((port.protocol or "TCP", port.host_port), node)

@@ -5,13 +5,23 @@ A term is hashable: pods of one template share one compiled term, and all counti
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, TypeVar
 
 from bayplan.api.pod import Affinity, PodAffinity, PodAffinityTerm
-from bayplan.api.selectors import NOTHING, Selector, compile_selector
+from bayplan.api.selectors import NOTHING, Selector, SelectorError, compile_selector
 
-__all__ = ["NO_TERMS", "PodTerm", "PodTerms", "WeightedTerm", "compile_pod_terms", "compile_term"]
+__all__ = [
+    "NO_TERMS",
+    "PodTerm",
+    "PodTerms",
+    "WeightedTerm",
+    "compile_pod_terms",
+    "compile_readable_terms",
+    "compile_term",
+]
+
+T = TypeVar("T")
 
 
 class PodTerm(NamedTuple):
@@ -60,11 +70,46 @@ def compile_pod_terms(affinity: Affinity | None, namespace: str) -> PodTerms:
         return NO_TERMS
     wanted, avoided = affinity.pod_affinity or PodAffinity(), affinity.pod_anti_affinity or PodAffinity()
     return PodTerms(
-        tuple(compile_term(term, namespace) for term in wanted.required),
-        tuple(compile_term(term, namespace) for term in avoided.required),
-        tuple(WeightedTerm(w.weight, compile_term(w.pod_affinity_term, namespace)) for w in wanted.preferred),
-        tuple(WeightedTerm(w.weight, compile_term(w.pod_affinity_term, namespace)) for w in avoided.preferred),
+        _required(wanted, namespace),
+        _required(avoided, namespace),
+        _preferred(wanted, namespace),
+        _preferred(avoided, namespace),
     )
+
+
+def compile_readable_terms(affinity: Affinity | None, namespace: str) -> PodTerms:
+    """The same for a pod that already runs: a list with a term that does not parse counts as empty.
+
+    API servers have let such pods in, and a pod that is there must be counted whatever it says.
+    """
+    try:
+        return compile_pod_terms(affinity, namespace)
+    except SelectorError:
+        sides = affinity or Affinity()
+    wanted, avoided = sides.pod_affinity or PodAffinity(), sides.pod_anti_affinity or PodAffinity()
+    return PodTerms(
+        _or_empty(_required, wanted, namespace),
+        _or_empty(_required, avoided, namespace),
+        _or_empty(_preferred, wanted, namespace),
+        _or_empty(_preferred, avoided, namespace),
+    )
+
+
+def _required(side: PodAffinity, namespace: str) -> tuple[PodTerm, ...]:
+    return tuple(compile_term(term, namespace) for term in side.required)
+
+
+def _preferred(side: PodAffinity, namespace: str) -> tuple[WeightedTerm, ...]:
+    return tuple(WeightedTerm(w.weight, compile_term(w.pod_affinity_term, namespace)) for w in side.preferred)
+
+
+def _or_empty(
+    compile_list: Callable[[PodAffinity, str], tuple[T, ...]], side: PodAffinity, namespace: str
+) -> tuple[T, ...]:
+    try:
+        return compile_list(side, namespace)
+    except SelectorError:
+        return ()
 
 
 def compile_term(term: PodAffinityTerm, namespace: str) -> PodTerm:

@@ -18,7 +18,7 @@ from bayplan.api.images import normalized_image_name
 from bayplan.api.node_selectors import NodeTerm, RequiredNodes, compile_node_selector, compile_term
 from bayplan.api.pod import Pod, PodPort, PodSpec, Toleration, Volume
 from bayplan.api.requests import Amounts, has_pod_level_requests, pod_requests
-from bayplan.snapshot.affinity_terms import PodTerms, compile_pod_terms
+from bayplan.snapshot.affinity_terms import PodTerms, compile_pod_terms, compile_readable_terms
 from bayplan.snapshot.resources import ResourceAxis, Vector
 
 __all__ = ["PodShape", "ShapeTable", "Usage", "usage_of"]
@@ -96,7 +96,13 @@ class PodShape:
 
     @cached_property
     def pod_terms(self) -> PodTerms:
+        """What the pod says about other pods. Raises SelectorError when some of it does not parse."""
         return compile_pod_terms(self.spec.affinity, self.namespace)
+
+    @cached_property
+    def readable_terms(self) -> PodTerms:
+        """The same without the lists that do not parse: what counts of a pod that already runs."""
+        return compile_readable_terms(self.spec.affinity, self.namespace)
 
     @cached_property
     def host_ports(self) -> tuple[PodPort, ...]:
