@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from bayplan.api.meta import KubeObject
@@ -20,13 +20,27 @@ class NoApiError(RuntimeError):
 
 
 class FixedNominator:
-    """Nominations that are known from the start."""
+    """Nominations that somebody states; no queue is behind it."""
 
     def __init__(self, pods: Iterable[PodInfo] = ()) -> None:
         self._by_node: dict[str, list[PodInfo]] = {}
         for pod in pods:
-            if pod.nominated_node_name:
-                self._by_node.setdefault(pod.nominated_node_name, []).append(pod)
+            self.put(pod)
+
+    def put(self, pod: PodInfo) -> None:
+        """Take over a pod with its nomination, new, changed or gone."""
+        self.drop(pod.uid)
+        if pod.nominated_node_name:
+            self._by_node.setdefault(pod.nominated_node_name, []).append(pod)
+
+    def drop(self, uid: str) -> None:
+        """Forget a pod."""
+        for name, pods in list(self._by_node.items()):
+            left = [pod for pod in pods if pod.uid != uid]
+            if left:
+                self._by_node[name] = left
+            else:
+                del self._by_node[name]
 
     def nominated_pods(self, node_name: str) -> list[PodInfo]:
         return self._by_node.get(node_name, [])
@@ -81,6 +95,9 @@ class NoListers:
 
     def list(self, namespace: str | None = None) -> list[Any]:
         return []
+
+    def on_change(self, callback: Callable[[Any, Any], None]) -> None:
+        """Nothing ever changes."""
 
 
 def drop_task(name: str, work: Awaitable[None]) -> None:
