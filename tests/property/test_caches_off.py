@@ -1,0 +1,52 @@
+"""Caches are an optimisation only: with them off, every decision of a long history is the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan.api.pod import Pod
+from bayplan.app.offline import OfflineScheduler
+from bayplan.cache.check import check_cache
+from tests.property.histories import Facts, History, facts_of, scheduler
+
+STEPS = 250
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_decisions_do_not_depend_on_what_is_remembered(seed: int) -> None:
+    """One scheduler remembers, one computes everything anew; over a long history both decide the same."""
+    history = History(seed, scheduler(remember=True), scheduler(remember=False))
+    told: list[str] = []
+    for step in range(STEPS):
+        told.append(history.change())
+        pod = history.next_pod()
+
+        remembering, forgetful = history.decide(pod)
+
+        assert remembering == forgetful, f"step {step}, after {told[-8:]}"
+        if remembering["node"] and history.rng.randrange(4):
+            history.assume(pod, remembering["node"])
+    for each in history.schedulers:
+        assert check_cache(each.cache) == []
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_explaining_does_not_change_a_decision(seed: int) -> None:
+    """The path that keeps every score finds the same nodes and totals as the short path."""
+    history = History(1000 + seed, scheduler(remember=True), scheduler(remember=True))
+    for step in range(STEPS):
+        history.change()
+        pod = history.next_pod()
+        short, explained = history.schedulers
+
+        first = _facts(history, short, pod, explains=False)
+        second = _facts(history, explained, pod, explains=True)
+
+        assert first == second, f"step {step}"
+        if first["node"] and history.rng.randrange(4):
+            history.assume(pod, first["node"])
+
+
+def _facts(history: History, one: OfflineScheduler, pod: Pod, *, explains: bool) -> Facts:
+    decision = one.decide(one.info(pod), always_score=True, explains=explains)
+    return facts_of(one, decision)
