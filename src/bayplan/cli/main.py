@@ -40,6 +40,7 @@ COMMANDS: dict[str, Command] = {
     "get": Command("bayplan.cli.objects:get", "show objects of a cluster"),
     "delete": Command("bayplan.cli.objects:delete", "delete objects of a cluster"),
     "run": Command("bayplan.cli.run:run", "run the scheduler against a cluster"),
+    "render": Command("bayplan.cli.render:app", "write manifests, definitions or a chart for a cluster"),
 }
 
 _EXAMPLES = (

@@ -1,0 +1,153 @@
+"""`bayplan render`: manifests, definitions, a chart and the files of a static pod, out of what plugins declare."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import App
+
+from bayplan.cli.options import Names, option
+from bayplan.cli.output import CommandError, note
+
+if TYPE_CHECKING:
+    from bayplan.deploy.bundle import Bundle
+
+__all__ = ["app", "chart", "crds", "manifests", "static_pod"]
+
+app = App(help="Write what a cluster needs to run this configuration with these plugins.", version_flags=())
+
+Config = Annotated[str | None, option("--config", metavar="FILE", about="a KubeSchedulerConfiguration")]
+Plugins = Annotated[Names, option("--plugin", metavar="PLUGIN", about="FILE.py or MODULE:CLASS to take along")]
+Name = Annotated[str | None, option("--name", metavar="NAME", about="of the objects (the first profile's)")]
+Image = Annotated[str | None, option("--image", metavar="IMAGE", about="that holds bayplan (bayplan:VERSION)")]
+Folder = Annotated[str, option("--output", "-o", metavar="FOLDER", about="where to write the files")]
+_DEFAULT_SCHEDULER = "default-scheduler"
+
+
+@app.command
+def manifests(
+    *,
+    config: Config = None,
+    plugin: Plugins = None,
+    name: Name = None,
+    image: Image = None,
+    namespace: Annotated[str, option("--namespace", "-n", metavar="NAME", about="(kube-system)")] = "kube-system",
+    replicas: Annotated[int, option("--replicas", metavar="NUMBER", about="two or more elect a leader (1)")] = 1,
+) -> None:
+    """Print the manifests of a second scheduler, for `kubectl apply -f -`.
+
+    Service account, roles, definitions of custom resources, configuration and deployment, each with what the enabled
+    plugins declare and no more. Plugins that are files go into the ConfigMap; MODULE:CLASS must be in the image.
+    """
+    from bayplan.deploy.manifests import DEFAULT_IMAGE, ManifestOptions
+    from bayplan.deploy.manifests import manifests as documents
+
+    if replicas < 1:
+        raise CommandError(f"--replicas {replicas}: run one at least")
+    bundle = _bundle(config, plugin, name)
+    if _DEFAULT_SCHEDULER in bundle.scheduler_names:
+        note(
+            "a profile is called default-scheduler, so this scheduler and the cluster's own would both place the same "
+            "pods; give it a schedulerName of its own, or use `bayplan render static-pod` to take the default's place"
+        )
+    options = ManifestOptions(namespace=namespace, image=image or DEFAULT_IMAGE, replicas=replicas)
+    _print(documents(bundle, options))
+
+
+@app.command
+def crds(*, config: Config = None, plugin: Plugins = None, name: Name = None) -> None:
+    """Print the definitions (CRDs) of the custom resources that plugins watch, with their schemas.
+
+    Of the plugins that the configuration enables; without one, of --plugin; without either, of all that come with
+    bayplan.
+    """
+    from bayplan.deploy.crds import SchemaError, crd_documents
+
+    try:
+        _print(crd_documents(_bundle(config, plugin, name).watches if config or plugin else _shipped_watches()))
+    except SchemaError as error:
+        raise CommandError(str(error)) from error
+
+
+def _shipped_watches() -> list[type[Any]]:
+    from bayplan.plugins.intree import default_registry
+    from bayplan.plugins.shipped import COMMUNITY
+
+    registry = default_registry()
+    return [kind for name in COMMUNITY for kind in registry.get(name).watches]
+
+
+@app.command
+def chart(
+    *, output: Folder, config: Config = None, plugin: Plugins = None, name: Name = None, image: Image = None
+) -> None:
+    """Write a Helm chart into a folder.
+
+    Its values are those of the scheduler-plugins chart: scheduler, plugins and pluginConfig. The plugins that are
+    enabled there decide which permissions and definitions are installed.
+    """
+    from bayplan.deploy.chart import chart_files
+    from bayplan.deploy.manifests import DEFAULT_IMAGE
+
+    _write(output, chart_files(_bundle(config, plugin, name), image=image or DEFAULT_IMAGE))
+
+
+@app.command
+def static_pod(*, output: Folder, config: Config = None, plugin: Plugins = None, image: Image = None) -> None:
+    """Write the files that put bayplan in the place of a cluster's own kube-scheduler.
+
+    For clusters whose control plane runs as static pods, as kubeadm's does; the README.txt among the files says what
+    goes where, and how to go back.
+    """
+    from bayplan.deploy.manifests import DEFAULT_IMAGE
+    from bayplan.deploy.static_pod import static_pod_files
+
+    bundle = _bundle(config, plugin, None if config else _DEFAULT_SCHEDULER)
+    if _DEFAULT_SCHEDULER not in bundle.scheduler_names:
+        note("no profile is called default-scheduler, so pods that name no scheduler would stay pending; add one")
+    _write(output, static_pod_files(bundle, image=image or DEFAULT_IMAGE))
+
+
+def _bundle(config: str | None, plugins: Names, name: str | None) -> Bundle:
+    from bayplan.app.settings import SettingsError
+    from bayplan.deploy.bundle import load_bundle
+
+    try:
+        bundle = load_bundle(None if config is None else Path(config).expanduser(), plugins or (), name=name)
+    except SettingsError as error:
+        raise CommandError(*error.problems) from error
+    if config is not None and (bundle.config.get("clientConnection") or {}).get("kubeconfig"):
+        note(f"{config}: clientConnection.kubeconfig is left out; inside the cluster a service account takes its place")
+    return bundle
+
+
+def _print(documents: list[Any]) -> None:
+    import sys
+
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        """Texts of several lines as blocks, so that the configuration can be read; no anchors."""
+
+        def ignore_aliases(self, data: Any) -> bool:
+            return True
+
+    def block(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+    Dumper.add_representer(str, block)
+    yaml.dump_all(documents, sys.stdout, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120)
+
+
+def _write(folder: str, contents: dict[str, str]) -> None:
+    """All files of a folder that is new, empty, or holds an earlier rendering."""
+    target = Path(folder).expanduser()
+    try:
+        for name, text in contents.items():
+            path = target / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            print(path)
+    except OSError as error:
+        raise CommandError(f"cannot write {error.filename or target}: {error.strerror or error}") from error

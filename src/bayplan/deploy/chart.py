@@ -1,0 +1,132 @@
+"""A Helm chart whose values have the shape that people know, and whose rules follow the plugins they enable.
+
+The templates are written from declarations when the chart is rendered: each plugin's permissions and definitions stand
+behind a condition on its name, so `helm install --set plugins.enabled={ScoreByLabel}` grants what ScoreByLabel needs
+and nothing else. Names of plugins are taken as they are, every cluster-wide name carries the release, and there is a
+ConfigMap also when no plugin is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from importlib.resources import files
+from typing import Any
+
+import yaml
+
+from bayplan import __version__
+from bayplan.deploy.bundle import Bundle
+from bayplan.deploy.crds import crd_document
+from bayplan.deploy.manifests import DEFAULT_IMAGE
+from bayplan.deploy.rbac import core_permissions, merged_rules, plugin_permissions
+from bayplan.framework.plugin import Plugin
+from bayplan.plugins.intree import INTREE
+from bayplan.plugins.shipped import COMMUNITY
+
+__all__ = ["chart_files"]
+
+_STATIC = ("_helpers.tpl", "configmap.yaml", "deployment.yaml", "serviceaccount.yaml", "pdb.yaml", "NOTES.txt")
+
+
+def chart_files(bundle: Bundle, *, image: str = DEFAULT_IMAGE) -> dict[str, str]:
+    """Path inside the chart to content."""
+    registry = bundle.settings.registry
+    own = [plugin.name for plugin in bundle.plugins]
+    names = dict.fromkeys([*INTREE, *COMMUNITY, *own])
+    plugins = [registry.get(name) for name in names]
+    source = files("bayplan.deploy") / "templates" / "chart"
+    return {
+        "Chart.yaml": _chart_yaml(),
+        "values.yaml": _values(bundle, image),
+        **{f"templates/{name}": (source / name).read_text(encoding="utf-8") for name in _STATIC},
+        "templates/rbac.yaml": _rbac(plugins),
+        "templates/crds.yaml": _crds(plugins),
+        **{f"files/{name}": text for name, text in sorted(bundle.plugin_files.items())},
+    }
+
+
+def _chart_yaml() -> str:
+    chart = {
+        "apiVersion": "v2",
+        "name": "bayplan",
+        "description": "The Kubernetes scheduler and its scheduling framework, in Python, beside the default one",
+        "type": "application",
+        "version": __version__,
+        "appVersion": __version__,
+    }
+    return yaml.safe_dump(chart, sort_keys=False)
+
+
+def _values(bundle: Bundle, image: str) -> str:
+    """Those of the write-ups; `config` is there for whoever has a whole configuration."""
+    profile = (bundle.config.get("profiles") or [{}])[0]
+    shared = (profile.get("plugins") or {}).get("multiPoint") or {}
+    is_simple = len(bundle.scheduler_names) == 1 and set(profile.get("plugins") or {}) <= {"multiPoint"}
+    used = [plugin.name for plugin in bundle.plugins if plugin.name not in INTREE]
+    values: dict[str, Any] = {
+        "scheduler": {
+            "name": bundle.name,
+            "image": image,
+            "command": ["bayplan", "run"],
+            "replicaCount": 1,
+            "leaderElect": False,
+            "priorityClassName": "",
+            "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}},
+            "nodeSelector": {},
+            "affinity": {},
+            "tolerations": [],
+        },
+        "plugins": {
+            "enabled": [ref["name"] for ref in shared.get("enabled", ())] if is_simple else used,
+            "disabled": [ref["name"] for ref in shared.get("disabled", ())] if is_simple else [],
+        },
+        "pluginConfig": (profile.get("pluginConfig") or []) if is_simple else [],
+        "pluginModules": list(bundle.plugin_modules),
+        "config": {} if is_simple else bundle.config,
+    }
+    return _VALUES_HEAD + yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=120)
+
+
+_VALUES_HEAD = """\
+# plugins.enabled decides which permissions and definitions are installed. Without `config`, it also makes the one
+# profile, called scheduler.name, to which plugins.disabled and pluginConfig belong. `config` is a whole
+# KubeSchedulerConfiguration in its place; list the plugins that it enables in plugins.enabled too.
+"""
+
+
+def _rbac(plugins: Sequence[type[Plugin]]) -> str:
+    head = (files("bayplan.deploy") / "templates" / "chart" / "rbac.yaml").read_text(encoding="utf-8")
+    blocks = ["# what the scheduler does whichever plugins run", _yaml(merged_rules(core_permissions())).rstrip()]
+    for plugin in plugins:
+        permissions = plugin_permissions(plugin)
+        if permissions:
+            rules = _yaml(merged_rules(permissions)).rstrip()
+            blocks.append(f"{_condition(plugin)}\n# {plugin.name}\n{rules}\n{{{{- end }}}}")
+    return head.replace("RULES", "\n".join(blocks))
+
+
+def _condition(plugin: type[Plugin]) -> str:
+    """In-tree plugins run unless they are disabled, all others only when they are enabled."""
+    if plugin.name in INTREE:
+        off = f'(or (has "{plugin.name}" .Values.plugins.disabled) (has "*" .Values.plugins.disabled))'
+        return f'{{{{- if or (has "{plugin.name}" .Values.plugins.enabled) (not {off}) }}}}'
+    return f'{{{{- if has "{plugin.name}" .Values.plugins.enabled }}}}'
+
+
+def _crds(plugins: Iterable[type[Plugin]]) -> str:
+    """Definitions stay when the release goes, because deleting one deletes every object of its kind."""
+    users: dict[type[Any], list[str]] = {}
+    for plugin in plugins:
+        for kind in plugin.watches:
+            users.setdefault(kind, []).append(plugin.name)
+    blocks = []
+    for kind, names in users.items():
+        document = crd_document(kind)
+        document["metadata"].setdefault("annotations", {})["helm.sh/resource-policy"] = "keep"
+        wanted = " ".join(f'(has "{name}" .Values.plugins.enabled)' for name in names)
+        blocks.append(f"{{{{- if or {wanted} }}}}\n---\n{_yaml(document)}{{{{- end }}}}")
+    return "\n".join(blocks) + "\n"
+
+
+def _yaml(value: Any) -> str:
+    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=120)

@@ -1,0 +1,190 @@
+"""Manifests of a second scheduler: everything that `kubectl apply` needs, derived from a bundle.
+
+Each pod runs without root, without capabilities and on a read-only file system; what it may do in the API is what its
+plugins declare. The template carries a digest of the configuration, so applying a changed one replaces the pods.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+from bayplan import __version__
+from bayplan.deploy.bundle import CONFIG_FILE, Bundle
+from bayplan.deploy.crds import crd_documents
+from bayplan.deploy.rbac import lease_rules, merged_rules, needed_permissions
+
+__all__ = ["DEFAULT_IMAGE", "ManifestOptions", "container", "manifests", "rbac_documents", "role_name"]
+
+DEFAULT_IMAGE = f"bayplan:{__version__}"
+PORT = 10259
+_FOLDER = "/etc/bayplan"
+_USER = 65532
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ManifestOptions:
+    namespace: str = "kube-system"
+    image: str = DEFAULT_IMAGE
+    replicas: int = 1
+    priority_class: str = "system-cluster-critical"
+
+
+def manifests(bundle: Bundle, options: ManifestOptions) -> list[Document]:
+    """All documents, in an order in which they can be applied."""
+    elects = bundle.elects or options.replicas > 1
+    config = _config_map(bundle, options, elects=elects)
+    return [
+        *crd_documents(bundle.watches),
+        _service_account(bundle, options),
+        *rbac_documents(bundle, options, elects=elects),
+        config,
+        _deployment(bundle, options, digest=_digest(config)),
+        *([_disruption_budget(bundle, options)] if options.replicas > 1 else []),
+    ]
+
+
+def role_name(bundle: Bundle, options: ManifestOptions) -> str:
+    """Cluster-wide names carry the namespace, so that two installations do not share one."""
+    return f"bayplan:{options.namespace}:{bundle.name}"
+
+
+def _labels(bundle: Bundle) -> dict[str, str]:
+    return {"app.kubernetes.io/name": "bayplan", "app.kubernetes.io/instance": bundle.name}
+
+
+def _metadata(bundle: Bundle, options: ManifestOptions) -> Document:
+    return {"name": bundle.name, "namespace": options.namespace, "labels": _labels(bundle)}
+
+
+def _service_account(bundle: Bundle, options: ManifestOptions) -> Document:
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _metadata(bundle, options)}
+
+
+def rbac_documents(bundle: Bundle, options: ManifestOptions, *, elects: bool) -> list[Document]:
+    """A cluster role for what the plugins need, and a role for the lease in its namespace."""
+    group, name = "rbac.authorization.k8s.io", role_name(bundle, options)
+    subject = {"kind": "ServiceAccount", "name": bundle.name, "namespace": options.namespace}
+    shared: Document = {"name": name, "labels": _labels(bundle)}
+    cluster = [
+        {
+            "apiVersion": f"{group}/v1",
+            "kind": "ClusterRole",
+            "metadata": shared,
+            "rules": merged_rules(needed_permissions(bundle.plugins)),
+        },
+        {
+            "apiVersion": f"{group}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": shared,
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
+            "subjects": [subject],
+        },
+    ]
+    if not elects:
+        return cluster
+    lease = bundle.lease(options.namespace)
+    local = {"name": f"{bundle.name}-lease", "namespace": lease.namespace, "labels": _labels(bundle)}
+    return [
+        *cluster,
+        {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": local, "rules": lease_rules(lease)},
+        {
+            "apiVersion": f"{group}/v1",
+            "kind": "RoleBinding",
+            "metadata": local,
+            "roleRef": {"apiGroup": group, "kind": "Role", "name": local["name"]},
+            "subjects": [subject],
+        },
+    ]
+
+
+def _config_map(bundle: Bundle, options: ManifestOptions, *, elects: bool) -> Document:
+    text = bundle.config_text(namespace=options.namespace, leader_elect=elects)
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": _metadata(bundle, options),
+        "data": {CONFIG_FILE: text, **dict(sorted(bundle.plugin_files.items()))},
+    }
+
+
+def _digest(config_map: Document) -> str:
+    return hashlib.sha256(repr(sorted(config_map["data"].items())).encode()).hexdigest()[:16]
+
+
+def _deployment(bundle: Bundle, options: ManifestOptions, *, digest: str) -> Document:
+    labels = _labels(bundle)
+    arguments = [*bundle.run_arguments(_FOLDER), "--bind-address=0.0.0.0", f"--secure-port={PORT}"]
+    pod: Document = {
+        "serviceAccountName": bundle.name,
+        "priorityClassName": options.priority_class,
+        "securityContext": {"runAsNonRoot": True, "runAsUser": _USER, "seccompProfile": {"type": "RuntimeDefault"}},
+        "containers": [container(options.image, arguments, mounts=[_mount("config", _FOLDER)])],
+        "volumes": [{"name": "config", "configMap": {"name": bundle.name}}],
+    }
+    if options.replicas > 1:
+        pod["topologySpreadConstraints"] = [
+            {
+                "maxSkew": 1,
+                "topologyKey": "kubernetes.io/hostname",
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": {"matchLabels": labels},
+            }
+        ]
+    if not options.priority_class:
+        del pod["priorityClassName"]
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": _metadata(bundle, options),
+        "spec": {
+            "replicas": options.replicas,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels, "annotations": {"bayplan/config-digest": digest}},
+                "spec": pod,
+            },
+        },
+    }
+
+
+def _mount(name: str, path: str) -> Document:
+    return {"name": name, "mountPath": path, "readOnly": True}
+
+
+def container(image: str, arguments: list[str], *, mounts: list[Document], host: str | None = None) -> Document:
+    """The scheduler's container, as Deployment and static pod share it."""
+    return {
+        "name": "scheduler",
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["bayplan", "run"],
+        "args": arguments,
+        "env": [{"name": "PYTHONDONTWRITEBYTECODE", "value": "1"}],
+        "ports": [{"name": "https", "containerPort": PORT}],
+        "livenessProbe": _probe("/livez", host, delay=15, failures=8),
+        "readinessProbe": _probe("/readyz", host, delay=1, failures=3),
+        "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "volumeMounts": mounts,
+    }
+
+
+def _probe(path: str, host: str | None, *, delay: int, failures: int) -> Document:
+    get: Document = {"path": path, "port": PORT, "scheme": "HTTPS"} | ({"host": host} if host else {})
+    return {"httpGet": get, "initialDelaySeconds": delay, "timeoutSeconds": 5, "failureThreshold": failures}
+
+
+def _disruption_budget(bundle: Bundle, options: ManifestOptions) -> Document:
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": _metadata(bundle, options),
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": _labels(bundle)}},
+    }
