@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Iterable
+from decimal import Decimal
 
 from bayplan.apiserver.controllers.base import Bench, Controller
 from bayplan.apiserver.controllers.pods import key_of
@@ -34,8 +36,8 @@ class VolumeBinder(Controller):
 
     def __init__(self, bench: Bench) -> None:
         super().__init__(bench)
-        self._free: dict[str, dict[str, None]] = {}
-        """Names of volumes nobody holds, by class."""
+        self._free: dict[str, list[tuple[Decimal, str]]] = {}
+        """Sizes and names of volumes nobody holds, by class, smallest first."""
         self._held: dict[Key, dict[str, None]] = {}
         """Names of volumes that name a claim, by claim."""
         self._waiting: dict[str, dict[Key, None]] = {}
@@ -52,7 +54,10 @@ class VolumeBinder(Controller):
 
     def _forget(self, volume: Json) -> None:
         name, claim = volume["metadata"]["name"], _claim_key(volume)
-        self._free.get(volume["spec"].get("storageClassName") or "", {}).pop(name, None)
+        free = self._free.get(volume["spec"].get("storageClassName") or "", [])
+        position = bisect_left(free, (_size(volume), name))
+        if position < len(free) and free[position][1] == name:
+            del free[position]
         if claim in self._held:
             self._held[claim].pop(name, None)
             if not self._held[claim]:
@@ -65,7 +70,7 @@ class VolumeBinder(Controller):
             self._held.setdefault(claim, {})[name] = None
             return [claim]
         storage_class = volume["spec"].get("storageClassName") or ""
-        self._free.setdefault(storage_class, {})[name] = None
+        insort(self._free.setdefault(storage_class, []), (_size(volume), name))
         is_new = volume.get("status", {}).get("phase") in (None, "", "Pending")
         return [("", name)] if is_new else list(self._waiting.get(storage_class, ()))
 
@@ -103,10 +108,10 @@ class VolumeBinder(Controller):
         waits = (storage_class or {}).get("volumeBindingMode") == "WaitForFirstConsumer"
         if waits and SELECTED_NODE not in (claim["metadata"].get("annotations") or {}):
             return None
-        free = [] if waits else [self.bench.get(VOLUMES, ("", name)) for name in self._free.get(class_name, ())]
-        fitting = [volume for volume in free if volume is not None and _fits(volume, claim)]
-        if fitting:
-            return min(fitting, key=lambda volume: parse_quantity(volume["spec"]["capacity"]["storage"]))
+        for _, name in () if waits else self._free.get(class_name, ()):
+            volume = self.bench.get(VOLUMES, ("", name))
+            if volume is not None and _fits(volume, claim):
+                return volume
         return self._provision(claim, storage_class)
 
     def _provision(self, claim: Json, storage_class: Json | None) -> Json | None:
@@ -173,6 +178,10 @@ class VolumeBinder(Controller):
                 self.bench.delete(VOLUMES, key_of(volume))
             else:
                 self._set_phase(key_of(volume), "Released")
+
+
+def _size(volume: Json) -> Decimal:
+    return parse_quantity(str((volume["spec"].get("capacity") or {}).get("storage", "0")))
 
 
 def _claim_key(volume: Json) -> Key:
