@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import pytest
+
+from bayplan.app.client_metrics import MeasuredTransport, RequestMetrics
+from bayplan.client.errors import ConnectionFailed
+from bayplan.client.transport import Transport
+from bayplan.observe.clock import VirtualClock
+from bayplan.observe.exposition import render
+from bayplan.observe.metrics import Registry
+
+from .answering import Answering, answer
+
+
+def measured(transport: Transport, registry: Registry) -> MeasuredTransport:
+    return MeasuredTransport(transport, RequestMetrics(registry), host="10.0.0.1:6443", clock=VirtualClock())
+
+
+async def test_requests_are_counted_by_status_and_method() -> None:
+    registry = Registry()
+    transport = measured(Answering(answer(200, {}), answer(200, {}), answer(409, {})), registry)
+    for method in ("GET", "GET", "POST"):
+        await transport.request(method, "/api")
+    text = render(registry)[0].decode()
+
+    assert 'rest_client_requests_total{code="200",method="GET",host="10.0.0.1:6443"} 2' in text
+    assert 'rest_client_requests_total{code="409",method="POST",host="10.0.0.1:6443"} 1' in text
+    assert 'rest_client_request_duration_seconds_count{verb="GET",host="10.0.0.1:6443"} 2' in text
+
+
+async def test_no_answer_is_counted_and_passed_on() -> None:
+    registry = Registry()
+    failure = ConnectionFailed("refused", may_have_been_processed=False)
+    transport = measured(Answering(failure), registry)
+    with pytest.raises(ConnectionFailed):
+        await transport.request("GET", "/api")
+
+    assert b'rest_client_requests_total{code="<error>",method="GET",host="10.0.0.1:6443"} 1' in render(registry)[0]
+
+
+async def test_a_watch_is_counted_when_it_is_asked_for() -> None:
+    registry = Registry()
+    transport = measured(Answering(), registry)
+    async with transport.stream("/api/v1/pods") as pieces:
+        assert [piece async for piece in pieces] == []
+
+    assert b'rest_client_requests_total{code="200",method="GET",host="10.0.0.1:6443"} 1' in render(registry)[0]
+
+
+def test_it_is_a_transport() -> None:
+    assert isinstance(measured(Answering(), Registry()), Transport)
