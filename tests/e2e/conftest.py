@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.controlplane.fixtures import control_plane, empty_control_plane
 
-__all__ = ["control_plane", "empty_control_plane"]
+from tests.controlplane.fixtures import control_plane, empty_control_plane
+from tests.e2e.plain_log import plain_log
+
+__all__ = ["control_plane", "empty_control_plane", "plain_log"]
 
 _HERE = Path(__file__).parent
 
