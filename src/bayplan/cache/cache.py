@@ -20,11 +20,14 @@ from bayplan.api.meta import KubeObject
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod
 from bayplan.snapshot.node_info import NodeInfo
+from bayplan.snapshot.node_table import NodeTable
 from bayplan.snapshot.pod_info import PodInfo
 from bayplan.snapshot.shapes import PodShape
 from bayplan.snapshot.snapshot import Snapshot
 
 __all__ = ["Cache"]
+
+_INT64_MAX = 2**63 - 1
 
 
 class Cache:
@@ -227,10 +230,13 @@ class Cache:
         table, row, usage = self.snapshot.nodes, node.row, pod.shape.usage
         if len(table.resources) > table.allocatable.shape[0]:
             table.ensure_resources()
-        for place, _ in usage.vector:
-            table.requested[place, row] = node.requested[place]
-        table.nonzero[0, row] = node.nonzero_cpu
-        table.nonzero[1, row] = node.nonzero_memory
+        try:
+            for place, _ in usage.vector:
+                table.requested[place, row] = node.requested[place]
+            table.nonzero[0, row] = node.nonzero_cpu
+            table.nonzero[1, row] = node.nonzero_memory
+        except OverflowError:
+            _write_clamped(table, node)
         table.pod_count[row] += sign
         table.row_changes.append(row)
 
@@ -238,6 +244,13 @@ class Cache:
         pods, capacity = self.snapshot.pods, self.snapshot.nodes.capacity
         if pods.capacity != capacity:
             pods.grow(capacity)
+
+
+def _write_clamped(table: NodeTable, node: NodeInfo) -> None:
+    """Sums beyond 64 bits, as a handful of pods that ask for exbibytes make them, count as the most there is."""
+    requested = [min(amount, _INT64_MAX) for amount in node.requested]
+    table.requested[: len(requested), node.row] = requested
+    table.nonzero[:, node.row] = (min(node.nonzero_cpu, _INT64_MAX), min(node.nonzero_memory, _INT64_MAX))
 
 
 def _counts_alike(before: PodInfo, after: PodInfo) -> bool:

@@ -9,7 +9,6 @@ microseconds a pod.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -19,6 +18,7 @@ from bayplan.api.node_selectors import NodeTerm, RequiredNodes, compile_node_sel
 from bayplan.api.pod import Pod, PodPort, PodSpec, Toleration, Volume
 from bayplan.api.requests import Amounts, has_pod_level_requests, pod_requests
 from bayplan.snapshot.affinity_terms import PodTerms, compile_pod_terms, compile_readable_terms
+from bayplan.snapshot.lazy import lazy
 from bayplan.snapshot.resources import ResourceAxis, Vector
 
 __all__ = ["PodShape", "ShapeTable", "Usage", "usage_of"]
@@ -44,7 +44,11 @@ class PodShape:
         self.labels: dict[str, str] = pod.labels
         self.spec: PodSpec = _without_identity(pod)
         self.priority = pod.priority
-        self.usage = usage_of(pod, resources)
+        requested, nonzero = _counted(pod)
+        self.usage = _usage(requested, nonzero, resources)
+        if not _is_actuated(pod) and not has_pod_level_requests(pod):
+            # What a pod counts for is then what it asks for: nothing to compute twice.
+            self.__dict__.update(amounts=requested, status_requests=requested, scoring_requests=nonzero)
         self.controller = pod.controller
         self._sample = pod
         self._resources = resources
@@ -57,36 +61,36 @@ class PodShape:
             found = self._notes[key] = compute()
         return found
 
-    @cached_property
+    @lazy
     def tolerations(self) -> tuple[Toleration, ...]:
         return tuple(self.spec.tolerations or ())
 
-    @cached_property
+    @lazy
     def requests(self) -> Vector:
         """What filtering compares with the room on a node."""
         return self._resources.vector(self.amounts)
 
-    @cached_property
+    @lazy
     def amounts(self) -> Amounts:
         return pod_requests(self._sample)
 
-    @cached_property
+    @lazy
     def scoring_requests(self) -> Amounts:
         """The containers' requests with defaults, blind to pod-level requests: what resource scoring looks at."""
         return pod_requests(self._sample, nonzero=True, pod_level=False)
 
-    @cached_property
+    @lazy
     def status_requests(self) -> Amounts:
         return pod_requests(self._sample, status=True)
 
-    @cached_property
+    @lazy
     def required_nodes(self) -> RequiredNodes:
         affinity = self.spec.affinity.node_affinity if self.spec.affinity else None
         required = affinity.required if affinity else None
         terms = None if required is None else compile_node_selector(required)
         return RequiredNodes(tuple(sorted((self.spec.node_selector or {}).items())), terms)
 
-    @cached_property
+    @lazy
     def preferred_nodes(self) -> tuple[tuple[int, NodeTerm], ...] | None:
         """Weighted terms; None when the pod states no list at all."""
         affinity = self.spec.affinity.node_affinity if self.spec.affinity else None
@@ -94,24 +98,24 @@ class PodShape:
             return None
         return tuple((term.weight, compile_term(term.preference)) for term in affinity.preferred)
 
-    @cached_property
+    @lazy
     def pod_terms(self) -> PodTerms:
         """What the pod says about other pods. Raises SelectorError when some of it does not parse."""
         return compile_pod_terms(self.spec.affinity, self.namespace)
 
-    @cached_property
+    @lazy
     def readable_terms(self) -> PodTerms:
         """The same without the lists that do not parse: what counts of a pod that already runs."""
         return compile_readable_terms(self.spec.affinity, self.namespace)
 
-    @cached_property
+    @lazy
     def host_ports(self) -> tuple[PodPort, ...]:
         """Wanted host ports of containers and sidecars."""
         containers = list(self.spec.containers or ())
         containers += [c for c in self.spec.init_containers or () if c.restart_policy == "Always"]
         return tuple(port for c in containers for port in c.ports or () if port.host_port > 0)
 
-    @cached_property
+    @lazy
     def images(self) -> tuple[str, ...]:
         containers = [*(self.spec.init_containers or ()), *(self.spec.containers or ())]
         names = [c.image for c in containers] + [v.image.reference for v in self.volumes if v.image]
@@ -121,7 +125,7 @@ class PodShape:
     def volumes(self) -> list[Volume]:
         return self.spec.volumes or []
 
-    @cached_property
+    @lazy
     def claim_names(self) -> tuple[str, ...]:
         """Claims named by persistentVolumeClaim volumes."""
         return tuple(v.persistent_volume_claim.claim_name for v in self.volumes if v.persistent_volume_claim)
@@ -129,12 +133,25 @@ class PodShape:
 
 def usage_of(pod: Pod, resources: ResourceAxis) -> Usage:
     """What the pod counts for once it is on a node."""
+    return _usage(*_counted(pod), resources)
+
+
+def _counted(pod: Pod) -> tuple[Amounts, Amounts]:
     requested = pod_requests(pod, status=True)
     # Where the pod as a whole states requests, defaults stand in only for what nobody named.
     lacking = {"cpu", "memory"} - requested.keys() if has_pod_level_requests(pod) else True
-    nonzero = pod_requests(pod, status=True, nonzero=lacking)
+    return requested, pod_requests(pod, status=True, nonzero=lacking)
+
+
+def _usage(requested: Amounts, nonzero: Amounts, resources: ResourceAxis) -> Usage:
     vector = tuple((place, amount) for place, amount in resources.vector(requested) if amount)
-    return Usage(vector, nonzero["cpu"], nonzero["memory"])
+    return Usage(vector, nonzero.get("cpu", 0), nonzero.get("memory", 0))
+
+
+def _is_actuated(pod: Pod) -> bool:
+    """Whether the kubelet has said what it granted, which may differ from what was asked for."""
+    status = pod.status
+    return bool(status.container_statuses or status.init_container_statuses or status.resources)
 
 
 class ShapeTable:
@@ -162,7 +179,7 @@ class ShapeTable:
 
 
 def _shape_key(pod: Pod) -> bytes:
-    spec, status, metadata = pod.spec, pod.status, pod.metadata
+    spec, metadata = pod.spec, pod.metadata
     volumes = spec.volumes
     if volumes is not None:
         volumes = [v for v in volumes if _matters(v)]
@@ -189,7 +206,7 @@ def _shape_key(pod: Pod) -> bytes:
             (owner.kind, owner.name, owner.api_version) if owner else None,
             volumes,
             metadata.name if volumes and any(v.ephemeral for v in volumes) else None,
-            _resized(pod) if status.container_statuses or status.init_container_statuses or status.resources else None,
+            _resized(pod) if _is_actuated(pod) else None,
         )
     )
 
