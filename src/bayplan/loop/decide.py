@@ -187,10 +187,7 @@ def _choose(decider: Decider, pod: PodInfo, decision: Decision, plan: Plan, outc
         scores = decision.scores = score_rows(plan, state, pod, nodes, asked)
         decision.total, ties = scores.best()
     elif not asked and outcome.rows is None and not evaluation.is_suspect:
-        key = evaluation.key
-        best = key[key.argmax()]
-        ties = (key == best).nonzero()[0]
-        decision.total = int(best) + evaluation.offset
+        decision.total, ties = evaluation.best()
     else:
         scores = decision.scores = score_feasible(plan, state, pod, outcome, nodes, asked)
         decision.total, ties = scores.best()

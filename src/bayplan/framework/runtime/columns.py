@@ -112,7 +112,7 @@ class Column:
 class FilterColumn(Column):
     """`ids[row]`: 0 where the plugin lets the node pass."""
 
-    __slots__ = ("_extra", "_verdict_status", "ids", "rejects_any")
+    __slots__ = ("_checked", "_extra", "_verdict_status", "ids", "rejects_any")
 
     def __init__(self, call: FilterCall) -> None:
         super().__init__(call)
@@ -121,6 +121,8 @@ class FilterColumn(Column):
         """False only if no row is rejected."""
         self._verdict_status = (SUCCESS,).__getitem__
         self._extra: dict[Status, int] = {}
+        self._checked: set[int] = set()
+        """Numbers whose status is known to be fit for a filter, or was reported."""
 
     def status(self, number: int) -> Status:
         """What a number in `ids` stands for, said by the plugin."""
@@ -137,6 +139,9 @@ class FilterColumn(Column):
         self.ids = np.zeros(table.capacity, dtype=np.int32)
         self.ids[: table.size] = verdicts.ids
         self.rejects_any = bool(verdicts.ids.any())
+        self._checked.clear()
+        if self.rejects_any:
+            self._check(verdicts)
 
     def _mend(self, pod: PodInfo, nodes: NodeColumns) -> None:
         verdicts = self._call.verdicts(_NO_STATE, pod, nodes)
@@ -144,8 +149,18 @@ class FilterColumn(Column):
         if ids.any():
             self.rejects_any = True
             if verdicts.status != self._verdict_status:
+                self._checked.clear()
                 ids = self._renumbered(verdicts)
+            self._check(verdicts)
         self.ids[nodes.rows] = ids
+
+    def _check(self, verdicts: Verdicts) -> None:
+        """A filter may reject; an Error among its answers must not pass for a rejection."""
+        for number in distinct(verdicts.ids):
+            if number not in self._checked:
+                self._checked.add(number)
+                if not verdicts.status(number).is_rejected:
+                    self._call.has_failed = True
 
     def _renumbered(self, verdicts: Verdicts) -> Ids:
         """A plugin may number its statuses anew in every answer; the column keeps one numbering."""

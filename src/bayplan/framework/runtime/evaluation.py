@@ -14,10 +14,12 @@ needed for correctness: a new Evaluation gives the same answers as one that was 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from bayplan.framework.depends import Depends
+from bayplan.framework.normalize import MAX_NODE_SCORE
 from bayplan.framework.runtime.call import FilterCall, ScoreCall
 from bayplan.framework.runtime.columns import FEW_ROWS, Column, FilterColumn, RowChanges, ScoreColumn
 from bayplan.framework.status import Status
@@ -26,6 +28,9 @@ from bayplan.snapshot.node_table import NodeTable
 from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["NO_NODE", "Evaluation", "Normalized"]
+
+Totals = np.ndarray[tuple[int], np.dtype[Any]]
+"""int32, or int64 where weights are absurd."""
 
 NO_NODE = 255
 """Rank of a row that holds no node."""
@@ -56,6 +61,9 @@ class Normalized:
 
 
 class Evaluation:
+    BYTES_PER_ROW = 9
+    """Of rank, base and key."""
+
     def __init__(
         self,
         table: NodeTable,
@@ -66,8 +74,6 @@ class Evaluation:
         self.table = table
         self.filters = filters
         self.scores = scores
-        self._filter_calls = [call for call, _ in filters]
-        self._score_columns = [column for _, column in scores]
         self._ranked = [(call.rank, column) for call, column in filters]
         self._final = [(call.weight, column) for call, column in scores if call.normalizer is None]
         self.normalized = [Normalized(call, column) for call, column in scores if call.normalizer is not None]
@@ -75,29 +81,39 @@ class Evaluation:
         self._columns: list[Column] = [*(c for _, c in filters), *(c for _, c in scores)]
         by_call: list[tuple[FilterCall | ScoreCall, Column]] = [*filters, *scores]
         self._row_columns = [column for call, column in by_call if call.depends is Depends.ROW]
+        self._row_scores = [column for call, column in scores if call.depends is Depends.ROW]
         self._epochs: list[int] = []
         self._layout = -1
         self._row_position = self._node_position = -1
         self._last_rank = max((call.rank for call, _ in filters), default=0)
+        # Half the width is half the memory to read in every decision; only absurd weights need more.
+        highest = MAX_NODE_SCORE * sum(call.weight for call, _ in scores)
+        self._dtype: Any = np.int32 if highest < np.iinfo(np.int32).max else np.int64
         self.offset = 0
         """What uniform scores add to every feasible node; not part of `key`."""
+        self.is_suspect = False
+        """Whether some score was ever out of range: totals must then be worked out by plugin and checked."""
         self.rank_counts: list[int] = []
         """How many nodes each rank rejects; place 0 counts the feasible ones."""
 
     # Read by the caller after `refresh`.
     rank: np.ndarray[tuple[int], np.dtype[np.uint8]]
-    base: Int64N
-    key: Int64N
+    base: Totals
+    key: Totals
 
     @property
     def has_failures(self) -> bool:
         """Whether some filter ever answered with an Error: its rejections must then be looked at."""
-        return any(call.has_failed for call in self._filter_calls)
+        for call, _ in self.filters:  # noqa: SIM110 - a generator costs more than the loop, and every decision asks
+            if call.has_failed:
+                return True
+        return False
 
-    @property
-    def is_suspect(self) -> bool:
-        """Whether some score was ever out of range: totals must then be worked out by plugin and checked."""
-        return any(column.is_suspect for column in self._score_columns)
+    def best(self) -> tuple[int, Rows]:
+        """The highest total and the rows that have it."""
+        key = self.key[: self.table.size]
+        highest = key[key.argmax()]
+        return int(highest) + self.offset, (key == highest).nonzero()[0]
 
     @property
     def feasible_count(self) -> int:
@@ -146,6 +162,7 @@ class Evaluation:
         """Node objects changed, or so much that starting over is cheaper (`rows` is then None)."""
         for column in self._columns:
             column.refresh(self.table, pod)
+        self.is_suspect = self.is_suspect or any(column.is_suspect for _, column in self.scores)
         epochs = [column.epoch for column in self._columns]
         if rows is None or epochs != self._epochs:
             self._rebuild(epochs)
@@ -157,6 +174,9 @@ class Evaluation:
         changes = RowChanges(self.table, rows, self._row_position)
         for column in self._row_columns:
             column.follow(self.table, pod, changes)
+        for score in self._row_scores:
+            if score.is_suspect:
+                self.is_suspect = True
         if self._follows_rows:
             epochs = [column.epoch for column in self._columns]
             if epochs != self._epochs:
@@ -181,15 +201,15 @@ class Evaluation:
         self.rank_counts[0] = len(table) - sum(self.rank_counts)
         self._renormalize()
 
-    def _sum_final(self, rows: slice | Rows) -> Int64N:
+    def _sum_final(self, rows: slice | Rows) -> Totals:
+        """The weighted sum of the final scores of some rows, in an array of its own."""
         total: Int64N | None = None
         for weight, column in self._final:
-            values = column.values[rows]
-            share = values if weight == 1 else values * weight
+            share = column.values[rows] if weight == 1 else column.values[rows] * weight
             total = share if total is None else total + share
         if total is None:
-            return np.zeros(self.table.capacity, dtype=np.int64)[rows]
-        return total.copy() if len(self._final) == 1 and isinstance(rows, slice) else total
+            total = np.zeros(self.table.capacity, dtype=np.int64)[rows]
+        return total.astype(self._dtype)
 
     def _renormalize(self) -> None:
         """Compute the bounds, the contributions and the keys anew."""
@@ -203,7 +223,7 @@ class Evaluation:
             else:
                 entry.bounds = self._bounds(entry, feasible)
                 entry.contribution = self._contribution(entry)
-                key += entry.contribution
+                key += entry.contribution.astype(self._dtype)
         key[self.table.size :] = -1
         if self.feasible_count != self.table.size:
             key[~feasible] = -1
@@ -273,21 +293,22 @@ class Evaluation:
 
     def _mend_many(self, rows: Rows) -> bool:
         """Mend many rows at once, some perhaps named twice; whether the feasibility of any changed."""
-        before = self.rank[rows]
-        rank = np.zeros(len(rows), dtype=np.uint8)
-        for number, column in reversed(self._ranked):
-            if column.rejects_any:
-                rank[column.ids[rows] != 0] = number
-        valid = self.table.valid[rows]
-        if not valid.all():
-            rank[~valid] = NO_NODE
-        self.rank[rows] = rank
         self.base[rows] = base = self._sum_final(rows)
         for entry in self.normalized:
             if entry.contribution is not None and entry.call.normalizer is not None:
                 share = entry.call.normalizer.apply(entry.column.values[rows], entry.bounds) * entry.call.weight
                 entry.contribution[rows] = share
                 base = base + share
+        rejecting = [(number, column) for number, column in self._ranked if column.rejects_any]
+        if not rejecting and self.rank_counts[0] == self.table.size == len(self.table):
+            self.key[rows] = base
+            return False
+        before = self.rank[rows]
+        rank = np.zeros(len(rows), dtype=np.uint8)
+        for number, column in reversed(rejecting):
+            rank[column.ids[rows] != 0] = number
+        rank[~self.table.valid[rows]] = NO_NODE
+        self.rank[rows] = rank
         self.key[rows] = np.where(rank == 0, base, -1)
         changed = before != rank
         if not changed.any():

@@ -6,8 +6,7 @@ columns anew: slower, and a test says that it decides the same.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,6 +18,7 @@ from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.runtime.call import Complaint, FilterCall, PluginFailure, ScoreCall, call_plugin, failed
 from bayplan.framework.runtime.columns import FilterColumn, ScoreColumn
 from bayplan.framework.runtime.evaluation import Evaluation
+from bayplan.framework.runtime.memory import Memory
 from bayplan.framework.runtime.plan import NO_RESTRICTION, Plan, PreFilterOutcome, PreFilterStep, PreScoreStep
 from bayplan.framework.status import Code, Error, Status, Unresolvable
 from bayplan.snapshot.axes import BoolN
@@ -30,8 +30,7 @@ from bayplan.snapshot.snapshot import Snapshot
 __all__ = ["Framework", "checked"]
 
 C = TypeVar("C")
-_MOST_PLANS = 1024
-_MOST_COLUMNS = 1024
+_MEBIBYTE = 1024 * 1024
 
 
 class Framework:
@@ -55,11 +54,12 @@ class Framework:
         self.filter_calls = [FilterCall(p, rank + 1, complain) for rank, p in enumerate(self.at(ExtensionPoint.FILTER))]
         self.score_calls = [ScoreCall(p, weights.get(p.name, 1), complain) for p in self.at(ExtensionPoint.SCORE)]
         self._in_order = list(self.plugins.values())
+        self._choosy = [p for p in self._in_order if type(p).is_relevant is not Plugin.is_relevant]
         self._names = set(self.plugins)
         self._filter_depends = {call.name: call.depends for call in self.filter_calls}
-        self._plans: OrderedDict[tuple[int, str], Plan] = OrderedDict()
-        self._filter_columns: OrderedDict[Hashable, FilterColumn] = OrderedDict()
-        self._score_columns: OrderedDict[Hashable, ScoreColumn] = OrderedDict()
+        self._plans = Memory[Plan](bytes_per_row=Evaluation.BYTES_PER_ROW, most_bytes=96 * _MEBIBYTE)
+        self._filter_columns = Memory[FilterColumn](bytes_per_row=4, most_bytes=32 * _MEBIBYTE)
+        self._score_columns = Memory[ScoreColumn](bytes_per_row=8, most_bytes=64 * _MEBIBYTE)
 
     def at(self, point: ExtensionPoint) -> list[Plugin]:
         """The plugins of an extension point, in order."""
@@ -75,14 +75,12 @@ class Framework:
 
     def plan(self, pod: PodInfo) -> Plan:
         key = (pod.shape.number, pod.node_name)
-        plan = self._plans.get(key) if self.remember else None
         versions = [plugin.version for plugin in self._in_order]
-        if plan is not None and plan.versions == versions:
-            self._plans.move_to_end(key)
-            return plan
-        plan = self._plans[key] = self._make_plan(pod, versions)
-        if len(self._plans) > _MOST_PLANS:
-            self._plans.popitem(last=False)
+        plan = self._plans.get(key)
+        if plan is None or plan.versions != versions:
+            plan = self._make_plan(pod, versions)
+            if self.remember:
+                self._plans.offer(key, plan, rows=self.snapshot.nodes.capacity)
         return plan
 
     def forget(self, plugin: str) -> None:
@@ -90,7 +88,7 @@ class Framework:
         self.plugins[plugin].version += 1
 
     def _make_plan(self, pod: PodInfo, versions: list[int]) -> Plan:
-        irrelevant = {plugin.name for plugin in self._in_order if not plugin.is_relevant(pod)}
+        irrelevant = {plugin.name for plugin in self._choosy if not plugin.is_relevant(pod)}
         skip_filter = {call.name for call in self.filter_calls if call.name in irrelevant}
         pre_filters = self._pre_filter_steps(pod, irrelevant, skip_filter)
         filters = [call for call in self.filter_calls if call.name not in skip_filter]
@@ -147,22 +145,16 @@ class Framework:
         return steps
 
     def _filter_column(self, call: FilterCall, pod: PodInfo) -> FilterColumn:
-        return self._remembered(self._filter_columns, call.name, call.plugin.sign(pod), lambda: FilterColumn(call))
+        return self._remembered(self._filter_columns, call.plugin, pod, lambda: FilterColumn(call))
 
     def _score_column(self, call: ScoreCall, pod: PodInfo) -> ScoreColumn:
-        return self._remembered(self._score_columns, call.name, call.plugin.sign(pod), lambda: ScoreColumn(call))
+        return self._remembered(self._score_columns, call.plugin, pod, lambda: ScoreColumn(call))
 
-    def _remembered(self, columns: OrderedDict[Hashable, C], name: str, sign: Hashable, make: Callable[[], C]) -> C:
-        if sign is UNSIGNED or not self.remember:
+    def _remembered(self, columns: Memory[C], plugin: Plugin, pod: PodInfo, make: Callable[[], C]) -> C:
+        sign = plugin.sign(pod) if self.remember else UNSIGNED
+        if sign is UNSIGNED:
             return make()
-        column = columns.get((name, sign))
-        if column is None:
-            column = columns[name, sign] = make()
-            if len(columns) > _MOST_COLUMNS:
-                columns.popitem(last=False)
-        else:
-            columns.move_to_end((name, sign))
-        return column
+        return columns.find((plugin.name, sign), make, rows=self.snapshot.nodes.capacity)
 
     # PreFilter
 

@@ -46,9 +46,9 @@ def score_feasible(
     if evaluation.is_suspect:
         return score_rows(plan, state, pod, nodes, asked)
     if outcome.rows is None:
-        totals = nodes.cut(evaluation.key) + evaluation.offset
+        totals = np.add(nodes.cut(evaluation.key), evaluation.offset, dtype=np.int64)
     else:
-        totals = nodes.cut(evaluation.base) + _normalized_total(evaluation, nodes)
+        totals = np.add(nodes.cut(evaluation.base), _normalized_total(evaluation, nodes), dtype=np.int64)
     shares: dict[str, Int64N] = {}
     for call in asked:
         shares[call.name] = share = _share(call, state, pod, call.raw(state, pod, nodes))

@@ -76,13 +76,7 @@ class NodeResourcesBalancedAllocation(Plugin):
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Int64N:
         terms = self._terms(pod)
         if terms.is_plain_on(nodes):
-            requested, divisors = nodes.all_requested[:2], nodes.all_divisors[:2]
-            balance = _plain_balance(requested + terms.amounts, divisors)
-            balance -= _plain_balance(requested, divisors)
-            balance += 50
-            balance //= 2
-            balance += 50
-            return balance
+            return _plain_scores(nodes.all_requested[:2], terms.amounts, nodes.all_divisors[:2])
         allocatable = [nodes.allocatable(place).astype(np.float64) for place, _, _ in terms.items]
         before = [nodes.requested(place) for place, _, _ in terms.items]
         after = [used + amount for used, (_, amount, _) in zip(before, terms.items, strict=True)]
@@ -125,17 +119,23 @@ def _sum(numbers: list[float]) -> float:
     return total
 
 
-def _plain_balance(used: Int64RN, divisors: FloatRN) -> Int64N:
-    """Cpu and memory, both on every node: the steps of `_balance_column`, each in place."""
-    fractions = used / divisors
+def _plain_scores(requested: Int64RN, amounts: Int64RN, divisors: FloatRN) -> Int64N:
+    """Cpu and memory, both on every node: the steps of `_balance_column` for both states of the node at once."""
+    fractions = np.empty((2, *requested.shape))
+    np.add(requested, amounts, out=fractions[0])
+    fractions[1] = requested
+    fractions /= divisors
     np.minimum(fractions, 1.0, out=fractions)
-    deviation = fractions[0] - fractions[1]
+    deviation = fractions[:, 0] - fractions[:, 1]
     np.abs(deviation, out=deviation)
     deviation /= 2
     np.subtract(1.0, deviation, out=deviation)
     deviation *= 100.0
-    balance: Int64N = deviation.astype(np.int64)
-    return balance
+    balance = deviation.astype(np.int64)
+    scores: Int64N = balance[0] - balance[1]
+    scores += 150
+    scores >>= 1
+    return scores
 
 
 def _balance_column(used: list[Int64N], allocatable: list[_Fractions], counted: list[BoolN]) -> Int64N:

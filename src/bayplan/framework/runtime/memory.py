@@ -1,0 +1,56 @@
+"""What is worth remembering: things asked for a second time, the least recently used let go first.
+
+A cluster may see thousands of pods whose shape never comes again. Keeping a column for each would fill memory with
+answers that nobody asks for, and every new one would be written to memory that no processor cache holds. So the first
+time a thing is made for the asker alone; only when it is asked for again is it kept.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+__all__ = ["Memory"]
+
+T = TypeVar("T")
+_MOST_SIGHTINGS = 8192
+_AT_LEAST = 64
+
+
+class Memory(Generic[T]):
+    """Keeps at most `most_bytes` of things that take `bytes_per_row` for each row of the node table."""
+
+    def __init__(self, *, bytes_per_row: int, most_bytes: int) -> None:
+        self._most_rows = most_bytes // bytes_per_row
+        self._kept: OrderedDict[Hashable, T] = OrderedDict()
+        self._seen_once: OrderedDict[Hashable, None] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def get(self, key: Hashable) -> T | None:
+        found = self._kept.get(key)
+        if found is not None:
+            self._kept.move_to_end(key)
+        return found
+
+    def find(self, key: Hashable, make: Callable[[], T], *, rows: int) -> T:
+        """What is kept under the key, or a new one; `rows` is how many rows a column has now."""
+        found = self.get(key)
+        if found is None:
+            found = make()
+            self.offer(key, found, rows=rows)
+        return found
+
+    def offer(self, key: Hashable, thing: T, *, rows: int) -> None:
+        """Keep a thing if its key was offered before."""
+        if key not in self._kept and key not in self._seen_once:
+            self._seen_once[key] = None
+            if len(self._seen_once) > _MOST_SIGHTINGS:
+                self._seen_once.popitem(last=False)
+            return
+        self._seen_once.pop(key, None)
+        self._kept[key] = thing
+        while len(self._kept) > max(_AT_LEAST, self._most_rows // max(rows, 1)):
+            self._kept.popitem(last=False)
