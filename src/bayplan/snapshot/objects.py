@@ -76,6 +76,7 @@ class Objects:
         table.by_key[item.key] = item
         table.by_namespace.setdefault(item.namespace, {})[item.name] = item
         table.version += 1
+        self.generation += 1
         if table.listeners:
             table.tell(old, item)
 

@@ -325,6 +325,7 @@ def test_other_objects_are_kept_by_kind_and_namespace() -> None:
     cache.put_object(other)
     objects = cache.snapshot.objects
 
+    assert objects.generation == 2
     assert objects.get(Service, "default/web") is web
     assert list(objects.list(Service, "other")) == [other]
     before = objects.version(Service)
