@@ -2,55 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-import base64
-import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from bayplan.apiserver.cluster import EmbeddedCluster
 from tests.apiconformance.client import ApiClient, unique
+from tests.apiconformance.embedded import EmbeddedThread
 from tests.controlplane.fixtures import control_plane
 
 __all__ = ["control_plane"]
 
 SERVERS = ["embedded", pytest.param("real", marks=pytest.mark.e2e)]
-
-
-class EmbeddedThread:
-    """An embedded cluster without simulated parts, on a thread, for synchronous tests."""
-
-    def __init__(self) -> None:
-        self._started = threading.Event()
-        self._loop = asyncio.new_event_loop()
-        self._stop = asyncio.Event()
-        self.cluster = EmbeddedCluster(simulate=False)
-        self._thread = threading.Thread(target=self._run, name="embedded cluster")
-
-    def start(self) -> None:
-        self._thread.start()
-        assert self._started.wait(10), "the embedded cluster did not start"
-
-    def stop(self) -> None:
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(10)
-
-    def _run(self) -> None:
-        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-            runner.run(self._serve())
-
-    async def _serve(self) -> None:
-        await self.cluster.start()
-        self._started.set()
-        await self._stop.wait()
-        await self.cluster.stop()
-
-    def client(self) -> ApiClient:
-        kubeconfig = self.cluster.kubeconfig()
-        authority = base64.b64decode(kubeconfig["clusters"][0]["cluster"]["certificate-authority-data"]).decode()
-        return ApiClient(self.cluster.url, authority, token=self.cluster.token)
 
 
 @pytest.fixture(scope="session", params=SERVERS)

@@ -14,7 +14,7 @@ import yaml
 from kubernetes import client, config, watch
 from kubernetes.dynamic import DynamicClient
 
-from tests.apiconformance.conftest import EmbeddedThread
+from tests.apiconformance.embedded import EmbeddedThread
 
 
 @pytest.fixture(scope="module")
