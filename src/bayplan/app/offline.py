@@ -92,7 +92,7 @@ class OfflineScheduler:
     def assume(self, pod: PodInfo, node_name: str) -> None:
         """Count the pod on the node in the decisions that follow."""
         self.cache.assume(pod, node_name)
-        self.nominator.forget(pod)
+        self.nominator.drop(pod.uid)
 
 
 def _complain(plugin: str, point: str, exception: BaseException) -> None:

@@ -48,14 +48,6 @@ class FixedNominator:
     def nominated_nodes(self) -> Iterable[str]:
         return self._by_node.keys()
 
-    def forget(self, pod: PodInfo) -> None:
-        """The pod got a node: it needs no room kept any more."""
-        left = [other for other in self._by_node.get(pod.nominated_node_name, ()) if other.uid != pod.uid]
-        if left:
-            self._by_node[pod.nominated_node_name] = left
-        else:
-            self._by_node.pop(pod.nominated_node_name, None)
-
 
 class NoWaitingPods:
     def get(self, uid: str) -> WaitingPod | None:
