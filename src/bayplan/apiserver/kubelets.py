@@ -11,12 +11,11 @@ Nothing is run; no container, no network.
 from __future__ import annotations
 
 import asyncio
-import heapq
-import itertools
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bayplan.apiserver.agenda import Agenda
 from bayplan.apiserver.api import Api
 from bayplan.apiserver.bootstrap import create_if_absent
 from bayplan.apiserver.deletion import DeleteOptions, delete
@@ -69,9 +68,7 @@ class Kubelets:
         """Simulated nodes, and whether each is running."""
         self._pods: dict[str, dict[str, Amounts]] = {}
         """What each node has admitted, by pod uid."""
-        self._due: list[tuple[float, int, Callable[[], None]]] = []
-        self._order = itertools.count()
-        self._alarm = asyncio.Event()
+        self._agenda: Agenda[Callable[[], None]] = Agenda(api.clock)
         self._tasks: list[asyncio.Task[None]] = []
         self._unlisten: list[Callable[[], None]] = []
         self._next_ip = 1
@@ -106,7 +103,7 @@ class Kubelets:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        self._due.clear()
+        self._agenda.clear()
         self._nodes.clear()
         self._pods.clear()
 
@@ -280,36 +277,15 @@ class Kubelets:
     # ---- time
 
     def _at(self, seconds: float, action: Callable[[], None]) -> None:
-        heapq.heappush(self._due, (self._api.clock.monotonic() + seconds, next(self._order), action))
-        self._alarm.set()
+        self._agenda.add(seconds, action)
 
     async def _run(self) -> None:
-        clock = self._api.clock
         done = 0
         while True:
-            self._alarm.clear()
-            if not self._due:
-                await self._alarm.wait()
-                continue
-            wait = self._due[0][0] - clock.monotonic()
-            if wait > 0:
-                await self._sleep_or_alarm(wait)
-                continue
-            self._guarded(heapq.heappop(self._due)[2])
+            self._guarded(await self._agenda.due())
             done += 1
             if done % _SLICE == 0:
                 await asyncio.sleep(0)
-
-    async def _sleep_or_alarm(self, seconds: float) -> None:
-        """Wait for the next deadline, or for a nearer one to be set."""
-        nap = asyncio.ensure_future(self._api.clock.sleep(seconds))
-        bell = asyncio.ensure_future(self._alarm.wait())
-        try:
-            await asyncio.wait([nap, bell], return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            nap.cancel()
-            bell.cancel()
-            await asyncio.gather(nap, bell, return_exceptions=True)
 
     def _guarded(self, action: Callable[[], None]) -> None:
         try:

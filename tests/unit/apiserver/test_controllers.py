@@ -6,6 +6,7 @@ import pytest
 from tests.unit.apiserver.driving import PODS, Driver, pod, template, workload
 
 from bayplan.apiserver.cluster import EmbeddedCluster
+from bayplan.apiserver.controllers import expiry
 from bayplan.apiserver.encoding import Json
 from bayplan.apiserver.kubelets import EXIT_CODE, RUN_SECONDS
 
@@ -341,3 +342,34 @@ async def test_a_stopped_controller_leaves_things_alone_until_it_is_started(driv
 async def test_an_unknown_controller_is_a_clear_error(cluster: EmbeddedCluster) -> None:
     with pytest.raises(KeyError, match="no controller is called 'nope'; there are"):
         cluster.controllers.start("nope")
+
+
+async def test_a_cordoned_node_is_tainted_until_it_is_uncordoned(driver: Driver) -> None:
+    await driver.patch("/api/v1/nodes/node-1", {"spec": {"unschedulable": True}})
+    await driver.wait(1)
+    taints = (await driver.get("/api/v1/nodes/node-1"))["spec"]["taints"]
+    assert [(taint["key"], taint["effect"]) for taint in taints] == [("node.kubernetes.io/unschedulable", "NoSchedule")]
+    await driver.patch("/api/v1/nodes/node-1", {"spec": {"unschedulable": None}})
+    await driver.wait(1)
+
+    assert not (await driver.get("/api/v1/nodes/node-1"))["spec"].get("taints")
+
+
+async def test_events_expire_after_an_hour(driver: Driver) -> None:
+    event = {"metadata": {"name": "e"}, "involvedObject": {"namespace": "default"}, "reason": "R", "type": "Normal"}
+    await driver.create("/api/v1/namespaces/default/events", event)
+    await driver.wait(3000)
+    assert await driver.exists("/api/v1/namespaces/default/events/e")
+    await driver.wait(700)
+
+    assert not await driver.exists("/api/v1/namespaces/default/events/e")
+
+
+async def test_only_so_many_events_are_kept(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expiry, "MAX_EVENTS", 3)
+    for number in range(5):
+        event = {"metadata": {"name": f"e{number}"}, "involvedObject": {"namespace": "default"}, "reason": "R"}
+        await driver.create("/api/v1/namespaces/default/events", event)
+    await driver.wait(1)
+
+    assert await names(driver, "/api/v1/namespaces/default/events") == ["e2", "e3", "e4"]

@@ -7,11 +7,11 @@ is level-triggered and does not wait; the loop gives others their turn. A reconc
 from __future__ import annotations
 
 import asyncio
-import heapq
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import ClassVar
 
+from bayplan.apiserver.agenda import Agenda
 from bayplan.apiserver.api import Api
 from bayplan.apiserver.bootstrap import create
 from bayplan.apiserver.controllers.owners import OwnerIndex
@@ -118,11 +118,10 @@ class ControllerLoop:
     def __init__(self, controller: Controller) -> None:
         self.controller = controller
         self._pending: dict[Key, None] = {}
-        self._later: list[tuple[float, Key]] = []
+        self._later: Agenda[Key] = Agenda(controller.bench.clock)
         self._wake = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._unlisten: list[Callable[[], None]] = []
-        self._alarm = asyncio.Event()
         self._resting: dict[Key, None] = {}
 
     @property
@@ -169,8 +168,7 @@ class ControllerLoop:
 
     def _rest(self, key: Key, seconds: float) -> None:
         self._resting[key] = None
-        heapq.heappush(self._later, (self.controller.bench.clock.monotonic() + seconds, key))
-        self._alarm.set()
+        self._later.add(seconds, key)
 
     async def _run(self) -> None:
         while True:
@@ -197,25 +195,18 @@ class ControllerLoop:
             _log.exception("controller %s could not reconcile %s", self.controller.name, key)
             again = _RETRY_SECONDS * 5
         if again is not None:
-            heapq.heappush(self._later, (clock.monotonic() + again, key))
-            self._alarm.set()
+            self._later.add(again, key)
         taken = clock.monotonic() - begin
         if taken > _LONG_SECONDS:
             self._rest(key, taken * _REST_FACTOR)
 
     async def _ring(self) -> None:
         """Move keys whose time has come into the queue."""
-        clock = self.controller.bench.clock
+        done = 0
         while True:
-            self._alarm.clear()
-            if not self._later:
-                await self._alarm.wait()
-                continue
-            wait = self._later[0][0] - clock.monotonic()
-            if wait > 0:
-                # A nearer deadline may arrive meanwhile; a quarter second late is soon enough for it.
-                await clock.sleep(min(wait, 0.25) if len(self._later) > 1 else wait)
-            while self._later and self._later[0][0] <= clock.monotonic():
-                key = heapq.heappop(self._later)[1]
-                self._resting.pop(key, None)
-                self._add(key)
+            key = await self._later.due()
+            self._resting.pop(key, None)
+            self._add(key)
+            done += 1
+            if done % _SLICE == 0:
+                await asyncio.sleep(0)

@@ -10,6 +10,7 @@ from bayplan.apiserver.controllers.base import Bench, Controller, ControllerLoop
 from bayplan.apiserver.controllers.daemonsets import DaemonSets
 from bayplan.apiserver.controllers.deployments import Deployments
 from bayplan.apiserver.controllers.disruption import DisruptionBudgets
+from bayplan.apiserver.controllers.expiry import EventExpiry
 from bayplan.apiserver.controllers.garbage import GarbageCollector
 from bayplan.apiserver.controllers.jobs import Jobs
 from bayplan.apiserver.controllers.namespaces import Definitions, Namespaces
@@ -31,6 +32,7 @@ ALL: tuple[type[Controller], ...] = (
     DisruptionBudgets,
     VolumeBinder,
     NodeLifecycle,
+    EventExpiry,
 )
 
 

@@ -13,6 +13,8 @@ from bayplan.apiserver.pod_admission import NOT_READY, UNREACHABLE
 from bayplan.apiserver.store import Change, Key
 from bayplan.apiserver.subresources import set_condition
 
+UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
+_OWN_TAINTS = (NOT_READY, UNREACHABLE, UNSCHEDULABLE)
 LEASES = "leases.coordination.k8s.io"
 LEASE_NAMESPACE = "kube-node-lease"
 
@@ -50,20 +52,18 @@ class NodeLifecycle(Controller):
     # ---- silent nodes
 
     def _watch_heartbeat(self, key: Key, node: Json) -> float | None:
+        """Notice silence, and keep the taints that go with what the node says about itself."""
         lease = self.bench.get(LEASES, (LEASE_NAMESPACE, key[1]))
-        if lease is None:
-            return None  # a node nobody simulates: what its object says is all there is
-        spec = lease.get("spec") or {}
-        grace = float(spec.get("leaseDurationSeconds", 40))
-        left = parse_timestamp(spec.get("renewTime", "")) + grace - self.bench.clock.now()
-        if left > 0:
-            self._set_taints(key, node, _ready_taints(node))
-            return left + 0.5
-        if _ready_value(node) != "Unknown":
-            self._mark_unknown(key)
-            node = self.bench.get("nodes", key) or node
-        self._set_taints(key, node, _ready_taints(node))
-        return None
+        left = None
+        if lease is not None:  # a node nobody simulates is what its object says it is
+            spec = lease.get("spec") or {}
+            grace = float(spec.get("leaseDurationSeconds", 40))
+            left = parse_timestamp(spec.get("renewTime", "")) + grace - self.bench.clock.now()
+            if left <= 0 and _ready_value(node) != "Unknown":
+                self._mark_unknown(key)
+                node = self.bench.get("nodes", key) or node
+        self._set_taints(key, node, _wanted_taints(node, is_simulated=lease is not None))
+        return left + 0.5 if left is not None and left > 0 else None
 
     def _mark_unknown(self, key: Key) -> None:
         def mark(document: Json) -> Json:
@@ -79,7 +79,7 @@ class NodeLifecycle(Controller):
 
     def _set_taints(self, key: Key, node: Json, wanted: list[tuple[str, str]]) -> None:
         current = (node.get("spec") or {}).get("taints") or []
-        others = [taint for taint in current if taint.get("key") not in (NOT_READY, UNREACHABLE)]
+        others = [taint for taint in current if taint.get("key") not in _OWN_TAINTS]
         mine = {(taint["key"], taint["effect"]): taint for taint in current if taint not in others}
         if set(mine) == set(wanted):
             return
@@ -135,12 +135,12 @@ def _ready_value(node: Json) -> str:
     return next((str(c.get("status")) for c in conditions if c.get("type") == "Ready"), "")
 
 
-def _ready_taints(node: Json) -> list[tuple[str, str]]:
-    value = _ready_value(node)
-    if value in ("True", ""):
-        return []
-    key = UNREACHABLE if value == "Unknown" else NOT_READY
-    return [(key, "NoSchedule"), (key, "NoExecute")]
+def _wanted_taints(node: Json, *, is_simulated: bool) -> list[tuple[str, str]]:
+    value = _ready_value(node) if is_simulated else "True"
+    key = {"Unknown": UNREACHABLE, "False": NOT_READY}.get(value)
+    wanted = [(key, "NoSchedule"), (key, "NoExecute")] if key else []
+    is_cordoned = (node.get("spec") or {}).get("unschedulable")
+    return [*wanted, (UNSCHEDULABLE, "NoSchedule")] if is_cordoned else wanted
 
 
 def seconds_tolerated(pod: Json, taints: list[Json], now: float) -> float | None:
