@@ -236,6 +236,6 @@ def _by_name(counts: Mapping[str, int]) -> Values:
 def _by_stability(families: Iterable[Family]) -> Values:
     counts: dict[tuple[str, ...], float] = {}
     for family in families:
-        key = (family.stability.value,)
+        key = (family.stability.value, "")
         counts[key] = counts.get(key, 0) + 1
     return counts

@@ -11,21 +11,29 @@ from collections.abc import Callable, Iterable, Iterator
 
 from bayplan.api.pod import Container, Pod
 from bayplan.api.requests import Amounts, to_amounts
+from bayplan.app.live import LiveScheduler
 from bayplan.observe.component_metrics import POD_LIMIT, POD_REQUEST
 from bayplan.observe.exposition import escaped_label, family_header, sample_line
 from bayplan.observe.metrics import Family
 from bayplan.snapshot.pod_info import PodInfo
 from bayplan.snapshot.shapes import PodShape
 
-__all__ = ["pod_limits", "pod_resource_lines"]
+__all__ = ["known_pods", "pod_limits", "pod_resource_lines"]
 
 _PODS_PER_PIECE = 100
 _POD_LEVEL = ("cpu", "memory")
 
 
+def known_pods(live: LiveScheduler) -> Iterator[PodInfo]:
+    """The pods on nodes and those that wait for one; not those that wait for another scheduler."""
+    yield from live.cache.pods()
+    for waiting in live.queue.pending_pods().values():
+        yield from (queued.info for queued in waiting)
+
+
 def pod_resource_lines(pods: Callable[[], Iterable[PodInfo]]) -> Iterator[bytes]:
     """The whole text in pieces; pods that come or go meanwhile do not disturb it."""
-    seen = [info for info in pods() if not info.pod.is_finished]
+    seen = list(pods())
     for family, tails in ((POD_LIMIT, _limit_tails), (POD_REQUEST, _request_tails)):
         yield family_header(family).encode()
         for start in range(0, len(seen), _PODS_PER_PIECE):
@@ -36,7 +44,7 @@ def pod_resource_lines(pods: Callable[[], Iterable[PodInfo]]) -> Iterator[bytes]
 
 def _pod_lines(family: Family, info: PodInfo, tails: Callable[[PodShape], tuple[str, ...]]) -> str:
     found = info.shape.note(family.name, lambda: tails(info.shape))
-    if not found:
+    if not found or info.pod.is_finished:
         return ""
     head = f'{family.name}{{namespace="{escaped_label(info.namespace)}",pod="{escaped_label(info.name)}"'
     head += f',node="{escaped_label(info.node_name)}",'

@@ -71,7 +71,7 @@ REGISTERED_METRICS = Family(
     name="registered_metrics_total",
     kind=Kind.COUNTER,
     help="Metrics that are registered, by stability.",
-    labels=("stability_level",),
+    labels=("stability_level", "deprecated_version"),
     stability=Stability.BETA,
 )
 DISABLED_METRICS = Family(

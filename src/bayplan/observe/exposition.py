@@ -97,11 +97,10 @@ def _histogram_lines(family: Family, values: Values, *, is_open: bool) -> Iterat
             continue
         text = label_text(family.labels, labels)
         start = f'{family.name}_bucket{{{text}{"," if text else ""}le="'
-        count = 0
-        for bound, count in zip(bounds, accumulate(histogram.counts), strict=True):
-            yield f'{start}{bound}"}} {count}\n'
+        counts = list(accumulate(histogram.counts))
+        yield "".join([f'{start}{bound}"}} {count}\n' for bound, count in zip(bounds, counts, strict=True)])
         yield sample_line(f"{family.name}_sum", text, histogram.total)
-        yield sample_line(f"{family.name}_count", text, count)
+        yield sample_line(f"{family.name}_count", text, counts[-1])
 
 
 def _bound(bound: float, *, is_open: bool) -> str:

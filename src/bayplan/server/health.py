@@ -9,6 +9,7 @@ What checks answered is counted for /metrics/slis.
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -23,6 +24,8 @@ from bayplan.observe.metrics import Registry
 __all__ = ["Check", "HealthChecks", "HealthCounts", "health_routes"]
 
 _log = logging.getLogger(__name__)
+_LONGEST_NAME = 64
+_MOST_NAMES = 10
 
 Check = Callable[[], str | None]
 """None when all is well, otherwise what is wrong. Raising counts as being wrong."""
@@ -81,9 +84,10 @@ class _HealthPage:
             lines.append(f"[+]{name} ok" if problem is None else f"[-]{name} failed: reason withheld")
             if problem is not None:
                 failed.append(name)
-        unknown = len(excluded - self._checks.keys())
+        unknown = sorted(excluded - self._checks.keys())
         if unknown:
-            lines.append(f"warn: some health checks cannot be excluded: {unknown} of the names are not known here")
+            names = ", ".join(json.dumps(name[:_LONGEST_NAME]) for name in unknown[:_MOST_NAMES])
+            lines.append(f"warn: some health checks cannot be excluded: no matches for {names}")
         if failed:
             return _text("\n".join([*lines, f"{self._endpoint} check failed", ""]), 500)
         if "verbose" in request.query_params:

@@ -76,6 +76,9 @@ class GuardedProtocol(H11Protocol):
         self._write_timer = None
         super().resume_writing()
 
+    def _unsupported_upgrade_warning(self) -> None:
+        """Nothing here is upgraded, and that is no reason to advise the operator to install something."""
+
     def _expect_nothing(self) -> None:
         _cancel(self._receive_timer)
         self._receive_timer = None

@@ -12,7 +12,7 @@ from bayplan.apiserver.cluster import EmbeddedCluster
 from bayplan.app.client_metrics import MeasuredTransport, RequestMetrics, register_client
 from bayplan.app.live import LiveOptions, LiveScheduler
 from bayplan.app.metrics import SchedulerMetrics, register_leadership, register_live, register_self
-from bayplan.app.resource_metrics import pod_resource_lines
+from bayplan.app.resource_metrics import known_pods, pod_resource_lines
 from bayplan.app.watching import served_kinds
 from bayplan.config.loading import default_config
 from bayplan.config.profiles import resolve_profiles
@@ -189,7 +189,7 @@ async def test_a_scheduler_at_work_fills_the_metrics_of_kube_schedulers_dashboar
             while not is_settled(live):  # noqa: ASYNC110  # there is no event for "all quiet"
                 await asyncio.sleep(0.01)
         scrape = Scrape(registry)
-        resources = b"".join(pod_resource_lines(live.cache.pods)).decode()
+        resources = b"".join(pod_resource_lines(lambda: known_pods(live))).decode()
 
     profile = {"profile": "default-scheduler"}
     assert scrape("schedule_attempts_total", result="scheduled", **profile) == 5
@@ -209,5 +209,5 @@ async def test_a_scheduler_at_work_fills_the_metrics_of_kube_schedulers_dashboar
     assert (scrape.other("rest_client_requests_total", code="201", method="POST", host="embedded") or 0) >= 5
     assert scrape.other("bayplan_reflector_lists_total", resource="pods") == 1
     assert scrape.other("bayplan_reflector_connected", resource="nodes") == 1
-    assert resources.count("kube_pod_resource_request{") == 5
-    assert 'pod="small-0"' in resources
+    assert resources.count("kube_pod_resource_request{") == 6
+    assert 'pod="large",node="",' in resources
