@@ -41,7 +41,7 @@ class ServingError(Exception):
     """The server cannot be started as told; the message says what to change."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class TlsFiles:
     """`--tls-cert-file` and `--tls-private-key-file`. Both are read again when they change on disk."""
 
