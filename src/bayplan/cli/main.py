@@ -41,6 +41,8 @@ COMMANDS: dict[str, Command] = {
     "delete": Command("bayplan.cli.objects:delete", "delete objects of a cluster"),
     "run": Command("bayplan.cli.run:run", "run the scheduler against a cluster"),
     "render": Command("bayplan.cli.render:app", "write manifests, definitions or a chart for a cluster"),
+    "new": Command("bayplan.cli.new:new", "write a plugin package with tests, ready to run"),
+    "doctor": Command("bayplan.cli.doctor:doctor", "find what keeps a scheduler from working in a cluster"),
 }
 
 _EXAMPLES = (

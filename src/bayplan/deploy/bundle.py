@@ -7,7 +7,7 @@ cannot be true inside a pod: the path of a kubeconfig, and the lease of the sche
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,16 @@ class Bundle:
     plugin_files: dict[str, str]
     """File name to content."""
     plugin_modules: tuple[str, ...]
+    source: Path | None = None
+    """The configuration's file."""
+    specs: tuple[str, ...] = ()
+    """The plugins as they were named."""
+
+    @property
+    def options(self) -> str:
+        """The options of a command line that name the same things."""
+        config = f" --config {self.source}" if self.source else f" --name {self.name}"
+        return config + "".join(f" --plugin {spec}" for spec in self.specs)
 
     @property
     def plugins(self) -> list[type[Plugin]]:
@@ -91,7 +101,7 @@ class Bundle:
 def load_bundle(config: Path | None, plugins: Sequence[str], *, name: str | None = None) -> Bundle:
     """Read and check everything. Without a configuration, one profile of that name runs the plugins beside the default
     ones. Raises `SettingsError`."""
-    files = {Path(spec).name: Path(spec) for spec in plugins if spec.endswith(".py")}
+    files = _file_names(spec for spec in plugins if spec.endswith(".py"))
     if config is None:
         document, settings = _made_up(name or "bayplan", plugins)
     else:
@@ -104,7 +114,21 @@ def load_bundle(config: Path | None, plugins: Sequence[str], *, name: str | None
         config=document,
         plugin_files={file: path.read_text(encoding="utf-8") for file, path in files.items()},
         plugin_modules=tuple(spec for spec in plugins if not spec.endswith(".py")),
+        source=config,
+        specs=tuple(plugins),
     )
+
+
+def _file_names(specs: Iterable[str]) -> dict[str, Path]:
+    """A name for each plugin file in one flat folder; a package's `__init__.py` takes the package's name."""
+    named: dict[str, Path] = {}
+    for spec in specs:
+        path = Path(spec)
+        name = f"{path.resolve().parent.name}.py" if path.name == "__init__.py" else path.name
+        if name in named:
+            raise SettingsError([f"{spec}: another plugin file is called `{name}` too; rename one of them"])
+        named[name] = path
+    return named
 
 
 def _made_up(name: str, plugins: Sequence[str]) -> tuple[Document, Settings]:

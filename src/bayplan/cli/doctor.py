@@ -1,0 +1,123 @@
+"""`bayplan doctor`: compare a configuration and its plugins with a live cluster, and say what to do."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from bayplan.cli.options import Names, option
+from bayplan.cli.output import CommandError, Format, print_value, result_console
+
+if TYPE_CHECKING:
+    from bayplan.client.http_transport import HttpTransport
+    from bayplan.deploy.doctor import Finding
+
+__all__ = ["doctor"]
+
+EXAMPLES = """\
+{program} doctor --config scheduler.yaml
+{program} doctor --config scheduler.yaml --service-account kube-system/scorebylabel
+{program} doctor --config scheduler.yaml --plugin score_by_label.py --strict -o json
+"""
+UNHEALTHY = 1
+
+
+def doctor(
+    *,
+    config: Annotated[str | None, option("--config", metavar="FILE", about="a KubeSchedulerConfiguration")] = None,
+    plugin: Annotated[Names, option("--plugin", metavar="PLUGIN", about="FILE.py or MODULE:CLASS to load")] = None,
+    name: Annotated[str | None, option("--name", metavar="NAME", about="as in `bayplan render manifests`")] = None,
+    namespace: Annotated[
+        str, option("--namespace", "-n", metavar="NAME", about="of the scheduler (kube-system)")
+    ] = "kube-system",
+    service_account: Annotated[
+        str | None, option("--service-account", metavar="NAMESPACE/NAME", about="whose permissions to check")
+    ] = None,
+    kubeconfig: Annotated[str | None, option("--kubeconfig", metavar="FILE", about="how to reach the cluster")] = None,
+    context: Annotated[str | None, option("--context", metavar="NAME", about="context of the kubeconfig")] = None,
+    strict: Annotated[bool, option("--strict", about="warnings count as errors")] = False,
+    output: Annotated[Format | None, option("--output", "-o", metavar="FORMAT", about="table by default")] = None,
+) -> int:
+    """Check a live cluster for what keeps a scheduler from working.
+
+    Is the API server reachable, may the scheduler do what its plugins need, are custom resources defined as the plugins
+    expect, does somebody lead, do pods name a scheduler that runs. Exit status: 0 healthy, 1 something is wrong.
+    """
+    findings = _findings(config, plugin, name, namespace, _user(service_account), kubeconfig, context)
+    _print(findings, output or "table")
+    bad = ("error", "warning") if strict else ("error",)
+    return UNHEALTHY if any(finding.level.value in bad for finding in findings) else 0
+
+
+def _user(service_account: str | None) -> str | None:
+    if service_account is None:
+        return None
+    namespace, slash, name = service_account.partition("/")
+    if not (namespace and slash and name):
+        raise CommandError(f"--service-account {service_account}: write NAMESPACE/NAME")
+    return f"system:serviceaccount:{namespace}:{name}"
+
+
+def _findings(
+    config: str | None,
+    plugins: Names,
+    name: str | None,
+    namespace: str,
+    user: str | None,
+    kubeconfig: str | None,
+    context: str | None,
+) -> list[Finding]:
+    from bayplan.app.settings import SettingsError
+    from bayplan.deploy.bundle import load_bundle
+    from bayplan.deploy.doctor import Examination, Finding, Level, examine
+    from bayplan.observe.clock import SystemClock
+
+    try:
+        bundle = load_bundle(None if config is None else Path(config).expanduser(), plugins or (), name=name)
+    except SettingsError as error:
+        why, fix = "the scheduler does not start with it", f"edit {config or 'the plugin'} as the message says"
+        return [Finding(Level.ERROR, "config", problem, why, fix) for problem in error.problems]
+    given = Examination(bundle=bundle, namespace=namespace, user=user, now=SystemClock().now())
+
+    async def work() -> list[Finding]:
+        transport = _transport(kubeconfig, context)
+        try:
+            return await examine(transport, given)
+        finally:
+            await transport.close()
+
+    return asyncio.run(work())
+
+
+def _transport(kubeconfig: str | None, context: str | None) -> HttpTransport:
+    import os
+    import random
+
+    from bayplan.client.errors import ClientError
+    from bayplan.client.http_transport import HttpTransport
+    from bayplan.client.kubeconfig import find_access
+    from bayplan.observe.clock import SystemClock
+
+    path = Path(kubeconfig).expanduser() if kubeconfig else None
+    try:
+        access = find_access(clock=SystemClock(), environment=dict(os.environ), kubeconfig=path, context=context)
+    except ClientError as error:
+        raise CommandError(str(error).split("\nhint:")[0], hint=getattr(error, "hint", "")) from error
+    return HttpTransport(access, draw=random.Random().random)
+
+
+def _print(findings: list[Finding], form: Format) -> None:
+    if form != "table":
+        print_value([{**finding._asdict(), "level": finding.level.value} for finding in findings], form)
+        return
+    console = result_console()
+    marks = {"error": "✗", "warning": "!", "ok": "✓"}
+    for finding in findings:
+        console.print(f"{marks[finding.level.value]} {finding.what}")
+        if finding.why:
+            console.print(f"    why: {finding.why}")
+        if finding.fix:
+            console.print(f"    fix: {finding.fix}")
+    counts = {level: sum(finding.level.value == level for finding in findings) for level in ("error", "warning")}
+    console.print(f"\n{counts['error']} error(s), {counts['warning']} warning(s)")

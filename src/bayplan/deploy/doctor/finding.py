@@ -1,0 +1,27 @@
+"""One thing that the doctor found."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+__all__ = ["Finding", "Level"]
+
+
+class Level(Enum):
+    """How bad it is. Only errors decide the exit status."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    OK = "ok"
+
+
+class Finding(NamedTuple):
+    level: Level
+    check: str
+    """Which check said so, in a word: api, rbac, crd, lease, config, pods, profiles, nodes, rivals."""
+    what: str
+    why: str = ""
+    """Why it matters."""
+    fix: str = ""
+    """A command, or what to change."""
