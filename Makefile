@@ -6,7 +6,11 @@ STAMP := $(VENV)/.installed
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test check controlplane e2e conformance bench-decide clean
+bench: $(STAMP) ## side by side with kube-scheduler on one real API server (long; see bench/results)
+	@tests/controlplane/build.sh
+	@$(BIN)/python -m bench.versus
+
+.PHONY: help setup demo test bench check controlplane e2e conformance bench-decide clean
 
 help: ## list the commands
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +40,9 @@ controlplane: ## build the real control plane of the end-to-end tests; prints it
 e2e: $(STAMP) ## tests against a real kube-apiserver, etcd, kubectl and kube-scheduler
 	@tests/controlplane/build.sh || test $$? -eq 3
 	@$(BIN)/python -m pytest -m e2e tests -rs
+
+demo: $(STAMP) ## a cluster on this machine, five scenarios, each decision as a table
+	@$(BIN)/python -m examples.demo
 
 conformance: $(STAMP) ## all golden cases of kube-scheduler 1.36, a table by category
 	@$(BIN)/python -m tests.parity.conformance

@@ -13,12 +13,13 @@ import random
 import signal
 import socket
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 import structlog
 
 from bayplan.app.live import LiveOptions, LiveScheduler
+from bayplan.app.serving import ProcessFacts, make_metrics, make_parts
 from bayplan.app.settings import Settings, SettingsError, load_settings
 from bayplan.app.watching import served_kinds
 from bayplan.client.http_transport import HttpTransport
@@ -30,6 +31,8 @@ from bayplan.leader.election import ElectionSettings, LeaderElector, new_identit
 from bayplan.loop.observer import Observer
 from bayplan.observe.clock import Clock, SystemClock
 from bayplan.observe.logs import LogSettings, configure_logging
+from bayplan.server.options import ServerOptions, TlsFiles
+from bayplan.server.serving import serve
 
 __all__ = ["RunOptions", "SchedulerProcess", "run_scheduler"]
 
@@ -124,11 +127,28 @@ class SchedulerProcess:
         self._exit_status = 0
         self.live: LiveScheduler | None = None
         self.elector = self._make_elector() if self._elects else None
+        self._facts = self._make_facts()
+        self._registry, self._metrics = make_metrics(clock, self._facts)
 
     @property
     def _elects(self) -> bool:
         asked = self._options.leader_elect
         return self._settings.config.leader_election.leader_elect if asked is None else asked
+
+    def _make_facts(self) -> ProcessFacts:
+        return ProcessFacts(
+            live=lambda: self.live,
+            settings=lambda: self._settings,
+            is_leader=self._still_leads,
+            is_lease_healthy=lambda: self.elector is None or self.elector.is_healthy,
+            is_stopping=self._stop.is_set,
+            flags=_shown_flags(self._options),
+            lease_name=self._lease_name if self.elector is not None else "",
+        )
+
+    @property
+    def _lease_name(self) -> str:
+        return self._options.lease_name or self._settings.config.leader_election.resource_name
 
     def _make_elector(self) -> LeaderElector:
         election = self._settings.config.leader_election
@@ -143,7 +163,7 @@ class SchedulerProcess:
                 lease_duration=election.lease_duration.total_seconds(),
                 renew_deadline=election.renew_deadline.total_seconds(),
                 retry_period=election.retry_period.total_seconds(),
-                name=self._options.lease_name or election.resource_name,
+                name=self._lease_name,
                 namespace=self._options.lease_namespace or election.resource_namespace,
             ),
         )
@@ -160,7 +180,12 @@ class SchedulerProcess:
         )
         self._options.on_built(self.live)
         self._follow_signals()
-        scheduling = asyncio.create_task(self.live.run(), name="scheduler")
+        async with serve(self._server_options(), make_parts(self._facts, self._registry, self._transport, self._clock)):
+            await self._work(self.live)
+        return self._exit_status
+
+    async def _work(self, live: LiveScheduler) -> None:
+        scheduling = asyncio.create_task(live.run(), name="scheduler")
         leading = asyncio.create_task(self.elector.run(), name="leader election") if self.elector else None
         stopping = asyncio.create_task(self._stop.wait(), name="signals")
         waited_for = {scheduling, stopping} | ({leading} if leading else set())
@@ -168,13 +193,24 @@ class SchedulerProcess:
             await asyncio.wait(waited_for, return_when=asyncio.FIRST_COMPLETED)
         finally:
             await self._wind_down(scheduling, leading, stopping)
-        return self._exit_status
+
+    def _server_options(self) -> ServerOptions:
+        options = self._options
+        files = None
+        if options.tls_cert_file is not None and options.tls_private_key_file is not None:
+            files = TlsFiles(certificate=options.tls_cert_file, key=options.tls_private_key_file)
+        return ServerOptions(
+            is_enabled=options.secure_port != 0,
+            bind_address=options.bind_address,
+            port=options.secure_port,
+            tls=files,
+        )
 
     def _live_options(self) -> LiveOptions:
         options = LiveOptions(
             seed=self._options.seed,
             pod_max_in_unschedulable_seconds=self._options.pod_max_in_unschedulable_seconds,
-            observers=self._options.observers,
+            observers=[self._metrics, *self._options.observers],
             clock=self._clock,
         )
         if self.elector is None:
@@ -234,3 +270,9 @@ class SchedulerProcess:
         self._settings = settings
         _log.info("configuration reloaded", profiles=[p.scheduler_name for p in settings.profiles])
         return True
+
+
+def _shown_flags(options: RunOptions) -> dict[str, str]:
+    """The flags as given, for /flagz."""
+    hidden = ("environment", "observers", "on_built")
+    return {field.name: str(getattr(options, field.name)) for field in fields(options) if field.name not in hidden}
