@@ -60,8 +60,7 @@ async def test_kubectl_shows_why_a_pod_waits_and_where_others_went(empty_control
 
     sentence = (
         "0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient cpu. no new claims to deallocate, "
-        "preemption: 0/3 nodes are available: 1 Preemption is not helpful for scheduling, "
-        "2 No preemption victims found for incoming pod."
+        "preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
     )
     assert "Warning  FailedScheduling  " in described.stdout
     assert f"default-scheduler  {sentence}" in described.stdout
