@@ -24,7 +24,7 @@ class Candidate(NamedTuple):
 
 def importance(pod: PodInfo) -> tuple[int, float]:
     """Sorts the most important pod first: higher priority, then longer running."""
-    return -pod.priority, _NEVER_STARTED if pod.start_time is None else pod.start_time
+    return -pod.shape.priority, _NEVER_STARTED if pod.start_time is None else pod.start_time
 
 
 def price(candidate: Candidate) -> tuple[float, ...]:

@@ -5,6 +5,7 @@ Only for filters that look at counts (see `DryRun.reads_counts_only`) and nodes 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -34,6 +35,9 @@ class ManyNodes(NamedTuple):
     is_victim: np.ndarray[tuple[int, int], np.dtype[np.bool_]]
     """(slot, position): who has to leave."""
 
+    takes: BoolN
+    """Where the pod fits once some victims left."""
+
     def candidate(self, position: int, columns: VictimColumns, table: NodeTable) -> Candidate:
         row = int(self.rows[position])
         pods = columns.pods[row]
@@ -42,30 +46,41 @@ class ManyNodes(NamedTuple):
 
     def cheapest(self, columns: VictimColumns) -> Rows:
         """Positions of the candidates that tie on every criterion; the order of criteria is `candidates.price`."""
-        positions = np.flatnonzero(self.fits & self.is_victim.any(axis=0))
+        positions = np.flatnonzero(self.takes)
         if len(positions) < 2:
             return positions
-        rows = self.rows[positions]
-        victim = self.is_victim[:, positions]
+        victim = self.is_victim.take(positions, axis=1)
         slots = len(victim)
-        priority = columns.priority[:slots, rows]
-        first = victim.argmax(axis=0)
-        highest = priority[first, np.arange(len(rows))]
-        keep = highest == highest.min()
-        total = np.where(victim, priority + _PRIORITY_SHIFT, 0).sum(axis=0)
-        keep = _narrow(keep, total)
-        keep = _narrow(keep, victim.sum(axis=0))
-        if keep.sum() > 1:
-            start = np.where(victim & (priority == highest), columns.start[:slots, rows], np.inf).min(axis=0)
-            keep = _narrow(keep, -start)
+        priority = columns.priority[:slots].take(self.rows[positions], axis=1)
+        highest = priority[victim.argmax(axis=0), np.arange(len(positions))]
+        costs: list[Callable[[_Slots, _Priorities, Rows], _Costs]] = [
+            lambda victim, priority, rows: ((priority + _PRIORITY_SHIFT) * victim).sum(axis=0),
+            lambda victim, priority, rows: victim.sum(axis=0),
+            lambda victim, priority, rows: -_earliest(victim, priority, columns.start[:slots].take(rows, axis=1)),
+        ]
+        keep = np.flatnonzero(highest == highest.min())
+        for cost in costs:
+            positions, victim, priority = positions[keep], victim.take(keep, axis=1), priority.take(keep, axis=1)
+            if len(positions) == 1:
+                return positions
+            found = cost(victim, priority, self.rows[positions])
+            keep = np.flatnonzero(found == found.min())
         return positions[keep]
 
 
-def _narrow(
-    keep: BoolN, cost: np.ndarray[tuple[int], np.dtype[np.int64]] | np.ndarray[tuple[int], np.dtype[np.float64]]
-) -> BoolN:
-    narrowed: BoolN = keep & (cost == cost[keep].min())
-    return narrowed
+_Slots = np.ndarray[tuple[int, int], np.dtype[np.bool_]]
+_Priorities = np.ndarray[tuple[int, int], np.dtype[np.int64]]
+_Starts = np.ndarray[tuple[int, int], np.dtype[np.float64]]
+_Costs = np.ndarray[tuple[int], np.dtype[np.int64]] | np.ndarray[tuple[int], np.dtype[np.float64]]
+
+
+def _earliest(victim: _Slots, priority: _Priorities, start: _Starts) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """When the first of the most important victims started; those tie on the highest priority already."""
+    highest = priority[victim.argmax(axis=0), np.arange(priority.shape[1])]
+    earliest: np.ndarray[tuple[int], np.dtype[np.float64]] = np.where(
+        victim & (priority == highest), start, np.inf
+    ).min(axis=0)
+    return earliest
 
 
 def find_victims_on(
@@ -78,11 +93,15 @@ def find_victims_on(
     nominated: dict[int, list[PodInfo]],
 ) -> ManyNodes:
     slots = int(columns.filled[rows].max()) if len(rows) else 0
-    lower = columns.priority[:slots, rows] < pod.priority
-    usage = columns.usage[:slots, :, rows]
+    # `take`, because what an index with rows gives is laid out row by row and slow to work on.
+    lower = columns.priority[:slots].take(rows, axis=1) < pod.priority
+    usage = columns.usage[:slots].take(rows, axis=2)
+    if not lower.all():
+        usage *= lower[:, None, :]
     overlay = OverlayColumns(table, rows)
-    overlay.used -= np.where(lower[:, None, :], usage, 0).sum(axis=0)
-    overlay.count -= lower.sum(axis=0)
+    used, count = overlay.used[: usage.shape[1]], overlay.count
+    used -= usage.sum(axis=0)
+    count -= lower.sum(axis=0)
     added = _nominated_usage(rows, nominated, overlay) if nominated else None
 
     def passes(*, only_counts: bool) -> BoolN:
@@ -98,19 +117,20 @@ def find_victims_on(
 
     has_lower: BoolN = np.asarray(lower.any(axis=0))
     fits = passes(only_counts=False) & has_lower
-    is_victim = np.zeros_like(lower)
+    is_victim, takes = np.zeros_like(lower), np.zeros_like(fits)
     for slot in range(slots):
-        here = lower[slot] & fits
-        if not here.any():
-            continue
-        amounts = np.where(here, usage[slot], 0)
-        overlay.used += amounts
-        overlay.count += here
+        here, amounts = lower[slot], usage[slot]
+        used += amounts
+        count += here
         out = here & ~passes(only_counts=True)
-        is_victim[slot] = out
-        overlay.used -= np.where(out, amounts, 0)
-        overlay.count -= out
-    return ManyNodes(rows, has_lower, fits, is_victim)
+        if out.any():
+            # What does not fit beside the pod stays out. Nodes where nothing would help are wrong here and left out
+            # at the end.
+            used -= amounts * out
+            count -= out
+            is_victim[slot] = out & fits
+            takes |= is_victim[slot]
+    return ManyNodes(rows, has_lower, fits, is_victim, takes)
 
 
 def _nominated_usage(

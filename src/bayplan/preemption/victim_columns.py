@@ -5,6 +5,8 @@ Kept for the rows that changed, so that a dry run over hundreds of nodes reads s
 
 from __future__ import annotations
 
+from math import inf
+
 import numpy as np
 
 from bayplan.preemption.candidates import importance
@@ -38,9 +40,9 @@ class VictimColumns:
         rows = table.row_changes.since(self._position)
         if rows is None or self._layout != table.layout or len(table.resources) > self.usage.shape[1]:
             self._allocate(table, _FIRST_SLOTS)
-            changed = range(table.size)
+            changed = set(range(table.size))
         else:
-            changed = np.unique(rows).tolist()
+            changed = set(rows.tolist())
         for row in changed:
             self._write(table, row)
         self._position = table.row_changes.position
@@ -49,7 +51,7 @@ class VictimColumns:
         most = max((len(info.pods) for info in table.infos if info is not None), default=0)
         while slots < most:
             slots *= 2
-        rank, capacity = table.requested.shape
+        rank, capacity = len(table.resources), table.capacity
         self.slots, self._layout = slots, table.layout
         self.priority = np.full((slots, capacity), _NO_POD, dtype=np.int64)
         self.start = np.full((slots, capacity), np.inf)
@@ -69,11 +71,10 @@ class VictimColumns:
         self.priority[:filled, row] = _NO_POD
         self.start[:filled, row] = np.inf
         self.usage[:filled, :, row] = 0
+        self.priority[: len(pods), row] = [pod.shape.priority for pod in pods]
+        self.start[: len(pods), row] = [inf if pod.start_time is None else pod.start_time for pod in pods]
         for slot, pod in enumerate(pods):
-            self.priority[slot, row] = pod.priority
-            if pod.start_time is not None:
-                self.start[slot, row] = pod.start_time
-            for place, amount in pod.usage.vector:
+            for place, amount in pod.shape.usage.vector:
                 self.usage[slot, place, row] = amount
         self.filled[row] = len(pods)
         self.pods[row] = pods

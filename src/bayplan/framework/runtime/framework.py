@@ -296,11 +296,12 @@ class Framework:
 
     def passes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns, *, only_counts: bool) -> BoolN:
         """Which positions every filter lets pass."""
-        passing = np.ones(len(nodes), dtype=np.bool_)
+        passing: BoolN | None = None
         for call in self.filter_calls:
             if call.name not in state.skip_filter and not (only_counts and call.depends is Depends.NODE):
-                passing &= call.verdicts(state, pod, nodes).ids == 0
-        return passing
+                found = call.verdicts(state, pod, nodes).ids == 0
+                passing = found if passing is None else passing & found
+        return np.ones(len(nodes), dtype=np.bool_) if passing is None else passing
 
 
 def _nothing_left(plugins: list[str]) -> Status:

@@ -101,6 +101,8 @@ class DefaultPreemption(Plugin):
         self._preempting: dict[str, str | None] = {}
         """uid of the preemptor to the uid of its last victim, once that one is being evicted."""
         self._columns = VictimColumns()
+        self._budgets: Budgets | None = None
+        self._budgets_version = -1
         self._offset = 0
 
     # PreEnqueue
@@ -134,7 +136,7 @@ class DefaultPreemption(Plugin):
         if not len(rows):
             return PostFilterResult("", self._none_found(Found(), diagnosis))
         found = self.search(state, pod, rows)
-        chosen = self.choose(found)
+        chosen = self.choose(found, most=1)
         if not chosen:
             return PostFilterResult("", self._none_found(found, diagnosis))
         self._preempt(pod, chosen[0])
@@ -156,12 +158,16 @@ class DefaultPreemption(Plugin):
         return diagnosis.absent.code if diagnosis.absent is not None else None
 
     def helpful_rows(self, diagnosis: Diagnosis) -> Rows:
-        """Nodes whose rejection could end when pods leave."""
-        rows = diagnosis.rows_with(Code.UNSCHEDULABLE)
-        if diagnosis.absent is not None and diagnosis.absent.code is Code.UNSCHEDULABLE:
-            explicit = {row for _, group in diagnosis.groups for row in group.tolist()}
-            rows += [row for row in self.handle.snapshot.nodes.row_of.values() if row not in explicit]
-        return np.array(sorted(rows), dtype=np.intp)
+        """Nodes whose rejection could end when pods leave, in order of rows."""
+        table = self.handle.snapshot.nodes
+        absent = diagnosis.absent
+        if absent is not None and absent.code is Code.UNSCHEDULABLE:
+            helpful = table.valid[: table.size].copy()
+        else:
+            helpful = np.zeros(table.size, dtype=np.bool_)
+        for status, rows in diagnosis.groups:
+            helpful[rows] = status.code is Code.UNSCHEDULABLE
+        return np.flatnonzero(helpful)
 
     def _none_found(self, found: Found, diagnosis: Diagnosis) -> Status:
         groups = [(status, np.array(rows, dtype=np.intp)) for status, rows in found.refused.items()]
@@ -178,13 +184,20 @@ class DefaultPreemption(Plugin):
         enough = min(enough, len(rows))
         self._offset = (self._offset * 31 + 17) % len(rows)
         turned = np.concatenate([rows[self._offset :], rows[: self._offset]])
-        budgets = Budgets(self.handle.snapshot.objects.list(PodDisruptionBudget))
+        budgets = self._current_budgets()
         found = Found()
         for start in range(0, len(turned), max(enough, 1)):
             self._try(state, pod, turned[start : start + max(enough, 1)], budgets, found)
             if found.unviolating_count and found.candidate_count >= enough:
                 break
         return found
+
+    def _current_budgets(self) -> Budgets:
+        objects = self.handle.snapshot.objects
+        version = objects.version(PodDisruptionBudget)
+        if self._budgets is None or self._budgets_version != version:
+            self._budgets, self._budgets_version = Budgets(objects.list(PodDisruptionBudget)), version
+        return self._budgets
 
     def _try(self, state: CycleState, pod: PodInfo, rows: Rows, budgets: Budgets, found: Found) -> None:
         nominated = self._nominated(pod)
@@ -219,10 +232,10 @@ class DefaultPreemption(Plugin):
             left, rows = rows[mask], rows[~mask]
         if len(rows):
             many = find_victims_on(self.handle.dry_run, state, pod, rows, columns, table, nominated)
-            takes = many.fits & many.is_victim.any(axis=0)
+            taken = int(many.takes.sum())
             found.columns.append((many, columns))
-            found.candidate_count += int(takes.sum())
-            found.unviolating_count += int(takes.sum())
+            found.candidate_count += taken
+            found.unviolating_count += taken
             found.refuse(NO_VICTIMS, rows[~many.has_lower].tolist())
             hopeless = rows[many.has_lower & ~many.fits]
             left = np.concatenate([left, hopeless]) if len(hopeless) else left
@@ -238,12 +251,12 @@ class DefaultPreemption(Plugin):
                 found[rows[name]] = pods
         return found
 
-    def choose(self, found: Found) -> list[Candidate]:
-        """The candidates that tie for the lowest price."""
+    def choose(self, found: Found, *, most: int = 8) -> list[Candidate]:
+        """The candidates that tie for the lowest price; of each search in columns no more than `most`."""
         table = self.handle.snapshot.nodes
         finalists = list(found.candidates)
         for many, columns in found.columns:
-            finalists += [many.candidate(int(p), columns, table) for p in many.cheapest(columns)[:8].tolist()]
+            finalists += [many.candidate(int(p), columns, table) for p in many.cheapest(columns)[:most].tolist()]
         return pick_cheapest(finalists)
 
     def all_candidates(self, found: Found) -> list[Candidate]:
@@ -251,7 +264,7 @@ class DefaultPreemption(Plugin):
         table = self.handle.snapshot.nodes
         result = list(found.candidates)
         for many, columns in found.columns:
-            takes = np.flatnonzero(many.fits & many.is_victim.any(axis=0)).tolist()
+            takes = np.flatnonzero(many.takes).tolist()
             result += [many.candidate(position, columns, table) for position in takes]
         return result
 

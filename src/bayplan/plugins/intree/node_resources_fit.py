@@ -45,6 +45,8 @@ __all__ = ["NodeResourcesFit"]
 _TOO_MANY_PODS = 1
 _BEYOND_ALLOCATABLE = 2
 _FIRST_RESOURCE = 4
+_MOST_BITS = 28
+"""So many resources fit into the mask of a verdict beside the two bits before them."""
 
 
 class UtilizationShapePoint(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -126,21 +128,24 @@ class NodeResourcesFit(Plugin):
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Verdicts:
         checks = self._checks(pod)
-        is_full = nodes.pod_count >= nodes.allowed_pods
-        allocatable, requested = nodes.all_allocatable, nodes.all_requested
-        if checks.is_plain and len(requested) >= 2:
-            lacking = allocatable[:2] - requested[:2] < checks.amounts
-            if not lacking.any() and not is_full.any():
-                return Verdicts(np.zeros(len(nodes), dtype=np.int32), checks.status)
-        mask = is_full.astype(np.int32)
-        bit = _FIRST_RESOURCE
-        for place, amount in checks.pairs:
+        if len(checks.pairs) > _MOST_BITS:
+            return _by_combination(checks, nodes)
+        mask = (nodes.pod_count >= nodes.allowed_pods).astype(np.int32)
+        if checks.is_plain:
+            allocatable = nodes.all_allocatable[:2]
+            lacking = allocatable - nodes.all_requested[:2] < checks.amounts
+            if lacking.any():
+                mask |= checks.bits @ lacking
+                beyond = lacking & (allocatable < checks.amounts)
+                if beyond.any():
+                    mask[beyond.any(axis=0)] |= _BEYOND_ALLOCATABLE
+            return Verdicts(mask, checks.status)
+        for bit, (place, amount) in zip(checks.bits.tolist(), checks.pairs, strict=True):
             offered = nodes.allocatable(place)
             short = nodes.requested(place) > offered - amount
             if short.any():
                 mask |= short * np.int32(bit)
                 mask |= (short & (offered < amount)) * np.int32(_BEYOND_ALLOCATABLE)
-            bit <<= 1
         return Verdicts(mask, checks.status)
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
@@ -318,15 +323,29 @@ def _used_column(nodes: NodeColumns, place: int) -> Int64N:
 class _Checks:
     """What a pod asks for, ready to be compared."""
 
-    __slots__ = ("amounts", "is_plain", "pairs", "status")
+    __slots__ = ("amounts", "bits", "is_plain", "pairs", "status")
 
     def __init__(self, pairs: Vector, names: list[str]) -> None:
         self.pairs = pairs
         """(place, amount) of every request that counts."""
         self.is_plain = [place for place, _ in pairs] == [CPU, MEMORY]
         self.amounts = np.array([[amount] for _, amount in pairs], dtype=np.int64)
+        self.bits = np.array([_FIRST_RESOURCE << i for i in range(len(pairs))], dtype=np.int32)
+        """What each shortage adds to a mask."""
         self.status = _statuses(tuple(f"Insufficient {names[place]}" for place, _ in pairs))
         """Turns a bit mask of shortages into a Status."""
+
+
+def _by_combination(checks: _Checks, nodes: NodeColumns) -> Verdicts:
+    """For a pod that names more resources than a number has bits: a number for each combination of shortages."""
+    amounts = [(nodes.allocatable(place), nodes.requested(place), amount) for place, amount in checks.pairs]
+    short = np.array([requested > offered - amount for offered, requested, amount in amounts])
+    beyond = short & np.array([offered < amount for offered, _, amount in amounts])
+    bits = np.vstack([nodes.pod_count >= nodes.allowed_pods, beyond.any(axis=0), short])
+    distinct, found = np.unique(bits, axis=1, return_inverse=True)
+    masks = [sum(1 << place for place, is_set in enumerate(column) if is_set) for column in distinct.T.tolist()]
+    numbers = np.array([number + 1 if mask else 0 for number, mask in enumerate(masks)], dtype=np.int32)
+    return Verdicts.of(numbers[found.reshape(-1)], [checks.status(0), *(checks.status(mask) for mask in masks)])
 
 
 @lru_cache(maxsize=4096)
