@@ -18,7 +18,16 @@ from dataclasses import dataclass
 import msgspec
 
 from bayplan.client.backoff import Backoff, BackoffSettings, Draw
-from bayplan.client.errors import ApiError, Conflict, NoAnswer, ServerError, TooManyRequests, api_error
+from bayplan.client.errors import (
+    ApiError,
+    Conflict,
+    Forbidden,
+    NoAnswer,
+    ServerError,
+    TooManyRequests,
+    Unauthorized,
+    api_error,
+)
 from bayplan.client.transport import JSON, Response, Transport
 from bayplan.observe.clock import Clock
 
@@ -32,13 +41,15 @@ class RetryPolicy:
     """How often and how fast.
 
     `is_repeatable`: doing it twice is the same as doing it once. `repeats_conflicts`: a 409 only says that somebody
-    else was writing at the same time, as for a patch without a resourceVersion.
+    else was writing at the same time, as for a patch without a resourceVersion. `repeats_refusals`: so does a 401 or
+    403; a server that has just started gives these until it has read who may do what.
     """
 
     attempts: int = 5
     backoff: BackoffSettings = WRITE_BACKOFF
     is_repeatable: bool = True
     repeats_conflicts: bool = False
+    repeats_refusals: bool = False
 
 
 class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,6 +112,8 @@ def _may_have_been_processed(error: ApiError | NoAnswer) -> bool:
 
 def _is_worth_repeating(error: ApiError | NoAnswer, policy: RetryPolicy) -> bool:
     if isinstance(error, TooManyRequests) or (policy.repeats_conflicts and isinstance(error, Conflict)):
+        return True
+    if policy.repeats_refusals and isinstance(error, (Unauthorized, Forbidden)):
         return True
     if isinstance(error, NoAnswer) and not error.may_have_been_processed:
         return True

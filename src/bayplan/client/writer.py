@@ -1,8 +1,9 @@
 """What a scheduler writes: bindings, pod status, evictions, and through `resource` anything else.
 
 Binding is the one write that must be right under every failure. It is not repeatable: the second attempt of a binding
-that went through is answered 409. So after an attempt whose outcome is unknown, a 409, or the end of all attempts, is
-followed by a look at the pod: if it is the same pod and it is on the node we asked for, it is bound, and by us.
+that went through is answered 409. So after an attempt whose outcome is unknown, whatever error ends the attempts is
+followed by a look at the pod: if it is the same pod and it is on the node we asked for, it is bound, and by us. The look
+is patient: whoever gave a pod's room away while its binding is in doubt would promise the room twice.
 
 Writes wait for one of `max_in_flight` places, in order. Nothing here decides what to write.
 """
@@ -22,7 +23,7 @@ from bayplan.client.transport import STRATEGIC_MERGE_PATCH, Transport
 from bayplan.observe.clock import Clock
 
 _BINDING_POLICY = RetryPolicy()
-_LOOK_POLICY = RetryPolicy(attempts=8)
+_LOOK_POLICY = RetryPolicy(attempts=30, repeats_refusals=True)
 _DELETE_POLICY = RetryPolicy()
 # kube-scheduler gives a status patch four tries, 10 ms apart at first and five times longer each time.
 _STATUS_BACKOFF = BackoffSettings(initial_seconds=0.01, factor=5.0, ceiling_seconds=5.0, jitter=0.0)
@@ -139,9 +140,11 @@ class Writer:
 def _may_be_bound(outcome: Outcome) -> bool:
     """Whether an error leaves open that one of our attempts bound the pod."""
     error = outcome.error
-    if isinstance(error, Conflict):
-        return outcome.is_retry_of_unknown
-    return isinstance(error, ServerError) or (isinstance(error, NoAnswer) and error.may_have_been_processed)
+    if isinstance(error, NotFound):
+        return False
+    if outcome.is_retry_of_unknown or isinstance(error, ServerError):
+        return True
+    return isinstance(error, NoAnswer) and error.may_have_been_processed
 
 
 def _pod_path(namespace: str, name: str) -> str:

@@ -118,6 +118,25 @@ async def test_when_every_attempt_is_unclear_the_pod_itself_tells(clock: Virtual
         await _run(clock, work)
 
 
+@pytest.mark.parametrize("last", [REFUSED, refusal(403, "Forbidden"), refusal(401, "Unauthorized"), refusal(429)])
+async def test_an_attempt_that_may_have_gone_through_is_not_forgotten_for_a_later_refusal(
+    clock: VirtualClock, last: Response | Exception
+) -> None:
+    """A server that is killed and restarted resets, refuses connections, and forbids until it has read its roles."""
+    work, calls = _bind(clock, RESET, *[last] * 4, pod())
+    await _run(clock, work)
+
+    assert calls[-1].method == "GET"
+
+
+@pytest.mark.parametrize("away", [RESET, REFUSED, refusal(503), refusal(403, "Forbidden"), refusal(401)])
+async def test_a_look_at_the_pod_outlasts_the_restart_of_a_server(
+    clock: VirtualClock, away: Response | Exception
+) -> None:
+    work, _ = _bind(clock, *[RESET] * 5, *[away] * 12, pod())
+    await _run(clock, work)
+
+
 async def test_only_when_nobody_can_tell_is_the_outcome_unknown(clock: VirtualClock) -> None:
     work, _ = _bind(clock, RESET)
     with pytest.raises(NoAnswer, match="whether pod team/web is bound is unknown"):
