@@ -2,7 +2,7 @@
 
 Binding is the one write that must be right under every failure. It is not repeatable: the second attempt of a binding
 that went through is answered 409. So after an attempt whose outcome is unknown, whatever error ends the attempts is
-followed by a look at the pod: if it is the same pod and it is on the node we asked for, it is bound, and by us. The look
+followed by a look at the pod: if it is the same pod and on the node we asked for, it is bound, and by us. The look
 is patient: whoever gave a pod's room away while its binding is in doubt would promise the room twice.
 
 Writes wait for one of `max_in_flight` places, in order. Nothing here decides what to write.
