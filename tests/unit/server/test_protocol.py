@@ -14,7 +14,7 @@ from bayplan.server import Limits, ServerOptions, ServerParts, serve
 
 from .support import client_of, raw_connection
 
-IMPATIENT = Limits(receive_seconds=0.05, stalled_write_seconds=0.05, connections=3, keep_alive_seconds=5)
+IMPATIENT = Limits(receive_seconds=0.15, stalled_write_seconds=0.05, connections=3, keep_alive_seconds=5)
 PLAIN = ServerOptions(port=0, is_plain_http=True, limits=IMPATIENT)
 GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
@@ -55,7 +55,7 @@ async def test_a_connection_may_rest_between_two_requests() -> None:
             head = await reader.readuntil(b"\r\n\r\n")
             assert head.startswith(b"HTTP/1.1 200")
             assert await reader.readexactly(2) == b"ok"
-            await asyncio.sleep(0.08)
+            await asyncio.sleep(0.2)
 
 
 async def test_a_second_request_that_trickles_in_is_dropped_too() -> None:
