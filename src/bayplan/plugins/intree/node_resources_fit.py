@@ -330,7 +330,7 @@ class _Checks:
         """(place, amount) of every request that counts."""
         self.is_plain = [place for place, _ in pairs] == [CPU, MEMORY]
         self.amounts = np.array([[amount] for _, amount in pairs], dtype=np.int64)
-        self.bits = np.array([_FIRST_RESOURCE << i for i in range(len(pairs))], dtype=np.int32)
+        self.bits = np.array([_FIRST_RESOURCE << i for i in range(min(len(pairs), _MOST_BITS))], dtype=np.int32)
         """What each shortage adds to a mask."""
         self.status = _statuses(tuple(f"Insufficient {names[place]}" for place, _ in pairs))
         """Turns a bit mask of shortages into a Status."""
