@@ -46,6 +46,8 @@ def manifests(
     if replicas < 1:
         raise CommandError(f"--replicas {replicas}: run one at least")
     bundle = _bundle(config, plugin, name)
+    if (bundle.config.get("clientConnection") or {}).get("kubeconfig"):
+        note(f"{config}: clientConnection.kubeconfig is left out; inside the cluster a service account takes its place")
     if _DEFAULT_SCHEDULER in bundle.scheduler_names:
         note(
             "a profile is called default-scheduler, so this scheduler and the cluster's own would both place the same "
@@ -114,12 +116,9 @@ def _bundle(config: str | None, plugins: Names, name: str | None) -> Bundle:
     from bayplan.deploy.bundle import load_bundle
 
     try:
-        bundle = load_bundle(None if config is None else Path(config).expanduser(), plugins or (), name=name)
+        return load_bundle(None if config is None else Path(config).expanduser(), plugins or (), name=name)
     except SettingsError as error:
         raise CommandError(*error.problems) from error
-    if config is not None and (bundle.config.get("clientConnection") or {}).get("kubeconfig"):
-        note(f"{config}: clientConnection.kubeconfig is left out; inside the cluster a service account takes its place")
-    return bundle
 
 
 def _print(documents: list[Any]) -> None:
