@@ -7,7 +7,7 @@ alone while those stay the same.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,6 +20,9 @@ MAX_NODE_SCORE = 100
 
 class Normalizer:
     """Scores are a function of the raw score and of `bounds` over the feasible nodes."""
+
+    takes_negative: ClassVar[bool] = False
+    """Whether raw scores below zero end within 0 to 100 too, so that nobody has to look for them."""
 
     def __get__(self, instance: object, owner: type | None = None) -> Normalizer:
         return self
@@ -61,6 +64,8 @@ class _Lowest(Normalizer):
 
 
 class _Range(Normalizer):
+    takes_negative = True
+
     def apply(self, scores: Int64N, bounds: tuple[int, int]) -> Int64N:
         smallest, largest = bounds
         if largest == smallest:

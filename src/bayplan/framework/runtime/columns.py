@@ -191,17 +191,19 @@ class FilterColumn(Column):
 class ScoreColumn(Column):
     """`values[row]`: the raw score."""
 
-    __slots__ = ("_highest", "is_suspect", "is_uniform", "uniform_value", "values")
+    __slots__ = ("_highest", "_lowest", "is_suspect", "is_uniform", "uniform_value", "values")
 
     def __init__(self, call: ScoreCall) -> None:
         super().__init__(call)
         self.values: Int64N = np.zeros(0, dtype=np.int64)
         self._highest = MAX_NODE_SCORE if call.normalizer is None else int(np.iinfo(np.int64).max)
+        takes_negative = call.normalizer is not None and call.normalizer.takes_negative
+        self._lowest = int(np.iinfo(np.int64).min) if takes_negative else 0
         self.is_uniform = False
         """True only if every node has the same raw score, `uniform_value`."""
         self.uniform_value = 0
         self.is_suspect = False
-        """Whether a score below 0, or above 100 without a normaliser, was ever seen: the result must be checked."""
+        """Whether a score was ever seen that may end outside 0 to 100: the result must then be checked."""
 
     def _compute(self, table: NodeTable, pod: PodInfo) -> None:
         scores = self._call.raw(_NO_STATE, pod, NodeColumns(table))
@@ -230,10 +232,10 @@ class ScoreColumn(Column):
                     self.is_uniform = False
                     self.epoch += 1
                 self.values[row] = score
-                if not 0 <= score <= self._highest:
+                if not self._lowest <= score <= self._highest:
                     self.is_suspect = True
 
     def _suspect(self, scores: Int64N) -> None:
-        if not self.is_suspect:
+        if not self.is_suspect and not self._lowest:
             # Read without a sign, numbers below zero are the largest of all: one pass finds both kinds.
             self.is_suspect = int(scores.view(np.uint64).max()) > self._highest
