@@ -44,6 +44,7 @@ from bayplan.loop.select import seeded_tie_break
 from bayplan.loop.waiting import WaitingRoom
 from bayplan.observe.clock import Clock, SystemClock
 from bayplan.queue import BackoffTimes, Doorbell, QueueShell, SchedulingQueue
+from bayplan.queue.requeue import HintObserver
 from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["LiveOptions", "LiveScheduler"]
@@ -60,6 +61,8 @@ class LiveOptions:
     drain_seconds: float = 10.0
     observers: Sequence[Observer] = ()
     clock: Clock = field(default_factory=SystemClock)
+    hint_observer: HintObserver | None = None
+    """Told of every queueing hint that was asked."""
     is_leader: Callable[[], bool] = lambda: True
     """Asked before every binding."""
     wait_to_lead: Callable[[], Awaitable[None]] | None = None
@@ -106,6 +109,7 @@ class LiveScheduler:
                 max_in_unschedulable_seconds=self.options.pod_max_in_unschedulable_seconds,
             ),
             on_ready=bell.ring,
+            hint_observer=self.options.hint_observer,
         )
         self.profiles = self._make_profiles(config, profiles, frameworks)
         self.intake = Intake(

@@ -17,6 +17,7 @@ from bayplan.config.profiles import ResolvedProfile
 from bayplan.framework.offline import FixedNominator, NoApi, NoWaitingPods, SilentRecorder, drop_task
 from bayplan.framework.registry import Registry
 from bayplan.framework.resources import ObjectLister
+from bayplan.framework.runtime.call import Complaint
 from bayplan.framework.runtime.framework import Framework
 from bayplan.loop.decide import Decider, Decision, NodeSearch, decide
 from bayplan.loop.select import TieBreak, seeded_tie_break
@@ -40,6 +41,7 @@ class OfflineScheduler:
         tie_break: TieBreak | None = None,
         remember: bool = True,
         always_score: bool = False,
+        complain: Complaint | None = None,
     ) -> None:
         self.cache = Cache()
         waiting = [pod for pod in map(self._take, objects) if pod is not None]
@@ -54,7 +56,7 @@ class OfflineScheduler:
             activate=lambda _: None,
             start_task=drop_task,
             resources=partial(ObjectLister, self.cache.snapshot.objects),
-            complain=_complain,
+            complain=complain or _complain,
         )
         self.deciders: Mapping[str, Decider] = {
             profile.scheduler_name: Decider(

@@ -30,7 +30,7 @@ from bayplan.config.model import SchedulerConfig
 from bayplan.leader.election import ElectionSettings, LeaderElector, new_identity
 from bayplan.loop.observer import Observer
 from bayplan.observe.clock import Clock, SystemClock
-from bayplan.observe.logs import LogSettings, configure_logging
+from bayplan.observe.logs import Log, LogSettings, configure_logging
 from bayplan.server.options import ServerOptions, TlsFiles
 from bayplan.server.serving import serve
 
@@ -70,7 +70,7 @@ class RunOptions:
 
 async def run_scheduler(options: RunOptions) -> int:
     """Run until told to stop; the exit status. Raises SettingsError and KubeconfigError before anything runs."""
-    configure_logging(LogSettings(format=options.logging_format, verbosity=options.verbosity))
+    log = configure_logging(LogSettings(format=options.logging_format, verbosity=options.verbosity))
     settings = load_settings(options.config_path, options.plugins)
     clock = SystemClock()
     dice = random.Random(options.seed)
@@ -85,7 +85,7 @@ async def run_scheduler(options: RunOptions) -> int:
     try:
         transport = _limited(http, settings.config, options, clock)
         # Renewals have connections of their own: they must never wait behind bindings.
-        process = SchedulerProcess(transport, settings, options, clock, lease_transport=lease_http)
+        process = SchedulerProcess(transport, settings, options, clock, lease_transport=lease_http, log=log)
         return await process.run()
     finally:
         await http.close()
@@ -116,7 +116,9 @@ class SchedulerProcess:
         clock: Clock,
         *,
         lease_transport: Transport,
+        log: Log,
     ) -> None:
+        self._log = log
         self._transport = transport
         self._lease_transport = lease_transport
         self._settings = settings
@@ -143,6 +145,7 @@ class SchedulerProcess:
             is_lease_healthy=lambda: self.elector is None or self.elector.is_healthy,
             is_stopping=self._stop.is_set,
             flags=_shown_flags(self._options),
+            set_verbosity=self._log.set_verbosity,
             lease_name=self._lease_name if self.elector is not None else "",
         )
 
@@ -212,6 +215,7 @@ class SchedulerProcess:
             pod_max_in_unschedulable_seconds=self._options.pod_max_in_unschedulable_seconds,
             observers=[self._metrics, *self._options.observers],
             clock=self._clock,
+            hint_observer=self._metrics.hint_asked,
         )
         if self.elector is None:
             return options

@@ -9,25 +9,25 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 from starlette.routing import BaseRoute
 
 from bayplan import __version__
 from bayplan.app.client_metrics import register_client
 from bayplan.app.live import LiveScheduler
 from bayplan.app.metrics import SchedulerMetrics, register_leadership, register_live, register_self
-from bayplan.app.resource_metrics import pod_resource_lines
+from bayplan.app.resource_metrics import known_pods, pod_resource_lines
+from bayplan.app.reviews import review_with
 from bayplan.app.settings import Settings
-from bayplan.client.errors import api_error
 from bayplan.client.transport import Transport
 from bayplan.config.effective import effective_dict
 from bayplan.observe.clock import Clock
 from bayplan.observe.exposition import render
 from bayplan.observe.metrics import Registry
+from bayplan.observe.process_metrics import register_build, register_process
 from bayplan.server.health import HealthChecks
 from bayplan.server.options import ServerParts
 
-__all__ = ["ProcessFacts", "make_metrics", "make_parts", "reviewer"]
+__all__ = ["ProcessFacts", "make_metrics", "make_parts"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +40,7 @@ class ProcessFacts:
     is_lease_healthy: Callable[[], bool]
     is_stopping: Callable[[], bool]
     flags: Mapping[str, Any]
+    set_verbosity: Callable[[int], None]
     lease_name: str = ""
 
 
@@ -50,6 +51,8 @@ def make_metrics(clock: Clock, facts: ProcessFacts) -> tuple[Registry, Scheduler
     register_live(registry, facts.live)
     register_client(registry, facts.live)
     register_self(registry)
+    register_process(registry, started_at=clock.now())
+    register_build(registry, version=__version__)
     if facts.lease_name:
         register_leadership(registry, name=facts.lease_name, is_leader=facts.is_leader)
     return registry, metrics
@@ -64,7 +67,7 @@ def make_parts(
 
     def resources() -> Any:
         live = facts.live()
-        return pod_resource_lines(live.cache.pods) if live is not None and facts.is_leader() else ()
+        return pod_resource_lines(lambda: known_pods(live)) if live is not None and facts.is_leader() else ()
 
     return ServerParts(
         version=__version__,
@@ -73,7 +76,8 @@ def make_parts(
         flags=lambda: facts.flags,
         metrics=lambda accept: render(registry, accept),
         resource_metrics=resources,
-        review=reviewer(transport),
+        review=review_with(transport),
+        set_verbosity=facts.set_verbosity,
         routes=routes,
         clock=clock,
     )
@@ -95,17 +99,6 @@ def _health(facts: ProcessFacts) -> HealthChecks:
 
     return HealthChecks(
         healthz={"leaderElection": lease} if facts.lease_name else {},
-        readyz={"leaderElection": lease, "shutdown": shutdown, "sched-handler-sync": synced},
+        readyz=({"leaderElection": lease} if facts.lease_name else {})
+        | {"shutdown": shutdown, "sched-handler-sync": synced},
     )
-
-
-def reviewer(transport: Transport) -> Callable[[str, Mapping[str, Any]], Any]:
-    """POST an object to the API server and return its answer."""
-
-    async def review(path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        response = await transport.request("POST", path, body=msgspec.json.encode(body))
-        if response.status >= 300:
-            raise api_error(response.status, response.body, headers=response.headers)
-        return msgspec.json.decode(response.body, type=dict[str, Any])
-
-    return review

@@ -51,10 +51,21 @@ class Intake:
     def handler(self, kind: type[KubeObject]) -> Callable[[Any, Any], None]:
         """What to call with (old, new) for changes of a kind."""
         if kind is Pod:
-            return self.pod_changed
+            return self._timed("Pod", self.pod_changed)
         if kind is Node:
-            return self.node_changed
+            return self._timed("Node", self.node_changed)
         return self.object_handler(kind_of(kind).name)
+
+    def _timed(self, name: str, handle: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+        monotonic, told = self._clock.monotonic, self._observer.event_handled
+        labels = {(False, True): f"{name}Add", (True, True): f"{name}Update", (True, False): f"{name}Delete"}
+
+        def changed(old: Any, new: Any) -> None:
+            began = monotonic()
+            handle(old, new)
+            told(labels.get((old is not None, new is not None), name), monotonic() - began)
+
+        return changed
 
     # Pods
 
