@@ -44,7 +44,8 @@ class OfflineScheduler:
         complain: Complaint | None = None,
     ) -> None:
         self.cache = Cache()
-        waiting = [pod for pod in map(self._take, objects) if pod is not None]
+        given = list(objects)
+        waiting = [pod for pod in map(self._take, given) if pod is not None]
         self.nominator = FixedNominator(self.cache.info(pod) for pod in waiting)
         ports = Ports(
             snapshot=self.cache.snapshot,
@@ -69,6 +70,7 @@ class OfflineScheduler:
             )
             for profile in profiles
         }
+        self.cache.fill_groups(item for item in given if isinstance(item, Pod) and not item.is_finished)
 
     def _take(self, item: KubeObject) -> Pod | None:
         """Put an object where it belongs; a pod that still waits for a node is handed back."""

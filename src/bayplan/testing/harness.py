@@ -71,6 +71,8 @@ class Harness:
             weights=weights or {},
             default_plugins=default_plugins,
         )
+        self.complaints: list[tuple[str, str, BaseException]] = []
+        """(plugin, method, exception) of everything that plugins raised."""
         cluster = [build_node(each) if isinstance(each, str) else each for each in nodes]
         self.scheduler = OfflineScheduler(
             self.profiles,
@@ -79,6 +81,7 @@ class Harness:
             tie_break=seeded_tie_break(seed),
             remember=remember,
             always_score=always_score,
+            complain=lambda plugin, method, exception: self.complaints.append((plugin, method, exception)),
         )
         self._placed: dict[str, tuple[Decision, Framework]] = {}
 
@@ -104,6 +107,7 @@ class Harness:
     def schedule(self, pod: Pod) -> Outcome:
         """Decide for the pod and, if a node is found, count it there from now on."""
         info, framework = self._ready(pod)
+        self.scheduler.cache.note_pod(None, pod)
         decision = self.scheduler.decide(info, explains=True)
         outcome = outcome_of(pod, decision, framework)
         if not outcome.is_scheduled:

@@ -1,0 +1,65 @@
+"""The contract suite: in-tree plugins keep it, and each way of breaking it is found and named."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.testing import plugins
+
+from bayplan.framework import Plugin
+from bayplan.plugins.intree import intree_plugins
+from bayplan.testing import node
+from bayplan.testing.contract import PROMISES, ContractBroken, PluginContract, check_plugin, time_budget
+
+
+@pytest.mark.parametrize("plugin", intree_plugins(), ids=lambda plugin: plugin.name)
+def test_every_in_tree_plugin_keeps_the_contract(plugin: type[Plugin]) -> None:
+    check_plugin(plugin, clusters=2)
+
+
+@pytest.mark.parametrize("plugin", [plugins.ScoreByLabel, plugins.Licences, plugins.HoldsAtPermit])
+def test_an_honest_plugin_keeps_the_contract(plugin: type[Plugin]) -> None:
+    check_plugin(plugin, nodes=[node("fast", labels={"speed": "10"}), node("slow", labels={"speed": "1"})])
+
+
+@pytest.mark.parametrize(
+    ("plugin", "promise"),
+    [
+        (plugins.ScoresTooHigh, "scores are within 0 to 100"),
+        (plugins.ChangesItsMind, "filter gives the same answer twice and changes nothing"),
+        (plugins.MovesPods, "filter gives the same answer twice and changes nothing"),
+        (plugins.KeepsReservations, "unreserve undoes reserve"),
+        (plugins.StumblesOverOddPods, "odd pods are answered, not raised on"),
+        (plugins.LooksAtNames, "pods of the same shape get the same answer"),
+        (plugins.FormsDisagree, "the column form equals the one-node form"),
+        (plugins.DependsOnMoreThanItSays, "decisions with caches equal decisions without"),
+    ],
+)
+def test_a_broken_promise_is_named(plugin: type[Plugin], promise: str) -> None:
+    with pytest.raises(ContractBroken, match=plugin.name) as caught:
+        check_plugin(plugin, promises=[promise])
+
+    assert list(caught.value.problems) == [promise]
+    assert promise in str(caught.value)
+
+
+def test_arguments_reach_the_plugin() -> None:
+    check_plugin(plugins.ScoreByLabel, args={"labelKey": "gen"}, clusters=2)
+
+
+class TestAsAClass(PluginContract):
+    """The suite as a class has a test for each promise."""
+
+    plugin = plugins.ScoreByLabel
+
+    def test_every_promise_has_its_test(self) -> None:
+        tests = [name for name in dir(self) if name.startswith("test_") and name != "test_every_promise_has_its_test"]
+
+        assert len(tests) == len(PROMISES)
+
+
+def test_the_time_budget_is_reported_in_words() -> None:
+    budget = time_budget(plugins.ScoreByLabel, nodes=50)
+
+    assert budget.first_seconds > 0
+    assert budget.per_second == pytest.approx(1 / budget.later_seconds)
+    assert "ms" in str(budget)
