@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from bayplan.snapshot.axes import ABSENT, BoolN, FloatRN, Int32N, Int64N, Int64RN, Rows
+from bayplan.snapshot.derived import DerivedColumns
 from bayplan.snapshot.label_columns import LabelColumn
 from bayplan.snapshot.node_info import NodeInfo
 from bayplan.snapshot.node_table import NodeTable
@@ -131,6 +132,16 @@ class NodeColumns:
         """One row a resource, in the order of the resource axis."""
         columns: Int64RN = self._cut_all("requested", self.table.requested, len(self.table.resources))
         return columns
+
+    def derived(self, kind: type[DerivedColumns]) -> FloatRN | None:
+        """Columns that somebody derives from the table; None in a dry run, whose pods are not those of the table."""
+        found: FloatRN | None = self._kept.get(kind)
+        if found is None:
+            columns = self.table.derived(kind).refreshed()
+            found = columns[:, : self.table.size] if self.is_all else columns.take(self.rows, axis=1)
+            found.flags.writeable = False
+            self._kept[kind] = found
+        return found
 
     def label(self, key: str) -> LabelColumn:
         """The whole column of a key; index its `values` with `rows`, or use `label_values`."""

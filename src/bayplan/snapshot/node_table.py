@@ -6,11 +6,14 @@ read-only. The write methods at the end belong to the cache, which is the only c
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 
 from bayplan.api.node import Node, Taint
 from bayplan.snapshot.axes import BoolN, FloatRN, Int32N, Int64N, Int64RN
 from bayplan.snapshot.changes import ChangeLog
+from bayplan.snapshot.derived import DerivedColumns
 from bayplan.snapshot.label_columns import LabelColumn, LabelColumns
 from bayplan.snapshot.node_info import NodeInfo
 from bayplan.snapshot.node_order import NodeOrder
@@ -18,6 +21,7 @@ from bayplan.snapshot.resources import ResourceAxis
 
 __all__ = ["NodeTable", "TaintSet"]
 
+D = TypeVar("D", bound=DerivedColumns)
 TaintSet = tuple[tuple[str, str, str], ...]
 _FIRST_CAPACITY = 64
 
@@ -39,6 +43,7 @@ class NodeTable:
         self.taint_sets: list[list[Taint]] = []
         self._taint_set_ids: dict[TaintSet, int] = {}
         self._free: list[int] = []
+        self._derived: dict[type[DerivedColumns], DerivedColumns] = {}
         self._scarce: dict[int, bool] = {}
         self._scarce_position = -1
         self._capacity = 0
@@ -74,6 +79,13 @@ class NodeTable:
     def label_columns(self) -> LabelColumns:
         """Every label column that was asked for so far."""
         return self._labels
+
+    def derived(self, kind: type[D]) -> D:
+        """The columns of that kind over this table, shared by all who ask."""
+        found = self._derived.get(kind)
+        if found is None:
+            found = self._derived[kind] = kind(self)
+        return found  # type: ignore[return-value]
 
     def is_scarce(self, place: int) -> bool:
         """Whether some node offers nothing of a resource."""

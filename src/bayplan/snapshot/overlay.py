@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bayplan.snapshot.axes import Int64N, Int64RN, Rows
+from bayplan.snapshot.axes import FloatRN, Int64N, Int64RN, Rows
 from bayplan.snapshot.columns import NodeColumns
+from bayplan.snapshot.derived import DerivedColumns
 from bayplan.snapshot.node_info import NodeInfo
 from bayplan.snapshot.node_table import NodeTable
 from bayplan.snapshot.pod_info import PodInfo
@@ -42,6 +43,9 @@ class OverlayColumns(NodeColumns):
     @property
     def all_requested(self) -> Int64RN:
         return self.used
+
+    def derived(self, kind: type[DerivedColumns]) -> FloatRN | None:
+        return None
 
     def info(self, position: int) -> NodeInfo:
         return self._twins.get(position) or super().info(position)

@@ -7,6 +7,7 @@ threshold is where their costs cross.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,19 @@ FEW_ROWS = 4
 
 _NO_STATE = CycleState()
 """Remembered plugins see no state: their answers must not depend on the cycle."""
+
+_NO_IDS: Ids = np.zeros(0, dtype=np.int32)
+_NO_VALUES: Int64N = np.zeros(0, dtype=np.int64)
+_NO_STATUS: Callable[[int], Status] = (SUCCESS,).__getitem__
+_INT64_MAX = int(np.iinfo(np.int64).max)
+
+
+def _widened(answers: Any, table: NodeTable, dtype: Any) -> Any:
+    """A copy as long as the table can grow without allocating anew; 0 for rows that are not there yet."""
+    column = np.empty(table.capacity, dtype=dtype)
+    column[: table.size] = answers
+    column[table.size :] = 0
+    return column
 
 
 class RowChanges:
@@ -116,10 +130,10 @@ class FilterColumn(Column):
 
     def __init__(self, call: FilterCall) -> None:
         super().__init__(call)
-        self.ids: Ids = np.zeros(0, dtype=np.int32)
+        self.ids: Ids = _NO_IDS
         self.rejects_any = False
         """False only if no row is rejected."""
-        self._verdict_status = (SUCCESS,).__getitem__
+        self._verdict_status = _NO_STATUS
         self._extra: dict[Status, int] = {}
         self._checked: set[int] = set()
         """Numbers whose status is known to be fit for a filter, or was reported."""
@@ -136,8 +150,7 @@ class FilterColumn(Column):
         verdicts = self._call.verdicts(_NO_STATE, pod, NodeColumns(table))
         self._verdict_status = verdicts.status
         self._extra.clear()
-        self.ids = np.zeros(table.capacity, dtype=np.int32)
-        self.ids[: table.size] = verdicts.ids
+        self.ids = _widened(verdicts.ids, table, np.int32)
         self.rejects_any = bool(verdicts.ids.any())
         self._checked.clear()
         if self.rejects_any:
@@ -195,8 +208,8 @@ class ScoreColumn(Column):
 
     def __init__(self, call: ScoreCall) -> None:
         super().__init__(call)
-        self.values: Int64N = np.zeros(0, dtype=np.int64)
-        self._highest = MAX_NODE_SCORE if call.normalizer is None else int(np.iinfo(np.int64).max)
+        self.values: Int64N = _NO_VALUES
+        self._highest = MAX_NODE_SCORE if call.normalizer is None else _INT64_MAX
         takes_negative = call.normalizer is not None and call.normalizer.takes_negative
         self._lowest = int(np.iinfo(np.int64).min) if takes_negative else 0
         self.is_uniform = False
@@ -207,8 +220,7 @@ class ScoreColumn(Column):
 
     def _compute(self, table: NodeTable, pod: PodInfo) -> None:
         scores = self._call.raw(_NO_STATE, pod, NodeColumns(table))
-        self.values = np.zeros(table.capacity, dtype=np.int64)
-        self.values[: table.size] = scores
+        self.values = _widened(scores, table, np.int64)
         self._suspect(self.values)
         if self._call.normalizer is not None:
             scores = scores[table.valid[: table.size]]

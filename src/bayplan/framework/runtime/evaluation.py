@@ -33,6 +33,8 @@ __all__ = ["NO_NODE", "Evaluation", "Normalized"]
 Totals = np.ndarray[tuple[int], np.dtype[Any]]
 """int32, or int64 where weights are absurd."""
 
+_INT32_MAX = int(np.iinfo(np.int32).max)
+
 NO_NODE = 255
 """Rank of a row that holds no node."""
 
@@ -75,21 +77,37 @@ class Evaluation:
         self.table = table
         self.filters = filters
         self.scores = scores
-        self._ranked = [(call.rank, column) for call, column in filters]
-        self._final = [(call.weight, column) for call, column in scores if call.normalizer is None]
-        self.normalized = [Normalized(call, column) for call, column in scores if call.normalizer is not None]
-        self._follows_rows = any(entry.call.depends is Depends.ROW for entry in self.normalized)
-        self._columns: list[Column] = [*(c for _, c in filters), *(c for _, c in scores)]
-        by_call: list[tuple[FilterCall | ScoreCall, Column]] = [*filters, *scores]
-        self._row_columns = [column for call, column in by_call if call.depends is Depends.ROW]
-        self._row_scores = [column for call, column in scores if call.depends is Depends.ROW]
+        self._ranked: list[tuple[int, FilterColumn]] = []
+        self._final: list[tuple[int, ScoreColumn]] = []
+        self.normalized: list[Normalized] = []
+        self._columns: list[Column] = []
+        self._row_columns: list[Column] = []
+        self._row_scores: list[ScoreColumn] = []
+        self._follows_rows = False
+        self._last_rank = highest = 0
+        # One pass: this runs for every pod whose shape is new.
+        for filter_call, filter_column in filters:
+            self._ranked.append((filter_call.rank, filter_column))
+            self._columns.append(filter_column)
+            self._last_rank = filter_call.rank
+            if filter_call.depends is Depends.ROW:
+                self._row_columns.append(filter_column)
+        for call, column in scores:
+            self._columns.append(column)
+            highest += MAX_NODE_SCORE * call.weight
+            if call.depends is Depends.ROW:
+                self._row_columns.append(column)
+                self._row_scores.append(column)
+            if call.normalizer is None:
+                self._final.append((call.weight, column))
+            else:
+                self.normalized.append(Normalized(call, column))
+                self._follows_rows |= call.depends is Depends.ROW
         self._epochs: list[int] = []
         self._layout = -1
         self._row_position = self._node_position = -1
-        self._last_rank = max((call.rank for call, _ in filters), default=0)
         # Half the width is half the memory to read in every decision; only absurd weights need more.
-        highest = MAX_NODE_SCORE * sum(call.weight for call, _ in scores)
-        self._dtype: Any = np.int32 if highest < np.iinfo(np.int32).max else np.int64
+        self._dtype: Any = np.int32 if highest < _INT32_MAX else np.int64
         self.offset = 0
         """What uniform scores add to every feasible node; not part of `key`."""
         self.is_suspect = False

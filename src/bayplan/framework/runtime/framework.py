@@ -111,6 +111,7 @@ class Framework:
 
     def _pre_filter_steps(self, pod: PodInfo, irrelevant: set[str], skip_filter: set[str]) -> list[PreFilterStep]:
         steps = []
+        nodes = self.snapshot.columns()
         for plugin in self.at(ExtensionPoint.PRE_FILTER):
             if plugin.name in irrelevant:
                 continue
@@ -118,7 +119,7 @@ class Framework:
             if self._filter_depends.get(plugin.name, Depends.CLUSTER) is Depends.CLUSTER:
                 steps.append(PreFilterStep(plugin, ask, None, is_settled=False))
                 continue
-            answer = call_plugin(plugin, "pre_filter", self.complain, CycleState(), pod, self.snapshot.columns())
+            answer = call_plugin(plugin, "pre_filter", self.complain, CycleState(), pod, nodes)
             if isinstance(answer, Status) and answer.is_skip:
                 skip_filter.add(plugin.name)
             elif answer is not None and not (isinstance(answer, Status) and answer.is_success):
@@ -128,6 +129,7 @@ class Framework:
     def _pre_score_steps(self, pod: PodInfo, scores: list[ScoreCall]) -> list[PreScoreStep]:
         """The PreScores that are due in a decision. Scores that are known to be skipped leave `scores`."""
         steps = []
+        nodes = self.snapshot.columns()
         calls = {call.name: call for call in scores}
         for plugin in self.at(ExtensionPoint.PRE_SCORE):
             call = calls.get(plugin.name)
@@ -137,7 +139,7 @@ class Framework:
             if not call.is_remembered:
                 steps.append(PreScoreStep(plugin, ask, None))
                 continue
-            answer = call_plugin(plugin, "pre_score", self.complain, CycleState(), pod, self.snapshot.columns())
+            answer = call_plugin(plugin, "pre_score", self.complain, CycleState(), pod, nodes)
             if isinstance(answer, Status) and answer.is_skip:
                 scores.remove(call)
             elif isinstance(answer, Status) and not answer.is_success:

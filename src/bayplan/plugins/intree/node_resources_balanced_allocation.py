@@ -11,13 +11,15 @@ import numpy.typing as npt
 
 from bayplan.framework import SKIP, CycleState, Depends, NodeColumns, NodeInfo, Plugin, PluginArgs, PodInfo, Status
 from bayplan.plugins.intree.resource_scoring import (
+    PlainFacts,
     ResourceWeight,
     ScoreTerms,
+    balance_of,
     default_resources,
     duplicates,
     skips_scalar,
 )
-from bayplan.snapshot.axes import BoolN, FloatRN, Int64N, Int64RN
+from bayplan.snapshot.axes import BoolN, FloatRN, Int64N
 
 __all__ = ["NodeResourcesBalancedAllocation"]
 
@@ -75,8 +77,9 @@ class NodeResourcesBalancedAllocation(Plugin):
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Int64N:
         terms = self._terms(pod)
-        if terms.is_plain_on(nodes):
-            return _plain_scores(nodes.all_requested[:2], terms.amounts, nodes.all_divisors[:2])
+        facts = terms.plain_facts(nodes)
+        if facts is not None:
+            return _plain_scores(facts, terms)
         allocatable = [nodes.allocatable(place).astype(np.float64) for place, _, _ in terms.items]
         before = [nodes.requested(place) for place, _, _ in terms.items]
         after = [used + amount for used, (_, amount, _) in zip(before, terms.items, strict=True)]
@@ -119,20 +122,13 @@ def _sum(numbers: list[float]) -> float:
     return total
 
 
-def _plain_scores(requested: Int64RN, amounts: Int64RN, divisors: FloatRN) -> Int64N:
-    """Cpu and memory, both on every node: the steps of `_balance_column` for both states of the node at once."""
-    fractions = np.empty((2, *requested.shape))
-    np.add(requested, amounts, out=fractions[0])
-    fractions[1] = requested
-    fractions /= divisors
-    np.minimum(fractions, 1.0, out=fractions)
-    deviation = fractions[:, 0] - fractions[:, 1]
-    np.abs(deviation, out=deviation)
-    deviation /= 2
-    np.subtract(1.0, deviation, out=deviation)
-    deviation *= 100.0
-    balance = deviation.astype(np.int64)
-    scores: Int64N = balance[0] - balance[1]
+def _plain_scores(facts: FloatRN, terms: ScoreTerms) -> Int64N:
+    """Cpu and memory, both on every node; how balanced a node is without the pod is known."""
+    fractions = facts[PlainFacts.USED] + terms.amounts
+    fractions /= facts[PlainFacts.DIVISOR]
+    balance = balance_of(fractions)
+    balance -= facts[PlainFacts.BALANCE]
+    scores: Int64N = balance.astype(np.int64)
     scores += 150
     scores >>= 1
     return scores

@@ -30,14 +30,16 @@ from bayplan.framework import (
     Verdicts,
 )
 from bayplan.plugins.intree.resource_scoring import (
+    PlainFacts,
     ResourceWeight,
     ScoreTerms,
     default_resources,
     duplicates,
     percent,
+    plain_facts,
     skips_scalar,
 )
-from bayplan.snapshot.axes import Int64N
+from bayplan.snapshot.axes import FloatRN, Int64N
 from bayplan.snapshot.resources import CPU, MEMORY, Vector
 
 __all__ = ["NodeResourcesFit"]
@@ -131,6 +133,9 @@ class NodeResourcesFit(Plugin):
         if len(checks.pairs) > _MOST_BITS:
             return _by_combination(checks, nodes)
         mask = (nodes.pod_count >= nodes.allowed_pods).astype(np.int32)
+        facts = plain_facts(nodes) if checks.is_plain else None
+        if facts is not None and not (facts[PlainFacts.FREE] < checks.float_amounts).any():
+            return Verdicts(mask, checks.status)
         if checks.is_plain:
             allocatable = nodes.all_allocatable[:2]
             lacking = allocatable - nodes.all_requested[:2] < checks.amounts
@@ -182,8 +187,9 @@ class NodeResourcesFit(Plugin):
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Int64N:
         terms = self._terms(pod)
-        if terms.is_plain_on(nodes) and self._strategy != "RequestedToCapacityRatio":
-            return self._score_plain(terms, nodes)
+        facts = terms.plain_facts(nodes) if self._strategy == "LeastAllocated" else None
+        if facts is not None:
+            return _least_allocated(facts, terms)
         total = np.zeros(len(nodes), dtype=np.int64)
         weights: Int64N | int = 0
         for place, amount, weight in terms.items:
@@ -197,26 +203,6 @@ class NodeResourcesFit(Plugin):
         if isinstance(weights, int):
             return total
         return self._average_column(total, weights)
-
-    def _score_plain(self, terms: ScoreTerms, nodes: NodeColumns) -> Int64N:
-        """Cpu and memory, both on every node: both in one go, without a look at nodes that offer nothing."""
-        allocatable = nodes.all_allocatable[:2]
-        if self._strategy == "LeastAllocated":
-            part = allocatable - nodes.nonzero
-            part -= terms.amounts
-            np.maximum(part, 0, out=part)
-        else:
-            part = np.minimum(nodes.nonzero + terms.amounts, allocatable)
-        shares = part * 100.0
-        shares /= nodes.all_divisors[:2]
-        whole = shares.astype(np.int64)
-        (_, _, first), (_, _, second) = terms.items
-        if first == second:
-            total: Int64N = whole[0] + whole[1]
-            total >>= 1
-            return total
-        weighted: Int64N = (whole[0] * first + whole[1] * second) // (first + second)
-        return weighted
 
     def _share_column(self, allocatable: Int64N, used: Int64N, nodes: NodeColumns) -> Int64N:
         if self._strategy == "LeastAllocated":
@@ -320,16 +306,37 @@ def _used_column(nodes: NodeColumns, place: int) -> Int64N:
     return nodes.nonzero_memory if place == MEMORY else nodes.requested(place)
 
 
+def _least_allocated(facts: FloatRN, terms: ScoreTerms) -> Int64N:
+    """Cpu and memory, both on every node: the share of each that stays free, and their weighted mean."""
+    shares = facts[PlainFacts.SPARE] - terms.amounts * 100
+    shares /= facts[PlainFacts.DIVISOR]
+    np.maximum(shares, 0.0, out=shares)
+    np.floor(shares, out=shares)
+    (_, _, first), (_, _, second) = terms.items
+    total, other = shares
+    if first != second:
+        total *= first
+        other *= second
+        total += other
+        scores: Int64N = total.astype(np.int64) // (first + second)
+        return scores
+    total += other
+    total *= 0.5
+    mean: Int64N = total.astype(np.int64)
+    return mean
+
+
 class _Checks:
     """What a pod asks for, ready to be compared."""
 
-    __slots__ = ("amounts", "bits", "is_plain", "pairs", "status")
+    __slots__ = ("amounts", "bits", "float_amounts", "is_plain", "pairs", "status")
 
     def __init__(self, pairs: Vector, names: list[str]) -> None:
         self.pairs = pairs
         """(place, amount) of every request that counts."""
         self.is_plain = [place for place, _ in pairs] == [CPU, MEMORY]
         self.amounts = np.array([[amount] for _, amount in pairs], dtype=np.int64)
+        self.float_amounts = self.amounts.astype(np.float64)
         self.bits = np.array([_FIRST_RESOURCE << i for i in range(min(len(pairs), _MOST_BITS))], dtype=np.int32)
         """What each shortage adds to a mask."""
         self.status = _statuses(tuple(f"Insufficient {names[place]}" for place, _ in pairs))

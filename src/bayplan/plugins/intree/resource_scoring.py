@@ -13,10 +13,21 @@ import numpy as np
 
 from bayplan.api.requests import is_scalar_resource
 from bayplan.framework import NodeColumns
-from bayplan.snapshot.axes import Int64N
+from bayplan.snapshot.axes import FloatRN, Int64N
+from bayplan.snapshot.derived import DerivedColumns
 from bayplan.snapshot.resources import CPU, MEMORY
 
-__all__ = ["ResourceWeight", "ScoreTerms", "default_resources", "duplicates", "percent", "skips_scalar"]
+__all__ = [
+    "PlainFacts",
+    "ResourceWeight",
+    "ScoreTerms",
+    "balance_of",
+    "default_resources",
+    "duplicates",
+    "percent",
+    "plain_facts",
+    "skips_scalar",
+]
 
 _EXACT_BELOW = 1 << 46
 
@@ -53,16 +64,73 @@ class ScoreTerms:
 
     def __init__(self, terms: Iterable[tuple[int, int, int]]) -> None:
         self.items = tuple(terms)
-        self.amounts = np.array([[amount] for _, amount, _ in self.items], dtype=np.int64)
-        """One row a resource, as wide as a single node."""
+        self.amounts = np.array([[amount] for _, amount, _ in self.items], dtype=np.float64)
+        """One row a resource, as wide as a single node. Floats like `PlainFacts`: mixing them with integers is slow."""
         self._is_plain = [place for place, _, _ in self.items] == [CPU, MEMORY]
 
-    def is_plain_on(self, nodes: NodeColumns) -> bool:
-        """Whether cpu and memory are all there is, every node has both, and float arithmetic on them is exact."""
-        table = nodes.table
-        if not self._is_plain or table.largest_amount >= _EXACT_BELOW:
-            return False
-        return not (table.is_scarce(CPU) or table.is_scarce(MEMORY))
+    def plain_facts(self, nodes: NodeColumns) -> FloatRN | None:
+        """The `PlainFacts` when they are enough for the pod: it is about cpu and memory alone."""
+        return plain_facts(nodes) if self._is_plain else None
+
+
+class PlainFacts(DerivedColumns):
+    """Cpu and memory of every node as floats, prepared for filtering and scoring: two rows each unless said otherwise.
+
+    Everything here is a whole number below 2^53, or a quotient of two, so float arithmetic gives what integers give.
+    """
+
+    HEIGHT = 9
+    DIVISOR, FREE, SPARE, USED, BALANCE = slice(0, 2), slice(2, 4), slice(4, 6), slice(6, 8), 8
+    """Allocatable; allocatable less requested; a hundred times allocatable less requested with scoring defaults;
+    requested; and (one row) how evenly both are used."""
+
+    def write_all(self, columns: FloatRN) -> None:
+        table = self._table
+        size = columns.shape[1]
+        used, allocatable = table.requested[:2, :size], table.allocatable[:2, :size]
+        columns[self.DIVISOR] = table.divisor[:2, :size]
+        columns[self.FREE] = allocatable - used
+        columns[self.SPARE] = (allocatable - table.nonzero[:, :size]) * 100.0
+        columns[self.USED] = used
+        columns[self.BALANCE] = balance_of(columns[self.USED] / columns[self.DIVISOR])
+
+    def write_row(self, columns: FloatRN, row: int) -> None:
+        table = self._table
+        cpu, memory = int(table.allocatable[CPU, row]), int(table.allocatable[MEMORY, row])
+        used_cpu, used_memory = int(table.requested[CPU, row]), int(table.requested[MEMORY, row])
+        divisor_cpu, divisor_memory = max(cpu, 1), max(memory, 1)
+        columns[:, row] = (
+            divisor_cpu,
+            divisor_memory,
+            cpu - used_cpu,
+            memory - used_memory,
+            (cpu - int(table.nonzero[CPU, row])) * 100,
+            (memory - int(table.nonzero[MEMORY, row])) * 100,
+            used_cpu,
+            used_memory,
+            int((1 - abs((min(used_cpu / divisor_cpu, 1.0) - min(used_memory / divisor_memory, 1.0)) / 2)) * 100.0),
+        )
+
+
+def balance_of(fractions: FloatRN) -> FloatRN:
+    """100 when cpu and memory (the two rows) are used alike, down to 50 when one is full and the other empty; whole.
+    Changes its argument."""
+    np.minimum(fractions, 1.0, out=fractions)
+    deviation: FloatRN = fractions[0]
+    deviation -= fractions[1]
+    np.abs(deviation, out=deviation)
+    deviation /= 2
+    np.subtract(1.0, deviation, out=deviation)
+    deviation *= 100.0
+    return np.trunc(deviation, out=deviation)
+
+
+def plain_facts(nodes: NodeColumns) -> FloatRN | None:
+    """The facts, where every node has cpu and memory and amounts are small enough; None elsewhere and in dry runs."""
+    table = nodes.table
+    if table.largest_amount >= _EXACT_BELOW or table.is_scarce(CPU) or table.is_scarce(MEMORY):
+        return None
+    return nodes.derived(PlainFacts)
 
 
 def percent(part: Int64N, whole: Int64N, nodes: NodeColumns) -> Int64N:

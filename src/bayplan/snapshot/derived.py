@@ -1,0 +1,55 @@
+"""Columns that somebody derives from the node table and wants kept up to date with it.
+
+A derived block is a few float rows over all nodes, a pure function of each node's own row. It is made when first asked
+for, once per table however many plugins share it, and mended for the rows that changed since it was last read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bayplan.snapshot.axes import FloatRN
+
+if TYPE_CHECKING:
+    from bayplan.snapshot.node_table import NodeTable
+
+__all__ = ["DerivedColumns"]
+
+_FEW = 32
+
+
+class DerivedColumns:
+    """Subclasses say how many rows there are and how to compute them."""
+
+    HEIGHT = 0
+    """How many numbers a node has here."""
+
+    def __init__(self, table: NodeTable) -> None:
+        self._table = table
+        self._layout = -1
+        self._position = -1
+        self._columns: FloatRN = np.zeros((0, 0))
+
+    def refreshed(self) -> FloatRN:
+        """(HEIGHT, capacity), up to date. Read it before the next change."""
+        table, log = self._table, self._table.row_changes
+        if self._position == log.position and self._layout == table.layout:
+            return self._columns
+        rows = log.since(self._position)
+        if rows is None or self._layout != table.layout or len(rows) > _FEW:
+            if self._layout != table.layout:
+                self._columns = np.zeros((self.HEIGHT, table.capacity))
+            self.write_all(self._columns[:, : table.size])
+        else:
+            for row in set(rows.tolist()):
+                self.write_row(self._columns, row)
+        self._layout, self._position = table.layout, log.position
+        return self._columns
+
+    def write_all(self, columns: FloatRN) -> None:
+        raise TypeError("derived columns must say how to compute all rows")
+
+    def write_row(self, columns: FloatRN, row: int) -> None:
+        raise TypeError("derived columns must say how to compute one row")
