@@ -41,7 +41,7 @@ class Journal:
     def _open(self, folder: Path) -> sqlite3.Connection:
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            database = sqlite3.connect(self.path, check_same_thread=False, isolation_level=None, timeout=1.0)
+            database = sqlite3.connect(self.path, check_same_thread=False, isolation_level=None, timeout=0.1)
             database.execute("PRAGMA locking_mode=EXCLUSIVE")
             database.execute("PRAGMA journal_mode=WAL")
             database.execute("PRAGMA synchronous=NORMAL")

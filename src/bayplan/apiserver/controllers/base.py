@@ -28,7 +28,7 @@ _SLICE = 50
 _RETRY_SECONDS = 1.0
 # A key that took long to reconcile (a set of thousands of pods) rests for some times as long, however often it is
 # touched meanwhile, so that one large workload cannot take the whole process.
-_LONG_SECONDS = 0.02
+_LONG_SECONDS = 0.002
 _REST_FACTOR = 4.0
 
 

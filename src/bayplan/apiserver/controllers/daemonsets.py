@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from bayplan.apiserver.controllers.base import Controller
+from bayplan.apiserver.controllers.base import Bench, Controller
 from bayplan.apiserver.controllers.deployments import template_hash
 from bayplan.apiserver.controllers.pods import is_active, is_ready, is_terminating, key_of, pod_from_template
-from bayplan.apiserver.encoding import Json
+from bayplan.apiserver.encoding import Json, decode_object
 from bayplan.apiserver.store import Change, Key
 
 REVISION_LABEL = "controller-revision-hash"
@@ -30,6 +30,10 @@ class DaemonSets(Controller):
     primary = "daemonsets.apps"
     watches = ("pods", "nodes")
 
+    def __init__(self, bench: Bench) -> None:
+        super().__init__(bench)
+        self._answers: dict[tuple[str, int], dict[str, tuple[int, bool]]] = {}
+
     def keys_for(self, resource: str, change: Change) -> Iterable[Key]:
         if resource == "nodes":
             if change.previous is not None and _placement(change.previous.raw) == _placement(change.entry.raw):
@@ -41,12 +45,27 @@ class DaemonSets(Controller):
         owner = self.bench.get(self.primary, key)
         if owner is None:
             return None
-        nodes = list(self.bench.objects("nodes"))
-        wanted = {node["metadata"]["name"] for node in nodes if takes_daemon(node, owner["spec"]["template"]["spec"])}
+        wanted = self._wanted_nodes(owner)
         if "deletionTimestamp" not in owner["metadata"]:
             self._adjust(owner, wanted)
         self._write_status(key, owner, wanted)
         return None
+
+    def _wanted_nodes(self, owner: Json) -> set[str]:
+        """The nodes that take this daemon; asked anew only of nodes that changed."""
+        question = (owner["metadata"]["uid"], owner["metadata"].get("generation", 1))
+        known = self._answers.get(question, {})
+        answers: dict[str, tuple[int, bool]] = {}
+        for entry in self.bench.entries("nodes"):
+            answer = known.get(entry.name)
+            if answer is None or answer[0] != entry.revision:
+                taken = takes_daemon(decode_object(entry.raw), owner["spec"]["template"]["spec"])
+                answer = (entry.revision, taken)
+            answers[entry.name] = answer
+        for old in [asked for asked in self._answers if asked[0] == question[0]]:
+            del self._answers[old]
+        self._answers[question] = answers
+        return {name for name, (_, taken) in answers.items() if taken}
 
     def _adjust(self, owner: Json, wanted: set[str]) -> None:
         revision = template_hash(owner["spec"]["template"])

@@ -6,16 +6,13 @@ from collections.abc import Iterable
 
 from bayplan.apiserver.controllers.base import Controller
 from bayplan.apiserver.controllers.deployments import absolute
-from bayplan.apiserver.controllers.pods import is_active, is_ready
+from bayplan.apiserver.controllers.owners import owner_uids
+from bayplan.apiserver.controllers.tally import facts_of
 from bayplan.apiserver.encoding import Json, decode_object, parse_timestamp
 from bayplan.apiserver.selectors import matches_label_selector
-from bayplan.apiserver.store import Change, Key
+from bayplan.apiserver.store import Change, Entry, Key
 
-_SCALABLE = {
-    "ReplicaSet": "replicasets.apps",
-    "StatefulSet": "statefulsets.apps",
-    "ReplicationController": "replicationcontrollers",
-}
+_SCALABLE = ("replicasets.apps", "statefulsets.apps", "replicationcontrollers")
 _DISRUPTED_SECONDS = 120.0
 
 
@@ -39,11 +36,11 @@ class DisruptionBudgets(Controller):
             return None
         selector = budget.get("spec", {}).get("selector")
         chosen = [e for e in self.bench.entries("pods", key[0]) if matches_label_selector(selector, e.labels)]
-        pods = [pod for pod in (decode_object(entry.raw) for entry in chosen) if is_active(pod)]
-        disrupted = self._still_disrupted(budget, pods)
-        expected = self._expected(pods)
+        pods = {entry.name: (entry, facts) for entry in chosen if (facts := facts_of(entry)).is_active}
+        disrupted = self._still_disrupted(budget, set(pods))
+        expected = self._expected([entry for entry, _ in pods.values()])
         desired = _desired(budget["spec"], expected)
-        healthy = sum(is_ready(pod) and pod["metadata"]["name"] not in disrupted for pod in pods)
+        healthy = sum(facts.ready_since is not None for name, (_, facts) in pods.items() if name not in disrupted)
         allowed = max(0, healthy - desired) if expected else 0
         status = _status(budget, allowed, healthy, desired, expected, self.bench.now())
         if disrupted:
@@ -52,9 +49,8 @@ class DisruptionBudgets(Controller):
             self.bench.set_status(self.primary, key, status)
         return _DISRUPTED_SECONDS if disrupted else None
 
-    def _still_disrupted(self, budget: Json, pods: list[Json]) -> Json:
+    def _still_disrupted(self, budget: Json, names: set[str]) -> Json:
         """Pods whose eviction was granted a short while ago and that are still there."""
-        names = {pod["metadata"]["name"] for pod in pods}
         now = self.bench.clock.now()
         granted = (budget.get("status") or {}).get("disruptedPods") or {}
         return {
@@ -63,18 +59,18 @@ class DisruptionBudgets(Controller):
             if name in names and parse_timestamp(time) + _DISRUPTED_SECONDS > now
         }
 
-    def _expected(self, pods: list[Json]) -> int:
+    def _expected(self, pods: list[Entry]) -> int:
         """How many pods there should be, by the owners of those there are."""
-        total, seen = 0, set()
+        total = 0
+        seen: set[str] = set()
         for pod in pods:
-            owner = next((r for r in pod["metadata"].get("ownerReferences") or () if r.get("controller")), None)
-            if owner is None or owner.get("kind") not in _SCALABLE:
+            uid = next(iter(owner_uids(pod)), "")
+            place = self.bench.owners.place(uid)
+            if place is None or place[0] not in _SCALABLE:
                 total += 1
-            elif owner["uid"] not in seen:
-                seen.add(owner["uid"])
-                key = (pod["metadata"]["namespace"], owner["name"])
-                found = self.bench.get(_SCALABLE[owner["kind"]], key)
-                total += (found or {}).get("spec", {}).get("replicas", 1)
+            elif uid not in seen:
+                seen.add(uid)
+                total += (self.bench.get(*place) or {}).get("spec", {}).get("replicas", 1)
         return total
 
 

@@ -41,7 +41,8 @@ class GarbageCollector:
 
     def _on_change(self, resource: str, change: Change) -> None:
         if change.type != DELETED:
-            self._suspect(resource, change.entry)
+            if change.previous is None or _may_matter(change):
+                self._suspect(resource, change.entry)
             return
         for place in self._bench.owners.dependent_places(change.entry.uid):
             self._add(place)
@@ -51,7 +52,12 @@ class GarbageCollector:
                 self._add(owner)
 
     def _suspect(self, resource: str, entry: Entry) -> None:
-        if b'"ownerReferences"' in entry.raw or any(mark in entry.raw for mark in _FINALIZERS):
+        uids = owner_uids(entry)
+        if (
+            any(self._bench.owners.place(uid) is None or self._is_going(uid) for uid in uids)
+            or (b'"deletionTimestamp"' in entry.raw and any(mark in entry.raw for mark in _FINALIZERS))
+            or any(self._is_elsewhere(uid, entry) for uid in uids)
+        ):
             self._add((resource, entry.key))
 
     def _add(self, place: Place) -> None:
@@ -98,9 +104,17 @@ class GarbageCollector:
         return place is not None and place[1][0] in ("", namespace)
 
     def _awaits_dependents(self, reference: Json) -> bool:
-        place = self._bench.owners.place(reference.get("uid", ""))
+        return self._is_going(reference.get("uid", ""))
+
+    def _is_going(self, uid: str) -> bool:
+        """Whether an owner is being deleted in the foreground."""
+        place = self._bench.owners.place(uid)
         entry = None if place is None else self._bench.store.get(place[0], *place[1])
         return entry is not None and b'"deletionTimestamp"' in entry.raw and _FINALIZERS[0] in entry.raw
+
+    def _is_elsewhere(self, uid: str, entry: Entry) -> bool:
+        place = self._bench.owners.place(uid)
+        return place is not None and place[1][0] not in ("", entry.namespace)
 
     def _finish_foreground(self, place: Place, document: Json) -> None:
         dependents = self._bench.owners.dependent_places(document["metadata"]["uid"])
@@ -125,6 +139,13 @@ class GarbageCollector:
             return document
 
         self._bench.update(place[0], place[1], drop)
+
+
+def _may_matter(change: Change) -> bool:
+    """Whether a change touches ownership or deletion; the many that do not are none of our business."""
+    previous = change.previous or change.entry
+    is_going = b'"deletionTimestamp"' in change.entry.raw
+    return is_going or owner_uids(previous) != owner_uids(change.entry)
 
 
 def _without_owner(document: Json, uid: str) -> Json:

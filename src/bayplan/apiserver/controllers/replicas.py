@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar
 
-from bayplan.apiserver.controllers.base import Controller
-from bayplan.apiserver.controllers.pods import (
-    first_to_remove,
-    is_active,
-    is_available,
-    is_ready,
-    key_of,
-    pod_from_template,
-)
+from bayplan.apiserver.controllers.base import Bench, Controller
+from bayplan.apiserver.controllers.pods import first_to_remove, is_active, key_of, pod_from_template
+from bayplan.apiserver.controllers.tally import PodTally
 from bayplan.apiserver.encoding import Json
-from bayplan.apiserver.store import Key
+from bayplan.apiserver.store import Change, Key
 
-# Pods are created in bursts of this size, with a turn for everybody else in between.
-_BURST = 500
+# Pods are created and deleted in bursts of this size, with a turn for everybody else in between.
+_BURST = 100
 
 
 class ReplicaSets(Controller):
@@ -27,37 +22,43 @@ class ReplicaSets(Controller):
     primary: ClassVar[str] = "replicasets.apps"
     watches = ("pods",)
 
+    def __init__(self, bench: Bench) -> None:
+        super().__init__(bench)
+        self._tally = PodTally(bench.store)
+
+    def keys_for(self, resource: str, change: Change) -> Iterable[Key]:
+        self._tally.take(change)
+        return super().keys_for(resource, change)
+
     def reconcile(self, key: Key) -> float | None:
         owner = self.bench.get(self.primary, key)
         if owner is None:
             return None
-        pods = self.bench.owned("pods", owner["metadata"]["uid"])
-        active = [pod for pod in pods if is_active(pod)]
         again = None
         if "deletionTimestamp" not in owner["metadata"]:
-            again = self._adjust(owner, active)
+            again = self._adjust(owner)
         self._write_status(key, owner)
         return again
 
-    def _adjust(self, owner: Json, active: list[Json]) -> float | None:
-        missing = owner["spec"].get("replicas", 1) - len(active)
+    def _adjust(self, owner: Json) -> float | None:
+        uid = owner["metadata"]["uid"]
+        missing = owner["spec"].get("replicas", 1) - self._tally.of(uid).active
         for _ in range(min(missing, _BURST)):
             self.bench.create(pod_from_template(owner["spec"]["template"], owner))
         if missing < 0:
-            for pod in first_to_remove(active)[:-missing]:
+            pods = [pod for pod in self.bench.owned("pods", uid) if is_active(pod)]
+            for pod in first_to_remove(pods)[: min(-missing, _BURST)]:
                 self.bench.delete("pods", key_of(pod))
-        return 0.0 if missing > _BURST else None
+        return 0.0 if abs(missing) > _BURST else None
 
     def _write_status(self, key: Key, owner: Json) -> None:
-        pods = [pod for pod in self.bench.owned("pods", owner["metadata"]["uid"]) if is_active(pod)]
-        now, minimum = self.bench.clock.now(), owner["spec"].get("minReadySeconds", 0)
-        ready = sum(is_ready(pod) for pod in pods)
-        available = sum(is_available(pod, minimum, now) for pod in pods)
-        status: Json = {"replicas": len(pods), "observedGeneration": owner["metadata"].get("generation", 1)}
-        if pods:
-            status["fullyLabeledReplicas"] = len(pods)
-        if ready:
-            status["readyReplicas"] = ready
+        pods = self._tally.of(owner["metadata"]["uid"])
+        available = pods.available(owner["spec"].get("minReadySeconds", 0), self.bench.clock.now())
+        status: Json = {"replicas": pods.active, "observedGeneration": owner["metadata"].get("generation", 1)}
+        if pods.active:
+            status["fullyLabeledReplicas"] = pods.active
+        if pods.ready:
+            status["readyReplicas"] = pods.ready
         if available:
             status["availableReplicas"] = available
         if owner.get("status") != status and self.bench.store.get(self.primary, *key) is not None:
