@@ -15,7 +15,7 @@ from typing import Any
 import msgspec.inspect as types
 
 from bayplan.api.meta import KubeObject, Struct
-from bayplan.framework.resources import CustomResource, ResourceInfo, resource_info
+from bayplan.framework.resources import CustomResource, ResourceInfo, ResourcePart, resource_info
 
 __all__ = ["SchemaError", "crd_document", "crd_documents", "schema_of"]
 
@@ -23,7 +23,7 @@ Schema = dict[str, Any]
 _APPROVAL = "api-approved.kubernetes.io"
 _PROTECTED = (".k8s.io", ".kubernetes.io")
 _BOUNDS = {"ge": ("minimum", False), "gt": ("minimum", True), "le": ("maximum", False), "lt": ("maximum", True)}
-_UNDOCUMENTED = frozenset(msgspec_doc for base in (Struct, KubeObject, CustomResource) if (msgspec_doc := base.__doc__))
+_UNDOCUMENTED = {base.__doc__ for base in (Struct, KubeObject, ResourcePart, CustomResource)}
 
 
 class SchemaError(TypeError):

@@ -29,9 +29,6 @@ from bayplan.snapshot.objects import Objects
 __all__ = ["CustomResource", "ObjectLister", "ResourceInfo", "ResourcePart", "resource_info"]
 
 R = TypeVar("R", bound="CustomResource")
-ResourcePart = Struct
-"""Base of the structs inside a custom resource: camelCase in YAML, snake_case in Python, unknown fields skipped."""
-
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _GROUP = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+")
 _KIND = re.compile(r"[A-Z][A-Za-z0-9]*")
@@ -67,7 +64,18 @@ class ResourceInfo(NamedTuple):
         return f"{self.plural}.{self.version}.{self.group}"
 
 
-class _ResourceType(msgspec.StructMeta):
+class _PartType(msgspec.StructMeta):
+    """Fields are given by name, so that required ones may follow optional ones; msgspec does not inherit that."""
+
+    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any) -> Any:
+        return super().__new__(mcs, name, bases, namespace, **{"kw_only": True, **options})
+
+
+class ResourcePart(Struct, metaclass=_PartType):
+    """Base of the structs inside a custom resource: camelCase in YAML, snake_case in Python, unknown fields skipped."""
+
+
+class _ResourceType(_PartType):
     """Takes the API coordinates from the class line; msgspec takes the rest."""
 
     def __new__(
