@@ -34,6 +34,7 @@ class Ports:
     start_task: Callable[[str, Awaitable[None]], None]
     resources: Callable[[type[Any]], ResourceLister]
     complain: Complaint
+    call_later: Callable[[float, Callable[[], None]], None] = lambda _seconds, _callback: None
 
 
 def percentage_of_nodes(config: SchedulerConfig, profile: ResolvedProfile, framework: Framework) -> int:
@@ -78,6 +79,7 @@ def build_framework(profile: ResolvedProfile, registry: Registry, ports: Ports, 
         start_task=ports.start_task,
         resources=_declared(ports.resources, {kind for cls in classes.values() for kind in cls.watches}),
         profile_name=profile.scheduler_name,
+        call_later=ports.call_later,
     )
     plugins: dict[str, Plugin] = {name: cls(profile.args.get(name), handle) for name, cls in classes.items()}
     deferred.framework = Framework(

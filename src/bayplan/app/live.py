@@ -86,7 +86,7 @@ class LiveScheduler:
         self.observer = Observers(list(self.options.observers))
         self.cache = Cache()
         self.waiting = WaitingRoom(clock)
-        self.tasks = Tasks(self._task_failed)
+        self.tasks = Tasks(self._task_failed, idle=lambda: len(self.waiting))
         self.writer = Writer(transport, clock=clock, draw=dice.random)
         self.status = StatusWriter(self.writer, clock)
         self.events = EventRecorder(
@@ -168,6 +168,7 @@ class LiveScheduler:
         unclaimed = made.keys() - self.profiles.keys()
         self.profiles.clear()
         self.profiles.update(made)
+        self.cache.fill_groups(list(self.watching.reflectors[Pod].objects.values()))
         self.queue.adopt(policy)
         self.custom_resources.follow(watched_resources(frameworks.values()))
         if unclaimed:
@@ -191,6 +192,7 @@ class LiveScheduler:
             start_task=self.tasks.start,
             resources=partial(ObjectLister, self.cache.snapshot.objects),
             complain=self._plugin_failed,
+            call_later=partial(self.tasks.call_later, clock=self.options.clock),
         )
 
     def _plugin_failed(self, plugin: str, point: str, exception: BaseException) -> None:
@@ -236,6 +238,7 @@ class LiveScheduler:
 
     async def _stop(self, background: list[asyncio.Task[None]]) -> None:
         self.scheduler.close()
+        self.waiting.reject_all("the scheduler stops")
         await self.tasks.finish(timeout=self.options.drain_seconds)
         await self.status.drain(timeout=2.0)
         for task in background:

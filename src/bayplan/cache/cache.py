@@ -12,7 +12,7 @@ node and may outlive it; they then wait as orphans and count for nothing until t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -117,6 +117,22 @@ class Cache:
             self._put_in(info)
         return info
 
+    def note_pod(self, old: Pod | None, new: Pod | None) -> None:
+        """Hear of any pod, waiting or not, whoever schedules it: groups are counted over all of them."""
+        labelled = self.snapshot.labelled_pods
+        if not labelled.is_used:
+            return
+        if old is not None and (new is None or old.uid != new.uid):
+            labelled.drop(old.uid or old.key)
+        if new is not None:
+            labelled.put(self.info(new))
+
+    def fill_groups(self, pods: Iterable[Pod]) -> None:
+        """Tell of all pods there are, after a plugin named a label that groups them."""
+        labelled = self.snapshot.labelled_pods
+        if labelled.needs_filling:
+            labelled.fill(map(self.info, pods), self._pods.values())
+
     def remove_pod(self, uid: str) -> PodInfo | None:
         """Forget a pod that is gone; the pod as it was known."""
         info = self._pods.get(uid)
@@ -159,6 +175,9 @@ class Cache:
 
     def _put_in(self, pod: PodInfo) -> None:
         self._pods[pod.uid] = pod
+        self.snapshot.namespace_usage.add(pod)
+        if self.snapshot.labelled_pods.is_used:
+            self.snapshot.labelled_pods.place(pod)
         node = self.snapshot.nodes.info(pod.node_name)
         if node is None:
             self._orphans.setdefault(pod.node_name, {})[pod.uid] = pod
@@ -168,6 +187,9 @@ class Cache:
 
     def _take_out(self, pod: PodInfo) -> None:
         del self._pods[pod.uid]
+        self.snapshot.namespace_usage.remove(pod)
+        if self.snapshot.labelled_pods.is_used:
+            self.snapshot.labelled_pods.displace(pod)
         node = self.snapshot.nodes.info(pod.node_name)
         if node is None:
             orphans = self._orphans[pod.node_name]

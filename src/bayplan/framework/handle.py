@@ -58,6 +58,10 @@ class WaitingPod(Protocol):
     @property
     def node_name(self) -> str: ...
 
+    @property
+    def is_rejected(self) -> bool:
+        """Whether its wait has ended badly, though its place may not be free again yet."""
+
     def pending_plugins(self) -> list[str]: ...
 
     def allow(self, plugin: str) -> None: ...
@@ -152,3 +156,5 @@ class Handle:
     resources: Callable[[type[Any]], ResourceLister]
     """The lister of a custom resource type the plugin declared in `watches`."""
     profile_name: str = "default-scheduler"
+    call_later: Callable[[float, Callable[[], None]], None] = lambda _seconds, _callback: None
+    """Call back after that many seconds, between two decisions; forgotten when the scheduler stops. Offline, never."""

@@ -70,6 +70,7 @@ class Intake:
     # Pods
 
     def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        self._cache.note_pod(old, new)
         if new is None:
             if old is not None:
                 self._pod_gone(old)

@@ -14,6 +14,7 @@ import structlog
 
 from bayplan.loop.profile import Shared
 from bayplan.loop.scheduling_cycle import schedule_one
+from bayplan.observe.clock import Clock
 from bayplan.queue import QueueShell
 
 __all__ = ["Scheduler", "Tasks"]
@@ -26,11 +27,15 @@ _MOST_BINDINGS = 512
 class Tasks:
     """Work beside the main path: every task is named, kept until it ends, and its failure is reported."""
 
-    def __init__(self, on_failure: Callable[[str, BaseException], None]) -> None:
+    def __init__(
+        self, on_failure: Callable[[str, BaseException], None], *, idle: Callable[[], int] = lambda: 0
+    ) -> None:
+        """`idle` says how many tasks only wait for other pods to be scheduled: they must not keep those from it."""
         self._running: set[asyncio.Task[None]] = set()
+        self._timers: set[asyncio.Task[None]] = set()
         self._on_failure = on_failure
-        self._room = asyncio.Event()
-        self._room.set()
+        self._idle = idle
+        self._ended_one = asyncio.Event()
 
     def __len__(self) -> int:
         return len(self._running)
@@ -39,8 +44,24 @@ class Tasks:
         task = asyncio.ensure_future(self._run(name, work))
         self._running.add(task)
         task.add_done_callback(self._ended)
-        if len(self._running) >= _MOST_BINDINGS:
-            self._room.clear()
+
+    def call_later(self, seconds: float, callback: Callable[[], None], *, clock: Clock) -> None:
+        """Call back after some time, unless everything ends before."""
+        timer = asyncio.ensure_future(self._wait(seconds, callback, clock))
+        self._timers.add(timer)
+        timer.add_done_callback(self._timers.discard)
+
+    async def _wait(self, seconds: float, callback: Callable[[], None], clock: Clock) -> None:
+        await clock.sleep(seconds)
+        try:
+            callback()
+        except Exception as exception:
+            self._on_failure("timer", exception)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so much is under way that deciding further ahead makes no sense."""
+        return len(self._running) - self._idle() >= _MOST_BINDINGS
 
     async def _run(self, name: str, work: Awaitable[None]) -> None:
         try:
@@ -52,14 +73,18 @@ class Tasks:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
-        if len(self._running) < _MOST_BINDINGS:
-            self._room.set()
+        self._ended_one.set()
 
     async def wait_for_room(self) -> None:
-        await self._room.wait()
+        while self.is_full:
+            self._ended_one.clear()
+            await self._ended_one.wait()
 
     async def finish(self, *, timeout: float) -> None:
-        """Wait for what is under way, then cancel the rest."""
+        """Wait for what is under way, then cancel the rest; timers are not waited for."""
+        for timer in list(self._timers):
+            timer.cancel()
+        await asyncio.gather(*self._timers, return_exceptions=True)
         if self._running:
             await asyncio.wait(set(self._running), timeout=timeout)
         for task in list(self._running):
@@ -83,7 +108,7 @@ class Scheduler:
             deadline = clock.monotonic() + _SLICE_SECONDS
             while queued is not None:
                 self._schedule(queued)
-                if clock.monotonic() >= deadline or len(self._tasks) >= _MOST_BINDINGS:
+                if clock.monotonic() >= deadline or self._tasks.is_full:
                     break
                 queued = pop()
             await asyncio.sleep(0)

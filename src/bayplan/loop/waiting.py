@@ -37,6 +37,10 @@ class HeldPod:
     def node_name(self) -> str:
         return self._node_name
 
+    @property
+    def is_rejected(self) -> bool:
+        return self._outcome.done() and not self._outcome.cancelled() and not self._outcome.result().is_success
+
     def pending_plugins(self) -> list[str]:
         return list(self._deadlines)
 
@@ -95,6 +99,11 @@ class WaitingRoom:
 
     def get(self, uid: str) -> HeldPod | None:
         return self._held.get(uid)
+
+    def reject_all(self, message: str) -> None:
+        """Nobody will decide about these pods any more."""
+        for held in self:
+            held.reject("", message)
 
     def hold(self, info: PodInfo, node_name: str, timeouts: Mapping[str, float]) -> HeldPod:
         held = self._held[info.uid] = HeldPod(info, node_name, timeouts, self._clock.monotonic())

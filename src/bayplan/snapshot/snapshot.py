@@ -8,6 +8,8 @@ from __future__ import annotations
 from bayplan.api.workload import Namespace
 from bayplan.snapshot.columns import NodeColumns
 from bayplan.snapshot.image_index import ImageIndex
+from bayplan.snapshot.labelled_pods import LabelledPods
+from bayplan.snapshot.namespace_usage import NamespaceUsage
 from bayplan.snapshot.node_info import NodeInfo
 from bayplan.snapshot.node_table import NodeTable
 from bayplan.snapshot.objects import Objects
@@ -27,6 +29,8 @@ class Snapshot:
         self.pods = PodIndex()
         self.terms = TermIndex()
         self.images = ImageIndex()
+        self.labelled_pods = LabelledPods()
+        self.namespace_usage = NamespaceUsage()
         self.port_rows: dict[tuple[str, int], set[int]] = {}
         """Rows on which a host port (protocol, number) is in use."""
         self.claims_in_use: dict[str, int] = {}

@@ -1,0 +1,94 @@
+"""Work beside the main path: room for more, timers, and the end."""
+
+from __future__ import annotations
+
+import asyncio
+
+from bayplan.loop import scheduler
+from bayplan.loop.scheduler import Tasks
+from bayplan.loop.waiting import WaitingRoom
+from bayplan.observe.clock import VirtualClock
+from bayplan.snapshot.pod_info import PodInfo
+from bayplan.snapshot.resources import ResourceAxis
+from bayplan.snapshot.shapes import ShapeTable
+from bayplan.testing import pod
+
+MOST = scheduler._MOST_BINDINGS
+
+
+def _no_failures(name: str, exception: BaseException) -> None:
+    raise AssertionError(name) from exception
+
+
+async def test_tasks_that_only_wait_for_other_pods_do_not_keep_those_from_being_scheduled() -> None:
+    """Half of a group waits for the other half: were the waiting ones counted, a large group could never be whole."""
+    idle = 0
+    tasks = Tasks(_no_failures, idle=lambda: idle)
+    done = asyncio.Event()
+    for _ in range(MOST):
+        tasks.start("binding", done.wait())
+    assert tasks.is_full
+
+    idle = 1
+    assert not tasks.is_full
+    await tasks.wait_for_room()
+
+    idle = 0
+    waiting = asyncio.ensure_future(tasks.wait_for_room())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    done.set()
+    await waiting
+    await tasks.finish(timeout=1)
+
+
+async def test_a_timer_calls_back_when_its_time_has_come() -> None:
+    clock, called = VirtualClock(), []
+    tasks = Tasks(_no_failures)
+    tasks.call_later(5, lambda: called.append(clock.monotonic()), clock=clock)
+    await clock.run_for(4.9)
+    assert called == []
+
+    await clock.run_for(0.2)
+    assert called == [5]
+
+
+async def test_the_end_does_not_wait_for_timers() -> None:
+    clock, called = VirtualClock(), []
+    tasks = Tasks(_no_failures)
+    tasks.call_later(3600, lambda: called.append(1), clock=clock)
+    await tasks.finish(timeout=0.1)
+
+    assert called == []
+    assert len(tasks) == 0
+
+
+async def test_a_timer_that_fails_is_reported() -> None:
+    clock, failures = VirtualClock(), []
+    tasks = Tasks(lambda name, exception: failures.append((name, str(exception))))
+
+    def fail() -> None:
+        raise ValueError("no")
+
+    tasks.call_later(1, fail, clock=clock)
+    await clock.run_for(2)
+    assert failures == [("timer", "no")]
+
+
+async def test_waiting_pods_say_that_they_were_rejected_before_their_place_is_free() -> None:
+    room = WaitingRoom(VirtualClock())
+    shapes = ShapeTable(ResourceAxis())
+    held = {}
+    for name in ("allowed", "rejected", "open"):
+        manifest = pod(name)
+        held[name] = room.hold(PodInfo(manifest, shapes.shape_of(manifest)), "n1", {"Gang": 60.0})
+    held["allowed"].allow("Gang")
+    held["rejected"].reject("Gang", "no room")
+    assert {name: each.is_rejected for name, each in held.items()} == {
+        "allowed": False,
+        "rejected": True,
+        "open": False,
+    }
+
+    room.reject_all("the scheduler stops")
+    assert {name: each.is_rejected for name, each in held.items()} == {"allowed": False, "rejected": True, "open": True}
