@@ -52,13 +52,14 @@ class GarbageCollector:
                 self._add(owner)
 
     def _suspect(self, resource: str, entry: Entry) -> None:
-        uids = owner_uids(entry)
-        if (
-            any(self._bench.owners.place(uid) is None or self._is_going(uid) for uid in uids)
-            or (b'"deletionTimestamp"' in entry.raw and any(mark in entry.raw for mark in _FINALIZERS))
-            or any(self._is_elsewhere(uid, entry) for uid in uids)
-        ):
+        is_going = b'"deletionTimestamp"' in entry.raw and any(mark in entry.raw for mark in _FINALIZERS)
+        if is_going or any(self._is_doubtful(uid, entry) for uid in owner_uids(entry)):
             self._add((resource, entry.key))
+
+    def _is_doubtful(self, uid: str, entry: Entry) -> bool:
+        """Whether an owner is missing, in another namespace, or waits for its dependents to go."""
+        place = self._bench.owners.place(uid)
+        return place is None or place[1][0] not in ("", entry.namespace) or self._is_going(uid)
 
     def _add(self, place: Place) -> None:
         self._suspects[place] = None
@@ -111,10 +112,6 @@ class GarbageCollector:
         place = self._bench.owners.place(uid)
         entry = None if place is None else self._bench.store.get(place[0], *place[1])
         return entry is not None and b'"deletionTimestamp"' in entry.raw and _FINALIZERS[0] in entry.raw
-
-    def _is_elsewhere(self, uid: str, entry: Entry) -> bool:
-        place = self._bench.owners.place(uid)
-        return place is not None and place[1][0] not in ("", entry.namespace)
 
     def _finish_foreground(self, place: Place, document: Json) -> None:
         dependents = self._bench.owners.dependent_places(document["metadata"]["uid"])
