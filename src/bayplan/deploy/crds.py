@@ -89,7 +89,11 @@ def _version(kind: type[Any], *, is_stored: bool) -> Schema:
 
 def schema_of(kind: type[Any]) -> Schema:
     """The OpenAPI v3 schema of a custom resource type."""
-    schema = _struct(types.type_info(kind), ())
+    try:
+        described = types.type_info(kind)
+    except (TypeError, NameError) as error:
+        raise SchemaError(f"a field of `{kind.__name__}` cannot be read: {error}") from error
+    schema = _struct(described, ())
     properties = schema.get("properties", {})
     properties.pop("metadata", None)
     header: Schema = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": {"type": "object"}}

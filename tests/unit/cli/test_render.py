@@ -1,0 +1,80 @@
+"""`bayplan render` and `bayplan doctor` as they are typed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from bayplan.cli.main import main
+
+EXAMPLES = Path(__file__).parents[3] / "examples" / "references"
+
+
+def test_manifests_are_printed_as_documents(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["render", "manifests", "--config", str(EXAMPLES / "node-crd/scheduler.yaml"), "-n", "sched"]) == 0
+
+    captured = capsys.readouterr()
+    kinds = [document["kind"] for document in yaml.safe_load_all(captured.out)]
+    assert kinds[:2] == ["CustomResourceDefinition", "ServiceAccount"]
+    assert "clientConnection.kubeconfig is left out" in captured.err
+
+
+def test_a_second_scheduler_that_calls_itself_the_default_is_noted(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["render", "manifests", "--config", str(EXAMPLES / "timestamp/scheduler.yaml")])
+
+    assert "a profile is called default-scheduler" in capsys.readouterr().err
+
+
+def test_definitions_of_all_shipped_plugins_are_printed_without_options(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["render", "crds"]) == 0
+
+    names = [document["metadata"]["name"] for document in yaml.safe_load_all(capsys.readouterr().out)]
+    assert "networkmetrics.network.example.com" in names
+
+
+def test_chart_and_static_pod_are_written_into_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["render", "chart", "--output", str(tmp_path / "chart")]) == 0
+    assert main(["render", "static-pod", "--output", str(tmp_path / "static")]) == 0
+
+    assert (tmp_path / "chart/Chart.yaml").is_file()
+    assert "schedulerName: default-scheduler" in (tmp_path / "static/bayplan/config.yaml").read_text()
+    assert "note" not in capsys.readouterr().err
+
+
+def test_a_static_pod_without_a_default_profile_is_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = str(EXAMPLES / "block-all/scheduler.yaml")
+
+    main(["render", "static-pod", "--output", str(tmp_path), "--config", config])
+
+    assert "no profile is called default-scheduler" in capsys.readouterr().err
+
+
+def test_an_unknown_plugin_is_refused_with_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = tmp_path / "c.yaml"
+    config.write_text((EXAMPLES / "block-all/scheduler.yaml").read_text().replace("BlockAll", "BlockSome"))
+
+    assert main(["render", "manifests", "--config", str(config)]) == 2
+    assert "BlockSomeScheduler" in capsys.readouterr().err
+
+
+def test_no_replicas_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["render", "manifests", "--replicas", "0"]) == 2
+
+
+def test_the_doctor_says_what_is_wrong_with_a_configuration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = tmp_path / "c.yaml"
+    config.write_text("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofils: []\n")
+
+    assert main(["doctor", "--config", str(config), "-o", "json"]) == 1
+
+    [finding] = json.loads(capsys.readouterr().out)
+    assert finding["level"] == "error"
+    assert "profils" in finding["what"]
+
+
+def test_the_doctor_wants_a_service_account_with_its_namespace(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--service-account", "bayplan"]) == 2
+    assert "NAMESPACE/NAME" in capsys.readouterr().err
