@@ -1,0 +1,198 @@
+"""A proxy between a client and the API server that breaks what it is told to break.
+
+It listens without TLS on loopback and speaks to the server as the admin. Watches are passed on as they come; everything
+else is read whole. A fault may be answered instead of the server, or after the server has acted and the answer is lost:
+to the client both look alike, which is the point.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import random
+import ssl
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from enum import Enum
+from pathlib import Path
+
+import aiohttp
+import yaml
+from aiohttp import web
+
+from tests.controlplane import ControlPlane
+
+_WRITES = ("POST", "PUT", "PATCH", "DELETE")
+
+
+class Fault(Enum):
+    CONFLICT = 409
+    TOO_MANY_REQUESTS = 429
+    SERVER_ERROR = 500
+    UNAVAILABLE = 503
+    SILENCE = 0
+    """Nothing is answered until the client gives up; the server never hears of the request."""
+    LOST_ANSWER = -1
+    """The server acts on the request; the connection breaks before the answer."""
+    LATE_ANSWER = -2
+    """The server acts on the request; the answer comes after the client has given up."""
+
+
+Plan = Callable[[web.Request], Fault | None]
+_SILENCE_SECONDS = 5.0
+
+
+def no_fault(_: web.Request) -> Fault | None:
+    return None
+
+
+def failing_writes(share: float, dice: random.Random) -> Plan:
+    """Break that share of all writes, each kind of fault as often as any other."""
+
+    def plan(request: web.Request) -> Fault | None:
+        if request.method not in _WRITES or dice.random() >= share:
+            return None
+        return dice.choice(list(Fault))
+
+    return plan
+
+
+class FaultyProxy:
+    """Running while the `async with` lasts. `plan` may be replaced at any time."""
+
+    def __init__(self, cluster: ControlPlane, plan: Plan = no_fault) -> None:
+        self.plan = plan
+        self.faults: Counter[Fault] = Counter()
+        self._url = cluster.url
+        self._tls = ssl.create_default_context(cafile=str(cluster.ca_file))
+        self._tls.load_cert_chain(cluster.client_cert, cluster.client_key)
+        self._session: aiohttp.ClientSession | None = None
+        self._watches: dict[int, web.Request] = {}
+        self._runner: web.AppRunner | None = None
+        self.port = 0
+
+    async def __aenter__(self) -> FaultyProxy:
+        connector = aiohttp.TCPConnector(ssl=self._tls, limit=0)
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=5)
+        self._session = aiohttp.ClientSession(connector=connector, timeout=timeout, auto_decompress=False)
+        app = web.Application(client_max_size=1 << 24)
+        app.router.add_route("*", "/{path:.*}", self._handle)
+        self._runner = web.AppRunner(app, handle_signals=False, access_log=None, shutdown_timeout=0.1)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        self.port = self._runner.addresses[0][1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._runner is not None
+        assert self._session is not None
+        self.cut_watches()
+        await self._runner.cleanup()
+        await self._session.close()
+
+    def kubeconfig(self, folder: Path) -> Path:
+        """How a client gets here."""
+        document = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "proxy", "cluster": {"server": f"http://127.0.0.1:{self.port}"}}],
+            "users": [{"name": "nobody", "user": {}}],
+            "contexts": [{"name": "proxy", "context": {"cluster": "proxy", "user": "nobody"}}],
+            "current-context": "proxy",
+        }
+        path = folder / "proxy-kubeconfig"
+        path.write_text(yaml.safe_dump(document))
+        return path
+
+    def cut_watches(self) -> int:
+        """Break every watch that is open; how many there were."""
+        watches = list(self._watches.values())
+        for request in watches:
+            _abort(request)
+        return len(watches)
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        fault = self.plan(request)
+        if fault is not None:
+            self.faults[fault] += 1
+        if fault is Fault.SILENCE:
+            await asyncio.sleep(_SILENCE_SECONDS)
+            return _abort(request)
+        if fault is not None and fault.value > 0:
+            return _refusal(fault.value)
+        try:
+            return await self._forward(request, fault)
+        except (aiohttp.ClientError, OSError):
+            return _abort(request)
+
+    async def _forward(self, request: web.Request, fault: Fault | None) -> web.StreamResponse:
+        assert self._session is not None
+        headers = {name: request.headers[name] for name in ("Accept", "Content-Type") if name in request.headers}
+        headers["Accept-Encoding"] = "identity"
+        body = await request.read() if request.can_read_body else None
+        target = f"{self._url}{request.raw_path}"
+        async with self._session.request(request.method, target, data=body, headers=headers) as answer:
+            if "watch" in request.query:
+                return await self._pass_on(request, answer)
+            content = await answer.read()
+        if fault is Fault.LATE_ANSWER:
+            await asyncio.sleep(_SILENCE_SECONDS)
+        if fault in (Fault.LOST_ANSWER, Fault.LATE_ANSWER):
+            return _abort(request)
+        return web.Response(status=answer.status, body=content, headers=_kept(answer))
+
+    async def _pass_on(self, request: web.Request, answer: aiohttp.ClientResponse) -> web.StreamResponse:
+        response = web.StreamResponse(status=answer.status, headers=_kept(answer))
+        await response.prepare(request)
+        self._watches[id(request)] = request
+        try:
+            async for chunk in answer.content.iter_any():
+                await response.write(chunk)
+        finally:
+            del self._watches[id(request)]
+        return response
+
+
+def _kept(answer: aiohttp.ClientResponse) -> dict[str, str]:
+    return {name: answer.headers[name] for name in ("Content-Type", "Retry-After") if name in answer.headers}
+
+
+def _abort(request: web.Request) -> web.Response:
+    """Break the connection; the answer goes nowhere."""
+    if request.transport is not None:
+        request.transport.abort()
+    return web.Response(status=500)
+
+
+def _refusal(code: int) -> web.Response:
+    reasons = {409: "Conflict", 429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable"}
+    status = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "status": "Failure",
+        "reason": reasons[code],
+        "message": "made up by the proxy",
+        "code": code,
+    }
+    headers = {"Retry-After": "1"} if code == 429 else {}
+    return web.Response(status=code, text=json.dumps(status), content_type="application/json", headers=headers)
+
+
+@contextlib.asynccontextmanager
+async def cutting_watches(proxy: FaultyProxy, *, every: float) -> AsyncIterator[list[int]]:
+    """Cut all watches again and again while the block lasts; the list says how many each time."""
+    cuts: list[int] = []
+
+    async def cut() -> None:
+        while True:
+            await asyncio.sleep(every)
+            cuts.append(proxy.cut_watches())
+
+    task = asyncio.create_task(cut())
+    try:
+        yield cuts
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
