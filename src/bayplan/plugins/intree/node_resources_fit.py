@@ -105,6 +105,7 @@ class NodeResourcesFit(Plugin):
         ratio = strategy.requested_to_capacity_ratio
         self._curve = _curve(ratio.shape) if ratio is not None else [0] * 101
         self._curve_column = np.array(self._curve, dtype=np.int64)
+        self._status_by_places: dict[tuple[int, ...], Callable[[int], Status]] = {}
         self._checks_key, self._terms_key = (self, "checks"), (self, "terms")
 
     def sign(self, pod: PodInfo) -> Hashable:
@@ -121,7 +122,13 @@ class NodeResourcesFit(Plugin):
 
     def _wanted(self, requests: Vector) -> _Checks:
         names = self.handle.snapshot.resources.names
-        return _Checks(tuple((p, a) for p, a in requests if a > 0 and not self._is_ignored(names[p])), names)
+        pairs = tuple((p, a) for p, a in requests if a > 0 and not self._is_ignored(names[p]))
+        places = tuple(place for place, _ in pairs)
+        status = self._status_by_places.get(places)
+        if status is None:
+            reasons = tuple(f"Insufficient {names[place]}" for place in places)
+            status = self._status_by_places[places] = _statuses(reasons)
+        return _Checks(pairs, status)
 
     def _is_ignored(self, name: str) -> bool:
         if not is_extended_resource(name):
@@ -134,23 +141,18 @@ class NodeResourcesFit(Plugin):
             return _by_combination(checks, nodes)
         mask = (nodes.pod_count >= nodes.allowed_pods).astype(np.int32)
         facts = plain_facts(nodes) if checks.is_plain else None
-        if facts is not None and not (facts[PlainFacts.FREE] < checks.float_amounts).any():
+        if facts is not None and not (facts[PlainFacts.FREE] < checks.amounts).any():
             return Verdicts(mask, checks.status)
-        if checks.is_plain:
-            allocatable = nodes.all_allocatable[:2]
-            lacking = allocatable - nodes.all_requested[:2] < checks.amounts
-            if lacking.any():
-                mask |= checks.bits @ lacking
-                beyond = lacking & (allocatable < checks.amounts)
-                if beyond.any():
-                    mask[beyond.any(axis=0)] |= _BEYOND_ALLOCATABLE
-            return Verdicts(mask, checks.status)
-        for bit, (place, amount) in zip(checks.bits.tolist(), checks.pairs, strict=True):
+        bit = _FIRST_RESOURCE
+        for place, amount in checks.pairs:
             offered = nodes.allocatable(place)
             short = nodes.requested(place) > offered - amount
             if short.any():
                 mask |= short * np.int32(bit)
-                mask |= (short & (offered < amount)) * np.int32(_BEYOND_ALLOCATABLE)
+                beyond = offered < amount
+                if beyond.any():
+                    mask[short & beyond] |= _BEYOND_ALLOCATABLE
+            bit <<= 1
         return Verdicts(mask, checks.status)
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
@@ -329,17 +331,15 @@ def _least_allocated(facts: FloatRN, terms: ScoreTerms) -> Int64N:
 class _Checks:
     """What a pod asks for, ready to be compared."""
 
-    __slots__ = ("amounts", "bits", "float_amounts", "is_plain", "pairs", "status")
+    __slots__ = ("amounts", "is_plain", "pairs", "status")
 
-    def __init__(self, pairs: Vector, names: list[str]) -> None:
+    def __init__(self, pairs: Vector, status: Callable[[int], Status]) -> None:
         self.pairs = pairs
         """(place, amount) of every request that counts."""
-        self.is_plain = [place for place, _ in pairs] == [CPU, MEMORY]
-        self.amounts = np.array([[amount] for _, amount in pairs], dtype=np.int64)
-        self.float_amounts = self.amounts.astype(np.float64)
-        self.bits = np.array([_FIRST_RESOURCE << i for i in range(min(len(pairs), _MOST_BITS))], dtype=np.int32)
-        """What each shortage adds to a mask."""
-        self.status = _statuses(tuple(f"Insufficient {names[place]}" for place, _ in pairs))
+        self.is_plain = len(pairs) == 2 and pairs[0][0] == CPU and pairs[1][0] == MEMORY
+        self.amounts = np.array([amount for _, amount in pairs], dtype=np.float64)[:, None]
+        """One row a request, as wide as a single node. Floats like `PlainFacts`."""
+        self.status = status
         """Turns a bit mask of shortages into a Status."""
 
 

@@ -64,7 +64,7 @@ class ScoreTerms:
 
     def __init__(self, terms: Iterable[tuple[int, int, int]]) -> None:
         self.items = tuple(terms)
-        self.amounts = np.array([[amount] for _, amount, _ in self.items], dtype=np.float64)
+        self.amounts = np.array([amount for _, amount, _ in self.items], dtype=np.float64)[:, None]
         """One row a resource, as wide as a single node. Floats like `PlainFacts`: mixing them with integers is slow."""
         self._is_plain = [place for place, _, _ in self.items] == [CPU, MEMORY]
 
@@ -95,17 +95,21 @@ class PlainFacts(DerivedColumns):
         columns[self.BALANCE] = balance_of(columns[self.USED] / columns[self.DIVISOR])
 
     def write_row(self, columns: FloatRN, row: int) -> None:
-        table = self._table
-        cpu, memory = int(table.allocatable[CPU, row]), int(table.allocatable[MEMORY, row])
-        used_cpu, used_memory = int(table.requested[CPU, row]), int(table.requested[MEMORY, row])
+        info = self._table.infos[row]
+        if info is None:
+            columns[:, row] = 0
+            columns[self.DIVISOR, row] = 1
+            return
+        cpu, memory = info.allocatable[CPU], info.allocatable[MEMORY]
+        used_cpu, used_memory = info.requested[CPU], info.requested[MEMORY]
         divisor_cpu, divisor_memory = max(cpu, 1), max(memory, 1)
         columns[:, row] = (
             divisor_cpu,
             divisor_memory,
             cpu - used_cpu,
             memory - used_memory,
-            (cpu - int(table.nonzero[CPU, row])) * 100,
-            (memory - int(table.nonzero[MEMORY, row])) * 100,
+            (cpu - info.nonzero_cpu) * 100,
+            (memory - info.nonzero_memory) * 100,
             used_cpu,
             used_memory,
             int((1 - abs((min(used_cpu / divisor_cpu, 1.0) - min(used_memory / divisor_memory, 1.0)) / 2)) * 100.0),
