@@ -6,11 +6,7 @@ STAMP := $(VENV)/.installed
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-bench: $(STAMP) ## side by side with kube-scheduler on one real API server (long; see bench/results)
-	@tests/controlplane/build.sh
-	@$(BIN)/python -m bench.versus
-
-.PHONY: help setup demo test bench check controlplane e2e conformance bench-decide clean
+.PHONY: help setup demo test check conformance controlplane e2e bench bench-decide bench-gate bench-apiserver soak clean
 
 help: ## list the commands
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,8 +43,22 @@ demo: $(STAMP) ## a cluster on this machine, five scenarios, each decision as a 
 conformance: $(STAMP) ## all golden cases of kube-scheduler 1.36, a table by category
 	@$(BIN)/python -m tests.parity.conformance
 
+bench: $(STAMP) ## side by side with kube-scheduler on one real API server (long; bench/results)
+	@tests/controlplane/build.sh
+	@$(BIN)/python -m bench.versus
+
 bench-decide: $(STAMP) ## decisions per second without an API server
 	@$(BIN)/python -m bench.decide
+
+bench-gate: $(STAMP) ## fail when a decision became 30 % dearer than the baseline
+	@$(BIN)/python -m bench.gate
+
+bench-apiserver: $(STAMP) ## the embedded API server: creates per second, memory
+	@$(BIN)/python -m bench.apiserver
+
+soak: $(STAMP) ## ten minutes of pods coming and going; memory and descriptors must stay flat
+	@tests/controlplane/build.sh
+	@$(BIN)/python -m bench.soak --minutes 10
 
 clean: ## remove the environment and caches
 	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
