@@ -157,29 +157,38 @@ def keyed_items(items: Any, declared: Type) -> dict[str, Any] | None:
 def compare(old: Any, new: Any, declared: Type) -> tuple[FieldSet, FieldSet]:
     """What was set or changed, and what was removed, on the way from `old` to `new` (two composites)."""
     if isinstance(old, dict) and isinstance(new, dict):
-        children = {name: member_type(declared, name) for name in (*old, *new)}
-        named_old = {f"f:{name}": value for name, value in old.items()}
-        named_new = {f"f:{name}": value for name, value in new.items()}
-        types = {f"f:{name}": child for name, child in children.items()}
-        return _compare_named(named_old, named_new, types)
+        return _compare_fields(old, new, declared)
     keyed_old, keyed_new = keyed_items(old, declared), keyed_items(new, declared)
     if keyed_old is None or keyed_new is None:
         return {}, {}
-    element = declared.element or ANY
-    return _compare_named(keyed_old, keyed_new, dict.fromkeys((*keyed_old, *keyed_new), element))
+    return _compare_items(keyed_old, keyed_new, declared.element or ANY)
 
 
-def _compare_named(old: dict[str, Any], new: dict[str, Any], types: dict[str, Type]) -> tuple[FieldSet, FieldSet]:
+def _compare_fields(old: dict[str, Any], new: dict[str, Any], declared: Type) -> tuple[FieldSet, FieldSet]:
+    changed: FieldSet = {}
+    removed: FieldSet = {}
+    for name, value in new.items():
+        if name not in old:
+            changed[f"f:{name}"] = fields_of(value, member_type(declared, name))
+        elif old[name] != value:
+            _compare_child(f"f:{name}", old[name], value, member_type(declared, name), changed, removed)
+    for name, value in old.items():
+        if name not in new:
+            removed[f"f:{name}"] = fields_of(value, member_type(declared, name))
+    return changed, removed
+
+
+def _compare_items(old: dict[str, Any], new: dict[str, Any], element: Type) -> tuple[FieldSet, FieldSet]:
     changed: FieldSet = {}
     removed: FieldSet = {}
     for key, value in new.items():
         if key not in old:
-            changed[key] = _with_item_mark(key, fields_of(value, types[key]))
+            changed[key] = _with_item_mark(key, fields_of(value, element))
         elif old[key] != value:
-            _compare_child(key, old[key], value, types[key], changed, removed)
+            _compare_child(key, old[key], value, element, changed, removed)
     for key, value in old.items():
         if key not in new:
-            removed[key] = _with_item_mark(key, fields_of(value, types[key]))
+            removed[key] = _with_item_mark(key, fields_of(value, element))
     return changed, removed
 
 

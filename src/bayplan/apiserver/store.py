@@ -23,7 +23,7 @@ _NO_LABELS: dict[str, str] = {}
 class Entry:
     """One version of one object. Never changed after it was made."""
 
-    __slots__ = ("fields", "labels", "name", "namespace", "raw", "revision", "uid")
+    __slots__ = ("fields", "labels", "name", "namespace", "owners", "raw", "revision", "uid")
 
     def __init__(
         self,
@@ -41,6 +41,8 @@ class Entry:
         self.uid = uid
         self.labels = labels or _NO_LABELS
         self.fields = fields
+        self.owners: tuple[str, ...] | None = None
+        """The uids of its owners, once somebody has asked (see `controllers.owners`)."""
 
     @property
     def key(self) -> Key:

@@ -63,13 +63,21 @@ class OwnerIndex:
             self._places[change.entry.uid] = place
 
 
-def owner_uids(entry: Entry) -> list[str]:
-    start = entry.raw.find(_MARK)
+def owner_uids(entry: Entry) -> tuple[str, ...]:
+    """The owners of an object; worked out once an entry, since an entry never changes."""
+    if entry.owners is None:
+        entry.owners = _read_owners(entry.raw)
+    return entry.owners
+
+
+def _read_owners(raw: bytes) -> tuple[str, ...]:
+    start = raw.find(_MARK)
     if start < 0:
-        return []
-    end = entry.raw.find(b"]", start)
-    section = entry.raw[start:end]
-    if b"{" in section and b"[" not in section[len(_MARK) :]:
-        return [uid.decode() for uid in _UID.findall(section)]
-    references = decode_object(entry.raw)["metadata"].get("ownerReferences") or []
-    return [reference.get("uid", "") for reference in references]
+        return ()
+    # Only between `metadata` and `spec` is such a list surely the object's own: templates and custom resources may
+    # hold others. Everything else is decoded.
+    if raw.find(b'"metadata":') < start < raw.find(b'"spec":'):
+        section = raw[start + len(_MARK) : raw.find(b"]", start)]
+        return tuple(uid.decode() for uid in _UID.findall(section))
+    references = decode_object(raw)["metadata"].get("ownerReferences") or []
+    return tuple(reference.get("uid", "") for reference in references)

@@ -87,7 +87,7 @@ class PodTally:
             self.take(Change(ADDED, entry, None))
 
     def take(self, change: Change) -> None:
-        owners = owner_uids(change.entry) if change.type != DELETED else []
+        owners = owner_uids(change.entry) if change.type != DELETED else ()
         facts = facts_of(change.entry) if owners else None
         for uid in owners:
             self._by_owner.setdefault(uid, OwnedPods()).put(change.entry.key, facts)
