@@ -166,12 +166,13 @@ def _ask(
         verdicts = call.verdicts(state, pod, NodeColumns(table, rows))
         ids = np.zeros(len(rank), dtype=np.int32)
         ids[rows] = verdicts.ids
-    numbers = distinct(ids)
-    for number in numbers:
-        checked(verdicts.status(number).by(call.name))
-    if numbers:
-        rank[ids != 0] = call.rank
-    return (ids, verdicts.status, call.name), bool(numbers)
+    rejected = ids != 0
+    rejects = bool(rejected.any())
+    if rejects:
+        for number in distinct(ids):
+            checked(verdicts.status(number).by(call.name))
+        np.copyto(rank, call.rank, where=rejected)
+    return (ids, verdicts.status, call.name), rejects
 
 
 def nominated_on(nominator: Nominator, pod: PodInfo) -> dict[str, list[PodInfo]]:

@@ -26,6 +26,7 @@ from bayplan.framework import (
     Verdicts,
     normalize_range,
 )
+from bayplan.framework.verdicts import Ids
 from bayplan.plugins.intree.affinity_counts import PairCounts, matching_groups, meant_namespaces, term_queries
 from bayplan.snapshot.affinity_terms import PodTerm
 from bayplan.snapshot.axes import ABSENT, BoolN, Int64N
@@ -142,24 +143,22 @@ class InterPodAffinity(Plugin):
         return all(self._means(term, pod) for term in pod.shape.pod_terms.required_affinity)
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Verdicts:
-        required = state[_REQUIRED]
-        ids = np.zeros(len(nodes), dtype=np.int32)
+        required, terms = state[_REQUIRED], pod.shape.pod_terms
+        ids: Ids | None = None
         for key in required.existing.by_key:
-            ids[_positive(required.existing, key, nodes)] = 3
-        for term in pod.shape.pod_terms.required_anti_affinity:
-            ids[_positive(required.anti, term.topology_key, nodes)] = 2
-        terms = pod.shape.pod_terms.required_affinity
-        if terms:
-            ids[~self._near(required, pod, nodes)] = 1
-        return Verdicts(ids, _STATUSES.__getitem__)
+            ids = _entered(ids, 3, _positive(required.existing, key, nodes))
+        for term in terms.required_anti_affinity:
+            ids = _entered(ids, 2, _positive(required.anti, term.topology_key, nodes))
+        if terms.required_affinity:
+            ids = _entered(ids, 1, ~self._near(required, pod, nodes))
+        return Verdicts(np.zeros(len(nodes), dtype=np.int32) if ids is None else ids, _STATUSES.__getitem__)
 
     def _near(self, required: _Required, pod: PodInfo, nodes: NodeColumns) -> BoolN:
-        near = np.ones(len(nodes), dtype=np.bool_)
-        has_keys = near.copy()
-        for term in pod.shape.pod_terms.required_affinity:
-            near &= _positive(required.affinity, term.topology_key, nodes)
-            has_keys &= nodes.label_values(term.topology_key) != ABSENT
-        return has_keys if not near.all() and self._is_first(required, pod) else near
+        keys = [term.topology_key for term in pod.shape.pod_terms.required_affinity]
+        near = _all_of([_positive(required.affinity, key, nodes) for key in keys])
+        if not near.all() and self._is_first(required, pod):
+            return _all_of([nodes.label_values(key) != ABSENT for key in keys])
+        return near
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
         required, terms = state[_REQUIRED], pod.shape.pod_terms
@@ -264,6 +263,21 @@ class InterPodAffinity(Plugin):
 def _means_blindly(term: PodTerm, other: PodInfo) -> bool:
     """A term against a pod without a look at its namespace's labels, as requeueing hints do."""
     return term.matches(other.namespace, other.labels, {})
+
+
+def _all_of(masks: list[BoolN]) -> BoolN:
+    first, *others = masks
+    for other in others:
+        first &= other
+    return first
+
+
+def _entered(ids: Ids | None, number: int, where: BoolN) -> Ids:
+    """The number where the mask is set, what was there elsewhere: later entries come first in what users read."""
+    if ids is None:
+        return where * np.int32(number)
+    np.copyto(ids, number, where=where)
+    return ids
 
 
 def _positive(pairs: PairCounts, key: str, nodes: NodeColumns) -> BoolN:
