@@ -90,6 +90,10 @@ class Bench:
         self._schedulers: dict[tuple[bool, type[Any] | None], OfflineScheduler] = {}
         self._streams = 0
 
+    def use(self, scheduler: OfflineScheduler) -> None:
+        """Measure on a scheduler that somebody else filled."""
+        self._schedulers[False, None] = scheduler
+
     def measure(self, workload: Workload, profiler: cProfile.Profile | None = None) -> Result:
         scheduler = self._scheduler(workload)
         count = self._count(workload)
