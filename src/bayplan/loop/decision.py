@@ -26,7 +26,7 @@ from bayplan.loop.observer import Observer
 from bayplan.loop.scored_nodes import ScoredNode, best_nodes
 from bayplan.observe.clock import Clock
 
-__all__ = ["KEPT_DECISIONS", "DecisionRecord", "DecisionRecorder", "Refused"]
+__all__ = ["KEPT_DECISIONS", "DecisionRecord", "DecisionRecorder", "Refused", "refused_nodes"]
 
 KEPT_DECISIONS = 10_000
 UNDER_WAY = "under way"
@@ -277,7 +277,7 @@ class DecisionRecorder(Observer):
 
     def _complete(self, decision: Decision, now: float) -> _Details:
         began = self._monotonic()
-        details = _Details(refused=tuple(_refused(decision)), best=tuple(best_nodes(decision)))
+        details = _Details(refused=tuple(refused_nodes(decision)), best=tuple(best_nodes(decision)))
         self._affordable_at = now + (self._monotonic() - began) / self._share
         return details
 
@@ -350,15 +350,15 @@ def _failure_details(decision: Decision) -> _Details:
     nominated = (nomination.nominated_node_name or "") if nomination is not None else ""
     victims = nomination.victims[:_MOST_VICTIMS] if nomination is not None else ()
     return _Details(
-        refused=tuple(_refused(decision)),
+        refused=tuple(refused_nodes(decision)),
         message=_short(decision.message),
         nominated=nominated,
         victims=tuple(victim.key for victim in victims),
     )
 
 
-def _refused(decision: Decision) -> list[Refused]:
-    """The rejected nodes by status, most nodes first."""
+def refused_nodes(decision: Decision, *, most: int | None = _MOST_GROUPS) -> list[Refused]:
+    """The rejected nodes by status, most nodes first. Ask before the next decision."""
     plan, diagnosis = decision.plan, decision.diagnosis
     if plan is None:
         return []
@@ -378,7 +378,7 @@ def _refused(decision: Decision) -> list[Refused]:
     left_out = len(table) - sum(group.count for group in found) - decision.feasible_nodes
     if absent is not None and left_out > 0:
         found.append(Refused(absent.plugin, absent.code.label, tuple(map(_short, absent.reasons)), left_out))
-    return sorted(found, key=lambda group: -group.count)[:_MOST_GROUPS]
+    return sorted(found, key=lambda group: -group.count)[:most]
 
 
 def _short(text: str) -> str:

@@ -37,12 +37,12 @@ class ScoredNode(msgspec.Struct, frozen=True, rename="camel", gc=False):
 def best_nodes(decision: Decision, *, most: int = MOST_NODES) -> list[ScoredNode]:
     """The chosen node, then the others with the highest totals. Empty when nodes were not scored."""
     plan, outcome, scores = decision.plan, decision.outcome, decision.scores
-    if plan is None or not decision.node_name or decision.feasible_nodes < 2:
+    if plan is None or not decision.node_name:
         return []
     evaluation = plan.evaluation
     if scores is not None:
         rows, totals, reader = scores.rows, scores.totals, _Reader(plan, outcome, scores.rows, scores.shares)
-    elif outcome is not None and outcome.rows is None:
+    elif outcome is not None and outcome.rows is None and decision.feasible_nodes > 1:
         rows, totals, reader = None, evaluation.key[: evaluation.table.size], _Reader(plan, outcome, None, {})
     else:
         return []

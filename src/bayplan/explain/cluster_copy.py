@@ -1,0 +1,167 @@
+"""A copy of a cluster to try things on: changed, decided on, and thrown away. Nothing reaches the original or an API.
+
+The objects are shared (nobody changes an object), the columns and the plugins are new. Taking the copy is quick, as it
+is a list of references; building it up takes a while on a large cluster, so `build` is work in turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+import structlog
+
+from bayplan.api.kinds import KINDS
+from bayplan.api.meta import KubeObject
+from bayplan.api.node import Node
+from bayplan.api.pod import Pod
+from bayplan.app.frameworks import Ports, build_framework
+from bayplan.cache import Cache
+from bayplan.config.profiles import ResolvedProfile
+from bayplan.explain.turns import Work
+from bayplan.framework.offline import FixedNominator, NoApi, NoWaitingPods, SilentRecorder, drop_task
+from bayplan.framework.points import ExtensionPoint
+from bayplan.framework.registry import Registry
+from bayplan.framework.resources import ObjectLister
+from bayplan.framework.runtime.framework import Framework
+from bayplan.loop.decide import Decider, Decision, NodeSearch, decide
+from bayplan.observe.clock import SystemClock
+from bayplan.snapshot.pod_info import PodInfo
+from bayplan.snapshot.snapshot import Snapshot
+
+__all__ = ["ClusterCopy", "ClusterObjects", "objects_of_snapshot"]
+
+_log = structlog.get_logger()
+_AT_ONCE = 20
+
+
+class ClusterObjects:
+    """What a cluster consists of, at one moment."""
+
+    def __init__(
+        self,
+        *,
+        nodes: Sequence[Node],
+        placed: Sequence[tuple[Pod, str]],
+        others: Sequence[KubeObject],
+        waiting: Sequence[Pod] = (),
+        nominations: Mapping[str, str] | None = None,
+        generation: int = 0,
+    ) -> None:
+        self.nodes = nodes
+        self.placed = placed
+        """(pod, node name); the pod object itself may not know its node yet."""
+        self.others = others
+        self.waiting = waiting
+        self.nominations = nominations or {}
+        """Key of a waiting pod to the node it is nominated to."""
+        self.generation = generation
+
+
+def objects_of_snapshot(cache: Cache, waiting: Sequence[Pod], nominations: Mapping[str, str]) -> ClusterObjects:
+    snapshot: Snapshot = cache.snapshot
+    kinds = [kind.type for kind in KINDS if kind.type not in (Node, Pod)]
+    return ClusterObjects(
+        nodes=[info.node for info in snapshot.nodes.infos if info is not None],
+        placed=[(info.pod, info.node_name) for info in cache.pods()],
+        others=[item for kind in kinds for item in snapshot.objects.list(kind)],
+        waiting=waiting,
+        nominations=nominations,
+        generation=snapshot.generation,
+    )
+
+
+class ClusterCopy:
+    """Fulfils `ClusterView`. Complete once `build` has run."""
+
+    def __init__(self, profiles: Sequence[ResolvedProfile], registry: Registry) -> None:
+        self.profiles = profiles
+        self.registry = registry
+        self.cache = Cache()
+        self.nominator = FixedNominator()
+        self.waiting: dict[str, Pod] = {}
+        """Pending pods by `namespace/name`."""
+        self.generation = 0
+        """Of the original when the copy was taken."""
+        self.deciders: Mapping[str, Decider] = self.deciders_with(profiles)
+        self._trial_deciders = self.deciders_with(map(_without_post_filters, profiles))
+
+    @classmethod
+    def build(
+        cls, objects: ClusterObjects, profiles: Sequence[ResolvedProfile], registry: Registry
+    ) -> Work[ClusterCopy]:
+        copy = cls(profiles, registry)
+        cache = copy.cache
+        steps: list[tuple[Callable[..., object], Iterable[tuple[object, ...]]]] = [
+            (cache.add_node, ((node,) for node in objects.nodes)),
+            (cache.put_object, ((item,) for item in objects.others)),
+            # Assumed rather than added: adding would make the original's pods share our shapes.
+            (lambda pod, node: cache.assume(cache.info(pod), node), objects.placed),
+        ]
+        for act, arguments in steps:
+            for number, given in enumerate(arguments):
+                act(*given)
+                if not number % _AT_ONCE:
+                    yield
+        for pod in objects.waiting:
+            copy.add_waiting(pod, objects.nominations.get(pod.key, ""))
+        copy.generation = objects.generation
+        return copy
+
+    def add_waiting(self, pod: Pod, nominated: str = "") -> None:
+        self.waiting[pod.key] = pod
+        info = self.cache.info(pod)
+        info.nominated_node_name = nominated or info.nominated_node_name
+        self.nominator.put(info)
+
+    def deciders_with(self, profiles: Iterable[ResolvedProfile]) -> dict[str, Decider]:
+        """Profiles at work on this copy, perhaps other ones than its own."""
+        table = self.cache.snapshot.nodes
+        return {
+            profile.scheduler_name: Decider(
+                framework=build_framework(profile, self.registry, self._ports()),
+                nominator=self.nominator,
+                tie_break=lambda ties: min(ties.tolist(), key=lambda row: table.at(row).name),
+                search=NodeSearch(),
+            )
+            for profile in profiles
+        }
+
+    def trial_decider(self, scheduler_name: str) -> Decider:
+        """One that finds a node or does not, and looks no further."""
+        return self._trial_deciders[scheduler_name]
+
+    def _ports(self) -> Ports:
+        return Ports(
+            snapshot=self.cache.snapshot,
+            clock=SystemClock(),
+            nominator=self.nominator,
+            waiting_pods=NoWaitingPods(),
+            recorder=lambda _: SilentRecorder(),
+            api=NoApi(),
+            activate=lambda _: None,
+            start_task=drop_task,
+            resources=partial(ObjectLister, self.cache.snapshot.objects),
+            complain=_complain,
+        )
+
+    # ClusterView
+
+    def framework(self, scheduler_name: str) -> Framework:
+        return self.deciders[scheduler_name].framework
+
+    def info(self, pod: Pod) -> PodInfo:
+        return self.cache.info(pod)
+
+    def decide(self, pod: PodInfo, **changes: object) -> Decision:
+        decider = self.deciders[pod.scheduler_name]
+        return decide(replace(decider, **changes) if changes else decider, pod)  # type: ignore[arg-type]
+
+
+def _without_post_filters(profile: ResolvedProfile) -> ResolvedProfile:
+    return replace(profile, points={**profile.points, ExtensionPoint.POST_FILTER: ()})
+
+
+def _complain(plugin: str, point: str, exception: BaseException) -> None:
+    _log.warning("plugin failed while something was tried out", plugin=plugin, point=point, error=str(exception))

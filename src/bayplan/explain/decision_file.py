@@ -1,0 +1,142 @@
+"""The decision file: settled attempts as JSON lines, appended, rotated, and read back after a restart.
+
+    decisions.jsonl      the newest
+    decisions.jsonl.1    the one before, and so on up to `keep`
+
+A listener of the decision record hands attempts over as they settle; `run` writes them in batches beside the loop. A
+line that was cut off by a crash, or that somebody edited, is left out when reading, and counted. A full disk costs
+records, never a decision.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import structlog
+
+from bayplan.loop.decision import DecisionRecord
+from bayplan.observe.clock import Clock
+
+__all__ = ["DecisionFile", "DecisionFileError", "read_decisions"]
+
+_log = structlog.get_logger()
+_EVERY_SECONDS = 0.5
+_MOST_WAITING = 50_000
+_BATCH = 500
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(DecisionRecord)
+
+
+class DecisionFileError(ValueError):
+    """The file cannot be used; the text says what to do."""
+
+
+class DecisionFile:
+    def __init__(self, path: Path, *, max_bytes: int = 64 * 2**20, keep: int = 4) -> None:
+        self.path = path
+        self._max_bytes = max_bytes
+        self._keep = keep
+        self._waiting: deque[DecisionRecord] = deque(maxlen=_MOST_WAITING)
+        self.lost = 0
+        """Attempts that could not be written."""
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+            _end_cut_line(path)
+        except OSError as error:
+            raise DecisionFileError(
+                f"`{path}` cannot be written: {error.strerror or error}\nhint: name a file in a folder that can"
+            ) from error
+
+    def append(self, record: DecisionRecord) -> None:
+        """Keep an attempt until it is written. Never waits."""
+        if len(self._waiting) == _MOST_WAITING:
+            self.lost += 1
+        self._waiting.append(record)
+
+    async def run(self, clock: Clock) -> None:
+        """Write until cancelled, and once more then."""
+        try:
+            while True:
+                await clock.sleep(_EVERY_SECONDS)
+                while self._waiting:
+                    await asyncio.to_thread(self._write, self._next_lines())
+        finally:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write everything that waits."""
+        while self._waiting:
+            self._write(self._next_lines())
+
+    def _next_lines(self) -> list[bytes]:
+        count = min(_BATCH, len(self._waiting))
+        return [_encoder.encode(self._waiting.popleft()) for _ in range(count)]
+
+    def _write(self, lines: list[bytes]) -> None:
+        try:
+            with self.path.open("ab") as stream:
+                stream.write(b"".join(line + b"\n" for line in lines))
+                size = stream.tell()
+            if size >= self._max_bytes:
+                self._rotate()
+        except OSError as error:
+            self.lost += len(lines)
+            _log.warning("decisions could not be written", file=str(self.path), lost=len(lines), error=str(error))
+
+    def _rotate(self) -> None:
+        for number in range(self._keep - 1, 0, -1):
+            older = _numbered(self.path, number)
+            if older.exists():
+                os.replace(older, _numbered(self.path, number + 1))
+        os.replace(self.path, _numbered(self.path, 1))
+
+
+def _end_cut_line(path: Path) -> None:
+    """After a crash the last line may lack its end; what is appended must not become part of it."""
+    if not path.stat().st_size:
+        return
+    with path.open("rb+") as existing:
+        existing.seek(-1, os.SEEK_END)
+        if existing.read(1) != b"\n":
+            existing.write(b"\n")
+
+
+def _numbered(path: Path, number: int) -> Path:
+    return path.with_name(f"{path.name}.{number}")
+
+
+def read_decisions(path: Path) -> tuple[list[DecisionRecord], int]:
+    """Every attempt of a file and its older parts, newest first, and how many lines could not be read."""
+    if not path.exists():
+        raise DecisionFileError(f"`{path}` does not exist\nhint: `bayplan run --decision-file FILE` writes one")
+    records: list[DecisionRecord] = []
+    bad = 0
+    for part in _parts(path):
+        try:
+            lines = part.read_bytes().splitlines()
+        except OSError as error:
+            raise DecisionFileError(f"`{part}` cannot be read: {error.strerror or error}") from error
+        for line in lines:
+            try:
+                records.append(_decoder.decode(line))
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                bad += bool(line.strip())
+    records.reverse()
+    return records, bad
+
+
+def _parts(path: Path) -> Iterator[Path]:
+    """Oldest first."""
+    number = 1
+    older = []
+    while (part := _numbered(path, number)).exists():
+        older.append(part)
+        number += 1
+    yield from reversed(older)
+    yield path

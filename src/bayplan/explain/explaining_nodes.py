@@ -1,0 +1,109 @@
+"""Explaining one node: what it holds, and what it says to the pods that wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from bayplan.explain.explanation import NodeExplanation, PendingHere, ResourceFill, RunningPod
+from bayplan.explain.sentences import node_verdict
+from bayplan.explain.views import ClusterView
+from bayplan.framework.status import Status
+from bayplan.loop.decide import Decision
+from bayplan.snapshot.node_info import NodeInfo
+from bayplan.snapshot.pod_info import PodInfo
+from bayplan.snapshot.resources import CPU, MEMORY
+
+__all__ = ["ZONE_LABEL", "explained_node", "fill_of"]
+
+ZONE_LABEL = "topology.kubernetes.io/zone"
+_MOST_PODS = 100
+_MOST_SHAPES = 40
+
+
+def explained_node(view: ClusterView, node: NodeInfo, waiting: Iterable[PodInfo]) -> NodeExplanation:
+    explanation = NodeExplanation(
+        node=node.name,
+        verdict="",
+        zone=node.labels.get(ZONE_LABEL, ""),
+        unschedulable=node.node.spec.unschedulable,
+        taints=[f"{t.key}{f'={t.value}' if t.value else ''}:{t.effect}" for t in node.taints],
+        labels=dict(sorted(node.labels.items())),
+        resources=fill_of(node),
+        pod_count=len(node.pods),
+        allowed_pods=node.allowed_pods,
+        pods=_largest(view, node),
+        pending=_pending_here(view, node, waiting),
+    )
+    explanation.verdict = node_verdict(explanation)
+    return explanation
+
+
+def fill_of(node: NodeInfo) -> list[ResourceFill]:
+    """Resources that the node offers or that pods on it request."""
+    names = node.resources.names
+    return [
+        ResourceFill(resource=name, requested=node.requested_of(name), allocatable=node.allocatable_of(name))
+        for name in names
+        if node.requested_of(name) or node.allocatable_of(name)
+    ]
+
+
+def _largest(view: ClusterView, node: NodeInfo) -> list[RunningPod]:
+    def amounts(pod: PodInfo) -> tuple[int, int]:
+        vector = dict(pod.usage.vector)
+        return vector.get(CPU, 0), vector.get(MEMORY, 0)
+
+    largest = sorted(node.pods.values(), key=lambda pod: (*(-amount for amount in amounts(pod)), pod.key))
+    return [
+        RunningPod(
+            pod=pod.key,
+            cpu_milli=amounts(pod)[0],
+            memory_bytes=amounts(pod)[1],
+            priority=pod.priority,
+            is_assumed=view.cache.is_assumed(pod.uid),
+        )
+        for pod in largest[:_MOST_PODS]
+    ]
+
+
+def _pending_here(view: ClusterView, node: NodeInfo, waiting: Iterable[PodInfo]) -> list[PendingHere]:
+    """Pods of one shape get one answer."""
+    groups: dict[int, list[PodInfo]] = {}
+    for info in waiting:
+        if info.scheduler_name in view.deciders:
+            groups.setdefault(info.shape.number, []).append(info)
+    largest = sorted(groups.values(), key=lambda pods: -len(pods))[:_MOST_SHAPES]
+    return [_answer(view, node, pods) for pods in largest]
+
+
+def _answer(view: ClusterView, node: NodeInfo, pods: list[PodInfo]) -> PendingHere:
+    decision = view.decide(pods[0], explains=True, always_score=True)
+    answer = PendingHere(pod=pods[0].key, count=len(pods), fits=False)
+    place = _position(decision, node.row)
+    if place is not None and decision.scores is not None:
+        totals = decision.scores.totals
+        answer.fits = True
+        answer.total = int(totals[place])
+        answer.place = int(np.count_nonzero(totals > totals[place])) + 1
+        return answer
+    status = _status_of(decision, node.row)
+    if status is not None:
+        answer.plugin, answer.reasons = status.plugin, list(status.reasons)
+    return answer
+
+
+def _position(decision: Decision, row: int) -> int | None:
+    if decision.scores is None:
+        return None
+    places = np.flatnonzero(decision.scores.rows == row)
+    return int(places[0]) if len(places) else None
+
+
+def _status_of(decision: Decision, row: int) -> Status | None:
+    groups = decision.diagnosis.groups if decision.diagnosis is not None else decision.rejected_groups()
+    for status, rows in groups:
+        if row in rows:
+            return status
+    return decision.diagnosis.absent if decision.diagnosis is not None else decision.absent or decision.failure

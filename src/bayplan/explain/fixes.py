@@ -1,0 +1,298 @@
+"""Fixes: for each filter, the smallest changes that would make it let a pod onto a node.
+
+A fix works on a `Trial`, the pod and the node as they would be, and fixes can follow one another. Nothing here claims
+that a fix is enough: `bayplan.explain.changes` tries every one of them and keeps those that work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from bayplan.api.node import Node, Taint
+from bayplan.api.pod import Affinity, Container, NodeAffinity, Pod, PodSpec, Toleration
+from bayplan.api.quantity import format_quantity
+from bayplan.api.requests import pod_requests, to_amounts
+from bayplan.api.tolerations import UNSCHEDULABLE_TAINT, is_tolerated
+from bayplan.snapshot.node_info import NodeInfo
+from bayplan.snapshot.pod_info import PodInfo
+
+__all__ = ["FIXES", "Trial", "shortfall"]
+
+_HARD = ("NoSchedule", "NoExecute")
+_MEBIBYTE = 2**20
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A pod, a node and what has been done to them so far."""
+
+    pod: Pod
+    node: Node
+    info: NodeInfo
+    """The node as it is; what runs there."""
+    evicted: tuple[PodInfo, ...] = ()
+    done: tuple[str, ...] = ()
+    """In words, each after "would fit if"."""
+
+    def with_pod(self, spec: PodSpec, what: str) -> Trial:
+        return replace(self, pod=msgspec.structs.replace(self.pod, spec=spec), done=(*self.done, what))
+
+    def with_node(self, node: Node, what: str) -> Trial:
+        return replace(self, node=node, done=(*self.done, what))
+
+    def without(self, victims: tuple[PodInfo, ...], what: str) -> Trial:
+        return replace(self, evicted=(*self.evicted, *victims), done=(*self.done, what))
+
+
+Fix = Callable[[Trial], Iterator[Trial]]
+_replace = msgspec.structs.replace
+
+
+def _taints(trial: Trial) -> Iterator[Trial]:
+    tolerations = trial.pod.spec.tolerations or []
+    untolerated = [
+        taint
+        for taint in trial.node.spec.taints or []
+        if taint.effect in _HARD and not is_tolerated(taint, tolerations)
+    ]
+    if not untolerated:
+        return
+    names = " and ".join(_taint_text(taint) for taint in untolerated)
+    added = [Toleration(key=t.key, operator="Equal", value=t.value, effect=t.effect) for t in untolerated]
+    spec = _replace(trial.pod.spec, tolerations=[*tolerations, *added])
+    yield trial.with_pod(spec, f"the pod tolerated {names}")
+    left = [taint for taint in trial.node.spec.taints or [] if taint not in untolerated]
+    node = _replace(trial.node, spec=_replace(trial.node.spec, taints=left or None))
+    yield trial.with_node(node, f"{trial.node.name} had no taint {names}")
+
+
+def _taint_text(taint: Taint) -> str:
+    return f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}"
+
+
+def _cordon(trial: Trial) -> Iterator[Trial]:
+    taints = [t for t in trial.node.spec.taints or [] if t.key != UNSCHEDULABLE_TAINT.key]
+    spec = _replace(trial.node.spec, unschedulable=False, taints=taints or None)
+    yield trial.with_node(_replace(trial.node, spec=spec), f"{trial.node.name} were uncordoned")
+    tolerations = trial.pod.spec.tolerations or []
+    added = Toleration(key=UNSCHEDULABLE_TAINT.key, operator="Exists", effect="NoSchedule")
+    yield trial.with_pod(
+        _replace(trial.pod.spec, tolerations=[*tolerations, added]), "the pod tolerated cordoned nodes"
+    )
+
+
+def _node_affinity(trial: Trial) -> Iterator[Trial]:
+    spec = trial.pod.spec
+    wrong = {k: v for k, v in (spec.node_selector or {}).items() if trial.node.labels.get(k) != v}
+    if wrong:
+        text = ", ".join(f"{key}={value}" for key, value in wrong.items())
+        left = {k: v for k, v in (spec.node_selector or {}).items() if k not in wrong}
+        yield trial.with_pod(_replace(spec, node_selector=left or None), f"the pod did not select {text}")
+        yield trial.with_node(_labelled(trial.node, wrong), f"{trial.node.name} had the label {text}")
+    affinity = spec.affinity
+    if affinity is None or affinity.node_affinity is None or affinity.node_affinity.required is None:
+        return
+    required = "required_during_scheduling_ignored_during_execution"
+    for labels in _labels_for(trial):
+        text = ", ".join(f"{key}={value}" for key, value in labels.items())
+        yield trial.with_node(_labelled(trial.node, labels), f"{trial.node.name} had the label {text}")
+    loose: NodeAffinity = _replace(affinity.node_affinity, **{required: None})
+    dropped = _replace(spec, affinity=_replace(affinity, node_affinity=loose))
+    yield trial.with_pod(dropped, "the pod's required node affinity were only preferred")
+    if wrong:
+        left = {k: v for k, v in (spec.node_selector or {}).items() if k not in wrong}
+        both = _replace(dropped, node_selector=left or None)
+        yield trial.with_pod(both, "the pod had neither node selector nor required node affinity")
+
+
+def _labels_for(trial: Trial) -> Iterator[dict[str, str]]:
+    """Labels that would satisfy one of the required terms, as far as labels can."""
+    affinity = trial.pod.spec.affinity
+    required = affinity.node_affinity.required if affinity is not None and affinity.node_affinity is not None else None
+    for term in (required.node_selector_terms if required is not None else None) or ():
+        wanted: dict[str, str] = {}
+        for requirement in term.match_expressions or ():
+            present = trial.node.labels.get(requirement.key)
+            if requirement.operator == "In" and present not in (requirement.values or ()):
+                wanted[requirement.key] = (requirement.values or [""])[0]
+            elif requirement.operator == "Exists" and present is None:
+                wanted[requirement.key] = "true"
+        if wanted and not term.match_fields:
+            yield wanted
+
+
+def _labelled(node: Node, labels: dict[str, str]) -> Node:
+    return _replace(node, metadata=_replace(node.metadata, labels={**node.labels, **labels}))
+
+
+def _node_name(trial: Trial) -> Iterator[Trial]:
+    if trial.pod.spec.node_name:
+        yield trial.with_pod(_replace(trial.pod.spec, node_name=""), "the pod named no node")
+
+
+def shortfall(pod: Pod, node: Node, info: NodeInfo, evicted: tuple[PodInfo, ...] = ()) -> dict[str, int]:
+    """By resource, how much more the pod asks for than the node has left; `pods` for places."""
+    offered = to_amounts(node.status.allocatable)
+    freed: dict[str, int] = {}
+    for victim in evicted:
+        for place, amount in victim.usage.vector:
+            name = info.resources.names[place]
+            freed[name] = freed.get(name, 0) + amount
+    lacking: dict[str, int] = {}
+    for name, amount in pod_requests(pod).items():
+        left = offered.get(name, 0) - info.requested_of(name) + freed.get(name, 0)
+        if amount > left and amount > 0:
+            lacking[name] = amount - left
+    places = offered.get("pods", 0) - len(info.pods) + len(evicted)
+    if places < 1:
+        lacking["pods"] = 1 - places
+    return lacking
+
+
+def _resources(trial: Trial) -> Iterator[Trial]:
+    lacking = shortfall(trial.pod, trial.node, trial.info, trial.evicted)
+    if not lacking:
+        return
+    lacking = {name: _rounded_up(amount, name) for name, amount in lacking.items()}
+    text = " and ".join(f"{format_quantity(amount, name)} {name}" for name, amount in lacking.items())
+    smaller = _with_smaller_requests(trial.pod, {n: a for n, a in lacking.items() if n != "pods"})
+    if smaller is not None and "pods" not in lacking:
+        yield trial.with_pod(smaller, f"the pod requested {text} less")
+    yield from _evictions(trial, lacking, text)
+    offered = to_amounts(trial.node.status.allocatable)
+    more = {name: format_quantity(offered.get(name, 0) + amount, name) for name, amount in lacking.items()}
+    status = _replace(trial.node.status, allocatable={**(trial.node.status.allocatable or {}), **more})
+    yield trial.with_node(_replace(trial.node, status=status), f"{trial.node.name} had {text} more")
+
+
+def _rounded_up(amount: int, name: str) -> int:
+    """Bytes in whole mebibytes, as people write them."""
+    if name not in ("memory", "ephemeral-storage") or amount < _MEBIBYTE:
+        return amount
+    return -(-amount // _MEBIBYTE) * _MEBIBYTE
+
+
+def _with_smaller_requests(pod: Pod, lacking: dict[str, int]) -> PodSpec | None:
+    """Take the shortfall from the container that asks for most of it; None if that cannot be said simply."""
+    if pod.spec.resources is not None or any(
+        amount > pod_requests(pod).get(name, 0) for name, amount in lacking.items()
+    ):
+        return None
+    containers = [_replace(container) for container in pod.spec.containers or []]
+    for name, amount in lacking.items():
+        largest = max(containers, key=lambda container: _request(container, name), default=None)
+        if largest is None or _request(largest, name) < amount:
+            return None
+        assert largest.resources is not None  # it requests something
+        reduced = {**(largest.resources.requests or {}), name: format_quantity(_request(largest, name) - amount, name)}
+        containers[containers.index(largest)] = _replace(
+            largest, resources=_replace(largest.resources, requests=reduced)
+        )
+    return _replace(pod.spec, containers=containers)
+
+
+def _request(container: Container, name: str) -> int:
+    return to_amounts(container.resources.requests if container.resources else None).get(name, 0)
+
+
+def _evictions(trial: Trial, lacking: dict[str, int], text: str) -> Iterator[Trial]:
+    """Pods whose leaving would make the room, the least important ones first, and no more than needed."""
+    here = sorted(
+        (pod for pod in trial.info.pods.values() if pod not in trial.evicted),
+        key=lambda pod: (pod.priority, pod.key),
+    )
+    chosen: list[PodInfo] = []
+    for pod in here:
+        chosen.append(pod)
+        if not shortfall(trial.pod, trial.node, trial.info, (*trial.evicted, *chosen)):
+            break
+    else:
+        return
+    for pod in list(chosen):
+        fewer = [other for other in chosen if other is not pod]
+        if not shortfall(trial.pod, trial.node, trial.info, (*trial.evicted, *fewer)):
+            chosen = fewer
+    if len(chosen) <= 5:
+        names = ", ".join(pod.key for pod in chosen)
+        yield trial.without(tuple(chosen), f"{names} left {trial.node.name}")
+
+
+def _ports(trial: Trial) -> Iterator[Trial]:
+    holders = [
+        pod
+        for pod in trial.info.pods.values()
+        if any(
+            port.host_port == mine.host_port
+            for port in pod.shape.host_ports
+            for container in trial.pod.spec.containers or ()
+            for mine in container.ports or ()
+            if mine.host_port
+        )
+    ]
+    if holders:
+        names = ", ".join(pod.key for pod in holders)
+        yield trial.without(tuple(holders), f"{names} left {trial.node.name}")
+    free = [
+        _replace(c, ports=[p for p in c.ports or () if not p.host_port] or None)
+        for c in trial.pod.spec.containers or ()
+    ]
+    yield trial.with_pod(_replace(trial.pod.spec, containers=free), "the pod asked for no host port")
+
+
+def _spread(trial: Trial) -> Iterator[Trial]:
+    constraints = trial.pod.spec.topology_spread_constraints or []
+    soft = [_replace(c, when_unsatisfiable="ScheduleAnyway") for c in constraints]
+    if constraints:
+        yield trial.with_pod(
+            _replace(trial.pod.spec, topology_spread_constraints=soft), "the pod's spread were preferred, not required"
+        )
+
+
+def _pod_affinity(trial: Trial) -> Iterator[Trial]:
+    affinity = trial.pod.spec.affinity
+    required = "required_during_scheduling_ignored_during_execution"
+    if affinity is not None:
+        for name, words in (("pod_affinity", "affinity to other pods"), ("pod_anti_affinity", "anti-affinity")):
+            side = getattr(affinity, name)
+            if side is not None and side.required:
+                loose: Affinity = _replace(affinity, **{name: _replace(side, **{required: None})})
+                yield trial.with_pod(
+                    _replace(trial.pod.spec, affinity=loose), f"the pod's {words} were preferred, not required"
+                )
+    if trial.pod.labels:
+        metadata = _replace(trial.pod.metadata, labels=None)
+        what = "the pod did not have the labels that other pods keep away from"
+        yield replace(trial, pod=_replace(trial.pod, metadata=metadata), done=(*trial.done, what))
+    objectors = tuple(p for p in trial.info.pods.values() if p.shape.pod_terms.has_any)
+    if 0 < len(objectors) <= 3:
+        names = ", ".join(pod.key for pod in objectors)
+        yield trial.without(objectors, f"{names} left {trial.node.name}")
+
+
+def _volumes(trial: Trial) -> Iterator[Trial]:
+    volumes = trial.pod.spec.volumes or []
+    for volume in volumes:
+        left = [other for other in volumes if other is not volume]
+        yield trial.with_pod(_replace(trial.pod.spec, volumes=left or None), f"the pod had no volume {volume.name}")
+    if len(volumes) > 1:
+        yield trial.with_pod(_replace(trial.pod.spec, volumes=None), "the pod had no volumes")
+
+
+FIXES: dict[str, Fix] = {
+    "TaintToleration": _taints,
+    "NodeUnschedulable": _cordon,
+    "NodeAffinity": _node_affinity,
+    "NodeName": _node_name,
+    "NodeResourcesFit": _resources,
+    "NodePorts": _ports,
+    "PodTopologySpread": _spread,
+    "InterPodAffinity": _pod_affinity,
+    "VolumeBinding": _volumes,
+    "VolumeZone": _volumes,
+    "VolumeRestrictions": _volumes,
+    "NodeVolumeLimits": _volumes,
+}
+"""By the filter that rejects. Filters that are not here can be turned off, which is a suggestion of its own."""

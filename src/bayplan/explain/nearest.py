@@ -1,0 +1,72 @@
+"""Which filters object to each node, all of them and not only the first; and the nodes that miss by least."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from bayplan.api.pod import Pod
+from bayplan.api.quantity import format_quantity
+from bayplan.explain.cluster_copy import ClusterCopy
+from bayplan.explain.fixes import shortfall
+from bayplan.loop.decide import Decider, Decision
+from bayplan.snapshot.axes import BoolN
+from bayplan.snapshot.columns import NodeColumns
+
+__all__ = ["Miss", "nearest_nodes", "rejections_by_node"]
+
+_MOST = 5
+_FIT = "NodeResourcesFit"
+
+
+class Miss(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
+    """A node that has too little room, and how much it lacks."""
+
+    node: str
+    lacks: dict[str, str]
+    also: list[str] = []
+    """Other filters that object to it."""
+
+
+def rejections_by_node(decider: Decider, decision: Decision) -> dict[int, tuple[str, ...]]:
+    """Row to the filters that reject it, in order. Empty where PreFilter ended the decision before any filter."""
+    plan = decision.plan
+    if plan is None or decision.outcome is None:
+        return {}
+    table = decider.framework.snapshot.nodes
+    nodes = NodeColumns(table)
+    columns = {call.name: column for call, column in plan.evaluation.filters}
+    masks: list[tuple[str, BoolN]] = []
+    for call in plan.filters:
+        if call.name in decision.state.skip_filter:
+            continue
+        column = columns.get(call.name)
+        ids = column.ids[: table.size] if column is not None else call.verdicts(decision.state, decision.pod, nodes).ids
+        masks.append((call.name, ids != 0))
+    return {
+        row: tuple(name for name, mask in masks if mask[row])
+        for row in np.flatnonzero(table.valid[: table.size]).tolist()
+    }
+
+
+def nearest_nodes(copy: ClusterCopy, pod: Pod, misses: dict[int, tuple[str, ...]]) -> list[Miss]:
+    """By shortfall relative to the size of the node; those with no other objection first."""
+    table = copy.cache.snapshot.nodes
+    found = []
+    for row, plugins in misses.items():
+        if _FIT not in plugins:
+            continue
+        info = table.at(row)
+        lacking = shortfall(pod, info.node, info)
+        if lacking:
+            share = sum(amount / max(info.allocatable_of(name), 1) for name, amount in lacking.items())
+            found.append((len(plugins), share, info.name, lacking, plugins))
+    found.sort(key=lambda entry: entry[:3])
+    return [
+        Miss(
+            node=name,
+            lacks={resource: format_quantity(amount, resource) for resource, amount in lacking.items()},
+            also=[plugin for plugin in plugins if plugin != _FIT],
+        )
+        for _, _, name, lacking, plugins in found[:_MOST]
+    ]

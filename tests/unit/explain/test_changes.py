@@ -1,0 +1,153 @@
+"""Counterfactuals: whatever is suggested works when it is done, on clusters that kube-scheduler could not place on."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+import pytest
+from tests.unit.explain.golden import Case, copy_of, objects_in, read_pod, registry, scheduler_for, single_pod_cases
+
+from bayplan.app.offline import OfflineScheduler
+from bayplan.explain.changes import Changes, Suggestion, find_changes
+from bayplan.explain.cluster_copy import ClusterCopy, ClusterObjects
+from bayplan.explain.edits import Edit
+from bayplan.explain.turns import straight
+from bayplan.framework.points import ExtensionPoint
+from bayplan.testing import Harness, node, pod, taint
+
+UNSCHEDULABLE = list(islice((case for case in single_pod_cases() if "message" in case["expect"]), 60))
+
+
+def merged(current: Any, patch: Any) -> Any:
+    """RFC 7386, written a second time."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(current) if isinstance(current, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = merged(result.get(key), value)
+    return result
+
+
+def edited(case: Case, edits: list[Edit]) -> Case:
+    """The case as its author would have written it after the change."""
+    case = copy.deepcopy(case)
+    for edit in edits:
+        if edit.kind == "patchPod":
+            case["pod"] = merged(case["pod"], edit.patch)
+        elif edit.kind == "addNode":
+            case["objects"].append(edit.object)
+        else:
+            case["objects"] = [_changed(item, edit) for item in case["objects"]]
+            case["objects"] = [item for item in case["objects"] if item is not None]
+    return case
+
+
+def _changed(item: Any, edit: Edit) -> Any:
+    metadata = item["metadata"]
+    if edit.kind == "patchNode" and item["kind"] == "Node" and metadata["name"] == edit.name:
+        return merged(item, edit.patch)
+    key = f"{metadata.get('namespace', 'default')}/{metadata['name']}"
+    return None if edit.kind == "deletePod" and item["kind"] == "Pod" and key == edit.name else item
+
+
+@pytest.mark.parametrize("case", UNSCHEDULABLE, ids=lambda case: case["id"])
+def test_every_suggested_change_makes_the_pod_schedulable(case: Case) -> None:
+    changes = straight(find_changes(copy_of(case), read_pod(case)))
+
+    for suggestion in changes.suggestions:
+        after = edited(case, suggestion.edits)
+        decision = scheduler_for(after).decide(scheduler_for(after).info(read_pod(after)))
+        assert decision.is_scheduled, f"{suggestion.sentence} {suggestion.edits}: {decision.message}"
+        assert decision.feasible_nodes == suggestion.nodes
+
+
+def test_nearly_every_unschedulable_case_gets_a_suggestion() -> None:
+    """What the scheduler's own configuration forbids is answered by turning the plugin off."""
+    for case in UNSCHEDULABLE:
+        changes = straight(find_changes(copy_of(case), read_pod(case)))
+        assert changes.suggestions or any(entry.nodes for entry in changes.without), case["id"]
+
+
+@pytest.mark.parametrize("case", UNSCHEDULABLE[:20], ids=lambda case: case["id"])
+def test_without_a_plugin_as_many_nodes_fit_as_is_said(case: Case) -> None:
+    changes = straight(find_changes(copy_of(case), read_pod(case)))
+    name = read_pod(case).spec.scheduler_name
+    profile = next(p for p in copy_of(case).profiles if p.scheduler_name == name)
+
+    for entry in changes.without:
+        points = {
+            point: tuple(plugin for plugin in names if plugin != entry.plugin or point is ExtensionPoint.QUEUE_SORT)
+            for point, names in profile.points.items()
+        }
+        other = OfflineScheduler([replace(profile, points=points)], registry(), objects_in(case))
+        assert entry.nodes == other.decide(other.info(read_pod(case))).feasible_nodes
+
+
+def changes_for(harness_nodes: list[Any], waiting: Any, running: tuple[Any, ...] = ()) -> Changes:
+    harness = Harness()
+    cluster = ClusterObjects(
+        nodes=harness_nodes, placed=[(each, each.spec.node_name) for each in running], others=[], waiting=[waiting]
+    )
+    return straight(find_changes(straight(ClusterCopy.build(cluster, harness.profiles, harness.registry)), waiting))
+
+
+def sentences(found: list[Suggestion]) -> str:
+    return "\n".join(suggestion.sentence for suggestion in found)
+
+
+def test_a_missing_toleration_is_named() -> None:
+    changes = changes_for([node("n1", taints=[taint("team=a:NoSchedule")])], pod("web"))
+
+    assert changes.suggestions[0].sentence == "It would fit on n1 if the pod tolerated team=a:NoSchedule."
+    patch = changes.suggestions[0].edits[0].patch
+    assert patch["spec"]["tolerations"][-1] == {
+        "key": "team",
+        "operator": "Equal",
+        "value": "a",
+        "effect": "NoSchedule",
+    }
+
+
+def test_the_nearest_miss_is_told_in_amounts() -> None:
+    nodes = [node("near", cpu=2), node("far", cpu=1)]
+    changes = changes_for(nodes, pod("web", cpu="2500m"))
+
+    assert changes.nearest[0].node == "near"
+    assert changes.nearest[0].lacks == {"cpu": "500m"}
+    assert "if the pod requested 500m cpu less" in sentences(changes.suggestions)
+    assert "if near had 500m cpu more" in sentences(changes.suggestions)
+
+
+def test_pods_that_would_have_to_leave_are_named_and_are_no_more_than_needed() -> None:
+    running = (pod("small", cpu=1, node="n1"), pod("large", cpu=3, node="n1"))
+    changes = changes_for([node("n1", cpu=4)], pod("web", cpu=1), running)
+
+    assert "if default/small left n1" in sentences(changes.suggestions) or "if default/large left n1" in sentences(
+        changes.suggestions
+    )
+    assert all(len([e for e in s.edits if e.kind == "deletePod"]) <= 1 for s in changes.suggestions)
+
+
+def test_another_node_is_suggested_when_all_are_full() -> None:
+    running = (pod("hog", cpu=4, node="n1"),)
+    changes = changes_for([node("n1", cpu=4)], pod("web", cpu=4), running)
+
+    assert changes.suggestions[-1].sentence == "It would fit if there were one more node like n1."
+
+
+def test_a_pod_that_fits_needs_no_change() -> None:
+    assert changes_for([node("n1")], pod("web")).schedulable
+
+
+def test_trying_leaves_the_copy_as_it_was() -> None:
+    case = UNSCHEDULABLE[0]
+    copied = copy_of(case)
+    first = straight(find_changes(copied, read_pod(case)))
+
+    assert straight(find_changes(copied, read_pod(case))) == first
