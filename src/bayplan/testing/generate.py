@@ -100,6 +100,8 @@ def random_node(rng: Random, name: str) -> Node:
     labels = {RACK: rng.choice(("r1", "r2", ""))} if _chance(rng, 2) else {}
     if _chance(rng, 3):
         labels["gen"] = str(rng.randint(1, 4))
+    if _chance(rng, 15):
+        labels[ZONE] = ""
     return node(
         name,
         cpu=rng.choice((1, 2, 4, "3500m")),

@@ -239,7 +239,9 @@ class PodTopologySpread(Plugin):
         selector = default_selector(pod, self._objects) if wanted else None
         if selector is None:
             return ()
-        return compile_constraints(wanted, pod, when_unsatisfiable=effect, selector=selector)
+        return compile_constraints(
+            wanted, pod, when_unsatisfiable=effect, selector=selector, lacking_is_empty=self._is_system
+        )
 
     @property
     def _objects(self) -> Objects:

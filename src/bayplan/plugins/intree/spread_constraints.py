@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from bayplan.api.meta import LabelSelector
 from bayplan.api.pod import TopologySpreadConstraint
-from bayplan.api.selectors import Selector, compile_selector, from_labels
+from bayplan.api.selectors import Selector, SelectorError, compile_selector, from_labels
 from bayplan.api.workload import ReplicaSet, ReplicationController, Service, StatefulSet
 from bayplan.framework import PodInfo
 from bayplan.snapshot.objects import Objects
@@ -30,6 +31,8 @@ class Constraint(NamedTuple):
     honors_affinity: bool
     honors_taints: bool
     matches_self: bool
+    lacking_is_empty: bool = False
+    """Whether a node without the key counts as one whose value is empty; so it is by system default."""
 
     def counts(self, pod: PodInfo) -> bool:
         """Whether the selector means a pod (of the right namespace)."""
@@ -42,10 +45,11 @@ def compile_constraints(
     *,
     when_unsatisfiable: str,
     selector: Selector | None = None,
+    lacking_is_empty: bool = False,
 ) -> tuple[Constraint, ...]:
     """The constraints with one effect. `selector` replaces the (absent) selectors of defaults."""
     return tuple(
-        _compile(constraint, pod, selector)
+        _compile(constraint, pod, selector)._replace(lacking_is_empty=lacking_is_empty)
         for constraint in constraints
         if constraint.when_unsatisfiable == when_unsatisfiable
     )
@@ -84,8 +88,16 @@ def default_selector(pod: PodInfo, objects: Objects) -> Selector | None:
         elif owner.api_version == "apps/v1" and owner.kind in ("ReplicaSet", "StatefulSet"):
             kind: type[ReplicaSet] | type[StatefulSet] = ReplicaSet if owner.kind == "ReplicaSet" else StatefulSet
             owning = objects.get(kind, key)
-            more = compile_selector(owning.spec.selector) if owning is not None else None
+            more = _readable(owning.spec.selector) if owning is not None else None
     found = from_labels(labels)
     if more is not None and not more.is_nothing:
         found = Selector(tuple(sorted({*found.requirements, *more.requirements}, key=lambda r: (r.key, r.operator))))
     return found if found.requirements else None
+
+
+def _readable(selector: LabelSelector | None) -> Selector | None:
+    """A controller's selector; None for one that does not parse, which then selects nothing."""
+    try:
+        return compile_selector(selector)
+    except SelectorError:
+        return None

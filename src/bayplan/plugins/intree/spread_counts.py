@@ -15,7 +15,7 @@ import numpy as np
 from bayplan.api.tolerations import first_untolerated
 from bayplan.framework import NodeInfo, PodInfo
 from bayplan.plugins.intree.spread_constraints import Constraint
-from bayplan.snapshot.axes import BoolN, Rows
+from bayplan.snapshot.axes import ABSENT, BoolN, Rows
 from bayplan.snapshot.columns import NodeColumns
 from bayplan.snapshot.label_columns import LabelColumn
 from bayplan.snapshot.node_matching import has_untolerated_taint, match_required
@@ -49,7 +49,8 @@ def inclusion_key(constraint: Constraint, pod: PodInfo, other_keys: tuple[str, .
     tolerated = None
     if constraint.honors_taints:
         tolerated = frozenset((t.key, t.operator, t.value, t.effect) for t in shape.tolerations)
-    return constraint.topology_key, other_keys, shape.required_nodes if wants_nodes else None, tolerated
+    required = shape.required_nodes if wants_nodes else None
+    return constraint.topology_key, other_keys, required, tolerated, constraint.lacking_is_empty
 
 
 class Inclusions:
@@ -79,6 +80,9 @@ def _include(constraint: Constraint, pod: PodInfo, nodes: NodeColumns, other_key
     column = nodes.label(constraint.topology_key)
     trash = column.domains
     bins = nodes.label_bins(constraint.topology_key)
+    empty = column.id_of("")
+    if constraint.lacking_is_empty and empty != ABSENT:
+        bins = np.where(nodes.valid & (bins == trash), empty, bins)
     counted: BoolN = bins != trash
     for key in other_keys:
         counted &= nodes.label_bins(key) != nodes.label(key).domains
