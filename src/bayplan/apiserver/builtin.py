@@ -63,7 +63,18 @@ def _kind(type_name: str, plural: str, *, group: str | None = None, **options: A
 
 def builtin_kinds() -> list[Kind]:
     """Fresh rows of every built-in kind, in the order discovery shows them."""
-    return [*_core(), *_events(), *_workloads(), *_policy_and_priorities(), *_storage(), *_access(), *_others()]
+    return [
+        *_core(),
+        *_configuration(),
+        *_services(),
+        *_volumes(),
+        *_events(),
+        *_workloads(),
+        *_policy_and_priorities(),
+        *_storage(),
+        *_access(),
+        *_others(),
+    ]
 
 
 def _core() -> list[Kind]:
@@ -110,6 +121,11 @@ def _core() -> list[Kind]:
             admit=rules.admit_namespace,
             default_status=rules.namespace_status,
         ),
+    ]
+
+
+def _configuration() -> list[Kind]:
+    return [
         _kind(
             "core.v1.ConfigMap",
             "configmaps",
@@ -133,6 +149,11 @@ def _core() -> list[Kind]:
             columns=show.SERVICE_ACCOUNT,
             returns_deleted=True,
         ),
+    ]
+
+
+def _services() -> list[Kind]:
+    return [
         _kind(
             "core.v1.Service",
             "services",
@@ -169,6 +190,11 @@ def _core() -> list[Kind]:
             default=workloads.default_replication_controller,
             validate=workloads.validate_replication_controller,
         ),
+    ]
+
+
+def _volumes() -> list[Kind]:
+    return [
         _kind(
             "core.v1.PersistentVolume",
             "persistentvolumes",
