@@ -65,9 +65,6 @@ def builtin_kinds() -> list[Kind]:
     """Fresh rows of every built-in kind, in the order discovery shows them."""
     return [
         *_core(),
-        *_configuration(),
-        *_services(),
-        *_volumes(),
         *_events(),
         *_workloads(),
         *_policy_and_priorities(),
@@ -121,11 +118,6 @@ def _core() -> list[Kind]:
             admit=rules.admit_namespace,
             default_status=rules.namespace_status,
         ),
-    ]
-
-
-def _configuration() -> list[Kind]:
-    return [
         _kind(
             "core.v1.ConfigMap",
             "configmaps",
@@ -149,11 +141,6 @@ def _configuration() -> list[Kind]:
             columns=show.SERVICE_ACCOUNT,
             returns_deleted=True,
         ),
-    ]
-
-
-def _services() -> list[Kind]:
-    return [
         _kind(
             "core.v1.Service",
             "services",
@@ -190,11 +177,6 @@ def _services() -> list[Kind]:
             default=workloads.default_replication_controller,
             validate=workloads.validate_replication_controller,
         ),
-    ]
-
-
-def _volumes() -> list[Kind]:
-    return [
         _kind(
             "core.v1.PersistentVolume",
             "persistentvolumes",
