@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from bayplan.api.selectors import Selector, compile_selector
+from bayplan.api.meta import LabelSelector
+from bayplan.api.selectors import NOTHING, Selector, SelectorError, compile_selector
 from bayplan.api.workload import PodDisruptionBudget
 from bayplan.snapshot.pod_info import PodInfo
 
@@ -17,7 +18,7 @@ class Budgets:
     def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
         self._budgets: list[tuple[PodDisruptionBudget, Selector]] = [
             (budget, selector)
-            for budget, selector in ((b, compile_selector(b.spec.selector)) for b in budgets)
+            for budget, selector in ((b, _readable(b.spec.selector)) for b in budgets)
             if selector.requirements
         ]
         self._by_class: dict[tuple[str, int], list[int]] = {}
@@ -51,3 +52,11 @@ class Budgets:
                 breaks |= allowed[place] < 0
             (violating if breaks else others).append(pod)
         return violating, others
+
+
+def _readable(selector: LabelSelector | None) -> Selector:
+    """A budget's selector; one that does not parse means nobody, and must not stand in the way of the others."""
+    try:
+        return compile_selector(selector)
+    except SelectorError:
+        return NOTHING

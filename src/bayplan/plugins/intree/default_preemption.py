@@ -251,8 +251,8 @@ class DefaultPreemption(Plugin):
                 found[rows[name]] = pods
         return found
 
-    def choose(self, found: Found, *, most: int = 8) -> list[Candidate]:
-        """The candidates that tie for the lowest price; of each search in columns no more than `most`."""
+    def choose(self, found: Found, *, most: int | None = None) -> list[Candidate]:
+        """The candidates that tie for the lowest price; of each search in columns no more than `most`, if given."""
         table = self.handle.snapshot.nodes
         finalists = list(found.candidates)
         for many, columns in found.columns:
