@@ -19,6 +19,7 @@ import structlog
 from bayplan.api.kinds import Kind
 from bayplan.api.pod import Pod
 from bayplan.app.custom_resources import CustomResources
+from bayplan.app.extenders import make_extenders, with_asking_preemption
 from bayplan.app.frameworks import Ports, build_framework, percentage_of_nodes, watched_resources
 from bayplan.app.live_api import LiveApi
 from bayplan.app.queueing import queue_policy
@@ -27,6 +28,7 @@ from bayplan.app.status_writer import StatusWriter
 from bayplan.app.watching import Watching
 from bayplan.cache import Cache
 from bayplan.client.events import EventRecorder, reporting_instance
+from bayplan.client.extender import ExtenderHttp
 from bayplan.client.retry import RetryingSender
 from bayplan.client.transport import Transport
 from bayplan.client.writer import Writer
@@ -36,6 +38,7 @@ from bayplan.framework.registry import Registry
 from bayplan.framework.resources import ObjectLister
 from bayplan.framework.runtime.framework import Framework
 from bayplan.loop.decide import Decider, NodeSearch
+from bayplan.loop.extending import Extenders
 from bayplan.loop.intake import Intake
 from bayplan.loop.observer import Observer, Observers
 from bayplan.loop.profile import Profile, Shared
@@ -98,10 +101,11 @@ class LiveScheduler:
         bell = Doorbell()
         self._search = NodeSearch()
         self._ports = self._make_ports(LiveApi(self.writer))
-        frameworks = {p.scheduler_name: build_framework(p, registry, self._ports) for p in profiles}
+        self._extender_http = ExtenderHttp()
+        extenders, frameworks = self._make_frameworks(config, profiles, registry)
         self.queue = SchedulingQueue(
             clock,
-            queue_policy(frameworks),
+            queue_policy(frameworks, has_extenders=extenders is not None),
             get_pod=lambda namespace, name: self.watching.pod(namespace, name),
             times=BackoffTimes(
                 initial_seconds=float(config.pod_initial_backoff_seconds),
@@ -111,7 +115,7 @@ class LiveScheduler:
             on_ready=bell.ring,
             hint_observer=self.options.hint_observer,
         )
-        self.profiles = self._make_profiles(config, profiles, frameworks)
+        self.profiles = self._make_profiles(config, profiles, frameworks, extenders)
         self.intake = Intake(
             self.cache,
             self.queue,
@@ -141,8 +145,19 @@ class LiveScheduler:
         self._shell = QueueShell(self.queue, bell, clock)
         self.scheduler = Scheduler(shared, self._shell, self.tasks)
 
+    def _make_frameworks(
+        self, config: SchedulerConfig, profiles: Sequence[ResolvedProfile], registry: Registry
+    ) -> tuple[Extenders | None, dict[str, Framework]]:
+        extenders = make_extenders(config, self._extender_http, self.cache.snapshot)
+        registry = with_asking_preemption(registry, extenders)
+        return extenders, {p.scheduler_name: build_framework(p, registry, self._ports) for p in profiles}
+
     def _make_profiles(
-        self, config: SchedulerConfig, profiles: Sequence[ResolvedProfile], frameworks: Mapping[str, Framework]
+        self,
+        config: SchedulerConfig,
+        profiles: Sequence[ResolvedProfile],
+        frameworks: Mapping[str, Framework],
+        extenders: Extenders | None,
     ) -> dict[str, Profile]:
         made = {}
         for profile in profiles:
@@ -154,7 +169,8 @@ class LiveScheduler:
                 search=self._search,
                 percentage_of_nodes_to_score=percentage_of_nodes(config, profile, framework),
             )
-            made[name] = Profile(name=name, decider=decider, recorder=self._ports.recorder(name))
+            recorder = self._ports.recorder(name)
+            made[name] = Profile(name=name, decider=decider, recorder=recorder, extenders=extenders)
         return made
 
     def reload(self, config: SchedulerConfig, profiles: Sequence[ResolvedProfile], registry: Registry) -> None:
@@ -162,9 +178,9 @@ class LiveScheduler:
 
         Everything that can fail happens before anything is replaced. Bindings under way finish with the old plugins.
         """
-        frameworks = {p.scheduler_name: build_framework(p, registry, self._ports) for p in profiles}
-        policy = queue_policy(frameworks)
-        made = self._make_profiles(config, profiles, frameworks)
+        extenders, frameworks = self._make_frameworks(config, profiles, registry)
+        policy = queue_policy(frameworks, has_extenders=extenders is not None)
+        made = self._make_profiles(config, profiles, frameworks, extenders)
         unclaimed = made.keys() - self.profiles.keys()
         self.profiles.clear()
         self.profiles.update(made)
@@ -239,12 +255,14 @@ class LiveScheduler:
     async def _stop(self, background: list[asyncio.Task[None]]) -> None:
         self.scheduler.close()
         self.waiting.reject_all("the scheduler stops")
-        await self.tasks.finish(timeout=self.options.drain_seconds)
+        # A replica that lost its lease must not bind any more, not even what it began.
+        await self.tasks.finish(timeout=self.options.drain_seconds if self.options.is_leader() else 0.0)
         await self.status.drain(timeout=2.0)
         for task in background:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)
         await self.events.drain(timeout=2.0)
+        await self._extender_http.close()
 
 
 class _LateNominator:

@@ -8,6 +8,7 @@ from bayplan.framework.events import WILDCARD, EventHint
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.runtime.framework import Framework
+from bayplan.loop.extending import EXTENDER
 from bayplan.queue import QueuePolicy, sort_key_of
 
 __all__ = ["queue_policy"]
@@ -22,15 +23,17 @@ _REJECTING = (
 """Only plugins at these points can reject a pod in a way that an event undoes."""
 
 
-def queue_policy(frameworks: Mapping[str, Framework]) -> QueuePolicy:
+def queue_policy(frameworks: Mapping[str, Framework], *, has_extenders: bool = False) -> QueuePolicy:
+    """Nobody knows what changes an extender's mind, so pods that one rejected are tried again at every event."""
     first = next(iter(frameworks.values()))
+    extra = [(EXTENDER, EventHint(WILDCARD))] if has_extenders else []
     return QueuePolicy(
         sort_key=sort_key_of(first.at(ExtensionPoint.QUEUE_SORT)[0]),
         pre_enqueue={
             name: {plugin.name: plugin.pre_enqueue for plugin in framework.at(ExtensionPoint.PRE_ENQUEUE)}  # type: ignore[attr-defined]
             for name, framework in frameworks.items()
         },
-        registrations={name: _registrations(framework) for name, framework in frameworks.items()},
+        registrations={name: _registrations(framework) + extra for name, framework in frameworks.items()},
     )
 
 

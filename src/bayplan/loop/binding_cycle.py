@@ -69,7 +69,7 @@ async def _bind(shared: Shared, profile: Profile, binding: Binding) -> Status:
         return status
     if not shared.is_allowed_to_bind():
         return Error("this replica no longer leads; the pod is left to the next leader")
-    if shared.extender_bind is not None and await shared.extender_bind(binding.assumed, binding.node_name):
+    if profile.extenders is not None and await profile.extenders.bind(binding.assumed, binding.node_name):
         return SUCCESS
     return await _run_bind(profile, binding)
 

@@ -10,12 +10,13 @@ from bayplan.cache import Cache
 from bayplan.framework.handle import ApiPort, Recorder
 from bayplan.framework.runtime.framework import Framework
 from bayplan.loop.decide import Decider
+from bayplan.loop.extending import Extenders
 from bayplan.loop.observer import Observer
 from bayplan.loop.waiting import WaitingRoom
 from bayplan.observe.clock import Clock
 from bayplan.queue import SchedulingQueue
 
-__all__ = ["BindPort", "Profile", "Shared", "StatusPort"]
+__all__ = ["Profile", "Shared", "StatusPort"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,14 +24,12 @@ class Profile:
     name: str
     decider: Decider
     recorder: Recorder
+    extenders: Extenders | None = None
+    """None when the configuration names none."""
 
     @property
     def framework(self) -> Framework:
         return self.decider.framework
-
-
-BindPort = Callable[[object, str], Awaitable[bool]]
-"""(pod, node name) -> whether an extender bound it; False when none is interested."""
 
 
 class StatusPort:
@@ -55,6 +54,5 @@ class Shared:
     get_pod: Callable[[str, str], Pod | None]
     """(namespace, name) -> the pod as last heard from the API server."""
     start_task: Callable[[str, Awaitable[None]], None]
-    extender_bind: BindPort | None = None
     is_allowed_to_bind: Callable[[], bool] = lambda: True
     """False once leadership is lost: nothing may be bound any more."""

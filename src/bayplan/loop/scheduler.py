@@ -12,8 +12,9 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
+from bayplan.framework.queued import QueuedPod
 from bayplan.loop.profile import Shared
-from bayplan.loop.scheduling_cycle import schedule_one
+from bayplan.loop.scheduling_cycle import asks_extenders, schedule_one, schedule_with_extenders
 from bayplan.observe.clock import Clock
 from bayplan.queue import QueueShell
 
@@ -107,20 +108,37 @@ class Scheduler:
                 return
             deadline = clock.monotonic() + _SLICE_SECONDS
             while queued is not None:
-                self._schedule(queued)
+                if asks_extenders(self.shared, queued):
+                    await self._ask_and_schedule(queued)
+                else:
+                    self._schedule(queued)
                 if clock.monotonic() >= deadline or self._tasks.is_full:
                     break
                 queued = pop()
             await asyncio.sleep(0)
             await self._tasks.wait_for_room()
 
-    def _schedule(self, queued: object) -> None:
+    def _schedule(self, queued: QueuedPod) -> None:
         """One pod; a bug in here costs one attempt, not the scheduler."""
         try:
-            schedule_one(self.shared, queued)  # type: ignore[arg-type]  # what the queue hands out
+            schedule_one(self.shared, queued)
         except Exception:
-            _log.exception("scheduling failed unexpectedly", pod=getattr(queued, "key", ""))
-            self.shared.queue.add_unschedulable_if_not_present(queued)  # type: ignore[arg-type]
+            self._take_back(queued)
+
+    async def _ask_and_schedule(self, queued: QueuedPod) -> None:
+        try:
+            await schedule_with_extenders(self.shared, queued)
+        except asyncio.CancelledError:
+            self.shared.queue.done(queued.uid)
+            raise
+        except Exception:
+            self._take_back(queued)
+
+    def _take_back(self, queued: QueuedPod) -> None:
+        """Starting the binding is the last step of a cycle: one that raised has started none, so nothing is assumed."""
+        _log.exception("scheduling failed unexpectedly", pod=queued.key)
+        self.shared.cache.forget(queued.uid)
+        self.shared.queue.add_unschedulable_if_not_present(queued)
 
     def close(self) -> None:
         """Take no more pods; bindings under way go on."""

@@ -1,7 +1,7 @@
 """The scheduling cycle: one pod, from the queue to a node it is assumed on.
 
-Nothing here awaits. What may take time (waiting at Permit, volumes, the binding itself) happens in the binding cycle,
-which this starts as a task of its own.
+Nothing here awaits, but for the answers of extenders where a profile has them. What may take time (waiting at Permit,
+volumes, the binding itself) happens in the binding cycle, which this starts as a task of its own.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from bayplan.framework.runtime.call import call_plugin
 from bayplan.framework.status import SUCCESS, Code, Error, Status
 from bayplan.loop.binding_cycle import Binding, activate, bind_pod, unreserve
 from bayplan.loop.decide import Decision, decide
+from bayplan.loop.extending import decide_with_extenders
 from bayplan.loop.failure import CLEAR_NOMINATION, report_failure
 from bayplan.loop.profile import Profile, Shared
 from bayplan.snapshot.pod_info import PodInfo
 
-__all__ = ["schedule_one"]
+__all__ = ["asks_extenders", "schedule_one", "schedule_with_extenders"]
 
 _ONE_MUST_WAIT = "one or more plugins asked to wait and no plugin rejected pod"
 
@@ -30,7 +31,35 @@ def schedule_one(shared: Shared, queued: QueuedPod) -> None:
         shared.queue.done(queued.uid)
         return
     began = shared.clock.monotonic()
-    decision = decide(profile.decider, queued.info)
+    _act_on(shared, profile, queued, decide(profile.decider, queued.info), began)
+
+
+def asks_extenders(shared: Shared, queued: QueuedPod) -> bool:
+    profile = shared.profiles.get(queued.info.scheduler_name)
+    return profile is not None and profile.extenders is not None
+
+
+async def schedule_with_extenders(shared: Shared, queued: QueuedPod) -> None:
+    """As `schedule_one`, for a pod that extenders are asked about: the cluster goes on changing while they answer."""
+    profile = shared.profiles.get(queued.info.scheduler_name)
+    if profile is None or profile.extenders is None or _is_skipped(shared, profile, queued):
+        shared.queue.done(queued.uid)
+        return
+    info, began = queued.info, shared.clock.monotonic()
+
+    def is_wanted() -> bool:
+        current = shared.get_pod(info.namespace, info.name)
+        return current is not None and current.uid == info.pod.uid and not current.spec.node_name
+
+    decision = await decide_with_extenders(profile.extenders, profile.decider, info, is_wanted=is_wanted)
+    if decision is None:
+        shared.queue.done(queued.uid)
+    else:
+        _act_on(shared, profile, queued, decision, began)
+
+
+def _act_on(shared: Shared, profile: Profile, queued: QueuedPod, decision: Decision, began: float) -> None:
+    """Assume what was decided and start the binding, or report why nothing was."""
     shared.observer.decided(queued, decision, shared.clock.monotonic() - began)
     if not decision.is_scheduled:
         _not_scheduled(shared, profile, queued, decision, began)

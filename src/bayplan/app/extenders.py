@@ -1,0 +1,118 @@
+"""From the extenders of a configuration to extenders that can be asked."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from bayplan.client.extender import ExtenderEndpoint, ExtenderHttp
+from bayplan.client.tls import ClientCertificate, Pem, TlsSettings
+from bayplan.config.model import Extender as ExtenderConfig
+from bayplan.config.model import ExtenderTls, SchedulerConfig
+from bayplan.framework.cycle import CycleState
+from bayplan.framework.diagnosis import Diagnosis
+from bayplan.framework.plugin import PostFilterResult
+from bayplan.framework.registry import Registry
+from bayplan.framework.status import Error, Status
+from bayplan.loop.extender import Extender
+from bayplan.loop.extending import Extenders, Round
+from bayplan.plugins.intree.default_preemption import DefaultPreemption, Found
+from bayplan.snapshot.axes import Rows
+from bayplan.snapshot.pod_info import PodInfo
+from bayplan.snapshot.snapshot import Snapshot
+
+__all__ = ["make_extenders", "with_asking_preemption"]
+
+
+def make_extenders(config: SchedulerConfig, http: ExtenderHttp, snapshot: Snapshot) -> Extenders | None:
+    """None when the configuration names none."""
+    if not config.extenders:
+        return None
+    return Extenders([_extender(extender, http) for extender in config.extenders], snapshot)
+
+
+def _extender(config: ExtenderConfig, http: ExtenderHttp) -> Extender:
+    endpoint = ExtenderEndpoint(
+        url_prefix=config.url_prefix,
+        timeout_seconds=config.http_timeout.total_seconds(),
+        tls=_tls(config.tls_config or ExtenderTls(), enable_https=config.enable_https),
+    )
+    return Extender(
+        name=config.url_prefix,
+        send=partial(http.post, endpoint),
+        filter_verb=config.filter_verb,
+        prioritize_verb=config.prioritize_verb,
+        preempt_verb=config.preempt_verb,
+        bind_verb=config.bind_verb,
+        weight=config.weight,
+        is_ignorable=config.ignorable,
+        is_node_cache_capable=config.node_cache_capable,
+        managed_resources=frozenset(resource.name for resource in config.managed_resources),
+    )
+
+
+def _tls(given: ExtenderTls, *, enable_https: bool) -> TlsSettings:
+    """As kube-scheduler reads it: `enableHTTPS` without an authority to check against checks nothing."""
+    authority = _pem(given.ca_file, given.ca_data)
+    certificate, key = _pem(given.cert_file, given.cert_data), _pem(given.key_file, given.key_data)
+    return TlsSettings(
+        authority=authority,
+        certificate=ClientCertificate(certificate, key) if certificate is not None and key is not None else None,
+        server_name=given.server_name or None,
+        insecure=given.insecure or (enable_https and authority is None),
+    )
+
+
+def _pem(path: str, data: str) -> Pem | None:
+    if data:
+        return Pem(data=_decoded(data))
+    return Pem(path=Path(path)) if path else None
+
+
+def _decoded(data: str) -> bytes:
+    """Base64, as the configuration says; a document that was pasted as it is does no harm."""
+    try:
+        return base64.b64decode(data, validate=True)
+    except binascii.Error:
+        return data.encode()
+
+
+# Preemption
+
+
+def with_asking_preemption(registry: Registry, extenders: Extenders | None) -> Registry:
+    """The registry with a DefaultPreemption that lets extenders have their say about victims, if some want it."""
+    if extenders is None or not any(extender.preempt_verb for extender in extenders.all):
+        return registry
+    if registry.get(DefaultPreemption.name) is not DefaultPreemption:
+        return registry
+    members = {"name": DefaultPreemption.name, "current": staticmethod(lambda: extenders.current)}
+    copied = registry.copy()
+    copied.add(type("AskingPreemption", (_AskingPreemption,), members), replace=True)
+    return copied
+
+
+class _AskingPreemption(DefaultPreemption):
+    __doc__ = DefaultPreemption.__doc__
+    name = DefaultPreemption.name
+    current: Callable[[], Round | None]
+
+    def post_filter(self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis) -> PostFilterResult | Status:
+        try:
+            return super().post_filter(state, pod, diagnosis)
+        except ValueError as error:
+            return Error(str(error), exception=error)
+
+    def search(self, state: CycleState, pod: PodInfo, rows: Rows) -> Found:
+        found = super().search(state, pod, rows)
+        asked = self.current()
+        if asked is None:
+            return found
+        agreed = Found()
+        agreed.refused = found.refused
+        for candidate in asked.preempt(self.all_candidates(found)):
+            agreed.take(candidate)
+        return agreed
