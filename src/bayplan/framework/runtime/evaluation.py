@@ -22,7 +22,7 @@ from bayplan.framework.depends import Depends
 from bayplan.framework.normalize import MAX_NODE_SCORE
 from bayplan.framework.runtime.call import FilterCall, ScoreCall
 from bayplan.framework.runtime.columns import FEW_ROWS, Column, FilterColumn, RowChanges, ScoreColumn
-from bayplan.framework.runtime.distinct import distinct
+from bayplan.framework.runtime.distinct import group_by_status
 from bayplan.framework.status import Status
 from bayplan.snapshot.axes import BoolN, Int64N, Rows
 from bayplan.snapshot.node_table import NodeTable
@@ -157,12 +157,7 @@ class Evaluation:
         for call, column in self.filters:
             if self.rank_counts[call.rank]:
                 rows = np.flatnonzero(rank == call.rank)
-                ids = column.ids[rows]
-                numbers = distinct(ids)
-                if len(numbers) == 1:
-                    groups.append((column.status(numbers[0]), rows))
-                else:
-                    groups += [(column.status(number), rows[ids == number]) for number in numbers]
+                groups += group_by_status(rows, column.ids[rows], column.status)
         return groups
 
     # Keeping up

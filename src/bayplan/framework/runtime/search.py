@@ -13,7 +13,7 @@ import numpy as np
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.handle import Nominator
 from bayplan.framework.runtime.call import FilterCall
-from bayplan.framework.runtime.distinct import distinct
+from bayplan.framework.runtime.distinct import distinct, group_by_status
 from bayplan.framework.runtime.evaluation import NO_NODE, Evaluation
 from bayplan.framework.runtime.framework import Framework, checked
 from bayplan.framework.runtime.plan import Plan
@@ -86,10 +86,11 @@ class FilterOutcome:
             return self._evaluation.rejected_groups()
         groups: list[tuple[Status, Rows]] = []
         for call, column in self._evaluation.filters:
-            groups += _grouped(np.flatnonzero(self._rank == call.rank), column.ids, column.status)
+            rows = np.flatnonzero(self._rank == call.rank)
+            groups += group_by_status(rows, column.ids[rows], column.status)
         for rank, (ids, status, name) in self._open.items():
-            found = _grouped(np.flatnonzero(self._rank == rank), ids, status)
-            groups += [(status_.by(name), rows) for status_, rows in found]
+            rows = np.flatnonzero(self._rank == rank)
+            groups += [(status_.by(name), some) for status_, some in group_by_status(rows, ids[rows], status)]
         by_status: dict[Status, list[int]] = {}
         for row, status_ in self._overrides.items():
             by_status.setdefault(status_, []).append(row)
@@ -111,13 +112,6 @@ class _FeasibleColumns(NodeColumns):
 
     def _find_rows(self) -> Rows:
         return self._outcome.feasible_rows()
-
-
-def _grouped(rows: Rows, ids: Ids, status: Callable[[int], Status]) -> list[tuple[Status, Rows]]:
-    if not len(rows):
-        return []
-    found = ids[rows]
-    return [(status(number), rows[found == number]) for number in distinct(found)]
 
 
 def find_feasible(

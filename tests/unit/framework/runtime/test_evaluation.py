@@ -1,0 +1,153 @@
+"""The evaluation of a shape: mended a thousand times, it says what a new one says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.unit.framework.runtime.toys import (
+    ByNodes,
+    ByPods,
+    ByZone,
+    Changes,
+    Emptier,
+    OutOfRange,
+    Room,
+    RoomOneByOne,
+    Zones,
+    framework_of,
+)
+
+from bayplan.framework.runtime.evaluation import Evaluation
+from bayplan.testing.build import node, pod
+
+MIXES = {
+    "final scores": (Room, Zones, Emptier),
+    "normalised": (Room, Emptier, ByZone),
+    "normalised by row": (RoomOneByOne, Zones, ByPods),
+    "all nodes": (Room, Zones, Emptier, ByZone, ByNodes),
+    "filters alone": (Room, Zones),
+    "scores alone": (Emptier, ByZone, ByPods),
+}
+
+
+def _told(evaluation: Evaluation) -> dict[str, Any]:
+    size = evaluation.table.size
+    feasible = evaluation.feasible()
+    totals = np.where(feasible, evaluation.key[:size] + evaluation.offset, -1)
+    return {
+        "rank": evaluation.rank[:size].tolist(),
+        "totals": totals.tolist(),
+        "counts": evaluation.rank_counts,
+        "groups": sorted((str(status), rows.tolist()) for status, rows in evaluation.rejected_groups()),
+        "statuses": [str(evaluation.status(row)) for row in range(size)],
+    }
+
+
+@pytest.mark.parametrize("mix", MIXES)
+@pytest.mark.parametrize("seed", range(3))
+def test_mending_equals_computing_anew(mix: str, seed: int) -> None:
+    changes = Changes(seed)
+    weights = {"Emptier": 3, "ByZone": 2}
+    remembering = framework_of(changes.cache, *MIXES[mix], weights=weights)
+    forgetful = framework_of(changes.cache, *MIXES[mix], weights=weights, remember=False)
+    waiting = changes.cache.info(pod("waiting"))
+    for _ in range(150):
+        changes.step()
+        kept = remembering.plan(waiting).evaluation
+        fresh = forgetful.plan(waiting).evaluation
+        kept.refresh(waiting)
+        fresh.refresh(waiting)
+
+        assert _told(kept) == _told(fresh)
+    assert remembering.plan(waiting).evaluation is kept
+
+
+def test_shapes_with_one_sign_share_a_column() -> None:
+    changes = Changes(1)
+    framework = framework_of(changes.cache, Room, Emptier)
+    pods = [changes.cache.info(pod(f"w{number}", cpu=number)) for number in range(1, 4)]
+    for _ in range(2):
+        columns = [framework.plan(each).evaluation.filters[0][1] for each in pods]
+
+    assert columns[0] is columns[1] is columns[2]
+
+
+def test_two_shapes_taking_turns_stay_right() -> None:
+    """Their shared columns are mended for one and found mended by the other."""
+    changes = Changes(4)
+    framework = framework_of(changes.cache, Room, Zones, Emptier, ByZone)
+    forgetful = framework_of(changes.cache, Room, Zones, Emptier, ByZone, remember=False)
+    pods = [changes.cache.info(pod(f"w{number}", cpu=number)) for number in (1, 2)]
+    for _ in range(200):
+        changes.step()
+        waiting = changes.rng.choice(pods)
+        kept, fresh = framework.plan(waiting).evaluation, forgetful.plan(waiting).evaluation
+        kept.refresh(waiting)
+        fresh.refresh(waiting)
+
+        assert _told(kept) == _told(fresh)
+
+
+def test_the_best_rows_are_those_with_the_highest_total() -> None:
+    changes = Changes(2)
+    framework = framework_of(changes.cache, Room, Emptier, ByZone)
+    waiting = changes.cache.info(pod("waiting"))
+    for _ in range(60):
+        changes.step()
+        evaluation = framework.plan(waiting).evaluation
+        evaluation.refresh(waiting)
+        if not evaluation.feasible_count:
+            continue
+        total, rows = evaluation.best()
+        totals = np.where(evaluation.feasible(), evaluation.key[: evaluation.table.size] + evaluation.offset, -1)
+
+        assert total == totals.max()
+        assert rows.tolist() == np.flatnonzero(totals == total).tolist()
+
+
+def test_absurd_weights_do_not_overflow() -> None:
+    changes = Changes(3)
+    framework = framework_of(changes.cache, Emptier, weights={"Emptier": 2**40})
+    waiting = changes.cache.info(pod("waiting"))
+    evaluation = framework.plan(waiting).evaluation
+    evaluation.refresh(waiting)
+
+    assert evaluation.best()[0] == 100 * 2**40
+
+
+def test_a_score_out_of_range_is_noticed_when_it_first_appears() -> None:
+    changes = Changes(5)
+    cache = changes.cache
+    framework = framework_of(cache, OutOfRange)
+    waiting = cache.info(pod("waiting"))
+    for _ in range(2):
+        evaluation = framework.plan(waiting).evaluation
+        evaluation.refresh(waiting)
+    assert not evaluation.is_suspect
+
+    for number in range(2):
+        cache.add_pod(pod(f"p{number}", node="n0"))
+    evaluation.refresh(waiting)
+
+    assert evaluation.is_suspect
+
+
+def test_a_node_that_fills_a_hole_is_seen() -> None:
+    changes = Changes(6)
+    cache = changes.cache
+    framework = framework_of(cache, Room, Zones, Emptier)
+    waiting = cache.info(pod("waiting"))
+    for _ in range(2):
+        evaluation = framework.plan(waiting).evaluation
+        evaluation.refresh(waiting)
+    before = evaluation.feasible_count
+    cache.remove_node("n3")
+    evaluation.refresh(waiting)
+    assert evaluation.feasible_count == before - 1
+
+    cache.add_node(node("other", zone="c"))
+    evaluation.refresh(waiting)
+    assert evaluation.feasible_count == before - 1
+    assert "wrong zone" in str(evaluation.status(cache.snapshot.nodes.row_of["other"]))

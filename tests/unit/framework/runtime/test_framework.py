@@ -1,0 +1,80 @@
+"""The framework: plans are kept while plugins stay the same, and failures come out at the right moment."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.framework.runtime.toys import (
+    Changes,
+    Emptier,
+    ErrorColumn,
+    FailingPreScore,
+    Room,
+    framework_of,
+)
+
+from bayplan.framework.cycle import CycleState
+from bayplan.framework.offline import FixedNominator
+from bayplan.framework.runtime.call import PluginFailure
+from bayplan.framework.runtime.framework import Framework
+from bayplan.framework.runtime.search import find_feasible
+from bayplan.snapshot.pod_info import PodInfo
+from bayplan.testing.build import pod
+
+
+def _waiting(changes: Changes) -> PodInfo:
+    return changes.cache.info(pod("waiting"))
+
+
+def _search(framework: Framework, waiting: PodInfo) -> None:
+    find_feasible(framework, framework.plan(waiting), CycleState(), waiting, FixedNominator())
+
+
+def test_a_plan_is_kept_from_the_second_time_on_and_made_anew_when_a_plugin_changes() -> None:
+    changes = Changes(1)
+    framework: Framework = framework_of(changes.cache, Room, Emptier)
+    waiting = _waiting(changes)
+    framework.plan(waiting)
+    kept = framework.plan(waiting)
+    assert framework.plan(waiting) is kept
+
+    framework.forget("Room")
+
+    assert framework.plan(waiting) is not kept
+
+
+@pytest.mark.parametrize("remember", [True, False])
+def test_a_failing_pre_score_of_a_remembered_plugin_fails_the_decision(remember: bool) -> None:
+    """It is asked once per shape, and its failure is told in every decision that gets as far as scoring."""
+    changes = Changes(2)
+    framework: Framework = framework_of(changes.cache, FailingPreScore, remember=remember)
+    waiting = _waiting(changes)
+    for _ in range(3):
+        plan = framework.plan(waiting)
+        with pytest.raises(PluginFailure) as raised:
+            framework.run_pre_scores(plan, CycleState(), waiting, changes.cache.snapshot.columns())
+
+        assert str(raised.value) == 'running PreScore plugin "FailingPreScore": cannot read the map'
+        assert raised.value.status.plugin == "FailingPreScore"
+
+
+def test_an_error_in_a_remembered_column_is_no_rejection() -> None:
+    changes = Changes(3)
+    framework: Framework = framework_of(changes.cache, ErrorColumn)
+    waiting = _waiting(changes)
+    for _ in range(3):
+        with pytest.raises(PluginFailure, match='running "ErrorColumn" filter plugin: lost its mind'):
+            _search(framework, waiting)
+
+
+def test_only_what_is_relevant_is_planned_for() -> None:
+    class Choosy(Room):
+        def is_relevant(self, pod: PodInfo) -> bool:
+            return False
+
+    changes = Changes(4)
+    framework: Framework = framework_of(changes.cache, Choosy, Emptier)
+    plan = framework.plan(_waiting(changes))
+
+    assert plan.filters == []
+    assert plan.skip_filter == {"Choosy"}
+    assert [call.name for call in plan.scores] == ["Emptier"]
