@@ -13,14 +13,13 @@ from dataclasses import replace
 import msgspec
 
 from bayplan.api.decode import InputError
-from bayplan.api.meta import KubeObject
-from bayplan.api.node import Node
 from bayplan.api.pod import Pod
 from bayplan.config.profiles import ResolvedProfile
 from bayplan.explain.cluster_copy import ClusterCopy
 from bayplan.explain.edits import Edit, apply_edits, merge_patch
 from bayplan.explain.fixes import FIXES, Trial, shortfall
 from bayplan.explain.nearest import Miss, nearest_nodes, rejections_by_node
+from bayplan.explain.templates import document_of, templates, twin_of
 from bayplan.explain.turns import Work
 from bayplan.framework.points import ExtensionPoint
 from bayplan.loop.decide import Decider, Decision, decide
@@ -31,8 +30,6 @@ __all__ = ["Changes", "Suggestion", "Without", "find_changes", "try_edits"]
 _MOST_TRIALS = 60
 _MOST_SUGGESTIONS = 8
 _MOST_OF_A_KIND = 3
-_TEMPLATES_TRIED = 4
-_HOSTNAME = "kubernetes.io/hostname"
 
 
 class Without(msgspec.Struct, kw_only=True, rename="camel"):
@@ -72,7 +69,7 @@ def find_changes(copy: ClusterCopy, pod: Pod) -> Work[Changes]:
         changes.schedulable = True
         return changes
     changes.without = yield from _without_each(copy, pod, decision)
-    misses = rejections_by_node(search.decider, decision)
+    misses = rejections_by_node(search.decider.framework, decision)
     changes.nearest = nearest_nodes(copy, pod, misses)
     yield
     changes.suggestions = yield from search.suggestions(decision, misses)
@@ -165,7 +162,7 @@ class _Search:
             if later.is_scheduled:
                 yield trial
             else:
-                yield from self._answers(trial.pod, trial.done, rejections_by_node(self.decider, later))
+                yield from self._answers(trial.pod, trial.done, rejections_by_node(self.decider.framework, later))
 
     def _answers(self, pod: Pod, done: tuple[str, ...], misses: dict[int, tuple[str, ...]]) -> Iterator[Trial]:
         table = self._copy.cache.snapshot.nodes
@@ -204,9 +201,10 @@ class _Search:
     def _one_more_node(self, misses: dict[int, tuple[str, ...]]) -> Work[list[Suggestion]]:
         """One more node like one that there is, empty."""
         table = self._copy.cache.snapshot.nodes
-        for info in _templates([table.at(row).node for row in _by_objections(self._copy, self._pod, misses, most=200)]):
-            twin = _twin(info, taken=table.row_of)
-            edit = Edit(kind="addNode", name=twin.name, object=_document(twin))
+        rows = _by_objections(self._copy, self._pod, misses, most=200)
+        for info in templates(table.at(row).node for row in rows):
+            twin = twin_of(info, taken=table.row_of)
+            edit = Edit(kind="addNode", name=twin.name, object=document_of(twin))
             decision = try_edits(self._copy, self._pod.key, [edit])
             yield
             if decision is not None and decision.is_scheduled:
@@ -253,29 +251,3 @@ def _edits(pod: Pod, trial: Trial) -> list[Edit]:
         edits.append(Edit(kind="patchNode", name=trial.info.name, patch=patch))
     victims: dict[str, PodInfo] = {victim.key: victim for victim in trial.evicted}
     return edits + [Edit(kind="deletePod", name=key) for key in victims]
-
-
-def _templates(nodes: Sequence[Node]) -> list[Node]:
-    """Some nodes that differ in more than their names."""
-    found: dict[bytes, Node] = {}
-    for node in nodes:
-        labels = sorted((key, value) for key, value in node.labels.items() if key != _HOSTNAME)
-        key = msgspec.json.encode((labels, node.status.allocatable, node.spec.taints, node.spec.unschedulable))
-        found.setdefault(key, node)
-        if len(found) == _TEMPLATES_TRIED:
-            break
-    return list(found.values())
-
-
-def _twin(node: Node, *, taken: dict[str, int]) -> Node:
-    number = 1
-    while (name := f"{node.name}-more-{number}") in taken:
-        number += 1
-    labels = {**node.labels, _HOSTNAME: name} if _HOSTNAME in node.labels else node.labels
-    metadata = msgspec.structs.replace(node.metadata, name=name, uid="", resource_version="", labels=dict(labels))
-    return msgspec.structs.replace(node, metadata=metadata, spec=msgspec.structs.replace(node.spec, provider_id=""))
-
-
-def _document(item: KubeObject) -> dict[str, object]:
-    built: dict[str, object] = msgspec.to_builtins(item)
-    return {"apiVersion": "v1", "kind": type(item).__name__, **built}

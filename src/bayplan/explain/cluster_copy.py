@@ -59,9 +59,16 @@ class ClusterObjects:
         self.generation = generation
 
 
-def objects_of_snapshot(cache: Cache, waiting: Sequence[Pod], nominations: Mapping[str, str]) -> ClusterObjects:
+def objects_of_snapshot(
+    cache: Cache,
+    waiting: Sequence[Pod],
+    nominations: Mapping[str, str],
+    *,
+    more_kinds: Sequence[type[KubeObject]] = (),
+) -> ClusterObjects:
+    """`more_kinds` are the custom resources that plugins watch."""
     snapshot: Snapshot = cache.snapshot
-    kinds = [kind.type for kind in KINDS if kind.type not in (Node, Pod)]
+    kinds = [*(kind.type for kind in KINDS if kind.type not in (Node, Pod)), *more_kinds]
     return ClusterObjects(
         nodes=[info.node for info in snapshot.nodes.infos if info is not None],
         placed=[(info.pod, info.node_name) for info in cache.pods()],

@@ -9,11 +9,12 @@ from bayplan.api.pod import Pod
 from bayplan.api.quantity import format_quantity
 from bayplan.explain.cluster_copy import ClusterCopy
 from bayplan.explain.fixes import shortfall
-from bayplan.loop.decide import Decider, Decision
+from bayplan.framework.runtime.framework import Framework
+from bayplan.loop.decide import Decision
 from bayplan.snapshot.axes import BoolN
 from bayplan.snapshot.columns import NodeColumns
 
-__all__ = ["Miss", "nearest_nodes", "rejections_by_node"]
+__all__ = ["Miss", "nearest_nodes", "objections", "rejections_by_node", "sole_objectors"]
 
 _MOST = 5
 _FIT = "NodeResourcesFit"
@@ -28,25 +29,47 @@ class Miss(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
     """Other filters that object to it."""
 
 
-def rejections_by_node(decider: Decider, decision: Decision) -> dict[int, tuple[str, ...]]:
-    """Row to the filters that reject it, in order. Empty where PreFilter ended the decision before any filter."""
+def objections(framework: Framework, decision: Decision) -> list[tuple[str, BoolN]]:
+    """Each filter that has a say, in order, and the rows that it rejects, whoever else does.
+
+    Empty where PreFilter ended the decision before any filter.
+    """
     plan = decision.plan
     if plan is None or decision.outcome is None:
-        return {}
-    table = decider.framework.snapshot.nodes
-    nodes = NodeColumns(table)
+        return []
+    table = framework.snapshot.nodes
+    nodes, valid = NodeColumns(table), table.valid[: table.size]
     columns = {call.name: column for call, column in plan.evaluation.filters}
-    masks: list[tuple[str, BoolN]] = []
+    found: list[tuple[str, BoolN]] = []
     for call in plan.filters:
         if call.name in decision.state.skip_filter:
             continue
         column = columns.get(call.name)
         ids = column.ids[: table.size] if column is not None else call.verdicts(decision.state, decision.pod, nodes).ids
-        masks.append((call.name, ids != 0))
+        found.append((call.name, (ids != 0) & valid))
+    return found
+
+
+def rejections_by_node(framework: Framework, decision: Decision) -> dict[int, tuple[str, ...]]:
+    """Row to the filters that reject it, in order."""
+    found = objections(framework, decision)
+    table = framework.snapshot.nodes
+    if not found:
+        return {}
     return {
-        row: tuple(name for name, mask in masks if mask[row])
+        row: tuple(name for name, mask in found if mask[row])
         for row in np.flatnonzero(table.valid[: table.size]).tolist()
     }
+
+
+def sole_objectors(framework: Framework, decision: Decision) -> dict[str, int]:
+    """By filter, how many nodes it alone keeps the pod from."""
+    found = objections(framework, decision)
+    if not found:
+        return {}
+    count = np.sum([mask for _, mask in found], axis=0)
+    alone = {name: int(np.count_nonzero(mask & (count == 1))) for name, mask in found}
+    return {name: nodes for name, nodes in alone.items() if nodes}
 
 
 def nearest_nodes(copy: ClusterCopy, pod: Pod, misses: dict[int, tuple[str, ...]]) -> list[Miss]:

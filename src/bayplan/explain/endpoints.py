@@ -1,0 +1,139 @@
+"""Explanations over HTTP: JSON under /bayplan/v1, live figures as server-sent events.
+
+    GET  /bayplan/v1/overview                      GET  /bayplan/v1/nodes
+    GET  /bayplan/v1/events                        GET  /bayplan/v1/plugins
+    GET  /bayplan/v1/pending[?change=true]         GET  /bayplan/v1/config
+    GET  /bayplan/v1/decisions[?pod=&limit=]       POST /bayplan/v1/whatif
+    GET  /bayplan/v1/explain/pod/{namespace}/{name}[?full=true]
+    GET  /bayplan/v1/explain/pod/{namespace}/{name}/changes
+    GET  /bayplan/v1/explain/node/{name}
+
+Routes for whoever serves them: `bayplan.server` in a cluster, behind its authentication, and `bayplan up`. What is
+asked wrongly is answered with a Status that says so. Only reads; a what-if is played on a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import BaseRoute, Route
+
+from bayplan.explain.service import ExplainService, NotReady, UnknownObject
+from bayplan.explain.whatif import ScenarioError, read_scenario
+from bayplan.observe.clock import Clock
+from bayplan.observe.redaction import redacted
+from bayplan.server.answers import Refusal
+
+__all__ = ["PREFIX", "explain_routes"]
+
+PREFIX = "/bayplan/v1"
+_MOST_DECISIONS = 1000
+_EVERY_SECONDS = 1.0
+_encode = msgspec.json.Encoder().encode
+Handler = Callable[[Request], Awaitable[Any]]
+
+
+def explain_routes(service: ExplainService, clock: Clock) -> list[BaseRoute]:
+    """To be given to `ServerParts.routes`, or to any Starlette router."""
+    pages = _Pages(service, clock)
+    gets: dict[str, Handler] = {
+        "/overview": pages.overview,
+        "/nodes": pages.nodes,
+        "/plugins": pages.plugins,
+        "/config": pages.config,
+        "/pending": pages.pending,
+        "/decisions": pages.decisions,
+        "/explain/pod/{namespace}/{name}": pages.pod,
+        "/explain/pod/{namespace}/{name}/changes": pages.changes,
+        "/explain/node/{name}": pages.node,
+    }
+    routes: list[BaseRoute] = [Route(PREFIX + path, _answering(handler)) for path, handler in gets.items()]
+    routes.append(Route(f"{PREFIX}/whatif", _answering(pages.whatif), methods=["POST"]))
+    routes.append(Route(f"{PREFIX}/events", pages.events))
+    return routes
+
+
+def _answering(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(request: Request) -> Response:
+        try:
+            return Response(_encode(await handler(request)), media_type="application/json")
+        except UnknownObject as error:
+            raise Refusal(404, str(error.args[0])) from error
+        except NotReady as error:
+            raise Refusal(503, str(error), headers={"retry-after": "1"}) from error
+        except ScenarioError as error:
+            raise Refusal(400, str(error)) from error
+
+    return answer
+
+
+class _Pages:
+    def __init__(self, service: ExplainService, clock: Clock) -> None:
+        self._service = service
+        self._clock = clock
+
+    async def overview(self, request: Request) -> Any:
+        return self._service.overview()
+
+    async def nodes(self, request: Request) -> Any:
+        return self._service.heat()
+
+    async def plugins(self, request: Request) -> Any:
+        reloads = [{"time": time, "what": what, "problems": problems} for time, what, problems in self._service.reloads]
+        return {"plugins": self._service.plugins(), "reloads": reloads}
+
+    async def config(self, request: Request) -> Any:
+        return redacted(self._service.config())
+
+    async def pending(self, request: Request) -> Any:
+        return await self._service.pending(with_change=_flag(request, "change"))
+
+    async def decisions(self, request: Request) -> Any:
+        limit = _number(request, "limit", 100, most=_MOST_DECISIONS)
+        pod = request.query_params.get("pod", "")
+        recorder = self._service.recorder
+        return recorder.of_pod(pod, most=limit) if pod else recorder.latest(limit)
+
+    async def pod(self, request: Request) -> Any:
+        return self._service.explain_pod(_key(request), in_full=_flag(request, "full"))
+
+    async def changes(self, request: Request) -> Any:
+        return await self._service.changes(_key(request))
+
+    async def node(self, request: Request) -> Any:
+        return self._service.explain_node(request.path_params["name"])
+
+    async def whatif(self, request: Request) -> Any:
+        return await self._service.whatif(read_scenario(await request.body()))
+
+    async def events(self, request: Request) -> Response:
+        return StreamingResponse(self._ticks(), media_type="text/event-stream", headers={"cache-control": "no-store"})
+
+    async def _ticks(self) -> AsyncIterator[bytes]:
+        """The overview once a second. A client that has gone away ends it."""
+        yield b"retry: 2000\n\n"
+        while True:
+            try:
+                yield b"event: overview\ndata: " + _encode(self._service.overview()) + b"\n\n"
+            except NotReady:
+                yield b": not ready\n\n"
+            await self._clock.sleep(_EVERY_SECONDS)
+
+
+def _key(request: Request) -> str:
+    return f"{request.path_params['namespace']}/{request.path_params['name']}"
+
+
+def _flag(request: Request, name: str) -> bool:
+    return request.query_params.get(name, "").lower() in ("1", "true", "yes")
+
+
+def _number(request: Request, name: str, default: int, *, most: int) -> int:
+    text = request.query_params.get(name, str(default))
+    if not text.isdecimal() or len(text) > 9:
+        raise Refusal(400, f"`{name}` is a number from 1 to {most}")
+    return max(1, min(int(text), most))

@@ -1,0 +1,117 @@
+"""The plugins at work: where each has a say, what it rejected, how often it decided, what it costs, what went wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from bayplan.explain.explaining import lead_of
+from bayplan.explain.views import ClusterView
+from bayplan.framework.cycle import CycleState
+from bayplan.framework.points import ExtensionPoint
+from bayplan.framework.registry import Registry
+from bayplan.framework.runtime.framework import Framework
+from bayplan.loop.decision import DecisionRecord, DecisionRecorder
+from bayplan.snapshot.pod_info import PodInfo
+
+__all__ = ["PluginState", "plugins_of"]
+
+
+class PluginState(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
+    profile: str
+    plugin: str
+    points: list[str] = []
+    weight: int = 0
+    origin: str = ""
+    """The file or the class that it was loaded from; empty for plugins that come with Bayplan."""
+    version: int = 0
+    """Grows when something outside the cluster changed its answers."""
+    rejected: int = 0
+    """Nodes that it was the first to reject, in the attempts that are kept."""
+    decided: int = 0
+    """Attempts in which it made most of the difference to the runner-up."""
+    influence: float = 0.0
+    """Mean difference that its points made between the chosen node and the runner-up."""
+    errors: int = 0
+    filter_us: float | None = None
+    """One answer about every node, asked anew, measured just now."""
+    score_us: float | None = None
+
+
+def plugins_of(
+    view: ClusterView, recorder: DecisionRecorder, registry: Registry, probe: PodInfo | None, now: Callable[[], float]
+) -> list[PluginState]:
+    """`probe` is a pod to ask the plugins about; `now` is a clock to measure with."""
+    rejected = recorder.rejections()
+    decided, influence = _influence(recorder)
+    states = []
+    for profile, decider in view.deciders.items():
+        framework = decider.framework
+        costs = _costs(framework, probe, now) if probe is not None and probe.scheduler_name == profile else {}
+        weights = {call.name: call.weight for call in framework.score_calls}
+        for name, plugin in framework.plugins.items():
+            origin = registry.origin_of(name)
+            states.append(
+                PluginState(
+                    profile=profile,
+                    plugin=name,
+                    points=[point.label for point in ExtensionPoint if _extends(framework, point, name)],
+                    weight=weights.get(name, 0),
+                    origin="" if origin.startswith("bayplan.plugins.") else origin,
+                    version=plugin.version,
+                    rejected=rejected.get(name, 0),
+                    decided=decided[name],
+                    influence=round(influence.get(name, 0.0), 2),
+                    errors=recorder.plugin_errors.get(name, 0),
+                    filter_us=costs.get((name, "filter")),
+                    score_us=costs.get((name, "score")),
+                )
+            )
+    return states
+
+
+def _extends(framework: Framework, point: ExtensionPoint, name: str) -> bool:
+    return any(plugin.name == name for plugin in framework.at(point))
+
+
+def _influence(records: Iterable[DecisionRecord]) -> tuple[Counter[str], dict[str, float]]:
+    decided: Counter[str] = Counter()
+    sums: Counter[str] = Counter()
+    count = 0
+    for record in records:
+        if len(record.best) < 2:
+            continue
+        count += 1
+        lead = lead_of(record.best)
+        if lead is not None and lead.plugin:
+            decided[lead.plugin] += 1
+        second = {score.plugin: score.weighted for score in record.best[1].scores}
+        for score in record.best[0].scores:
+            sums[score.plugin] += abs(score.weighted - second.get(score.plugin, 0))
+    return decided, {plugin: total / count for plugin, total in sums.items()} if count else {}
+
+
+def _costs(framework: Framework, probe: PodInfo, now: Callable[[], float]) -> dict[tuple[str, str], float]:
+    """Microseconds for one answer about all nodes. A plugin that fails here fails without effect."""
+    pod = probe.placed("")
+    state = CycleState()
+    plan = framework.plan(pod)
+    prepared = framework.run_pre_filters(plan, state, pod)
+    if prepared.rejection is not None:
+        return {}
+    nodes = framework.snapshot.columns()
+    framework.run_pre_scores(plan, state, pod, nodes)
+    costs: dict[tuple[str, str], float] = {}
+    for call in plan.filters:
+        if call.name not in state.skip_filter:
+            began = now()
+            call.verdicts(state, pod, nodes)
+            costs[call.name, "filter"] = round((now() - began) * 1e6, 1)
+    for score in plan.scores:
+        if score.name not in state.skip_score:
+            began = now()
+            score.raw(state, pod, nodes)
+            costs[score.name, "score"] = round((now() - began) * 1e6, 1)
+    return costs

@@ -1,0 +1,223 @@
+"""What if: a scenario played on a copy of the cluster. Placements, what stays pending and why; nothing reaches an API.
+
+A scenario adds, changes, drains and removes nodes, adds pods, and changes weights, plugins or the whole configuration.
+Pods that wait, pods of drained nodes and added pods are then placed one after the other, in the order of the queue,
+each counted on the node it got. Nothing is preempted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from bayplan.api.decode import InputError
+from bayplan.api.pod import Pod
+from bayplan.config.errors import ConfigError
+from bayplan.config.loading import load_config
+from bayplan.config.profiles import ResolvedProfile, resolve_profiles
+from bayplan.explain.case import JsonObject
+from bayplan.explain.cluster_copy import ClusterCopy, ClusterObjects
+from bayplan.explain.edits import Edit, apply_edits, read_object
+from bayplan.explain.templates import twin_of
+from bayplan.explain.turns import Work
+from bayplan.framework.points import ExtensionPoint
+from bayplan.framework.queued import QueuedPod
+from bayplan.framework.registry import Registry
+from bayplan.loop.decide import decide
+from bayplan.queue.ordering import sort_key_of
+from bayplan.snapshot.pod_info import parse_time
+
+__all__ = ["AddedNodes", "AddedPods", "Placement", "Scenario", "ScenarioError", "WhatIf", "play", "read_scenario"]
+
+_MOST_ADDED = 10_000
+_MOST_TOLD = 2_000
+
+
+class ScenarioError(ValueError):
+    """A scenario that makes no sense, in one line."""
+
+
+class AddedNodes(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    like: str
+    """Name of a node that there is."""
+    count: int = 1
+
+
+class AddedPods(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    pod: JsonObject
+    count: int = 1
+
+
+class Scenario(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    edits: list[Edit] = []
+    add_nodes: list[AddedNodes] = []
+    drain: list[str] = []
+    """Nodes that are cordoned and whose pods look for other places; those of DaemonSets end with them."""
+    add_pods: list[AddedPods] = []
+    weights: dict[str, int] = {}
+    disable: list[str] = []
+    """Plugins that have no say."""
+    config: JsonObject | None = None
+    """A KubeSchedulerConfiguration in place of the one at work."""
+    pending: bool = True
+    """Whether the pods that wait now are placed too."""
+
+
+class Placement(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
+    pod: str
+    node: str = ""
+    total: int = 0
+    message: str = ""
+    origin: str = "pending"
+    """pending, added, or the node that the pod was drained from"""
+
+
+class WhatIf(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
+    verdict: str
+    node_count: int
+    placed: list[Placement] = []
+    pending: list[Placement] = []
+    placed_count: int = 0
+    pending_count: int = 0
+    nodes_used: dict[str, int] = {}
+    """How many of the pods each node got."""
+
+
+def read_scenario(text: bytes | str) -> Scenario:
+    try:
+        return msgspec.json.decode(text, type=Scenario)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        raise ScenarioError(f"the scenario cannot be read: {error}") from None
+
+
+def play(
+    objects: ClusterObjects, profiles: Sequence[ResolvedProfile], registry: Registry, scenario: Scenario
+) -> Work[WhatIf]:
+    """Raises `ScenarioError`."""
+    try:
+        changed = _profiles(profiles, registry, scenario)
+        copy = yield from ClusterCopy.build(objects, changed, registry)
+        # The pods that wait come first: an edit may be about one of them.
+        _add_nodes(copy, scenario)
+        apply_edits(copy, scenario.edits)
+        waiting = _waiting(copy, scenario)
+    except (InputError, ConfigError) as error:
+        raise ScenarioError(" ".join(str(error).split())) from error
+    answer = yield from _place(copy, waiting)
+    return answer
+
+
+def _profiles(profiles: Sequence[ResolvedProfile], registry: Registry, scenario: Scenario) -> Sequence[ResolvedProfile]:
+    if scenario.config is not None:
+        text = msgspec.json.encode(scenario.config).decode()
+        profiles = resolve_profiles(load_config(text, source="config"), registry)
+    known = {name for profile in profiles for name in profile.plugin_names}
+    for name in (*scenario.weights, *scenario.disable):
+        if name not in known:
+            raise ScenarioError(f"no plugin `{name}` runs in any profile")
+    return [_adjusted(profile, scenario) for profile in profiles]
+
+
+def _adjusted(profile: ResolvedProfile, scenario: Scenario) -> ResolvedProfile:
+    disabled = frozenset(scenario.disable)
+    points = {
+        point: names if point is ExtensionPoint.QUEUE_SORT else tuple(name for name in names if name not in disabled)
+        for point, names in profile.points.items()
+    }
+    weights = {name: scenario.weights.get(name, weight) for name, weight in profile.weights.items()}
+    return replace(profile, points=points, weights=weights)
+
+
+def _add_nodes(copy: ClusterCopy, scenario: Scenario) -> None:
+    if sum(max(added.count, 0) for added in scenario.add_nodes) > _MOST_ADDED:
+        raise ScenarioError(f"at most {_MOST_ADDED} nodes can be added")
+    table = copy.cache.snapshot.nodes
+    for added in scenario.add_nodes:
+        info = table.info(added.like)
+        if info is None:
+            raise ScenarioError(f"addNodes: no node `{added.like}` to take as a model")
+        for _ in range(added.count):
+            copy.cache.add_node(twin_of(info.node, taken=table.row_of))
+
+
+def _waiting(copy: ClusterCopy, scenario: Scenario) -> list[tuple[Pod, str]]:
+    """(pod, origin), in the order of the queue."""
+    waiting = [(pod, "pending") for pod in copy.waiting.values()] if scenario.pending else []
+    waiting += [entry for name in scenario.drain for entry in _drained(copy, name)]
+    waiting += [(pod, "added") for pod in _added(scenario.add_pods)]
+    waiting = [entry for entry in waiting if entry[0].spec.scheduler_name in copy.deciders]
+    if not waiting:
+        return []
+    sorters = next(iter(copy.deciders.values())).framework.at(ExtensionPoint.QUEUE_SORT)
+    key = sort_key_of(sorters[0])
+    return sorted(waiting, key=lambda entry: key(QueuedPod(copy.info(entry[0]), _created(entry[0]))))
+
+
+def _created(pod: Pod) -> float:
+    created = pod.metadata.creation_timestamp
+    return parse_time(created) if created else 0.0
+
+
+def _drained(copy: ClusterCopy, name: str) -> Iterable[tuple[Pod, str]]:
+    info = copy.cache.snapshot.node(name)
+    if info is None:
+        raise ScenarioError(f"drain: no node `{name}`")
+    spec = msgspec.structs.replace(info.node.spec, unschedulable=True)
+    copy.cache.add_node(msgspec.structs.replace(info.node, spec=spec))
+    pods = list(info.pods.values())
+    for pod in pods:
+        copy.cache.remove_pod(pod.uid)
+    free = [pod for pod in pods if pod.controller is None or pod.controller.kind != "DaemonSet"]
+    return [(_unplaced(pod.pod), name) for pod in free]
+
+
+def _unplaced(pod: Pod) -> Pod:
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=""))
+
+
+def _added(groups: Sequence[AddedPods]) -> Iterable[Pod]:
+    if sum(max(group.count, 0) for group in groups) > _MOST_ADDED:
+        raise ScenarioError(f"at most {_MOST_ADDED} pods can be added")
+    for place, group in enumerate(groups):
+        model = read_object(group.pod, Pod)
+        for number in range(group.count):
+            name = model.name if group.count == 1 else f"{model.name}-{number}"
+            uid = f"what-if-{place}-{number}"
+            yield msgspec.structs.replace(model, metadata=msgspec.structs.replace(model.metadata, name=name, uid=uid))
+
+
+def _place(copy: ClusterCopy, waiting: Sequence[tuple[Pod, str]]) -> Work[WhatIf]:
+    placed: list[Placement] = []
+    pending: list[Placement] = []
+    used: dict[str, int] = {}
+    for pod, origin in waiting:
+        info = copy.info(pod)
+        decision = decide(copy.trial_decider(info.scheduler_name), info)
+        if decision.is_scheduled and copy.cache.pod(info.uid) is None:
+            copy.cache.assume(info, decision.node_name)
+            used[decision.node_name] = used.get(decision.node_name, 0) + 1
+            placed.append(Placement(pod=pod.key, node=decision.node_name, total=decision.total, origin=origin))
+        else:
+            pending.append(Placement(pod=pod.key, message=decision.message, origin=origin))
+        yield
+    count = len(copy.cache.snapshot.nodes)
+    return WhatIf(
+        verdict=_verdict(len(placed), len(pending), used),
+        node_count=count,
+        placed=placed[:_MOST_TOLD],
+        pending=pending[:_MOST_TOLD],
+        placed_count=len(placed),
+        pending_count=len(pending),
+        nodes_used=dict(sorted(used.items(), key=lambda entry: (-entry[1], entry[0]))[:_MOST_TOLD]),
+    )
+
+
+def _verdict(placed: int, pending: int, used: dict[str, Any]) -> str:
+    if not placed and not pending:
+        return "No pod would be waiting."
+    if not pending:
+        return f"All {placed} pods would be placed, on {len(used)} node{'s' if len(used) != 1 else ''}."
+    return f"{placed} of {placed + pending} pods would be placed; {pending} would stay pending."

@@ -1,0 +1,60 @@
+"""The dashboard: pages, style and script as files of this package, served as they are.
+
+The pages ask /bayplan/v1 for everything they show; nothing is rendered here, so nothing needs escaping here. The policy
+sent with them allows scripts, styles and connections from this server and nothing else, inline code included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import cache
+from importlib.resources import files
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
+__all__ = ["DASHBOARD_PATH", "dashboard_routes"]
+
+DASHBOARD_PATH = "/dashboard/"
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+)
+_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+_HEADERS = {"content-security-policy": _POLICY, "cache-control": "no-cache"}
+
+
+def dashboard_routes() -> list[BaseRoute]:
+    """The page at /dashboard/ and its files; `/dashboard` and `/` lead there."""
+    folder = files("bayplan.server") / "static"
+    routes: list[BaseRoute] = [
+        Route(DASHBOARD_PATH + item.name, _file(item.name)) for item in folder.iterdir() if _suffix(item.name) in _TYPES
+    ]
+    routes.append(Route(DASHBOARD_PATH, _file("index.html")))
+    return [*routes, Route("/dashboard", _to_dashboard), Route("/", _to_dashboard)]
+
+
+def _suffix(name: str) -> str:
+    return f".{name.rpartition('.')[2]}"
+
+
+def _file(name: str) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(request: Request) -> Response:
+        return Response(_content(name), headers=_HEADERS, media_type=_TYPES[_suffix(name)])
+
+    return answer
+
+
+@cache
+def _content(name: str) -> bytes:
+    return (files("bayplan.server") / "static" / name).read_bytes()
+
+
+async def _to_dashboard(request: Request) -> Response:
+    return RedirectResponse(DASHBOARD_PATH, status_code=302)
