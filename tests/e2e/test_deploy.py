@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,8 @@ from bayplan.deploy.doctor import Examination, Finding, Level, examine
 from bayplan.deploy.manifests import ManifestOptions, manifests, role_name
 from bayplan.deploy.static_pod import static_pod_files
 from tests.controlplane import ControlPlane
-from tests.e2e.api_session import CLOCK, api_session, transport_to
+from tests.controlplane.ports import free_loopback_port
+from tests.e2e.api_session import CLOCK, ApiSession, api_session, transport_to
 from tests.e2e.objects import node
 from tests.e2e.running import RunSettings, scheduling
 
@@ -86,7 +89,7 @@ def test_the_values_of_the_write_up_go_through_the_chart(empty_control_plane: Co
 async def test_the_rendered_service_account_can_run_the_scheduler(empty_control_plane: ControlPlane) -> None:
     bundle = _bundle("timestamp")
     await asyncio.to_thread(_apply, empty_control_plane, manifests(bundle, ManifestOptions()))
-    account = _service_account(empty_control_plane, bundle)
+    account = await asyncio.to_thread(_service_account, empty_control_plane, bundle)
     settings = RunSettings(config=(EXAMPLES / "timestamp/scheduler.yaml").read_text())
 
     async with api_session(empty_control_plane.kubeconfig) as api, scheduling(account, settings):
@@ -107,6 +110,94 @@ async def test_the_rendered_service_account_can_run_the_scheduler(empty_control_
     assert events
 
 
+async def test_bayplan_run_works_as_the_rendered_service_account(
+    empty_control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    """The process itself, with leader election and its endpoints, as it would run in the Deployment's pod."""
+    bundle = _bundle("name-score")
+    documents = manifests(bundle, ManifestOptions())
+    await asyncio.to_thread(_apply, empty_control_plane, documents)
+    config = tmp_path / "config.yaml"
+    config.write_text(next(d["data"]["config.yaml"] for d in documents if d["kind"] == "ConfigMap"))
+    account = await asyncio.to_thread(_service_account, empty_control_plane, bundle)
+    port = free_loopback_port()
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "bayplan.cli", "run", "--config", str(config), "--kubeconfig", str(account)),
+        f"--secure-port={port}",
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    try:
+        async with api_session(empty_control_plane.kubeconfig) as api:
+            await api.create(*(node(name) for name in ("k8s-master01", "k8s-node01", "k8s-node02")))
+            pod = (EXAMPLES / "name-score/pod.yaml").read_text()
+            await asyncio.to_thread(empty_control_plane.kubectl, "apply", "-f", "-", stdin=pod)
+            placed = await _node_of(api, "busybox-test-scheduler")
+            lease = await api.call(
+                "GET", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/namescore-scheduler"
+            )
+            healthy = await _examined(empty_control_plane, bundle)
+    finally:
+        process.terminate()
+        said = (await process.communicate())[0].decode()
+
+    assert placed == "k8s-node02", said
+    assert lease["spec"]["holderIdentity"]
+    assert not [finding for finding in healthy if finding.level is Level.ERROR]
+    assert "forbidden" not in said.lower(), said
+
+
+async def _node_of(api: ApiSession, name: str) -> str:
+    for _ in range(200):
+        found = str((await api.pod(name))["spec"].get("nodeName") or "")
+        if found:
+            return found
+        await asyncio.sleep(0.1)
+    return ""
+
+
+async def test_the_doctor_names_a_missing_lease_rule(empty_control_plane: ControlPlane) -> None:
+    bundle = _bundle("name-score")
+    given = manifests(bundle, ManifestOptions(namespace="no-lease"))
+    await asyncio.to_thread(empty_control_plane.kubectl, "create", "namespace", "no-lease")
+    documents = [document for document in given if document["kind"] not in ("Role", "RoleBinding")]
+    await asyncio.to_thread(_apply, empty_control_plane, documents)
+
+    missing = await _missing(empty_control_plane, bundle, count=3, namespace="no-lease")
+
+    assert [what.split(" may not ")[1] for what in missing] == [
+        "create leases.coordination.k8s.io in namespace no-lease",
+        "get leases.coordination.k8s.io `namescore-scheduler` in namespace no-lease",
+        "update leases.coordination.k8s.io `namescore-scheduler` in namespace no-lease",
+    ]
+
+
+def test_every_shipped_definition_is_accepted(empty_control_plane: ControlPlane) -> None:
+    rendered = subprocess.run(
+        [sys.executable, "-m", "bayplan.cli", "render", "crds"], capture_output=True, text=True, timeout=60, check=True
+    ).stdout
+
+    said = empty_control_plane.kubectl("apply", "--server-side", "--validate=strict", "-f", "-", stdin=rendered).stdout
+    names = [line.split("/")[1].split(" ")[0] for line in said.splitlines()]
+    for name in names:
+        empty_control_plane.kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=20s")
+
+    assert "networkmetrics.network.example.com" in names
+
+
+def test_helm_installs_and_uninstalls_the_chart(empty_control_plane: ControlPlane, tmp_path: Path) -> None:
+    _write(tmp_path, chart_files(_bundle("node-crd")))
+
+    inside = ("--namespace", "by-helm")
+    empty_control_plane.helm("install", "second", str(tmp_path), *inside, "--create-namespace")
+    role = empty_control_plane.kubectl("get", "clusterrole", "bayplan:by-helm:secondary-scheduler", "-o", "yaml")
+    empty_control_plane.helm("uninstall", "second", *inside)
+    kept = empty_control_plane.kubectl("get", "crd", "-o", "name").stdout
+
+    assert "clusterscopedresources" in role.stdout
+    assert "clusterscopedresources.scheduling.sigs.k8s.io" in kept
+
+
 async def _events(api: Any) -> list[Any]:
     found: list[Any] = []
     for _ in range(50):
@@ -117,11 +208,12 @@ async def _events(api: Any) -> list[Any]:
     return found
 
 
-async def _examined(control_plane: ControlPlane, bundle: Bundle) -> list[Finding]:
-    user = f"system:serviceaccount:kube-system:{bundle.name}"
+async def _examined(control_plane: ControlPlane, bundle: Bundle, namespace: str = "kube-system") -> list[Finding]:
+    user = f"system:serviceaccount:{namespace}:{bundle.name}"
     transport = transport_to(control_plane.kubeconfig)
     try:
-        return await examine(transport, Examination(bundle=bundle, user=user, now=CLOCK.now()))
+        given = Examination(bundle=bundle, namespace=namespace, user=user, now=CLOCK.now())
+        return await examine(transport, given)
     finally:
         await transport.close()
 
@@ -144,11 +236,13 @@ async def test_the_doctor_names_any_rule_that_is_taken_away(empty_control_plane:
     assert role["metadata"]["name"] == role_name(bundle, options)
 
 
-async def _missing(control_plane: ControlPlane, bundle: Bundle, *, count: int) -> list[str]:
+async def _missing(
+    control_plane: ControlPlane, bundle: Bundle, *, count: int, namespace: str = "kube-system"
+) -> list[str]:
     """The API server takes a moment to see a changed role."""
     found: list[Finding] = []
     for _ in range(50):
-        findings = await _examined(control_plane, bundle)
+        findings = await _examined(control_plane, bundle, namespace)
         found = [finding for finding in findings if finding.level is Level.ERROR and finding.check == "rbac"]
         if len(found) == count:
             break
