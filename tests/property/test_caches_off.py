@@ -27,8 +27,8 @@ def test_decisions_do_not_depend_on_what_is_remembered(seed: int) -> None:
         assert remembering == forgetful, f"step {step}, after {told[-8:]}"
         if remembering["node"] and history.rng.randrange(4):
             history.assume(pod, remembering["node"])
-    for each in history.schedulers:
-        assert check_cache(each.cache) == []
+        if step % 50 == 49:
+            assert [check_cache(each.cache) for each in history.schedulers] == [[], []], f"step {step}"
 
 
 @pytest.mark.parametrize("seed", range(6))

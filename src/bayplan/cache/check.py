@@ -18,13 +18,16 @@ from bayplan.cache.cache import Cache
 from bayplan.snapshot.axes import ABSENT
 from bayplan.snapshot.label_columns import LabelColumn
 from bayplan.snapshot.node_info import NodeInfo
-from bayplan.snapshot.pod_index import PodClass, RowCounter
+from bayplan.snapshot.pod_index import PodClass
 from bayplan.snapshot.pod_info import PodInfo
+from bayplan.snapshot.row_counts import RowCounts
 from bayplan.snapshot.shapes import usage_of
 from bayplan.snapshot.snapshot import Snapshot
 from bayplan.snapshot.term_index import TermRule, rules_of
 
 __all__ = ["check_cache"]
+
+_INT64_MAX = 2**63 - 1
 
 
 def check_cache(cache: Cache) -> list[str]:
@@ -41,6 +44,7 @@ def check_cache(cache: Cache) -> list[str]:
         *_ports(snapshot),
         *_claims(snapshot),
         *_images(snapshot),
+        *_namespaces(cache),
     ]
 
 
@@ -122,9 +126,10 @@ def _facts(snapshot: Snapshot, info: NodeInfo) -> Iterator[tuple[str, object, ob
     kept_taints = [(t.key, t.value, t.effect) for t in table.taint_sets[int(table.taint_set[row])]]
     yield "allocatable column", _by_name(snapshot, table.allocatable[:, row].tolist()), offered
     yield "allocatable", _by_name(snapshot, info.allocatable), offered
-    yield "requested column", _by_name(snapshot, table.requested[:, row].tolist()), _nonzero(requested)
+    yield "requested column", _by_name(snapshot, table.requested[:, row].tolist()), _clamped(_nonzero(requested))
     yield "requested", _by_name(snapshot, info.requested), _nonzero(requested)
-    yield "non-zero request column", tuple(table.nonzero[:, row].tolist()), nonzero
+    most = tuple(min(amount, _INT64_MAX) for amount in nonzero)
+    yield "non-zero request column", tuple(table.nonzero[:, row].tolist()), most
     yield "non-zero request", (info.nonzero_cpu, info.nonzero_memory), nonzero
     yield "pod count", int(table.pod_count[row]), len(info.pods)
     yield "number of allowed pods", (int(table.allowed_pods[row]), info.allowed_pods), (allowed, allowed)
@@ -145,6 +150,11 @@ def _by_name(snapshot: Snapshot, amounts: list[int]) -> dict[str, int]:
 
 def _nonzero(amounts: dict[str, int]) -> dict[str, int]:
     return {name: amount for name, amount in amounts.items() if amount}
+
+
+def _clamped(amounts: dict[str, int]) -> dict[str, int]:
+    """As columns of 64 bits hold them."""
+    return {name: min(amount, _INT64_MAX) for name, amount in amounts.items()}
 
 
 def _labels(snapshot: Snapshot) -> Iterator[str]:
@@ -195,11 +205,17 @@ def _counters(snapshot: Snapshot) -> Iterator[str]:
         for pod, info in placed:
             right[info.row] += counter.query.matches(pod.namespace, pod.labels, is_terminating=pod.is_terminating)
         for row in np.flatnonzero(counter.rows != right).tolist():
-            yield f"{_asked(counter)} counts {counter.rows[row]} pods in row {row}, there are {right[row]}"
+            yield f"the counter of {counter.query} counts {counter.rows[row]} pods in row {row}, there are {right[row]}"
+        yield from _sums(counter, f"the counter of {counter.query}")
 
 
-def _asked(counter: RowCounter) -> str:
-    return f"the counter of {counter.query}"
+def _sums(counts: RowCounts, name: str) -> Iterator[str]:
+    """The sums by topology value that follow a column."""
+    for bins, trash, kept in counts.sums():
+        right = np.bincount(bins, weights=counts.rows[: len(bins)], minlength=trash + 1)
+        right[trash] = 0
+        for domain in np.flatnonzero(kept != right).tolist():
+            yield f"{name} sums to {kept[domain]} in domain {domain}, not {right[domain]}"
 
 
 def _terms(snapshot: Snapshot) -> Iterator[str]:
@@ -211,6 +227,7 @@ def _terms(snapshot: Snapshot) -> Iterator[str]:
     for group in snapshot.terms.groups():
         kept.update({(group.rule, row): count for row, count in group.counts.items()})
         column = group.rows(snapshot.nodes.capacity)
+        yield from _sums(group.column(snapshot.nodes.capacity), f"term {group.rule}")
         for row in range(len(column)):
             if int(column[row]) != group.counts.get(row, 0):
                 yield f"the column of term {group.rule} says {column[row]} in row {row}, not {group.counts.get(row, 0)}"
@@ -247,3 +264,23 @@ def _images(snapshot: Snapshot) -> Iterator[str]:
     kept = {name: set(state.rows) for name, state in snapshot.images.items()}
     if kept != right:
         yield f"images by row are {kept}, the nodes say {right}"
+    for name, state in snapshot.images.items():
+        held = set(np.flatnonzero(state.held(snapshot.nodes.capacity)).tolist())
+        if held != state.rows:
+            yield f"the column of image {name} says rows {held}, not {state.rows}"
+
+
+def _namespaces(cache: Cache) -> Iterator[str]:
+    right: dict[str, Counter[int]] = {}
+    pods: Counter[str] = Counter()
+    for pod in cache.pods():
+        pods[pod.namespace] += 1
+        for place, amount in usage_of(pod.pod, cache.snapshot.resources).vector:
+            right.setdefault(pod.namespace, Counter())[place] += amount
+    kept = cache.snapshot.namespace_usage.all()
+    for name in kept.keys() | pods.keys():
+        used = cache.snapshot.namespace_usage.of(name)
+        amounts = {place: amount for place, amount in used.amounts.items() if amount}
+        if (used.pod_count, amounts) != (pods[name], dict(right.get(name, {}))):
+            said = f"{pods[name]} pods, {dict(right.get(name, {}))}"
+            yield f"namespace {name} uses {used.pod_count} pods, {amounts}; its pods say {said}"

@@ -61,6 +61,10 @@ class RowCounts:
         self._sums.append(_Sums(bins, trash, self.rows))
         return self._sums[-1].shown
 
+    def sums(self) -> list[tuple[Rows, int, DomainCounts]]:
+        """(bins, trash, sums by value) of everything that is kept up to date here."""
+        return [(kept.bins, kept.trash, kept.shown) for kept in self._sums]
+
     # Written by the cache alone, by way of the indexes.
 
     def move(self, row: int, by: int) -> None:

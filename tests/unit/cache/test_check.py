@@ -49,6 +49,20 @@ def _a_counter_more(snapshot: Snapshot) -> None:
     next(iter(snapshot.pods.counters())).rows[1] += 1
 
 
+def _a_sum_more(snapshot: Snapshot) -> None:
+    counter = next(iter(snapshot.pods.counters()))
+    counter.by_domain(snapshot.nodes.label(ZONE).bins(), snapshot.nodes.label(ZONE).domains)
+    counter.rows[0] += 1
+
+
+def _a_namespace_less(snapshot: Snapshot) -> None:
+    snapshot.namespace_usage.of("default").pod_count -= 1
+
+
+def _an_image_less(snapshot: Snapshot) -> None:
+    dict(snapshot.images.items())["app:1"].held(snapshot.nodes.capacity)[0] = False
+
+
 def _a_pod_less(snapshot: Snapshot) -> None:
     info = snapshot.nodes.at(0)
     del info.pods["uid-default-p0"]
@@ -78,6 +92,9 @@ def _write(name: str, place: object, number: int) -> Callable[[Snapshot], None]:
         (_a_term_more, "is counted 7 times"),
         (_a_pod_less, "pod default/p0 belongs on node n1"),
         (lambda snapshot: snapshot.port_rows.clear(), "ports in use by row"),
+        (_a_sum_more, "sums to"),
+        (_a_namespace_less, "namespace default uses"),
+        (_an_image_less, "the column of image app:1"),
         (lambda snapshot: snapshot.claims_in_use.update({"default/x": 1}), "claims in use"),
         (lambda snapshot: snapshot.images.set_row(0, None), "images by row"),
         (lambda snapshot: snapshot.nodes.row_of.pop("n1"), "rows by name"),
