@@ -20,6 +20,7 @@ COMMUNITY: dict[str, str] = {
     "alnaircostsaving": "alnair_cost_saving:AlnairCostSaving",
     "alnairhighperformance": "alnair_high_performance:AlnairHighPerformance",
     "NodeCRDResourceFit": "node_crd_resource_fit:NodeCRDResourceFit",
+    "Coscheduling": "coscheduling:Coscheduling",
     "NodeResourcesAllocatable": "node_resources_allocatable:NodeResourcesAllocatable",
 }
 """Plugin name to `module:class` inside `bayplan.plugins.community`."""

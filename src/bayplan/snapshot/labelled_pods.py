@@ -22,8 +22,8 @@ class PodSet:
     def __init__(self) -> None:
         self.pods: dict[str, PodInfo] = {}
         """By uid, as last heard from the API server."""
-        self.placed: set[str] = set()
-        """uids of those that count on a node, assumed ones included."""
+        self.placed: dict[str, PodInfo] = {}
+        """Those that count on a node, as they count there, assumed ones included."""
 
     def __len__(self) -> int:
         return len(self.pods)
@@ -76,10 +76,10 @@ class LabelledPods:
         """Take over a pod, new or changed; one whose label changed moves."""
         before, now = self._places.get(pod.uid), self._places_of(pod)
         if before is not None and before != now:
-            placed = any(pod.uid in self._sets[place].placed for place in before)
+            counted = [found for place in before if (found := self._sets[place].placed.get(pod.uid))]
             self.drop(pod.uid)
-            for place in now if placed else ():
-                self._set(place).placed.add(pod.uid)
+            for place in now if counted else ():
+                self._set(place).placed[pod.uid] = counted[0]
         for place in now:
             self._set(place).pods[pod.uid] = pod
         if now:
@@ -90,7 +90,7 @@ class LabelledPods:
         for place in self._places.pop(uid, ()):
             members = self._sets[place]
             members.pods.pop(uid, None)
-            members.placed.discard(uid)
+            members.placed.pop(uid, None)
             if not members.pods:
                 del self._sets[place]
 
@@ -99,12 +99,12 @@ class LabelledPods:
         if pod.uid not in self._places:
             self.put(pod)
         for place in self._places.get(pod.uid, ()):
-            self._sets[place].placed.add(pod.uid)
+            self._sets[place].placed[pod.uid] = pod
 
     def displace(self, pod: PodInfo) -> None:
         """The pod counts on no node any more."""
         for place in self._places.get(pod.uid, ()):
-            self._sets[place].placed.discard(pod.uid)
+            self._sets[place].placed.pop(pod.uid, None)
 
     def _places_of(self, pod: PodInfo) -> list[_Place]:
         labels = pod.labels

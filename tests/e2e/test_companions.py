@@ -1,0 +1,34 @@
+"""The companion plugins against a real kube-apiserver: the scenarios of the embedded cluster, played again."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.companions import gangs
+from tests.companions.world import real_world
+from tests.controlplane import ControlPlane
+
+
+async def test_a_gang_of_sixteen_with_room_for_fifteen_binds_nobody_and_says_why(
+    empty_control_plane: ControlPlane,
+) -> None:
+    async with real_world(empty_control_plane.kubeconfig) as world:
+        await gangs.sixteen_with_room_for_fifteen(world)
+
+
+async def test_a_gang_of_sixteen_with_room_for_sixteen_is_bound_whole(empty_control_plane: ControlPlane) -> None:
+    async with real_world(empty_control_plane.kubeconfig) as world:
+        await gangs.sixteen_with_room_for_sixteen(world)
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_two_gangs_that_compete_finish_one_after_the_other(empty_control_plane: ControlPlane, seed: int) -> None:
+    async with real_world(empty_control_plane.kubeconfig) as world:
+        await gangs.two_gangs_for_ten_places(world, seed=seed)
+
+
+async def test_a_scheduler_killed_with_half_a_gang_waiting_leaves_nothing_bound(
+    empty_control_plane: ControlPlane,
+) -> None:
+    async with real_world(empty_control_plane.kubeconfig) as world:
+        await gangs.killed_with_half_a_gang_waiting(world)
