@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 import pytest
+
 from tests.controlplane import CommandFailed, ControlPlane
 from tests.controlplane.rest import RestClient
 

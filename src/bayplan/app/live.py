@@ -228,7 +228,7 @@ class LiveScheduler:
             asyncio.create_task(self._shell.run_timers(), name="queue timers"),
         ]
         try:
-            await self._first_of(self.watching.wait_until_synced(), background)
+            await self._first_of(self._sync(), background)
             await self._first_of(self.custom_resources.wait_until_settled(), background)
             self.is_ready.set()
             if self.options.wait_to_lead is not None:
@@ -236,6 +236,15 @@ class LiveScheduler:
             await self._first_of(self.scheduler.run(), background)
         finally:
             await self._stop(background)
+
+    async def _sync(self) -> None:
+        left_out = await self.watching.wait_until_synced()
+        if left_out:
+            _log.error(
+                "scheduling without objects that this user may not read; pods that depend on them wait",
+                missing=left_out,
+                hint="grant get, list and watch on them; `bayplan doctor` names every rule that is missing",
+            )
 
     async def _first_of(self, work: Any, background: list[asyncio.Task[None]]) -> None:
         """Do the work; if a background task ends meanwhile, its failure ends this too."""

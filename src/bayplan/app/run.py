@@ -18,10 +18,13 @@ from pathlib import Path
 
 import structlog
 
+from bayplan.api.kinds import Kind
 from bayplan.app.live import LiveOptions, LiveScheduler
 from bayplan.app.serving import ProcessFacts, make_metrics, make_parts
 from bayplan.app.settings import Settings, SettingsError, load_settings
 from bayplan.app.watching import served_kinds
+from bayplan.client.backoff import Backoff, BackoffSettings
+from bayplan.client.errors import CredentialError, Forbidden, NoAnswer, ServerError, TooManyRequests, Unauthorized
 from bayplan.client.http_transport import HttpTransport
 from bayplan.client.kubeconfig import find_access
 from bayplan.client.rate_limit import RateLimitedTransport, TokenBucket
@@ -37,6 +40,7 @@ from bayplan.server.serving import serve
 __all__ = ["RunOptions", "SchedulerProcess", "run_scheduler"]
 
 _log = structlog.get_logger()
+_PATIENCE_AT_START_SECONDS = 30.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,7 +176,7 @@ class SchedulerProcess:
         )
 
     async def run(self) -> int:
-        kinds = await served_kinds(self._transport)
+        kinds = await self._discover()
         self.live = LiveScheduler(
             self._transport,
             self._settings.config,
@@ -186,6 +190,22 @@ class SchedulerProcess:
         async with serve(self._server_options(), make_parts(self._facts, self._registry, self._transport, self._clock)):
             await self._work(self.live)
         return self._exit_status
+
+    async def _discover(self) -> list[Kind]:
+        """What the API server serves. One that is away or has just started is given a moment."""
+        backoff = Backoff(BackoffSettings(ceiling_seconds=3.0), draw=random.Random(self._options.seed).random)
+        deadline = self._clock.monotonic() + _PATIENCE_AT_START_SECONDS
+        while True:
+            try:
+                return await served_kinds(self._transport)
+            except Unauthorized as error:
+                hint = "renew the token or certificate that the kubeconfig names, or choose another --kubeconfig"
+                raise CredentialError(f"the API server does not know this user: {error}", hint=hint) from error
+            except (NoAnswer, ServerError, TooManyRequests, Forbidden) as error:
+                if self._clock.monotonic() >= deadline:
+                    raise
+                _log.warning("the API server does not answer yet, will try again", error=str(error))
+            await self._clock.sleep(backoff.next_delay())
 
     async def _work(self, live: LiveScheduler) -> None:
         scheduling = asyncio.create_task(live.run(), name="scheduler")

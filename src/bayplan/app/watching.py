@@ -15,6 +15,7 @@ import structlog
 
 from bayplan.api.kinds import KINDS, Kind
 from bayplan.api.meta import KubeObject
+from bayplan.api.node import Node
 from bayplan.api.pod import Pod
 from bayplan.client.backoff import Draw
 from bayplan.client.errors import api_error
@@ -25,6 +26,11 @@ from bayplan.observe.clock import Clock
 __all__ = ["Watching", "served_kinds"]
 
 _log = structlog.get_logger()
+_NEEDED = (Node, Pod)
+"""Nothing can be scheduled without these. Without one of the others, say volumes, only pods that use it must wait."""
+_PATIENCE_WITH_REFUSALS_SECONDS = 10.0
+"""A server that has just started refuses everybody until it has read who may do what."""
+_PAUSE_SECONDS = 0.25
 _LIVE_PODS = "status.phase!=Succeeded,status.phase!=Failed"
 
 
@@ -72,6 +78,8 @@ class Watching:
         draw: Draw,
         settings: ReflectorSettings | None = None,
     ) -> None:
+        self._clock = clock
+        self._left_out: list[str] = []
         self.reflectors: dict[type[KubeObject], Reflector[Any]] = {
             kind.type: Reflector(
                 transport,
@@ -93,11 +101,11 @@ class Watching:
 
     @property
     def is_synced(self) -> bool:
-        return all(reflector.synced.is_set() for reflector in self.reflectors.values())
+        return not self.unsynced()
 
     def unsynced(self) -> list[str]:
         """What is not there yet, each with the last error, if any."""
-        waiting = [r for r in self.reflectors.values() if not r.synced.is_set()]
+        waiting = [r for r in self.reflectors.values() if not r.synced.is_set() and r.path not in self._left_out]
         return [f"{r.path}{f' ({r.stats.last_error})' if r.stats.last_error else ''}" for r in waiting]
 
     async def run(self) -> None:
@@ -106,6 +114,23 @@ class Watching:
             for reflector in self.reflectors.values():
                 group.create_task(reflector.run(), name=f"reflector {reflector.path}")
 
-    async def wait_until_synced(self) -> None:
-        for reflector in self.reflectors.values():
-            await reflector.synced.wait()
+    async def wait_until_synced(self) -> list[str]:
+        """Wait for every kind. What we may not read is waited for a while only, and returned: see `_NEEDED`."""
+        deadline = self._clock.monotonic() + _PATIENCE_WITH_REFUSALS_SECONDS
+        for kind, reflector in self.reflectors.items():
+            while not reflector.synced.is_set():
+                is_hopeless = reflector.stats.is_forbidden and self._clock.monotonic() >= deadline
+                if is_hopeless and kind not in _NEEDED:
+                    self._left_out.append(reflector.path)
+                    break
+                await self._sync_or_pause(reflector)
+        return self._left_out
+
+    async def _sync_or_pause(self, reflector: Reflector[Any]) -> None:
+        synced = asyncio.ensure_future(reflector.synced.wait())
+        pause = asyncio.ensure_future(self._clock.sleep(_PAUSE_SECONDS))
+        try:
+            await asyncio.wait({synced, pause}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            synced.cancel()
+            pause.cancel()

@@ -38,11 +38,13 @@ from bayplan.client.errors import (
     BadRequest,
     ClientError,
     ConnectionFailed,
+    Forbidden,
     Gone,
     Invalid,
     InvalidResponse,
     RequestTimeout,
     TooManyRequests,
+    Unauthorized,
     api_error,
 )
 from bayplan.client.replica import Replica
@@ -77,7 +79,7 @@ class ReflectorSettings:
 
 @dataclass(slots=True)
 class ReflectorStats:
-    """What happened so far. `last_error` is empty while a watch is open."""
+    """What happened so far. `last_error` is empty while a watch is open, and `is_forbidden` is then False."""
 
     lists: int = 0
     watches: int = 0
@@ -85,6 +87,7 @@ class ReflectorStats:
     is_connected: bool = False
     resource_version: str = ""
     last_error: str = ""
+    is_forbidden: bool = False
 
     @property
     def relists(self) -> int:
@@ -186,7 +189,8 @@ class Reflector(Generic[T]):
     def _report(self, failure: ClientError | None, *, was_healthy: bool) -> None:
         if failure is None:
             return
-        text = str(failure)
+        text = f"{failure}{_advice(failure)}"
+        self.stats.is_forbidden = isinstance(failure, Forbidden)
         is_news = text != self.stats.last_error and not isinstance(failure, Gone) and not was_healthy
         self.stats.last_error = text
         level = logging.WARNING if is_news else logging.DEBUG
@@ -275,6 +279,7 @@ class Reflector(Generic[T]):
             self._watching_since = self._clock.monotonic()
             self.stats.is_connected = True
             self.stats.last_error = ""
+            self.stats.is_forbidden = False
             self.stats.watches += 1
             async for chunk in chunks:
                 self._heard_at = self._clock.monotonic()
@@ -363,3 +368,12 @@ class Reflector(Generic[T]):
         finally:
             watcher.cancel()
             await asyncio.wait([watcher])
+
+
+def _advice(failure: ClientError) -> str:
+    """What a person can do about it, where that is clear."""
+    if isinstance(failure, Forbidden):
+        return "; grant list and watch on it to this user (`bayplan doctor` names every rule that is missing)"
+    if isinstance(failure, Unauthorized):
+        return "; the credential is missing, wrong or expired: renew it where the kubeconfig says it comes from"
+    return ""

@@ -1,0 +1,163 @@
+"""Two replicas of `bayplan run`: one leads, one stands by; killed, stopped, robbed of its lease, reloaded."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from bayplan.app.live import LiveScheduler
+from bayplan.app.run import RunOptions, run_scheduler
+from tests.controlplane import ControlPlane
+from tests.controlplane.process import Guard
+from tests.e2e.api_session import ApiSession, api_session
+from tests.e2e.ledger import Ledger, keeping_ledger, overcommitted, until
+from tests.e2e.objects import node, pod
+from tests.e2e.running import account_for
+from tests.e2e.scheduler_process import SHORT_LEASE, SchedulerProcess, said, write_config
+from tests.fault.test_faults import PODS, batch, tight_nodes
+
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
+
+
+@pytest.fixture
+def guard() -> Iterator[Guard]:
+    made = Guard()
+    yield made
+    made.close()
+
+
+@contextlib.asynccontextmanager
+async def standby(kubeconfig: Path, config: Path) -> AsyncIterator[LiveScheduler]:
+    """A replica in this process, synced and waiting to lead, so that its caches can be looked into."""
+    built: list[LiveScheduler] = []
+    options = RunOptions(config_path=config, kubeconfig=kubeconfig, secure_port=0, on_built=built.append)
+    task = asyncio.create_task(run_scheduler(options))
+    try:
+        await until(lambda: bool(built) and built[0].is_ready.is_set(), what="the standby synced")
+        yield built[0]
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            asyncio.get_running_loop().remove_signal_handler(number)
+
+
+async def in_thread(process: SchedulerProcess, text: str) -> None:
+    await asyncio.to_thread(process.wait_for_log, text)
+
+
+async def _leads(replica: LiveScheduler, *, within: float) -> float:
+    began = time.monotonic()
+    await until(replica.options.is_leader, what="the standby leads", seconds=within)
+    return time.monotonic() - began
+
+
+async def test_the_leader_is_killed_and_the_standby_goes_on(
+    empty_control_plane: ControlPlane, tmp_path: Path, guard: Guard
+) -> None:
+    kubeconfig = empty_control_plane.kubeconfig
+    config = write_config(tmp_path, leaderElection=SHORT_LEASE)
+    async with api_session(kubeconfig) as api, keeping_ledger(kubeconfig) as ledger:
+        await api.create(*tight_nodes())
+        first = SchedulerProcess(tmp_path, guard, f"--config={config}", f"--kubeconfig={kubeconfig}")
+        await in_thread(first, "successfully acquired lease")
+        async with standby(kubeconfig, config) as second:
+            await api.create(*batch("pod", PODS))
+            first.kill()
+            bound_by_first = ledger.bound
+            await _leads(second, within=10)
+            await until(lambda: ledger.bound == PODS, what="all bound", instead=lambda: ledger.bound)
+            await account_for(second, api)
+
+    assert bound_by_first < PODS
+    assert ledger.moved() == {}
+
+
+async def test_a_leader_that_is_told_to_stop_hands_over_at_once(
+    empty_control_plane: ControlPlane, tmp_path: Path, guard: Guard
+) -> None:
+    kubeconfig = empty_control_plane.kubeconfig
+    config = write_config(tmp_path, leaderElection={**SHORT_LEASE, "leaseDuration": "30s", "renewDeadline": "20s"})
+    async with api_session(kubeconfig) as api, keeping_ledger(kubeconfig) as ledger:
+        await api.create(*tight_nodes())
+        first = SchedulerProcess(tmp_path, guard, f"--config={config}", f"--kubeconfig={kubeconfig}")
+        await in_thread(first, "successfully acquired lease")
+        async with standby(kubeconfig, config) as second:
+            await api.create(*batch("pod", PODS))
+            status = await asyncio.to_thread(first.stop)
+            took = await _leads(second, within=10)
+            await until(lambda: ledger.bound == PODS, what="all bound", instead=lambda: ledger.bound)
+            await account_for(second, api)
+
+    assert status == 0
+    assert took < 5
+    assert ledger.moved() == {}
+
+
+async def test_a_leader_that_is_robbed_of_its_lease_ends_and_binds_nothing_more(
+    empty_control_plane: ControlPlane, tmp_path: Path, guard: Guard
+) -> None:
+    kubeconfig = empty_control_plane.kubeconfig
+    config = write_config(tmp_path, leaderElection=SHORT_LEASE)
+    async with api_session(kubeconfig) as api, keeping_ledger(kubeconfig) as ledger:
+        await api.create(node("node"))
+        leader = SchedulerProcess(tmp_path, guard, f"--config={config}", f"--kubeconfig={kubeconfig}")
+        await in_thread(leader, "successfully acquired lease")
+        await api.create(pod("before"))
+        await until(lambda: ledger.bound == 1, what="the first pod bound")
+        await _rob(api)
+        status = await asyncio.to_thread(leader.wait_for_end, seconds=10)
+        await api.create(pod("after"))
+        await asyncio.sleep(1)
+
+    assert status == 1
+    assert said(leader.log, "leader election lost", "another replica may be leading")
+    assert ledger.bound == 1
+
+
+async def _rob(api: ApiSession) -> None:
+    for _ in range(20):
+        lease = await api.call("GET", LEASE)
+        lease["spec"] |= {"holderIdentity": "somebody-else", "leaseDurationSeconds": 60}
+        written = await api.call("PUT", LEASE, lease, allow=[409])
+        if written["kind"] == "Lease":
+            return
+    raise AssertionError("the lease was renewed in between every time")
+
+
+async def test_a_reload_brings_new_profiles_and_a_bad_one_changes_nothing(
+    empty_control_plane: ControlPlane, tmp_path: Path, guard: Guard
+) -> None:
+    kubeconfig = empty_control_plane.kubeconfig
+    config = write_config(tmp_path)
+    async with api_session(kubeconfig) as api, keeping_ledger(kubeconfig) as ledger:
+        await api.create(node("node"))
+        process = SchedulerProcess(tmp_path, guard, f"--config={config}", f"--kubeconfig={kubeconfig}")
+        await api.create(pod("first"), pod("later", schedulerName="second"))
+        await _bound(ledger, "first")
+        config.write_text(config.read_text() + "profiles:\n- schedulerName: default-scheduler\n  plugin: {}\n")
+        process.send(signal.SIGHUP)
+        await in_thread(process, "the new configuration is bad; the old one stays in force")
+        await api.create(pod("second"))
+        await _bound(ledger, "second")
+        write_config(tmp_path, profiles=[{"schedulerName": "default-scheduler"}, {"schedulerName": "second"}])
+        process.send(signal.SIGHUP)
+        await _bound(ledger, "later")
+        status = await asyncio.to_thread(process.stop)
+        problems = overcommitted(await api.items("/api/v1/nodes"), await api.pods())
+
+    assert status == 0
+    assert problems == []
+    assert said(process.log, "profiles[0]", "plugin")
+
+
+async def _bound(ledger: Ledger, name: str) -> None:
+    await until(
+        lambda: any(ledger.names[uid] == name and nodes for uid, nodes in ledger.nodes_of.items()), what=f"{name} bound"
+    )
