@@ -19,7 +19,7 @@ from bayplan.framework.errors import PluginError
 from bayplan.framework.registry import Registry
 from bayplan.plugins.intree import default_registry
 
-__all__ = ["Settings", "SettingsError", "load_settings"]
+__all__ = ["Settings", "SettingsError", "load_settings", "resolve_settings"]
 
 
 class SettingsError(ValueError):
@@ -47,15 +47,21 @@ def load_settings(config_path: Path | None, plugins: Sequence[str], *, enable: b
         registry = default_registry()
         added = [cls.name for spec in plugins for cls in registry.load(spec)]
         config = default_config() if config_path is None else load_config_file(config_path)
-        if enable:
-            config = _with_enabled(config, added)
+    except (ConfigError, PluginError) as error:
+        raise SettingsError(str(error).splitlines()) from error
+    return resolve_settings(config, registry, enable=added if enable else ())
+
+
+def resolve_settings(config: SchedulerConfig, registry: Registry, *, enable: Sequence[str] = ()) -> Settings:
+    """A configuration with its plugins; those in `enable` are switched on where no profile mentions them."""
+    try:
+        config = _with_enabled(config, enable)
         return Settings(config=config, profiles=resolve_profiles(config, registry), registry=registry)
     except (ConfigError, PluginError) as error:
         raise SettingsError(str(error).splitlines()) from error
 
 
 def _with_enabled(config: SchedulerConfig, names: Sequence[str]) -> SchedulerConfig:
-
     profiles = []
     for profile in config.profiles:
         sets = profile.plugins.sets().values()

@@ -11,6 +11,8 @@ random clusters for Hypothesis; `bayplan.testing.oracle` states the default rule
 fixture `harness` builds harnesses.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from bayplan.testing.build import LONG_AGO, container, node, pod
 from bayplan.testing.build_objects import (
     csi_node,
@@ -46,6 +48,9 @@ from bayplan.testing.parts import (
 )
 from bayplan.testing.tables import verdict_table
 
+if TYPE_CHECKING:
+    from bayplan.testing.local_cluster import TestCluster, cluster
+
 __all__ = [
     "HOSTNAME",
     "LONG_AGO",
@@ -55,7 +60,9 @@ __all__ = [
     "Harness",
     "Outcome",
     "Score",
+    "TestCluster",
     "apart",
+    "cluster",
     "container",
     "csi_node",
     "expect",
@@ -83,3 +90,12 @@ __all__ = [
     "toleration",
     "verdict_table",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The embedded cluster is imported when a test asks for it; most plugin tests need the harness alone."""
+    if name in ("TestCluster", "cluster"):
+        from bayplan.testing import local_cluster
+
+        return getattr(local_cluster, name)
+    raise AttributeError(f"module `bayplan.testing` has no attribute `{name}`")

@@ -63,7 +63,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def run(capfd: pytest.CaptureFixture[str]) -> Iterator[Run]:
+def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+    monkeypatch.delenv("COLUMNS", raising=False)
+
     def run_command(*arguments: str) -> Ran:
         capfd.readouterr()
         status = main(arguments)
