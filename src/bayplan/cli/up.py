@@ -157,8 +157,11 @@ def _welcome(local: LocalCluster, kubeconfig: Path) -> None:
     count = len(local.live.cache.snapshot.nodes)
     print(f"a cluster of {count} nodes is up at {local.cluster.url}\n", flush=True)
     print(f"  export KUBECONFIG={kubeconfig}")
-    print("  kubectl apply -f examples/pod.yaml      # or: bayplan apply -f examples/pod.yaml")
-    print("  kubectl get pods -o wide --watch        # or: bayplan get pods\n", flush=True)
+    if Path("examples/web.yaml").is_file():
+        print("  kubectl apply -f examples/web.yaml      # or: bayplan apply -f examples/web.yaml")
+    else:
+        print("  kubectl create deployment web --image=nginx --replicas=5")
+    print("  kubectl get pods -o wide --watch        # or: bayplan get pods -o wide\n", flush=True)
 
 
 def _report_reload(what: str, problems: Sequence[str]) -> None:
