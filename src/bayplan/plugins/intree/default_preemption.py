@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
-
 import numpy as np
 
-from bayplan.api.pod import PodCondition
 from bayplan.api.workload import PodDisruptionBudget
 from bayplan.framework import (
     ActionType,
@@ -29,6 +25,7 @@ from bayplan.framework import (
 )
 from bayplan.preemption.budgets import Budgets
 from bayplan.preemption.candidates import Candidate, pick_cheapest
+from bayplan.preemption.eviction import Evictions
 from bayplan.preemption.many_nodes import ManyNodes, find_victims_on
 from bayplan.preemption.one_node import NO_VICTIMS, OneNodeTrial, candidate_on, find_victims
 from bayplan.preemption.victim_columns import VictimColumns
@@ -98,8 +95,7 @@ class DefaultPreemption(Plugin):
             return problems
 
     def setup(self) -> None:
-        self._preempting: dict[str, str | None] = {}
-        """uid of the preemptor to the uid of its last victim, once that one is being evicted."""
+        self._evictions = Evictions(self)
         self._columns = VictimColumns()
         self._budgets: Budgets | None = None
         self._budgets_version = -1
@@ -108,9 +104,9 @@ class DefaultPreemption(Plugin):
     # PreEnqueue
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
-        if pod.uid not in self._preempting:
+        if pod.uid not in self._evictions:
             return None
-        last = self._preempting[pod.uid]
+        last = self._evictions.last_victim(pod.uid)
         if last is None:
             return GATED
         victim = self._victim(last)
@@ -139,7 +135,7 @@ class DefaultPreemption(Plugin):
         chosen = self.choose(found, most=1)
         if not chosen:
             return PostFilterResult("", self._none_found(found, diagnosis))
-        self._preempt(pod, chosen[0])
+        self._evictions.start(pod, chosen[0].node_name, chosen[0].victims)
         return PostFilterResult(chosen[0].node_name, None, chosen[0].victims)
 
     def _ineligible(self, pod: PodInfo, diagnosis: Diagnosis) -> str:
@@ -267,44 +263,3 @@ class DefaultPreemption(Plugin):
             takes = np.flatnonzero(many.takes).tolist()
             result += [many.candidate(position, columns, table) for position in takes]
         return result
-
-    # Eviction
-
-    def _preempt(self, pod: PodInfo, candidate: Candidate) -> None:
-        victims = [victim for victim in candidate.victims if not victim.is_terminating]
-        if victims:
-            self._preempting[pod.uid] = None
-            self.handle.start_task(f"preemption for {pod.key}", self._evict(pod, candidate.node_name, victims))
-
-    async def _evict(self, pod: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
-        try:
-            await self._clear_lower_nominations(pod, node_name)
-            *others, last = victims
-            await asyncio.gather(*(self._evict_one(pod, node_name, victim) for victim in others))
-            self._preempting[pod.uid] = last.uid
-            await self._evict_one(pod, node_name, last)
-        except Exception:
-            self._preempting.pop(pod.uid, None)
-            self.handle.activate([pod])
-            raise
-        self._preempting.pop(pod.uid, None)
-
-    async def _clear_lower_nominations(self, pod: PodInfo, node_name: str) -> None:
-        lower = [p for p in self.handle.nominator.nominated_pods(node_name) if p.priority < pod.priority]
-        await asyncio.gather(*(self.handle.api.patch_pod_status(other, nominated_node_name="") for other in lower))
-
-    async def _evict_one(self, pod: PodInfo, node_name: str, victim: PodInfo) -> None:
-        note = f"Preempted by pod {pod.uid} on node {node_name}"
-        waiting = self.handle.waiting_pods.get(victim.uid)
-        if waiting is not None and waiting.preempt(self.name, "preempted"):
-            note += " (in kube-scheduler memory)."
-        else:
-            condition = PodCondition(
-                type="DisruptionTarget",
-                status="True",
-                reason="PreemptionByScheduler",
-                message=f"{pod.scheduler_name}: preempting to accommodate a higher priority pod",
-            )
-            await self.handle.api.patch_pod_status(victim, condition=condition)
-            await self.handle.api.delete_pod(victim)
-        self.handle.recorder.event(victim, kind="Normal", reason="Preempted", action="Preempting", note=note)

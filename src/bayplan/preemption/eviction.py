@@ -1,0 +1,77 @@
+"""Victims are told to go: the condition that says why, the deletion, and the event, beside the scheduling cycle.
+
+The last victim is evicted after all others, so that whoever waits for it knows that the others are on their way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from bayplan.api.pod import PodCondition
+from bayplan.framework.handle import Handle
+from bayplan.framework.plugin import Plugin
+from bayplan.snapshot.pod_info import PodInfo
+
+__all__ = ["Evictions"]
+
+
+class Evictions:
+    """The evictions that one plugin ordered and that are not done yet."""
+
+    def __init__(self, plugin: Plugin) -> None:
+        self._plugin = plugin
+        self._under_way: dict[str, str | None] = {}
+        """uid of the preemptor to the uid of its last victim, once that one is being evicted."""
+
+    @property
+    def _handle(self) -> Handle:
+        return self._plugin.handle
+
+    def __contains__(self, uid: str) -> bool:
+        """Whether victims of this preemptor are still being evicted."""
+        return uid in self._under_way
+
+    def last_victim(self, uid: str) -> str | None:
+        """The uid of the last victim of a preemptor; None while others come before it."""
+        return self._under_way.get(uid)
+
+    def start(self, pod: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
+        """Evict those who are not on their way out already."""
+        staying = [victim for victim in victims if not victim.is_terminating]
+        if staying:
+            self._under_way[pod.uid] = None
+            self._handle.start_task(f"preemption for {pod.key}", self._evict(pod, node_name, staying))
+
+    async def _evict(self, pod: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
+        try:
+            await self._clear_lower_nominations(pod, node_name)
+            *others, last = victims
+            await asyncio.gather(*(self._evict_one(pod, node_name, victim) for victim in others))
+            self._under_way[pod.uid] = last.uid
+            await self._evict_one(pod, node_name, last)
+        except Exception:
+            self._under_way.pop(pod.uid, None)
+            self._handle.activate([pod])
+            raise
+        self._under_way.pop(pod.uid, None)
+
+    async def _clear_lower_nominations(self, pod: PodInfo, node_name: str) -> None:
+        lower = [p for p in self._handle.nominator.nominated_pods(node_name) if p.priority < pod.priority]
+        await asyncio.gather(*(self._handle.api.patch_pod_status(other, nominated_node_name="") for other in lower))
+
+    async def _evict_one(self, pod: PodInfo, node_name: str, victim: PodInfo) -> None:
+        note = f"Preempted by pod {pod.uid} on node {node_name}"
+        waiting = self._handle.waiting_pods.get(victim.uid)
+        if waiting is not None and waiting.preempt(self._plugin.name, "preempted"):
+            note += " (in kube-scheduler memory)."
+        else:
+            condition = PodCondition(
+                type="DisruptionTarget",
+                status="True",
+                reason="PreemptionByScheduler",
+                message=f"{pod.scheduler_name}: preempting to accommodate a higher priority pod",
+            )
+            await self._handle.api.patch_pod_status(victim, condition=condition)
+            await self._handle.api.delete_pod(victim)
+        self._handle.recorder.event(victim, kind="Normal", reason="Preempted", action="Preempting", note=note)
