@@ -182,7 +182,7 @@ def _choose(decider: Decider, pod: PodInfo, decision: Decision, plan: Plan, outc
     """Score all feasible nodes and take one of the best."""
     state, evaluation = decision.state, plan.evaluation
     nodes = outcome.feasible_nodes()
-    asked = decider.framework.run_pre_scores(plan, state, pod, nodes) if plan.pre_scores else plan.open_scores
+    asked = decider.framework.run_pre_scores(plan, state, pod, nodes) if plan.due_pre_scores else plan.due_scores
     if decider.explains:
         scores = decision.scores = score_rows(plan, state, pod, nodes, asked)
         decision.total, ties = scores.best()

@@ -77,6 +77,8 @@ class TermIndex:
         self.additions: list[TermGroup] = []
         """Groups in order of making, dead ones included until the next compaction."""
         self.compactions = 0
+        self.generation = 0
+        """Grows whenever a pod with terms comes or goes."""
 
     def __len__(self) -> int:
         return len(self._groups)
@@ -87,6 +89,7 @@ class TermIndex:
     # Written by the cache alone.
 
     def add(self, pod: PodInfo, row: int) -> None:
+        self.generation += 1
         for rule in rules_of(pod):
             group = self._groups.get(rule)
             if group is None:
@@ -96,6 +99,7 @@ class TermIndex:
             group.move(row, 1)
 
     def remove(self, pod: PodInfo, row: int) -> None:
+        self.generation += 1
         for rule in rules_of(pod):
             group = self._groups[rule]
             group.move(row, -1)

@@ -81,6 +81,11 @@ class Framework:
             plan = self._make_plan(pod, versions)
             if self.remember:
                 self._plans.offer(key, plan, rows=self.snapshot.nodes.capacity)
+        if self.remember:
+            snapshot = self.snapshot
+            as_of = (snapshot.objects.generation, snapshot.terms.generation, snapshot.nodes.node_changes.position)
+            if plan.idle_as_of != as_of:
+                plan.follow(pod, as_of)
         return plan
 
     def forget(self, plugin: str) -> None:
@@ -162,14 +167,15 @@ class Framework:
 
     def run_pre_filters(self, plan: Plan, state: CycleState, pod: PodInfo) -> PreFilterOutcome:
         state.skip_filter |= plan.skip_filter
+        state.skip_score |= plan.idle
         state.reached = self._names
-        if not plan.pre_filters:
+        if not plan.due_pre_filters:
             return NO_RESTRICTION
         nodes = self.snapshot.columns()
         rejection: Status | None = None
         names: frozenset[str] | None = None
         restricted_by: list[str] = []
-        for step in plan.pre_filters:
+        for step in plan.due_pre_filters:
             plugin = step.plugin
             answer = step.settled if step.is_settled else self._asked(step, "pre_filter", state, pod, nodes)
             if answer is None:
@@ -207,7 +213,7 @@ class Framework:
 
     def run_pre_scores(self, plan: Plan, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> list[ScoreCall]:
         """Run the PreScores that are due; the scores that have to be asked for this decision."""
-        for step in plan.pre_scores:
+        for step in plan.due_pre_scores:
             answer = step.failure or self._asked(step, "pre_score", state, pod, nodes)
             if answer is None:
                 continue
@@ -217,8 +223,8 @@ class Framework:
             elif not answer.is_success:
                 raise PluginFailure(_explained(f'running PreScore plugin "{name}": ', answer.by(name)))
         if not state.skip_score:
-            return plan.open_scores
-        return [call for call in plan.open_scores if call.name not in state.skip_score]
+            return plan.due_scores
+        return [call for call in plan.due_scores if call.name not in state.skip_score]
 
     def _reached_up_to(self, last: Plugin) -> set[str]:
         """The plugins whose PreFilter came before the one that ended the phase."""

@@ -122,7 +122,7 @@ def find_feasible(
     evaluation.refresh(pod)
     if evaluation.has_failures:
         _raise_failures(evaluation)
-    asked = [call for call in plan.open_filters if call.name not in state.skip_filter]
+    asked = [call for call in plan.due_filters if call.name not in state.skip_filter]
     nominated = nominated_on(nominator, pod)
     if not asked and not nominated:
         return FilterOutcome(evaluation, None, {}, {})

@@ -82,6 +82,13 @@ class InterPodAffinity(Plugin):
             weight = self.hard_pod_affinity_weight
             return [] if 0 <= weight <= 100 else [f"hardPodAffinityWeight: must be 0 to 100, got {weight}"]
 
+    def is_idle(self, pod: PodInfo) -> bool:
+        """Whether the pod states no terms and none of the terms that running pods state means it."""
+        stated = pod.shape.spec.affinity
+        if stated is not None and (stated.pod_affinity is not None or stated.pod_anti_affinity is not None):
+            return False
+        return not matching_groups(pod, self.handle.snapshot)
+
     # Filter
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Status | None:

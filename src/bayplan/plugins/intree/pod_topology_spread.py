@@ -203,6 +203,10 @@ class PodTopologySpread(Plugin):
     def is_relevant(self, pod: PodInfo) -> bool:
         return bool(pod.shape.spec.topology_spread_constraints or self._defaults)
 
+    def is_idle(self, pod: PodInfo) -> bool:
+        """Whether no constraint, own or default, applies as long as services and controllers stay as they are."""
+        return not self._rules(pod, _HARD_EFFECT) and not self._rules(pod, _SOFT_EFFECT)
+
     def _rules(self, pod: PodInfo, effect: str) -> tuple[_Rule, ...]:
         shape = pod.shape
         known = shape.note(self._key, _Known)

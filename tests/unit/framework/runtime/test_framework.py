@@ -66,6 +66,66 @@ def test_an_error_in_a_remembered_column_is_no_rejection() -> None:
             _search(framework, waiting)
 
 
+class _Alarm(Plugin):
+    """Has something to say only while there is a Service; asked anew for every decision."""
+
+    asked: ClassVar[list[str]] = []
+
+    def is_idle(self, pod: PodInfo) -> bool:
+        if pod.labels.get("broken"):
+            raise ValueError("cannot tell")
+        return not any(True for _ in SERVICES)
+
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> None:
+        _Alarm.asked.append(pod.name)
+
+    def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        return 1
+
+
+SERVICES: list[str] = []
+
+
+def _ask(framework: Framework, changes: Changes, waiting: PodInfo) -> list[str]:
+    _Alarm.asked.clear()
+    plan, state = framework.plan(waiting), CycleState()
+    framework.run_pre_filters(plan, state, waiting)
+    framework.run_pre_scores(plan, state, waiting, changes.cache.snapshot.columns())
+    return list(_Alarm.asked)
+
+
+def test_an_idle_plugin_is_not_asked_until_something_that_could_wake_it_changes() -> None:
+    changes = Changes(5)
+    framework: Framework = framework_of(changes.cache, _Alarm, Emptier)
+    waiting = _waiting(changes)
+    assert _ask(framework, changes, waiting) == []
+    plan = framework.plan(waiting)
+    assert [call.name for call in plan.due_scores] == []
+    assert plan.idle == {"_Alarm"}
+
+    SERVICES.append("one")
+    changes.cache.put_object(Service())
+    try:
+        assert _ask(framework, changes, waiting) == ["waiting"]
+    finally:
+        SERVICES.clear()
+
+
+def test_a_plugin_that_cannot_tell_whether_it_is_idle_is_asked() -> None:
+    changes = Changes(6)
+    framework: Framework = framework_of(changes.cache, _Alarm)
+    broken = changes.cache.info(pod("broken", labels={"broken": "yes"}))
+
+    assert _ask(framework, changes, broken) == ["broken"]
+
+
+def test_without_memory_nobody_is_taken_to_be_idle() -> None:
+    changes = Changes(7)
+    framework: Framework = framework_of(changes.cache, _Alarm, remember=False)
+
+    assert _ask(framework, changes, _waiting(changes)) == ["waiting"]
+
+
 def test_only_what_is_relevant_is_planned_for() -> None:
     class Choosy(Room):
         def is_relevant(self, pod: PodInfo) -> bool:
