@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from bayplan.api.meta import KubeObject
@@ -10,7 +10,7 @@ from bayplan.api.pod import PodCondition
 from bayplan.framework.handle import WaitingPod
 from bayplan.snapshot.pod_info import PodInfo
 
-__all__ = ["FixedNominator", "NoApi", "NoApiError", "NoListers", "NoWaitingPods", "SilentRecorder", "drop_task"]
+__all__ = ["FixedNominator", "NoApi", "NoApiError", "NoWaitingPods", "SilentRecorder", "drop_task"]
 
 K = TypeVar("K", bound=KubeObject)
 
@@ -85,19 +85,6 @@ class NoApi:
 
     async def get(self, kind: type[K], name: str, namespace: str = "") -> K | None:
         raise self._refuse(f"read {kind.__name__} `{name}`")
-
-
-class NoListers:
-    """Custom resources of a run without an API server: there are none."""
-
-    def get(self, name: str, namespace: str = "") -> Any:
-        return None
-
-    def list(self, namespace: str | None = None) -> list[Any]:
-        return []
-
-    def on_change(self, callback: Callable[[Any, Any], None]) -> None:
-        """Nothing ever changes."""
 
 
 def drop_task(name: str, work: Awaitable[None]) -> None:
