@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
 from tests.unit.framework.runtime.toys import (
     Changes,
@@ -12,6 +14,8 @@ from tests.unit.framework.runtime.toys import (
     framework_of,
 )
 
+from bayplan.api.workload import Service
+from bayplan.framework import NodeColumns, NodeInfo, Plugin
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.offline import FixedNominator
 from bayplan.framework.runtime.call import PluginFailure
