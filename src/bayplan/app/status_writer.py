@@ -15,7 +15,7 @@ import msgspec
 import structlog
 
 from bayplan.api.pod import Pod, PodCondition
-from bayplan.client.errors import NotFound
+from bayplan.client.errors import Forbidden, NotFound
 from bayplan.client.writer import Writer
 from bayplan.loop.profile import StatusPort
 from bayplan.observe.clock import Clock
@@ -85,7 +85,8 @@ class StatusWriter(StatusPort):
         except NotFound:
             return
         except Exception as error:
-            _log.warning("could not write the status of a pod", pod=report.pod.key, error=str(error))
+            hint = {"hint": "grant patch on pods/status to this user"} if isinstance(error, Forbidden) else {}
+            _log.warning("could not write the status of a pod", pod=report.pod.key, error=str(error), **hint)
 
     def _change(self, report: _Report) -> dict[str, Any]:
         """What differs from the status that the API server last told us."""

@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from bayplan.client.errors import AlreadyExists, ClientError, NotFound
+from bayplan.client.errors import AlreadyExists, ClientError, Forbidden, NotFound
 from bayplan.client.resources import ResourceType
 from bayplan.client.retry import RetryingSender, RetryPolicy, WriteRequest
 from bayplan.client.transport import MERGE_PATCH
@@ -153,6 +153,7 @@ class EventRecorder:
         self._series: dict[_SeriesKey, _Recorded] = {}
         self._has_jobs = asyncio.Event()
         self._last_nanos = 0
+        self._is_forbidden = False
         self._in_flight: set[asyncio.Task[None]] = set()
         self.stats = RecorderStats()
 
@@ -277,7 +278,14 @@ class EventRecorder:
             self.stats.failed += 1
             if not job.is_patch:
                 self._series.pop(job.recorded.key, None)
-            _log.debug("an event about %s was not written: %s", job.recorded.key.regarding.name, error)
+            self._complain(job, error)
+
+    def _complain(self, job: _Job, error: Exception) -> None:
+        """Once aloud when events are forbidden altogether, which a person must mend; else an event is a courtesy."""
+        _log.debug("an event about %s was not written: %s", job.recorded.key.regarding.name, error)
+        if isinstance(error, Forbidden) and not self._is_forbidden:
+            self._is_forbidden = True
+            _log.warning("events cannot be written: %s; grant create and patch on events of events.k8s.io", error)
 
     async def _write(self, job: _Job) -> None:
         if not job.is_patch:
