@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from typing import Any
 
+from bayplan.config.durations import format_duration
 from bayplan.framework.status import SUCCESS, Code, Status
 from bayplan.observe.clock import Clock
 from bayplan.snapshot.pod_info import PodInfo
@@ -50,12 +52,10 @@ class HeldPod:
             self._end(SUCCESS)
 
     def reject(self, plugin: str, message: str) -> bool:
-        reason = f"pod {self._info.name} rejected while waiting on permit: {message}"
-        return self._end(Status(Code.UNSCHEDULABLE, (reason,), plugin=plugin))
+        return self._end(Status(Code.UNSCHEDULABLE, (message,), plugin=plugin))
 
     def preempt(self, plugin: str, message: str) -> bool:
-        reason = f"pod {self._info.name} preempted while waiting on permit: {message}"
-        return self._end(Status(Code.ERROR, (reason,), plugin=plugin))
+        return self._end(Status(Code.ERROR, (f"waiting on permit for pod: {message}",), plugin=plugin))
 
     def _end(self, status: Status) -> bool:
         if self._outcome.done():
@@ -69,8 +69,8 @@ class HeldPod:
             plugin, deadline = min(self._deadlines.items(), key=lambda entry: entry[1])
             left = deadline - clock.monotonic()
             if left <= 0:
-                seconds = self._timeouts[plugin]
-                self.reject(plugin, f"timeout after waiting {seconds:g}s at plugin {plugin}")
+                waited = format_duration(timedelta(seconds=self._timeouts[plugin]))
+                self.reject(plugin, f"rejected due to timeout after waiting {waited} at plugin {plugin}")
                 break
             await self._outcome_or_timeout(clock, left)
         return self._outcome.result()
