@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.companions import gangs
+from tests.companions import gangs, quotas
 from tests.companions.world import real_world
 from tests.controlplane import ControlPlane
 
@@ -32,3 +32,10 @@ async def test_a_scheduler_killed_with_half_a_gang_waiting_leaves_nothing_bound(
 ) -> None:
     async with real_world(empty_control_plane.kubeconfig) as world:
         await gangs.killed_with_half_a_gang_waiting(world)
+
+
+async def test_a_borrowed_quota_is_reclaimed_by_its_owner_and_no_pod_within_its_min_is_evicted(
+    empty_control_plane: ControlPlane,
+) -> None:
+    async with real_world(empty_control_plane.kubeconfig) as world:
+        await quotas.borrowed_quota_is_reclaimed(world)

@@ -21,6 +21,7 @@ COMMUNITY: dict[str, str] = {
     "alnairhighperformance": "alnair_high_performance:AlnairHighPerformance",
     "NodeCRDResourceFit": "node_crd_resource_fit:NodeCRDResourceFit",
     "Coscheduling": "coscheduling:Coscheduling",
+    "CapacityScheduling": "capacity_scheduling:CapacityScheduling",
     "NodeResourcesAllocatable": "node_resources_allocatable:NodeResourcesAllocatable",
 }
 """Plugin name to `module:class` inside `bayplan.plugins.community`."""

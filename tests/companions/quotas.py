@@ -1,0 +1,63 @@
+"""Scenarios of CapacityScheduling: what is lent comes back, and nobody loses what is guaranteed."""
+
+from __future__ import annotations
+
+from bayplan.plugins.community.elastic_quota import ElasticQuota
+from tests.companions.world import World
+from tests.e2e.objects import JsonObject, node, pod
+
+CAPACITY = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+podInitialBackoffSeconds: 1
+podMaxBackoffSeconds: 2
+profiles:
+- plugins:
+    multiPoint:
+      enabled: [{name: CapacityScheduling}]
+    postFilter:
+      enabled: [{name: CapacityScheduling}]
+      disabled: [{name: "*"}]
+"""
+GUARANTEED = 4
+
+
+async def _namespace(world: World, name: str) -> None:
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    await world.api.call("POST", "/api/v1/namespaces", body, allow=[409])
+
+
+def _pods(namespace: str, count: int) -> list[JsonObject]:
+    return [pod(f"{namespace}-{i}", cpu="1") for i in range(count)]
+
+
+async def _counts(world: World) -> dict[str, int]:
+    keys = list(await world.bound())
+    return {name: sum(key.startswith(f"{name}/") for key in keys) for name in ("lender", "borrower", "bystander")}
+
+
+async def borrowed_quota_is_reclaimed(world: World) -> None:
+    """The borrower takes what the lender leaves idle; when the lender comes, the borrower goes back to its min and no
+    further, and a third namespace within its min is left alone."""
+    await world.install(ElasticQuota)
+    for name in ("lender", "borrower", "bystander"):
+        await _namespace(world, name)
+        await world.put(ElasticQuota, "quota", {"spec": {"min": {"cpu": GUARANTEED}}}, namespace=name)
+    await world.api.create(*(node(f"n{i}", cpu="4") for i in range(3)))
+    async with world.scheduling(CAPACITY):
+        await world.api.create(*_pods("bystander", GUARANTEED), namespace="bystander")
+        await world.until_bound(GUARANTEED)
+        await world.api.create(*_pods("borrower", 10), namespace="borrower")
+        await world.until_bound(3 * GUARANTEED)
+        assert await _counts(world) == {"lender": 0, "borrower": 8, "bystander": 4}
+        await world.api.create(*_pods("lender", GUARANTEED), namespace="lender")
+
+        async def lender_is_whole() -> bool:
+            counts = await _counts(world)
+            assert counts["bystander"] == GUARANTEED, counts
+            assert counts["borrower"] >= GUARANTEED, counts
+            return counts["lender"] == GUARANTEED
+
+        await world.until(lender_is_whole, what="the lender has its own back")
+        await world.wait(3)
+        assert await _counts(world) == {"lender": 4, "borrower": 4, "bystander": 4}
