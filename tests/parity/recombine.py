@@ -58,6 +58,7 @@ def _make(pool: _Pool, dice: random.Random, name: str) -> Case:
     objects = base["objects"]
     nodes = _more_nodes(pool, dice, objects)
     _more_pods(pool, dice, objects, nodes)
+    _agree_on_sizes(nodes)
     for node in nodes:
         if dice.random() < 0.15:
             _bend(dice, node["status"]["allocatable"])
@@ -69,6 +70,16 @@ def _make(pool: _Pool, dice: random.Random, name: str) -> Case:
         _rearrange(pool, dice, pod)
         pod["spec"]["schedulerName"] = _scheduler(dice, case["config"])
     return case | ({"pods": pods} if "pods" in base else {"pod": pods[0]})
+
+
+def _agree_on_sizes(nodes: list[Case]) -> None:
+    """One size for an image name: else the answer depends on which node reported first, which nobody can tell."""
+    sizes: dict[str, int] = {}
+    for node in nodes:
+        for image in node["status"].get("images", []):
+            known = [sizes[name] for name in image["names"] if name in sizes]
+            image["sizeBytes"] = known[0] if known else image["sizeBytes"]
+            sizes.update(dict.fromkeys(image["names"], image["sizeBytes"]))
 
 
 def _scheduler(dice: random.Random, config: Case) -> str:
