@@ -87,7 +87,7 @@ class _Pages:
         return {"plugins": self._service.plugins(), "reloads": reloads}
 
     async def config(self, request: Request) -> Any:
-        return redacted(self._service.config())
+        return redacted(msgspec.to_builtins(self._service.config()))
 
     async def pending(self, request: Request) -> Any:
         return await self._service.pending(with_change=_flag(request, "change"))

@@ -9,11 +9,11 @@ import msgspec
 
 from bayplan.explain.explaining import lead_of
 from bayplan.explain.views import ClusterView
-from bayplan.framework.cycle import CycleState
 from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.registry import Registry
 from bayplan.framework.runtime.framework import Framework
 from bayplan.loop.decision import DecisionRecord, DecisionRecorder
+from bayplan.snapshot.columns import NodeColumns
 from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["PluginState", "plugins_of"]
@@ -49,7 +49,7 @@ def plugins_of(
     states = []
     for profile, decider in view.deciders.items():
         framework = decider.framework
-        costs = _costs(framework, probe, now) if probe is not None and probe.scheduler_name == profile else {}
+        costs = _costs(view, probe, now) if probe is not None and probe.scheduler_name == profile else {}
         weights = {call.name: call.weight for call in framework.score_calls}
         for name, plugin in framework.plugins.items():
             origin = registry.origin_of(name)
@@ -93,16 +93,15 @@ def _influence(records: Iterable[DecisionRecord]) -> tuple[Counter[str], dict[st
     return decided, {plugin: total / count for plugin, total in sums.items()} if count else {}
 
 
-def _costs(framework: Framework, probe: PodInfo, now: Callable[[], float]) -> dict[tuple[str, str], float]:
-    """Microseconds for one answer about all nodes. A plugin that fails here fails without effect."""
+def _costs(view: ClusterView, probe: PodInfo, now: Callable[[], float]) -> dict[tuple[str, str], float]:
+    """Microseconds for one answer about all nodes, of the plugins that have a say about this pod."""
     pod = probe.placed("")
-    state = CycleState()
-    plan = framework.plan(pod)
-    prepared = framework.run_pre_filters(plan, state, pod)
-    if prepared.rejection is not None:
+    decision = view.decide(pod, explains=True, always_score=True)
+    plan, scores, state = decision.plan, decision.scores, decision.state
+    if plan is None or scores is None:
         return {}
-    nodes = framework.snapshot.columns()
-    framework.run_pre_scores(plan, state, pod, nodes)
+    table = plan.evaluation.table
+    nodes, feasible = NodeColumns(table), NodeColumns(table, scores.rows)
     costs: dict[tuple[str, str], float] = {}
     for call in plan.filters:
         if call.name not in state.skip_filter:
@@ -110,8 +109,8 @@ def _costs(framework: Framework, probe: PodInfo, now: Callable[[], float]) -> di
             call.verdicts(state, pod, nodes)
             costs[call.name, "filter"] = round((now() - began) * 1e6, 1)
     for score in plan.scores:
-        if score.name not in state.skip_score:
+        if score.name in scores.shares:
             began = now()
-            score.raw(state, pod, nodes)
+            score.raw(state, pod, feasible)
             costs[score.name, "score"] = round((now() - began) * 1e6, 1)
     return costs

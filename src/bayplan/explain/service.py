@@ -16,10 +16,9 @@ from bayplan.api.pod import Pod
 from bayplan.app.frameworks import watched_resources
 from bayplan.app.live import LiveScheduler
 from bayplan.app.settings import Settings
-from bayplan.config.effective import effective_dict
-from bayplan.explain.case import JsonObject
 from bayplan.explain.changes import Changes, find_changes
 from bayplan.explain.cluster_copy import ClusterCopy, ClusterObjects, objects_of_snapshot
+from bayplan.explain.config_page import ConfigPage, config_page
 from bayplan.explain.explaining import explained, explained_from_record
 from bayplan.explain.explaining_nodes import explained_node
 from bayplan.explain.explanation import Explanation, NodeExplanation, QueueState
@@ -218,11 +217,8 @@ class ExplainService:
         registry = self._sources.settings().registry
         return plugins_of(self.view(), self.recorder, registry, probe, live.options.clock.monotonic)
 
-    def config(self) -> JsonObject:
-        """As it takes effect, and where each value that somebody wrote stands."""
-        settings = self._sources.settings()
-        sources = {path: str(source) for path, source in settings.config.sources.items()}
-        return {"config": effective_dict(settings.config, settings.profiles), "sources": sources}
+    def config(self) -> ConfigPage:
+        return config_page(self._sources.settings())
 
     async def whatif(self, scenario: Scenario) -> WhatIf:
         """Raises `ScenarioError`."""

@@ -31,6 +31,8 @@ __all__ = ["KEPT_DECISIONS", "DecisionRecord", "DecisionRecorder", "Refused", "r
 KEPT_DECISIONS = 10_000
 UNDER_WAY = "under way"
 _SHARE_OF_TIME = 0.01
+_BURST_SECONDS = 3.0
+_MOST_OPEN = 4096
 _SAMPLE = 3
 _MOST_GROUPS = 16
 _MOST_VICTIMS = 32
@@ -278,7 +280,9 @@ class DecisionRecorder(Observer):
     def _complete(self, decision: Decision, now: float) -> _Details:
         began = self._monotonic()
         details = _Details(refused=tuple(refused_nodes(decision)), best=tuple(best_nodes(decision)))
-        self._affordable_at = now + (self._monotonic() - began) / self._share
+        took = self._monotonic() - began
+        # What was not spent in quiet times is there for a burst, up to a limit.
+        self._affordable_at = max(self._affordable_at, now - _BURST_SECONDS) + took / self._share
         return details
 
     def attempt_failed(self, queued: QueuedPod, status: Status, seconds: float) -> None:
@@ -327,6 +331,9 @@ class DecisionRecorder(Observer):
         )
         self._noted.append(noted)
         self._open[info.uid] = noted
+        if len(self._open) > _MOST_OPEN:
+            # Bindings that were cancelled never tell how they ended.
+            del self._open[next(iter(self._open))]
 
     def _note_bound(self, queued: QueuedPod, seconds: float) -> None:
         noted = self._open.pop(queued.uid, None)

@@ -1,0 +1,152 @@
+"""Asking a running scheduler: where it listens, who we are, and its answers as typed objects.
+
+`--server` or BAYPLAN_SERVER names the endpoint. Over HTTPS the credentials of the kubeconfig go along, because the
+scheduler asks its API server who we are; over plain HTTP, which is for this machine alone, only a token that was named.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from urllib.parse import quote, urlsplit
+
+import msgspec
+
+from bayplan.cli.options import option
+from bayplan.cli.output import CommandError
+
+if TYPE_CHECKING:
+    from bayplan.client.access import ClusterAccess
+
+__all__ = ["Endpoint", "Server", "ask", "endpoint", "pod_path"]
+
+T = TypeVar("T")
+DEFAULT_SERVER = "https://127.0.0.1:10259"
+_TIMEOUT_SECONDS = 120.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoint:
+    server: str
+    token_file: Path | None = None
+    kubeconfig: Path | None = None
+    authority: Path | None = None
+    is_insecure: bool = False
+
+
+Server = Annotated[str | None, option("--server", metavar="URL", about=f"the scheduler ({DEFAULT_SERVER})")]
+TokenFile = Annotated[str | None, option("--token-file", metavar="FILE", about="a bearer token to present")]
+Kubeconfig = Annotated[str | None, option("--kubeconfig", metavar="FILE", about="whose user to present")]
+Authority = Annotated[
+    str | None, option("--certificate-authority", metavar="FILE", about="that signed it")
+]
+Insecure = Annotated[bool, option("--insecure-skip-tls-verify", about="do not check its certificate")]
+
+
+def endpoint(
+    server: str | None, token_file: str | None, kubeconfig: str | None, authority: str | None, is_insecure: bool
+) -> Endpoint:
+    url = server or os.environ.get("BAYPLAN_SERVER") or DEFAULT_SERVER
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise CommandError(f"--server {url}: expected a URL such as {DEFAULT_SERVER}")
+    if parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
+        raise CommandError(f"--server {url}: plain HTTP is for this machine alone", hint="use https")
+    return Endpoint(
+        server=url,
+        token_file=_path(token_file),
+        kubeconfig=_path(kubeconfig),
+        authority=_path(authority),
+        is_insecure=is_insecure,
+    )
+
+
+def _path(text: str | None) -> Path | None:
+    return None if text is None else Path(text).expanduser()
+
+
+def pod_path(name: str, namespace: str) -> str:
+    """`NAME`, or `NAMESPACE/NAME`."""
+    before, _, after = name.rpartition("/")
+    return f"/explain/pod/{quote(before or namespace, safe='')}/{quote(after, safe='')}"
+
+
+def ask(
+    where: Endpoint,
+    path: str,
+    kind: type[T],
+    *,
+    query: Mapping[str, str] | None = None,
+    body: bytes | None = None,
+) -> T:
+    """GET, or POST with a body. Raises `CommandError` that says what to do."""
+    return asyncio.run(_ask(where, path, kind, query, body))
+
+
+async def _ask(where: Endpoint, path: str, kind: type[T], query: Mapping[str, str] | None, body: bytes | None) -> T:
+    from bayplan.client.errors import ClientError
+    from bayplan.client.http_transport import HttpTransport
+
+    transport = HttpTransport(_access(where), draw=lambda: 0.5, default_timeout=_TIMEOUT_SECONDS)
+    try:
+        method = "GET" if body is None else "POST"
+        response = await transport.request(method, f"/bayplan/v1{path}", query=query, body=body)
+    except ClientError as error:
+        raise CommandError(
+            f"{where.server} does not answer: {str(error).splitlines()[0]}",
+            hint="name the scheduler with --server or BAYPLAN_SERVER, or read a decision file with --file",
+        ) from error
+    finally:
+        await transport.close()
+    if response.status >= 300:
+        raise _refused(where, response.status, response.body)
+    try:
+        return msgspec.json.decode(response.body, type=kind)
+    except msgspec.MsgspecError as error:
+        raise CommandError(f"{where.server} answered something unexpected: {error}") from error
+
+
+def _refused(where: Endpoint, status: int, body: bytes) -> CommandError:
+    try:
+        message = str(msgspec.json.decode(body, type=dict[str, Any]).get("message", ""))
+    except msgspec.MsgspecError:
+        message = ""
+    hint = ""
+    if status in (401, 403):
+        hint = "present a user who may read the scheduler's endpoints: --kubeconfig or --token-file"
+    return CommandError(f"{where.server} refused ({status}): {message or 'no reason given'}", hint=hint, status=1)
+
+
+def _access(where: Endpoint) -> ClusterAccess:
+    from bayplan.client.access import ClusterAccess
+    from bayplan.client.credentials import Credentials, StaticCredentials, TokenFileCredentials
+    from bayplan.client.tls import Pem, TlsSettings
+    from bayplan.observe.clock import SystemClock
+
+    credentials: Credentials = StaticCredentials()
+    certificate = None
+    if where.token_file is not None:
+        credentials = TokenFileCredentials(where.token_file, clock=SystemClock())
+    elif where.server.startswith("https:") and (access := _cluster_access(where)) is not None:
+        credentials, certificate = access.credentials, access.tls.certificate
+    authority = Pem(path=where.authority) if where.authority is not None else None
+    tls = TlsSettings(authority=authority, certificate=certificate, insecure=where.is_insecure)
+    return ClusterAccess(server=where.server, credentials=credentials, tls=tls)
+
+
+def _cluster_access(where: Endpoint) -> ClusterAccess | None:
+    """Whoever the kubeconfig says we are; nobody when there is none and none was named."""
+    from bayplan.client.errors import KubeconfigError
+    from bayplan.client.kubeconfig import find_access
+    from bayplan.observe.clock import SystemClock
+
+    try:
+        return find_access(clock=SystemClock(), environment=dict(os.environ), kubeconfig=where.kubeconfig)
+    except KubeconfigError as error:
+        if where.kubeconfig is None:
+            return None
+        raise CommandError(str(error).splitlines()[0]) from error

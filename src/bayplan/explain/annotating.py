@@ -1,0 +1,67 @@
+"""Summaries on pods that ask for one: `bayplan.dev/explain: summary` gets `bayplan.dev/explanation: …` once bound.
+
+Opt-in a pod, short, and behind everything else: bindings are not waited for and do not wait, a full backlog drops the
+oldest, a failed write is dropped. Scores of all nodes never go into annotations; that is what the record is for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+import structlog
+
+from bayplan.explain.explaining import explained_from_record
+from bayplan.explain.sentences import summary_of
+from bayplan.framework.handle import ApiPort
+from bayplan.framework.queued import QueuedPod
+from bayplan.loop.decision import DecisionRecorder
+from bayplan.loop.observer import Observer
+from bayplan.snapshot.pod_info import PodInfo
+
+__all__ = ["ANSWER", "ASK", "Annotator"]
+
+ASK = "bayplan.dev/explain"
+ANSWER = "bayplan.dev/explanation"
+_LONGEST = 512
+_MOST_WAITING = 1000
+
+_log = structlog.get_logger()
+
+
+class Annotator(Observer):
+    """Listen after the recorder, so that the record of a binding is there."""
+
+    def __init__(self, recorder: DecisionRecorder, api: Callable[[], ApiPort | None]) -> None:
+        self._recorder = recorder
+        self._api = api
+        self._waiting: deque[PodInfo] = deque(maxlen=_MOST_WAITING)
+        self._has_work = asyncio.Event()
+
+    def bound(self, queued: QueuedPod, node_name: str, seconds: float) -> None:
+        annotations = queued.info.pod.metadata.annotations
+        if annotations and annotations.get(ASK) == "summary":
+            self._waiting.append(queued.info)
+            self._has_work.set()
+
+    async def run(self) -> None:
+        """Write summaries until cancelled."""
+        while True:
+            await self._has_work.wait()
+            self._has_work.clear()
+            while self._waiting:
+                await self._annotate(self._waiting.popleft())
+
+    async def _annotate(self, info: PodInfo) -> None:
+        api = self._api()
+        records = self._recorder.of_pod(info.key, most=1)
+        if api is None or not records or records[0].uid != info.uid:
+            return
+        text = summary_of(explained_from_record(records[0], {}))
+        if len(text) > _LONGEST:
+            text = f"{text[: _LONGEST - 1]}…"
+        try:
+            await api.patch_pod(info, {"metadata": {"annotations": {ANSWER: text}}})
+        except Exception as error:
+            _log.debug("a summary could not be written", pod=info.key, error=str(error))

@@ -1,0 +1,69 @@
+"""All of this room that a scheduler process carries: one object to build, and four places to hook it in.
+
+explaining = Explaining(clock, settings=lambda: current_settings)
+LiveOptions(observers=[*others, *explaining.observers])       1. it listens
+explaining.attach(live)                                       2. it knows the scheduler, once that is built
+ServerParts(routes=explaining.routes())                       3. it answers
+task_group.create_task(explaining.run())                      4. it writes decision file and summaries
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from starlette.routing import BaseRoute
+
+from bayplan.app.live import LiveScheduler
+from bayplan.app.live_api import LiveApi
+from bayplan.app.settings import Settings
+from bayplan.explain.annotating import Annotator
+from bayplan.explain.decision_file import DecisionFile
+from bayplan.explain.endpoints import explain_routes
+from bayplan.explain.service import ExplainService, Sources
+from bayplan.framework.handle import ApiPort
+from bayplan.loop.decision import DecisionRecorder
+from bayplan.loop.observer import Observer
+from bayplan.observe.clock import Clock
+from bayplan.server.dashboard import dashboard_routes
+
+__all__ = ["Explaining"]
+
+
+class Explaining:
+    def __init__(self, clock: Clock, *, settings: Callable[[], Settings], decision_file: Path | None = None) -> None:
+        """Raises `DecisionFileError` when the file cannot be written."""
+        self._clock = clock
+        self._live: LiveScheduler | None = None
+        self._api: ApiPort | None = None
+        self.recorder = DecisionRecorder(clock)
+        self._annotator = Annotator(self.recorder, lambda: self._api)
+        self._file = DecisionFile(decision_file) if decision_file is not None else None
+        if self._file is not None:
+            self.recorder.on_settled.append(self._file.append)
+        self.service = ExplainService(Sources(live=lambda: self._live, settings=settings, recorder=self.recorder))
+
+    @property
+    def observers(self) -> list[Observer]:
+        return [self.recorder, self._annotator]
+
+    def attach(self, live: LiveScheduler) -> None:
+        """The scheduler at work from now on."""
+        snapshot = live.cache.snapshot
+        self._live, self._api = live, LiveApi(live.writer)
+        self.recorder.generation = lambda: snapshot.generation
+
+    def routes(self, *, with_dashboard: bool = True) -> list[BaseRoute]:
+        return [*explain_routes(self.service, self._clock), *(dashboard_routes() if with_dashboard else ())]
+
+    def note_reload(self, what: str, problems: Sequence[str]) -> None:
+        """Has the shape of `bayplan.sim.reloading.ReloadReport`."""
+        self.service.note_reload(what, list(problems))
+
+    async def run(self) -> None:
+        """Until cancelled; the decision file is complete then."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._annotator.run(), name="summaries")
+            if self._file is not None:
+                group.create_task(self._file.run(self._clock), name="decision file")

@@ -1,0 +1,43 @@
+// The plugins at work, and the reloads.
+
+import { ago, ask, card, el, number, table } from "./dom.js";
+
+export async function pluginsPage(_, { isShown }) {
+  const holder = el("div", {});
+  let seen = -1;
+  async function refresh() {
+    const { plugins, reloads } = await ask("/plugins");
+    if (isShown()) holder.replaceChildren(...byProfile(plugins).map(([profile, rows]) => card(profile, pluginTable(rows))), reloadCard(reloads));
+  }
+  await refresh();
+  return {
+    content: holder,
+    onOverview(state) {
+      if (seen >= 0 && state.reloads !== seen) refresh();
+      seen = state.reloads;
+    },
+  };
+}
+
+function byProfile(plugins) {
+  const profiles = new Map();
+  for (const plugin of plugins) profiles.set(plugin.profile, [...(profiles.get(plugin.profile) || []), plugin]);
+  return [...profiles];
+}
+
+function pluginTable(rows) {
+  const time = (value) => (value === undefined ? "" : `${number(value)} µs`);
+  return table("Times are one answer about every node, asked anew and measured now. Rejections and decisions are of the attempts on record.",
+    ["plugin", "extension points", "#weight", "#filter", "#score", "#rejected", "#decided", "#influence", "#errors"],
+    rows.map((p) => [
+      el("span", {}, p.plugin, p.origin ? el("div", { class: "raw" }, p.origin) : null),
+      (p.points || []).join(", "), p.weight ? `×${p.weight}` : "", time(p.filterUs), time(p.scoreUs),
+      number(p.rejected || 0), number(p.decided || 0), number(p.influence || 0),
+      el("span", { class: p.errors ? "bad" : "" }, number(p.errors || 0))]));
+}
+
+function reloadCard(reloads) {
+  if (!reloads.length) return card("Reloads", el("p", { class: "soft" }, "Nothing was reloaded since the scheduler started."));
+  return card("Reloads", el("ul", {}, reloads.slice().reverse().map((entry) => el("li", { class: entry.problems.length ? "bad" : "good" },
+    `${ago(entry.time)}: ${entry.what}`, entry.problems.length ? el("ul", {}, entry.problems.map((problem) => el("li", {}, problem))) : null))));
+}

@@ -1,0 +1,135 @@
+// One pod: the verdict, the funnel, the score matrix, the attempts, what would change it, and a what-if form.
+
+import { ago, ask, card, clock, el, failed, milliseconds, nodeLink, number, outcomeClass, podLink, table } from "./dom.js";
+
+export async function podPage([namespace, name], { isShown }) {
+  const path = `/explain/pod/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
+  const body = el("div", {});
+  const changes = el("div", {});
+  let stamp = "";
+
+  async function refresh() {
+    const state = await ask(path);
+    const now = JSON.stringify([state.state, state.node, state.message, (state.attempts || []).length, state.queue?.place, state.attempts?.[0]?.outcome]);
+    if (now === stamp || !isShown()) return;
+    stamp = now;
+    body.replaceChildren(...describe(state));
+    if (state.state === "pending" || state.state === "placed") showChanges(path, changes);
+  }
+
+  await refresh();
+  return {
+    title: `${namespace}/${name}`,
+    content: [body, changes, whatIfCard(`${namespace}/${name}`)],
+    onOverview: () => refresh().catch(() => {}),
+  };
+}
+
+function describe(state) {
+  const style = state.state === "placed" || state.fits ? "good" : state.state === "pending" ? "bad" : "";
+  return [
+    card("Verdict", el("p", { class: `verdict ${style}`, id: "verdict" }, state.verdict),
+      el("p", { class: "soft" }, sourceOf(state))),
+    state.nodeCount ? card("Funnel", funnel(state)) : null,
+    state.best?.length ? card("Score matrix", matrix(state)) : null,
+    state.refused?.length ? card("Who refused, and why", refused(state)) : null,
+    state.attempts?.length ? card("Attempts", attemptsTable(state.attempts)) : null,
+    state.queue?.story?.length ? card("In the queue", story(state.queue)) : null,
+  ].filter(Boolean);
+}
+
+function sourceOf(state) {
+  if (state.fromRecord) return `As decided ${ago(state.asOf || 0)} (${clock(state.asOf || 0)}).`;
+  return state.state === "placed" ? "No complete record of the decision: scores are of the cluster as it is now." : "On the cluster as it is now.";
+}
+
+function funnel(state) {
+  const step = (left, label) => {
+    const fill = el("span", { class: "fill" });
+    fill.style.width = `${(100 * left) / Math.max(state.nodeCount, 1)}%`;
+    return el("li", {}, el("span", { class: "left" }, number(left)),
+      el("span", { class: "track" }, fill, el("span", { class: "label" }, label)));
+  };
+  return el("ol", { class: "funnel", id: "funnel" },
+    step(state.nodeCount, "nodes looked at"),
+    (state.funnel || []).map((s) => step(s.left || 0, `after ${s.plugin} (${number(s.rejected)} rejected)`)),
+    state.node ? step(1, `chosen: ${state.node}`) : null);
+}
+
+function matrix(state) {
+  const best = state.best, plugins = [...new Set(best.flatMap((node) => node.scores.map((score) => score.plugin)))];
+  const scores = best.map((node) => new Map(node.scores.map((score) => [score.plugin, score])));
+  const mark = (node) => (node.node === state.node ? "num chosen" : "num");
+  const head = el("tr", {}, el("th", { scope: "col" }, "plugin"), el("th", { scope: "col", class: "num" }, "weight"),
+    best.map((node) => el("th", { scope: "col", class: mark(node) }, nodeLink(node.node))));
+  const rows = plugins.map((plugin) => el("tr", {}, el("th", { scope: "row" }, plugin),
+    el("td", { class: "num" }, `×${state.weights?.[plugin] ?? 1}`),
+    best.map((node, place) => {
+      const score = scores[place].get(plugin);
+      return el("td", { class: mark(node) }, score ? number(score.weighted) : "",
+        score ? el("div", { class: "raw" }, `${score.raw ?? "–"} → ${score.normalized}`) : null);
+    })));
+  const total = el("tr", { class: "total" }, el("td", {}, "total"), el("td", {}), best.map((node) => el("td", { class: mark(node) }, number(node.total))));
+  const lead = state.lead ? el("p", {}, leadText(state)) : null;
+  return el("div", {}, lead, el("div", { class: "scroll" }, el("table", { id: "matrix" },
+    el("caption", {}, `Weighted points; below them raw → normalised. ${number(state.feasible || 0)} nodes fit, the best ${best.length} are shown.`),
+    el("thead", {}, head), el("tbody", {}, rows, total))));
+}
+
+function leadText(state) {
+  const lead = state.lead;
+  if (state.tieCount > 1) return `${number(state.tieCount)} nodes tie for the highest total; one of them was drawn.`;
+  return `${number(lead.points)} ahead of ${lead.runnerUp}${lead.plugin ? `; ${lead.plugin} decides` : ""}.`;
+}
+
+function refused(state) {
+  return table("", ["#nodes", "plugin", "because", "such as"], state.refused.map((group) =>
+    [number(group.count), group.plugin || "PreFilter", group.reasons.join("; "), (group.sample || []).join(", ")]));
+}
+
+export function attemptsTable(attempts, showPod = false) {
+  return table("", ["attempt", ...(showPod ? ["pod"] : []), "when", "woken by", "#fit on", "outcome", "node", "#decision", "#to outcome"], attempts.map((a) => [
+    String(a.attempt ?? 1), ...(showPod ? [podLink(a.pod)] : []), el("time", { title: clock(a.time) }, ago(a.time)), a.wokenBy || "",
+    `${number(a.feasible || 0)}/${number(a.nodeCount || 0)}`,
+    el("span", { class: outcomeClass(a.outcome) }, a.outcome || "under way"), a.node ? nodeLink(a.node) : a.nominated || "",
+    milliseconds(a.seconds || 0), a.outcomeSeconds ? milliseconds(a.outcomeSeconds) : ""]));
+}
+
+function story(queue) {
+  return el("ol", {}, queue.story.map(([time, place, cause]) => el("li", {}, `${clock(time)} ${place} (${cause})`)));
+}
+
+async function showChanges(path, holder) {
+  try {
+    const found = await ask(`${path}/changes`);
+    const sentences = (found.suggestions || found.moves || []).map((entry) => entry.sentence);
+    const misses = (found.nearest || []).map((miss) => `${miss.node} lacks ${Object.entries(miss.lacks).map(([name, amount]) => `${amount} ${name}`).join(" and ")}`);
+    const without = (found.without || []).map((entry) => `without ${entry.plugin}: ${number(entry.nodes)} nodes`);
+    const title = found.moves || found.now ? "What would move it" : "What would let it run";
+    const lists = [sentences, misses, without].filter((list) => list.length).map((list) => el("ul", {}, list.map((line) => el("li", {}, line))));
+    holder.replaceChildren(lists.length ? card(title, ...lists, el("p", { class: "soft" }, "Each was tried on a copy of the cluster.")) : "");
+  } catch (error) { holder.replaceChildren(failed(error)); }
+}
+
+function whatIfCard(key) {
+  const answer = el("div", { role: "status" });
+  const input = (id, label, placeholder) => [el("label", { for: id }, label), el("input", { id, placeholder, autocomplete: "off" })];
+  const form = el("form", { class: "controls", onsubmit: async (event) => {
+    event.preventDefault();
+    const text = (id) => form.querySelector(`#${id}`).value.trim();
+    const words = (id) => text(id).split(/[\s,]+/).filter(Boolean);
+    const scenario = { drain: words("wi-drain"), disable: words("wi-disable"), addNodes: words("wi-like").map((like) => ({ like, count: 1 })) };
+    answer.replaceChildren(el("p", { class: "soft" }, "playing …"));
+    try { answer.replaceChildren(...played(await ask("/whatif", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(scenario) }), key)); }
+    catch (error) { answer.replaceChildren(failed(error)); }
+  } },
+  ...input("wi-drain", "drain", "node names"), ...input("wi-like", "one more like", "node names"), ...input("wi-disable", "without plugin", "plugin names"),
+  el("button", { type: "submit" }, "What if?"));
+  return card("What if", form, answer);
+}
+
+function played(result, key) {
+  const mine = [...(result.placed || []), ...(result.pending || [])].find((entry) => entry.pod === key);
+  const about = mine ? `${key} ${mine.node ? `would go to ${mine.node}` : `would stay pending: ${mine.message}`}` : "";
+  return [el("p", {}, result.verdict), about ? el("p", { class: mine.node ? "good" : "bad" }, about) : null].filter(Boolean);
+}

@@ -1,0 +1,117 @@
+"""A cluster with a scheduler, its dashboard on loopback, and a browser in front of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.async_api import Browser, ConsoleMessage, Page, async_playwright
+
+from bayplan.app.settings import Settings, load_settings
+from bayplan.explain.process import Explaining
+from bayplan.explain.service import ExplainService
+from bayplan.loop.decision import DecisionRecorder
+from bayplan.observe.clock import SystemClock
+from bayplan.server import ServerOptions, ServerParts, serve
+from bayplan.sim.local import LocalCluster, LocalOptions
+
+CHROMIUM = "/usr/bin/chromium"
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+IMAGES = Path(__file__).parents[2] / "docs" / "images"
+
+
+@dataclass
+class Stage:
+    """What a test drives."""
+
+    local: LocalCluster
+    recorder: DecisionRecorder
+    service: ExplainService
+    url: str
+    settings: list[Settings]
+
+    async def create(self, *objects: dict[str, Any]) -> None:
+        transport = self.local.transport()
+        for item in objects:
+            namespace = item["metadata"].get("namespace", "default")
+            path = "/api/v1/nodes" if item["kind"] == "Node" else f"/api/v1/namespaces/{namespace}/pods"
+            response = await transport.request("POST", path, body=json.dumps(item).encode())
+            assert response.status < 300, response.body
+
+    async def until(self, is_true: Callable[[], bool], seconds: float = 20.0) -> None:
+        async with asyncio.timeout(seconds):
+            while not is_true():  # noqa: ASYNC110 - the scheduler's state has no event for every question
+                await asyncio.sleep(0.02)
+
+
+def pod(name: str, *, cpu: str = "100m", labels: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
+    requests = {"cpu": cpu, "memory": "64Mi"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default", "labels": labels or {"app": name.split("-")[0]}},
+        "spec": {"containers": [{"name": "main", "image": "app:1", "resources": {"requests": requests}}], **spec},
+    }
+
+
+@asynccontextmanager
+async def staged(
+    nodes: Any = 12, *, plugins: list[str] | None = None, objects: Sequence[dict[str, Any]] = ()
+) -> AsyncIterator[Stage]:
+    settings = [load_settings(None, plugins or [], enable=True)]
+    explaining = Explaining(SystemClock(), settings=lambda: settings[-1])
+    options = LocalOptions(nodes=nodes, objects=objects, listen=False, observers=explaining.observers)
+    async with LocalCluster(settings[0], options) as local:
+        explaining.attach(local.live)
+        parts = ServerParts(routes=explaining.routes())
+        async with serve(ServerOptions(port=0, is_plain_http=True), parts) as serving:
+            yield Stage(local, explaining.recorder, explaining.service, serving.url, settings)
+
+
+@pytest.fixture
+async def browser() -> AsyncIterator[Browser]:
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        await browser.close()
+
+
+@dataclass
+class Visit:
+    page: Page
+    problems: list[str] = field(default_factory=list)
+    """Console errors, failed requests, exceptions and dialogs."""
+
+    def note(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.problems.append(message.text)
+
+
+@asynccontextmanager
+async def visiting(browser: Browser, url: str, **options: Any) -> AsyncIterator[Visit]:
+    context = await browser.new_context(viewport={"width": 1280, "height": 800}, **options)
+    page = await context.new_page()
+    visit = Visit(page)
+    page.on("console", visit.note)
+    page.on("pageerror", lambda error: visit.problems.append(str(error)))
+    page.on("dialog", lambda dialog: visit.problems.append(f"dialog: {dialog.message}"))
+    page.on("request", lambda request: request.url.startswith(url) or visit.problems.append(f"fetched {request.url}"))
+    try:
+        await page.goto(f"{url}/dashboard/")
+        yield visit
+    finally:
+        await context.close()
