@@ -35,11 +35,15 @@ COMMANDS: dict[str, Command] = {
     "evaluate": Command(
         "bayplan.cli.evaluate:evaluate", "say what the scheduler would do with a pod, without a cluster"
     ),
+    "explain": Command("bayplan.cli.explain:explain", "say why a pod is where it is, or why it is nowhere"),
+    "pending": Command("bayplan.cli.pending:pending", "show pending pods by what keeps them from running"),
+    "whatif": Command("bayplan.cli.whatif:whatif", "play a change on a copy of the cluster"),
     "up": Command("bayplan.cli.up:up", "start a cluster on this machine, with the scheduler on it"),
     "apply": Command("bayplan.cli.objects:apply", "create or change objects of a cluster from manifests"),
     "get": Command("bayplan.cli.objects:get", "show objects of a cluster"),
     "delete": Command("bayplan.cli.objects:delete", "delete objects of a cluster"),
     "run": Command("bayplan.cli.run:run", "run the scheduler against a cluster"),
+    "controllers": Command("bayplan.cli.controllers:controllers", "write the status of PodGroups and ElasticQuotas"),
     "render": Command("bayplan.cli.render:app", "write manifests, definitions or a chart for a cluster"),
     "new": Command("bayplan.cli.new:new", "write a plugin package with tests, ready to run"),
     "doctor": Command("bayplan.cli.doctor:doctor", "find what keeps a scheduler from working in a cluster"),
