@@ -31,6 +31,7 @@ class ImageLocality(Plugin):
     """
 
     depends = Depends.NODES
+    is_within_bounds = True
 
     def sign(self, pod: PodInfo) -> Hashable:
         return (tuple(sorted(pod.shape.images)), _container_count(pod))

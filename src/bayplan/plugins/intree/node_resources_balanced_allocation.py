@@ -39,6 +39,7 @@ class NodeResourcesBalancedAllocation(Plugin):
     """
 
     score_depends = Depends.ROW
+    is_within_bounds = True
 
     class Args(PluginArgs):
         resources: list[ResourceWeight] = msgspec.field(default_factory=default_resources)

@@ -85,6 +85,7 @@ class NodeResourcesFit(Plugin):
     filter_depends = Depends.ROW
     score_depends = Depends.ROW
     filter_reads_counts_only = True
+    is_within_bounds = True
     reasons = ("Too many pods", "Insufficient <resource>")
 
     class Args(PluginArgs):
@@ -139,10 +140,10 @@ class NodeResourcesFit(Plugin):
         checks = self._checks(pod)
         if len(checks.pairs) > _MOST_BITS:
             return _by_combination(checks, nodes)
-        mask = (nodes.pod_count >= nodes.allowed_pods).astype(np.int32)
         facts = plain_facts(nodes) if checks.is_plain else None
         if facts is not None and not (facts[PlainFacts.FREE] < checks.amounts).any():
-            return Verdicts(mask, checks.status)
+            return Verdicts((facts[PlainFacts.PLACES] <= 0).astype(np.int32), checks.status)
+        mask = (nodes.pod_count >= nodes.allowed_pods).astype(np.int32)
         bit = _FIRST_RESOURCE
         for place, amount in checks.pairs:
             offered = nodes.allocatable(place)
@@ -310,7 +311,7 @@ def _used_column(nodes: NodeColumns, place: int) -> Int64N:
 
 def _least_allocated(facts: FloatRN, terms: ScoreTerms) -> Int64N:
     """Cpu and memory, both on every node: the share of each that stays free, and their weighted mean."""
-    shares = facts[PlainFacts.SPARE] - terms.amounts * 100
+    shares = facts[PlainFacts.SPARE] - terms.hundredfold
     shares /= facts[PlainFacts.DIVISOR]
     np.maximum(shares, 0.0, out=shares)
     np.floor(shares, out=shares)

@@ -60,12 +60,13 @@ def skips_scalar(name: str, requested: int) -> bool:
 class ScoreTerms:
     """The resources that take part in a pod's score: (place, the pod's amount, weight)."""
 
-    __slots__ = ("_is_plain", "amounts", "items")
+    __slots__ = ("_is_plain", "amounts", "hundredfold", "items")
 
     def __init__(self, terms: Iterable[tuple[int, int, int]]) -> None:
         self.items = tuple(terms)
         self.amounts = np.array([amount for _, amount, _ in self.items], dtype=np.float64)[:, None]
         """One row a resource, as wide as a single node. Floats like `PlainFacts`: mixing them with integers is slow."""
+        self.hundredfold = self.amounts * 100.0
         self._is_plain = [place for place, _, _ in self.items] == [CPU, MEMORY]
 
     def plain_facts(self, nodes: NodeColumns) -> FloatRN | None:
@@ -76,13 +77,13 @@ class ScoreTerms:
 class PlainFacts(DerivedColumns):
     """Cpu and memory of every node as floats, prepared for filtering and scoring: two rows each unless said otherwise.
 
-    Everything here is a whole number below 2^53, or a quotient of two, so float arithmetic gives what integers give.
+    Everything here is a whole number below 2^53, so float arithmetic gives what integers give.
     """
 
-    HEIGHT = 9
-    DIVISOR, FREE, SPARE, USED, BALANCE = slice(0, 2), slice(2, 4), slice(4, 6), slice(6, 8), 8
+    HEIGHT = 10
+    DIVISOR, FREE, SPARE, USED, BALANCE, PLACES = slice(0, 2), slice(2, 4), slice(4, 6), slice(6, 8), 8, 9
     """Allocatable; allocatable less requested; a hundred times allocatable less requested with scoring defaults;
-    requested; and (one row) how evenly both are used."""
+    requested; (one row) how evenly both are used; (one row) how many more pods may come."""
 
     def write_all(self, columns: FloatRN) -> None:
         table = self._table
@@ -93,6 +94,7 @@ class PlainFacts(DerivedColumns):
         columns[self.SPARE] = (allocatable - table.nonzero[:, :size]) * 100.0
         columns[self.USED] = used
         columns[self.BALANCE] = balance_of(columns[self.USED] / columns[self.DIVISOR])
+        columns[self.PLACES] = table.allowed_pods[:size] - table.pod_count[:size]
 
     def write_row(self, columns: FloatRN, row: int) -> None:
         info = self._table.infos[row]
@@ -113,6 +115,7 @@ class PlainFacts(DerivedColumns):
             used_cpu,
             used_memory,
             int((1 - abs((min(used_cpu / divisor_cpu, 1.0) - min(used_memory / divisor_memory, 1.0)) / 2)) * 100.0),
+            info.allowed_pods - len(info.pods),
         )
 
 
@@ -123,7 +126,7 @@ def balance_of(fractions: FloatRN) -> FloatRN:
     deviation: FloatRN = fractions[0]
     deviation -= fractions[1]
     np.abs(deviation, out=deviation)
-    deviation /= 2
+    deviation *= 0.5
     np.subtract(1.0, deviation, out=deviation)
     deviation *= 100.0
     return np.trunc(deviation, out=deviation)

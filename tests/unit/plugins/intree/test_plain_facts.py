@@ -1,0 +1,55 @@
+"""Cpu and memory as floats: rows mended one by one equal rows computed at once, to the last bit."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+
+from bayplan.cache import Cache
+from bayplan.plugins.intree.resource_scoring import PlainFacts, balance_of, plain_facts
+from bayplan.snapshot.overlay import overlay_of
+from bayplan.testing.build import node, pod
+
+
+def test_mended_rows_equal_rows_computed_at_once() -> None:
+    rng = random.Random(1)
+    cache = Cache()
+    table = cache.snapshot.nodes
+    for step in range(400):
+        name = f"n{rng.randrange(12)}"
+        action = rng.randrange(10)
+        if action == 0:
+            cache.remove_node(name)
+        elif action == 1:
+            cache.add_node(
+                node(name, cpu=rng.choice((0, 3, 7)), memory=f"{rng.randrange(1, 90)}Gi", pods=rng.randrange(5))
+            )
+        elif action < 4 and len(cache):
+            cache.remove_pod(rng.choice([each.uid for each in cache.pods()]))
+        else:
+            asked = {"cpu": f"{rng.randrange(3000)}m"} if rng.random() < 0.8 else {}
+            cache.add_pod(pod(f"p{step}", node=name, requests=asked | {"memory": rng.randrange(1 << 35)}))
+        kept = table.derived(PlainFacts).refreshed()[:, : table.size]
+        fresh = np.zeros((PlainFacts.HEIGHT, table.size))
+        PlainFacts(table).write_all(fresh)
+        rows = list(table.row_of.values())
+        assert (kept[:, rows] == fresh[:, rows]).all()
+
+
+def test_balance_goes_from_even_to_one_sided() -> None:
+    fractions = np.array([[0.5, 1.0, 2.0, 0.25], [0.5, 0.0, 1.0, 0.75]])
+
+    assert balance_of(fractions).tolist() == [100, 50, 100, 75]
+
+
+def test_facts_are_for_clusters_where_every_node_has_both_and_amounts_are_ordinary() -> None:
+    cache = Cache()
+    cache.add_node(node("a"))
+    assert plain_facts(cache.snapshot.columns()) is not None
+    assert plain_facts(overlay_of(cache.snapshot.nodes, 0)) is None
+    cache.add_node(node("b", memory=0))
+    assert plain_facts(cache.snapshot.columns()) is None
+    cache.remove_node("b")
+    cache.add_node(node("huge", memory=1 << 50))
+    assert plain_facts(cache.snapshot.columns()) is None
