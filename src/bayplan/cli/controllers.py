@@ -1,0 +1,62 @@
+"""`bayplan controllers`: keep the status of PodGroups and ElasticQuotas up to date."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Literal
+
+from bayplan.cli.options import option
+from bayplan.cli.output import CommandError
+
+__all__ = ["controllers"]
+
+EXAMPLES = """\
+{program} controllers
+{program} controllers --leader-elect --kubeconfig ~/.kube/staging
+"""
+
+
+def controllers(
+    *,
+    kubeconfig: Annotated[str | None, option("--kubeconfig", metavar="FILE", about="how to reach the cluster")] = None,
+    context: Annotated[str | None, option("--context", metavar="NAME", about="context of the kubeconfig")] = None,
+    leader_elect: Annotated[bool, option("--leader-elect", about="lead before writing")] = False,
+    lease_name: Annotated[
+        str, option("--leader-elect-resource-name", metavar="NAME", about="name of the Lease")
+    ] = "sched-plugins-controllers",
+    lease_namespace: Annotated[
+        str, option("--leader-elect-resource-namespace", metavar="NAME", about="namespace of the Lease")
+    ] = "kube-system",
+    qps: Annotated[float, option("--kube-api-qps", metavar="NUMBER", about="requests a second (5)")] = 5.0,
+    burst: Annotated[int, option("--kube-api-burst", metavar="NUMBER", about="requests above that (10)")] = 10,
+    logging_format: Annotated[
+        Literal["text", "json"], option("--logging-format", metavar="FORMAT", about="text or json")
+    ] = "text",
+    verbosity: Annotated[int, option("--v", "-v", metavar="NUMBER", about="0 says little, 10 everything (2)")] = 2,
+) -> int:
+    """Write the status of PodGroups and ElasticQuotas until told to stop.
+
+    Coscheduling and CapacityScheduling work without it; it tells people and programs how far a group is and what a
+    quota has in use. Definitions that are not installed yet are waited for.
+    """
+    from bayplan.app.controllers.process import ControllersProcessOptions, run_controllers
+    from bayplan.cli.run import run_on_fast_loop
+    from bayplan.client.errors import ClientError
+
+    options = ControllersProcessOptions(
+        kubeconfig=Path(kubeconfig).expanduser() if kubeconfig else None,
+        context=context,
+        leader_elect=leader_elect,
+        lease_name=lease_name,
+        lease_namespace=lease_namespace,
+        qps=qps,
+        burst=burst,
+        logging_format=logging_format,
+        verbosity=verbosity,
+        environment=dict(os.environ),
+    )
+    try:
+        return run_on_fast_loop(run_controllers(options))
+    except ClientError as error:
+        raise CommandError(str(error).split("\nhint:")[0], hint=getattr(error, "hint", "")) from error
