@@ -44,7 +44,6 @@ COMMANDS: dict[str, Command] = {
     "delete": Command("bayplan.cli.objects:delete", "delete objects of a cluster"),
     "run": Command("bayplan.cli.run:run", "run the scheduler against a cluster"),
     "controllers": Command("bayplan.cli.controllers:controllers", "write the status of PodGroups and ElasticQuotas"),
-    "controllers": Command("bayplan.cli.controllers:controllers", "write the status of PodGroups and ElasticQuotas"),
     "render": Command("bayplan.cli.render:app", "write manifests, definitions or a chart for a cluster"),
     "new": Command("bayplan.cli.new:new", "write a plugin package with tests, ready to run"),
     "doctor": Command("bayplan.cli.doctor:doctor", "find what keeps a scheduler from working in a cluster"),
