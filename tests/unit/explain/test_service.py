@@ -1,0 +1,211 @@
+"""Questions to a running scheduler: answered from its state and records, without changing either."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.explain.stage import raw_pod, staged
+
+from bayplan.explain.changes import Changes
+from bayplan.explain.moves import Moves
+from bayplan.explain.service import ExplainService, NotReady, Sources, UnknownObject
+from bayplan.explain.whatif import AddedNodes, AddedPods, Scenario, ScenarioError
+from bayplan.loop.decision import DecisionRecorder
+from bayplan.observe.clock import VirtualClock
+
+
+async def test_a_placed_pod_is_explained_by_its_record() -> None:
+    async with staged() as stage:
+        await stage.create(raw_pod("web"))
+        await stage.settled(bound=1)
+        explanation = stage.explaining.service.explain_pod("default/web")
+
+    assert explanation.state == "placed" and explanation.from_record
+    assert explanation.verdict.startswith(f"default/web runs on {explanation.node} with ")
+    assert explanation.best[0].node == explanation.node
+    assert [record.outcome for record in explanation.attempts] == ["bound"]
+    assert explanation.attempts[0].generation > 0
+
+
+async def test_a_pending_pod_is_explained_on_the_cluster_as_it_is() -> None:
+    async with staged() as stage:
+        await stage.create(raw_pod("big", cpu="900"))
+        await stage.settled(failed=1)
+        before = stage.local.live.cache.snapshot.generation
+        explanation = stage.explaining.service.explain_pod("default/big", in_full=True)
+        after = stage.local.live.cache.snapshot.generation
+
+    assert explanation.state == "pending" and not explanation.from_record
+    assert explanation.message == explanation.attempts[0].message
+    assert explanation.queue is not None and explanation.queue.place == "unschedulable"
+    assert explanation.queue.rejected_by == ["NodeResourcesFit"]
+    assert explanation.result is not None and len(explanation.result["nodes"]) == 4
+    assert before == after
+
+
+async def test_a_gated_pod_names_its_gate() -> None:
+    async with staged() as stage:
+        await stage.create(raw_pod("later", schedulingGates=[{"name": "quota"}]))
+        await stage.until(lambda: stage.local.live.queue.sizes.gated == 1)
+        explanation = stage.explaining.service.explain_pod("default/later")
+        board = await stage.explaining.service.pending()
+
+    assert explanation.verdict == "default/later is held back before scheduling by SchedulingGates."
+    assert board.causes[0].title == "held back by SchedulingGates"
+
+
+async def test_a_deleted_pod_leaves_its_record() -> None:
+    async with staged() as stage:
+        await stage.create(raw_pod("web"))
+        await stage.settled(bound=1)
+        await stage.local.transport().request("DELETE", "/api/v1/namespaces/default/pods/web?gracePeriodSeconds=0")
+        await stage.until(lambda: stage.local.live.watching.pod("default", "web") is None)
+        explanation = stage.explaining.service.explain_pod("default/web")
+
+    assert explanation.state == "gone"
+    assert len(explanation.attempts) == 1
+
+
+async def test_unknown_objects_are_said_to_be_unknown() -> None:
+    async with staged() as stage:
+        with pytest.raises(UnknownObject, match="no pod `default/nobody`"):
+            stage.explaining.service.explain_pod("default/nobody")
+        with pytest.raises(UnknownObject, match="no node `nowhere`"):
+            stage.explaining.service.explain_node("nowhere")
+        with pytest.raises(UnknownObject):
+            await stage.explaining.service.changes("default/nobody")
+
+
+async def test_changes_of_pending_and_moves_of_placed_pods() -> None:
+    async with staged() as stage:
+        await stage.create(raw_pod("web"), raw_pod("picky", nodeSelector={"disk": "ssd"}))
+        await stage.settled(bound=1, failed=1)
+        service = stage.explaining.service
+        changes, moves = await service.changes("default/picky"), await service.changes("default/web")
+
+    assert isinstance(changes, Changes)
+    assert "if the pod did not select disk=ssd" in changes.suggestions[0].sentence
+    assert isinstance(moves, Moves)
+    assert moves.moves[-1].sentence.endswith("were drained.")
+
+
+async def test_a_node_says_who_fits() -> None:
+    async with staged() as stage:
+        await stage.create(raw_pod("web"), raw_pod("big", cpu="900"))
+        await stage.settled(bound=1, failed=1)
+        home = stage.explaining.service.explain_pod("default/web").node
+        node = stage.explaining.service.explain_node(home)
+
+    assert [pod.pod for pod in node.pods] == ["default/web"]
+    assert (node.pending[0].plugin, node.pending[0].reasons) == ("NodeResourcesFit", ["Insufficient cpu"])
+    assert [record.pod for record in node.attempts] == ["default/web"]
+    assert node.verdict.endswith("0 of 1 pending pods would fit here now.")
+
+
+async def test_pending_pods_are_grouped_and_the_best_change_is_found() -> None:
+    async with staged() as stage:
+        await stage.create(*(raw_pod(f"big-{n}", cpu="900") for n in range(3)))
+        await stage.create(raw_pod("picky", nodeSelector={"disk": "ssd"}))
+        await stage.settled(failed=4)
+        board = await stage.explaining.service.pending(with_change=True)
+        again = await stage.explaining.service.pending(with_change=True)
+
+    assert [(cause.plugin, cause.count) for cause in board.causes] == [("NodeResourcesFit", 3), ("NodeAffinity", 1)]
+    assert board.frees == 3 and board.change is not None
+    assert again.frees == 3
+
+
+async def test_nothing_pending_is_said() -> None:
+    async with staged() as stage:
+        assert (await stage.explaining.service.pending(with_change=True)).verdict == "No pod is pending."
+
+
+async def test_the_overview_counts() -> None:
+    async with staged() as stage:
+        await stage.create(raw_pod("web"), raw_pod("big", cpu="900"))
+        await stage.settled(bound=1, failed=1)
+        overview = stage.explaining.service.overview()
+        heat = stage.explaining.service.heat()
+
+    assert (overview.nodes, overview.bound, overview.failed) == (4, 1, 1)
+    assert overview.p99_ms > 0
+    assert {decision.pod for decision in overview.recent} == {"default/web", "default/big"}
+    assert len(heat.names) == 4 and set(heat.gpu) == {-1}
+
+
+async def test_the_plugins_tell_what_they_did_and_a_reload_is_seen() -> None:
+    async with staged() as stage:
+        await stage.create(raw_pod("web"), raw_pod("big", cpu="900"))
+        await stage.settled(bound=1, failed=1)
+        service = stage.explaining.service
+        plugins = {state.plugin: state for state in service.plugins()}
+        assert service.overview().reloads == 0
+        stage.local.reload(stage.settings[0])
+        stage.explaining.note_reload("reloaded", ())
+        reloads = service.overview().reloads
+
+    assert plugins["NodeResourcesFit"].rejected == 4
+    assert plugins["NodeResourcesFit"].filter_us is not None
+    assert plugins["NodeResourcesFit"].points[:2] == ["PreFilter", "Filter"]
+    assert reloads == 1
+    assert service.reloads[0][1:] == ("reloaded", [])
+
+
+async def test_what_if_answers_and_leaves_the_cluster_alone() -> None:
+    async with staged() as stage:
+        await stage.create(*(raw_pod(f"web-{n}") for n in range(4)), raw_pod("big", cpu="900"))
+        await stage.settled(bound=4, failed=1)
+        service = stage.explaining.service
+        home = service.explain_pod("default/web-0").node
+        before = stage.local.live.cache.snapshot.generation
+        drained = await service.whatif(Scenario(drain=[home]))
+        more = await service.whatif(Scenario(add_pods=[AddedPods(pod=raw_pod("new"), count=3)], pending=False))
+        unfiltered = await service.whatif(Scenario(disable=["NodeResourcesFit"]))
+        after = stage.local.live.cache.snapshot.generation
+
+    assert {p.pod for p in drained.placed} >= {"default/web-0"}
+    assert all(p.node != home for p in drained.placed)
+    assert [p.pod for p in drained.pending] == ["default/big"]
+    assert more.placed_count == 3 and not more.pending
+    assert [p.pod for p in unfiltered.placed] == ["default/big"]
+    assert before == after
+
+
+@pytest.mark.parametrize(
+    ("scenario", "problem"),
+    [
+        (Scenario(drain=["nowhere"]), "drain: no node `nowhere`"),
+        (Scenario(add_nodes=[AddedNodes(like="nowhere")]), "no node `nowhere`"),
+        (Scenario(weights={"Nothing": 3}), "no plugin `Nothing`"),
+        (Scenario(config={"kind": "Nonsense"}), "Nonsense|apiVersion"),
+        (Scenario(add_pods=[AddedPods(pod={"metadata": {"name": "x"}})]), "containers"),
+        (Scenario(add_pods=[AddedPods(pod=raw_pod("x"), count=10**9)]), "at most"),
+    ],
+)
+async def test_scenarios_that_make_no_sense_are_refused(scenario: Scenario, problem: str) -> None:
+    async with staged(1) as stage:
+        with pytest.raises(ScenarioError, match=problem):
+            await stage.explaining.service.whatif(scenario)
+
+
+async def test_before_the_cluster_is_known_nothing_is_answered() -> None:
+    service = ExplainService(
+        Sources(live=lambda: None, settings=lambda: None, recorder=DecisionRecorder(VirtualClock()))  # type: ignore[arg-type,return-value]
+    )
+    with pytest.raises(NotReady):
+        service.overview()
+
+
+async def test_preemption_is_shown_and_not_done() -> None:
+    async with staged(1) as stage:
+        await stage.create(*(raw_pod(f"low-{n}", cpu="3") for n in range(2)))
+        await stage.settled(bound=2)
+        # No PriorityClass: admission would refuse a priority, so the question is put to the view itself.
+        view = stage.explaining.service.view()
+        from bayplan.explain.explaining import explained
+        from bayplan.testing import pod
+
+        explanation = explained(view, view.info(pod("high", cpu=6, priority=1000)))
+        left = len(stage.local.live.cache)
+
+    assert explanation.victims is not None and explanation.victims.pods
+    assert left == 2
