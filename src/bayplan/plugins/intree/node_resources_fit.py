@@ -36,6 +36,7 @@ from bayplan.plugins.intree.resource_scoring import (
     default_resources,
     duplicates,
     percent,
+    percent_of,
     plain_facts,
     skips_scalar,
 )
@@ -211,7 +212,7 @@ class NodeResourcesFit(Plugin):
         if self._strategy == "LeastAllocated":
             return percent(np.maximum(allocatable - used, 0), allocatable, nodes)
         full = percent(np.minimum(used, allocatable), allocatable, nodes)
-        return full if self._strategy == "MostAllocated" else self._curve_column[full]
+        return full if self._strategy == "MostAllocated" else self._curve_column[np.clip(full, 0, 100)]
 
     def _average_column(self, total: Int64N, weights: Int64N) -> Int64N:
         safe = np.maximum(weights, 1)
@@ -228,18 +229,20 @@ class NodeResourcesFit(Plugin):
                 continue
             used = _used(node, place) + amount
             if strategy == "LeastAllocated":
-                share = (capacity - used) * 100 // capacity if used < capacity else 0
+                share = percent_of(capacity - used, capacity) if used < capacity else 0
             else:
-                share = (used if used < capacity else capacity) * 100 // capacity
+                share = percent_of(used if used < capacity else capacity, capacity)
                 if strategy == "RequestedToCapacityRatio":
-                    share = self._curve[share]
+                    share = self._curve[min(max(share, 0), 100)]
                     if share <= 0:
                         continue
             total += share * weight
             weights += weight
         if not weights:
             return 0
-        return (2 * total + weights) // (2 * weights) if strategy == "RequestedToCapacityRatio" else total // weights
+        if strategy == "RequestedToCapacityRatio":
+            return (2 * total + weights) // (2 * weights)
+        return total // weights if total >= 0 else -(-total // weights)
 
     # Requeueing
 

@@ -25,11 +25,13 @@ __all__ = [
     "default_resources",
     "duplicates",
     "percent",
+    "percent_of",
     "plain_facts",
     "skips_scalar",
 ]
 
 _EXACT_BELOW = 1 << 46
+_INT64_MAX = 2**63 - 1
 
 
 class ResourceWeight(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -141,13 +143,21 @@ def plain_facts(nodes: NodeColumns) -> FloatRN | None:
 
 
 def percent(part: Int64N, whole: Int64N, nodes: NodeColumns) -> Int64N:
-    """part * 100 / whole, truncated; 0 where whole is 0. Both must not be negative."""
+    """part * 100 / whole, truncated, in 64 bits as Go has them; 0 where whole is 0. Both must not be negative."""
     if nodes.table.largest_amount < _EXACT_BELOW:
         with np.errstate(divide="ignore", invalid="ignore"):
             quotient = (part * 100.0) / whole
         quotient[whole == 0] = 0.0
         return quotient.astype(np.int64)
-    safe = np.where(whole == 0, 1, whole)
-    result: Int64N = part * 100 // safe
-    result[whole == 0] = 0
-    return result
+    product = part * 100  # wraps around where it does not fit, as Go's does
+    quotient64: Int64N = np.abs(product) // np.where(whole == 0, 1, whole)
+    return np.where(whole == 0, 0, np.where(product < 0, -quotient64, quotient64))
+
+
+def percent_of(part: int, whole: int) -> int:
+    """The same for one node; `whole` is not 0."""
+    product = part * 100
+    if product <= _INT64_MAX:
+        return product // whole
+    product = (product + 2**63) % 2**64 - 2**63
+    return product // whole if product >= 0 else -(-product // whole)
