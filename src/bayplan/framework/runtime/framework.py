@@ -19,7 +19,15 @@ from bayplan.framework.runtime.call import Complaint, FilterCall, PluginFailure,
 from bayplan.framework.runtime.columns import FilterColumn, ScoreColumn
 from bayplan.framework.runtime.evaluation import Evaluation
 from bayplan.framework.runtime.memory import Memory
-from bayplan.framework.runtime.plan import NO_RESTRICTION, Plan, PreFilterOutcome, PreFilterStep, PreScoreStep
+from bayplan.framework.runtime.plan import (
+    NO_RESTRICTION,
+    Idlers,
+    Plan,
+    PreFilterOutcome,
+    PreFilterStep,
+    PreScoreStep,
+    Rest,
+)
 from bayplan.framework.status import Code, Error, Status, Unresolvable
 from bayplan.snapshot.axes import BoolN
 from bayplan.snapshot.columns import NodeColumns
@@ -55,6 +63,7 @@ class Framework:
         self.score_calls = [ScoreCall(p, weights.get(p.name, 1), complain) for p in self.at(ExtensionPoint.SCORE)]
         self._in_order = list(self.plugins.values())
         self._choosy = [p for p in self._in_order if type(p).is_relevant is not Plugin.is_relevant]
+        self._idlers: Idlers = [(p.name, p.is_idle) for p in self._in_order if hasattr(p, "is_idle")]
         self._names = set(self.plugins)
         self._filter_depends = {call.name: call.depends for call in self.filter_calls}
         self._plans = Memory[Plan](bytes_per_row=Evaluation.BYTES_PER_ROW, most_bytes=96 * _MEBIBYTE)
@@ -85,7 +94,7 @@ class Framework:
             snapshot = self.snapshot
             as_of = (snapshot.objects.generation, snapshot.terms.generation, snapshot.nodes.node_changes.position)
             if plan.idle_as_of != as_of:
-                plan.follow(pod, as_of)
+                plan.follow(pod, self._idlers, as_of)
         return plan
 
     def forget(self, plugin: str) -> None:
@@ -97,21 +106,19 @@ class Framework:
         skip_filter = {call.name for call in self.filter_calls if call.name in irrelevant}
         pre_filters = self._pre_filter_steps(pod, irrelevant, skip_filter)
         filters = [call for call in self.filter_calls if call.name not in skip_filter]
-        scores = [call for call in self.score_calls if call.name not in irrelevant]
-        pre_scores = self._pre_score_steps(pod, scores)
-        evaluation = Evaluation(
-            self.snapshot.nodes,
-            filters=[(c, self._filter_column(c, pod)) for c in filters if c.depends is not Depends.CLUSTER],
-            scores=[(c, self._score_column(c, pod)) for c in scores if c.is_remembered],
-        )
+
+        def complete(filters: list[FilterCall]) -> Rest:
+            scores = [call for call in self.score_calls if call.name not in irrelevant]
+            pre_scores = self._pre_score_steps(pod, scores)
+            evaluation = Evaluation(
+                self.snapshot.nodes,
+                filters=[(c, self._filter_column(c, pod)) for c in filters if c.depends is not Depends.CLUSTER],
+                scores=[(c, self._score_column(c, pod)) for c in scores if c.is_remembered],
+            )
+            return Rest(evaluation, scores, pre_scores)
+
         return Plan(
-            evaluation=evaluation,
-            filters=filters,
-            scores=scores,
-            pre_filters=pre_filters,
-            pre_scores=pre_scores,
-            skip_filter=skip_filter,
-            versions=versions,
+            filters=filters, pre_filters=pre_filters, skip_filter=skip_filter, versions=versions, complete=complete
         )
 
     def _pre_filter_steps(self, pod: PodInfo, irrelevant: set[str], skip_filter: set[str]) -> list[PreFilterStep]:

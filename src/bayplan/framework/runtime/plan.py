@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from bayplan.framework.cycle import CycleState
@@ -14,7 +14,7 @@ from bayplan.framework.status import Status
 from bayplan.snapshot.columns import NodeColumns
 from bayplan.snapshot.pod_info import PodInfo
 
-__all__ = ["NO_RESTRICTION", "Plan", "PreFilterOutcome", "PreFilterStep", "PreScoreStep"]
+__all__ = ["NO_RESTRICTION", "Idlers", "Plan", "PreFilterOutcome", "PreFilterStep", "PreScoreStep", "Rest"]
 
 
 class PreFilterStep(NamedTuple):
@@ -44,25 +44,38 @@ class PreFilterOutcome(NamedTuple):
 NO_RESTRICTION = PreFilterOutcome(None, None, ())
 
 
+class Rest(NamedTuple):
+    """What a plan needs once more than a few named nodes are looked at."""
+
+    evaluation: Evaluation
+    scores: list[ScoreCall]
+    pre_scores: list[PreScoreStep]
+
+
+Idlers = Sequence[tuple[str, Callable[[PodInfo], bool]]]
+"""Plugins that can tell when they have nothing to say: the names and `is_idle(pod)` of those that define it."""
+
+
 class Plan:
-    """What `Framework.plan` found out about a shape. Rebuilt when a plugin's version moves."""
+    """What `Framework.plan` found out about a shape. Rebuilt when a plugin's version moves.
+
+    Everything about scores, and the evaluation over all nodes, is worked out when first asked for: a pod that is
+    pinned to one node never does.
+    """
 
     __slots__ = (
-        "_idlers",
+        "_complete",
+        "_due_pre_scores",
+        "_due_scores",
+        "_rest",
         "_skip_filter",
         "due_filters",
         "due_pre_filters",
-        "due_pre_scores",
-        "due_scores",
-        "evaluation",
         "filters",
         "idle",
         "idle_as_of",
         "open_filters",
-        "open_scores",
         "pre_filters",
-        "pre_scores",
-        "scores",
         "skip_filter",
         "versions",
     )
@@ -70,35 +83,67 @@ class Plan:
     def __init__(
         self,
         *,
-        evaluation: Evaluation,
         filters: list[FilterCall],
-        scores: list[ScoreCall],
         pre_filters: list[PreFilterStep],
-        pre_scores: list[PreScoreStep],
         skip_filter: set[str],
         versions: list[int],
+        complete: Callable[[list[FilterCall]], Rest],
     ) -> None:
-        self.evaluation = evaluation
         self.filters = filters
         """Every filter that has a say for this shape, in order."""
-        self.scores = scores
-        """Every score that has a say for this shape, in order."""
         self.pre_filters = pre_filters
-        self.pre_scores = pre_scores
-        """PreScores of plugins that are not remembered, and those that fail."""
         self.open_filters = [call for call in filters if call.depends is Depends.CLUSTER]
         """Filters that must be asked for every decision."""
-        self.open_scores = [call for call in scores if not call.is_remembered]
         self.versions = versions
+        self._complete = complete
+        self._rest: Rest | None = None
+        self._due_pre_scores: list[PreScoreStep] | None = None
+        self._due_scores: list[ScoreCall] | None = None
         self._skip_filter = skip_filter
-        self._idlers = _idlers([*self.open_filters, *self.open_scores])
         self.idle_as_of = (-1, -1, -1)
         self._settle(frozenset())
 
-    def follow(self, pod: PodInfo, as_of: tuple[int, int, int]) -> None:
+    @property
+    def evaluation(self) -> Evaluation:
+        return (self._rest or self._completed()).evaluation
+
+    @property
+    def scores(self) -> list[ScoreCall]:
+        """Every score that has a say for this shape, in order."""
+        return (self._rest or self._completed()).scores
+
+    @property
+    def pre_scores(self) -> list[PreScoreStep]:
+        """PreScores of plugins that are not remembered, and those that fail."""
+        return (self._rest or self._completed()).pre_scores
+
+    @property
+    def open_scores(self) -> list[ScoreCall]:
+        """Scores that must be asked for every decision."""
+        return [call for call in self.scores if not call.is_remembered]
+
+    @property
+    def due_scores(self) -> list[ScoreCall]:
+        """The open ones that are not idle."""
+        if self._due_scores is None:
+            self._due_scores = [call for call in self.open_scores if call.name not in self.idle]
+        return self._due_scores
+
+    @property
+    def due_pre_scores(self) -> list[PreScoreStep]:
+        if self._due_pre_scores is None:
+            idle = self.idle
+            self._due_pre_scores = [s for s in self.pre_scores if s.failure is not None or s.plugin.name not in idle]
+        return self._due_pre_scores
+
+    def _completed(self) -> Rest:
+        self._rest = self._complete(self.filters)
+        return self._rest
+
+    def follow(self, pod: PodInfo, idlers: Idlers, as_of: tuple[int, int, int]) -> None:
         """Find out which plugins have nothing to say at the moment. They are not asked until `as_of` moves."""
         self.idle_as_of = as_of
-        idle = frozenset(name for name, is_idle in self._idlers if _safely(is_idle, pod))
+        idle = frozenset(name for name, is_idle in idlers if name not in self._skip_filter and _safely(is_idle, pod))
         if idle != self.idle:
             self._settle(idle)
 
@@ -107,14 +152,7 @@ class Plan:
         self.skip_filter = self._skip_filter | idle
         self.due_pre_filters = [s for s in self.pre_filters if s.is_settled or s.plugin.name not in idle]
         self.due_filters = [call for call in self.open_filters if call.name not in idle]
-        self.due_pre_scores = [s for s in self.pre_scores if s.failure is not None or s.plugin.name not in idle]
-        self.due_scores = [call for call in self.open_scores if call.name not in idle]
-
-
-def _idlers(calls: Iterable[FilterCall | ScoreCall]) -> list[tuple[str, Callable[[PodInfo], bool]]]:
-    """Plugins that can tell when they have nothing to say: those that define `is_idle(pod)`."""
-    found = {call.name: getattr(call.plugin, "is_idle", None) for call in calls}
-    return [(name, is_idle) for name, is_idle in found.items() if is_idle is not None]
+        self._due_pre_scores = self._due_scores = None
 
 
 def _safely(is_idle: Callable[[PodInfo], bool], pod: PodInfo) -> bool:
