@@ -8,10 +8,9 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from playwright.async_api import Browser, ConsoleMessage, Page, async_playwright
 
 from bayplan.app.settings import Settings, load_settings
 from bayplan.explain.process import Explaining
@@ -20,6 +19,9 @@ from bayplan.loop.decision import DecisionRecorder
 from bayplan.observe.clock import SystemClock
 from bayplan.server import ServerOptions, ServerParts, serve
 from bayplan.sim.local import LocalCluster, LocalOptions
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser, ConsoleMessage, Locator, LocatorAssertions, Page
 
 CHROMIUM = "/usr/bin/chromium"
 FLAGS = [
@@ -82,8 +84,17 @@ async def staged(
             yield Stage(local, explaining.recorder, explaining.service, serving.url, settings)
 
 
+def expect(target: Locator) -> LocatorAssertions:
+    """Playwright's own, imported when a browser is really asked for: collecting tests must not need one."""
+    from playwright.async_api import expect as expected
+
+    return expected(target)
+
+
 @pytest.fixture
 async def browser() -> AsyncIterator[Browser]:
+    from playwright.async_api import async_playwright
+
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield browser

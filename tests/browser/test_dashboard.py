@@ -21,6 +21,7 @@ async def test_a_created_pod_shows_its_funnel_and_matrix(browser: Browser) -> No
         await stage.until(lambda: stage.recorder.bound_count >= 20 and stage.recorder.failed_count >= 1)
         page = visit.page
         await expect(page.locator(".tile", has_text="pods on nodes")).to_contain_text("20")
+        await expect(page.locator(".chart")).to_be_visible()
         await page.screenshot(path=IMAGES / "overview.png")
         await page.fill("#find-pod", "default/web-7")
         await page.keyboard.press("Enter")
@@ -195,7 +196,7 @@ async def test_it_is_readable_in_the_dark_and_by_keyboard(browser: Browser) -> N
         await stage.create(*(pod(f"web-{i}") for i in range(5)))
         await stage.until(lambda: stage.recorder.bound_count >= 5)
         page = visit.page
-        await expect(page.locator(".tile").first).to_be_visible()
+        await expect(page.locator(".tile", has_text="attempts")).to_contain_text("5")
         background = await page.evaluate("getComputedStyle(document.body).backgroundColor")
         await page.keyboard.press("Tab")
         first = await page.evaluate("document.activeElement.textContent")
@@ -203,6 +204,7 @@ async def test_it_is_readable_in_the_dark_and_by_keyboard(browser: Browser) -> N
             """() => [...document.querySelectorAll("button, input, select, a, canvas")].filter((item) =>
                 !(item.textContent.trim() || item.getAttribute("aria-label") || item.labels?.length)).length"""
         )
+        await page.evaluate("document.activeElement.blur()")
         await page.screenshot(path=IMAGES / "overview-dark.png")
 
     assert background == "rgb(18, 22, 27)"

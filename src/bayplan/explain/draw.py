@@ -25,7 +25,13 @@ from bayplan.loop.decision import DecisionRecord
 
 __all__ = ["draw_changes", "draw_explanation", "draw_node", "draw_pending", "draw_whatif"]
 
-_STYLES = {"placed": "bold green", "pending": "bold red", "gated": "bold yellow", "gone": "bold"}
+_STYLES = {
+    "placed": "bold green",
+    "binding": "bold green",
+    "pending": "bold red",
+    "gated": "bold yellow",
+    "gone": "bold",
+}
 _MOST_ROWS = 12
 _LONGEST_NAME = 28
 

@@ -70,7 +70,7 @@ class QueueState(_Wire):
 class Explanation(_Wire):
     pod: str
     state: str
-    """placed, pending, gated, or gone"""
+    """placed, binding, pending, gated, or gone"""
     verdict: str
     uid: str = ""
     profile: str = ""

@@ -16,6 +16,8 @@ def verdict_of(explanation: Explanation) -> str:
     pod = explanation.pod
     if explanation.state == "placed":
         return f"{pod} runs on {explanation.node}{_why_there(explanation)}."
+    if explanation.state == "binding":
+        return f"{pod} is being bound to {explanation.node}{_why_there(explanation)}."
     if explanation.state == "gated":
         holder = explanation.queue.gated_by if explanation.queue is not None else ""
         return f"{pod} is held back before scheduling{f' by {holder}' if holder else ''}."

@@ -131,7 +131,8 @@ class ExplainService:
             explanation = self._now_elsewhere(info, in_full)
         else:
             explanation = Explanation(pod=info.key, uid=info.uid, profile=info.scheduler_name, state="", verdict="")
-        explanation.state, explanation.node = "placed", info.node_name
+        explanation.state = "binding" if self._live.cache.is_assumed(info.uid) else "placed"
+        explanation.node = info.node_name
         return explanation
 
     def _now_elsewhere(self, info: PodInfo, in_full: bool) -> Explanation:

@@ -26,7 +26,7 @@ export async function podPage([namespace, name], { isShown }) {
 }
 
 function describe(state) {
-  const style = state.state === "placed" || state.fits ? "good" : state.state === "pending" ? "bad" : "";
+  const style = ["placed", "binding"].includes(state.state) || state.fits ? "good" : state.state === "pending" ? "bad" : "";
   return [
     card("Verdict", el("p", { class: `verdict ${style}`, id: "verdict" }, state.verdict),
       el("p", { class: "soft" }, sourceOf(state))),
