@@ -7,6 +7,9 @@ from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["ProfileRecorder"]
 
+_ONLY_ONCE = "Scheduled"
+"""A pod is bound once; at a hundred pods a second, remembering each for minutes would cost more than it could save."""
+
 
 class ProfileRecorder:
     def __init__(self, recorder: EventRecorder, profile_name: str) -> None:
@@ -23,5 +26,11 @@ class ProfileRecorder:
             uid=metadata.uid,
         )
         self._recorder.record(
-            regarding, controller=self._profile_name, type=kind, reason=reason, action=action, note=note
+            regarding,
+            controller=self._profile_name,
+            type=kind,
+            reason=reason,
+            action=action,
+            note=note,
+            can_repeat=reason != _ONLY_ONCE,
         )

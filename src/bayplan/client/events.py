@@ -172,17 +172,18 @@ class EventRecorder:
         action: str,
         note: str,
         related: ObjectReference | None = None,
+        can_repeat: bool = True,
     ) -> None:
-        """Note an event. Never waits, never raises for want of room."""
+        """Note an event. Never waits, never raises for want of room. What cannot repeat is not remembered."""
         self.stats.recorded += 1
         now = self._clock.monotonic()
         key = _SeriesKey(controller, type, reason, action, regarding, related)
-        known = self._series.get(key)
+        known = self._series.get(key) if can_repeat else None
         if known is not None and now - known.seen_at < SERIES_IDLE_SECONDS:
             self._count(known, now)
             return
         recorded = _Recorded(key, self._event(key, note), seen_at=now, written_at=now)
-        if self._enqueue(_Job(recorded, is_patch=False, noted_at=now)):
+        if self._enqueue(_Job(recorded, is_patch=False, noted_at=now)) and can_repeat:
             self._remember(key, recorded)
 
     async def run(self) -> None:

@@ -226,6 +226,29 @@ async def test_a_refused_event_is_counted_and_the_next_one_starts_afresh(clock: 
     assert (recording.recorder.stats.sent, recording.recorder.stats.failed) == (1, 1)
 
 
+async def test_forbidden_events_are_complained_of_once(clock: VirtualClock, caplog: pytest.LogCaptureFixture) -> None:
+    recording = Recording(clock, in_turn(refusal(403, "Forbidden")))
+    async with recording.running():
+        for _ in range(3):
+            recording.failed()
+            await clock.run_for(1.0)
+
+    lines = [record.getMessage() for record in caplog.records]
+    assert lines == ["events cannot be written: no (403 Forbidden); grant create and patch on events of events.k8s.io"]
+
+
+async def test_what_cannot_repeat_is_not_remembered(clock: VirtualClock) -> None:
+    recording = Recording(clock)
+    async with recording.running(1.0):
+        for _ in range(2):
+            recording.recorder.record(
+                POD, controller="s", type="Normal", reason="Scheduled", action="Binding", note="n", can_repeat=False
+            )
+
+    assert recording.methods == ["POST", "POST"]
+    assert len(recording.recorder._series) == 0
+
+
 async def test_events_wait_for_bindings_then_trickle_then_flow(clock: VirtualClock) -> None:
     async def slow() -> Response:
         await clock.sleep(1.0)
