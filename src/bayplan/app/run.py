@@ -15,8 +15,10 @@ import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from typing import Protocol
 
 import structlog
+from starlette.routing import BaseRoute
 
 from bayplan.api.kinds import Kind
 from bayplan.app.live import LiveOptions, LiveScheduler
@@ -41,6 +43,23 @@ __all__ = ["RunOptions", "SchedulerProcess", "run_scheduler"]
 
 _log = structlog.get_logger()
 _PATIENCE_AT_START_SECONDS = 30.0
+
+
+class Extras(Protocol):
+    """What a process may carry besides scheduling: explanations and a dashboard, for one."""
+
+    @property
+    def observers(self) -> list[Observer]: ...
+
+    def attach(self, live: LiveScheduler) -> None:
+        """The scheduler at work from now on."""
+
+    def routes(self) -> list[BaseRoute]: ...
+
+    def note_reload(self, what: str, problems: Sequence[str]) -> None: ...
+
+    async def run(self) -> None:
+        """Until cancelled."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,8 +87,8 @@ class RunOptions:
     verbosity: int = 2
     environment: Mapping[str, str] = field(default_factory=dict)
     observers: Sequence[Observer] = ()
-    on_built: Callable[[LiveScheduler], None] = lambda _: None
-    """Called with the scheduler once it is put together, before it runs."""
+    extras: Callable[[Clock, Callable[[], Settings]], Extras] | None = None
+    """Makes what a process carries besides scheduling, from its clock and its settings at any time."""
 
 
 async def run_scheduler(options: RunOptions) -> int:
@@ -133,6 +152,7 @@ class SchedulerProcess:
         self._exit_status = 0
         self.live: LiveScheduler | None = None
         self.elector = self._make_elector() if self._elects else None
+        self._extras = options.extras(clock, lambda: self._settings) if options.extras is not None else None
         self._facts = self._make_facts()
         self._registry, self._metrics = make_metrics(clock, self._facts)
 
@@ -185,10 +205,16 @@ class SchedulerProcess:
             kinds,
             self._live_options(),
         )
-        self._options.on_built(self.live)
         self._follow_signals()
-        async with serve(self._server_options(), make_parts(self._facts, self._registry, self._transport, self._clock)):
-            await self._work(self.live)
+        routes = self._extras.routes() if self._extras is not None else []
+        parts = make_parts(self._facts, self._registry, self._transport, self._clock, routes)
+        beside = asyncio.create_task(self._run_extras(self.live), name="extras")
+        try:
+            async with serve(self._server_options(), parts):
+                await self._work(self.live)
+        finally:
+            beside.cancel()
+            await asyncio.gather(beside, return_exceptions=True)
         return self._exit_status
 
     async def _discover(self) -> list[Kind]:
@@ -206,6 +232,16 @@ class SchedulerProcess:
                     raise
                 _log.warning("the API server does not answer yet, will try again", error=str(error))
             await self._clock.sleep(backoff.next_delay())
+
+    async def _run_extras(self, live: LiveScheduler) -> None:
+        """What fails here must not take the scheduler with it."""
+        if self._extras is None:
+            return
+        self._extras.attach(live)
+        try:
+            await self._extras.run()
+        except Exception:
+            _log.exception("explanations ended; scheduling goes on without them")
 
     async def _work(self, live: LiveScheduler) -> None:
         scheduling = asyncio.create_task(live.run(), name="scheduler")
@@ -233,7 +269,7 @@ class SchedulerProcess:
         options = LiveOptions(
             seed=self._options.seed,
             pod_max_in_unschedulable_seconds=self._options.pod_max_in_unschedulable_seconds,
-            observers=[self._metrics, *self._options.observers],
+            observers=[self._metrics, *(self._extras.observers if self._extras else ()), *self._options.observers],
             clock=self._clock,
             hint_observer=self._metrics.hint_asked,
         )
@@ -284,19 +320,28 @@ class SchedulerProcess:
             settings = load_settings(self._options.config_path, self._options.plugins)
             self.live.reload(settings.config, settings.profiles, settings.registry)
         except SettingsError as error:
-            _log.error("the new configuration is bad; the old one stays in force", problems=list(error.problems))
+            self._note_reload("the new configuration is bad; the old one stays in force", error.problems)
             return False
         except Exception as error:
-            _log.exception(
-                "the new configuration could not be put to work; the old one stays in force", error=str(error)
+            _log.exception("reloading failed", error=str(error))
+            self._note_reload(
+                "the new configuration could not be put to work; the old one stays in force", [str(error)]
             )
             return False
         self._settings = settings
-        _log.info("configuration reloaded", profiles=[p.scheduler_name for p in settings.profiles])
+        self._note_reload("configuration reloaded", ())
         return True
+
+    def _note_reload(self, what: str, problems: Sequence[str]) -> None:
+        if problems:
+            _log.error(what, problems=list(problems))
+        else:
+            _log.info(what, profiles=[p.scheduler_name for p in self._settings.profiles])
+        if self._extras is not None:
+            self._extras.note_reload(what, problems)
 
 
 def _shown_flags(options: RunOptions) -> dict[str, str]:
     """The flags as given, for /flagz."""
-    hidden = ("environment", "observers", "on_built")
+    hidden = ("environment", "observers", "extras")
     return {field.name: str(getattr(options, field.name)) for field in fields(options) if field.name not in hidden}

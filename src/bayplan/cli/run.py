@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -13,6 +14,8 @@ from bayplan.cli.output import CommandError
 
 if TYPE_CHECKING:
     from bayplan.app.settings import Settings
+    from bayplan.explain.process import Explaining
+    from bayplan.observe.clock import Clock
 
 __all__ = ["run"]
 
@@ -61,6 +64,9 @@ def run(
     write_config_to: Annotated[
         str | None, option("--write-config-to", metavar="FILE", about="write the effective configuration and exit")
     ] = None,
+    decision_file: Annotated[
+        str | None, option("--decision-file", metavar="FILE", about="append every decision to this file, rotated")
+    ] = None,
     seed: Annotated[int, option("--seed", metavar="NUMBER", about="of every random choice (0)")] = 0,
 ) -> int:
     """Run the scheduler against a cluster until told to stop.
@@ -96,12 +102,19 @@ def run(
             verbosity=verbosity,
             seed=seed,
             environment=dict(os.environ),
+            extras=partial(_explaining, decision_file=_path(decision_file)),
         )
         return run_on_fast_loop(run_scheduler(options))
     except SettingsError as error:
         raise CommandError(*error.problems) from error
     except ClientError as error:
         raise CommandError(str(error).split("\nhint:")[0], hint=getattr(error, "hint", "")) from error
+
+
+def _explaining(clock: Clock, settings: Callable[[], Settings], *, decision_file: Path | None) -> Explaining:
+    from bayplan.explain.process import Explaining
+
+    return Explaining(clock, settings=settings, decision_file=decision_file)
 
 
 def _path(given: str | None) -> Path | None:

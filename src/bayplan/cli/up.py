@@ -45,6 +45,9 @@ def up(
     ] = None,
     address: Annotated[str, option("--address", metavar="ADDRESS", about="to listen on (127.0.0.1)")] = "127.0.0.1",
     port: Annotated[int, option("--port", metavar="PORT", about="of the API server (any free one)")] = 0,
+    dashboard_port: Annotated[
+        int, option("--dashboard-port", metavar="PORT", about="of the dashboard (any free one); -1: none")
+    ] = 0,
     seed: Annotated[int, option("--seed", metavar="NUMBER", about="of every random choice (0)")] = 0,
     quiet: Annotated[bool, option("--quiet", about="do not print decisions")] = False,
 ) -> int:
@@ -75,7 +78,16 @@ def up(
     )
     target = Path(kubeconfig_out) if kubeconfig_out else _default_kubeconfig(folder)
     return run_on_fast_loop(
-        _serve(settings, options, target, config=config, plugins=plugin or [], watch=watch, quiet=quiet)
+        _serve(
+            settings,
+            options,
+            target,
+            config=config,
+            plugins=plugin or [],
+            watch=watch,
+            quiet=quiet,
+            dashboard_port=dashboard_port,
+        )
     )
 
 
@@ -107,31 +119,56 @@ async def _serve(
     plugins: Sequence[str],
     watch: bool,
     quiet: bool,
+    dashboard_port: int,
 ) -> int:
     from dataclasses import replace
 
+    from bayplan.explain.process import Explaining
     from bayplan.observe.clock import SystemClock
+    from bayplan.server.options import ServerOptions, ServerParts
+    from bayplan.server.serving import serve
     from bayplan.sim.local import LocalCluster
     from bayplan.sim.narrator import Narrator
     from bayplan.sim.reloading import Reloader
 
-    if not quiet:
-        options = replace(options, observers=(*options.observers, Narrator(print)))
+    clock = SystemClock()
+    current = [settings]
+    explaining = Explaining(clock, settings=lambda: current[0])
+    narrators = [] if quiet else [Narrator(print)]
+    options = replace(options, observers=(*options.observers, *explaining.observers, *narrators))
+
+    def put_to_work(fresh: Any) -> None:
+        local.reload(fresh)
+        current[0] = fresh
+
+    def report(what: str, problems: Sequence[str]) -> None:
+        _report_reload(what, problems)
+        explaining.note_reload(what, problems)
+
+    dashboard = serve(
+        ServerOptions(is_plain_http=True, port=dashboard_port, is_enabled=dashboard_port >= 0),
+        ServerParts(routes=explaining.routes(), clock=clock),
+    )
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    async with LocalCluster(settings, options) as local:
+    async with LocalCluster(settings, options) as local, dashboard as serving:
+        explaining.attach(local.live)
         _write_kubeconfig(local, kubeconfig)
-        _welcome(local, kubeconfig)
-        waits = [asyncio.create_task(stop.wait()), asyncio.create_task(local.ended())]
+        _welcome(local, kubeconfig, serving.url if dashboard_port >= 0 else "")
+        waits: list[asyncio.Task[Any]] = [
+            asyncio.create_task(stop.wait()),
+            asyncio.create_task(local.ended()),
+            asyncio.create_task(explaining.run()),
+        ]
         if watch:
             reloader = Reloader(
                 Path(config) if config else None,
                 plugins,
-                put_to_work=local.reload,
-                report=_report_reload,
-                clock=SystemClock(),
+                put_to_work=put_to_work,
+                report=report,
+                clock=clock,
             )
             waits.append(asyncio.create_task(reloader.run()))
         done, pending = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -153,7 +190,7 @@ def _write_kubeconfig(local: LocalCluster, path: Path) -> None:
         yaml.safe_dump(local.cluster.kubeconfig(), file, sort_keys=False)
 
 
-def _welcome(local: LocalCluster, kubeconfig: Path) -> None:
+def _welcome(local: LocalCluster, kubeconfig: Path, dashboard: str) -> None:
     count = len(local.live.cache.snapshot.nodes)
     print(f"a cluster of {count} nodes is up at {local.cluster.url}\n", flush=True)
     print(f"  export KUBECONFIG={kubeconfig}")
@@ -161,7 +198,8 @@ def _welcome(local: LocalCluster, kubeconfig: Path) -> None:
         print("  kubectl apply -f examples/web.yaml      # or: bayplan apply -f examples/web.yaml")
     else:
         print("  kubectl create deployment web --image=nginx --replicas=5")
-    print("  kubectl get pods -o wide --watch        # or: bayplan get pods -o wide\n", flush=True)
+    print("  kubectl get pods -o wide --watch        # or: bayplan get pods -o wide")
+    print(f"  open {dashboard}/\n" if dashboard else "", flush=True)
 
 
 def _report_reload(what: str, problems: Sequence[str]) -> None:
