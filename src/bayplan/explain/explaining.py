@@ -35,11 +35,14 @@ MOST_BEST = 10
 def explained(view: ClusterView, info: PodInfo, *, in_full: bool = False, best: int = MOST_BEST) -> Explanation:
     """What would be decided about the pod now. Nothing is assumed, nominated or evicted."""
     framework = view.framework(info.scheduler_name)
-    decision = view.decide(info, explains=True, always_score=True)
-    explanation = _described(framework, info, decision, best)
+    result = None
     if in_full:
         # Shaped for offline schedulers; a view has all that it asks of one.
-        explanation.result = decide_in_full(cast(OfflineScheduler, view), info.pod)[1]
+        decision, result = decide_in_full(cast(OfflineScheduler, view), info.pod)
+    if not in_full or info.nominated_node_name or info.node_name != info.pod.spec.node_name:
+        decision = view.decide(info, explains=True, always_score=True)
+    explanation = _described(framework, info, decision, best)
+    explanation.result = result
     explanation.verdict = verdict_of(explanation)
     return explanation
 

@@ -131,7 +131,8 @@ class ExplainService:
             explanation = self._now_elsewhere(info, in_full)
         else:
             explanation = Explanation(pod=info.key, uid=info.uid, profile=info.scheduler_name, state="", verdict="")
-        explanation.state = "binding" if self._live.cache.is_assumed(info.uid) else "placed"
+        is_told = record is not None and record.outcome == "bound"
+        explanation.state = "binding" if self._live.cache.is_assumed(info.uid) and not is_told else "placed"
         explanation.node = info.node_name
         return explanation
 

@@ -99,4 +99,8 @@ class _Quiet(Framework):
 def _harmless_twin(plugin: Plugin) -> Plugin:
     """One with its own memory and no way to the API server."""
     handle = replace(plugin.handle, api=NoApi(), recorder=SilentRecorder(), start_task=drop_task)
-    return type(plugin)(plugin.args, replace(handle, activate=lambda _: None, invalidate=lambda _: None))
+    twin = type(plugin)(plugin.args, replace(handle, activate=lambda _: None, invalidate=lambda _: None))
+    if isinstance(plugin, DefaultPreemption) and isinstance(twin, DefaultPreemption):
+        # Columns over all running pods: a function of the table, dear to build, and brought up to it before each use.
+        twin._columns = plugin._columns
+    return twin
