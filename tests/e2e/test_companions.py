@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.companions import gangs, quotas
+from tests.companions import gangs, numa, quotas
 from tests.companions.world import real_world
 from tests.controlplane import ControlPlane
 
@@ -39,3 +39,10 @@ async def test_a_borrowed_quota_is_reclaimed_by_its_owner_and_no_pod_within_its_
 ) -> None:
     async with real_world(empty_control_plane.kubeconfig) as world:
         await quotas.borrowed_quota_is_reclaimed(world)
+
+
+async def test_a_numa_bound_pod_avoids_the_node_whose_zones_are_too_fragmented_though_its_sum_fits(
+    empty_control_plane: ControlPlane,
+) -> None:
+    async with real_world(empty_control_plane.kubeconfig) as world:
+        await numa.a_fragmented_node_is_avoided(world)

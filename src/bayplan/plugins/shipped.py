@@ -22,6 +22,7 @@ COMMUNITY: dict[str, str] = {
     "NodeCRDResourceFit": "node_crd_resource_fit:NodeCRDResourceFit",
     "Coscheduling": "coscheduling:Coscheduling",
     "CapacityScheduling": "capacity_scheduling:CapacityScheduling",
+    "NodeResourceTopologyMatch": "node_resource_topology_match:NodeResourceTopologyMatch",
     "NodeResourcesAllocatable": "node_resources_allocatable:NodeResourcesAllocatable",
 }
 """Plugin name to `module:class` inside `bayplan.plugins.community`."""

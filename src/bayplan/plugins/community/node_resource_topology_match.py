@@ -1,0 +1,357 @@
+"""NodeResourceTopologyMatch: keep pods off nodes whose NUMA cells are too fragmented for them."""
+
+from __future__ import annotations
+
+import weakref
+
+import msgspec
+import numpy as np
+
+from bayplan.framework import (
+    MAX_NODE_SCORE,
+    ActionType,
+    ClusterEvent,
+    CycleState,
+    EventHint,
+    NodeColumns,
+    NodeInfo,
+    Plugin,
+    PluginArgs,
+    PodInfo,
+    Resource,
+    Status,
+    Unschedulable,
+    Verdicts,
+)
+from bayplan.framework.status import SUCCESS
+from bayplan.plugins.community.least_numa import least_numa_score
+from bayplan.plugins.community.node_resource_topology import NodeResourceTopology
+from bayplan.plugins.community.numa_columns import CellView, NumaColumns, mean_scores, names_of
+from bayplan.plugins.community.numa_fit import alignment_failure, strategy_score
+from bayplan.plugins.community.numa_requests import NumaRequests, has_exclusive, requests_of
+from bayplan.plugins.community.numa_topology import NumaTopology
+from bayplan.plugins.community.pod_fingerprint import fingerprint
+from bayplan.plugins.community.topology_caches import DiscardReservedCache, OverReserveCache, PassthroughCache
+from bayplan.snapshot.axes import BoolN, Int32N, Int64N
+
+__all__ = ["NodeResourceTopologyMatch"]
+
+_STRATEGIES = ("MostAllocated", "BalancedAllocation", "LeastAllocated", "LeastNUMANodes")
+_FAILURES = (
+    "invalid node topology data",
+    "cannot align pod",
+    "cannot align init container",
+    "cannot align sidecar container",
+    "cannot align container",
+)
+_STATUSES = (SUCCESS, *(Unschedulable(reason) for reason in _FAILURES))
+_STALE = 1
+_BY_REASON = {reason: _STATUSES[number + 1] for number, reason in enumerate(_FAILURES)}
+_NUMBERS = {reason: number + 1 for number, reason in enumerate(_FAILURES)}
+_EXCLUSIVE_METHOD = "with-exclusive-resources"
+
+_PROFILES: set[str] = set()
+"""Names of the profiles of this process that run the plugin: pods of others are foreign."""
+
+
+class ResourceWeight(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """A resource and its share of the score; weights below 1 count as 1."""
+
+    name: str
+    weight: int = 1
+
+
+def _default_resources() -> list[ResourceWeight]:
+    return [ResourceWeight("cpu", 1), ResourceWeight("memory", 1)]
+
+
+class ScoringStrategy(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    type: str = "LeastAllocated"
+    resources: list[ResourceWeight] = msgspec.field(default_factory=_default_resources)
+
+
+class CacheArgs(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """How the over-reserving cache finds out that a node's object is up to date."""
+
+    foreign_pods_detect: str = "All"
+    resync_method: str = "Autodetect"
+    informer_mode: str = "Dedicated"
+    resync_scope: str = "All"
+
+
+_CACHE_CHOICES = {
+    "foreignPodsDetect": ("foreign_pods_detect", ("None", "All", "OnlyExclusiveResources")),
+    "resyncMethod": ("resync_method", ("Autodetect", "All", "OnlyExclusiveResources")),
+    "informerMode": ("informer_mode", ("Shared", "Dedicated")),
+    "resyncScope": ("resync_scope", ("All", "OnlyResources")),
+}
+
+
+class NodeResourceTopologyMatch(Plugin):
+    """Looks at what each NUMA cell of a node has free, as NodeResourceTopology objects say.
+
+    *What it does*: works out what a kubelet with the policy `single-numa-node` would do with the pod, by container or
+    for the pod as a whole, as the kubelet is set. Nodes without an object, and other policies, are let pass.
+    *Rejects when*: no cell has room for the pod, a container, an init container or a sidecar; what is known of the
+    node cannot be relied on at the moment.
+    *Scores by*: MostAllocated, LeastAllocated, BalancedAllocation (the worst cell that has a score) or LeastNUMANodes
+    (the fewer and nearer cells, the better). Pods that are not Guaranteed score 100 everywhere.
+    *Retries on*: pods deleted, nodes added or changed in size, changes of NodeResourceTopology objects.
+    *Arguments*: scoringStrategy (type, resources), cacheResyncPeriodSeconds, discardReservedNodes, cache
+    (foreignPodsDetect, resyncMethod, informerMode, resyncScope), preemptionMode (only `Disabled`).
+    *Differs from the original*: preemption that looks into cells (preemptionMode `Enabled`) is refused; cells may have
+    any number and need not be listed in order; a single requested resource is balanced (the original's variance of one
+    number is none); objects that come later are seen; what was assumed for a pod that the node's agent has not seen
+    yet stays when the node is brought up to date; what changes a node's settings is taken over at once, not at the next
+    period.
+    """
+
+    watches = (NodeResourceTopology,)
+    reasons = _FAILURES
+
+    class Args(PluginArgs):
+        scoring_strategy: ScoringStrategy = msgspec.field(default_factory=ScoringStrategy)
+        cache_resync_period_seconds: int = 0
+        discard_reserved_nodes: bool = False
+        cache: CacheArgs = msgspec.field(default_factory=CacheArgs)
+        preemption_mode: str = "Disabled"
+
+        def validate(self) -> list[str]:
+            problems = []
+            if self.scoring_strategy.type not in _STRATEGIES:
+                problems.append(f"scoringStrategy.type: invalid ScoringStrategyType `{self.scoring_strategy.type}`")
+            if self.cache_resync_period_seconds < 0:
+                problems.append("cacheResyncPeriodSeconds: must not be negative")
+            for name, (attribute, choices) in _CACHE_CHOICES.items():
+                value = getattr(self.cache, attribute)
+                if value not in choices:
+                    problems.append(f"cache.{name}: must be one of {', '.join(choices)}, found `{value}`")
+            if self.preemption_mode == "Enabled":
+                problems.append("preemptionMode: `Enabled` is not offered; write `Disabled`")
+            elif self.preemption_mode != "Disabled":
+                problems.append(f"preemptionMode: invalid PreemptionMode `{self.preemption_mode}`")
+            return problems
+
+    def setup(self) -> None:
+        strategy = self.args.scoring_strategy
+        self._strategy: str = strategy.type
+        self._weights = {each.name: max(each.weight, 1) for each in strategy.resources or _default_resources()}
+        self._columns = NumaColumns()
+        self._node_position = self._row_position = -1
+        self._foreign_seen: dict[str, set[str]] = {}
+        _PROFILES.add(self.handle.profile_name)
+        self._cache = self._make_cache()
+        lister = self.handle.resources(NodeResourceTopology)
+        for topology in lister.list():
+            self._cache.put(topology.name, NumaTopology.of(topology))
+        lister.on_change(self._topology_changed)
+
+    def _make_cache(self) -> PassthroughCache:
+        if self.args.discard_reserved_nodes:
+            return DiscardReservedCache()
+        if self.args.cache_resync_period_seconds:
+            self._schedule_resync()
+            return OverReserveCache(follows_settings=self.args.cache.resync_scope == "All")
+        return PassthroughCache()
+
+    def _topology_changed(self, old: NodeResourceTopology | None, new: NodeResourceTopology | None) -> None:
+        if new is not None:
+            self._cache.put(new.name, NumaTopology.of(new))
+        elif old is not None:
+            self._cache.put(old.name, None)
+
+    # Filter
+
+    def is_relevant(self, pod: PodInfo) -> bool:
+        return not requests_of(pod).is_indifferent
+
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Verdicts:
+        asked = requests_of(pod)
+        ids = np.zeros(len(nodes), dtype=np.int32)
+        if asked.is_indifferent:
+            return Verdicts.of(ids, _STATUSES)
+        columns = self._refreshed()
+        rows, valid = nodes.rows, nodes.valid
+        is_fresh = columns.is_fresh[rows]
+        ids[~is_fresh & valid] = _STALE
+        concerned = columns.is_single[rows] & is_fresh & valid
+        by_pod = columns.is_pod_scope[rows]
+        self._filter_by_pod(columns.view(nodes, concerned & by_pod, names_of(asked)), asked, ids)
+        self._filter_by_container(columns.view(nodes, concerned & ~by_pod, names_of(asked)), asked, ids)
+        if isinstance(self._cache, OverReserveCache) and (ids > _STALE).any():
+            self._cache.mark_over_reserved(nodes.info(p).name for p in np.flatnonzero(ids > _STALE).tolist())
+        return Verdicts.of(ids, _STATUSES)
+
+    def _filter_by_pod(self, view: CellView, asked: NumaRequests, ids: Int32N) -> None:
+        if len(view.positions):
+            fits, _ = view.fit(asked.whole, is_guaranteed=asked.is_guaranteed)
+            ids[view.positions[~fits]] = _NUMBERS["cannot align pod"]
+
+    def _filter_by_container(self, view: CellView, asked: NumaRequests, ids: Int32N) -> None:
+        if not len(view.positions):
+            return
+        left: BoolN = np.ones(len(view.positions), dtype=np.bool_)
+        for container in asked.containers:
+            fits, chosen = view.fit(container.requests, is_guaranteed=asked.is_guaranteed)
+            ids[view.positions[left & ~fits]] = _NUMBERS[container.failure]
+            left &= fits
+            if not container.is_init:
+                view.take(container.requests, chosen, left, is_guaranteed=asked.is_guaranteed)
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        asked = requests_of(pod)
+        if asked.is_indifferent:
+            return None
+        self._refreshed()
+        topology, is_fresh = self._cache.get(node.name)
+        if not is_fresh:
+            return _STATUSES[_STALE]
+        if topology is None or not topology.is_single_numa:
+            return None
+        failure = alignment_failure(topology, asked, node)
+        if failure:
+            self._cache.mark_over_reserved([node.name])
+            return _BY_REASON[failure]
+        return None
+
+    # Score
+
+    def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Int64N:
+        asked = requests_of(pod)
+        if not asked.is_guaranteed:
+            return np.full(len(nodes), MAX_NODE_SCORE, dtype=np.int64)
+        if self._strategy == "LeastNUMANodes":
+            return np.array([self.score(state, pod, n) if n else 0 for n in nodes.infos()], dtype=np.int64)
+        columns = self._refreshed()
+        rows = nodes.rows
+        concerned = columns.is_single[rows] & columns.is_fresh[rows] & nodes.valid
+        by_pod = columns.is_pod_scope[rows]
+        scores = np.zeros(len(nodes), dtype=np.int64)
+        view = columns.view(nodes, concerned & by_pod, names_of(asked))
+        scores[view.positions] = view.strategy_scores(asked.whole, self._strategy, self._weights)
+        view = columns.view(nodes, concerned & ~by_pod, names_of(asked))
+        parts = [view.strategy_scores(each.requests, self._strategy, self._weights) for each in asked.containers]
+        scores[view.positions] = mean_scores(parts)
+        return scores
+
+    def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        asked = requests_of(pod)
+        if not asked.is_guaranteed:
+            return MAX_NODE_SCORE
+        self._refreshed()
+        topology, is_fresh = self._cache.get(node.name)
+        if topology is None or not is_fresh:
+            return 0
+        if self._strategy == "LeastNUMANodes":
+            return least_numa_score(topology, asked)
+        return strategy_score(topology, asked, self._strategy, self._weights) if topology.is_single_numa else 0
+
+    # Reserve and PostBind: what the object does not say yet
+
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        self._cache.reserve(node_name, pod.uid, requests_of(pod).whole)
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        self._cache.unreserve(node_name, pod.uid)
+
+    def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        self._cache.post_bind(node_name, pod.uid)
+
+    # Keeping up
+
+    def _refreshed(self) -> NumaColumns:
+        """The columns, brought up to nodes, objects and reservations."""
+        table = self.handle.snapshot.nodes
+        self._look_for_foreign_pods()
+        changed = self._cache.changed
+        if self._node_position != table.node_changes.position:
+            rows = table.node_changes.since(self._node_position)
+            touched = range(table.size) if rows is None or self._node_position < 0 else np.unique(rows).tolist()
+            changed.update(info.name for row in touched if (info := table.infos[row]) is not None)
+            self._node_position = table.node_changes.position
+            self._columns.reserve(table.capacity)
+        for name in changed:
+            row = table.row_of.get(name)
+            if row is not None:
+                topology, is_fresh = self._cache.get(name)
+                self._columns.write(row, topology, is_fresh=is_fresh)
+        changed.clear()
+        return self._columns
+
+    def _look_for_foreign_pods(self) -> None:
+        """Pods that others placed make what we reckon with worthless until the node's agent has seen them."""
+        detect, table = self.args.cache.foreign_pods_detect, self.handle.snapshot.nodes
+        if detect == "None" or not isinstance(self._cache, OverReserveCache):
+            return
+        if self._row_position == table.row_changes.position:
+            return
+        rows = table.row_changes.since(self._row_position) if self._row_position >= 0 else None
+        self._row_position = table.row_changes.position
+        for row in range(table.size) if rows is None else np.unique(rows).tolist():
+            info = table.infos[row]
+            if info is not None:
+                self._note_foreign(info, only_exclusive=detect == "OnlyExclusiveResources")
+
+    def _note_foreign(self, node: NodeInfo, *, only_exclusive: bool) -> None:
+        listed = self._listed(node.name)
+        foreign = {
+            uid
+            for uid, pod in node.pods.items()
+            if pod.scheduler_name not in _PROFILES
+            and self._is_seen(pod)
+            and (not only_exclusive or has_exclusive(pod, listed))
+        }
+        if foreign - self._foreign_seen.get(node.name, set()):
+            self._cache.mark_foreign(node.name)
+        if foreign:
+            self._foreign_seen[node.name] = foreign
+        else:
+            self._foreign_seen.pop(node.name, None)
+
+    def _listed(self, node: str) -> frozenset[str]:
+        topology = self._cache.topologies.get(node)
+        return frozenset(name for cell in topology.cells for name in cell.available) if topology else frozenset()
+
+    def _is_seen(self, pod: PodInfo) -> bool:
+        """Whether the pod is far enough for an agent on its node to know of it."""
+        phase = pod.pod.status.phase
+        return phase == "Running" if self.args.cache.informer_mode == "Shared" else phase != "Pending"
+
+    # Resync
+
+    def _schedule_resync(self) -> None:
+        mine = weakref.ref(self)
+
+        def resync() -> None:
+            plugin = mine()
+            if plugin is not None:
+                plugin._resync()
+                plugin._schedule_resync()
+
+        self.handle.call_later(float(self.args.cache_resync_period_seconds), resync)
+
+    def _resync(self) -> None:
+        if isinstance(self._cache, OverReserveCache):
+            self._look_for_foreign_pods()
+            if self._cache.resync(self._pods_on):
+                self.version += 1
+
+    def _pods_on(self, node: str, topology: NumaTopology) -> tuple[str, set[str]]:
+        info = self.handle.snapshot.node(node)
+        method = self.args.cache.resync_method
+        is_exclusive = topology.fingerprint_method == _EXCLUSIVE_METHOD if method == "Autodetect" else method != "All"
+        listed = self._listed(node)
+        pods = [
+            pod
+            for pod in (info.pods.values() if info is not None else ())
+            if self._is_seen(pod) and pod.node_name and (not is_exclusive or has_exclusive(pod, listed))
+        ]
+        return fingerprint((pod.namespace, pod.name) for pod in pods), {pod.uid for pod in pods}
+
+    def events_to_register(self) -> list[EventHint]:
+        node_changed = ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE
+        return [
+            EventHint(ClusterEvent(Resource.POD, ActionType.DELETE)),
+            EventHint(ClusterEvent(Resource.NODE, node_changed)),
+            EventHint(NodeResourceTopology.changes(ActionType.ADD | ActionType.UPDATE)),
+        ]
