@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import yaml
@@ -72,8 +72,7 @@ class SchedulerProcess:
         assert status is not None
         return status
 
-    def _wait(self, is_true: object, what: str, seconds: float) -> None:
-        assert callable(is_true)
+    def _wait(self, is_true: Callable[[], bool], what: str, seconds: float) -> None:
         deadline = time.monotonic() + seconds
         while not is_true():
             assert time.monotonic() < deadline, f"{what} did not come in {seconds:g} s:\n{self._child.log_tail(40)}"
@@ -93,6 +92,6 @@ def run_to_end(*arguments: str, seconds: float = 60.0) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def said(log: str, *words: Sequence[str] | str) -> bool:
+def said(log: str, *words: str) -> bool:
     """Whether one line holds all the words."""
     return any(all(word in line for word in words) for line in log.splitlines())

@@ -79,7 +79,11 @@ async def test_a_preemptor_is_nominated_and_its_victims_spare_the_budget(empty_c
         await api.call("PATCH", f"{_POLICY}/poddisruptionbudgets/web/status", allowed)
         for name, app in (("guarded", "web"), ("open", "batch")):
             selector = {"kubernetes.io/hostname": name}
-            graced = {"terminationGracePeriodSeconds": 30, "priorityClassName": "low", "nodeSelector": selector}
+            graced: JsonObject = {
+                "terminationGracePeriodSeconds": 30,
+                "priorityClassName": "low",
+                "nodeSelector": selector,
+            }
             await api.create(*(pod(f"{app}-{i}", cpu="900m", labels={"app": app}, **graced) for i in range(2)))
         async with scheduling(config) as live:
             await all_bound(live, ledger, 4)

@@ -10,6 +10,7 @@ import contextlib
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 from bayplan.app.live import LiveScheduler
 from bayplan.client.http_transport import HttpTransport
@@ -31,7 +32,7 @@ def tight_nodes(count: int = NODES) -> list[dict[str, object]]:
     return [node(f"node-{i:02}", cpu="2600m", pods=26, memory="64Gi") for i in range(count)]
 
 
-def batch(prefix: str, count: int, **spec: str) -> list[dict[str, object]]:
+def batch(prefix: str, count: int, **spec: Any) -> list[dict[str, object]]:
     return [pod(f"{prefix}-{i}", cpu="100m", labels={"app": prefix}, **spec) for i in range(count)]
 
 

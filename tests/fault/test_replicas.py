@@ -6,13 +6,15 @@ import asyncio
 import contextlib
 import signal
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from starlette.routing import BaseRoute
 
 from bayplan.app.live import LiveScheduler
 from bayplan.app.run import RunOptions, run_scheduler
+from bayplan.loop.observer import Observer
 from tests.controlplane import ControlPlane
 from tests.controlplane.process import Guard
 from tests.e2e.api_session import ApiSession, api_session
@@ -32,15 +34,38 @@ def guard() -> Iterator[Guard]:
     made.close()
 
 
+class Window:
+    """Carried by a replica to look at the scheduler inside."""
+
+    def __init__(self) -> None:
+        self.observers: list[Observer] = []
+        self.live: LiveScheduler | None = None
+
+    def attach(self, live: LiveScheduler) -> None:
+        self.live = live
+
+    def routes(self) -> list[BaseRoute]:
+        return []
+
+    def note_reload(self, what: str, problems: Sequence[str]) -> None:
+        """Nothing to show."""
+
+    async def run(self) -> None:
+        await asyncio.Event().wait()
+
+
 @contextlib.asynccontextmanager
 async def standby(kubeconfig: Path, config: Path) -> AsyncIterator[LiveScheduler]:
     """A replica in this process, synced and waiting to lead, so that its caches can be looked into."""
-    built: list[LiveScheduler] = []
-    options = RunOptions(config_path=config, kubeconfig=kubeconfig, secure_port=0, on_built=built.append)
+    window = Window()
+    options = RunOptions(
+        config_path=config, kubeconfig=kubeconfig, secure_port=0, extras=lambda clock, settings: window
+    )
     task = asyncio.create_task(run_scheduler(options))
     try:
-        await until(lambda: bool(built) and built[0].is_ready.is_set(), what="the standby synced")
-        yield built[0]
+        await until(lambda: window.live is not None and window.live.is_ready.is_set(), what="the standby synced")
+        assert window.live is not None
+        yield window.live
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
