@@ -1,7 +1,8 @@
 """Asking a running scheduler: where it listens, who we are, and its answers as typed objects.
 
-`--server` or BAYPLAN_SERVER names the endpoint. Over HTTPS the credentials of the kubeconfig go along, because the
-scheduler asks its API server who we are; over plain HTTP, which is for this machine alone, only a token that was named.
+`--server`, BAYPLAN_SERVER or the kubeconfig of `bayplan up` names the endpoint. Over HTTPS the credentials of the
+kubeconfig go along, because the scheduler asks its API server who we are; over plain HTTP, which is for this machine
+alone, only a token that was named.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ from bayplan.cli.output import CommandError
 if TYPE_CHECKING:
     from bayplan.client.access import ClusterAccess
 
-__all__ = ["Endpoint", "Server", "ask", "endpoint", "pod_path"]
+__all__ = ["EXTENSION", "Endpoint", "Server", "ask", "endpoint", "pod_path"]
 
 T = TypeVar("T")
 DEFAULT_SERVER = "https://127.0.0.1:10259"
+EXTENSION = "bayplan.dev/scheduler"
+"""Of a cluster in a kubeconfig: `extension: {server: URL}` says where its scheduler answers."""
 _TIMEOUT_SECONDS = 120.0
 
 
@@ -41,16 +44,14 @@ class Endpoint:
 Server = Annotated[str | None, option("--server", metavar="URL", about=f"the scheduler ({DEFAULT_SERVER})")]
 TokenFile = Annotated[str | None, option("--token-file", metavar="FILE", about="a bearer token to present")]
 Kubeconfig = Annotated[str | None, option("--kubeconfig", metavar="FILE", about="whose user to present")]
-Authority = Annotated[
-    str | None, option("--certificate-authority", metavar="FILE", about="that signed it")
-]
+Authority = Annotated[str | None, option("--certificate-authority", metavar="FILE", about="that signed it")]
 Insecure = Annotated[bool, option("--insecure-skip-tls-verify", about="do not check its certificate")]
 
 
 def endpoint(
     server: str | None, token_file: str | None, kubeconfig: str | None, authority: str | None, is_insecure: bool
 ) -> Endpoint:
-    url = server or os.environ.get("BAYPLAN_SERVER") or DEFAULT_SERVER
+    url = server or os.environ.get("BAYPLAN_SERVER") or _server_of(kubeconfig) or DEFAULT_SERVER
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.netloc:
         raise CommandError(f"--server {url}: expected a URL such as {DEFAULT_SERVER}")
@@ -63,6 +64,22 @@ def endpoint(
         authority=_path(authority),
         is_insecure=is_insecure,
     )
+
+
+def _server_of(kubeconfig: str | None) -> str:
+    """What the kubeconfig of `bayplan up` says about its scheduler; empty for any other kubeconfig."""
+    import yaml
+
+    name = kubeconfig or os.environ.get("KUBECONFIG", "").split(os.pathsep)[0] or "~/.kube/config"
+    try:
+        config = yaml.safe_load(Path(name).expanduser().read_text(encoding="utf-8"))
+        contexts = {entry["name"]: entry["context"] for entry in config["contexts"]}
+        clusters = {entry["name"]: entry["cluster"] for entry in config["clusters"]}
+        extensions = clusters[contexts[config["current-context"]]["cluster"]].get("extensions") or ()
+        found = next((entry["extension"]["server"] for entry in extensions if entry["name"] == EXTENSION), "")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError):
+        return ""  # whoever needs the kubeconfig itself will complain about it
+    return found if isinstance(found, str) else ""
 
 
 def _path(text: str | None) -> Path | None:

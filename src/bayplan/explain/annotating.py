@@ -54,14 +54,16 @@ class Annotator(Observer):
                 await self._annotate(self._waiting.popleft())
 
     async def _annotate(self, info: PodInfo) -> None:
-        api = self._api()
-        records = self._recorder.of_pod(info.key, most=1)
-        if api is None or not records or records[0].uid != info.uid:
-            return
-        text = summary_of(explained_from_record(records[0], {}))
-        if len(text) > _LONGEST:
-            text = f"{text[: _LONGEST - 1]}…"
         try:
-            await api.patch_pod(info, {"metadata": {"annotations": {ANSWER: text}}})
+            api, text = self._api(), self._summary(info)
+            if api is not None and text:
+                await api.patch_pod(info, {"metadata": {"annotations": {ANSWER: text}}})
         except Exception as error:
             _log.debug("a summary could not be written", pod=info.key, error=str(error))
+
+    def _summary(self, info: PodInfo) -> str:
+        records = self._recorder.of_pod(info.key, most=1)
+        if not records or records[0].uid != info.uid:
+            return ""
+        text = summary_of(explained_from_record(records[0], {}))
+        return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -75,8 +75,13 @@ class DecisionFile:
             self._write(self._next_lines())
 
     def _next_lines(self) -> list[bytes]:
-        count = min(_BATCH, len(self._waiting))
-        return [_encoder.encode(self._waiting.popleft()) for _ in range(count)]
+        lines: list[bytes] = []
+        for _ in range(min(_BATCH, len(self._waiting))):
+            try:
+                lines.append(_encoder.encode(self._waiting.popleft()))
+            except (UnicodeEncodeError, msgspec.MsgspecError):
+                self.lost += 1  # half a letter in a plugin's message
+        return lines
 
     def _write(self, lines: list[bytes]) -> None:
         try:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from tests.unit.explain.stage import raw_pod, staged
 
+from bayplan.cli.asking import EXTENSION
 from bayplan.cli.main import main
 from bayplan.explain.decision_file import DecisionFile
 from bayplan.loop.decision import DecisionRecord
@@ -133,3 +134,19 @@ def test_a_decision_file_is_read_without_a_scheduler(tmp_path: Path, capsys: pyt
     assert main(["explain", "pod", "wep", "--file", str(file.path)]) == 1
     assert "did you mean `default/web`?" in capsys.readouterr().err
     assert main(["explain", "pod", "web", "--file", str(tmp_path / "nothing")]) == 2
+
+
+def test_a_kubeconfig_may_say_where_its_scheduler_answers(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster = {"server": "https://x", "extensions": [{"name": EXTENSION, "extension": {"server": url}}]}
+    config = {
+        "clusters": [{"name": "c", "cluster": cluster}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "x",
+    }
+    path = tmp_path / "kubeconfig"
+    path.write_text(json.dumps(config))
+
+    assert main(["pending", "--brief", "--kubeconfig", str(path)]) == 0
+    assert "1 pod pending" in capsys.readouterr().out

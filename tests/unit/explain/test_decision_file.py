@@ -65,6 +65,17 @@ def test_a_full_disk_costs_records_and_nothing_else(tmp_path: Path) -> None:
     assert file.lost == 1
 
 
+def test_a_message_that_is_no_text_costs_its_record(tmp_path: Path) -> None:
+    file = DecisionFile(tmp_path / "d.jsonl")
+    broken = record(1)
+    broken.message = "\ud800"
+    file.append(broken)
+    file.append(record(2))
+    file.flush()
+
+    assert (read_decisions(file.path)[0], file.lost) == ([record(2)], 1)
+
+
 async def test_a_scheduler_writes_it_and_it_outlives_the_scheduler(tmp_path: Path) -> None:
     path = tmp_path / "d.jsonl"
     for round_ in range(2):

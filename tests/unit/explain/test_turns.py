@@ -1,0 +1,71 @@
+"""Long work in turns: others run in between, and giving up cleans up."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from bayplan.explain.turns import Work, in_turns, straight
+from bayplan.observe.clock import SystemClock
+
+
+def counting(to: int, log: list[str]) -> Work[int]:
+    try:
+        for _ in range(to):
+            yield
+    finally:
+        log.append("cleaned up")
+    return to
+
+
+def test_straight_runs_to_the_end() -> None:
+    log: list[str] = []
+
+    assert straight(counting(10, log)) == 10
+    assert log == ["cleaned up"]
+
+
+async def test_others_have_their_turn() -> None:
+    turns = 0
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    class Fast(SystemClock):
+        """Every look at it is a slice later."""
+
+        time = 0.0
+
+        def monotonic(self) -> float:
+            self.time += 1.0
+            return self.time
+
+    task = asyncio.create_task(other())
+    assert await in_turns(counting(20, []), Fast()) == 20
+    task.cancel()
+
+    assert turns >= 20
+
+
+async def test_a_question_that_is_given_up_cleans_up() -> None:
+    log: list[str] = []
+    task = asyncio.create_task(in_turns(counting(10**9, log), SystemClock()))
+    await asyncio.sleep(0.02)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert log == ["cleaned up"]
+
+
+async def test_a_failure_comes_through() -> None:
+    def failing() -> Work[int]:
+        yield
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        await in_turns(failing(), SystemClock())
