@@ -24,6 +24,8 @@ from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["Binding", "activate", "bind_pod", "unreserve"]
 
+_SHORT_WAIT_SECONDS = 0.2
+"""A wait at Permit that is over so soon needs no announcement; for a group of pods that would double the writes."""
 _FREED = ClusterEvent(Resource.ASSIGNED_POD, ActionType.DELETE)
 
 
@@ -57,7 +59,7 @@ async def _bind(shared: Shared, profile: Profile, binding: Binding) -> Status:
         return due
     uid = binding.assumed.uid
     held = shared.waiting.get(uid)
-    if due or held is not None:
+    if due or (held is not None and not await held.settles_within(_SHORT_WAIT_SECONDS, shared.clock)):
         await _tell_expected_node(shared, binding)
     if held is not None:
         status = await _wait_at_permit(shared, uid)

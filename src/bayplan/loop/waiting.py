@@ -75,6 +75,12 @@ class HeldPod:
             await self._outcome_or_timeout(clock, left)
         return self._outcome.result()
 
+    async def settles_within(self, seconds: float, clock: Clock) -> bool:
+        """Whether the matter is settled after at most so long; it goes on otherwise."""
+        if not self._outcome.done():
+            await self._outcome_or_timeout(clock, seconds)
+        return self._outcome.done()
+
     async def _outcome_or_timeout(self, clock: Clock, seconds: float) -> None:
         timer: asyncio.Future[None] = asyncio.ensure_future(clock.sleep(seconds))
         both: set[asyncio.Future[Any]] = {self._outcome, timer}

@@ -123,7 +123,7 @@ async def test_a_held_pod_is_bound_when_it_is_allowed() -> None:
     loop = Loop(NODES, plugins=[Waits], config=config("Waits"))
     async with running(loop):
         loop.put(pod("p", uid="u"))
-        await loop.settle()
+        await loop.settle(0.3)
         assert loop.transport.bindings == {}
         assert loop.transport.patches("p") == [{"nominatedNodeName": "n"}]
         held = loop.live.waiting.get("u")
@@ -132,6 +132,21 @@ async def test_a_held_pod_is_bound_when_it_is_allowed() -> None:
         await loop.settle()
 
     assert loop.transport.bindings == {"p": "n"}
+
+
+async def test_a_wait_that_is_over_at_once_is_not_announced() -> None:
+    """For a group of pods that waits for its last member a moment, announcements would double the writes."""
+    loop = Loop(NODES, plugins=[Waits], config=config("Waits"))
+    async with running(loop):
+        loop.put(pod("p", uid="u"))
+        await loop.settle()
+        held = loop.live.waiting.get("u")
+        assert held is not None
+        held.allow("Waits")
+        await loop.settle()
+
+    assert loop.transport.bindings == {"p": "n"}
+    assert loop.transport.patches("p") == []
 
 
 async def test_a_held_pod_whose_time_is_up_goes_back_with_the_plugin_as_its_reason() -> None:
