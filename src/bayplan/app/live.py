@@ -168,6 +168,7 @@ class LiveScheduler:
                 tie_break=seeded_tie_break(self.options.seed),
                 search=self._search,
                 percentage_of_nodes_to_score=percentage_of_nodes(config, profile, framework),
+                monotonic=self.options.clock.monotonic,
             )
             recorder = self._ports.recorder(name)
             made[name] = Profile(name=name, decider=decider, recorder=recorder, extenders=extenders)

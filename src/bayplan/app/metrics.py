@@ -8,6 +8,7 @@ queue and cache sizes at scrape time from whichever scheduler is at work then; a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import pairwise
 
 from bayplan.app.live import LiveScheduler
 from bayplan.framework.plugin import Plugin
@@ -53,6 +54,7 @@ class SchedulerMetrics(Observer):
         self._failures = registry.counter(component.PLUGIN_FAILURES)
         self._results: dict[tuple[str, str], tuple[Counter, Histogram]] = {}
         self._noted: dict[Plan, _Noted] = {}
+        self._phases: dict[tuple[str, bool, str], Histogram] = {}
         registry.before_scrape(self._name_plugins)
         _register_unfed(registry, frozenset(gates))
 
@@ -60,6 +62,7 @@ class SchedulerMetrics(Observer):
 
     def decided(self, queued: QueuedPod, decision: Decision, seconds: float) -> None:
         self._algorithm.observe(seconds)
+        self._time_phases(queued.info.scheduler_name, decision)
         if decision.plan is not None:
             self._note(decision.plan, queued.info.scheduler_name, decision)
         nomination = decision.nomination
@@ -102,6 +105,16 @@ class SchedulerMetrics(Observer):
 
     def plugin_ran(self, plugin: str, point: str, status: str, seconds: float) -> None:
         self._plugins.labels(plugin, point, status).observe(seconds)
+
+    def _time_phases(self, profile: str, decision: Decision) -> None:
+        marks = decision.marks
+        for (_, began), (phase, ended) in pairwise(marks):
+            key = (phase, decision.is_scheduled, profile)
+            histogram = self._phases.get(key)
+            if histogram is None:
+                status = "Success" if decision.is_scheduled or phase == "PreFilter" else "Unschedulable"
+                histogram = self._phases[key] = self._points.labels(phase, status, profile)
+            histogram.observe(ended - began)
 
     # Counting
 

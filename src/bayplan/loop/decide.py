@@ -1,12 +1,12 @@
 """The decision: a snapshot, a pod and a profile in; a node, or the reasons why there is none, out.
 
-A plain function: no I/O, no await, no clock. It reads in the order in which things happen: PreFilter, the nominated
-node, Filter, (PostFilter when nothing fits), Score, choice.
+A plain function: no I/O, no await, and a clock only to note how long phases took. It reads in the order in which
+things happen: PreFilter, the nominated node, Filter, (PostFilter when nothing fits), Score, choice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -45,8 +45,6 @@ class Decision:
     nomination: PostFilterResult | None = None
     evaluated_nodes: int = 0
     feasible_nodes: int = 0
-    rejected_by: dict[str, int] = field(default_factory=dict)
-    """Nodes that each filter was the first to reject."""
     total: int = 0
     ties: int = 0
     plan: Plan | None = None
@@ -57,6 +55,8 @@ class Decision:
     absent: Status | None = None
     """Status of the nodes that were not looked at."""
     scores: Scores | None = None
+    marks: list[tuple[str, float]] = field(default_factory=list)
+    """(phase, when it ended), the first entry being the start; empty without a clock."""
 
     @property
     def is_scheduled(self) -> bool:
@@ -107,11 +107,14 @@ class Decider:
     """Score even when only one node fits."""
     explains: bool = False
     """Keep the scores of every feasible node by plugin."""
+    monotonic: Callable[[], float] | None = None
+    """A clock, where the time of each phase is wanted; see `Decision.marks`."""
 
 
 def decide(decider: Decider, pod: PodInfo) -> Decision:
     """Find a node for the pod, or say why there is none."""
     decision = Decision(pod, CycleState())
+    _mark(decider, decision, "")
     if not len(decider.framework.snapshot.nodes):
         decision.failure = Unresolvable("no nodes available to schedule pods")
         return decision
@@ -127,6 +130,7 @@ def _find_node(decider: Decider, pod: PodInfo, decision: Decision) -> None:
     framework, state = decider.framework, decision.state
     plan = decision.plan = framework.plan(pod)
     prepared = framework.run_pre_filters(plan, state, pod)
+    _mark(decider, decision, "PreFilter")
     if prepared.rejection is not None:
         _reject(decider, pod, decision, _prefilter_diagnosis(framework, prepared))
         return
@@ -136,6 +140,14 @@ def _find_node(decider: Decider, pod: PodInfo, decision: Decision) -> None:
         _search_few(decider, pod, decision, prepared)
     else:
         _search_all(decider, pod, decision)
+    if decision.is_scheduled and decision.feasible_nodes > 1:
+        _mark(decider, decision, "Score")
+
+
+def _mark(decider: Decider, decision: Decision, phase: str) -> None:
+    """Note when a phase ended."""
+    if decider.monotonic is not None:
+        decision.marks.append((phase, decider.monotonic()))
 
 
 def _takes_nominated(decider: Decider, pod: PodInfo, decision: Decision) -> bool:
@@ -163,6 +175,7 @@ def _search_all(decider: Decider, pod: PodInfo, decision: Decision) -> None:
     framework, plan, state = decider.framework, decision.plan, decision.state
     assert plan is not None  # set before the search starts
     outcome = decision.outcome = find_feasible(framework, plan, state, pod, decider.nominator)
+    _mark(decider, decision, "Filter")
     decision.evaluated_nodes = len(framework.snapshot.nodes)
     decision.feasible_nodes = outcome.count
     if not outcome.count:
@@ -296,3 +309,4 @@ def _reject(decider: Decider, pod: PodInfo, decision: Decision, diagnosis: Diagn
     if result.status is not None and not result.status.is_success:
         diagnosis.post_filter_message = result.status.message
     decision.nomination = result
+    _mark(decider, decision, "PostFilter")
