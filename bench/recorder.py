@@ -53,9 +53,11 @@ def _compare(scheduler: OfflineScheduler, workload: Workload, nodes: int) -> tup
     """CPU seconds a decision with the record and without (medians over blocks), and the share of complete records."""
     recorder = DecisionRecorder(SystemClock())
     costs: dict[bool, list[float]] = {True: [], False: []}
+    kept = []  # pods end at some time with the record and without; here, not while the clock runs
     for number in range(_ROUNDS):
         pods = [scheduler.info(pod) for pod in workload.pods(f"round-{number}", _PODS, nodes)]
         queue = [QueuedPod(pod, 0.0) for pod in pods]
+        kept.append(queue)
         for start in range(0, len(queue), _BLOCK):
             is_recorded = bool(start // _BLOCK % 2)
             block = queue[start : start + _BLOCK]

@@ -50,9 +50,8 @@ class Explaining:
 
     def attach(self, live: LiveScheduler) -> None:
         """The scheduler at work from now on."""
-        snapshot = live.cache.snapshot
         self._live, self._api = live, LiveApi(live.writer)
-        self.recorder.generation = lambda: snapshot.generation
+        self.recorder.snapshot = live.cache.snapshot
 
     def routes(self, *, with_dashboard: bool = True) -> list[BaseRoute]:
         return [*explain_routes(self.service, self._clock), *(dashboard_routes() if with_dashboard else ())]

@@ -25,13 +25,14 @@ from bayplan.loop.decide import Decision
 from bayplan.loop.observer import Observer
 from bayplan.loop.scored_nodes import ScoredNode, best_nodes
 from bayplan.observe.clock import Clock
+from bayplan.snapshot.snapshot import Snapshot
 
 __all__ = ["KEPT_DECISIONS", "DecisionRecord", "DecisionRecorder", "Refused", "refused_nodes"]
 
 KEPT_DECISIONS = 10_000
 UNDER_WAY = "under way"
-_SHARE_OF_TIME = 0.01
-_BURST_SECONDS = 3.0
+_SHARE_OF_TIME = 0.005
+_BURST_SECONDS = 6.0
 _MOST_OPEN = 4096
 _SAMPLE = 3
 _MOST_GROUPS = 16
@@ -175,16 +176,16 @@ class DecisionRecorder(Observer):
         self,
         clock: Clock,
         *,
-        generation: Callable[[], int] = lambda: 0,
         keep: int = KEPT_DECISIONS,
         share_of_time: float = _SHARE_OF_TIME,
     ) -> None:
         self._now, self._monotonic = clock.now, clock.monotonic
-        self.generation = generation
-        """Asked for the generation of the snapshot; replaced once the scheduler is built."""
+        self.snapshot = Snapshot()
+        """The one that is decided on, for its generation; replaced once the scheduler is built."""
         self._noted: deque[_Noted] = deque(maxlen=keep)
         self._open: dict[str, _Noted] = {}
         self._heard: deque[tuple[Any, ...]] = deque(maxlen=2 * keep)
+        self._hear = self._heard.append
         self._numbered = 0
         self._share = share_of_time
         self._affordable_at = 0.0
@@ -246,26 +247,25 @@ class DecisionRecorder(Observer):
 
     def decided(self, queued: QueuedPod, decision: Decision, seconds: float) -> None:
         now = self._now()
-        outcome, plan = decision.outcome, decision.plan
+        node, outcome, plan = decision.node_name, decision.outcome, decision.plan
         filters: Sequence[FilterCall] = ()
         counts: tuple[int, ...] = ()
-        if outcome is not None and outcome.rows is None and plan is not None:
+        if outcome is not None and plan is not None and outcome.rows is None:
             filters, counts = plan.filters, tuple(plan.evaluation.rank_counts)
         details: _Details | None = None
-        if decision.node_name:
-            if now >= self._affordable_at:
-                details = self._complete(decision, now)
-        else:
+        if not node:
             details = _failure_details(decision)
-        self._heard.append(
+        elif now >= self._affordable_at:
+            details = self._complete(decision, now)
+        self._hear(
             (
                 queued,
                 now,
-                self.generation(),
+                self.snapshot.generation,
                 seconds,
                 decision.evaluated_nodes,
                 decision.feasible_nodes,
-                decision.node_name,
+                node,
                 decision.total,
                 decision.ties,
                 filters,
@@ -274,7 +274,7 @@ class DecisionRecorder(Observer):
             )
         )
         self.count += 1
-        if not decision.node_name:
+        if not node:
             self._catch_up()  # the queue will write to this pod's history again
 
     def _complete(self, decision: Decision, now: float) -> _Details:
@@ -299,13 +299,14 @@ class DecisionRecorder(Observer):
     def bound(self, queued: QueuedPod, node_name: str, seconds: float) -> None:
         self.bound_count += 1
         self.latencies.append(seconds)
-        self._heard.append((queued, seconds))
+        self._hear((queued, seconds))
         if self.on_settled:
             self._catch_up()
 
     def _catch_up(self) -> None:
         """Turn what was heard into notes; what nobody asks about is forgotten as it was heard, which costs least."""
-        heard, self._heard = self._heard, deque(maxlen=self._heard.maxlen)
+        heard = list(self._heard)
+        self._heard.clear()
         for entry in heard:
             if len(entry) == 2:
                 self._note_bound(*entry)
