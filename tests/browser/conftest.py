@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -33,7 +35,8 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-IMAGES = Path(__file__).parents[2] / "docs" / "images"
+IMAGES = Path(os.environ.get("BAYPLAN_SCREENSHOTS") or tempfile.mkdtemp(prefix="bayplan-screenshots-"))
+"""BAYPLAN_SCREENSHOTS=docs/images renews the pictures of the documentation."""
 
 
 @dataclass
