@@ -7,6 +7,7 @@ plugins are built against ports that look the queue up when they are called.
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
@@ -231,6 +232,9 @@ class LiveScheduler:
         try:
             await self._first_of(self._sync(), background)
             await self._first_of(self.custom_resources.wait_until_settled(), background)
+            # What was read at the start lives as long as the process: the collector need not walk it again and again.
+            gc.collect()
+            gc.freeze()
             self.is_ready.set()
             if self.options.wait_to_lead is not None:
                 await self._first_of(self.options.wait_to_lead(), background)

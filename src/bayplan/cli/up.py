@@ -155,7 +155,7 @@ async def _serve(
         loop.add_signal_handler(number, stop.set)
     async with LocalCluster(settings, options) as local, dashboard as serving:
         explaining.attach(local.live)
-        _write_kubeconfig(local, kubeconfig)
+        _write_kubeconfig(local, kubeconfig, serving.url if dashboard_port >= 0 else "")
         _welcome(local, kubeconfig, serving.url if dashboard_port >= 0 else "")
         waits: list[asyncio.Task[Any]] = [
             asyncio.create_task(stop.wait()),
@@ -181,13 +181,18 @@ async def _serve(
     return 0
 
 
-def _write_kubeconfig(local: LocalCluster, path: Path) -> None:
+def _write_kubeconfig(local: LocalCluster, path: Path, dashboard: str) -> None:
+    """The cluster entry also names the scheduler, so that `bayplan explain` and `pending` find it."""
     import yaml
 
+    document = local.cluster.kubeconfig()
+    if dashboard:
+        extension = {"name": "bayplan.dev/scheduler", "extension": {"server": dashboard}}
+        document["clusters"][0]["cluster"]["extensions"] = [extension]
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:
-        yaml.safe_dump(local.cluster.kubeconfig(), file, sort_keys=False)
+        yaml.safe_dump(document, file, sort_keys=False)
 
 
 def _welcome(local: LocalCluster, kubeconfig: Path, dashboard: str) -> None:
