@@ -141,7 +141,7 @@ async def test_pods_of_other_schedulers_take_room_but_are_left_alone(empty_contr
         async with scheduling(config) as live:
             await api.create(pod("fits", cpu="300m"), pod("waits", cpu="300m"))
             await all_bound(live, ledger, 2)
-            await events_of(api, "FailedScheduling", name="waits")
+            await events_of(api, "FailedScheduling")
             pod_list = await account_for(live, api)
 
     by_name = {p["metadata"]["name"]: p for p in pod_list}

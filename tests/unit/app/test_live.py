@@ -1,0 +1,94 @@
+"""A scheduler from start to stop, without an API server: what a reload changes, and what a stop waits for."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tests.unit.loop.kit import Loop, node, pod, running
+
+from bayplan.config.loading import load_config
+from bayplan.config.profiles import resolve_profiles
+from bayplan.plugins.intree import default_registry
+from bayplan.queue import Place
+
+TWO = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{schedulerName: default-scheduler}, {schedulerName: second}]
+"""
+ONE = TWO.replace("{schedulerName: default-scheduler}, ", "")
+
+
+def reload(loop: Loop, config: str) -> None:
+    registry, settings = default_registry(), load_config(config)
+    loop.live.reload(settings, resolve_profiles(settings, registry), registry)
+
+
+async def test_a_new_profile_claims_the_pods_that_have_been_waiting_for_it() -> None:
+    loop = Loop([node("n")])
+    async with running(loop):
+        loop.put(pod("p", scheduler="second"))
+        await loop.settle()
+        assert loop.transport.bindings == {}
+        reload(loop, TWO)
+        await loop.settle()
+
+    assert loop.transport.bindings == {"p": "n"}
+
+
+async def test_pods_of_a_profile_that_is_gone_are_left_alone() -> None:
+    loop = Loop([node("n")], config=TWO)
+    async with running(loop):
+        reload(loop, ONE)
+        loop.put(pod("p"), pod("q", scheduler="second"))
+        await loop.settle()
+
+    assert loop.transport.bindings == {"q": "n"}
+
+
+async def test_a_rejected_pod_is_tried_with_the_new_plugins() -> None:
+    loop = Loop([node("n", taints=["a=b:NoSchedule"])])
+    lenient = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{plugins: {multiPoint: {disabled: [{name: TaintToleration}]}}}]
+"""
+    async with running(loop):
+        loop.put(pod("p"))
+        await loop.settle()
+        assert loop.queue.place_of("default/p") is Place.UNSCHEDULABLE
+        reload(loop, lenient)
+        await loop.settle(2)
+
+    assert loop.transport.bindings == {"p": "n"}
+
+
+async def test_a_stop_waits_for_bindings_under_way() -> None:
+    loop = Loop([node("n")])
+    loop.transport.hold = asyncio.Event()
+    async with running(loop):
+        loop.put(pod("p"))
+        await loop.settle()
+        assert len(loop.live.tasks) == 1
+        stopping = asyncio.create_task(loop.live._stop([]))
+        await loop.settle()
+        assert not stopping.done()
+        loop.transport.hold.set()
+        await loop.settle(10)
+        await stopping
+
+    assert loop.live.cache.assumed_count == 1
+
+
+async def test_a_replica_that_lost_its_lease_waits_for_nothing() -> None:
+    leads = [True]
+    loop = Loop([node("n")], is_leader=lambda: leads[0])
+    loop.transport.hold = asyncio.Event()
+    async with running(loop):
+        loop.put(pod("p"))
+        await loop.settle()
+        leads[0] = False
+        await asyncio.wait_for(loop.live._stop([]), 1)
+        assert len(loop.live.tasks) == 0
+
+    assert loop.live.cache.assumed_count == 0

@@ -1,0 +1,67 @@
+"""What plugins write, and what becomes of conflicts and of objects that are gone."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from tests.unit.app.answering import Answering, answer
+
+from bayplan.api.meta import Metadata
+from bayplan.api.storage import PersistentVolumeClaim
+from bayplan.app.live_api import LiveApi
+from bayplan.cache import Cache
+from bayplan.client.errors import Conflict
+from bayplan.client.transport import Response
+from bayplan.client.writer import Writer
+from bayplan.observe.clock import VirtualClock
+from bayplan.testing.build import pod
+
+CLAIM = PersistentVolumeClaim(metadata=Metadata(name="data", namespace="ns"))
+OURS = {"metadata": {"annotations": {"volume.kubernetes.io/selected-node": "n"}}}
+
+
+def stored(version: str, **annotations: str) -> Response:
+    metadata = {"name": "data", "namespace": "ns", "resourceVersion": version, "annotations": annotations}
+    return answer(200, {"metadata": metadata, "spec": {"unknown": ["kept"]}})
+
+
+def api(*answers: Response | Exception) -> tuple[LiveApi, Answering]:
+    transport = Answering(*answers)
+    return LiveApi(Writer(transport, clock=VirtualClock(), draw=lambda: 0.5)), transport
+
+
+async def test_an_update_merges_into_what_is_there_and_keeps_what_we_do_not_know() -> None:
+    live, transport = api(stored("7", other="x"), stored("8"))
+    await live.update(CLAIM, OURS)
+    sent = msgspec.json.decode(transport.calls[1][2] or b"")
+
+    assert transport.calls[1][:2] == ("PUT", "/api/v1/namespaces/ns/persistentvolumeclaims/data")
+    assert sent["spec"] == {"unknown": ["kept"]}
+    assert sent["metadata"]["resourceVersion"] == "7"
+    assert sent["metadata"]["annotations"] == {"other": "x", "volume.kubernetes.io/selected-node": "n"}
+
+
+async def test_a_conflict_is_tried_again_on_the_new_version() -> None:
+    live, transport = api(stored("7"), answer(409, {}), stored("8"), stored("9"))
+    await live.update(CLAIM, OURS)
+
+    assert [method for method, _, _ in transport.calls] == ["GET", "PUT", "GET", "PUT"]
+
+
+async def test_a_conflict_on_a_pinned_version_is_raised() -> None:
+    live, _ = api(stored("7"), answer(409, {}))
+    with pytest.raises(Conflict):
+        await live.update(CLAIM, {"metadata": {"resourceVersion": "5"}})
+
+
+async def test_an_object_that_is_gone_is_none() -> None:
+    live, _ = api(answer(404, {}))
+
+    assert await live.get(PersistentVolumeClaim, "data", "ns") is None
+
+
+async def test_the_status_of_a_pod_that_is_gone_is_nobodys_business() -> None:
+    live, transport = api(answer(404, {}))
+    await live.patch_pod_status(Cache().info(pod("p")), nominated_node_name="")
+
+    assert msgspec.json.decode(transport.calls[0][2] or b"") == {"status": {"nominatedNodeName": None}}

@@ -1,0 +1,119 @@
+"""Conditions of pods that could not be scheduled: the newest wins, and what changes nothing is not written."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+from tests.unit.app.answering import Answering, answer
+
+from bayplan.api.pod import Pod, PodCondition
+from bayplan.app.status_writer import StatusWriter
+from bayplan.client.writer import Writer
+from bayplan.observe.clock import VirtualClock
+from bayplan.testing.build import pod
+
+OK = answer(200, {})
+
+
+@contextlib.asynccontextmanager
+async def writing(clock: VirtualClock, transport: Answering) -> AsyncIterator[StatusWriter]:
+    writer = StatusWriter(Writer(transport, clock=clock, draw=lambda: 0.5), clock)
+    task = asyncio.create_task(writer.run())
+    try:
+        yield writer
+    finally:
+        await clock.run_for(10)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def written(transport: Answering) -> list[dict[str, Any]]:
+    return [msgspec.json.decode(body)["status"] for _, _, body in transport.calls if body]
+
+
+def report(writer: StatusWriter, about: Pod, message: str = "no room", nominated: str | None = None) -> None:
+    writer.report(about, reason="Unschedulable", message=message, nominated_node_name=nominated)
+
+
+async def test_a_condition_carries_reason_message_time_and_generation() -> None:
+    clock, transport = VirtualClock(), Answering(OK)
+    waiting = pod("p")
+    waiting.metadata.generation = 3
+    async with writing(clock, transport) as writer:
+        report(writer, waiting, nominated="n")
+
+    assert written(transport) == [
+        {
+            "conditions": [
+                {
+                    "type": "PodScheduled",
+                    "status": "False",
+                    "reason": "Unschedulable",
+                    "message": "no room",
+                    "lastTransitionTime": "2023-11-14T22:13:20Z",
+                    "observedGeneration": 3,
+                }
+            ],
+            "nominatedNodeName": "n",
+        }
+    ]
+
+
+async def test_what_the_api_server_has_already_is_not_written() -> None:
+    clock, transport = VirtualClock(), Answering()
+    waiting = pod("p", nominated="n")
+    known = PodCondition(type="PodScheduled", status="False", reason="Unschedulable", message="no room")
+    waiting.status.conditions = [known]
+    async with writing(clock, transport) as writer:
+        report(writer, waiting, nominated="n")
+        report(writer, waiting)
+
+    assert transport.calls == []
+
+
+async def test_a_newer_outcome_takes_the_place_of_one_that_waits_and_keeps_its_nomination() -> None:
+    clock, transport = VirtualClock(), Answering(OK)
+    waiting = pod("p")
+    async with writing(clock, transport) as writer:
+        report(writer, waiting, "first", nominated="n")
+        report(writer, waiting, "second")
+        assert len(writer) == 1
+
+    assert [(c["conditions"][0]["message"], c["nominatedNodeName"]) for c in written(transport)] == [("second", "n")]
+
+
+async def test_a_nomination_is_cleared_with_null() -> None:
+    clock, transport = VirtualClock(), Answering(OK)
+    async with writing(clock, transport) as writer:
+        report(writer, pod("p", nominated="n"), nominated="")
+
+    assert written(transport)[0]["nominatedNodeName"] is None
+
+
+async def test_the_time_of_a_condition_that_stays_false_is_kept() -> None:
+    clock, transport = VirtualClock(), Answering(OK)
+    waiting = pod("p")
+    before = "2020-01-01T00:00:00Z"
+    known = PodCondition(type="PodScheduled", status="False", reason="Unschedulable", message="old")
+    known.last_transition_time = before
+    waiting.status.conditions = [known]
+    async with writing(clock, transport) as writer:
+        report(writer, waiting)
+
+    assert written(transport)[0]["conditions"][0]["lastTransitionTime"] == before
+
+
+async def test_a_failure_of_one_write_does_not_stop_the_others() -> None:
+    clock = VirtualClock()
+    transport = Answering(answer(404, {}), answer(422, {}), OK)
+    async with writing(clock, transport) as writer:
+        for name in ("gone", "refused", "fine"):
+            report(writer, pod(name))
+        await clock.run_for(1)
+        assert len(writer) == 0
+
+    assert len(transport.calls) == 3
