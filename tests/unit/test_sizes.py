@@ -19,7 +19,6 @@ LONG_FILES: dict[str, str] = {
 }
 LONG_FUNCTIONS: dict[str, str] = {
     "src/bayplan/apiserver/builtin.py:_core": "a table, one entry a kind; there is nothing to follow",
-    "src/bayplan/cli/run.py:run": "one parameter a flag, with its help; the work is elsewhere",
 }
 
 

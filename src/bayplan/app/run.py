@@ -21,6 +21,7 @@ import structlog
 from starlette.routing import BaseRoute
 
 from bayplan.api.kinds import Kind
+from bayplan.app.controllers.status_controllers import ControllerOptions, StatusControllers
 from bayplan.app.live import LiveOptions, LiveScheduler
 from bayplan.app.serving import ProcessFacts, make_metrics, make_parts
 from bayplan.app.settings import Settings, SettingsError, load_settings
@@ -86,6 +87,8 @@ class RunOptions:
     logging_format: str = "text"
     verbosity: int = 2
     environment: Mapping[str, str] = field(default_factory=dict)
+    with_controllers: bool = False
+    """Whether the leader also writes the status of PodGroups and ElasticQuotas."""
     observers: Sequence[Observer] = ()
     extras: Callable[[Clock, Callable[[], Settings]], Extras] | None = None
     """Makes what a process carries besides scheduling, from its clock and its settings at any time."""
@@ -208,13 +211,17 @@ class SchedulerProcess:
         self._follow_signals()
         routes = self._extras.routes() if self._extras is not None else []
         parts = make_parts(self._facts, self._registry, self._transport, self._clock, routes)
-        beside = asyncio.create_task(self._run_extras(self.live), name="extras")
+        beside = [
+            asyncio.create_task(self._run_extras(self.live), name="extras"),
+            asyncio.create_task(self._run_controllers(), name="controllers"),
+        ]
         try:
             async with serve(self._server_options(), parts):
                 await self._work(self.live)
         finally:
-            beside.cancel()
-            await asyncio.gather(beside, return_exceptions=True)
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
         return self._exit_status
 
     async def _discover(self) -> list[Kind]:
@@ -242,6 +249,17 @@ class SchedulerProcess:
             await self._extras.run()
         except Exception:
             _log.exception("explanations ended; scheduling goes on without them")
+
+    async def _run_controllers(self) -> None:
+        """Under the scheduler's own lease; what fails here must not take the scheduler with it."""
+        if not self._options.with_controllers:
+            return
+        draw = random.Random(self._options.seed).random
+        options = ControllerOptions(clock=self._clock, draw=draw, is_leader=self._still_leads)
+        try:
+            await StatusControllers(self._transport, options).run()
+        except Exception:
+            _log.exception("the controllers ended; scheduling goes on without them")
 
     async def _work(self, live: LiveScheduler) -> None:
         scheduling = asyncio.create_task(live.run(), name="scheduler")

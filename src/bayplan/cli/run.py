@@ -25,6 +25,22 @@ EXAMPLES = """\
 {program} run --config scheduler.yaml --write-config-to effective.yaml
 """
 
+_LeaseName = Annotated[str | None, option("--leader-elect-resource-name", metavar="NAME", about="name of the Lease")]
+_LeaseNamespace = Annotated[
+    str | None, option("--leader-elect-resource-namespace", metavar="NAME", about="namespace of the Lease")
+]
+_Qps = Annotated[
+    float | None, option("--kube-api-qps", metavar="NUMBER", about="requests a second; negative: no limit")
+]
+_LongestWait = Annotated[
+    float,
+    option(
+        "--pod-max-in-unschedulable-pods-duration",
+        metavar="SECONDS",
+        about="after which a pod is tried again without an event (300)",
+    ),
+]
+
 
 def run(
     *,
@@ -33,24 +49,11 @@ def run(
     kubeconfig: Annotated[str | None, option("--kubeconfig", metavar="FILE", about="how to reach the cluster")] = None,
     context: Annotated[str | None, option("--context", metavar="NAME", about="context of the kubeconfig")] = None,
     leader_elect: Annotated[bool | None, option("--leader-elect", about="lead before scheduling")] = None,
-    lease_name: Annotated[
-        str | None, option("--leader-elect-resource-name", metavar="NAME", about="name of the Lease")
-    ] = None,
-    lease_namespace: Annotated[
-        str | None, option("--leader-elect-resource-namespace", metavar="NAME", about="namespace of the Lease")
-    ] = None,
-    qps: Annotated[
-        float | None, option("--kube-api-qps", metavar="NUMBER", about="requests a second; negative: no limit")
-    ] = None,
+    lease_name: _LeaseName = None,
+    lease_namespace: _LeaseNamespace = None,
+    qps: _Qps = None,
     burst: Annotated[int | None, option("--kube-api-burst", metavar="NUMBER", about="requests above that")] = None,
-    pod_max_in_unschedulable: Annotated[
-        float,
-        option(
-            "--pod-max-in-unschedulable-pods-duration",
-            metavar="SECONDS",
-            about="after which a pod is tried again without an event (300)",
-        ),
-    ] = 300.0,
+    pod_max_in_unschedulable: _LongestWait = 300.0,
     bind_address: Annotated[
         str, option("--bind-address", metavar="ADDRESS", about="of health and metrics (127.0.0.1)")
     ] = "127.0.0.1",
@@ -67,6 +70,9 @@ def run(
     decision_file: Annotated[
         str | None, option("--decision-file", metavar="FILE", about="append every decision to this file, rotated")
     ] = None,
+    with_controllers: Annotated[
+        bool, option("--with-controllers", about="also write the status of PodGroups and ElasticQuotas")
+    ] = False,
     seed: Annotated[int, option("--seed", metavar="NUMBER", about="of every random choice (0)")] = 0,
 ) -> int:
     """Run the scheduler against a cluster until told to stop.
@@ -101,6 +107,7 @@ def run(
             logging_format=logging_format,
             verbosity=verbosity,
             seed=seed,
+            with_controllers=with_controllers,
             environment=dict(os.environ),
             extras=partial(_explaining, decision_file=_path(decision_file)),
         )
