@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple, TypeVar
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -155,12 +156,11 @@ def _is_actuated(pod: Pod) -> bool:
 
 
 class ShapeTable:
-    """Finds the shape of a pod, making it when the template is new."""
+    """Finds the shape of a pod, making it when the template is new. A shape lives as long as a pod that has it."""
 
-    def __init__(self, resources: ResourceAxis, *, limit: int = 200_000) -> None:
+    def __init__(self, resources: ResourceAxis) -> None:
         self._resources = resources
-        self._shapes: dict[bytes, PodShape] = {}
-        self._limit = limit
+        self._shapes: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()
         self._made = 0
 
     def __len__(self) -> int:
@@ -170,11 +170,9 @@ class ShapeTable:
         key = _shape_key(pod)
         shape = self._shapes.get(key)
         if shape is None:
-            if len(self._shapes) >= self._limit:
-                # Shapes in use stay alive through their pods; only the sharing with future pods is lost.
-                self._shapes.clear()
             self._made += 1
-            shape = self._shapes[key] = PodShape(self._made, pod, self._resources)
+            shape = PodShape(self._made, pod, self._resources)
+            self._shapes[key] = shape
         return shape
 
 
