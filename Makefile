@@ -3,19 +3,25 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+RUNTIME := $(VENV)/.runtime
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check conformance controlplane e2e bench bench-decide bench-gate bench-apiserver soak clean
+.PHONY: help setup demo test check conformance controlplane e2e bench bench-decide bench-gate bench-memory bench-apiserver soak clean
 
 help: ## list the commands
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(STAMP): pyproject.toml
-	@echo "installing into $(VENV) (about a minute the first time)"
+$(RUNTIME): pyproject.toml
+	@echo "installing into $(VENV) (less than a minute, once)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(STAMP): $(RUNTIME)
+	@echo "installing the tools of the tests"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group dev
 	@touch $@
 
 setup: $(STAMP) ## create the environment and install everything
@@ -37,7 +43,7 @@ e2e: $(STAMP) ## tests against a real kube-apiserver, etcd, kubectl and kube-sch
 	@tests/controlplane/build.sh || test $$? -eq 3
 	@$(BIN)/python -m pytest -m e2e tests -rs
 
-demo: $(STAMP) ## a cluster on this machine, five scenarios, each decision as a table
+demo: $(RUNTIME) ## a cluster on this machine, five scenarios, each decision as a table
 	@$(BIN)/python -m examples.demo
 
 conformance: $(STAMP) ## all golden cases of kube-scheduler 1.36, a table by category
@@ -52,6 +58,9 @@ bench-decide: $(STAMP) ## decisions per second without an API server
 
 bench-gate: $(STAMP) ## fail when a decision became 30 % dearer than the baseline
 	@$(BIN)/python -m bench.gate
+
+bench-memory: $(STAMP) ## 150,000 pods on 5,000 nodes
+	@$(BIN)/python -m bench.memory
 
 bench-apiserver: $(STAMP) ## the embedded API server: creates per second, memory
 	@$(BIN)/python -m bench.apiserver
