@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
 from tests.controlplane.certificates import KeyPair
 
 _HEALTH_PATHS = ("/healthz", "/livez", "/readyz")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.programs import missing_programs, skip_reason
 

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any
 
 import yaml
+
 from tests.controlplane.certificates import KeyPair
 from tests.controlplane.ports import LOOPBACK, free_loopback_port
 from tests.controlplane.process import ChildProcess, Guard, wait_until
