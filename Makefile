@@ -31,8 +31,8 @@ test: $(STAMP) ## unit, property and parity tests (under five minutes)
 	@$(BIN)/python -m tests.controlplane --check
 
 check: $(STAMP) ## ruff, mypy strict, import contracts, sizes
-	@$(BIN)/ruff check src tests
-	@$(BIN)/ruff format --check src tests
+	@$(BIN)/ruff check src tests bench examples docs
+	@$(BIN)/ruff format --check src tests bench examples
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
