@@ -27,7 +27,7 @@ $(STAMP): $(RUNTIME)
 setup: $(STAMP) ## create the environment and install everything
 
 test: $(STAMP) ## unit, property and parity tests (under five minutes)
-	@$(BIN)/python -m pytest -n $(JOBS)
+	@$(BIN)/python -m pytest -n $(JOBS) $(PYTEST_ARGS)
 	@$(BIN)/python -m tests.controlplane --check
 
 check: $(STAMP) ## ruff, mypy strict, import contracts, sizes
@@ -41,7 +41,7 @@ controlplane: ## build the real control plane of the end-to-end tests; prints it
 
 e2e: $(STAMP) ## tests against a real kube-apiserver, etcd, kubectl and kube-scheduler
 	@tests/controlplane/build.sh || test $$? -eq 3
-	@$(BIN)/python -m pytest -m e2e tests -rs
+	@$(BIN)/python -m pytest -m e2e tests -rs $(PYTEST_ARGS)
 
 demo: $(RUNTIME) ## a cluster on this machine, five scenarios, each decision as a table
 	@$(BIN)/python -m examples.demo
