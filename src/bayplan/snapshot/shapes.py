@@ -8,6 +8,7 @@ microseconds a pod.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
@@ -25,6 +26,7 @@ from bayplan.snapshot.resources import ResourceAxis, Vector
 __all__ = ["PodShape", "ShapeTable", "Usage", "usage_of"]
 
 T = TypeVar("T")
+_LATEST = 1024
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode
 
 
@@ -156,11 +158,15 @@ def _is_actuated(pod: Pod) -> bool:
 
 
 class ShapeTable:
-    """Finds the shape of a pod, making it when the template is new. A shape lives as long as a pod that has it."""
+    """Finds the shape of a pod, making it when the template is new.
+
+    A shape lives as long as a pod that has it; the latest ones are also kept for pods to come.
+    """
 
     def __init__(self, resources: ResourceAxis) -> None:
         self._resources = resources
         self._shapes: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()
+        self._latest: deque[PodShape] = deque(maxlen=_LATEST)
         self._made = 0
 
     def __len__(self) -> int:
@@ -173,6 +179,7 @@ class ShapeTable:
             self._made += 1
             shape = PodShape(self._made, pod, self._resources)
             self._shapes[key] = shape
+            self._latest.append(shape)
         return shape
 
 
