@@ -1,8 +1,9 @@
 """Differential test: recombined cases, decided by kube-scheduler's own code and by Bayplan, compared in full.
 
-    python -m tests.parity.differential --count 500 --seed 7
+    (cd tests/controlplane/go/kubernetes && go build -o ~/oracle ./oracle)
+    python -m tests.parity.differential --oracle ~/oracle --count 500 --seed 7
 
-Needs the oracle, which `make controlplane` builds from tests/controlplane/go/kubernetes/oracle.
+Needs Go, once, for the oracle: a small program around kube-scheduler's packages.
 """
 
 from __future__ import annotations
