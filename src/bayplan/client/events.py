@@ -1,8 +1,9 @@
 """Events: what `kubectl describe pod` shows, written behind everything else and never in its way.
 
 `record` only notes the event and returns. `run` sends what was noted: while bindings are under way events are held
-back, and after a while trickle out one at a time; when the writer is idle several are sent at once. The queue is
-bounded, and what does not fit is dropped and counted: an event is a courtesy, a binding is not.
+back, and after a while trickle out, one at a time at first and more at a time the later they are, so that they keep up
+with bindings that never end; when the writer is idle several are sent at once. The queue is bounded, and what does not
+fit is dropped and counted: an event is a courtesy, a binding is not.
 
 Isomorphic events (all alike but for the note) become a series, as in client-go: the first is created, the second
 patches the count to 2, and later ones only count here until a refresh every half hour, or six minutes of silence,
@@ -116,7 +117,8 @@ class _Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecorderSettings:
-    """`hold_seconds`: how long events wait for bindings before they trickle out regardless."""
+    """`hold_seconds`: how long events wait for bindings before one at a time goes regardless, and how much later they
+    must be for each one more."""
 
     queue_size: int = 10_000
     series_size: int = 20_000
@@ -250,14 +252,21 @@ class EventRecorder:
     async def _wait_for_quiet(self) -> None:
         """Return when the next event may go: something is free, and nothing more important is going on."""
         while self._jobs:
-            is_busy = self._is_busy()
-            has_waited = self._clock.monotonic() - self._jobs[0].noted_at >= self._settings.hold_seconds
-            if is_busy and not has_waited:
-                await self._clock.sleep(_BUSY_CHECK_SECONDS)
-            elif len(self._in_flight) < (1 if is_busy else self._settings.max_in_flight):
+            places = self._places()
+            if len(self._in_flight) < places:
                 return
+            if places == 0:
+                await self._clock.sleep(_BUSY_CHECK_SECONDS)
             else:
                 await asyncio.wait(set(self._in_flight), return_when=asyncio.FIRST_COMPLETED)
+
+    def _places(self) -> int:
+        """How many events may be under way now. Under a steady load this settles where as many leave as come."""
+        settings = self._settings
+        if settings.hold_seconds <= 0 or not self._is_busy():
+            return settings.max_in_flight
+        seconds_late = self._clock.monotonic() - self._jobs[0].noted_at
+        return min(int(seconds_late / settings.hold_seconds), settings.max_in_flight)
 
     def _start_next(self, tasks: asyncio.TaskGroup) -> None:
         if self._jobs:

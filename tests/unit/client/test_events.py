@@ -271,6 +271,37 @@ async def test_events_wait_for_bindings_then_trickle_then_flow(clock: VirtualClo
     assert len(recording.transport.calls) == 10
 
 
+async def test_events_keep_up_with_bindings_that_never_end(clock: VirtualClock) -> None:
+    """One at a time would be one a second: a load of two a second would fill the queue, and the rest be dropped."""
+
+    async def slow() -> Response:
+        await clock.sleep(1.0)
+        return OK
+
+    recording = Recording(clock, lambda call: slow(), RecorderSettings(hold_seconds=5.0, queue_size=100))
+    recording.is_busy = True
+    waiting = []
+    async with recording.running():
+        for number in range(1000):
+            recording.failed(pod=ObjectReference("Pod", f"web-{number}", "team"))
+            await clock.run_for(0.5)
+            waiting.append(recording.recorder.waiting)
+
+    assert recording.recorder.stats.dropped == 0
+    assert max(waiting) < 40
+    assert max(waiting[500:]) <= max(waiting[:500])
+
+
+async def test_a_recorder_that_holds_nothing_back_sends_while_bindings_are_under_way(clock: VirtualClock) -> None:
+    recording = Recording(clock, settings=RecorderSettings(hold_seconds=0.0))
+    recording.is_busy = True
+    recording.failed()
+    async with recording.running():
+        pass
+
+    assert recording.methods == ["POST"]
+
+
 async def test_a_full_queue_drops_and_counts(clock: VirtualClock) -> None:
     recording = Recording(clock, settings=RecorderSettings(queue_size=3))
     for number in range(5):
