@@ -21,7 +21,7 @@ import structlog
 from starlette.routing import BaseRoute
 
 from bayplan.api.kinds import Kind
-from bayplan.app.controllers.status_controllers import ControllerOptions, StatusControllers
+from bayplan.app.controllers.status_controllers import ControllerOptions, StatusControllers, kinds_among
 from bayplan.app.live import LiveOptions, LiveScheduler
 from bayplan.app.serving import ProcessFacts, make_metrics, make_parts
 from bayplan.app.settings import Settings, SettingsError, load_settings
@@ -255,7 +255,11 @@ class SchedulerProcess:
         if not self._options.with_controllers:
             return
         draw = random.Random(self._options.seed).random
-        options = ControllerOptions(clock=self._clock, draw=draw, is_leader=self._still_leads)
+        names = {name for profile in self._settings.profiles for name in profile.plugin_names}
+        watched = [kind for name in names for kind in self._settings.registry.get(name).watches]
+        options = ControllerOptions(
+            clock=self._clock, draw=draw, is_leader=self._still_leads, kinds=kinds_among(watched)
+        )
         try:
             await StatusControllers(self._transport, options).run()
         except Exception:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from bayplan.cli.options import option
+from bayplan.cli.options import Names, option
 from bayplan.cli.output import CommandError
 
 __all__ = ["controllers"]
@@ -14,11 +14,13 @@ __all__ = ["controllers"]
 EXAMPLES = """\
 {program} controllers
 {program} controllers --leader-elect --kubeconfig ~/.kube/staging
+{program} controllers --kind PodGroup
 """
 
 
 def controllers(
     *,
+    kind: Annotated[Names, option("--kind", metavar="KIND", about="PodGroup or ElasticQuota (both)")] = None,
     kubeconfig: Annotated[str | None, option("--kubeconfig", metavar="FILE", about="how to reach the cluster")] = None,
     context: Annotated[str | None, option("--context", metavar="NAME", about="context of the kubeconfig")] = None,
     leader_elect: Annotated[bool, option("--leader-elect", about="lead before writing")] = False,
@@ -48,6 +50,7 @@ def controllers(
         kubeconfig=Path(kubeconfig).expanduser() if kubeconfig else None,
         context=context,
         leader_elect=leader_elect,
+        kinds=_kinds(kind),
         lease_name=lease_name,
         lease_namespace=lease_namespace,
         qps=qps,
@@ -60,3 +63,13 @@ def controllers(
         return run_on_fast_loop(run_controllers(options))
     except ClientError as error:
         raise CommandError(str(error).split("\nhint:")[0], hint=getattr(error, "hint", "")) from error
+
+
+def _kinds(names: Names) -> tuple[type[Any], ...]:
+    from bayplan.app.controllers.status_controllers import WATCHES
+
+    known = {kind.__name__: kind for kind in WATCHES}
+    unknown = [name for name in names or () if name not in known]
+    if unknown:
+        raise CommandError(f"--kind {unknown[0]}: no controller writes its status; there are {' and '.join(known)}")
+    return tuple(kind for name, kind in known.items() if not names or name in names)

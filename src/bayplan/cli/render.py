@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App
 
@@ -22,6 +22,10 @@ Plugins = Annotated[Names, option("--plugin", metavar="PLUGIN", about="FILE.py o
 Name = Annotated[str | None, option("--name", metavar="NAME", about="of the objects (the first profile's)")]
 Image = Annotated[str | None, option("--image", metavar="IMAGE", about="that holds bayplan (bayplan:VERSION)")]
 Folder = Annotated[str, option("--output", "-o", metavar="FOLDER", about="where to write the files")]
+Where = Annotated[
+    Literal["none", "scheduler", "deployment"],
+    option("--controllers", metavar="WHERE", about="of PodGroup and ElasticQuota status (none)"),
+]
 _DEFAULT_SCHEDULER = "default-scheduler"
 
 
@@ -34,11 +38,14 @@ def manifests(
     image: Image = None,
     namespace: Annotated[str, option("--namespace", "-n", metavar="NAME", about="(kube-system)")] = "kube-system",
     replicas: Annotated[int, option("--replicas", metavar="NUMBER", about="two or more elect a leader (1)")] = 1,
+    controllers: Where = "none",
 ) -> None:
     """Print the manifests of a second scheduler, for `kubectl apply -f -`.
 
     Service account, roles, definitions of custom resources, configuration and deployment, each with what the enabled
     plugins declare and no more. Plugins that are files go into the ConfigMap; MODULE:CLASS must be in the image.
+    --controllers says where the status of PodGroups and ElasticQuotas is written: nowhere, in the process of the
+    scheduler, or in a deployment of their own.
     """
     from bayplan.deploy.manifests import DEFAULT_IMAGE, ManifestOptions
     from bayplan.deploy.manifests import manifests as documents
@@ -53,7 +60,9 @@ def manifests(
             "a profile is called default-scheduler, so this scheduler and the cluster's own would both place the same "
             "pods; give it a schedulerName of its own, or use `bayplan render static-pod` to take the default's place"
         )
-    options = ManifestOptions(namespace=namespace, image=image or DEFAULT_IMAGE, replicas=replicas)
+    options = ManifestOptions(
+        namespace=namespace, image=image or DEFAULT_IMAGE, replicas=replicas, controllers=controllers
+    )
     _print(documents(bundle, options))
 
 

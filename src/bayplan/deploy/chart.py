@@ -15,17 +15,26 @@ from typing import Any
 import yaml
 
 from bayplan import __version__
+from bayplan.app.controllers.status_controllers import WATCHES, permissions_for
 from bayplan.deploy.bundle import Bundle
 from bayplan.deploy.crds import crd_document
 from bayplan.deploy.manifests import DEFAULT_IMAGE
 from bayplan.deploy.rbac import core_permissions, merged_rules, plugin_permissions
-from bayplan.framework.plugin import Plugin
+from bayplan.framework.plugin import Permission, Plugin
 from bayplan.plugins.intree import INTREE
 from bayplan.plugins.shipped import COMMUNITY
 
 __all__ = ["chart_files"]
 
-_STATIC = ("_helpers.tpl", "configmap.yaml", "deployment.yaml", "serviceaccount.yaml", "pdb.yaml", "NOTES.txt")
+_STATIC = (
+    "_helpers.tpl",
+    "configmap.yaml",
+    "controllers.yaml",
+    "deployment.yaml",
+    "serviceaccount.yaml",
+    "pdb.yaml",
+    "NOTES.txt",
+)
 
 
 def chart_files(bundle: Bundle, *, image: str = DEFAULT_IMAGE) -> dict[str, str]:
@@ -39,6 +48,7 @@ def chart_files(bundle: Bundle, *, image: str = DEFAULT_IMAGE) -> dict[str, str]
         "Chart.yaml": _chart_yaml(),
         "values.yaml": _values(bundle, image),
         **{f"templates/{name}": (source / name).read_text(encoding="utf-8") for name in _STATIC},
+        "templates/_controllers.tpl": _controllers(plugins),
         "templates/rbac.yaml": _rbac(plugins),
         "templates/crds.yaml": _crds(plugins),
         **{f"files/{name}": text for name, text in sorted(bundle.plugin_files.items())},
@@ -70,11 +80,16 @@ def _values(bundle: Bundle, image: str) -> str:
             "command": ["bayplan", "run"],
             "replicaCount": 1,
             "leaderElect": False,
-            "priorityClassName": "",
-            "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}},
-            "nodeSelector": {},
-            "affinity": {},
-            "tolerations": [],
+            "withControllers": False,
+            **_pod_values(cpu="100m", memory="256Mi"),
+        },
+        "controller": {
+            "name": f"{bundle.name}-controllers",
+            "image": "",
+            "command": ["bayplan", "controllers"],
+            "replicaCount": 1,
+            "leaderElect": False,
+            **_pod_values(cpu="50m", memory="128Mi"),
         },
         "plugins": {
             "enabled": [ref["name"] for ref in shared.get("enabled", ())] if is_simple else used,
@@ -87,10 +102,24 @@ def _values(bundle: Bundle, image: str) -> str:
     return _VALUES_HEAD + yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=120)
 
 
+def _pod_values(*, cpu: str, memory: str) -> dict[str, Any]:
+    return {
+        "priorityClassName": "",
+        "resources": {"requests": {"cpu": cpu, "memory": memory}},
+        "nodeSelector": {},
+        "affinity": {},
+        "tolerations": [],
+    }
+
+
 _VALUES_HEAD = """\
 # plugins.enabled decides which permissions and definitions are installed. Without `config`, it also makes the one
 # profile, called scheduler.name, to which plugins.disabled and pluginConfig belong. `config` is a whole
 # KubeSchedulerConfiguration in its place; list the plugins that it enables in plugins.enabled too.
+#
+# The controllers write the status of PodGroups and ElasticQuotas. They come with the plugins that use these, in a
+# deployment of their own with the scheduler's image unless controller.image names another; scheduler.withControllers
+# lets the scheduler carry them instead, and controller.replicaCount 0 leaves them out.
 """
 
 
@@ -103,6 +132,31 @@ def _rbac(plugins: Sequence[type[Plugin]]) -> str:
             rules = _yaml(merged_rules(permissions)).rstrip()
             blocks.append(f"{_condition(plugin)}\n# {plugin.name}\n{rules}\n{{{{- end }}}}")
     return head.replace("RULES", "\n".join(blocks))
+
+
+def _controllers(plugins: Sequence[type[Plugin]]) -> str:
+    """For which enabled plugins the controllers are there, and what they may do then."""
+    kinds, rules = [], []
+    for kind in WATCHES:
+        wanted = f"{{{{- if {_any_enabled(p.name for p in plugins if kind in p.watches)} }}}}"
+        kinds.append(f"{wanted}\n- --kind={kind.__name__}\n{{{{- end }}}}")
+        rules.append(f"{wanted}\n{_yaml(merged_rules(_only(kind))).rstrip()}\n{{{{- end }}}}")
+    shared = _yaml(merged_rules(permissions_for(()))).rstrip()
+    return _definition("bayplan.controllerKinds", kinds) + _definition("bayplan.controllerRules", [shared, *rules])
+
+
+def _definition(name: str, blocks: Sequence[str]) -> str:
+    text = "\n".join(blocks)
+    return f'{{{{- define "{name}" -}}}}\n{text}\n{{{{- end }}}}\n\n'
+
+
+def _only(kind: type[Any]) -> list[Permission]:
+    """What the controllers need for one kind beyond what they need for any."""
+    return [permission for permission in permissions_for([kind]) if permission not in permissions_for(())]
+
+
+def _any_enabled(names: Iterable[str]) -> str:
+    return "or " + " ".join(f'(has "{name}" .Values.plugins.enabled)' for name in names)
 
 
 def _condition(plugin: type[Plugin]) -> str:
@@ -123,8 +177,7 @@ def _crds(plugins: Iterable[type[Plugin]]) -> str:
     for kind, names in users.items():
         document = crd_document(kind)
         document["metadata"].setdefault("annotations", {})["helm.sh/resource-policy"] = "keep"
-        wanted = " ".join(f'(has "{name}" .Values.plugins.enabled)' for name in names)
-        blocks.append(f"{{{{- if or {wanted} }}}}\n---\n{_yaml(document)}{{{{- end }}}}")
+        blocks.append(f"{{{{- if {_any_enabled(names)} }}}}\n---\n{_yaml(document)}{{{{- end }}}}")
     return "\n".join(blocks) + "\n"
 
 

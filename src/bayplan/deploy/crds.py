@@ -52,7 +52,9 @@ def crd_document(kind: type[Any], *others: type[Any]) -> Schema:
             )
         versions.setdefault(name, version)
     metadata: Schema = {"name": info.crd_name}
-    if info.group.endswith(_PROTECTED):
+    if info.approved_by:
+        metadata["annotations"] = {_APPROVAL: info.approved_by}
+    elif info.group.endswith(_PROTECTED):
         # The API server refuses unapproved definitions in its own groups unless they admit to it.
         metadata["annotations"] = {_APPROVAL: "unapproved, not part of Kubernetes"}
     return {
@@ -84,6 +86,9 @@ def _version(kind: type[Any], *, is_stored: bool) -> Schema:
     version["schema"] = {"openAPIV3Schema": schema}
     if "status" in schema["properties"]:
         version["subresources"] = {"status": {}}
+    columns = resource_info(kind).columns
+    if columns:
+        version["additionalPrinterColumns"] = [{"name": c.name, "type": c.type, "jsonPath": c.path} for c in columns]
     return version
 
 

@@ -8,20 +8,25 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from bayplan import __version__
+from bayplan.app.controllers.status_controllers import kinds_among, permissions_for
+from bayplan.deploy.access import Account, cluster_role_documents, lease_documents, service_account
 from bayplan.deploy.bundle import CONFIG_FILE, Bundle
+from bayplan.deploy.controllers import ControllersDeployment, controllers_documents
 from bayplan.deploy.crds import crd_documents
-from bayplan.deploy.rbac import lease_rules, merged_rules, needed_permissions
+from bayplan.deploy.pods import LOCKED_CONTAINER, LOCKED_POD, spread
+from bayplan.deploy.rbac import merged_rules, needed_permissions
 
-__all__ = ["DEFAULT_IMAGE", "ManifestOptions", "container", "manifests", "rbac_documents", "role_name"]
+__all__ = ["DEFAULT_IMAGE", "Controllers", "ManifestOptions", "container", "manifests", "rbac_documents", "role_name"]
 
 DEFAULT_IMAGE = f"bayplan:{__version__}"
 PORT = 10259
 _FOLDER = "/etc/bayplan"
-_USER = 65532
 Document = dict[str, Any]
+Controllers = Literal["none", "scheduler", "deployment"]
+"""Where the controllers of PodGroups and ElasticQuotas run: nowhere, in the scheduler's process, or beside it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +35,7 @@ class ManifestOptions:
     image: str = DEFAULT_IMAGE
     replicas: int = 1
     priority_class: str = "system-cluster-critical"
+    controllers: Controllers = "none"
 
 
 def manifests(bundle: Bundle, options: ManifestOptions) -> list[Document]:
@@ -37,13 +43,32 @@ def manifests(bundle: Bundle, options: ManifestOptions) -> list[Document]:
     elects = bundle.elects or options.replicas > 1
     config = _config_map(bundle, options, elects=elects)
     return [
-        *crd_documents(bundle.watches),
-        _service_account(bundle, options),
+        *crd_documents([*bundle.watches, *(_controlled(bundle) if options.controllers != "none" else ())]),
+        service_account(Account(name=bundle.name, namespace=options.namespace, labels=_labels(bundle))),
         *rbac_documents(bundle, options, elects=elects),
         config,
         _deployment(bundle, options, digest=_digest(config)),
         *([_disruption_budget(bundle, options)] if options.replicas > 1 else []),
+        *(_controllers(bundle, options) if options.controllers == "deployment" else []),
     ]
+
+
+def _controlled(bundle: Bundle) -> tuple[type[Any], ...]:
+    return kinds_among(bundle.watches)
+
+
+def _controllers(bundle: Bundle, options: ManifestOptions) -> list[Document]:
+    given = ControllersDeployment(
+        name=f"{bundle.name}-controllers",
+        instance=bundle.name,
+        role=f"{role_name(bundle, options)}-controllers",
+        namespace=options.namespace,
+        image=options.image,
+        kinds=_controlled(bundle),
+        replicas=options.replicas,
+        priority_class=options.priority_class,
+    )
+    return controllers_documents(given)
 
 
 def role_name(bundle: Bundle, options: ManifestOptions) -> str:
@@ -59,45 +84,13 @@ def _metadata(bundle: Bundle, options: ManifestOptions) -> Document:
     return {"name": bundle.name, "namespace": options.namespace, "labels": _labels(bundle)}
 
 
-def _service_account(bundle: Bundle, options: ManifestOptions) -> Document:
-    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _metadata(bundle, options)}
-
-
 def rbac_documents(bundle: Bundle, options: ManifestOptions, *, elects: bool) -> list[Document]:
     """A cluster role for what the plugins need, and a role for the lease in its namespace."""
-    group, name = "rbac.authorization.k8s.io", role_name(bundle, options)
-    subject = {"kind": "ServiceAccount", "name": bundle.name, "namespace": options.namespace}
-    shared: Document = {"name": name, "labels": _labels(bundle)}
-    cluster = [
-        {
-            "apiVersion": f"{group}/v1",
-            "kind": "ClusterRole",
-            "metadata": shared,
-            "rules": merged_rules(needed_permissions(bundle.plugins)),
-        },
-        {
-            "apiVersion": f"{group}/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": shared,
-            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
-            "subjects": [subject],
-        },
-    ]
-    if not elects:
-        return cluster
-    lease = bundle.lease(options.namespace)
-    local = {"name": f"{bundle.name}-lease", "namespace": lease.namespace, "labels": _labels(bundle)}
-    return [
-        *cluster,
-        {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": local, "rules": lease_rules(lease)},
-        {
-            "apiVersion": f"{group}/v1",
-            "kind": "RoleBinding",
-            "metadata": local,
-            "roleRef": {"apiGroup": group, "kind": "Role", "name": local["name"]},
-            "subjects": [subject],
-        },
-    ]
+    account = Account(name=bundle.name, namespace=options.namespace, labels=_labels(bundle))
+    carried = permissions_for(_controlled(bundle)) if options.controllers == "scheduler" else ()
+    rules = merged_rules(needed_permissions(bundle.plugins, others=carried))
+    lease = lease_documents(account, bundle.lease(options.namespace)) if elects else []
+    return [*cluster_role_documents(account, role_name(bundle, options), rules), *lease]
 
 
 def _config_map(bundle: Bundle, options: ManifestOptions, *, elects: bool) -> Document:
@@ -117,22 +110,17 @@ def _digest(config_map: Document) -> str:
 def _deployment(bundle: Bundle, options: ManifestOptions, *, digest: str) -> Document:
     labels = _labels(bundle)
     arguments = [*bundle.run_arguments(_FOLDER), "--bind-address=0.0.0.0", f"--secure-port={PORT}"]
+    if options.controllers == "scheduler":
+        arguments.append("--with-controllers")
     pod: Document = {
         "serviceAccountName": bundle.name,
         "priorityClassName": options.priority_class,
-        "securityContext": {"runAsNonRoot": True, "runAsUser": _USER, "seccompProfile": {"type": "RuntimeDefault"}},
+        "securityContext": LOCKED_POD,
         "containers": [container(options.image, arguments, mounts=[_mount("config", _FOLDER)])],
         "volumes": [{"name": "config", "configMap": {"name": bundle.name}}],
     }
     if options.replicas > 1:
-        pod["topologySpreadConstraints"] = [
-            {
-                "maxSkew": 1,
-                "topologyKey": "kubernetes.io/hostname",
-                "whenUnsatisfiable": "ScheduleAnyway",
-                "labelSelector": {"matchLabels": labels},
-            }
-        ]
+        pod["topologySpreadConstraints"] = spread(labels)
     if not options.priority_class:
         del pod["priorityClassName"]
     return {
@@ -167,11 +155,7 @@ def container(image: str, arguments: list[str], *, mounts: list[Document], host:
         "livenessProbe": _probe("/livez", host, delay=15, failures=8),
         "readinessProbe": _probe("/readyz", host, delay=1, failures=3),
         "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}},
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
+        "securityContext": LOCKED_CONTAINER,
         "volumeMounts": mounts,
     }
 

@@ -54,10 +54,10 @@ def plugin_permissions(plugin: type[Plugin]) -> list[Permission]:
     return [*plugin.permissions, *(Permission(info.group, info.plural, READ) for info in watched)]
 
 
-def needed_permissions(plugins: Iterable[type[Plugin]]) -> list[Permission]:
-    """Core and plugins together, one entry a resource, in a fixed order."""
+def needed_permissions(plugins: Iterable[type[Plugin]], *, others: Iterable[Permission] = ()) -> list[Permission]:
+    """Core, plugins and whatever else the process carries, one entry a resource, in a fixed order."""
     verbs: dict[tuple[str, str], set[str]] = {}
-    for permission in [*core_permissions(), *(p for plugin in plugins for p in plugin_permissions(plugin))]:
+    for permission in [*core_permissions(), *(p for plugin in plugins for p in plugin_permissions(plugin)), *others]:
         verbs.setdefault((permission.group, permission.resource), set()).update(permission.verbs)
     return [
         Permission(group, resource, tuple(sorted(verbs[group, resource], key=_place)))

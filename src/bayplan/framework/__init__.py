@@ -15,7 +15,7 @@ from bayplan.framework.normalize import MAX_NODE_SCORE, Normalizer, normalize_hi
 from bayplan.framework.plugin import UNSIGNED, Permission, Plugin, PostFilterResult, PreFilterResult
 from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.queued import QueuedPod
-from bayplan.framework.resources import CustomResource, ResourcePart
+from bayplan.framework.resources import CustomResource, PrinterColumn, ResourcePart
 from bayplan.framework.status import (
     SKIP,
     SUCCESS,
@@ -63,6 +63,7 @@ __all__ = [
     "PodInfo",
     "PostFilterResult",
     "PreFilterResult",
+    "PrinterColumn",
     "QueuedPod",
     "Resource",
     "ResourcePart",

@@ -26,7 +26,7 @@ from bayplan.api.meta import KubeObject, Struct
 from bayplan.framework.events import ALL, ActionType, ClusterEvent
 from bayplan.snapshot.objects import Objects
 
-__all__ = ["CustomResource", "ObjectLister", "ResourceInfo", "ResourcePart", "resource_info"]
+__all__ = ["CustomResource", "ObjectLister", "PrinterColumn", "ResourceInfo", "ResourcePart", "resource_info"]
 
 R = TypeVar("R", bound="CustomResource")
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -34,8 +34,17 @@ _GROUP = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9
 _KIND = re.compile(r"[A-Z][A-Za-z0-9]*")
 
 
+class PrinterColumn(NamedTuple):
+    """A column of `kubectl get`, from a field of the object."""
+
+    name: str
+    path: str
+    """As in `.status.phase`."""
+    type: Literal["string", "integer", "number", "boolean", "date"] = "string"
+
+
 class ResourceInfo(NamedTuple):
-    """Where a custom resource lives in the API."""
+    """Where a custom resource lives in the API, and how it is shown."""
 
     group: str
     version: str
@@ -44,6 +53,9 @@ class ResourceInfo(NamedTuple):
     singular: str
     is_namespaced: bool
     short_names: tuple[str, ...]
+    columns: tuple[PrinterColumn, ...] = ()
+    approved_by: str = ""
+    """Where the definition was reviewed; groups of Kubernetes itself ask for it."""
 
     @property
     def api_version(self) -> str:
@@ -91,13 +103,23 @@ class _ResourceType(_PartType):
         singular: str = "",
         scope: Literal["Namespaced", "Cluster"] = "Namespaced",
         short_names: tuple[str, ...] = (),
+        columns: tuple[PrinterColumn, ...] = (),
+        approved_by: str = "",
         **options: Any,
     ) -> Any:
         made: Any = super().__new__(mcs, name, bases, namespace, **options)
         if group or version or plural:
             kind = kind or name
             info = ResourceInfo(
-                group, version, plural, kind, singular or kind.lower(), scope == "Namespaced", tuple(short_names)
+                group=group,
+                version=version,
+                plural=plural,
+                kind=kind,
+                singular=singular or kind.lower(),
+                is_namespaced=scope == "Namespaced",
+                short_names=tuple(short_names),
+                columns=tuple(columns),
+                approved_by=approved_by,
             )
             _check(name, info, scope)
             made.__resource__ = info

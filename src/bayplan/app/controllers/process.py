@@ -9,10 +9,11 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import structlog
 
-from bayplan.app.controllers.status_controllers import CONTROLLER_NAME, ControllerOptions, StatusControllers
+from bayplan.app.controllers.status_controllers import CONTROLLER_NAME, WATCHES, ControllerOptions, StatusControllers
 from bayplan.client.events import reporting_instance
 from bayplan.client.http_transport import HttpTransport
 from bayplan.client.kubeconfig import find_access
@@ -40,6 +41,7 @@ class ControllersProcessOptions:
     burst: int = 10
     logging_format: str = "text"
     verbosity: int = 2
+    kinds: tuple[type[Any], ...] = WATCHES
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -74,6 +76,7 @@ async def _run(
             draw=dice.random,
             instance=reporting_instance(CONTROLLER_NAME, socket.gethostname()),
             is_leader=lambda: elector is None or elector.is_leader,
+            kinds=options.kinds,
         ),
     )
     work = [

@@ -7,7 +7,7 @@ that fails is tried again after a while. Nothing is written by a replica that do
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -32,18 +32,34 @@ from bayplan.plugins.community.elastic_quota import ElasticQuota
 from bayplan.plugins.community.pod_group import POD_GROUP_LABEL, PodGroup
 from bayplan.snapshot.pod_info import parse_time
 
-__all__ = ["CONTROLLER_NAME", "PERMISSIONS", "WATCHES", "ControllerOptions", "StatusControllers"]
+__all__ = [
+    "CONTROLLER_NAME",
+    "PERMISSIONS",
+    "WATCHES",
+    "ControllerOptions",
+    "StatusControllers",
+    "kinds_among",
+    "permissions_for",
+]
 
 CONTROLLER_NAME = "sched-plugins-controllers"
 """Also the name of the lease, as in the original."""
 WATCHES = (PodGroup, ElasticQuota)
 _READ = ("get", "list", "watch")
-PERMISSIONS = (
-    Permission("", "pods", _READ),
-    *(Permission(resource_info(kind).group, resource_info(kind).plural, _READ) for kind in WATCHES),
-    *(Permission(resource_info(kind).group, f"{resource_info(kind).plural}/status", ("patch",)) for kind in WATCHES),
-    Permission("events.k8s.io", "events", ("create", "patch")),
-)
+
+
+def permissions_for(kinds: Iterable[type[Any]]) -> tuple[Permission, ...]:
+    """What the controllers of these kinds need, and no more."""
+    infos = [resource_info(kind) for kind in kinds]
+    return (
+        Permission("", "pods", _READ),
+        *(Permission(info.group, info.plural, _READ) for info in infos),
+        *(Permission(info.group, f"{info.plural}/status", ("patch",)) for info in infos),
+        Permission("events.k8s.io", "events", ("create", "patch")),
+    )
+
+
+PERMISSIONS = permissions_for(WATCHES)
 _STALE_SECONDS = 48 * 3600.0
 _RETRY = BackoffSettings(initial_seconds=0.5, ceiling_seconds=30.0)
 
@@ -56,6 +72,14 @@ class ControllerOptions:
     draw: Draw
     instance: str = CONTROLLER_NAME
     is_leader: Callable[[], bool] = lambda: True
+    kinds: tuple[type[Any], ...] = WATCHES
+    """Those whose status is written; the others are not even read."""
+
+
+def kinds_among(watched: Iterable[type[Any]]) -> tuple[type[Any], ...]:
+    """The kinds to care for beside plugins that watch these; all of them when the plugins watch none."""
+    known = set(watched)
+    return tuple(kind for kind in WATCHES if kind in known) or WATCHES
 
 
 class _Mark(NamedTuple):
@@ -90,7 +114,7 @@ class StatusControllers:
         self._pods = Reflector(transport, "/api/v1/pods", Pod, self._pod_changed, clock=clock, draw=draw)
         self._writer = Writer(transport, clock=clock, draw=draw)
         self._custom = CustomResources(transport, self._handler, clock=clock, draw=draw)
-        self._custom.follow(WATCHES)
+        self._custom.follow(options.kinds)
         self._events = EventRecorder(
             RetryingSender(transport, clock=clock, draw=draw),
             clock=clock,

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from bayplan.api.quantity import Quantity
-from bayplan.framework import CustomResource, ResourcePart
+from bayplan.framework import CustomResource, PrinterColumn, ResourcePart
 
 __all__ = ["ElasticQuota", "ElasticQuotaSpec", "ElasticQuotaStatus"]
 
@@ -41,6 +41,12 @@ class ElasticQuota(
     version="v1alpha1",
     plural="elasticquotas",
     short_names=("eq", "eqs"),
+    approved_by="https://github.com/kubernetes-sigs/scheduler-plugins/pull/52",
+    columns=(
+        PrinterColumn("Used", ".status.used"),
+        PrinterColumn("Max", ".spec.max"),
+        PrinterColumn("Age", ".metadata.creationTimestamp", "date"),
+    ),
 ):
     """A quota that lends what it does not need."""
 

@@ -56,6 +56,7 @@ class NodeResourceTopology(
     plural="noderesourcetopologies",
     scope="Cluster",
     short_names=("node-res-topo",),
+    approved_by="https://github.com/kubernetes/enhancements/pull/1870",
     kw_only=True,
 ):
     """The zones of the node of the same name."""

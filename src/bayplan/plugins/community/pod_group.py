@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from bayplan.api.quantity import Quantity
-from bayplan.framework import CustomResource, PodInfo, ResourcePart
+from bayplan.framework import CustomResource, PodInfo, PrinterColumn, ResourcePart
 
 __all__ = ["POD_GROUP_LABEL", "PodGroup", "PodGroupSpec", "PodGroupStatus", "group_key"]
 
@@ -49,6 +49,15 @@ class PodGroup(
     version="v1alpha1",
     plural="podgroups",
     short_names=("pg", "pgs"),
+    approved_by="https://github.com/kubernetes-sigs/scheduler-plugins/pull/50",
+    columns=(
+        PrinterColumn("Phase", ".status.phase"),
+        PrinterColumn("MinMember", ".spec.minMember", "integer"),
+        PrinterColumn("Running", ".status.running", "integer"),
+        PrinterColumn("Succeeded", ".status.succeeded", "integer"),
+        PrinterColumn("Failed", ".status.failed", "integer"),
+        PrinterColumn("Age", ".metadata.creationTimestamp", "date"),
+    ),
 ):
     """Pods that belong together; see `spec.minMember`."""
 

@@ -13,3 +13,14 @@ leaderElection:
   resourceName: {{ .Values.scheduler.name }}
   resourceNamespace: {{ .Release.Namespace }}
 {{- end }}
+
+{{- define "bayplan.controllerLabels" -}}
+app.kubernetes.io/name: bayplan-controllers
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- /* Whether the controllers have a deployment of their own: some enabled plugin has objects whose status they write,
+and the scheduler does not carry them. */ -}}
+{{- define "bayplan.controllers" -}}
+{{- if and (include "bayplan.controllerKinds" .) (not .Values.scheduler.withControllers) (gt (int .Values.controller.replicaCount) 0) }}true{{ end }}
+{{- end }}

@@ -1,0 +1,53 @@
+"""A service account and what it may do: the documents, given the rules. Which rules is the business of `rbac`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bayplan.deploy.rbac import Lease, Rule, lease_rules
+
+__all__ = ["Account", "cluster_role_documents", "lease_documents", "service_account"]
+
+Document = dict[str, Any]
+_GROUP = "rbac.authorization.k8s.io"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Account:
+    """A service account, and the labels of everything that belongs to it."""
+
+    name: str
+    namespace: str
+    labels: dict[str, str]
+
+    @property
+    def subject(self) -> Document:
+        return {"kind": "ServiceAccount", "name": self.name, "namespace": self.namespace}
+
+
+def service_account(account: Account) -> Document:
+    metadata = {"name": account.name, "namespace": account.namespace, "labels": account.labels}
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
+
+
+def cluster_role_documents(account: Account, name: str, rules: Sequence[Rule]) -> list[Document]:
+    """A cluster role of that name, given to the account."""
+    return _role_and_binding("Cluster", {"name": name, "labels": account.labels}, rules, account)
+
+
+def lease_documents(account: Account, lease: Lease) -> list[Document]:
+    """What a candidate for a lease needs, in the lease's own namespace."""
+    metadata = {"name": f"{account.name}-lease", "namespace": lease.namespace, "labels": account.labels}
+    return _role_and_binding("", metadata, lease_rules(lease), account)
+
+
+def _role_and_binding(scope: str, metadata: Document, rules: Sequence[Rule], account: Account) -> list[Document]:
+    role = f"{scope}Role"
+    shared = {"apiVersion": f"{_GROUP}/v1", "metadata": metadata}
+    reference = {"apiGroup": _GROUP, "kind": role, "name": metadata["name"]}
+    return [
+        {**shared, "kind": role, "rules": list(rules)},
+        {**shared, "kind": f"{role}Binding", "roleRef": reference, "subjects": [account.subject]},
+    ]
