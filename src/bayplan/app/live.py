@@ -38,6 +38,7 @@ from bayplan.config.profiles import ResolvedProfile
 from bayplan.framework.registry import Registry
 from bayplan.framework.resources import ObjectLister
 from bayplan.framework.runtime.framework import Framework
+from bayplan.framework.times import SAMPLED_SHARE, Sampling
 from bayplan.loop.decide import Decider, NodeSearch
 from bayplan.loop.extending import Extenders
 from bayplan.loop.intake import Intake
@@ -65,6 +66,8 @@ class LiveOptions:
     drain_seconds: float = 10.0
     observers: Sequence[Observer] = ()
     clock: Clock = field(default_factory=SystemClock)
+    timed_share: float = SAMPLED_SHARE
+    """Of the cycles in which every plugin is timed."""
     hint_observer: HintObserver | None = None
     """Told of every queueing hint that was asked."""
     is_leader: Callable[[], bool] = lambda: True
@@ -101,6 +104,8 @@ class LiveScheduler:
         )
         bell = Doorbell()
         self._search = NodeSearch()
+        draw = random.Random(self.options.seed).random
+        self._sampling = Sampling(draw=draw, monotonic=clock.monotonic, share=self.options.timed_share)
         self._ports = self._make_ports(LiveApi(self.writer))
         self._extender_http = ExtenderHttp()
         extenders, frameworks = self._make_frameworks(config, profiles, registry)
@@ -170,6 +175,7 @@ class LiveScheduler:
                 search=self._search,
                 percentage_of_nodes_to_score=percentage_of_nodes(config, profile, framework),
                 monotonic=self.options.clock.monotonic,
+                sampling=self._sampling,
             )
             recorder = self._ports.recorder(name)
             made[name] = Profile(name=name, decider=decider, recorder=recorder, extenders=extenders)

@@ -65,6 +65,8 @@ class SchedulerMetrics(Observer):
         self._time_phases(queued.info.scheduler_name, decision)
         if decision.plan is not None:
             self._note(decision.plan, queued.info.scheduler_name, decision)
+        if decision.state.times is not None:
+            decision.state.times.pass_on(self.plugin_ran)
         nomination = decision.nomination
         if nomination is not None and (nomination.status is not None or nomination.nominated_node_name):
             self._preemptions.value += 1

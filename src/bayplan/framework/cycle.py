@@ -7,7 +7,10 @@ state[SEATS]                                # 3, and a type checker knows it is 
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from bayplan.framework.times import PluginTimes
 
 __all__ = ["CycleState", "StateKey"]
 
@@ -29,7 +32,7 @@ class StateKey(Generic[T]):
 class CycleState:
     """One per pod and attempt. Values that a dry run changes offer `clone()`; others are shared by copies."""
 
-    __slots__ = ("_values", "pods_to_activate", "reached", "skip_filter", "skip_score")
+    __slots__ = ("_values", "pods_to_activate", "reached", "skip_filter", "skip_score", "times")
 
     def __init__(self) -> None:
         self._values: dict[StateKey[Any], Any] = {}
@@ -39,6 +42,8 @@ class CycleState:
         """Plugins whose PreFilter was reached in this cycle."""
         self.pods_to_activate: dict[str, Any] = {}
         """Pods to put into the active queue at the end of the cycle, by `namespace/name`."""
+        self.times: PluginTimes | None = None
+        """How long plugins took, where this cycle is one of the sample that is measured."""
 
     def put(self, key: StateKey[T], value: T) -> None:
         self._values[key] = value

@@ -16,7 +16,7 @@ from bayplan.framework.events import ActionType, ClusterEvent, Resource
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.queued import QueuedPod
-from bayplan.framework.runtime.call import call_plugin
+from bayplan.framework.runtime.call import POINT_LABELS, caller
 from bayplan.framework.status import SKIP, SUCCESS, Error, Status
 from bayplan.loop.failure import CLEAR_NOMINATION, report_failure
 from bayplan.loop.profile import Profile, Shared
@@ -78,13 +78,13 @@ async def _bind(shared: Shared, profile: Profile, binding: Binding) -> Status:
 
 def _pre_flight(profile: Profile, binding: Binding) -> list[Plugin] | Status:
     """The PreBind plugins that have something to do."""
-    framework = profile.framework
+    framework, call = profile.framework, caller(binding.state)
     due: list[Plugin] = []
     for plugin in framework.at(ExtensionPoint.PRE_BIND):
         if not callable(getattr(plugin, "pre_bind_pre_flight", None)):
             due.append(plugin)
             continue
-        answer = call_plugin(
+        answer = call(
             plugin, "pre_bind_pre_flight", framework.complain, binding.state, binding.assumed, binding.node_name
         )
         if isinstance(answer, Status) and answer.is_skip:
@@ -140,6 +140,16 @@ async def _run_bind(profile: Profile, binding: Binding) -> Status:
 
 
 async def _await_plugin(profile: Profile, plugin: Plugin, method: str, binding: Binding) -> Status:
+    times = binding.state.times
+    if times is None:
+        return await _answer(profile, plugin, method, binding)
+    began = times.monotonic()
+    status = await _answer(profile, plugin, method, binding)
+    times.add(plugin.name, POINT_LABELS[method], status.code.label, times.monotonic() - began)
+    return status
+
+
+async def _answer(profile: Profile, plugin: Plugin, method: str, binding: Binding) -> Status:
     try:
         answer: Status | None = await getattr(plugin, method)(binding.state, binding.assumed, binding.node_name)
     except Exception as exception:
@@ -162,7 +172,7 @@ def _succeeded(shared: Shared, profile: Profile, binding: Binding) -> None:
     profile.recorder.event(assumed, kind="Normal", reason="Scheduled", action="Binding", note=note)
     framework = profile.framework
     for plugin in framework.at(ExtensionPoint.POST_BIND):
-        call_plugin(plugin, "post_bind", framework.complain, binding.state, assumed, node_name)
+        caller(binding.state)(plugin, "post_bind", framework.complain, binding.state, assumed, node_name)
     activate(shared, binding.state)
 
 
@@ -198,7 +208,7 @@ def unreserve(profile: Profile, state: CycleState, assumed: PodInfo, node_name: 
     framework = profile.framework
     for plugin in reversed(framework.at(ExtensionPoint.RESERVE)):
         if callable(getattr(plugin, "unreserve", None)):
-            call_plugin(plugin, "unreserve", framework.complain, state, assumed, node_name)
+            caller(state)(plugin, "unreserve", framework.complain, state, assumed, node_name)
 
 
 def activate(shared: Shared, state: CycleState) -> None:

@@ -22,6 +22,7 @@ from bayplan.framework.runtime.plan import Plan, PreFilterOutcome
 from bayplan.framework.runtime.scoring import Scores, score_feasible, score_rows
 from bayplan.framework.runtime.search import FilterOutcome, check_rows, find_feasible
 from bayplan.framework.status import Status, Unresolvable
+from bayplan.framework.times import PluginTime, PluginTimes, Sampling
 from bayplan.loop.select import TieBreak, nodes_to_find, sample_rows
 from bayplan.snapshot.axes import Rows
 from bayplan.snapshot.columns import NodeColumns
@@ -61,6 +62,11 @@ class Decision:
     @property
     def is_scheduled(self) -> bool:
         return bool(self.node_name)
+
+    @property
+    def plugin_times(self) -> list[PluginTime]:
+        """How long each plugin took at each extension point so far; empty unless this cycle is one of the sample."""
+        return [] if self.state.times is None else self.state.times.all()
 
     def rejected_groups(self) -> list[tuple[Status, Rows]]:
         """Every node that was looked at and refused, by status. Ask before the next decision."""
@@ -109,6 +115,8 @@ class Decider:
     """Keep the scores of every feasible node by plugin."""
     monotonic: Callable[[], float] | None = None
     """A clock, where the time of each phase is wanted; see `Decision.marks`."""
+    sampling: Sampling | None = None
+    """Which cycles to measure by plugin; see `Decision.plugin_times`."""
 
 
 def decide(decider: Decider, pod: PodInfo) -> Decision:
@@ -119,11 +127,23 @@ def decide(decider: Decider, pod: PodInfo) -> Decision:
         decision.failure = Unresolvable("no nodes available to schedule pods")
         return decision
     try:
-        _find_node(decider, pod, decision)
+        if decider.sampling is not None and decider.sampling.is_due():
+            _find_node_timed(decider, pod, decision, decider.sampling.times())
+        else:
+            _find_node(decider, pod, decision)
     except PluginFailure as failure:
         decision.failure = failure.status
         decision.node_name = ""
     return decision
+
+
+def _find_node_timed(decider: Decider, pod: PodInfo, decision: Decision, times: PluginTimes) -> None:
+    decision.state.times = times
+    decider.framework.time_plugins(times)
+    try:
+        _find_node(decider, pod, decision)
+    finally:
+        decider.framework.time_plugins(None)
 
 
 def _find_node(decider: Decider, pod: PodInfo, decision: Decision) -> None:

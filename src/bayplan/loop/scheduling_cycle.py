@@ -10,7 +10,7 @@ from bayplan.framework.cycle import CycleState
 from bayplan.framework.diagnosis import Diagnosis
 from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.queued import QueuedPod
-from bayplan.framework.runtime.call import call_plugin
+from bayplan.framework.runtime.call import caller
 from bayplan.framework.status import SUCCESS, Code, Error, Status
 from bayplan.loop.binding_cycle import Binding, activate, bind_pod, unreserve
 from bayplan.loop.decide import Decision, decide
@@ -101,15 +101,15 @@ def _reserve_and_permit(
     shared: Shared, profile: Profile, state: CycleState, assumed: PodInfo, node_name: str
 ) -> Status:
     """Success, Wait (the pod is then held), or the status of the plugin that objected."""
-    framework = profile.framework
+    framework, call = profile.framework, caller(state)
     for plugin in framework.at(ExtensionPoint.RESERVE):
         if callable(getattr(plugin, "reserve", None)):
-            status = call_plugin(plugin, "reserve", framework.complain, state, assumed, node_name)
+            status = call(plugin, "reserve", framework.complain, state, assumed, node_name)
             if isinstance(status, Status) and not status.is_success:
                 return _explained("Reserve", status)
     timeouts: dict[str, float] = {}
     for plugin in framework.at(ExtensionPoint.PERMIT):
-        status = call_plugin(plugin, "permit", framework.complain, state, assumed, node_name)
+        status = call(plugin, "permit", framework.complain, state, assumed, node_name)
         if not isinstance(status, Status) or status.is_success:
             continue
         if not status.is_wait:

@@ -16,8 +16,11 @@ from bayplan.app.resource_metrics import known_pods, pod_resource_lines
 from bayplan.app.watching import served_kinds
 from bayplan.config.loading import default_config
 from bayplan.config.profiles import resolve_profiles
+from bayplan.framework.cycle import CycleState
 from bayplan.framework.queued import QueuedPod
 from bayplan.framework.status import Error, Unschedulable
+from bayplan.framework.times import PluginTimes
+from bayplan.loop.decide import Decision
 from bayplan.observe.clock import SystemClock, VirtualClock
 from bayplan.observe.exposition import render
 from bayplan.observe.metrics import Registry
@@ -122,6 +125,20 @@ def test_everything_else_the_loop_tells_is_counted(told: Told) -> None:
     point = {"extension_point": "Filter", "status": "Success"}
     assert scrape("framework_extension_point_duration_seconds_count", profile="default-scheduler", **point) == 1
     assert scrape("plugin_execution_duration_seconds_count", plugin="NodeResourcesFit", **point) == 1
+
+
+def test_plugins_are_timed_in_measured_cycles_up_to_their_binding(told: Told) -> None:
+    decision = Decision(told.queued.info, CycleState())
+    decision.state.times = times = PluginTimes(told.clock.monotonic)
+    times.add("NodeResourcesFit", "Filter", "Success", 0.00002)
+    told.metrics.decided(told.queued, decision, 0.001)
+    times.add("DefaultBinder", "Bind", "Success", 0.01)
+    scrape = told.scrape
+
+    filtering = {"plugin": "NodeResourcesFit", "extension_point": "Filter", "status": "Success"}
+    binding = {"plugin": "DefaultBinder", "extension_point": "Bind", "status": "Success"}
+    assert scrape("plugin_execution_duration_seconds_sum", **filtering) == pytest.approx(0.00002)
+    assert scrape("plugin_execution_duration_seconds_sum", **binding) == pytest.approx(0.01)
 
 
 def test_a_replica_that_stands_by_says_so_and_has_no_sizes() -> None:

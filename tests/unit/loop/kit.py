@@ -20,6 +20,7 @@ from bayplan.client.transport import ByteStream, Response
 from bayplan.config.loading import default_config, load_config
 from bayplan.config.profiles import resolve_profiles
 from bayplan.framework.plugin import Plugin
+from bayplan.framework.times import SAMPLED_SHARE
 from bayplan.loop.observer import Observer
 from bayplan.observe.clock import VirtualClock
 from bayplan.plugins.intree import default_registry
@@ -99,6 +100,7 @@ class Loop:
         config: str = "",
         observers: Sequence[Observer] = (),
         is_leader: Callable[[], bool] = lambda: True,
+        timed_share: float = SAMPLED_SHARE,
     ) -> None:
         self.clock = VirtualClock()
         self.transport = RecordingTransport()
@@ -106,7 +108,7 @@ class Loop:
         for plugin in plugins:
             registry.add(plugin)
         settings = load_config(config) if config else default_config()
-        options = LiveOptions(clock=self.clock, observers=observers, is_leader=is_leader)
+        options = LiveOptions(clock=self.clock, observers=observers, is_leader=is_leader, timed_share=timed_share)
         profiles = resolve_profiles(settings, registry)
         self.live = LiveScheduler(self.transport, settings, profiles, registry, KINDS, options)
         self.put(*nodes)

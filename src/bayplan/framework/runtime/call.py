@@ -7,6 +7,7 @@ and counts as an Error status of that plugin.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,17 +16,28 @@ from bayplan.framework.cycle import CycleState
 from bayplan.framework.depends import Depends
 from bayplan.framework.normalize import MAX_NODE_SCORE, Normalizer
 from bayplan.framework.plugin import Plugin
+from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.status import SUCCESS, Error, Status
+from bayplan.framework.times import PluginTimes
 from bayplan.framework.verdicts import StatusTable, Verdicts
 from bayplan.snapshot.axes import Int64N
 from bayplan.snapshot.columns import NodeColumns
 from bayplan.snapshot.node_info import NodeInfo
 from bayplan.snapshot.pod_info import PodInfo
 
-__all__ = ["Complaint", "FilterCall", "PluginFailure", "ScoreCall", "call_plugin", "failed"]
+__all__ = ["POINT_LABELS", "Complaint", "FilterCall", "PluginFailure", "ScoreCall", "call_plugin", "caller", "failed"]
 
 Complaint = Callable[[str, str, BaseException], None]
 """(plugin, extension point, exception): told once for every exception that a plugin raised."""
+
+
+_FILTER, _SCORE = ExtensionPoint.FILTER.label, ExtensionPoint.SCORE.label
+_NORMALIZE = "ScoreExtensionNormalize"
+POINT_LABELS = {method: point.label for point in ExtensionPoint for method in point.methods} | {
+    "unreserve": "Unreserve",
+    "pre_bind_pre_flight": "PreBindPreFlight",
+}
+"""Method of a plugin to the name of its extension point in metrics."""
 
 
 class PluginFailure(Exception):
@@ -45,6 +57,15 @@ def call_plugin(plugin: Plugin, method: str, complain: Complaint, *arguments: An
     return answer.by(plugin.name) if isinstance(answer, Status) else answer
 
 
+def caller(state: CycleState) -> Callable[..., Any]:
+    """How to call the plugins of a cycle: `call_plugin`, with the clock at hand where the cycle is measured."""
+    return call_plugin if state.times is None else partial(_call_timed, state.times)
+
+
+def _call_timed(times: PluginTimes, plugin: Plugin, method: str, complain: Complaint, *arguments: Any) -> Any:
+    return times.ask(plugin.name, POINT_LABELS[method], call_plugin, plugin, method, complain, *arguments)
+
+
 def failed(plugin: Plugin, method: str, complain: Complaint, exception: Exception) -> Status:
     """Report an exception and turn it into an Error status said by the plugin."""
     complain(plugin.name, method, exception)
@@ -58,7 +79,18 @@ def _failure(exception: BaseException) -> Status:
 class FilterCall:
     """A filter plugin in column form and in one-node form, whichever it defines."""
 
-    __slots__ = ("_complain", "_has_columns", "_statuses", "depends", "has_failed", "has_one", "name", "plugin", "rank")
+    __slots__ = (
+        "_complain",
+        "_has_columns",
+        "_statuses",
+        "depends",
+        "has_failed",
+        "has_one",
+        "name",
+        "plugin",
+        "rank",
+        "times",
+    )
 
     def __init__(self, plugin: Plugin, rank: int, complain: Complaint) -> None:
         self.plugin = plugin
@@ -71,8 +103,12 @@ class FilterCall:
         """Whether an answer was ever an Error; only then are remembered columns searched for one."""
         self._statuses = StatusTable()
         self._complain = complain
+        self.times: PluginTimes | None = None
+        """Set while a cycle is measured."""
 
     def verdicts(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Verdicts:
+        if self.times is not None:
+            return self.times.ask_once(self, _FILTER, self.verdicts, state, pod, nodes)
         if not self._has_columns:
             return self._lifted(state, pod, nodes)
         try:
@@ -85,6 +121,8 @@ class FilterCall:
 
     def one(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
         """One node. Only for plugins that define `filter`."""
+        if self.times is not None:
+            return self.times.ask_once(self, _FILTER, self.one, state, pod, node)
         try:
             status: Status | None = self.plugin.filter(state, pod, node)  # type: ignore[attr-defined]
         except Exception as exception:
@@ -118,6 +156,7 @@ class ScoreCall:
         "normalize",
         "normalizer",
         "plugin",
+        "times",
         "weight",
     )
 
@@ -135,8 +174,12 @@ class ScoreCall:
         )
         """Whether the final score of a row can be mended alone: no normaliser, or one with known bounds."""
         self._complain = complain
+        self.times: PluginTimes | None = None
+        """Set while a cycle is measured."""
 
     def raw(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Int64N:
+        if self.times is not None:
+            return self.times.ask_once(self, _SCORE, self.raw, state, pod, nodes)
         try:
             if self._has_columns:
                 scores: Int64N = self.plugin.score_nodes(state, pod, nodes)  # type: ignore[attr-defined]
@@ -149,6 +192,8 @@ class ScoreCall:
             raise self._refused(f"{type(exception).__name__}: {exception}", exception) from exception
 
     def one(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        if self.times is not None:
+            return self.times.ask_once(self, _SCORE, self.one, state, pod, node)
         try:
             score: int = self.plugin.score(state, pod, node)  # type: ignore[attr-defined]
         except Exception as exception:
@@ -159,6 +204,8 @@ class ScoreCall:
     def normalized(self, state: CycleState, pod: PodInfo, scores: Int64N) -> Int64N:
         if self.normalize is None or not len(scores):
             return scores
+        if self.times is not None:
+            return self.times.ask_once(self, _NORMALIZE, self.normalized, state, pod, scores)
         try:
             result: Int64N = np.asarray(self.normalize(state, pod, scores), dtype=np.int64)
         except Exception as exception:

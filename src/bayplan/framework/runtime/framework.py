@@ -15,7 +15,16 @@ from bayplan.framework.cycle import CycleState
 from bayplan.framework.depends import Depends
 from bayplan.framework.plugin import UNSIGNED, Plugin, PostFilterResult, PreFilterResult
 from bayplan.framework.points import ExtensionPoint
-from bayplan.framework.runtime.call import Complaint, FilterCall, PluginFailure, ScoreCall, call_plugin, failed
+from bayplan.framework.runtime.call import (
+    POINT_LABELS,
+    Complaint,
+    FilterCall,
+    PluginFailure,
+    ScoreCall,
+    call_plugin,
+    caller,
+    failed,
+)
 from bayplan.framework.runtime.columns import FilterColumn, ScoreColumn
 from bayplan.framework.runtime.evaluation import Evaluation
 from bayplan.framework.runtime.memory import Memory
@@ -29,6 +38,7 @@ from bayplan.framework.runtime.plan import (
     Rest,
 )
 from bayplan.framework.status import Code, Error, Status, Unresolvable
+from bayplan.framework.times import PluginTimes
 from bayplan.snapshot.axes import BoolN
 from bayplan.snapshot.columns import NodeColumns
 from bayplan.snapshot.node_info import NodeInfo
@@ -79,6 +89,13 @@ class Framework:
         """Whether every filter and score answers in columns, so that looking at all nodes is cheap."""
         filters = all(callable(getattr(call.plugin, "filter_nodes", None)) for call in self.filter_calls)
         return filters and all(callable(getattr(call.plugin, "score_nodes", None)) for call in self.score_calls)
+
+    def time_plugins(self, times: PluginTimes | None) -> None:
+        """Note how long filters and scores take, remembered ones included; None ends that."""
+        for call in self.filter_calls:
+            call.times = times
+        for score_call in self.score_calls:
+            score_call.times = times
 
     # The plan of a shape
 
@@ -212,6 +229,8 @@ class Framework:
     ) -> Any:
         """The answer as the plugin gave it: it gets the plugin's name only where somebody will read it."""
         try:
+            if state.times is not None:
+                return state.times.ask(step.plugin.name, POINT_LABELS[method], step.ask, state, pod, nodes)
             return step.ask(state, pod, nodes)
         except Exception as exception:
             return failed(step.plugin, method, self.complain, exception)
@@ -252,7 +271,7 @@ class Framework:
         if not plugins:
             return PostFilterResult("")
         for plugin in plugins:
-            answer = call_plugin(plugin, "post_filter", self.complain, state, pod, diagnosis)
+            answer = caller(state)(plugin, "post_filter", self.complain, state, pod, diagnosis)
             result = answer if isinstance(answer, PostFilterResult) else None
             status = result.status if result is not None else answer
             if result is not None and (status is None or status.is_success):
