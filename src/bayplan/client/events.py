@@ -123,7 +123,7 @@ class RecorderSettings:
     queue_size: int = 10_000
     series_size: int = 20_000
     hold_seconds: float = 5.0
-    max_in_flight: int = 8
+    max_in_flight: int = 16
 
 
 @dataclass(slots=True)
