@@ -171,13 +171,19 @@ def _mark(decider: Decider, decision: Decision, phase: str) -> None:
 
 
 def _takes_nominated(decider: Decider, pod: PodInfo, decision: Decision) -> bool:
-    """A pod that was nominated to a node gets that node, unlooked at the others, if it fits."""
+    """A pod that was nominated to a node gets that node, unlooked at the others, if it fits.
+
+    An error on the way, be it of a plugin or of an extender, is no verdict: all nodes are looked at then, this one too.
+    """
     framework = decider.framework
     row = framework.snapshot.nodes.row_of.get(pod.nominated_node_name)
     if row is None:
         return False
-    status = check_rows(framework, decision.state, pod, [row], decider.nominator)[row]
-    if status is not None or not _survives_extenders(decider, pod, row):
+    try:
+        status = check_rows(framework, decision.state, pod, [row], decider.nominator)[row]
+        if status is not None or not _survives_extenders(decider, pod, row):
+            return False
+    except PluginFailure:
         return False
     decision.node_name = pod.nominated_node_name
     decision.evaluated_nodes = decision.feasible_nodes = decision.ties = 1

@@ -79,6 +79,7 @@ async def decide_with_extenders(
     asking = replace(decider, extenders=(round_,))
     while is_wanted():
         extenders.current = round_
+        round_.start_over()
         try:
             return decide(asking, pod)
         except Unanswered as unanswered:
@@ -89,7 +90,7 @@ async def decide_with_extenders(
     return None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Filtering:
     """The answer about some nodes."""
 
@@ -120,8 +121,14 @@ class Round:
         self._table = extenders.snapshot.nodes
         self._interested = [extender for extender in extenders.all if extender.is_interested(pod)]
         self._filtering: list[_Filtering] = []
+        self._failed: list[_Filtering] = []
+        """Failures that this run has met: what asks again after one, wants another answer."""
         self._scoring: list[_Scoring] = []
         self._preempting: list[_Preempting] = []
+
+    def start_over(self) -> None:
+        """Decide again from the start, with the answers so far."""
+        self._failed.clear()
 
     # filter
 
@@ -130,12 +137,13 @@ class Round:
         if not filters or not len(rows):
             return rows, []
         names = self._names(rows)
-        answer = next((a for a in self._filtering if a.asked.issuperset(names)), None)
+        answer = next((a for a in self._filtering if a.asked.issuperset(names) and a not in self._failed), None)
         if answer is None:
             if len(self._filtering) < _MOST_QUESTIONS:
                 raise Unanswered(lambda: self._ask_filters(filters, names))
             answer = self._filtering[-1]
         if answer.failure is not None:
+            self._failed.append(answer)
             raise PluginFailure(answer.failure)
         return self._split(rows, names, answer)
 
@@ -160,6 +168,7 @@ class Round:
             except Exception as error:
                 if not extender.is_ignorable:
                     answer.failure = Error(str(error), exception=error).by(EXTENDER)
+                    _log.warning("an extender failed", extender=extender.name, pod=self._pod.key, error=str(error))
                     return
                 _skip(extender, "filter", self._pod, error)
                 continue

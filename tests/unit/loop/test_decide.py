@@ -19,6 +19,7 @@ from bayplan.framework import (
     PostFilterResult,
     PreFilterResult,
     Skip,
+    StateKey,
     Status,
     Unresolvable,
     Unschedulable,
@@ -363,3 +364,22 @@ def test_a_decider_is_a_value() -> None:
     decider = Harness(nodes=["n1"]).scheduler.deciders["default-scheduler"]
 
     assert replace(decider, explains=True).framework is decider.framework
+
+
+class FailsOnFirst(Plugin):
+    """Cannot tell about one node."""
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        if node.name == "n1" and not state.get(_TRIED):
+            state.put(_TRIED, True)
+            raise RuntimeError("no answer")
+        return None
+
+
+_TRIED = StateKey[bool]("test/tried")
+
+
+def test_an_error_on_the_nominated_node_leads_to_the_full_search() -> None:
+    harness = Harness(nodes=[node("n1"), node("n2")], plugins=[FailsOnFirst])
+
+    assert harness.scheduler.decide(harness.info(pod(nominated="n1"))).is_scheduled

@@ -337,3 +337,56 @@ async def test_the_room_is_looked_at_again_after_an_extender_answered() -> None:
             message = await outcome(loop)
 
     assert message.startswith("0/4 nodes are available: 1 Insufficient cpu")
+
+
+# The nominated node
+
+
+def failing_alone(question: Any) -> Any:
+    """Does not answer about a single node, keeps every one of several."""
+    names = question["NodeNames"]
+    if len(names) == 1:
+        raise web.HTTPInternalServerError
+    return {"NodeNames": names}
+
+
+async def test_an_extender_that_fails_on_the_nominated_node_is_asked_about_all_of_them() -> None:
+    server = ExtenderServer(filter=failing_alone)
+    async with serving(server):
+        loop = Loop(NODES, config=config(server, filterVerb="filter", nodeCacheCapable=True))
+        async with running(loop):
+            loop.put(pod("p", nominated="n2"))
+            assert await outcome(loop) in {"n0", "n1", "n2", "n3"}
+
+    assert [len(question["NodeNames"]) for question in server.questions("filter")] == [1, 4]
+
+
+async def test_the_only_node_is_asked_about_again_after_a_failure_on_it_as_nominated() -> None:
+    answers = iter([web.HTTPInternalServerError, None])
+
+    def failing_once(question: Any) -> Any:
+        failure = next(answers)
+        if failure is not None:
+            raise failure
+        return {"NodeNames": question["NodeNames"]}
+
+    server = ExtenderServer(filter=failing_once)
+    async with serving(server):
+        loop = Loop(NODES[:1], config=config(server, filterVerb="filter", nodeCacheCapable=True))
+        async with running(loop):
+            loop.put(pod("p", nominated="n0"))
+            assert await outcome(loop) == "n0"
+
+
+async def test_an_extender_that_fails_on_all_nodes_fails_the_attempt() -> None:
+    def failing(question: Any) -> Any:
+        raise web.HTTPInternalServerError
+
+    server = ExtenderServer(filter=failing)
+    async with serving(server):
+        loop = Loop(NODES, config=config(server, filterVerb="filter", nodeCacheCapable=True))
+        async with running(loop):
+            loop.put(pod("p", nominated="n2"))
+            assert "code 500" in await outcome(loop)
+
+    assert [len(question["NodeNames"]) for question in server.questions("filter")] == [1, 4]
