@@ -7,6 +7,7 @@ import pytest
 from bayplan.api.pod import Pod
 from bayplan.app.offline import OfflineScheduler
 from bayplan.cache.check import check_cache
+from bayplan.snapshot import label_columns
 from bayplan.testing import Harness
 from tests.property.histories import Facts, History, facts_of, scheduler
 
@@ -29,6 +30,23 @@ def test_decisions_do_not_depend_on_what_is_remembered(seed: int) -> None:
             history.assume(pod, remembering["node"])
         if step % 50 == 49:
             assert [check_cache(each.cache) for each in history.schedulers] == [[], []], f"step {step}"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_decisions_do_not_depend_on_which_label_columns_are_kept(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every change of a node drops all label columns but one or two, and their value ids with them."""
+    monkeypatch.setattr(label_columns, "MOST_COLUMNS", 2)
+    history = History(5000 + seed, scheduler(remember=True), scheduler(remember=False))
+    for step in range(STEPS):
+        history.change()
+        pod = history.next_pod()
+
+        remembering, forgetful = history.decide(pod)
+
+        assert remembering == forgetful, f"step {step}"
+        if remembering["node"] and history.rng.randrange(4):
+            history.assume(pod, remembering["node"])
+    assert [check_cache(each.cache) for each in history.schedulers] == [[], []]
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -1,7 +1,10 @@
 """Node labels as columns: for a key, the value id of every row.
 
 A column is made when something first asks for its key and kept up to date from then on. Value ids are dense from 0,
-so they double as the domains of a topology key.
+so they double as the domains of a topology key. The id of a value that no node has any more is used again, and columns
+that were made long ago make room for newer ones, so neither nodes nor pods can make this grow without end. Both happen
+only when a node changes: ids and columns stay as they are throughout a decision, and for as long as `node_changes` of
+the table stands still.
 """
 
 from __future__ import annotations
@@ -11,9 +14,12 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from bayplan.snapshot.axes import ABSENT, Int32N, Rows
+from bayplan.snapshot.interned import Interned
 from bayplan.snapshot.node_info import NodeInfo
 
-__all__ = ["LabelColumn", "LabelColumns"]
+__all__ = ["MOST_COLUMNS", "LabelColumn", "LabelColumns"]
+
+MOST_COLUMNS = 256
 
 
 class LabelColumn:
@@ -22,10 +28,9 @@ class LabelColumn:
     def __init__(self, key: str, capacity: int) -> None:
         self.key = key
         self.values: Int32N = np.full(capacity, ABSENT, dtype=np.int32)
-        self.names: list[str] = []
         self.version = 0
-        self._ids: dict[str, int] = {}
-        self._nodes_per_value: list[int] = []
+        self._interned: Interned[str] = Interned()
+        self.names: list[str] = self._interned.keys
         self._shared_values = 0
         self.present = 0
         """How many nodes have the key."""
@@ -34,7 +39,7 @@ class LabelColumn:
 
     @property
     def domains(self) -> int:
-        """How many value ids there are, counting values no node has any more."""
+        """How many value ids there are, counting those that wait for a new value."""
         return len(self.names)
 
     @property
@@ -51,38 +56,35 @@ class LabelColumn:
 
     def values_in_use(self) -> int:
         """How many values some node has."""
-        return sum(count > 0 for count in self._nodes_per_value)
+        return len(self._interned)
 
     def id_of(self, value: str) -> int:
-        return self._ids.get(value, ABSENT)
+        return self._interned.find(value)
 
     def set(self, row: int, value: str | None) -> None:
         before = int(self.values[row])
-        after = ABSENT if value is None else self._intern(value)
-        if before == after:
+        if value == (None if before == ABSENT else self.names[before]):
             return
-        self.present += (after >= 0) - (before >= 0)
-        if before >= 0:
-            self._nodes_per_value[before] -= 1
-            self._shared_values -= self._nodes_per_value[before] == 1
-        if after >= 0:
-            self._nodes_per_value[after] += 1
-            self._shared_values += self._nodes_per_value[after] == 2
-        self.values[row] = after
+        if before != ABSENT:
+            self._release(before)
+        self.values[row] = ABSENT if value is None else self._hold(value)
         self.version += 1
+
+    def _hold(self, value: str) -> int:
+        number = self._interned.hold(value)
+        self._shared_values += self._interned.holders(number) == 2
+        self.present += 1
+        return number
+
+    def _release(self, number: int) -> None:
+        self._shared_values -= self._interned.holders(number) == 2
+        self._interned.release(number)
+        self.present -= 1
 
     def grow(self, capacity: int) -> None:
         more = np.full(capacity - len(self.values), ABSENT, dtype=np.int32)
         self.values = np.concatenate([self.values, more])
         self.version += 1
-
-    def _intern(self, value: str) -> int:
-        number = self._ids.get(value)
-        if number is None:
-            number = self._ids[value] = len(self.names)
-            self.names.append(value)
-            self._nodes_per_value.append(0)
-        return number
 
 
 class LabelColumns:
@@ -105,8 +107,15 @@ class LabelColumns:
         return iter(self._columns.values())
 
     def set_row(self, row: int, labels: dict[str, str]) -> None:
+        if len(self._columns) > MOST_COLUMNS:
+            self._make_room()
         for key, column in self._columns.items():
             column.set(row, labels.get(key))
+
+    def _make_room(self) -> None:
+        """Let go of the older half. Pods may name any key; one that is asked for again is made again."""
+        for key in list(self._columns)[: len(self._columns) - MOST_COLUMNS // 2]:
+            del self._columns[key]
 
     def grow(self, capacity: int) -> None:
         self._capacity = capacity

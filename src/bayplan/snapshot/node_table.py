@@ -14,6 +14,7 @@ from bayplan.api.node import Node, Taint
 from bayplan.snapshot.axes import BoolN, FloatRN, Int32N, Int64N, Int64RN
 from bayplan.snapshot.changes import ChangeLog
 from bayplan.snapshot.derived import DerivedColumns
+from bayplan.snapshot.interned import Interned
 from bayplan.snapshot.label_columns import LabelColumn, LabelColumns
 from bayplan.snapshot.node_info import NodeInfo
 from bayplan.snapshot.node_order import NodeOrder
@@ -41,7 +42,8 @@ class NodeTable:
         self.largest_amount = 0
         """No node offers more of anything; tells whether float arithmetic on amounts is exact."""
         self.taint_sets: list[list[Taint]] = []
-        self._taint_set_ids: dict[TaintSet, int] = {}
+        """By number. The number of a set that no node has any more is used again."""
+        self._taint_numbers: Interned[TaintSet] = Interned()
         self._free: list[int] = []
         self._derived: dict[type[DerivedColumns], DerivedColumns] = {}
         self._scarce: dict[int, bool] = {}
@@ -169,6 +171,7 @@ class NodeTable:
         del self.row_of[info.name]
         self.infos[row] = None
         self.valid[row] = False
+        self._taint_numbers.release(int(self.taint_set[row]))
         self.allocatable[:, row] = 0
         self.divisor[:, row] = 1
         self.requested[:, row] = 0
@@ -183,9 +186,9 @@ class NodeTable:
         """Bring the columns of a node object up to its NodeInfo."""
         self.ensure_resources()
         row = info.row
+        self._write_taints(row, info.taints)
         self.valid[row] = True
         self.unschedulable[row] = info.node.spec.unschedulable
-        self.taint_set[row] = self._taint_set_id(info.taints)
         self.allocatable[:, row] = 0
         self.allocatable[: len(info.allocatable), row] = info.allocatable
         self.divisor[:, row] = np.maximum(self.allocatable[:, row], 1)
@@ -205,10 +208,12 @@ class NodeTable:
         self.pod_count[row] = len(info.pods)
         self.row_changes.append(row)
 
-    def _taint_set_id(self, taints: list[Taint]) -> int:
-        key = tuple((taint.key, taint.value, taint.effect) for taint in taints)
-        number = self._taint_set_ids.get(key)
-        if number is None:
-            number = self._taint_set_ids[key] = len(self.taint_sets)
+    def _write_taints(self, row: int, taints: list[Taint]) -> None:
+        if self.valid[row]:
+            self._taint_numbers.release(int(self.taint_set[row]))
+        number = self._taint_numbers.hold(tuple((taint.key, taint.value, taint.effect) for taint in taints))
+        if number == len(self.taint_sets):
             self.taint_sets.append(taints)
-        return number
+        else:
+            self.taint_sets[number] = taints
+        self.taint_set[row] = number

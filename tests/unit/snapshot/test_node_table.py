@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bayplan.cache import Cache
+from bayplan.cache.check import check_cache
 from bayplan.snapshot.columns import NodeColumns
 from bayplan.snapshot.resources import CPU, MEMORY
 from bayplan.testing.build import node, pod
@@ -77,3 +78,36 @@ def test_a_resource_that_only_a_waiting_pod_names_counts_as_nothing() -> None:
     for place, _ in wanted.shape.requests:
         assert columns.allocatable(place).tolist() == [0]
         assert columns.requested(place).tolist() == [0]
+
+
+def test_nodes_that_come_and_go_for_years_leave_nothing_behind() -> None:
+    """Each node has a name of its own, and taints with the time of day, as an autoscaler writes them."""
+    cache = Cache()
+    table = cache.snapshot.nodes
+    hostname = table.label("kubernetes.io/hostname")
+    for number in range(2000):
+        cache.add_node(node(f"n{number}", taints=[f"ToBeDeleted={number}:NoSchedule"]))
+        cache.add_node(node(f"n{number}", taints=[f"ToBeDeleted={number}-later:NoSchedule"]))
+        if number >= 20:
+            cache.remove_node(f"n{number - 20}")
+
+    assert len(table) == 20
+    assert table.size <= 21
+    assert hostname.domains <= 21
+    assert hostname.values_in_use() == 20
+    assert len(table.taint_sets) <= 22
+    assert check_cache(cache) == []
+
+
+def test_nodes_with_equal_taints_share_a_set_until_the_last_one_goes() -> None:
+    cache = Cache()
+    table = cache.snapshot.nodes
+    rows = [cache.add_node(node(name, taints=["gpu=yes:NoSchedule"])).row for name in ("a", "b")]
+    cache.remove_node("a")
+    kept = table.taint_set[rows[1]]
+    assert [t.key for t in table.taint_sets[kept]] == ["gpu"]
+
+    cache.add_node(node("c", taints=["spot=yes:NoSchedule"]))
+
+    assert [t.key for t in table.taint_sets[table.taint_set[rows[1]]]] == ["gpu"]
+    assert len(table.taint_sets) == 2
