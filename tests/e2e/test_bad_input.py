@@ -91,25 +91,29 @@ def test_a_plugin_file_that_cannot_be_loaded_says_where_it_fails(tmp_path: Path)
 # Rights
 
 
-async def test_a_kind_that_may_not_be_read_is_named_and_the_rest_is_scheduled(
-    empty_control_plane: ControlPlane, tmp_path: Path, guard: Guard
+async def test_nothing_is_scheduled_while_a_kind_that_decisions_read_is_forbidden(
+    cluster: Cluster, tmp_path: Path, guard: Guard
 ) -> None:
-    """All rights of kube-scheduler but one: volume attachments."""
-    cluster = empty_control_plane
+    """All rights of kube-scheduler but one: disruption budgets. Granting it is enough, without a restart."""
     kubeconfig = cluster.kubeconfig_for("half-trusted")
     async with small_cluster(cluster) as (api, ledger):
-        await _grant(api, "half-trusted", without="volumeattachments")
+        await _grant(api, "half-trusted", without="poddisruptionbudgets")
         await api.create(pod("plain"))
         arguments = (f"--config={write_config(tmp_path)}", f"--kubeconfig={kubeconfig}")
         process = SchedulerProcess(tmp_path, guard, *arguments)
         try:
-            await until(lambda: ledger.bound == 1, what="the pod bound", seconds=45, instead=lambda: process.log)
+            complaint = "nothing is scheduled: this user may not read objects that decisions need"
+            await until(lambda: complaint in process.log, what="a line", seconds=30, instead=lambda: process.log)
+            bound_before = ledger.bound
+            await _grant(api, "half-trusted", without=())
+            await until(lambda: ledger.bound == 1, what="the pod bound", seconds=60, instead=lambda: process.log)
             log = process.log
         finally:
             await asyncio.to_thread(process.stop)
 
-    assert said(log, "cannot follow /apis/storage.k8s.io/v1/volumeattachments", "forbidden", "grant list and watch")
-    assert said(log, "scheduling without objects that this user may not read", "volumeattachments", "bayplan doctor")
+    assert bound_before == 0
+    assert said(log, "cannot follow /apis/policy/v1/poddisruptionbudgets", "forbidden", "grant list and watch")
+    assert said(log, complaint, "poddisruptionbudgets", "bayplan doctor")
 
 
 async def test_a_binding_that_is_forbidden_is_told_on_the_pod_and_others_are_bound(

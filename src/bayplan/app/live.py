@@ -251,11 +251,7 @@ class LiveScheduler:
     async def _sync(self) -> None:
         left_out = await self.watching.wait_until_synced()
         if left_out:
-            _log.error(
-                "scheduling without objects that this user may not read; pods that depend on them wait",
-                missing=left_out,
-                hint="grant get, list and watch on them; `bayplan doctor` names every rule that is missing",
-            )
+            _log.info("explanations go without objects that this user may not read; decisions need none", of=left_out)
 
     async def _first_of(self, work: Any, background: list[asyncio.Task[None]]) -> None:
         """Do the work; if a background task ends meanwhile, its failure ends this too."""

@@ -2,6 +2,8 @@
 
     connect -> serve health -> reflect the cluster -> lead -> schedule -> (SIGHUP: reload) -> SIGTERM: finish
 
+A replica asks for the lease once it knows the cluster; with `delayCacheUntilActive` it is the other way round.
+
 Losing the lease ends the process with status 1, at once and without another binding, as a new leader may already be at
 work. SIGTERM and SIGINT finish the bindings under way, hand the lease over and end with status 0.
 """
@@ -16,11 +18,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Protocol
+from urllib.parse import urlsplit
 
 import structlog
 from starlette.routing import BaseRoute
 
 from bayplan.api.kinds import Kind
+from bayplan.app.client_metrics import MeasuredTransport, RequestMetrics
 from bayplan.app.controllers.status_controllers import ControllerOptions, StatusControllers, kinds_among
 from bayplan.app.live import LiveOptions, LiveScheduler
 from bayplan.app.serving import ProcessFacts, make_metrics, make_parts
@@ -37,6 +41,7 @@ from bayplan.leader.election import ElectionSettings, LeaderElector, new_identit
 from bayplan.loop.observer import Observer
 from bayplan.observe.clock import Clock, SystemClock
 from bayplan.observe.logs import Log, LogSettings, configure_logging
+from bayplan.observe.metrics import Registry
 from bayplan.server.options import ServerOptions, TlsFiles
 from bayplan.server.serving import serve
 
@@ -108,10 +113,19 @@ async def run_scheduler(options: RunOptions) -> int:
     )
     http = HttpTransport(access, draw=dice.random)
     lease_http = HttpTransport(access, draw=dice.random)
+    registry = Registry()
+    requests = RequestMetrics(registry)
     try:
-        transport = _limited(http, settings.config, options, clock)
+        # What waits for the limit is not yet on its way to the server, so the clock starts after it.
+        measured, measured_lease = (
+            MeasuredTransport(each, requests, host=urlsplit(access.server).netloc, clock=clock)
+            for each in (http, lease_http)
+        )
+        transport = _limited(measured, settings.config, options, clock)
         # Renewals have connections of their own: they must never wait behind bindings.
-        process = SchedulerProcess(transport, settings, options, clock, lease_transport=lease_http, log=log)
+        process = SchedulerProcess(
+            transport, settings, options, clock, lease_transport=measured_lease, log=log, registry=registry
+        )
         return await process.run()
     finally:
         await http.close()
@@ -143,6 +157,7 @@ class SchedulerProcess:
         *,
         lease_transport: Transport,
         log: Log,
+        registry: Registry | None = None,
     ) -> None:
         self._log = log
         self._transport = transport
@@ -157,7 +172,8 @@ class SchedulerProcess:
         self.elector = self._make_elector() if self._elects else None
         self._extras = options.extras(clock, lambda: self._settings) if options.extras is not None else None
         self._facts = self._make_facts()
-        self._registry, self._metrics = make_metrics(clock, self._facts)
+        self._registry = registry or Registry()
+        self._metrics = make_metrics(self._registry, clock, self._facts)
 
     @property
     def _elects(self) -> bool:
@@ -222,6 +238,7 @@ class SchedulerProcess:
             for task in beside:
                 task.cancel()
             await asyncio.gather(*beside, return_exceptions=True)
+            self._unfollow_signals()
         return self._exit_status
 
     async def _discover(self) -> list[Kind]:
@@ -266,14 +283,30 @@ class SchedulerProcess:
             _log.exception("the controllers ended; scheduling goes on without them")
 
     async def _work(self, live: LiveScheduler) -> None:
-        scheduling = asyncio.create_task(live.run(), name="scheduler")
-        leading = asyncio.create_task(self.elector.run(), name="leader election") if self.elector else None
+        scheduling = asyncio.create_task(self._schedule(live), name="scheduler")
+        leading = asyncio.create_task(self._lead(live, self.elector), name="leader election") if self.elector else None
         stopping = asyncio.create_task(self._stop.wait(), name="signals")
         waited_for = {scheduling, stopping} | ({leading} if leading else set())
         try:
             await asyncio.wait(waited_for, return_when=asyncio.FIRST_COMPLETED)
         finally:
             await self._wind_down(scheduling, leading, stopping)
+
+    @property
+    def _reads_late(self) -> bool:
+        """Whether a replica that stands by is to read nothing: `delayCacheUntilActive`."""
+        return self.elector is not None and self._settings.config.delay_cache_until_active
+
+    async def _schedule(self, live: LiveScheduler) -> None:
+        if self._reads_late:
+            await self._wait_to_lead()
+        await live.run()
+
+    async def _lead(self, live: LiveScheduler, elector: LeaderElector) -> None:
+        """A replica that cannot see the cluster must not keep the lease from one that can."""
+        if not self._reads_late:
+            await live.is_ready.wait()
+        await elector.run()
 
     def _server_options(self) -> ServerOptions:
         options = self._options
@@ -326,9 +359,15 @@ class SchedulerProcess:
 
     def _follow_signals(self) -> None:
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.stop)
-        loop.add_signal_handler(signal.SIGHUP, self.reload)
+        for number, act in self._signals().items():
+            loop.add_signal_handler(number, act)
+
+    def _unfollow_signals(self) -> None:
+        for number in self._signals():
+            asyncio.get_running_loop().remove_signal_handler(number)
+
+    def _signals(self) -> dict[signal.Signals, Callable[[], object]]:
+        return {signal.SIGTERM: self.stop, signal.SIGINT: self.stop, signal.SIGHUP: self.reload}
 
     def stop(self) -> None:
         """Finish what is under way and end."""

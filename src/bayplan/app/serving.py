@@ -44,9 +44,8 @@ class ProcessFacts:
     lease_name: str = ""
 
 
-def make_metrics(clock: Clock, facts: ProcessFacts) -> tuple[Registry, SchedulerMetrics]:
-    """The registry, and the listener that feeds it from the loop."""
-    registry = Registry()
+def make_metrics(registry: Registry, clock: Clock, facts: ProcessFacts) -> SchedulerMetrics:
+    """The listener that feeds the registry from the loop; everything else is read when it is asked for."""
     metrics = SchedulerMetrics(registry, clock)
     register_live(registry, facts.live)
     register_client(registry, facts.live)
@@ -55,7 +54,7 @@ def make_metrics(clock: Clock, facts: ProcessFacts) -> tuple[Registry, Scheduler
     register_build(registry, version=__version__)
     if facts.lease_name:
         register_leadership(registry, name=facts.lease_name, is_leader=facts.is_leader)
-    return registry, metrics
+    return metrics
 
 
 def make_parts(

@@ -1,7 +1,9 @@
 """The live copy of the cluster: one reflector a kind, fed into the intake, synced before anything is scheduled.
 
 Kinds that the API server does not serve (device classes before 1.34, for one) are left out; the list is asked for, not
-assumed.
+assumed. Kinds that it serves and that this user may not read are another matter: a scheduler that knows no disruption
+budgets evicts what it must not, one that knows no volumes binds where they are not. So nothing is scheduled until every
+kind that decisions read is there, as with kube-scheduler, and the log keeps saying what is missing.
 """
 
 from __future__ import annotations
@@ -15,8 +17,8 @@ import structlog
 
 from bayplan.api.kinds import KINDS, Kind
 from bayplan.api.meta import KubeObject
-from bayplan.api.node import Node
 from bayplan.api.pod import Pod
+from bayplan.api.workload import PriorityClass
 from bayplan.client.backoff import Draw
 from bayplan.client.errors import api_error
 from bayplan.client.reflector import Reflector, ReflectorSettings
@@ -26,10 +28,11 @@ from bayplan.observe.clock import Clock
 __all__ = ["Watching", "served_kinds"]
 
 _log = structlog.get_logger()
-_NEEDED = (Node, Pod)
-"""Nothing can be scheduled without these. Without one of the others, say volumes, only pods that use it must wait."""
-_PATIENCE_WITH_REFUSALS_SECONDS = 10.0
+_DISPENSABLE = (PriorityClass,)
+"""Read for explanations only: no decision looks at them, and kube-scheduler's own role does not grant them."""
+_PATIENCE_SECONDS = 10.0
 """A server that has just started refuses everybody until it has read who may do what."""
+_REPEAT_SECONDS = 30.0
 _PAUSE_SECONDS = 0.25
 _LIVE_PODS = "status.phase!=Succeeded,status.phase!=Failed"
 
@@ -105,8 +108,7 @@ class Watching:
 
     def unsynced(self) -> list[str]:
         """What is not there yet, each with the last error, if any."""
-        waiting = [r for r in self.reflectors.values() if not r.synced.is_set() and r.path not in self._left_out]
-        return [f"{r.path}{f' ({r.stats.last_error})' if r.stats.last_error else ''}" for r in waiting]
+        return _described(r for r in self.reflectors.values() if not r.synced.is_set() and r.path not in self._left_out)
 
     async def run(self) -> None:
         """Reflect until cancelled. Nodes come before pods, so that few pods are orphans at the start."""
@@ -115,16 +117,31 @@ class Watching:
                 group.create_task(reflector.run(), name=f"reflector {reflector.path}")
 
     async def wait_until_synced(self) -> list[str]:
-        """Wait for every kind. What we may not read is waited for a while only, and returned: see `_NEEDED`."""
-        deadline = self._clock.monotonic() + _PATIENCE_WITH_REFUSALS_SECONDS
-        for kind, reflector in self.reflectors.items():
-            while not reflector.synced.is_set():
-                is_hopeless = reflector.stats.is_forbidden and self._clock.monotonic() >= deadline
-                if is_hopeless and kind not in _NEEDED:
-                    self._left_out.append(reflector.path)
-                    break
-                await self._sync_or_pause(reflector)
+        """Wait for every kind that decisions read, however long it takes; the paths of others that may not be read."""
+        speak_at = self._clock.monotonic() + _PATIENCE_SECONDS
+        while missing := [r for kind, r in self.reflectors.items() if self._is_missing(kind, r)]:
+            if self._clock.monotonic() >= speak_at:
+                speak_at += _REPEAT_SECONDS
+                self._say_what_is_missing(missing)
+            await self._sync_or_pause(missing[0])
+        self._left_out = [r.path for r in self.reflectors.values() if not r.synced.is_set()]
         return self._left_out
+
+    def _is_missing(self, kind: type[KubeObject], reflector: Reflector[Any]) -> bool:
+        is_done_without = kind in _DISPENSABLE and reflector.stats.is_forbidden
+        return not reflector.synced.is_set() and not is_done_without
+
+    def _say_what_is_missing(self, missing: list[Reflector[Any]]) -> None:
+        forbidden = [reflector.path for reflector in missing if reflector.stats.is_forbidden]
+        if forbidden:
+            _log.error(
+                "nothing is scheduled: this user may not read objects that decisions need",
+                missing=forbidden,
+                hint="grant get, list and watch on them, no restart needed; `bayplan doctor` names every missing rule",
+            )
+        others = [reflector for reflector in missing if not reflector.stats.is_forbidden]
+        if others:
+            _log.warning("nothing is scheduled yet: still reading the cluster", waiting_for=_described(others))
 
     async def _sync_or_pause(self, reflector: Reflector[Any]) -> None:
         synced = asyncio.ensure_future(reflector.synced.wait())
@@ -134,3 +151,8 @@ class Watching:
         finally:
             synced.cancel()
             pause.cancel()
+
+
+def _described(reflectors: Iterable[Reflector[Any]]) -> list[str]:
+    """Each by its path, with its last error, if any."""
+    return [f"{r.path}{f' ({r.stats.last_error})' if r.stats.last_error else ''}" for r in reflectors]

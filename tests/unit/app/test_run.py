@@ -1,16 +1,22 @@
-"""The process around a scheduler: how it starts when the API server is not ready for it."""
+"""The process around a scheduler: how it starts, when it leads, and what signals do to it."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from typing import Any
 
+import msgspec
 import pytest
 from tests.unit.app.answering import Answering, answer
 
+from bayplan.apiserver.cluster import EmbeddedCluster
 from bayplan.app.run import RunOptions, SchedulerProcess
-from bayplan.app.settings import load_settings
+from bayplan.app.settings import Settings, load_settings
 from bayplan.client.errors import ConnectionFailed, CredentialError, Forbidden
-from bayplan.client.transport import Response
+from bayplan.client.transport import ByteStream, Response, Transport
 from bayplan.observe.clock import VirtualClock
 from bayplan.observe.logs import LogSettings, configure_logging
 
@@ -45,3 +51,81 @@ async def test_one_that_never_answers_is_given_up_with_its_own_words() -> None:
 async def test_an_unknown_user_is_told_what_to_renew_at_once() -> None:
     with pytest.raises(CredentialError, match="hint: renew the token or certificate"):
         await discover(VirtualClock(), answer(401, {}))
+
+
+class Refusing:
+    """A cluster's transport that refuses some paths, and remembers what was asked."""
+
+    def __init__(self, transport: Transport, *refused: str) -> None:
+        self._transport = transport
+        self.refused = set(refused)
+        self.asked: list[str] = []
+
+    async def request(self, method: str, path: str, **options: Any) -> Response:
+        self.asked.append(f"{method} {path}")
+        if path in self.refused:
+            return answer(403, {"kind": "Status", "code": 403, "reason": "Forbidden", "message": "you may not"})
+        return await self._transport.request(method, path, **options)
+
+    def stream(self, path: str, *, query: Mapping[str, str] | None = None) -> ByteStream:
+        return self._transport.stream(path, query=query)
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+
+BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+
+
+@contextlib.asynccontextmanager
+async def replica(
+    clock: VirtualClock, *refused: str, settings: Settings | None = None
+) -> AsyncIterator[tuple[SchedulerProcess, Refusing]]:
+    """`bayplan run` on an embedded cluster, without its endpoints."""
+    cluster = EmbeddedCluster(nodes=1, listen=False, simulate=False)
+    await cluster.start()
+    transport = Refusing(cluster.in_process_transport(), *refused)
+    log = configure_logging(LogSettings(verbosity=0))
+    used, options = settings or load_settings(None, ()), RunOptions(secure_port=0)
+    made = SchedulerProcess(transport, used, options, clock, lease_transport=transport, log=log)
+    task = asyncio.create_task(made.run())
+    try:
+        await clock.run_for(5)
+        yield made, transport
+    finally:
+        made.stop()
+        await clock.run_for(20)
+        await task
+        await cluster.stop()
+
+
+def has_led(process: SchedulerProcess) -> bool:
+    return process.elector is not None and process.elector.is_leader
+
+
+async def test_a_replica_that_cannot_read_the_cluster_leaves_the_lease_to_others() -> None:
+    clock = VirtualClock()
+    async with replica(clock, BUDGETS) as (process, transport):
+        await clock.run_for(60)
+        assert not any(LEASES in asked for asked in transport.asked)
+        assert process.live is not None
+        assert process.live.watching.unsynced()[0].startswith(BUDGETS)
+        transport.refused.clear()
+        await clock.run_for(60)
+
+        assert has_led(process)
+
+
+async def test_a_replica_that_reads_late_asks_for_the_lease_first() -> None:
+    clock = VirtualClock()
+    settings = load_settings(None, ())
+    late = replace(settings, config=msgspec.structs.replace(settings.config, delay_cache_until_active=True))
+    async with replica(clock, LEASES, settings=late) as (process, transport):
+        assert any(LEASES in asked for asked in transport.asked)
+        assert "GET /api/v1/pods" not in transport.asked
+        transport.refused.clear()
+        await clock.run_for(30)
+
+        assert has_led(process)
+        assert "GET /api/v1/pods" in transport.asked

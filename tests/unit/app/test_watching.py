@@ -1,16 +1,19 @@
-"""Waiting for the copy of the cluster: for ever for what is needed, for a while for what may not be read."""
+"""Waiting for the copy of the cluster: for what decisions read, as long as it takes, saying so."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
 
+import pytest
+from structlog.testing import capture_logs
 from tests.unit.app.answering import Answering, answer
 
 from bayplan.api.kinds import KINDS, kind_of
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod
-from bayplan.api.storage import CSINode
+from bayplan.api.storage import CSINode, PersistentVolume
+from bayplan.api.workload import PodDisruptionBudget, PriorityClass, ResourceClaim
 from bayplan.app.watching import Watching, served_kinds
 from bayplan.client.transport import Response
 from bayplan.observe.clock import VirtualClock
@@ -24,10 +27,11 @@ class ByPath(Answering):
     def __init__(self, *refused: str) -> None:
         super().__init__()
         self.refused = set(refused)
+        self.refusal = answer(403, FORBIDDEN)
 
     async def request(self, method: str, path: str, *, query: Mapping[str, str] | None = None, **_: object) -> Response:  # type: ignore[override]
         if path in self.refused:
-            return answer(403, FORBIDDEN)
+            return self.refusal
         return answer(200, {"metadata": {"resourceVersion": "1"}, "items": []})
 
 
@@ -57,14 +61,39 @@ async def test_everything_that_may_be_read_is_waited_for() -> None:
     assert made.is_synced
 
 
-async def test_a_kind_that_may_not_be_read_is_left_out_after_a_while() -> None:
+@pytest.mark.parametrize("kind", [Node, Pod, CSINode, PersistentVolume, PodDisruptionBudget, ResourceClaim])
+async def test_a_kind_that_decisions_read_is_never_done_without(kind: type) -> None:
     clock = VirtualClock()
-    made = watching(ByPath(kind_of(CSINode).path), clock, Node, Pod, CSINode)
+    made = watching(ByPath(kind_of(kind).path), clock, *dict.fromkeys((Node, Pod, kind)))
+    with capture_logs() as lines:
+        assert await outcome(made, clock, 105) is None
 
-    assert await outcome(made, clock, 5) is None
-    assert made.unsynced()[0].startswith("/apis/storage.k8s.io/v1/csinodes (you may not list this (403 Forbidden)")
-    assert await outcome(made, clock, 15) == ["/apis/storage.k8s.io/v1/csinodes"]
+    assert not made.is_synced
+    assert made.unsynced()[0].startswith(f"{kind_of(kind).path} (you may not list this (403 Forbidden)")
+    errors = [line for line in lines if line["log_level"] == "error"]
+    assert len(errors) == 4  # after ten seconds, then every thirty
+    assert errors[0]["missing"] == [kind_of(kind).path]
+    assert "grant get, list and watch" in errors[0]["hint"]
+
+
+async def test_a_kind_for_explanations_only_is_done_without_at_once() -> None:
+    clock = VirtualClock()
+    made = watching(ByPath(kind_of(PriorityClass).path), clock, Node, Pod, PriorityClass)
+
+    assert await outcome(made, clock, 1) == ["/apis/scheduling.k8s.io/v1/priorityclasses"]
     assert made.is_synced
+
+
+async def test_a_server_that_is_slow_is_named_with_its_last_word() -> None:
+    clock = VirtualClock()
+    transport = ByPath(kind_of(Pod).path)
+    transport.refusal = answer(500, {"kind": "Status", "code": 500, "message": "etcd is away"})
+    made = watching(transport, clock, Node, Pod)
+    with capture_logs() as lines:
+        assert await outcome(made, clock, 12) is None
+
+    (line,) = [line for line in lines if line["event"].startswith("nothing is scheduled yet")]
+    assert "etcd is away" in line["waiting_for"][0]
 
 
 async def test_a_refusal_that_ends_in_time_leaves_nothing_out() -> None:
@@ -80,13 +109,6 @@ async def test_a_refusal_that_ends_in_time_leaves_nothing_out() -> None:
     await asyncio.gather(running, return_exceptions=True)
 
     assert waiting.result() == []
-
-
-async def test_nodes_and_pods_are_never_done_without() -> None:
-    clock = VirtualClock()
-    made = watching(ByPath(kind_of(Pod).path), clock, Node, Pod)
-
-    assert await outcome(made, clock, 120) is None
 
 
 async def test_only_kinds_that_are_served_are_asked_for() -> None:
