@@ -203,6 +203,8 @@ class Cache:
     def _replace(self, before: PodInfo, after: PodInfo) -> None:
         """A new version of a pod that counts as before: nothing to recompute."""
         self._pods[after.uid] = after
+        if self.snapshot.labelled_pods.is_used:
+            self.snapshot.labelled_pods.place(after)
         node = self.snapshot.nodes.info(after.node_name)
         if node is None:
             self._orphans[after.node_name][after.uid] = after

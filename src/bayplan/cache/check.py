@@ -35,6 +35,7 @@ def check_cache(cache: Cache) -> list[str]:
     snapshot = cache.snapshot
     return [
         *_places_of_pods(cache),
+        *_groups(cache),
         *_rows(snapshot),
         *_nodes(snapshot),
         *_labels(snapshot),
@@ -79,6 +80,16 @@ def _places_of_pods(cache: Cache) -> Iterator[str]:
         yield f"pods wait for node {name}, which is there"
     for uid in cache.assumed() - known.keys():
         yield f"pod {uid} is assumed, but not known"
+
+
+def _groups(cache: Cache) -> Iterator[str]:
+    for members in cache.snapshot.labelled_pods.sets():
+        for uid, placed in members.placed.items():
+            known = cache.pod(uid)
+            if known is None:
+                yield f"pod {placed.key} is placed in a group, but not on a node"
+            elif known is not placed:
+                yield f"pod {placed.key} is placed in a group in another version than on its node"
 
 
 # Rows and columns of nodes

@@ -41,6 +41,8 @@ class LabelledPods:
         self._sets: dict[_Place, PodSet] = {}
         self._places: dict[str, list[_Place]] = {}
         """By uid, the sets that hold the pod."""
+        self._untold: set[str] = set()
+        """uids of pods that were placed but never put: nobody will drop them, so they go when they lose their place."""
 
     def follow(self, label: str) -> None:
         """Keep the pods that carry this label from now on."""
@@ -51,6 +53,9 @@ class LabelledPods:
     def get(self, label: str, namespace: str, value: str) -> PodSet:
         """The pods of a namespace with this value; changes as pods come and go."""
         return self._sets.get((label, namespace, value), _NOBODY)
+
+    def sets(self) -> Iterable[PodSet]:
+        return self._sets.values()
 
     @property
     def is_used(self) -> bool:
@@ -74,6 +79,7 @@ class LabelledPods:
 
     def put(self, pod: PodInfo) -> None:
         """Take over a pod, new or changed; one whose label changed moves."""
+        self._untold.discard(pod.uid)
         before, now = self._places.get(pod.uid), self._places_of(pod)
         if before is not None and before != now:
             counted = [found for place in before if (found := self._sets[place].placed.get(pod.uid))]
@@ -87,6 +93,7 @@ class LabelledPods:
 
     def drop(self, uid: str) -> None:
         """The pod is gone."""
+        self._untold.discard(uid)
         for place in self._places.pop(uid, ()):
             members = self._sets[place]
             members.pods.pop(uid, None)
@@ -98,11 +105,15 @@ class LabelledPods:
         """The pod counts on a node from now on."""
         if pod.uid not in self._places:
             self.put(pod)
+            if pod.uid in self._places:
+                self._untold.add(pod.uid)
         for place in self._places.get(pod.uid, ()):
             self._sets[place].placed[pod.uid] = pod
 
     def displace(self, pod: PodInfo) -> None:
         """The pod counts on no node any more."""
+        if pod.uid in self._untold:
+            self.drop(pod.uid)
         for place in self._places.get(pod.uid, ()):
             self._sets[place].placed.pop(pod.uid, None)
 

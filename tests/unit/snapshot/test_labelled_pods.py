@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bayplan.cache import Cache
+from bayplan.cache.check import check_cache
 from bayplan.snapshot.labelled_pods import PodSet
 from bayplan.testing import node, pod
 
@@ -38,6 +39,66 @@ def test_waiting_pods_are_members_and_assumed_ones_are_placed() -> None:
     cache.forget(assumed.uid)
     assert _members(cache).placed == {}
     assert len(_members(cache)) == 2
+
+
+def test_a_confirmed_pod_is_placed_as_the_api_server_tells_of_it() -> None:
+    """The pod that was assumed is let go; who looks at a placed pod sees its latest version."""
+    cache = _cache()
+    waiting = pod("p1", labels={GROUP: "a"}, uid="u1")
+    cache.note_pod(None, waiting)
+    cache.assume(cache.info(waiting), "n1")
+    bound = pod("p1", labels={GROUP: "a"}, uid="u1", node="n1")
+    cache.note_pod(waiting, bound)
+    confirmed = cache.add_pod(bound)
+
+    assert _members(cache).placed["u1"] is confirmed is cache.pod("u1")
+    assert check_cache(cache) == []
+
+
+def test_an_orphan_is_placed_as_the_api_server_tells_of_it() -> None:
+    cache = _cache()
+    for _ in range(2):
+        latest = cache.add_pod(pod("p1", labels={GROUP: "a"}, uid="u1", node="not-there"))
+
+    assert _members(cache).placed["u1"] is latest
+
+
+def test_a_pod_that_was_only_ever_placed_leaves_its_group_with_its_place() -> None:
+    """Nobody will tell of its end: a pod that was deleted while somebody decided on it."""
+    cache = _cache()
+    deleted = pod("p1", labels={GROUP: "a"}, uid="u1")
+    cache.note_pod(None, deleted)
+    info = cache.info(deleted)
+    cache.note_pod(deleted, None)
+    cache.assume(info, "n1")
+    assert _names(_members(cache)) == ["p1"]
+
+    cache.forget("u1")
+
+    assert (_members(cache).pods, _members(cache).placed) == ({}, {})
+
+
+def test_a_pod_that_is_told_of_after_it_was_placed_stays_when_it_loses_its_place() -> None:
+    cache = _cache()
+    late = pod("p1", labels={GROUP: "a"}, uid="u1")
+    cache.assume(cache.info(late), "n1")
+    cache.note_pod(None, late)
+    cache.forget("u1")
+
+    assert _names(_members(cache)) == ["p1"]
+
+
+def test_the_check_of_the_cache_sees_a_placed_pod_that_is_out_of_date() -> None:
+    cache = _cache()
+    cache.add_pod(pod("p1", labels={GROUP: "a"}, uid="u1", node="n1"))
+    assert check_cache(cache) == []
+    cache.snapshot.labelled_pods.place(cache.info(pod("p1", labels={GROUP: "a"}, uid="u1", node="n1")))
+    cache.snapshot.labelled_pods.place(cache.info(pod("p2", labels={GROUP: "a"}, uid="u2", node="n1")))
+
+    assert check_cache(cache) == [
+        "pod default/p1 is placed in a group in another version than on its node",
+        "pod default/p2 is placed in a group, but not on a node",
+    ]
 
 
 def test_groups_of_other_namespaces_and_pods_without_the_label_do_not_count() -> None:
