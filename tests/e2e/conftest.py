@@ -1,4 +1,4 @@
-"""Every test here runs against a real kube-apiserver, so every test here carries the `e2e` mark."""
+"""Tests against a real kube-apiserver and the embedded one; see `cluster_fixtures` for which carry the `e2e` mark."""
 
 from __future__ import annotations
 
@@ -6,15 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.controlplane.fixtures import control_plane, empty_control_plane
+from tests.e2e.cluster_fixtures import (
+    cluster,
+    control_plane,
+    embedded_plane,
+    empty_control_plane,
+    mark_e2e,
+    programs,
+)
 from tests.e2e.plain_log import plain_log
 
-__all__ = ["control_plane", "empty_control_plane", "plain_log"]
+__all__ = ["cluster", "control_plane", "embedded_plane", "empty_control_plane", "plain_log", "programs"]
 
 _HERE = Path(__file__).parent
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if _HERE in item.path.parents:
-            item.add_marker(pytest.mark.e2e)
+    mark_e2e(items, _HERE)

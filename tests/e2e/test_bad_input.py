@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from bayplan.framework import CycleState, Plugin, PodInfo, Status
-from tests.controlplane import ControlPlane
 from tests.controlplane.process import Guard
 from tests.e2e.api_session import ApiSession, api_session
+from tests.e2e.clusters import Cluster
 from tests.e2e.ledger import Ledger, keeping_ledger, until
 from tests.e2e.objects import JsonObject, node, pod
 from tests.e2e.running import RunSettings, account_for, all_bound, scheduling
@@ -31,7 +31,7 @@ def guard() -> Iterator[Guard]:
 
 
 @asynccontextmanager
-async def small_cluster(cluster: ControlPlane) -> AsyncIterator[tuple[ApiSession, Ledger]]:
+async def small_cluster(cluster: Cluster) -> AsyncIterator[tuple[ApiSession, Ledger]]:
     async with api_session(cluster.kubeconfig) as api, keeping_ledger(cluster.kubeconfig) as ledger:
         await api.create(node("node-a"), node("node-b"))
         yield api, ledger
@@ -65,8 +65,9 @@ def test_a_malformed_configuration_names_every_problem_with_its_place(tmp_path: 
     assert "Traceback" not in output
 
 
-def test_an_unknown_token_ends_with_what_to_renew(control_plane: ControlPlane, tmp_path: Path) -> None:
-    config, kubeconfig = write_config(tmp_path), control_plane.token_kubeconfig("expired-long-ago")
+@pytest.mark.slow
+def test_an_unknown_token_ends_with_what_to_renew(cluster: Cluster, tmp_path: Path) -> None:
+    config, kubeconfig = write_config(tmp_path), cluster.token_kubeconfig("expired-long-ago")
 
     status, output = run_to_end(f"--config={config}", f"--kubeconfig={kubeconfig}")
 
@@ -91,6 +92,7 @@ def test_a_plugin_file_that_cannot_be_loaded_says_where_it_fails(tmp_path: Path)
 # Rights
 
 
+@pytest.mark.slow
 async def test_nothing_is_scheduled_while_a_kind_that_decisions_read_is_forbidden(
     cluster: Cluster, tmp_path: Path, guard: Guard
 ) -> None:
@@ -117,10 +119,9 @@ async def test_nothing_is_scheduled_while_a_kind_that_decisions_read_is_forbidde
 
 
 async def test_a_binding_that_is_forbidden_is_told_on_the_pod_and_others_are_bound(
-    empty_control_plane: ControlPlane, tmp_path: Path
+    cluster: Cluster, tmp_path: Path
 ) -> None:
     """The user may bind pods in one namespace only."""
-    cluster = empty_control_plane
     kubeconfig = cluster.kubeconfig_for("narrow")
     async with small_cluster(cluster) as (api, ledger):
         await api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "closed"}})
@@ -149,9 +150,8 @@ async def _condition(api: ApiSession, path: str) -> str:
 
 
 async def test_without_the_right_to_write_events_or_status_pods_are_bound(
-    empty_control_plane: ControlPlane, caplog: pytest.LogCaptureFixture
+    cluster: Cluster, caplog: pytest.LogCaptureFixture
 ) -> None:
-    cluster = empty_control_plane
     kubeconfig = cluster.kubeconfig_for("quiet")
     async with small_cluster(cluster) as (api, ledger):
         await _grant(api, "quiet", without=("events", "pods/status"))
@@ -227,11 +227,11 @@ profiles:
 
 
 async def test_a_plugin_that_raises_is_named_and_only_its_pod_waits(
-    empty_control_plane: ControlPlane, caplog: pytest.LogCaptureFixture
+    cluster: Cluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings = RunSettings(config=enabling("Raises"), plugins=[Raises])
-    config = empty_control_plane.kubeconfig
-    async with small_cluster(empty_control_plane) as (api, ledger), scheduling(config, settings) as live:
+    config = cluster.kubeconfig
+    async with small_cluster(cluster) as (api, ledger), scheduling(config, settings) as live:
         await api.create(pod("poison"), *(pod(f"pod-{i}") for i in range(30)))
         await all_bound(live, ledger, 30)
         message = await _condition(api, "/api/v1/namespaces/default/pods/poison")
@@ -244,10 +244,10 @@ async def test_a_plugin_that_raises_is_named_and_only_its_pod_waits(
     assert failures[0].__dict__["plugin"] == "Raises"
 
 
-async def test_a_plugin_that_loops_for_a_second_delays_and_loses_nothing(empty_control_plane: ControlPlane) -> None:
+async def test_a_plugin_that_loops_for_a_second_delays_and_loses_nothing(cluster: Cluster) -> None:
     settings = RunSettings(config=enabling("Dawdles"), plugins=[Dawdles])
-    config = empty_control_plane.kubeconfig
-    async with small_cluster(empty_control_plane) as (api, ledger), scheduling(config, settings) as live:
+    config = cluster.kubeconfig
+    async with small_cluster(cluster) as (api, ledger), scheduling(config, settings) as live:
         await api.create(pod("slow"), *(pod(f"pod-{i}") for i in range(30)))
         await all_bound(live, ledger, 31, seconds=20)
         await account_for(live, api)
@@ -255,9 +255,9 @@ async def test_a_plugin_that_loops_for_a_second_delays_and_loses_nothing(empty_c
     assert ledger.moved() == {}
 
 
-async def test_a_pod_that_makes_no_sense_waits_and_others_do_not(empty_control_plane: ControlPlane) -> None:
+async def test_a_pod_that_makes_no_sense_waits_and_others_do_not(cluster: Cluster) -> None:
     """The API server lets through what a scheduler cannot use: a selector on a field that no node has, huge numbers."""
-    config = empty_control_plane.kubeconfig
+    config = cluster.kubeconfig
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["no-such-node"]}]}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
     odd = [
@@ -265,7 +265,7 @@ async def test_a_pod_that_makes_no_sense_waits_and_others_do_not(empty_control_p
         pod("huge", cpu="9223372036854775807", memory="9223372036854775807"),
         pod("unheard-of", runtimeClassName=None, nodeSelector={"a/b": "c"}),
     ]
-    async with small_cluster(empty_control_plane) as (api, ledger), scheduling(config) as live:
+    async with small_cluster(cluster) as (api, ledger), scheduling(config) as live:
         await api.create(*odd, *(pod(f"pod-{i}") for i in range(30)))
         await all_bound(live, ledger, 30)
         await account_for(live, api)

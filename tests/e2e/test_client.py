@@ -26,9 +26,9 @@ from bayplan.client.transport import ByteStream, Response
 from bayplan.client.writer import Writer
 from bayplan.leader.election import ElectionSettings, LeaderElector
 from bayplan.observe.clock import SystemClock
-from tests.controlplane import ControlPlane
+from tests.e2e.clusters import Cluster
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("programs")]
 
 CLOCK = SystemClock()
 PODS = "/api/v1/namespaces/default/pods"
@@ -58,18 +58,18 @@ def node(name: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
 
 
-def create_pods(cluster: ControlPlane, *names: str) -> None:
+def create_pods(cluster: Cluster, *names: str) -> None:
     for name in names:
         assert cluster.admin.request("POST", PODS, pod(name)).status == 201
 
 
-def delete_pods(cluster: ControlPlane, *names: str) -> None:
+def delete_pods(cluster: Cluster, *names: str) -> None:
     for name in names:
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0}
         assert cluster.admin.request("DELETE", f"{PODS}/{name}", options).status == 200
 
 
-def read_pod(cluster: ControlPlane, name: str) -> dict[str, Any]:
+def read_pod(cluster: Cluster, name: str) -> dict[str, Any]:
     body: dict[str, Any] = cluster.admin.request("GET", f"{PODS}/{name}").body
     return body
 
@@ -161,7 +161,7 @@ class CuttableProxy:
 
 
 @contextlib.asynccontextmanager
-async def through_proxy(cluster: ControlPlane, folder: Path) -> AsyncIterator[tuple[HttpTransport, CuttableProxy]]:
+async def through_proxy(cluster: Cluster, folder: Path) -> AsyncIterator[tuple[HttpTransport, CuttableProxy]]:
     """A transport whose connections can be cut without touching the API server."""
     document = yaml.safe_load(cluster.kubeconfig.read_text())
     server = document["clusters"][0]["cluster"]["server"]
@@ -174,8 +174,7 @@ async def through_proxy(cluster: ControlPlane, folder: Path) -> AsyncIterator[tu
 
 
 @pytest.mark.parametrize("is_streaming", [False, True])
-async def test_pods_are_listed_and_followed(empty_control_plane: ControlPlane, is_streaming: bool) -> None:
-    cluster = empty_control_plane
+async def test_pods_are_listed_and_followed(cluster: Cluster, is_streaming: bool) -> None:
     names = {f"pod-{number}" for number in range(25)}
     create_pods(cluster, *names)
     async with connected(cluster.kubeconfig) as transport:
@@ -194,8 +193,7 @@ async def test_pods_are_listed_and_followed(empty_control_plane: ControlPlane, i
     assert mirror.reflector.stats.watches == 1
 
 
-async def test_a_selector_lets_objects_come_and_go(empty_control_plane: ControlPlane) -> None:
-    cluster = empty_control_plane
+async def test_a_selector_lets_objects_come_and_go(cluster: Cluster) -> None:
     create_pods(cluster, "a", "b")
     async with connected(cluster.kubeconfig) as transport:
         seen: dict[str, Pod] = {}
@@ -219,10 +217,7 @@ async def test_a_selector_lets_objects_come_and_go(empty_control_plane: ControlP
         await asyncio.wait([task])
 
 
-async def test_after_a_cut_the_watch_resumes_and_nothing_is_lost(
-    empty_control_plane: ControlPlane, tmp_path: Path
-) -> None:
-    cluster = empty_control_plane
+async def test_after_a_cut_the_watch_resumes_and_nothing_is_lost(cluster: Cluster, tmp_path: Path) -> None:
     create_pods(cluster, "stays", "goes")
     async with through_proxy(cluster, tmp_path) as (transport, proxy):
         mirror = Mirror(transport)
@@ -240,9 +235,8 @@ async def test_after_a_cut_the_watch_resumes_and_nothing_is_lost(
     assert mirror.reflector.stats.watches >= 3
 
 
-async def test_after_a_410_deletions_are_found_by_listing(empty_control_plane: ControlPlane, tmp_path: Path) -> None:
+async def test_after_a_410_deletions_are_found_by_listing(cluster: Cluster, tmp_path: Path) -> None:
     """A restarted API server has forgotten the history that we would resume from."""
-    cluster = empty_control_plane
     create_pods(cluster, "stays", "goes", "comes-back")
     async with through_proxy(cluster, tmp_path) as (transport, proxy):
         mirror = Mirror(transport)
@@ -259,8 +253,7 @@ async def test_after_a_410_deletions_are_found_by_listing(empty_control_plane: C
     assert mirror.reflector.stats.relists >= 1
 
 
-async def test_a_killed_api_server_is_waited_for(empty_control_plane: ControlPlane) -> None:
-    cluster = empty_control_plane
+async def test_a_killed_api_server_is_waited_for(cluster: Cluster) -> None:
     create_pods(cluster, "a")
     async with connected(cluster.kubeconfig) as transport:
         mirror = Mirror(transport)
@@ -272,8 +265,7 @@ async def test_a_killed_api_server_is_waited_for(empty_control_plane: ControlPla
             await until(lambda: mirror.names == {"a", "b"}, seconds=60)
 
 
-async def test_a_pod_is_bound_once_and_only_once(empty_control_plane: ControlPlane) -> None:
-    cluster = empty_control_plane
+async def test_a_pod_is_bound_once_and_only_once(cluster: Cluster) -> None:
     create_pods(cluster, "web", "other")
     uid = read_pod(cluster, "web")["metadata"]["uid"]
     async with connected(cluster.kubeconfig) as transport:
@@ -323,8 +315,7 @@ class LosesAnswers:
 
 
 @pytest.mark.parametrize("losses", [1, 5])
-async def test_a_binding_whose_answer_is_lost_is_still_known(empty_control_plane: ControlPlane, losses: int) -> None:
-    cluster = empty_control_plane
+async def test_a_binding_whose_answer_is_lost_is_still_known(cluster: Cluster, losses: int) -> None:
     create_pods(cluster, "web")
     uid = read_pod(cluster, "web")["metadata"]["uid"]
     async with connected(cluster.kubeconfig) as transport:
@@ -339,8 +330,7 @@ async def test_a_binding_whose_answer_is_lost_is_still_known(empty_control_plane
     assert read_pod(cluster, "web")["spec"]["nodeName"] == "n1"
 
 
-async def test_many_bindings_at_once(empty_control_plane: ControlPlane) -> None:
-    cluster = empty_control_plane
+async def test_many_bindings_at_once(cluster: Cluster) -> None:
     names = [f"pod-{number}" for number in range(200)]
     create_pods(cluster, *names)
     async with connected(cluster.kubeconfig) as transport:
@@ -359,8 +349,7 @@ async def test_many_bindings_at_once(empty_control_plane: ControlPlane) -> None:
     assert mirror.names == set(names)
 
 
-async def test_conditions_are_merged_by_type_and_nominations_come_and_go(empty_control_plane: ControlPlane) -> None:
-    cluster = empty_control_plane
+async def test_conditions_are_merged_by_type_and_nominations_come_and_go(cluster: Cluster) -> None:
     create_pods(cluster, "web")
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/0 nodes"}
     target = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler", "message": "m"}
@@ -387,8 +376,7 @@ async def test_conditions_are_merged_by_type_and_nominations_come_and_go(empty_c
     assert cluster.admin.request("GET", f"{PODS}/web").status == 404
 
 
-async def test_events_are_shown_by_kubectl_and_counted_as_a_series(empty_control_plane: ControlPlane) -> None:
-    cluster = empty_control_plane
+async def test_events_are_shown_by_kubectl_and_counted_as_a_series(cluster: Cluster) -> None:
     create_pods(cluster, "web")
     uid = read_pod(cluster, "web")["metadata"]["uid"]
     async with connected(cluster.kubeconfig) as transport:
@@ -423,8 +411,7 @@ async def test_events_are_shown_by_kubectl_and_counted_as_a_series(empty_control
     assert len(ours[0]["note"]) == 1024
 
 
-async def test_the_lease_passes_from_one_replica_to_the_next(empty_control_plane: ControlPlane) -> None:
-    cluster = empty_control_plane
+async def test_the_lease_passes_from_one_replica_to_the_next(cluster: Cluster) -> None:
     settings = ElectionSettings(lease_duration=2.0, renew_deadline=1.5, retry_period=0.25, name="e2e-election")
     async with connected(cluster.kubeconfig) as transport:
 
@@ -462,23 +449,21 @@ async def test_the_lease_passes_from_one_replica_to_the_next(empty_control_plane
     cluster.kubectl("delete", "lease", "-n", "kube-system", "e2e-election")
 
 
-async def test_who_is_not_known_or_not_allowed_is_told_so(control_plane: ControlPlane) -> None:
-    control_plane.start_etcd()
-    control_plane.start_apiserver()
-    async with connected(control_plane.token_kubeconfig(control_plane.token_for("admin"))) as transport:
+async def test_who_is_not_known_or_not_allowed_is_told_so(cluster: Cluster) -> None:
+    async with connected(cluster.token_kubeconfig(cluster.token_for("admin"))) as transport:
         assert (await transport.request("GET", "/api/v1/nodes")).status == 200
-    async with connected(control_plane.token_kubeconfig("expired")) as transport:
+    async with connected(cluster.token_kubeconfig("expired")) as transport:
         with pytest.raises(Unauthorized):
             async with transport.stream("/api/v1/nodes"):
                 pass
-    async with connected(control_plane.kubeconfig_for("nobody")) as transport:
+    async with connected(cluster.kubeconfig_for("nobody")) as transport:
         writer = Writer(transport, clock=CLOCK, draw=random.random)
         with pytest.raises(Forbidden, match='cannot list resource "nodes"'):
             _ = [item async for item in writer.resource("", "v1", "nodes", namespaced=False).list()]
 
 
-async def test_any_resource_can_be_written(empty_control_plane: ControlPlane) -> None:
-    async with connected(empty_control_plane.kubeconfig) as transport:
+async def test_any_resource_can_be_written(cluster: Cluster) -> None:
+    async with connected(cluster.kubeconfig) as transport:
         maps = Writer(transport, clock=CLOCK, draw=random.random).resource("", "v1", "configmaps")
         body = {"metadata": {"name": "settings"}, "data": {"a": "1"}}
         created = await maps.create(body, namespace="default")
@@ -496,8 +481,7 @@ async def test_any_resource_can_be_written(empty_control_plane: ControlPlane) ->
             await maps.get("settings", namespace="default")
 
 
-async def test_nodes_of_a_cluster_are_mirrored_too(empty_control_plane: ControlPlane) -> None:
-    cluster = empty_control_plane
+async def test_nodes_of_a_cluster_are_mirrored_too(cluster: Cluster) -> None:
     for number in range(3):
         assert cluster.admin.request("POST", "/api/v1/nodes", node(f"n{number}")).status == 201
     async with connected(cluster.kubeconfig) as transport:

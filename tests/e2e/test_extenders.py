@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.controlplane import ControlPlane
 from tests.e2e.api_session import PODS, api_session
+from tests.e2e.clusters import Cluster
 from tests.e2e.ledger import keeping_ledger
 from tests.e2e.objects import node, pod
 from tests.e2e.running import RunSettings, all_bound, scheduling, settled
@@ -42,10 +42,9 @@ def wanting_a_card(name: str) -> dict[str, Any]:
 
 
 async def test_pods_that_an_extender_manages_go_where_it_says_and_are_bound_by_it(
-    empty_control_plane: ControlPlane,
+    cluster: Cluster,
 ) -> None:
     """Nodes 0 to 3 have cards, of which nobody but the extender knows; node 2 is its favourite."""
-    cluster = empty_control_plane
 
     def bind(question: Any) -> Any:
         binding = {

@@ -14,7 +14,7 @@ from prometheus_client.samples import Sample
 from bayplan.observe.component_metrics import REGISTERED_METRICS, REST_DURATION, REST_REQUESTS
 from bayplan.observe.metrics import Family, Kind
 from bayplan.observe.scheduler_metrics import SCHEDULER_FAMILIES
-from tests.controlplane.cluster import ControlPlane
+from tests.e2e.clusters import Cluster
 
 PODS = "/api/v1/namespaces/default/pods"
 OURS = {family.name: family for family in (*SCHEDULER_FAMILIES, REST_REQUESTS, REST_DURATION, REGISTERED_METRICS)}
@@ -36,9 +36,8 @@ def pod(name: str, cpu: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def kube_scheduler_text(empty_control_plane: ControlPlane) -> Iterator[str]:
+def kube_scheduler_text(cluster: Cluster, programs: None) -> Iterator[str]:
     """What kube-scheduler shows after it has bound a pod and failed to bind another."""
-    cluster = empty_control_plane
     with cluster.start_kube_scheduler() as scheduler:
         assert cluster.admin.request("POST", "/api/v1/nodes", node()).status == 201
         for name, cpu in (("small", "100m"), ("large", "100")):

@@ -22,8 +22,8 @@ from bayplan.app.offline import OfflineScheduler
 from bayplan.config.loading import default_config
 from bayplan.config.profiles import resolve_profiles
 from bayplan.plugins.intree import default_registry
-from tests.controlplane import ControlPlane
 from tests.e2e.api_session import ApiSession, api_session
+from tests.e2e.clusters import Cluster
 from tests.e2e.objects import HOSTNAME, ZONE, JsonObject, node, node_terms, pod, pod_term, priority_class, spread
 
 EVERY_NODE = """
@@ -114,18 +114,17 @@ async def outcome(api: ApiSession, name: str) -> tuple[str, str]:
     raise AssertionError(f"kube-scheduler said nothing about {name}")
 
 
+@pytest.mark.usefixtures("programs")
 @pytest.mark.parametrize("seed", [1, 2])
-async def test_its_node_is_among_our_best_and_its_reasons_are_ours(
-    empty_control_plane: ControlPlane, tmp_path: Path, seed: int
-) -> None:
+async def test_its_node_is_among_our_best_and_its_reasons_are_ours(cluster: Cluster, tmp_path: Path, seed: int) -> None:
     dice = random.Random(seed)
     settings = tmp_path / "config.yaml"
     settings.write_text(EVERY_NODE)
     differences, placed = [], 0
-    async with api_session(empty_control_plane.kubeconfig) as api:
+    async with api_session(cluster.kubeconfig) as api:
         patient = {**priority_class("patient", 5), "preemptionPolicy": "Never"}
         await api.create(*random_nodes(dice), patient)
-        theirs = await asyncio.to_thread(empty_control_plane.start_kube_scheduler, settings)
+        theirs = await asyncio.to_thread(cluster.start_kube_scheduler, settings)
         try:
             for i in range(90):
                 body = random_pod(dice, i)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from bayplan.app.live import LiveOptions
-from tests.controlplane import ControlPlane
 from tests.e2e.api_session import PODS, ApiSession, api_session
+from tests.e2e.clusters import Cluster
 from tests.e2e.ledger import keeping_ledger, until
 from tests.e2e.objects import JsonObject, node, pod
 from tests.e2e.running import RunSettings, account_for, all_bound, scheduling, settled
@@ -24,8 +26,8 @@ async def events_of(api: ApiSession, reason: str, *, count: int = 1, name: str =
     raise AssertionError(f"{len(found)} events {reason}, not {count}")
 
 
-async def test_a_thousand_pods_of_ten_shapes_are_each_bound_once(empty_control_plane: ControlPlane) -> None:
-    config = empty_control_plane.kubeconfig
+async def test_a_thousand_pods_of_ten_shapes_are_each_bound_once(cluster: Cluster) -> None:
+    config = cluster.kubeconfig
     node_list = nodes(200)
     async with api_session(config) as api, keeping_ledger(config) as ledger:
         await api.create(*node_list, *base([n["metadata"]["name"] for n in node_list], 100))
@@ -43,8 +45,9 @@ async def test_a_thousand_pods_of_ten_shapes_are_each_bound_once(empty_control_p
     assert len(scheduled) == 1000
 
 
-async def test_kubectl_shows_why_a_pod_waits_and_where_others_went(empty_control_plane: ControlPlane) -> None:
-    cluster, config = empty_control_plane, empty_control_plane.kubeconfig
+@pytest.mark.usefixtures("programs")
+async def test_kubectl_shows_why_a_pod_waits_and_where_others_went(cluster: Cluster) -> None:
+    config = cluster.kubeconfig
     taint = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
     async with api_session(config) as api, keeping_ledger(config) as ledger:
         await api.create(node("small", cpu="1"), node("tiny", cpu="500m"), node("gpu", taints=[taint]))
@@ -69,9 +72,9 @@ async def test_kubectl_shows_why_a_pod_waits_and_where_others_went(empty_control
     assert "Normal    Scheduled          pod/fits   Successfully assigned default/fits to" in events.stdout
 
 
-async def test_a_preemptor_is_nominated_and_its_victims_spare_the_budget(empty_control_plane: ControlPlane) -> None:
+async def test_a_preemptor_is_nominated_and_its_victims_spare_the_budget(cluster: Cluster) -> None:
     """Two full nodes; the pods of one are protected by a budget that allows no disruption: the others must go."""
-    config = empty_control_plane.kubeconfig
+    config = cluster.kubeconfig
     async with api_session(config) as api, keeping_ledger(config) as ledger:
         await api.create(node("guarded", cpu="2"), node("open", cpu="2"), _class("high", 1000), _class("low", 10))
         budget = await api.call("POST", f"{_POLICY}/poddisruptionbudgets", _budget("web"))
@@ -132,8 +135,8 @@ async def _nominated(api: ApiSession, name: str) -> JsonObject:
     raise AssertionError(f"{name} was not nominated: {found['status']}")
 
 
-async def test_pods_of_other_schedulers_take_room_but_are_left_alone(empty_control_plane: ControlPlane) -> None:
-    config = empty_control_plane.kubeconfig
+async def test_pods_of_other_schedulers_take_room_but_are_left_alone(cluster: Cluster) -> None:
+    config = cluster.kubeconfig
     async with api_session(config) as api, keeping_ledger(config) as ledger:
         await api.create(node("only", cpu="1"))
         foreign = pod("foreign", cpu="700m", schedulerName="somebody-else")
@@ -169,8 +172,8 @@ profiles:
 """
 
 
-async def test_several_profiles_of_one_process_decide_each_in_its_way(empty_control_plane: ControlPlane) -> None:
-    config = empty_control_plane.kubeconfig
+async def test_several_profiles_of_one_process_decide_each_in_its_way(cluster: Cluster) -> None:
+    config = cluster.kubeconfig
     async with api_session(config) as api, keeping_ledger(config) as ledger:
         await api.create(*(node(f"node-{i}", cpu="4") for i in range(4)))
         async with scheduling(config, RunSettings(config=TWO_PROFILES)) as live:
@@ -194,8 +197,8 @@ async def test_several_profiles_of_one_process_decide_each_in_its_way(empty_cont
     }
 
 
-async def test_a_gated_pod_waits_for_its_gate_and_a_deleted_one_for_nothing(empty_control_plane: ControlPlane) -> None:
-    config = empty_control_plane.kubeconfig
+async def test_a_gated_pod_waits_for_its_gate_and_a_deleted_one_for_nothing(cluster: Cluster) -> None:
+    config = cluster.kubeconfig
     async with api_session(config) as api, keeping_ledger(config) as ledger:
         await api.create(node("node", cpu="1"))
         async with scheduling(config) as live:
@@ -211,9 +214,9 @@ async def test_a_gated_pod_waits_for_its_gate_and_a_deleted_one_for_nothing(empt
     assert {p["metadata"]["name"]: p["spec"].get("nodeName") for p in pod_list} == {"gated": "node"}
 
 
-async def test_a_waiting_pod_is_tried_when_a_node_comes_or_a_pod_leaves(empty_control_plane: ControlPlane) -> None:
+async def test_a_waiting_pod_is_tried_when_a_node_comes_or_a_pod_leaves(cluster: Cluster) -> None:
     """The flush timers are minutes away: only hints can wake these pods in time."""
-    config = empty_control_plane.kubeconfig
+    config = cluster.kubeconfig
     async with api_session(config) as api, keeping_ledger(config) as ledger:
         await api.create(node("first", cpu="1"))
         async with scheduling(config, RunSettings(options=LiveOptions(seed=1))) as live:

@@ -20,7 +20,7 @@ from bayplan.observe.exposition import render
 from bayplan.observe.metrics import Registry
 from bayplan.observe.process_metrics import register_process
 from bayplan.server import AuthenticationOptions, ServerOptions, ServerParts, Serving, serve
-from tests.controlplane.cluster import ControlPlane
+from tests.e2e.clusters import Cluster
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 SCHEDULER = "system:kube-scheduler"
@@ -42,24 +42,24 @@ def binding(account: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def accounts(control_plane: ControlPlane) -> Iterator[dict[str, str]]:
+def accounts(cluster: Cluster, programs: None) -> Iterator[dict[str, str]]:
     """Two service accounts with tokens, of which the first may read /metrics."""
     made: list[tuple[str, str]] = []
 
     def create(collection: str, body: dict[str, Any]) -> None:
-        status, answer = control_plane.admin.request("POST", collection, body)
+        status, answer = cluster.admin.request("POST", collection, body)
         assert status == 201, answer
         made.append((collection, body["metadata"]["name"]))
 
     tokens = {}
     for name in ("e2e-scraper", "e2e-other"):
         create(ACCOUNTS, {"kind": "ServiceAccount", "apiVersion": "v1", "metadata": {"name": name}})
-        tokens[name] = control_plane.kubectl("create", "token", name).stdout.strip()
+        tokens[name] = cluster.kubectl("create", "token", name).stdout.strip()
     create(f"{RBAC}/clusterroles", {"apiVersion": "rbac.authorization.k8s.io/v1", **role()})
     create(f"{RBAC}/clusterrolebindings", {"apiVersion": "rbac.authorization.k8s.io/v1", **binding("e2e-scraper")})
     yield tokens
     for collection, name in reversed(made):
-        control_plane.admin.request("DELETE", f"{collection}/{name}")
+        cluster.admin.request("DELETE", f"{collection}/{name}")
 
 
 @contextlib.asynccontextmanager
@@ -85,9 +85,9 @@ async def get(server: Serving, path: str, *, token: str = "", tls: ssl.SSLContex
 
 
 async def test_an_authorised_token_reads_metrics_and_nobody_else_does(
-    control_plane: ControlPlane, accounts: dict[str, str]
+    cluster: Cluster, accounts: dict[str, str]
 ) -> None:
-    async with serving(control_plane.kubeconfig_for(SCHEDULER), ServerOptions(port=0)) as server:
+    async with serving(cluster.kubeconfig_for(SCHEDULER), ServerOptions(port=0)) as server:
         status, text = await get(server, "/metrics", token=accounts["e2e-scraper"])
         assert (status, "process_cpu_seconds_total" in text) == (200, True)
 
@@ -99,25 +99,25 @@ async def test_an_authorised_token_reads_metrics_and_nobody_else_does(
         assert (await get(server, "/metrics", token="made-up"))[0] == 401
         assert (await get(server, "/metrics", token=accounts["e2e-scraper"][:-6] + "AAAAAA"))[0] == 401
         assert (await get(server, "/configz", token=accounts["e2e-scraper"]))[0] == 403
-        assert (await get(server, "/configz", token=control_plane.token_for("admin")))[0] == 200
+        assert (await get(server, "/configz", token=cluster.token_for("admin")))[0] == 200
         assert await get(server, "/healthz") == (200, "ok")
 
 
-async def test_a_client_certificate_of_the_cluster_is_a_user(control_plane: ControlPlane) -> None:
-    authentication = AuthenticationOptions(client_ca_file=control_plane.ca_file)
+async def test_a_client_certificate_of_the_cluster_is_a_user(cluster: Cluster) -> None:
+    authentication = AuthenticationOptions(client_ca_file=cluster.ca_file)
     options = ServerOptions(port=0, authentication=authentication)
-    async with serving(control_plane.kubeconfig_for(SCHEDULER), options) as server:
+    async with serving(cluster.kubeconfig_for(SCHEDULER), options) as server:
         tls = ssl.create_default_context(cadata=server.certificate.decode())
-        tls.load_cert_chain(control_plane.client_cert, control_plane.client_key)
+        tls.load_cert_chain(cluster.client_cert, cluster.client_key)
 
         assert (await get(server, "/metrics", tls=tls))[0] == 200
         assert (await get(server, "/metrics"))[0] == 401
 
 
 async def test_while_the_api_server_may_not_be_asked_nobody_is_let_in(
-    control_plane: ControlPlane, accounts: dict[str, str]
+    cluster: Cluster, accounts: dict[str, str]
 ) -> None:
     """A user without the right to create reviews: the answer is 503, and probes go on."""
-    async with serving(control_plane.kubeconfig_for("e2e-powerless"), ServerOptions(port=0)) as server:
+    async with serving(cluster.kubeconfig_for("e2e-powerless"), ServerOptions(port=0)) as server:
         assert (await get(server, "/metrics", token=accounts["e2e-scraper"]))[0] == 503
         assert await get(server, "/livez") == (200, "ok")

@@ -21,7 +21,7 @@ import aiohttp
 import yaml
 from aiohttp import web
 
-from tests.controlplane import ControlPlane
+from tests.e2e.clusters import Cluster
 
 _WRITES = ("POST", "PUT", "PATCH", "DELETE")
 
@@ -61,7 +61,7 @@ def failing_writes(share: float, dice: random.Random) -> Plan:
 class FaultyProxy:
     """Running while the `async with` lasts. `plan` may be replaced at any time."""
 
-    def __init__(self, cluster: ControlPlane, plan: Plan = no_fault) -> None:
+    def __init__(self, cluster: Cluster, plan: Plan = no_fault) -> None:
         self.plan = plan
         self.faults: Counter[Fault] = Counter()
         self._url = cluster.url

@@ -12,11 +12,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from bayplan.app.live import LiveScheduler
 from bayplan.client.http_transport import HttpTransport
 from bayplan.client.transport import Transport
 from tests.controlplane import ControlPlane
 from tests.e2e.api_session import ApiSession, api_session
+from tests.e2e.clusters import Cluster
 from tests.e2e.ledger import Ledger, keeping_ledger, until
 from tests.e2e.objects import node, pod
 from tests.e2e.running import RunSettings, account_for, all_bound, scheduling
@@ -46,7 +49,7 @@ def impatient(transport: Transport) -> Transport:
 Disturb = Callable[[LiveScheduler, ApiSession, Ledger], Awaitable[None]]
 
 
-async def survive(cluster: ControlPlane, disturb: Disturb, *, kubeconfig: Path | None = None) -> Ledger:
+async def survive(cluster: Cluster, disturb: Disturb, *, kubeconfig: Path | None = None) -> Ledger:
     """Create the pods, let the scheduler start on them, disturb it, and account for everything at the end."""
     async with api_session(cluster.kubeconfig) as api, keeping_ledger(cluster.kubeconfig) as ledger:
         await api.create(*tight_nodes())
@@ -62,8 +65,8 @@ async def survive(cluster: ControlPlane, disturb: Disturb, *, kubeconfig: Path |
     return ledger
 
 
-async def test_the_api_server_is_killed_and_comes_back(empty_control_plane: ControlPlane) -> None:
-    cluster = empty_control_plane
+@pytest.mark.slow
+async def test_the_api_server_is_killed_and_comes_back(cluster: Cluster) -> None:
 
     async def kill(live: LiveScheduler, api: ApiSession, ledger: Ledger) -> None:
         assert ledger.bound < PODS
@@ -75,6 +78,7 @@ async def test_the_api_server_is_killed_and_comes_back(empty_control_plane: Cont
 
 
 async def test_etcd_is_killed_and_comes_back(empty_control_plane: ControlPlane) -> None:
+    """On the real control plane only: the embedded server keeps its objects itself and dies with them."""
     cluster = empty_control_plane
 
     async def kill(live: LiveScheduler, api: ApiSession, ledger: Ledger) -> None:
@@ -86,9 +90,9 @@ async def test_etcd_is_killed_and_comes_back(empty_control_plane: ControlPlane) 
     await survive(cluster, kill)
 
 
-async def test_watches_break_every_two_seconds(empty_control_plane: ControlPlane, tmp_path: Path) -> None:
+@pytest.mark.slow
+async def test_watches_break_every_two_seconds(cluster: Cluster, tmp_path: Path) -> None:
     """Pods keep coming and going while the scheduler hears of them in pieces."""
-    cluster = empty_control_plane
     async with FaultyProxy(cluster) as proxy, cutting_watches(proxy, every=2.0) as cuts:
 
         async def churn(live: LiveScheduler, api: ApiSession, ledger: Ledger) -> None:
@@ -105,8 +109,8 @@ async def test_watches_break_every_two_seconds(empty_control_plane: ControlPlane
     assert sum(cuts) > 50
 
 
-async def test_three_in_ten_writes_fail(empty_control_plane: ControlPlane, tmp_path: Path) -> None:
-    cluster = empty_control_plane
+@pytest.mark.slow
+async def test_three_in_ten_writes_fail(cluster: Cluster, tmp_path: Path) -> None:
     async with FaultyProxy(cluster, failing_writes(0.3, random.Random(7))) as proxy:
 
         async def nothing_more(live: LiveScheduler, api: ApiSession, ledger: Ledger) -> None:
@@ -118,9 +122,8 @@ async def test_three_in_ten_writes_fail(empty_control_plane: ControlPlane, tmp_p
     assert len(proxy.faults) == 7
 
 
-async def test_a_node_goes_away_while_pods_are_being_bound_to_it(empty_control_plane: ControlPlane) -> None:
+async def test_a_node_goes_away_while_pods_are_being_bound_to_it(cluster: Cluster) -> None:
     """Pods that were bound to it stay so, as only a controller may delete them; all others find another node."""
-    cluster = empty_control_plane
     async with api_session(cluster.kubeconfig) as api, keeping_ledger(cluster.kubeconfig) as ledger:
         await api.create(*tight_nodes(NODES + 4))
         await api.create(*batch("pod", PODS))
@@ -137,9 +140,8 @@ async def test_a_node_goes_away_while_pods_are_being_bound_to_it(empty_control_p
     assert ledger.moved() == {}
 
 
-async def test_pods_are_deleted_while_they_are_scheduled(empty_control_plane: ControlPlane) -> None:
+async def test_pods_are_deleted_while_they_are_scheduled(cluster: Cluster) -> None:
     """The nodes cannot hold all: the room of deleted pods must come back."""
-    cluster = empty_control_plane
     async with api_session(cluster.kubeconfig) as api, keeping_ledger(cluster.kubeconfig) as ledger:
         await api.create(*tight_nodes(10))
         await api.create(*batch("pod", PODS))
@@ -159,7 +161,7 @@ async def test_pods_are_deleted_while_they_are_scheduled(empty_control_plane: Co
 
 
 @contextlib.asynccontextmanager
-async def competing_kube_scheduler(cluster: ControlPlane, folder: Path) -> AsyncIterator[None]:
+async def competing_kube_scheduler(cluster: Cluster, folder: Path) -> AsyncIterator[None]:
     path = folder / "other.yaml"
     path.write_text("profiles:\n- schedulerName: other\n")
     scheduler = await asyncio.to_thread(cluster.start_kube_scheduler, path)
@@ -169,10 +171,10 @@ async def competing_kube_scheduler(cluster: ControlPlane, folder: Path) -> Async
         await asyncio.to_thread(scheduler.stop)
 
 
-async def test_another_scheduler_binds_to_the_same_nodes(empty_control_plane: ControlPlane, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("programs")
+async def test_another_scheduler_binds_to_the_same_nodes(cluster: Cluster, tmp_path: Path) -> None:
     """Two schedulers cannot see each other's decisions before they are written, so a node may be promised twice in that
     moment; each pod is bound once, by its own scheduler, and the cache counts both kinds."""
-    cluster = empty_control_plane
     async with api_session(cluster.kubeconfig) as api, keeping_ledger(cluster.kubeconfig) as ledger:
         await api.create(*(node(f"node-{i:02}", cpu="16", pods=110, memory="64Gi") for i in range(NODES)))
         async with competing_kube_scheduler(cluster, tmp_path), scheduling(cluster.kubeconfig) as live:

@@ -15,15 +15,16 @@ from starlette.routing import BaseRoute
 from bayplan.app.live import LiveScheduler
 from bayplan.app.run import RunOptions, run_scheduler
 from bayplan.loop.observer import Observer
-from tests.controlplane import ControlPlane
 from tests.controlplane.process import Guard
 from tests.e2e.api_session import ApiSession, api_session
+from tests.e2e.clusters import Cluster
 from tests.e2e.ledger import Ledger, keeping_ledger, overcommitted, until
 from tests.e2e.objects import node, pod
 from tests.e2e.running import account_for
 from tests.e2e.scheduler_process import SHORT_LEASE, SchedulerProcess, said, write_config
 from tests.fault.test_faults import PODS, batch, tight_nodes
 
+pytestmark = pytest.mark.slow
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
 
 
@@ -83,10 +84,8 @@ async def _leads(replica: LiveScheduler, *, within: float) -> float:
     return time.monotonic() - began
 
 
-async def test_the_leader_is_killed_and_the_standby_goes_on(
-    empty_control_plane: ControlPlane, tmp_path: Path, guard: Guard
-) -> None:
-    kubeconfig = empty_control_plane.kubeconfig
+async def test_the_leader_is_killed_and_the_standby_goes_on(cluster: Cluster, tmp_path: Path, guard: Guard) -> None:
+    kubeconfig = cluster.kubeconfig
     config = write_config(tmp_path, leaderElection=SHORT_LEASE)
     async with api_session(kubeconfig) as api, keeping_ledger(kubeconfig) as ledger:
         await api.create(*tight_nodes())
@@ -104,10 +103,8 @@ async def test_the_leader_is_killed_and_the_standby_goes_on(
     assert ledger.moved() == {}
 
 
-async def test_a_leader_that_is_told_to_stop_hands_over_at_once(
-    empty_control_plane: ControlPlane, tmp_path: Path, guard: Guard
-) -> None:
-    kubeconfig = empty_control_plane.kubeconfig
+async def test_a_leader_that_is_told_to_stop_hands_over_at_once(cluster: Cluster, tmp_path: Path, guard: Guard) -> None:
+    kubeconfig = cluster.kubeconfig
     config = write_config(tmp_path, leaderElection={**SHORT_LEASE, "leaseDuration": "30s", "renewDeadline": "20s"})
     async with api_session(kubeconfig) as api, keeping_ledger(kubeconfig) as ledger:
         await api.create(*tight_nodes())
@@ -126,9 +123,9 @@ async def test_a_leader_that_is_told_to_stop_hands_over_at_once(
 
 
 async def test_a_leader_that_is_robbed_of_its_lease_ends_and_binds_nothing_more(
-    empty_control_plane: ControlPlane, tmp_path: Path, guard: Guard
+    cluster: Cluster, tmp_path: Path, guard: Guard
 ) -> None:
-    kubeconfig = empty_control_plane.kubeconfig
+    kubeconfig = cluster.kubeconfig
     config = write_config(tmp_path, leaderElection=SHORT_LEASE)
     async with api_session(kubeconfig) as api, keeping_ledger(kubeconfig) as ledger:
         await api.create(node("node"))
@@ -157,9 +154,9 @@ async def _rob(api: ApiSession) -> None:
 
 
 async def test_a_reload_brings_new_profiles_and_a_bad_one_changes_nothing(
-    empty_control_plane: ControlPlane, tmp_path: Path, guard: Guard
+    cluster: Cluster, tmp_path: Path, guard: Guard
 ) -> None:
-    kubeconfig = empty_control_plane.kubeconfig
+    kubeconfig = cluster.kubeconfig
     config = write_config(tmp_path)
     async with api_session(kubeconfig) as api, keeping_ledger(kubeconfig) as ledger:
         await api.create(node("node"))

@@ -22,7 +22,7 @@ from bayplan.apiserver.discovery import Discovery
 from bayplan.apiserver.encoding import Json, decode_object
 from bayplan.apiserver.errors import ApiError
 from bayplan.apiserver.exchange import Answer, Request, WriteOptions, error_answer, json_answer, text_answer
-from bayplan.apiserver.identity import ADMIN, User
+from bayplan.apiserver.identity import ADMIN, ANONYMOUS, User
 from bayplan.apiserver.kinds import Kind, Kinds
 from bayplan.apiserver.objects import Caller, Objects
 from bayplan.apiserver.patching import Patcher
@@ -31,6 +31,7 @@ from bayplan.apiserver.representation import PLAIN, negotiate, render, render_li
 from bayplan.apiserver.reviews import Reviews
 from bayplan.apiserver.routing import Route, resolve, segments_of
 from bayplan.apiserver.selection import select, selectable_values
+from bayplan.apiserver.selectors import BadSelector, parse_field_selector
 from bayplan.apiserver.store import Entry, Store
 from bayplan.apiserver.subresources import Subresources, subresources_of
 from bayplan.apiserver.tokens import TokenIssuer, new_admin_token
@@ -110,6 +111,8 @@ class Api:
     def _authenticate(self, request: Request) -> User | None:
         if not self.settings.authentication:
             return ADMIN
+        if request.user is not ANONYMOUS:  # a client certificate, which the transport has verified
+            return request.user
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not token:
             return None
@@ -169,7 +172,7 @@ class Api:
             resource=route.kind.plural,
             subresource=route.subresource,
             namespace=route.namespace,
-            name=route.name,
+            name=route.name or _selected_name(verb, request),
         )
         if not self.authorizer.allows(request.user, attributes):
             raise attributes.refusal(request.user)
@@ -303,3 +306,14 @@ class Api:
         """A stored object as a document of the caller's own; for the simulated parts and for tests."""
         entry = self.store.get(resource, namespace, name)
         return None if entry is None else decode_object(entry.raw)
+
+
+def _selected_name(verb: str, request: Request) -> str:
+    """The one name that a list or watch is limited to: rules for that name cover it."""
+    if verb not in ("list", "watch", "deletecollection"):
+        return ""
+    try:
+        requirements = parse_field_selector(request.query.get("fieldSelector", ""))
+    except BadSelector:  # refused by whoever reads the objects
+        return ""
+    return next((one.value for one in requirements if one.equal and one.field == "metadata.name"), "")

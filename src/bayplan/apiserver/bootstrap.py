@@ -17,9 +17,9 @@ _RBAC = "rbac.authorization.k8s.io/v1"
 _READ = ["get", "list", "watch"]
 
 
-def bootstrap(api: Api) -> None:
+def bootstrap(api: Api, *, client_authority: str = "") -> None:
     """Create what is missing; safe to run again on a restored store."""
-    for document in _objects():
+    for document in (*_objects(), *_authentication(client_authority)):
         create_if_absent(api, document)
 
 
@@ -99,6 +99,25 @@ def _roles() -> Iterable[Json]:
     yield _cluster_role_binding("system:basic-user", "Group", "system:authenticated")
     yield _cluster_role_binding("system:kube-scheduler", "User", "system:kube-scheduler")
     yield _cluster_role_binding("system:volume-scheduler", "User", "system:kube-scheduler")
+
+
+def _authentication(client_authority: str) -> Iterable[Json]:
+    """Where servers beside this one read whose client certificates to trust, and who may read it."""
+    name, reader = "extension-apiserver-authentication", "extension-apiserver-authentication-reader"
+    metadata = {"name": name, "namespace": "kube-system"}
+    data = {"client-ca-file": client_authority} if client_authority else {}
+    yield {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+    rule = {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [name], "verbs": _READ}
+    place = {"name": reader, "namespace": "kube-system"}
+    yield {"apiVersion": _RBAC, "kind": "Role", "metadata": place, "rules": [rule]}
+    group = "rbac.authorization.k8s.io"
+    yield {
+        "apiVersion": _RBAC,
+        "kind": "RoleBinding",
+        "metadata": {"name": "system::extension-apiserver-authentication-reader", "namespace": "kube-system"},
+        "roleRef": {"apiGroup": group, "kind": "Role", "name": reader},
+        "subjects": [{"kind": "User", "name": "system:kube-scheduler", "apiGroup": group}],
+    }
 
 
 def _scheduler_rules() -> list[Json]:

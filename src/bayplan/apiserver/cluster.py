@@ -53,6 +53,7 @@ class EmbeddedCluster:
         tls: bool = True,
         tls_certificate: Path | None = None,
         tls_key: Path | None = None,
+        client_authority: Path | None = None,
         authorization: str = "always-allow",
         seed: int | None = None,
         listen: bool = True,
@@ -72,6 +73,7 @@ class EmbeddedCluster:
         self._certificate = kept.certificate
         if listen and tls_certificate is not None and tls_key is not None:
             self._certificate = load_certificate(tls_certificate, tls_key)
+        self._client_authority = client_authority.read_bytes() if client_authority is not None else b""
         settings = ApiSettings(token=kept.token, authorization=authorization, seed=seed, signing_key=kept.signing_key)
         self.api = Api(clock=self.clock, settings=settings)
         self._journal = Journal(folder) if folder is not None else None
@@ -114,14 +116,15 @@ class EmbeddedCluster:
         """Bring everything up; objects that exist already, from a data directory, are left as they are."""
         if self._journal is not None:
             self._journal.follow(self.store)
-        bootstrap(self.api)
+        bootstrap(self.api, client_authority=self._client_authority.decode())
         for document in self._initial:
             create_if_absent(self.api, document)
         if self._simulate:
             self.controllers.start()
             self.kubelets.start()
         if self._listen:
-            tls = self._certificate.context() if self._certificate is not None else None
+            certificate, authority = self._certificate, self._client_authority
+            tls = certificate.context(client_authority=authority) if certificate is not None else None
             await self._http.start(self._host, self._port, tls=tls)
 
     async def stop(self) -> None:

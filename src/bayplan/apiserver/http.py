@@ -17,6 +17,7 @@ import httptools
 
 from bayplan.apiserver import errors
 from bayplan.apiserver.exchange import Answer, Request, error_answer, parse_query
+from bayplan.apiserver.identity import ANONYMOUS, User, certificate_user
 from bayplan.apiserver.watch import WatchStream
 
 _log = logging.getLogger("bayplan.apiserver.http")
@@ -79,6 +80,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, server: HttpServer) -> None:
         self._server = server
         self._transport: asyncio.Transport | None = None
+        self._user: User = ANONYMOUS
         self._parser = httptools.HttpRequestParser(self)
         self._url = b""
         self._headers: dict[str, str] = {}
@@ -95,6 +97,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]  # a stream server makes stream transports
+        self._user = certificate_user(transport.get_extra_info("peercert"))
         self._server.connections.add(self)
 
     def connection_lost(self, problem: Exception | None) -> None:
@@ -173,7 +176,7 @@ class Connection(asyncio.Protocol):
             return errors.bad_request("the request URI cannot be understood")
         method = self._parser.get_method().decode("ascii")
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
-        return Request(method, text, parameters, self._headers, body)
+        return Request(method, text, parameters, self._headers, body, self._user)
 
     def _work(self) -> None:
         """Answer what waits, until a watch takes the connection over."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,14 @@ class User:
 ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
 ADMIN = User("kubernetes-admin", ("system:masters", "system:authenticated"))
 LOOPBACK = User("system:apiserver", ("system:masters", "system:authenticated"))
+
+
+def certificate_user(certificate: Any) -> User:
+    """The user of a verified client certificate: its common name, with its organisations as groups."""
+    subject = [pair for names in (certificate or {}).get("subject", ()) for pair in names]
+    name = next((value for key, value in subject if key == "commonName"), "")
+    groups = tuple(value for key, value in subject if key == "organizationName")
+    return User(name, (*groups, "system:authenticated")) if name else ANONYMOUS
 
 
 def service_account_user(namespace: str, name: str, uid: str = "") -> User:

@@ -1,19 +1,21 @@
 """Keeping the objects across restarts: a SQLite file that follows the store.
 
-Changes are gathered and written a few times a second from a worker thread, and once more on the way out, so the API
-never waits for the disk. After a crash the last fraction of a second may be missing; the revision counter then
-skips ahead, so that no client ever sees a revision twice. History is not kept: watches from before a restart are
-answered 410 Expired and list again, as after an etcd compaction.
+Each change is noted in a log at once (`change_log`), so that a killed process loses nothing it has told anybody, and
+carried over into the database a few times a second by a worker thread, so the API never waits for the disk. The
+revision counter skips ahead on each start, so that no client ever sees a revision twice. History is not kept: watches
+from before a restart are answered 410 Expired and list again, as after an etcd compaction.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from bayplan.apiserver.change_log import ChangeLog, Record
 from bayplan.apiserver.store import DELETED, Change, Key, Store
 
 _log = logging.getLogger("bayplan.apiserver.persistence")
@@ -34,9 +36,12 @@ class Journal:
         self.path = folder / "objects.sqlite3"
         self._pending: dict[tuple[str, Key], bytes | None] = {}
         self._revision = 0
+        self._is_closing = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._unlisten: Callable[[], None] | None = None
         self._database = self._open(folder)
+        self._log = ChangeLog(folder)
+        self._take_over()
 
     def _open(self, folder: Path) -> sqlite3.Connection:
         try:
@@ -59,6 +64,13 @@ class Journal:
             ) from problem
         return database
 
+    def _take_over(self) -> None:
+        """Bring what a killed process noted down into the database."""
+        records = self._log.left_behind()
+        pending = {(one.resource, (one.namespace, one.name)): one.raw for one in records}
+        if not pending or self._write(pending, max(one.revision for one in records)):
+            self._log.forget_everything()
+
     # ---- reading
 
     def revision(self) -> int:
@@ -77,18 +89,29 @@ class Journal:
         self._task = asyncio.get_running_loop().create_task(self._keep_writing(), name="journal")
 
     def _on_change(self, resource: str, change: Change) -> None:
-        self._pending[(resource, change.entry.key)] = None if change.type == DELETED else change.entry.raw
+        namespace, name = change.entry.key
+        raw = None if change.type == DELETED else change.entry.raw
+        self._log.append(Record(change.revision, resource, namespace, name, raw))
+        self._pending[(resource, change.entry.key)] = raw
         self._revision = change.revision
 
     async def _keep_writing(self) -> None:
         # The disk is real even when the cluster's clock is virtual.
-        while True:
-            await asyncio.sleep(_FLUSH_SECONDS)
-            pending, self._pending = self._pending, {}
-            if pending:
-                await asyncio.shield(asyncio.to_thread(self._write, pending, self._revision))
+        while not self._is_closing.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._is_closing.wait(), _FLUSH_SECONDS)
+            if self._pending:
+                await self._carry_over()
 
-    def _write(self, pending: dict[tuple[str, Key], bytes | None], revision: int) -> None:
+    async def _carry_over(self) -> None:
+        pending, self._pending = self._pending, {}
+        self._log.switch()
+        if await asyncio.to_thread(self._write, pending, self._revision):
+            self._log.forget_carried_over()
+        else:
+            self._pending = pending | self._pending
+
+    def _write(self, pending: dict[tuple[str, Key], bytes | None], revision: int) -> bool:
         try:
             self._database.execute("BEGIN")
             for (resource, (namespace, name)), raw in pending.items():
@@ -104,16 +127,20 @@ class Journal:
             self._database.execute("INSERT OR REPLACE INTO facts VALUES ('revision', ?)", (revision,))
             self._database.execute("COMMIT")
         except sqlite3.Error:
-            _log.exception("could not write %d objects to %s; they are kept in memory only", len(pending), self.path)
+            _log.exception("could not write %d objects to %s; they will be tried again", len(pending), self.path)
+            if self._database.in_transaction:
+                self._database.execute("ROLLBACK")
+            return False
+        return True
 
     async def close(self) -> None:
         """Write what is left and let the file go."""
         if self._unlisten is not None:
             self._unlisten()
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-        pending, self._pending = self._pending, {}
-        if pending:
-            await asyncio.to_thread(self._write, pending, self._revision)
+            self._is_closing.set()
+            await self._task
+        if not self._pending:
+            self._log.forget_everything()
+        self._log.close()
         self._database.close()

@@ -31,7 +31,8 @@ class ServingCertificate:
     certificate: bytes
     key: bytes
 
-    def context(self) -> ssl.SSLContext:
+    def context(self, *, client_authority: bytes = b"") -> ssl.SSLContext:
+        """With a client authority, clients may show a certificate of it; one of another authority is refused."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(["http/1.1"])
@@ -41,6 +42,9 @@ class ServingCertificate:
             certificate.write_bytes(self.certificate)
             write_private(key, self.key)
             context.load_cert_chain(certificate, key)
+        if client_authority:
+            context.load_verify_locations(cadata=client_authority.decode())
+            context.verify_mode = ssl.CERT_OPTIONAL
         return context
 
 

@@ -27,9 +27,9 @@ def robot(api: Api) -> str:
     return issuer.issue("default", "robot", "u", seconds=3600)[0]
 
 
-def call(api: Api, token: str, method: str, path: str, body: Any = None) -> tuple[int, dict[str, Any]]:
+def call(api: Api, token: str, method: str, path: str, body: Any = None, **query: str) -> tuple[int, dict[str, Any]]:
     headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
-    answer = api.handle(Request(method, path, {}, headers, encode(body) if body is not None else b""))
+    answer = api.handle(Request(method, path, query, headers, encode(body) if body is not None else b""))
     return answer.status, decode_object(answer.body)
 
 
@@ -130,3 +130,13 @@ def test_an_aggregated_role_collects_rules(api: Api) -> None:
     assert api.handle(Request("PATCH", path, {}, headers, patch)).status == 200
 
     assert call(api, robot(api), "GET", "/api/v1/nodes")[0] == 200
+
+
+def test_a_rule_for_one_name_covers_lists_of_that_name(api: Api) -> None:
+    grant(api, [{"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["a"], "verbs": ["list"]}])
+    path = "/api/v1/namespaces/default/configmaps"
+
+    assert call(api, robot(api), "GET", path, fieldSelector="metadata.name=a")[0] == 200
+    assert call(api, robot(api), "GET", path, fieldSelector="metadata.name=b")[0] == 403
+    assert call(api, robot(api), "GET", path, fieldSelector="metadata.name!=a")[0] == 403
+    assert call(api, robot(api), "GET", path)[0] == 403

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import shutil
 import ssl
 from pathlib import Path
 from typing import Any
@@ -113,6 +114,30 @@ async def test_a_data_directory_keeps_objects_tokens_and_custom_resources(tmp_pa
     assert second.token == first.token
     assert second.store.revision > revision
     assert b'"reason":"Expired"' in event
+
+
+async def test_what_was_answered_survives_a_kill(tmp_path: Path) -> None:
+    """The files of a process that was killed at this moment: whatever the database lacks, the log has."""
+    first = quiet(data_dir=tmp_path / "first")
+    await first.start()
+    transport = first.in_process_transport()
+    await transport.request("POST", MAPS, body={"metadata": {"name": "kept"}})
+    await transport.request("POST", MAPS, body={"metadata": {"name": "dropped"}})
+    await transport.request("DELETE", f"{MAPS}/dropped")
+    shutil.copytree(tmp_path / "first", tmp_path / "second")
+    revision = first.store.revision
+    await first.stop()
+    with (tmp_path / "second" / "changes-0.log").open("ab") as log:
+        log.write(b"\x00\x00\xff\xffcut off")
+
+    second = quiet(data_dir=tmp_path / "second")
+    await second.start()
+    listed = await second.in_process_transport().request("GET", MAPS)
+    await second.stop()
+
+    assert [one["metadata"]["name"] for one in listed.json()["items"]] == ["kept"]
+    assert second.store.revision > revision
+    assert [file.stat().st_size for file in (tmp_path / "second").glob("changes-*.log")] == [0, 0]
 
 
 async def test_secrets_in_a_data_directory_are_for_their_owner_only(tmp_path: Path) -> None:
