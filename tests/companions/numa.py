@@ -20,7 +20,7 @@ def _zone(number: int, cpu: int) -> JsonObject:
     return {"name": f"node-{number}", "type": "Node", "resources": resources}
 
 
-def _topology(*cpus: int) -> JsonObject:
+def topology(*cpus: int) -> JsonObject:
     attributes = {"topologyManagerPolicy": "single-numa-node", "topologyManagerScope": "container"}
     return {
         "attributes": [{"name": name, "value": value} for name, value in attributes.items()],
@@ -28,7 +28,7 @@ def _topology(*cpus: int) -> JsonObject:
     }
 
 
-def _bound_pod(name: str, cpu: str) -> JsonObject:
+def bound_pod(name: str, cpu: str) -> JsonObject:
     made: Any = pod(name, cpu=cpu, memory="1Gi")
     resources = made["spec"]["containers"][0]["resources"]
     resources["limits"] = dict(resources["requests"])
@@ -40,13 +40,13 @@ async def a_fragmented_node_is_avoided(world: World) -> None:
     waits, saying why, until a cell is large enough."""
     await world.install(NodeResourceTopology)
     await world.api.create(node("split", cpu="8"), node("whole", cpu="8"))
-    await world.put(NodeResourceTopology, "split", _topology(4, 4))
-    await world.put(NodeResourceTopology, "whole", _topology(8))
+    await world.put(NodeResourceTopology, "split", topology(4, 4))
+    await world.put(NodeResourceTopology, "whole", topology(8))
     async with world.scheduling(NUMA):
-        await world.api.create(_bound_pod("first", "6"))
+        await world.api.create(bound_pod("first", "6"))
         await world.until_bound(1)
         assert await world.bound() == {"default/first": "whole"}
-        await world.api.create(_bound_pod("second", "6"))
+        await world.api.create(bound_pod("second", "6"))
 
         async def says_why() -> bool:
             return "cannot align container" in await world.message("default/second")

@@ -145,8 +145,13 @@ class World:
         deadline = self.clock.monotonic() + seconds
         while not await holds():
             if self.clock.monotonic() >= deadline:
-                raise AssertionError(f"not within {seconds:g}s: {what}; bound are {sorted(await self.bound())}")
+                raise AssertionError(f"not within {seconds:g}s: {what}; pods are {await self._outlook()}")
             await self.wait(step)
+
+    async def _outlook(self) -> dict[str, str]:
+        """The node of each pod, or why it has none."""
+        bound = await self.bound()
+        return {key: bound.get(key) or await self.message(key) for key in await self.pods()}
 
     async def until_bound(self, count: int, *, seconds: float = 60.0) -> None:
         async def enough() -> bool:
