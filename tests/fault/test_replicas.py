@@ -13,8 +13,10 @@ import pytest
 from starlette.routing import BaseRoute
 
 from bayplan.app.live import LiveScheduler
-from bayplan.app.run import RunOptions, run_scheduler
+from bayplan.app.run import run_scheduler
+from bayplan.app.run_options import RunOptions
 from bayplan.loop.observer import Observer
+from bayplan.server.options import ServerOptions
 from tests.controlplane.process import Guard
 from tests.e2e.api_session import ApiSession, api_session
 from tests.e2e.clusters import Cluster
@@ -60,7 +62,10 @@ async def standby(kubeconfig: Path, config: Path) -> AsyncIterator[LiveScheduler
     """A replica in this process, synced and waiting to lead, so that its caches can be looked into."""
     window = Window()
     options = RunOptions(
-        config_path=config, kubeconfig=kubeconfig, secure_port=0, extras=lambda clock, settings: window
+        config_path=config,
+        kubeconfig=kubeconfig,
+        server=ServerOptions(is_enabled=False),
+        extras=lambda clock, settings: window,
     )
     task = asyncio.create_task(run_scheduler(options))
     try:

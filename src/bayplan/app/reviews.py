@@ -13,13 +13,18 @@ from bayplan.server import Review
 
 __all__ = ["review_with"]
 
+_TOKENS = "/tokenreviews"
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-def review_with(transport: Transport) -> Review:
-    """Ask through this transport; its user must be allowed to create tokenreviews and subjectaccessreviews."""
+def review_with(tokens: Transport, access: Transport | None = None) -> Review:
+    """Ask through these transports, whose users must be allowed to create tokenreviews and subjectaccessreviews.
+
+    Without the second, both are asked through the first.
+    """
 
     async def review(path: str, question: Mapping[str, Any]) -> Mapping[str, Any]:
+        transport = tokens if access is None or path.endswith(_TOKENS) else access
         response = await transport.request("POST", path, body=msgspec.json.encode(question))
         if response.status >= 300:
             raise api_error(response.status, response.body, headers=response.headers)

@@ -14,35 +14,27 @@ import asyncio
 import random
 import signal
 import socket
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
-from typing import Protocol
-from urllib.parse import urlsplit
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
+import msgspec
 import structlog
-from starlette.routing import BaseRoute
 
 from bayplan.api.kinds import Kind
-from bayplan.app.client_metrics import MeasuredTransport, RequestMetrics
+from bayplan.app.connections import Connections, connected
 from bayplan.app.controllers.status_controllers import ControllerOptions, StatusControllers, kinds_among
 from bayplan.app.live import LiveOptions, LiveScheduler
+from bayplan.app.reviews import review_with
+from bayplan.app.run_options import RunOptions
 from bayplan.app.serving import ProcessFacts, make_metrics, make_parts
 from bayplan.app.settings import Settings, SettingsError, load_settings
 from bayplan.app.watching import served_kinds
 from bayplan.client.backoff import Backoff, BackoffSettings
 from bayplan.client.errors import CredentialError, Forbidden, NoAnswer, ServerError, TooManyRequests, Unauthorized
-from bayplan.client.http_transport import HttpTransport
-from bayplan.client.kubeconfig import find_access
-from bayplan.client.rate_limit import RateLimitedTransport, TokenBucket
-from bayplan.client.transport import Transport
-from bayplan.config.model import SchedulerConfig
 from bayplan.leader.election import ElectionSettings, LeaderElector, new_identity
-from bayplan.loop.observer import Observer
 from bayplan.observe.clock import Clock, SystemClock
 from bayplan.observe.logs import Log, LogSettings, configure_logging
 from bayplan.observe.metrics import Registry
-from bayplan.server.options import ServerOptions, TlsFiles
 from bayplan.server.serving import serve
 
 __all__ = ["RunOptions", "SchedulerProcess", "run_scheduler"]
@@ -51,98 +43,14 @@ _log = structlog.get_logger()
 _PATIENCE_AT_START_SECONDS = 30.0
 
 
-class Extras(Protocol):
-    """What a process may carry besides scheduling: explanations and a dashboard, for one."""
-
-    @property
-    def observers(self) -> list[Observer]: ...
-
-    def attach(self, live: LiveScheduler) -> None:
-        """The scheduler at work from now on."""
-
-    def routes(self) -> list[BaseRoute]: ...
-
-    def note_reload(self, what: str, problems: Sequence[str]) -> None: ...
-
-    async def run(self) -> None:
-        """Until cancelled."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunOptions:
-    """The flags of `bayplan run`."""
-
-    config_path: Path | None = None
-    kubeconfig: Path | None = None
-    context: str | None = None
-    plugins: Sequence[str] = ()
-    leader_elect: bool | None = None
-    """None takes the configuration's word."""
-    lease_name: str | None = None
-    lease_namespace: str | None = None
-    qps: float | None = None
-    burst: int | None = None
-    seed: int = 0
-    pod_max_in_unschedulable_seconds: float = 300.0
-    bind_address: str = "127.0.0.1"
-    secure_port: int = 10259
-    """Of the HTTPS endpoints; 0 switches them off."""
-    tls_cert_file: Path | None = None
-    tls_private_key_file: Path | None = None
-    logging_format: str = "text"
-    verbosity: int = 2
-    environment: Mapping[str, str] = field(default_factory=dict)
-    with_controllers: bool = False
-    """Whether the leader also writes the status of PodGroups and ElasticQuotas."""
-    observers: Sequence[Observer] = ()
-    extras: Callable[[Clock, Callable[[], Settings]], Extras] | None = None
-    """Makes what a process carries besides scheduling, from its clock and its settings at any time."""
-
-
 async def run_scheduler(options: RunOptions) -> int:
     """Run until told to stop; the exit status. Raises SettingsError and KubeconfigError before anything runs."""
     log = configure_logging(LogSettings(format=options.logging_format, verbosity=options.verbosity))
     settings = load_settings(options.config_path, options.plugins)
-    clock = SystemClock()
-    dice = random.Random(options.seed)
-    access = find_access(
-        clock=clock,
-        environment=options.environment,
-        kubeconfig=options.kubeconfig or _configured_kubeconfig(settings.config),
-        context=options.context,
-    )
-    http = HttpTransport(access, draw=dice.random)
-    lease_http = HttpTransport(access, draw=dice.random)
-    registry = Registry()
-    requests = RequestMetrics(registry)
-    try:
-        # What waits for the limit is not yet on its way to the server, so the clock starts after it.
-        measured, measured_lease = (
-            MeasuredTransport(each, requests, host=urlsplit(access.server).netloc, clock=clock)
-            for each in (http, lease_http)
-        )
-        transport = _limited(measured, settings.config, options, clock)
-        # Renewals have connections of their own: they must never wait behind bindings.
-        process = SchedulerProcess(
-            transport, settings, options, clock, lease_transport=measured_lease, log=log, registry=registry
-        )
+    clock, registry = SystemClock(), Registry(disabled=options.disabled_metrics)
+    async with connected(options, settings.config, clock, registry) as connections:
+        process = SchedulerProcess(connections, settings, options, clock, log=log, registry=registry)
         return await process.run()
-    finally:
-        await http.close()
-        await lease_http.close()
-
-
-def _configured_kubeconfig(config: SchedulerConfig) -> Path | None:
-    path = config.client_connection.kubeconfig
-    return Path(path) if path else None
-
-
-def _limited(transport: Transport, config: SchedulerConfig, options: RunOptions, clock: Clock) -> Transport:
-    connection = config.client_connection
-    qps = connection.qps if options.qps is None else options.qps
-    burst = connection.burst if options.burst is None else options.burst
-    bucket = TokenBucket(qps=qps, burst=burst, clock=clock)
-    return transport if bucket.is_unlimited else RateLimitedTransport(transport, bucket)
 
 
 class SchedulerProcess:
@@ -150,18 +58,17 @@ class SchedulerProcess:
 
     def __init__(
         self,
-        transport: Transport,
+        connections: Connections,
         settings: Settings,
         options: RunOptions,
         clock: Clock,
         *,
-        lease_transport: Transport,
         log: Log,
-        registry: Registry | None = None,
+        registry: Registry,
     ) -> None:
         self._log = log
-        self._transport = transport
-        self._lease_transport = lease_transport
+        self._connections = connections
+        self._transport = connections.work
         self._settings = settings
         self._options = options
         self._clock = clock
@@ -169,16 +76,18 @@ class SchedulerProcess:
         self._stop = asyncio.Event()
         self._exit_status = 0
         self.live: LiveScheduler | None = None
-        self.elector = self._make_elector() if self._elects else None
+        self._election = msgspec.structs.replace(settings.config.leader_election, **options.election)
+        self.elector = self._make_elector() if self._election.leader_elect else None
         self._extras = options.extras(clock, lambda: self._settings) if options.extras is not None else None
         self._facts = self._make_facts()
-        self._registry = registry or Registry()
+        self._registry = registry
         self._metrics = make_metrics(self._registry, clock, self._facts)
+        self._note_unknown_metrics()
 
-    @property
-    def _elects(self) -> bool:
-        asked = self._options.leader_elect
-        return self._settings.config.leader_election.leader_elect if asked is None else asked
+    def _note_unknown_metrics(self) -> None:
+        unknown = sorted(set(self._options.disabled_metrics) - set(self._registry.disabled))
+        if unknown:
+            _log.warning("--disabled-metrics names metrics that do not exist; /metrics lists those that do", of=unknown)
 
     def _make_facts(self) -> ProcessFacts:
         return ProcessFacts(
@@ -187,31 +96,31 @@ class SchedulerProcess:
             is_leader=self._still_leads,
             is_lease_healthy=lambda: self.elector is None or self.elector.is_healthy,
             is_stopping=self._stop.is_set,
-            flags=_shown_flags(self._options),
+            flags=self._options.flags,
             set_verbosity=self._log.set_verbosity,
-            lease_name=self._lease_name if self.elector is not None else "",
+            lease_name=self._election.resource_name if self.elector is not None else "",
         )
 
-    @property
-    def _lease_name(self) -> str:
-        return self._options.lease_name or self._settings.config.leader_election.resource_name
-
     def _make_elector(self) -> LeaderElector:
-        election = self._settings.config.leader_election
+        election = self._election
+        try:
+            settings = ElectionSettings(
+                lease_duration=election.lease_duration.total_seconds(),
+                renew_deadline=election.renew_deadline.total_seconds(),
+                retry_period=election.retry_period.total_seconds(),
+                name=election.resource_name,
+                namespace=election.resource_namespace,
+            )
+        except ValueError as error:
+            raise SettingsError([str(error)]) from error
         return LeaderElector(
-            self._lease_transport,
+            self._connections.lease,
             identity=new_identity(socket.gethostname()),
             clock=self._clock,
             draw=random.Random(self._options.seed).random,
             on_started_leading=self._leads.set,
             on_stopped_leading=self._leads.clear,
-            settings=ElectionSettings(
-                lease_duration=election.lease_duration.total_seconds(),
-                renew_deadline=election.renew_deadline.total_seconds(),
-                retry_period=election.retry_period.total_seconds(),
-                name=self._lease_name,
-                namespace=self._options.lease_namespace or election.resource_namespace,
-            ),
+            settings=settings,
         )
 
     async def run(self) -> int:
@@ -226,13 +135,14 @@ class SchedulerProcess:
         )
         self._follow_signals()
         routes = self._extras.routes() if self._extras is not None else []
-        parts = make_parts(self._facts, self._registry, self._transport, self._clock, routes)
+        review = review_with(self._connections.token_reviews, self._connections.access_reviews)
+        parts = make_parts(self._facts, self._registry, review, self._clock, routes)
         beside = [
             asyncio.create_task(self._run_extras(self.live), name="extras"),
             asyncio.create_task(self._run_controllers(), name="controllers"),
         ]
         try:
-            async with serve(self._server_options(), parts):
+            async with serve(self._options.server, parts):
                 await self._work(self.live)
         finally:
             for task in beside:
@@ -307,18 +217,6 @@ class SchedulerProcess:
         if not self._reads_late:
             await live.is_ready.wait()
         await elector.run()
-
-    def _server_options(self) -> ServerOptions:
-        options = self._options
-        files = None
-        if options.tls_cert_file is not None and options.tls_private_key_file is not None:
-            files = TlsFiles(certificate=options.tls_cert_file, key=options.tls_private_key_file)
-        return ServerOptions(
-            is_enabled=options.secure_port != 0,
-            bind_address=options.bind_address,
-            port=options.secure_port,
-            tls=files,
-        )
 
     def _live_options(self) -> LiveOptions:
         options = LiveOptions(
@@ -400,9 +298,3 @@ class SchedulerProcess:
             _log.info(what, profiles=[p.scheduler_name for p in self._settings.profiles])
         if self._extras is not None:
             self._extras.note_reload(what, problems)
-
-
-def _shown_flags(options: RunOptions) -> dict[str, str]:
-    """The flags as given, for /flagz."""
-    hidden = ("environment", "observers", "extras")
-    return {field.name: str(getattr(options, field.name)) for field in fields(options) if field.name not in hidden}

@@ -16,16 +16,14 @@ from bayplan.app.client_metrics import register_client
 from bayplan.app.live import LiveScheduler
 from bayplan.app.metrics import SchedulerMetrics, register_leadership, register_live, register_self
 from bayplan.app.resource_metrics import known_pods, pod_resource_lines
-from bayplan.app.reviews import review_with
 from bayplan.app.settings import Settings
-from bayplan.client.transport import Transport
 from bayplan.config.effective import effective_dict
 from bayplan.observe.clock import Clock
 from bayplan.observe.exposition import render
 from bayplan.observe.metrics import Registry
 from bayplan.observe.process_metrics import register_build, register_process
 from bayplan.server.health import HealthChecks
-from bayplan.server.options import ServerParts
+from bayplan.server.options import Review, ServerParts
 
 __all__ = ["ProcessFacts", "make_metrics", "make_parts"]
 
@@ -58,7 +56,7 @@ def make_metrics(registry: Registry, clock: Clock, facts: ProcessFacts) -> Sched
 
 
 def make_parts(
-    facts: ProcessFacts, registry: Registry, transport: Transport, clock: Clock, routes: Sequence[BaseRoute] = ()
+    facts: ProcessFacts, registry: Registry, review: Review, clock: Clock, routes: Sequence[BaseRoute] = ()
 ) -> ServerParts:
     def configuration() -> Mapping[str, Any]:
         settings = facts.settings()
@@ -75,7 +73,7 @@ def make_parts(
         flags=lambda: facts.flags,
         metrics=lambda accept: render(registry, accept),
         resource_metrics=resources,
-        review=review_with(transport),
+        review=review,
         set_verbosity=facts.set_verbosity,
         routes=routes,
         clock=clock,

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from cyclopts import Parameter
+
 from bayplan.cli.options import Names, option
 from bayplan.cli.output import CommandError
+from bayplan.cli.run_flags import ElectionFlags, ServingFlags, duration_of, path_of, shown_flags
 
 if TYPE_CHECKING:
     from bayplan.app.settings import Settings
@@ -25,19 +28,15 @@ EXAMPLES = """\
 {program} run --config scheduler.yaml --write-config-to effective.yaml
 """
 
-_LeaseName = Annotated[str | None, option("--leader-elect-resource-name", metavar="NAME", about="name of the Lease")]
-_LeaseNamespace = Annotated[
-    str | None, option("--leader-elect-resource-namespace", metavar="NAME", about="namespace of the Lease")
-]
 _Qps = Annotated[
     float | None, option("--kube-api-qps", metavar="NUMBER", about="requests a second; negative: no limit")
 ]
 _LongestWait = Annotated[
-    float,
+    str,
     option(
         "--pod-max-in-unschedulable-pods-duration",
-        metavar="SECONDS",
-        about="after which a pod is tried again without an event (300)",
+        metavar="DURATION",
+        about="after which a pod is tried again without an event (5m)",
     ),
 ]
 
@@ -48,18 +47,11 @@ def run(
     plugin: Annotated[Names, option("--plugin", metavar="PLUGIN", about="FILE.py or MODULE:CLASS to load")] = None,
     kubeconfig: Annotated[str | None, option("--kubeconfig", metavar="FILE", about="how to reach the cluster")] = None,
     context: Annotated[str | None, option("--context", metavar="NAME", about="context of the kubeconfig")] = None,
-    leader_elect: Annotated[bool | None, option("--leader-elect", about="lead before scheduling")] = None,
-    lease_name: _LeaseName = None,
-    lease_namespace: _LeaseNamespace = None,
+    election: Annotated[ElectionFlags | None, Parameter(name="*")] = None,
     qps: _Qps = None,
     burst: Annotated[int | None, option("--kube-api-burst", metavar="NUMBER", about="requests above that")] = None,
-    pod_max_in_unschedulable: _LongestWait = 300.0,
-    bind_address: Annotated[
-        str, option("--bind-address", metavar="ADDRESS", about="of health and metrics (127.0.0.1)")
-    ] = "127.0.0.1",
-    secure_port: Annotated[int, option("--secure-port", metavar="PORT", about="their port (10259); 0: none")] = 10259,
-    cert_file: Annotated[str | None, option("--tls-cert-file", metavar="FILE", about="their certificate")] = None,
-    key_file: Annotated[str | None, option("--tls-private-key-file", metavar="FILE", about="its key")] = None,
+    pod_max_in_unschedulable: _LongestWait = "5m",
+    serving: Annotated[ServingFlags | None, Parameter(name="*")] = None,
     logging_format: Annotated[
         Literal["text", "json"], option("--logging-format", metavar="FORMAT", about="text or json")
     ] = "text",
@@ -81,51 +73,61 @@ def run(
     plugins again, and keeps the old ones if the new ones are bad. Without --kubeconfig: the one that the configuration
     names, KUBECONFIG, ~/.kube/config, or the service account of the pod.
     """
-    from bayplan.app.run import RunOptions, run_scheduler
+    from bayplan.app.run import run_scheduler
+    from bayplan.app.run_options import RunOptions
     from bayplan.app.settings import SettingsError, load_settings
     from bayplan.client.errors import ClientError
+    from bayplan.server.options import ServingError
 
+    flags = shown_flags(run, locals())
     plugins = plugin or []
+    serving, overrides = serving or ServingFlags(), (election or ElectionFlags()).overrides()
     try:
         if write_config_to is not None:
-            return _write_config(load_settings(_path(config), plugins), write_config_to)
+            return _write_config(load_settings(path_of(config), plugins), overrides, write_config_to)
         options = RunOptions(
-            config_path=_path(config),
-            kubeconfig=_path(kubeconfig),
+            config_path=path_of(config),
+            kubeconfig=path_of(kubeconfig),
             context=context,
             plugins=plugins,
-            leader_elect=leader_elect,
-            lease_name=lease_name,
-            lease_namespace=lease_namespace,
+            election=overrides,
             qps=qps,
             burst=burst,
-            pod_max_in_unschedulable_seconds=pod_max_in_unschedulable,
-            bind_address=bind_address,
-            secure_port=secure_port,
-            tls_cert_file=_path(cert_file),
-            tls_private_key_file=_path(key_file),
+            pod_max_in_unschedulable_seconds=_longest_wait(pod_max_in_unschedulable),
+            server=serving.server_options(),
+            authentication_kubeconfig=path_of(serving.authentication_kubeconfig),
+            authorization_kubeconfig=path_of(serving.authorization_kubeconfig),
+            disabled_metrics=serving.metrics_to_leave_out(),
+            profiling=serving.profiling,
             logging_format=logging_format,
             verbosity=verbosity,
             seed=seed,
             with_controllers=with_controllers,
             environment=dict(os.environ),
-            extras=partial(_explaining, decision_file=_path(decision_file)),
+            flags=flags,
+            extras=partial(_explaining, decision_file=path_of(decision_file)),
         )
         return run_on_fast_loop(run_scheduler(options))
     except SettingsError as error:
         raise CommandError(*error.problems) from error
+    except ServingError as error:
+        what, _, hint = str(error).partition("\nhint: ")
+        raise CommandError(what, hint=hint) from error
     except ClientError as error:
         raise CommandError(str(error).split("\nhint:")[0], hint=getattr(error, "hint", "")) from error
+
+
+def _longest_wait(text: str) -> float:
+    try:
+        return duration_of(text)
+    except ValueError as error:
+        raise CommandError(f"--pod-max-in-unschedulable-pods-duration: {error}") from error
 
 
 def _explaining(clock: Clock, settings: Callable[[], Settings], *, decision_file: Path | None) -> Explaining:
     from bayplan.explain.process import Explaining
 
     return Explaining(clock, settings=settings, decision_file=decision_file)
-
-
-def _path(given: str | None) -> Path | None:
-    return None if given is None else Path(given).expanduser()
 
 
 def run_on_fast_loop(work: Coroutine[Any, Any, int]) -> int:
@@ -137,12 +139,15 @@ def run_on_fast_loop(work: Coroutine[Any, Any, int]) -> int:
     return uvloop.run(work)
 
 
-def _write_config(settings: Settings, target: str) -> int:
+def _write_config(settings: Settings, election: Mapping[str, Any], target: str) -> int:
+    import msgspec
     import yaml
 
     from bayplan.config.effective import effective_dict
 
-    text = yaml.safe_dump(effective_dict(settings.config, settings.profiles, redact=False), sort_keys=False)
+    leader_election = msgspec.structs.replace(settings.config.leader_election, **election)
+    config = msgspec.structs.replace(settings.config, leader_election=leader_election)
+    text = yaml.safe_dump(effective_dict(config, settings.profiles, redact=False), sort_keys=False)
     if target == "-":
         print(text, end="")
     else:

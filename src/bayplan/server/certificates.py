@@ -25,9 +25,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from bayplan.observe.clock import Clock
+from bayplan.server.ciphers import choose_ciphers
 from bayplan.server.options import ServerOptions, ServingError, TlsFiles
 
-__all__ = ["AuthorityFile", "KeyPair", "ServingTls", "self_signed"]
+__all__ = ["AuthorityFile", "KeyPair", "ServingTls", "check_tls", "self_signed"]
 
 _log = logging.getLogger(__name__)
 _LOOK_EVERY_SECONDS = 1.0
@@ -121,6 +122,8 @@ class ServingTls:
     def _make(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = _min_version(self._options.tls_min_version)
+        if self._options.tls_cipher_suites:
+            choose_ciphers(context, self._options.tls_cipher_suites)
         context.set_alpn_protocols(["http/1.1"])
         # A resumed session would skip the look at the client's certificate.
         context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
@@ -142,6 +145,14 @@ class ServingTls:
                 raise ServingError(f"cannot read the client authorities in `{path}`: {error}") from error
             context.verify_mode = ssl.CERT_OPTIONAL
             context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+
+
+def check_tls(options: ServerOptions) -> None:
+    """Raises ServingError where version or cipher suites cannot be had, without a look at any file."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = _min_version(options.tls_min_version)
+    if options.tls_cipher_suites:
+        choose_ciphers(context, options.tls_cipher_suites)
 
 
 def _watched_files(options: ServerOptions) -> Iterator[Path | None]:

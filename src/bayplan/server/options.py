@@ -106,6 +106,8 @@ class ServerOptions:
     tls: TlsFiles | None = None
     """Without files a self-signed certificate is made, which lives in memory as long as the server."""
     tls_min_version: str = "VersionTLS12"
+    tls_cipher_suites: Sequence[str] = ()
+    """Of TLS 1.2, by the names that kube-scheduler takes; none leaves the choice to OpenSSL."""
     is_plain_http: bool = False
     """For `bayplan up`: no TLS and no delegated authentication; refused on an address that others can reach."""
     loopback_token: str = field(default="", repr=False)

@@ -13,21 +13,30 @@ import pytest
 from tests.unit.app.answering import Answering, answer
 
 from bayplan.apiserver.cluster import EmbeddedCluster
-from bayplan.app.run import RunOptions, SchedulerProcess
+from bayplan.app.connections import Connections
+from bayplan.app.run import SchedulerProcess
+from bayplan.app.run_options import RunOptions
 from bayplan.app.settings import Settings, load_settings
 from bayplan.client.errors import ConnectionFailed, CredentialError, Forbidden
 from bayplan.client.transport import ByteStream, Response, Transport
 from bayplan.observe.clock import VirtualClock
 from bayplan.observe.logs import LogSettings, configure_logging
+from bayplan.observe.metrics import Registry
+from bayplan.server.options import ServerOptions
 
 AWAY = ConnectionFailed("connection refused", may_have_been_processed=False)
 SERVED = answer(200, {"resources": []})
 
 
+def over(transport: Transport) -> Connections:
+    """Everything through one transport."""
+    return Connections(work=transport, lease=transport, token_reviews=transport, access_reviews=transport)
+
+
 def process(clock: VirtualClock, *answers: Response | Exception) -> SchedulerProcess:
     transport = Answering(*answers)
     log = configure_logging(LogSettings(verbosity=0))
-    return SchedulerProcess(transport, load_settings(None, ()), RunOptions(), clock, lease_transport=transport, log=log)
+    return SchedulerProcess(over(transport), load_settings(None, ()), RunOptions(), clock, log=log, registry=Registry())
 
 
 async def discover(clock: VirtualClock, *answers: Response | Exception) -> None:
@@ -87,8 +96,8 @@ async def replica(
     await cluster.start()
     transport = Refusing(cluster.in_process_transport(), *refused)
     log = configure_logging(LogSettings(verbosity=0))
-    used, options = settings or load_settings(None, ()), RunOptions(secure_port=0)
-    made = SchedulerProcess(transport, used, options, clock, lease_transport=transport, log=log)
+    used, options = settings or load_settings(None, ()), RunOptions(server=ServerOptions(is_enabled=False))
+    made = SchedulerProcess(over(transport), used, options, clock, log=log, registry=Registry())
     task = asyncio.create_task(made.run())
     try:
         await clock.run_for(5)

@@ -1,0 +1,82 @@
+"""Every way in which a scheduler process speaks to API servers, measured, and closed together.
+
+Work is limited as `clientConnection` says. Renewals of the lease have connections of their own, because they must never
+wait behind bindings, and neither they nor the server's questions about users wait for the limit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from bayplan.app.client_metrics import MeasuredTransport, RequestMetrics
+from bayplan.app.run_options import RunOptions
+from bayplan.client.access import ClusterAccess
+from bayplan.client.http_transport import HttpTransport
+from bayplan.client.kubeconfig import find_access
+from bayplan.client.rate_limit import RateLimitedTransport, TokenBucket
+from bayplan.client.transport import Transport
+from bayplan.config.model import SchedulerConfig
+from bayplan.observe.clock import Clock
+from bayplan.observe.metrics import Registry
+
+__all__ = ["Connections", "connected"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Connections:
+    work: Transport
+    lease: Transport
+    token_reviews: Transport
+    access_reviews: Transport
+
+
+@contextlib.asynccontextmanager
+async def connected(
+    options: RunOptions, config: SchedulerConfig, clock: Clock, registry: Registry
+) -> AsyncIterator[Connections]:
+    """Raises KubeconfigError before anything is opened."""
+    draw, requests = random.Random(options.seed).random, RequestMetrics(registry)
+    own = _access(options.kubeconfig or _configured(config), options, clock, context=options.context)
+    for_tokens = _other_access(options.authentication_kubeconfig, options, clock)
+    for_access = _other_access(options.authorization_kubeconfig, options, clock)
+    async with contextlib.AsyncExitStack() as opened:
+
+        def to(access: ClusterAccess) -> Transport:
+            transport = HttpTransport(access, draw=draw)
+            opened.push_async_callback(transport.close)
+            return MeasuredTransport(transport, requests, host=urlsplit(access.server).netloc, clock=clock)
+
+        plain = to(own)
+        yield Connections(
+            # What waits for the limit is not on its way to the server yet, so it is measured after that wait.
+            work=_limited(plain, config, options, clock),
+            lease=to(own),
+            token_reviews=plain if for_tokens is None else to(for_tokens),
+            access_reviews=plain if for_access is None else to(for_access),
+        )
+
+
+def _access(path: Path | None, options: RunOptions, clock: Clock, *, context: str | None = None) -> ClusterAccess:
+    return find_access(clock=clock, environment=options.environment, kubeconfig=path, context=context)
+
+
+def _other_access(path: Path | None, options: RunOptions, clock: Clock) -> ClusterAccess | None:
+    return None if path is None else _access(path, options, clock)
+
+
+def _configured(config: SchedulerConfig) -> Path | None:
+    path = config.client_connection.kubeconfig
+    return Path(path) if path else None
+
+
+def _limited(transport: Transport, config: SchedulerConfig, options: RunOptions, clock: Clock) -> Transport:
+    connection = config.client_connection
+    qps = connection.qps if options.qps is None else options.qps
+    burst = connection.burst if options.burst is None else options.burst
+    bucket = TokenBucket(qps=qps, burst=burst, clock=clock)
+    return transport if bucket.is_unlimited else RateLimitedTransport(transport, bucket)

@@ -1,0 +1,67 @@
+"""What a scheduler process is told besides its configuration: the flags of `bayplan run`, and what it carries along."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from starlette.routing import BaseRoute
+
+from bayplan.app.live import LiveScheduler
+from bayplan.app.settings import Settings
+from bayplan.loop.observer import Observer
+from bayplan.observe.clock import Clock
+from bayplan.server.options import ServerOptions
+
+__all__ = ["Extras", "RunOptions"]
+
+
+class Extras(Protocol):
+    """What a process may carry besides scheduling: explanations and a dashboard, for one."""
+
+    @property
+    def observers(self) -> list[Observer]: ...
+
+    def attach(self, live: LiveScheduler) -> None:
+        """The scheduler at work from now on."""
+
+    def routes(self) -> list[BaseRoute]: ...
+
+    def note_reload(self, what: str, problems: Sequence[str]) -> None: ...
+
+    async def run(self) -> None:
+        """Until cancelled."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    config_path: Path | None = None
+    kubeconfig: Path | None = None
+    context: str | None = None
+    plugins: Sequence[str] = ()
+    election: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the configuration's `leaderElection` to replace."""
+    qps: float | None = None
+    burst: int | None = None
+    seed: int = 0
+    pod_max_in_unschedulable_seconds: float = 300.0
+    server: ServerOptions = field(default_factory=ServerOptions)
+    authentication_kubeconfig: Path | None = None
+    """With which the API server is asked about tokens; None takes the scheduler's own access."""
+    authorization_kubeconfig: Path | None = None
+    """The same for what users may do."""
+    disabled_metrics: Sequence[str] = ()
+    profiling: bool | None = None
+    """None takes the configuration's word."""
+    logging_format: str = "text"
+    verbosity: int = 2
+    environment: Mapping[str, str] = field(default_factory=dict)
+    flags: Mapping[str, str] = field(default_factory=dict)
+    """As given, for /flagz."""
+    with_controllers: bool = False
+    """Whether the leader also writes the status of PodGroups and ElasticQuotas."""
+    observers: Sequence[Observer] = ()
+    extras: Callable[[Clock, Callable[[], Settings]], Extras] | None = None
+    """Makes what a process carries besides scheduling, from its clock and its settings at any time."""
