@@ -21,6 +21,7 @@ import msgspec
 import structlog
 
 from bayplan.api.kinds import Kind
+from bayplan.app.cache_debugger import CacheDebugger
 from bayplan.app.connections import Connections, connected
 from bayplan.app.controllers.status_controllers import ControllerOptions, StatusControllers, kinds_among
 from bayplan.app.live import LiveOptions, LiveScheduler
@@ -79,6 +80,7 @@ class SchedulerProcess:
         self._election = msgspec.structs.replace(settings.config.leader_election, **options.election)
         self.elector = self._make_elector() if self._election.leader_elect else None
         self._extras = options.extras(clock, lambda: self._settings) if options.extras is not None else None
+        self._debugger = CacheDebugger(lambda: self.live, clock)
         self._facts = self._make_facts()
         self._registry = registry
         self._metrics = make_metrics(self._registry, clock, self._facts)
@@ -148,6 +150,7 @@ class SchedulerProcess:
             for task in beside:
                 task.cancel()
             await asyncio.gather(*beside, return_exceptions=True)
+            await self._debugger.close()
             self._unfollow_signals()
         return self._exit_status
 
@@ -265,7 +268,12 @@ class SchedulerProcess:
             asyncio.get_running_loop().remove_signal_handler(number)
 
     def _signals(self) -> dict[signal.Signals, Callable[[], object]]:
-        return {signal.SIGTERM: self.stop, signal.SIGINT: self.stop, signal.SIGHUP: self.reload}
+        return {
+            signal.SIGTERM: self.stop,
+            signal.SIGINT: self.stop,
+            signal.SIGHUP: self.reload,
+            signal.SIGUSR2: self._debugger.start,
+        }
 
     def stop(self) -> None:
         """Finish what is under way and end."""

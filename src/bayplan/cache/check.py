@@ -25,7 +25,7 @@ from bayplan.snapshot.shapes import usage_of
 from bayplan.snapshot.snapshot import Snapshot
 from bayplan.snapshot.term_index import TermRule, rules_of
 
-__all__ = ["check_cache"]
+__all__ = ["check_cache", "check_node"]
 
 _INT64_MAX = 2**63 - 1
 
@@ -117,9 +117,16 @@ def _rows(snapshot: Snapshot) -> Iterator[str]:
 
 def _nodes(snapshot: Snapshot) -> Iterator[str]:
     for info in _nodes_of(snapshot):
-        for what, kept, right in _facts(snapshot, info):
-            if kept != right:
-                yield f"{what} of node {info.name} is {kept}, its objects say {right}"
+        yield from check_node(snapshot, info)
+
+
+def check_node(snapshot: Snapshot, info: NodeInfo) -> list[str]:
+    """What is kept about one node: short enough to be asked of a scheduler at work, node by node."""
+    return [
+        f"{what} of node {info.name} is {kept}, its objects say {right}"
+        for what, kept, right in _facts(snapshot, info)
+        if kept != right
+    ]
 
 
 def _facts(snapshot: Snapshot, info: NodeInfo) -> Iterator[tuple[str, object, object]]:
