@@ -41,7 +41,7 @@ def main() -> int:
     costs = {}
     bench = Bench(options.nodes, rounds=5, share=0.5, tell=lambda text: None)
     bench.use(scheduler)
-    for number, body in enumerate(_wire_pods(options.pods, options.nodes)):
+    for number, body in enumerate(wire_pods(options.pods, options.nodes)):
         if number == few:
             costs["few"] = _decision_us(bench)
         scheduler.cache.add_pod(decoder.decode(body))
@@ -70,7 +70,7 @@ def _resident_mib() -> float:
     return kib / 1024
 
 
-def _wire_pods(count: int, nodes: int) -> Iterator[bytes]:
+def wire_pods(count: int, nodes: int) -> Iterator[bytes]:
     for number in range(count):
         yield json.dumps(_wire_pod(number, nodes)).encode()
 

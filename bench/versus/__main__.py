@@ -1,8 +1,13 @@
 """`make bench`: kube-scheduler and Bayplan on the same objects of one real API server, alternating.
 
-    python -m bench.versus [--nodes 5000] [--workload NAME ...] [--rounds 3] [--arrival 200] [--only bayplan]
+    python -m bench.versus                                     everything, the most important workloads first
+    python -m bench.versus --group target --rounds 3           the workloads that the targets were written for
+    python -m bench.versus --workload plain --nodes 500 5000   one workload, two sizes
+    python -m bench.versus --smoke                             every workload, tiny, once: does it all work?
+    python -m bench.versus --report                            the report again, from what is there
 
-Client QPS is raised to 10,000 on both sides. Results go to bench/results/ as Markdown, JSON and SVG.
+Client QPS is raised to 10,000 on both sides. Each measurement is appended to bench/results/versus.jsonl when it is
+there; the report (Markdown, JSON, SVG) is made from that file, so an interrupted bench keeps what it has.
 """
 
 from __future__ import annotations
@@ -13,84 +18,199 @@ import os
 import platform
 import sys
 import time
+import traceback
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.controlplane import ControlPlane, ControlPlaneOptions
 
 from bench.versus.cluster import BenchCluster
-from bench.versus.measure import Run, arrival, backlog
-from bench.versus.report import markdown, save
+from bench.versus.growth import growth
+from bench.versus.measure import Task, measure
+from bench.versus.plan import RAW, Choice, Pace, Step, steps
+from bench.versus.progress import Narrator
+from bench.versus.records import Raw, Record, Run, Session, append, read
+from bench.versus.report import save
 from bench.versus.schedulers import SCHEDULERS
-from bench.versus.workload import Workload, load_workloads
+from bench.versus.stage import Stage
+from bench.versus.workload import load_workloads
 
 _RESULTS = Path("bench/results")
+_RAW_PODS = 1000
+_GROWTH_SIZES = [500, 5_000, 15_000]
+_GROWTH_PODS = 150_000
+_SMOKE_NODES, _SMOKE_PODS = 500, 100
 
 
 def main() -> int:
     options = _options()
-    workloads = load_workloads(options.workload)
+    workloads = load_workloads(options.workload, options.group)
     if options.list:
         for workload in workloads:
-            print(f"{workload.name:<26}{workload.about}")
+            sizes = ", ".join(f"{size:,}" for size in workload.sizes)
+            print(f"{workload.name:<26}{workload.group:<8}{sizes:<14}{workload.about}")
         return 0
-    with ControlPlane(ControlPlaneOptions(users={"bench": ("system:masters",)})) as plane:
-        runs, raw = asyncio.run(_measure(plane, workloads, options))
-    about = (
-        f"{options.nodes} nodes, {os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, "
-        f"{options.rounds} rounds, alternating; client QPS 10,000 on both sides; medians. "
-        f"Measured {time.strftime('%Y-%m-%d')}."
-    )
-    save(options.results, runs, workloads, raw, about)
-    print(markdown(runs, workloads, raw, about))
-    return 0
+    failures = 0 if options.report else _run(options, steps(workloads, _choice(options)))
+    print(save(options.results, read(options.results), load_workloads()))
+    print(f"reports and plots are in {options.results}", file=sys.stderr)
+    return 1 if failures else 0
 
 
-async def _measure(
-    plane: ControlPlane, workloads: list[Workload], options: argparse.Namespace
-) -> tuple[list[Run], float]:
-    cluster = BenchCluster(Path(plane.kubeconfig))
-    names = [name for name in SCHEDULERS if options.only in ("", name)]
-    runs: list[Run] = []
-    node = None
+def _run(options: argparse.Namespace, plan: list[Step]) -> int:
+    session = time.strftime("%Y-%m-%dT%H:%M:%S")
+    append(options.results, Session(session=session, about=_about(options)))
+    failures = 0
+    with Narrator(len(plan)) as narrator:
+        try:
+            if plan:
+                arguments = ["--delete-collection-workers=16"]
+                users = {"bench": ("system:masters",)}
+                with ControlPlane(ControlPlaneOptions(users=users, apiserver_args=arguments)) as plane:
+                    bench = _Bench(plane, session, options, narrator)
+                    failures = _loop(bench.run(plan))
+            if options.growth:
+                sizes = options.nodes or ([_SMOKE_NODES] if options.smoke else _GROWTH_SIZES)
+                pods = 1_000 if options.smoke else _GROWTH_PODS
+                for record in growth(session, narrator.say, sizes=sizes, bound_pods=pods):
+                    append(options.results, record)
+        except KeyboardInterrupt:
+            narrator.say("interrupted; what was measured is kept")
+            failures += 1
+    return failures
+
+
+def _loop(work: Coroutine[None, None, int]) -> int:
+    """On uvloop where there is one: the bench shares the machine with those it measures."""
     try:
-        raw = 0.0
-        for workload in workloads:
-            if workload.node != node:
-                _say(f"creating {options.nodes} nodes")
-                await cluster.create(workload.nodes(options.nodes))
-                node = workload.node
-            if not raw:
-                raw = await cluster.raw_binding_rate(min(2000, workload.count), options.nodes, workload.measured[0])
-                _say(f"raw binding rate {raw:.0f}/s")
-            for round_number in range(options.rounds):
-                for name in names if round_number % 2 == 0 else reversed(names):
-                    _say(f"{workload.name}, round {round_number + 1} of {options.rounds}: {name}")
-                    runs.append(await backlog(plane, cluster, workload, name, options.nodes))
-                    _say(f"    {runs[-1].bound} bound, {runs[-1].pods_per_second:.0f} pods/s")
-            if options.arrival:
-                for name in names:
-                    _say(f"{workload.name}, arriving at {options.arrival:g}/s: {name}")
-                    runs.append(await arrival(plane, cluster, workload, name, options.nodes, options.arrival))
-                    _say(f"    p99 {runs[-1].p99_ms:.0f} ms")
-    finally:
-        await cluster.close()
-    return runs, raw
+        import uvloop
+    except ImportError:
+        return asyncio.run(work)
+    return uvloop.run(work)
 
 
-def _say(text: str) -> None:
-    print(f"[{time.strftime('%H:%M:%S')}] {text}", file=sys.stderr, flush=True)
+@dataclass
+class _Bench:
+    plane: ControlPlane
+    session: str
+    options: argparse.Namespace
+    narrator: Narrator
+
+    async def run(self, plan: list[Step]) -> int:
+        """All steps, one after the other; how many failed."""
+        cluster = BenchCluster(Path(self.plane.kubeconfig))
+        stage = Stage(cluster, self.narrator.say)
+        pace, failures = Pace(), 0
+        try:
+            for number, step in enumerate(plan):
+                self.narrator.begin(step.title, pace.left_seconds(plan[number:]))
+                began = time.perf_counter()
+                failures += not await self._keep(stage, step)
+                pace.took(step, time.perf_counter() - began)
+        finally:
+            await cluster.close()
+        return failures
+
+    async def _keep(self, stage: Stage, step: Step) -> bool:
+        """Measure and write down. One step that fails must not cost the others."""
+        try:
+            record = await self._measured(stage, step)
+        except Exception as error:
+            self.narrator.say(f"{step.title} FAILED: {_first_of(error)}")
+            if self.options.verbose:
+                traceback.print_exc()
+            await stage.reset()
+            return False
+        append(self.options.results, record)
+        self.narrator.say(f"    {_told(record)}")
+        return True
+
+    async def _measured(self, stage: Stage, step: Step) -> Record:
+        workload, nodes = step.workload, step.nodes
+        pods = workload.pod_count(nodes, self.options.pods)
+        if step.what == RAW:
+            await stage.set(workload, nodes, pods)
+            plain = load_workloads(["plain"])[0].measured[0]
+            rate = await stage.cluster.raw_binding_rate(min(pods, _RAW_PODS), nodes, plain)
+            return Raw(session=self.session, workload=workload.name, nodes=nodes, per_second=rate)
+        task = Task(
+            session=self.session,
+            workload=workload,
+            scheduler=step.what,
+            nodes=nodes,
+            pods=pods,
+            rate=step.rate,
+            give_up_seconds=self.options.give_up,
+        )
+        return await measure(self.plane, stage, task)
+
+
+def _first_of(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _told(record: Record) -> str:
+    if isinstance(record, Raw):
+        return f"{record.per_second:,.0f} bindings/s"
+    assert isinstance(record, Run)
+    return (
+        f"{record.bound:,} of {record.pods:,} bound, {record.pods_per_second:,.0f} pods/s, "
+        f"p99 {record.p99_ms:,.0f} ms, decision {record.decision_ms:.3f} ms, "
+        f"CPU {record.cpu_life_per_1000:.2f} s per 1,000, peak {record.peak_mib:,.0f} MiB"
+    )
+
+
+def _choice(options: argparse.Namespace) -> Choice:
+    return Choice(
+        schedulers=[name for name in SCHEDULERS if options.only in ("", name)],
+        rounds=options.rounds,
+        sizes=options.nodes,
+        modes=("backlog", "arrival") if options.mode == "both" else (options.mode,),
+        rate=options.arrival,
+        kube_scheduler_up_to=options.kube_scheduler_up_to,
+    )
+
+
+def _about(options: argparse.Namespace) -> str:
+    load = os.getloadavg()[0]
+    return (
+        f"{time.strftime('%Y-%m-%d %H:%M')}: {os.cpu_count()} cores, {platform.machine()}, "
+        f"Python {platform.python_version()}, {options.rounds} rounds, load at the start {load:.1f}"
+        f"{'; a smoke run, too small to judge by' if options.smoke else ''}"
+    )
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nodes", type=int, default=5000)
-    parser.add_argument("--workload", nargs="*", default=[], help="names (default: all)")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--arrival", type=float, default=0.0, help="also measure pods arriving at this rate")
-    parser.add_argument("--only", default="", choices=["", *SCHEDULERS], help="one scheduler only")
-    parser.add_argument("--results", type=Path, default=_RESULTS)
-    parser.add_argument("--list", action="store_true", help="list the workloads")
-    return parser.parse_args()
+    add: Callable[..., object] = parser.add_argument
+    add("--workload", nargs="*", default=[], help="names (default: all)")
+    add("--group", default="", choices=["", "target", "more"], help="only workloads of this group")
+    add("--nodes", type=int, nargs="*", help="sizes, instead of those of the workloads")
+    add("--pods", type=int, default=0, help="measure so many pods at most")
+    add("--rounds", type=int, default=3)
+    add("--mode", default="both", choices=["both", "backlog", "arrival"])
+    add("--arrival", type=float, help="pods a second arriving, for every workload (default: as each says; 0: none)")
+    add("--only", default="", choices=["", *SCHEDULERS], help="one scheduler only")
+    add("--kube-scheduler-up-to", type=int, metavar="NODES", help="leave kube-scheduler out at larger sizes")
+    add("--give-up", type=float, default=300.0, metavar="SECONDS", help="end a run that takes longer")
+    add(
+        "--growth",
+        action=argparse.BooleanOptionalAction,
+        help="also decisions without an API server (default: with all)",
+    )
+    add("--smoke", action="store_true", help=f"{_SMOKE_NODES} nodes, {_SMOKE_PODS} pods, one round")
+    add("--results", type=Path, default=_RESULTS)
+    add("--report", action="store_true", help="measure nothing; make the report again")
+    add("--list", action="store_true", help="list the workloads")
+    add("--verbose", action="store_true", help="print the whole story of an error")
+    options = parser.parse_args()
+    if options.growth is None:
+        options.growth = not (options.workload or options.group or options.only or options.mode != "both")
+    if options.smoke:
+        options.nodes, options.pods, options.rounds = options.nodes or [_SMOKE_NODES], options.pods or _SMOKE_PODS, 1
+    return options
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""The cluster under a benchmark: fast creation and removal of objects, a watcher that times bindings, raw bindings."""
+"""The cluster under a benchmark: fast creation and removal of objects, and the raw binding rate of its API server."""
 
 from __future__ import annotations
 
 import asyncio
 import random
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,38 +13,27 @@ import msgspec
 
 from bayplan.client.http_transport import HttpTransport
 from bayplan.client.kubeconfig import find_access
+from bayplan.client.transport import MERGE_PATCH, Response
 from bayplan.client.writer import Writer
 from bayplan.observe.clock import SystemClock
 
 Json = dict[str, Any]
-_SIDE_BY_SIDE = 48
-_PATHS = {
+SIDE_BY_SIDE = 48
+_NO_GRACE = msgspec.json.encode({"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0})
+_COLLECTIONS = {
+    "Namespace": "/api/v1/namespaces",
     "Node": "/api/v1/nodes",
-    "Pod": "/api/v1/namespaces/default/pods",
-    "Service": "/api/v1/namespaces/default/services",
+    "PersistentVolume": "/api/v1/persistentvolumes",
+    "PersistentVolumeClaim": "/api/v1/namespaces/{}/persistentvolumeclaims",
+    "Pod": "/api/v1/namespaces/{}/pods",
+    "PodDisruptionBudget": "/apis/policy/v1/namespaces/{}/poddisruptionbudgets",
+    "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
+    "ReplicaSet": "/apis/apps/v1/namespaces/{}/replicasets",
+    "Service": "/api/v1/namespaces/{}/services",
+    "StorageClass": "/apis/storage.k8s.io/v1/storageclasses",
 }
-
-
-class _Meta(msgspec.Struct, rename="camel"):
-    name: str = ""
-    resource_version: str = ""
-
-
-class _Spec(msgspec.Struct, rename="camel"):
-    node_name: str = ""
-
-
-class _Pod(msgspec.Struct):
-    metadata: _Meta = msgspec.field(default_factory=_Meta)
-    spec: _Spec = msgspec.field(default_factory=_Spec)
-
-
-class _Event(msgspec.Struct):
-    type: str
-    object: _Pod
-
-
-_EVENT = msgspec.json.Decoder(_Event)
+STANDING_KINDS = ("Namespace", "PriorityClass", "StorageClass")
+"""Objects of these kinds stay once they are made: they matter only to the workload that names them."""
 
 
 class BenchCluster:
@@ -58,97 +47,88 @@ class BenchCluster:
 
     async def create(self, objects: Iterable[Json]) -> int:
         """Create objects, many at a time; how many."""
-        pending = iter(objects)
-        made = 0
+        return await side_by_side(objects, self.create_one)
 
-        async def work() -> None:
-            nonlocal made
-            for item in pending:
-                body = msgspec.json.encode(item)
-                response = await self.transport.request("POST", _PATHS[item["kind"]], body=body)
-                if response.status not in (200, 201):
-                    raise RuntimeError(f"creating {item['metadata']}: {response.status} {response.body[:300]!r}")
-                made += 1
+    async def create_one(self, item: Json) -> None:
+        await self.send_new(collection_of(item), msgspec.json.encode(item), may_exist=item["kind"] in STANDING_KINDS)
 
-        await asyncio.gather(*(work() for _ in range(_SIDE_BY_SIDE)))
-        return made
+    async def send_new(self, path: str, body: bytes, *, may_exist: bool = False) -> None:
+        response = await self.transport.request("POST", path, body=body)
+        if response.status not in (200, 201) and not (may_exist and response.status == 409):
+            raise RuntimeError(f"creating at {path} was answered {response.status}: {response.body[:300]!r}")
 
-    async def delete_pods(self) -> None:
-        path = "/api/v1/namespaces/default/pods"
-        body = msgspec.json.encode({"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0})
-        await self.transport.request("DELETE", path, body=body, timeout=600)
+    async def patch(self, path: str, change: Json) -> None:
+        body = msgspec.json.encode(change)
+        response = await self.transport.request("PATCH", path, body=body, content_type=MERGE_PATCH)
+        if response.status >= 300:
+            raise RuntimeError(f"changing {path} was answered {response.status}: {response.body[:300]!r}")
+
+    async def delete(self, objects: Iterable[Json]) -> None:
+        """Delete objects that may be gone already."""
+
+        async def delete_one(item: Json) -> None:
+            path = f"{collection_of(item)}/{item['metadata']['name']}"
+            await self._deleted(path, {})
+
+        await side_by_side(objects, delete_one)
+
+    async def delete_pods(self, namespaces: Iterable[str], *, part: str = "") -> None:
+        """All pods of these namespaces, or those of one part, at once and without a grace period."""
+        query = {"labelSelector": part} if part else {}
+        for namespace in namespaces:
+            await self.delete_all("Pod", namespace=namespace, query=query)
+            await self._deleted(f"/apis/events.k8s.io/v1/namespaces/{namespace}/events", {})
+
+    async def delete_all(self, kind: str, *, namespace: str = "default", query: dict[str, str] | None = None) -> None:
+        path = _COLLECTIONS[kind].format(namespace)
         while True:
-            response = await self.transport.request("GET", path, query={"limit": "1"})
+            await self._deleted(path, query or {})
+            response = await self.transport.request("GET", path, query={"limit": "1"} | (query or {}))
             if not msgspec.json.decode(response.body).get("items"):
-                break
+                return
             await asyncio.sleep(0.1)
-        await self.transport.request("DELETE", "/apis/events.k8s.io/v1/namespaces/default/events", timeout=600)
 
-    async def delete_objects(self, objects: Iterable[Json]) -> None:
-        for item in objects:
-            await self.transport.request("DELETE", f"{_PATHS[item['kind']]}/{item['metadata']['name']}")
+    async def _deleted(self, path: str, query: dict[str, str]) -> Response:
+        response = await self.transport.request("DELETE", path, query=query, body=_NO_GRACE, timeout=600)
+        if response.status >= 300 and response.status not in (404, 409, 429, 504):
+            raise RuntimeError(f"deleting {path} was answered {response.status}: {response.body[:300]!r}")
+        return response
 
     async def raw_binding_rate(self, count: int, nodes: int, template: Json) -> float:
         """Bindings a second that a bare client gets out of the API server, with 48 requests in flight."""
         header = {"apiVersion": "v1", "kind": "Pod"}
+        # Nobody schedules these while they wait.
+        spec = template["spec"] | {"schedulerName": "nobody"}
         metadata = [{"name": f"raw-{i:06}", "namespace": "default"} for i in range(count)]
-        pods = [header | template | {"metadata": each} for each in metadata]
-        await self.create(pods)
-        writer = Writer(self.transport, clock=self.clock, draw=random.Random(2).random, max_in_flight=_SIDE_BY_SIDE)
-        names = iter(enumerate(pod["metadata"]["name"] for pod in pods))
+        await self.create(header | {"metadata": each, "spec": spec} for each in metadata)
+        writer = Writer(self.transport, clock=self.clock, draw=random.Random(2).random, max_in_flight=SIDE_BY_SIDE)
 
-        async def work() -> None:
-            for i, name in names:
-                await writer.bind("default", name, uid="", node=f"node-{i % nodes:05}")
+        async def bind(numbered: tuple[int, Json]) -> None:
+            i, each = numbered
+            await writer.bind("default", each["name"], uid="", node=f"node-{i % nodes:05}")
 
         began = time.perf_counter()
-        await asyncio.gather(*(work() for _ in range(_SIDE_BY_SIDE)))
+        await side_by_side(enumerate(metadata), bind)
         seconds = time.perf_counter() - began
-        await self.delete_pods()
+        await self.delete(header | {"metadata": each} for each in metadata)
         return count / seconds
 
 
-class BindingWatch:
-    """When each pod got its node, as a watcher sees it."""
+def collection_of(item: Json) -> str:
+    return _COLLECTIONS[item["kind"]].format(item["metadata"].get("namespace", "default"))
 
-    def __init__(self, cluster: BenchCluster, expected: int) -> None:
-        self._cluster = cluster
-        self._expected = expected
-        self.bound: dict[str, float] = {}
-        self.created: dict[str, float] = {}
-        self.all_bound = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
 
-    async def __aenter__(self) -> BindingWatch:
-        path = "/api/v1/namespaces/default/pods"
-        listed = await self._cluster.transport.request("GET", path, query={"limit": "1"})
-        version = msgspec.json.decode(listed.body)["metadata"]["resourceVersion"]
-        self._task = asyncio.create_task(self._follow(path, version))
-        return self
+async def side_by_side(items: Iterable[Any], action: Callable[[Any], Coroutine[Any, Any, None]]) -> int:
+    """Run an action for each item, 48 at a time; how many. The first error ends all of it."""
+    pending, done = iter(items), 0
 
-    async def __aexit__(self, *_: object) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+    async def work() -> None:
+        nonlocal done
+        for item in pending:
+            await action(item)
+            done += 1
 
-    async def _follow(self, path: str, version: str) -> None:
-        query = {"watch": "true", "resourceVersion": version, "timeoutSeconds": "3000"}
-        async with self._cluster.transport.stream(path, query=query) as chunks:
-            rest = b""
-            async for chunk in chunks:
-                lines = (rest + chunk).split(b"\n")
-                rest = lines.pop()
-                now = time.perf_counter()
-                for line in lines:
-                    self._take(line, now)
-
-    def _take(self, line: bytes, now: float) -> None:
-        pod = _EVENT.decode(line).object
-        name = pod.metadata.name
-        if not name.startswith("pod-"):
-            return
-        self.created.setdefault(name, now)
-        if pod.spec.node_name and name not in self.bound:
-            self.bound[name] = now
-            if len(self.bound) >= self._expected:
-                self.all_bound.set()
+    async with asyncio.TaskGroup() as group:
+        for number in range(SIDE_BY_SIDE):
+            group.create_task(work(), name=f"bench {number}")
+    return done

@@ -3,109 +3,201 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import os
 import statistics
 import time
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 
+import msgspec
 from tests.controlplane import ControlPlane
 
-from bench.versus.cluster import BenchCluster, BindingWatch
-from bench.versus.schedulers import SCHEDULERS
+from bench.versus.cluster import BenchCluster, collection_of
+from bench.versus.records import Run
+from bench.versus.schedulers import SCHEDULERS, Running
+from bench.versus.stage import Stage
+from bench.versus.usage import CpuSample, peak_mib, sample
+from bench.versus.watching import PodWatch
 from bench.versus.workload import Workload
 
-_GIVE_UP_SECONDS = 300.0
+_WARM_UP_PODS = 10
+_POINTS = 200
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
-    workload: str
+class Task:
+    """What is to be measured, and for how long at most."""
+
+    session: str
+    workload: Workload
     scheduler: str
-    mode: str
     nodes: int
     pods: int
-    bound: int
-    pods_per_second: float
-    """From the first to the last binding, as a watcher sees them."""
-    p50_ms: float
-    p99_ms: float
-    """From creation to binding; in backlog mode counted from the start of the scheduler."""
-    cpu_seconds_per_1000: float
-    peak_mib: float
-    decision_ms: float
-    timeline: list[tuple[float, int]]
-    """(seconds, bound so far), for the plot."""
+    rate: float = 0.0
+    """Pods a second that arrive; 0: a backlog."""
+    give_up_seconds: float = 300.0
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+    @property
+    def mode(self) -> str:
+        return f"arrival {self.rate:g}/s" if self.rate else "backlog"
 
 
-async def backlog(plane: ControlPlane, cluster: BenchCluster, workload: Workload, name: str, nodes: int) -> Run:
+class _Meters:
+    """CPU of everybody at the first and at the last binding, and of the scheduler when it is over."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self.pids = {"kube-apiserver": plane.apiserver.pid, "etcd": plane.etcd.pid, "bench": os.getpid()}
+        self.first: CpuSample | None = None
+        self.last: CpuSample | None = None
+        self.peak_mib = self.decision_ms = 0.0
+        self._is_first_seen = False
+
+    def know(self, scheduler_pid: int) -> None:
+        self.pids["scheduler"] = scheduler_pid
+        if self._is_first_seen:
+            self.at_first()
+
+    def at_first(self) -> None:
+        """A scheduler may bind before it says that it is ready; its CPU is read when its process is known."""
+        self._is_first_seen = True
+        if "scheduler" in self.pids:
+            self.first = self._sample()
+
+    def at_last(self) -> None:
+        self.last = self._sample()
+
+    def _sample(self) -> CpuSample:
+        # The schedulers are children of this process and are no part of it.
+        own = sum(os.times()[:2])
+        others = sample({name: pid for name, pid in self.pids.items() if name != "bench"})
+        return CpuSample(others.moment, {**others.seconds, "bench": own})
+
+    async def finish(self, running: Running) -> None:
+        self.first = self.first or self._sample()
+        self.last = self.last or self._sample()
+        self.peak_mib = peak_mib(running.pid)
+        self.decision_ms = await asyncio.to_thread(running.decision_ms)
+
+
+async def measure(plane: ControlPlane, stage: Stage, task: Task) -> Run:
+    with _no_pauses():
+        return await (_arrival if task.rate else _backlog)(plane, stage, task)
+
+
+async def _backlog(plane: ControlPlane, stage: Stage, task: Task) -> Run:
     """The pods are there first; then the scheduler starts."""
-    await cluster.create(workload.objects)
-    await cluster.create(workload.initial_pods(nodes))
-    await cluster.create(workload.pods())
-    async with BindingWatch(cluster, workload.count) as watch:
-        began = time.perf_counter()
-        with SCHEDULERS[name](plane, workload.config) as process:
-            await _wait(watch)
-            usage = await asyncio.to_thread(process.usage)
-    run = _run(workload, name, "backlog", nodes, watch, usage, dict.fromkeys(watch.bound, began))
-    await cluster.delete_pods()
-    await cluster.delete_objects(workload.objects)
-    return run
-
-
-async def arrival(
-    plane: ControlPlane, cluster: BenchCluster, workload: Workload, name: str, nodes: int, rate: float
-) -> Run:
-    """The scheduler runs; pods arrive at a steady rate."""
-    await cluster.create(workload.objects)
-    await cluster.create(workload.initial_pods(nodes))
-    async with BindingWatch(cluster, workload.count) as watch:
-        with SCHEDULERS[name](plane, workload.config) as process:
-            await asyncio.sleep(4)
+    workload, meters = task.workload, _Meters(plane)
+    async with stage.run(workload, task.nodes, task.pods, with_pods=True):
+        watch = PodWatch(stage.cluster, task.pods, on_first=meters.at_first, on_last=meters.at_last)
+        async with watch:
             began = time.perf_counter()
-            tasks = []
-            for i, pod in enumerate(workload.pods()):
-                await asyncio.sleep(max(0.0, began + i / rate - time.perf_counter()))
-                tasks.append(asyncio.create_task(cluster.create([pod])))
-            await asyncio.gather(*tasks)
-            await _wait(watch)
-            usage = await asyncio.to_thread(process.usage)
-    run = _run(workload, name, f"arrival {rate:g}/s", nodes, watch, usage, watch.created)
-    await cluster.delete_pods()
-    await cluster.delete_objects(workload.objects)
-    return run
+            async with _running(plane, task) as running:
+                meters.know(running.pid)
+                await _wait(watch, running, task)
+                await meters.finish(running)
+    return summary(task, watch, meters, began=began, created=dict.fromkeys(watch.bound, began))
 
 
-async def _wait(watch: BindingWatch) -> None:
+async def _arrival(plane: ControlPlane, stage: Stage, task: Task) -> Run:
+    """The scheduler runs and has bound a few pods; then pods arrive at a steady rate."""
+    workload, meters, cluster = task.workload, _Meters(plane), stage.cluster
+    bodies = [(collection_of(pod), msgspec.json.encode(pod)) for pod in workload.pods(task.nodes, task.pods)]
+    async with stage.run(workload, task.nodes, task.pods + _WARM_UP_PODS, with_pods=False):
+        watch = PodWatch(cluster, task.pods, with_creation=True, on_first=meters.at_first, on_last=meters.at_last)
+        async with _running(plane, task) as running:
+            meters.know(running.pid)
+            await _warm_up(cluster, running, task)
+            async with watch:
+                began = time.perf_counter()
+                await _create_steadily(cluster, bodies, task.rate)
+                await _wait(watch, running, task)
+            await meters.finish(running)
+    return summary(task, watch, meters, began=began, created=watch.created)
+
+
+@asynccontextmanager
+async def _running(plane: ControlPlane, task: Task) -> AsyncIterator[Running]:
+    """The scheduler, started and stopped in a thread, because the watcher must not miss what it does meanwhile."""
+    process = SCHEDULERS[task.scheduler](plane, task.workload.config)
+    running = await asyncio.to_thread(process.__enter__)
     try:
-        async with asyncio.timeout(_GIVE_UP_SECONDS):
-            await watch.all_bound.wait()
-    except TimeoutError:
-        return
+        yield running
+    except BaseException:
+        await asyncio.to_thread(process.__exit__, None, None, None)
+        raise
+    await asyncio.to_thread(process.__exit__, None, None, None)
 
 
-def _run(
-    workload: Workload, name: str, mode: str, nodes: int, watch: BindingWatch, usage: Any, since: dict[str, float]
-) -> Run:
+async def _wait(watch: PodWatch, running: Running, task: Task) -> None:
+    await watch.wait(task.give_up_seconds, goes_on=running.is_alive)
+    if not running.is_alive():
+        raise RuntimeError(f"{task.scheduler} ended:\n{running.log.read_text(errors='replace')[-2000:]}")
+
+
+async def _warm_up(cluster: BenchCluster, running: Running, task: Task) -> None:
+    pods = task.workload.pods(task.nodes, _WARM_UP_PODS, prefix="warm", start=task.pods)
+    async with PodWatch(cluster, _WARM_UP_PODS, prefix="warm-") as watch:
+        await cluster.create(pods)
+        await _wait(watch, running, task)
+
+
+async def _create_steadily(cluster: BenchCluster, bodies: list[tuple[str, bytes]], rate: float) -> None:
+    began = time.perf_counter()
+    async with asyncio.TaskGroup() as group:
+        for i, (path, body) in enumerate(bodies):
+            late = began + i / rate - time.perf_counter()
+            if late > 0:
+                await asyncio.sleep(late)
+            group.create_task(cluster.send_new(path, body))
+
+
+@contextmanager
+def _no_pauses() -> Iterator[None]:
+    """No garbage collection of the bench during a run: it would delay what the watcher sees."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def summary(task: Task, watch: PodWatch, meters: _Meters, *, began: float, created: dict[str, float]) -> Run:
     times = sorted(watch.bound.values())
     seconds = times[-1] - times[0] if len(times) > 1 else 0.0
-    waits = sorted(1e3 * (moment - since[pod]) for pod, moment in watch.bound.items() if pod in since)
-    step = max(1, len(times) // 200)
+    waits = sorted(1e3 * (moment - created[pod]) for pod, moment in watch.bound.items() if pod in created)
+    first, last = meters.first, meters.last
+    assert first is not None
+    assert last is not None
+    window = last.since(first)
+    # A scheduler's process begins with the run, so what it has used at the last binding is all of it.
+    life = last.seconds.get("scheduler", 0.0)
     return Run(
-        workload=workload.name,
-        scheduler=name,
-        mode=mode,
-        nodes=nodes,
-        pods=workload.count,
+        session=task.session,
+        workload=task.workload.name,
+        scheduler=task.scheduler,
+        mode=task.mode,
+        nodes=task.nodes,
+        pods=task.pods,
         bound=len(times),
         pods_per_second=(len(times) - 1) / seconds if seconds else 0.0,
         p50_ms=statistics.median(waits) if waits else 0.0,
         p99_ms=waits[int(0.99 * (len(waits) - 1))] if waits else 0.0,
-        cpu_seconds_per_1000=1000 * usage.cpu_seconds / max(len(times), 1),
-        peak_mib=usage.peak_mib,
-        decision_ms=usage.decision_ms,
-        timeline=[(round(moment - times[0], 3), i + 1) for i, moment in enumerate(times) if i % step == 0],
+        cpu_life_per_1000=1000 * life / max(len(times), 1),
+        cpu_window=window,
+        window_seconds=round(last.moment - first.moment, 3),
+        peak_mib=meters.peak_mib,
+        decision_ms=meters.decision_ms,
+        first_bound_seconds=times[0] - began if times else 0.0,
+        timeline=points(times, began),
+        created=points(sorted(created.values()), began),
     )
+
+
+def points(times: list[float], began: float) -> list[tuple[float, int]]:
+    """(seconds, how many so far): some two hundred points, the first and the last among them."""
+    step = max(1, len(times) // _POINTS)
+    kept = [i for i in range(len(times)) if i % step == 0 or i == len(times) - 1]
+    return [(round(times[i] - began, 3), i + 1) for i in kept]

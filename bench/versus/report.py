@@ -1,98 +1,245 @@
-"""What a benchmark found: a table for people, JSON for programs, plots as SVG."""
+"""What a benchmark found: tables for people, JSON for programs, plots as SVG. All of it is made from the records."""
 
 from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
-from bench.versus.measure import Run
+from bench.versus import charts
+from bench.versus.records import Growth, Key, Results, Run, medians
+from bench.versus.targets import Verdict, growth_verdicts, verdicts
 from bench.versus.workload import Workload
 
-_COLOURS = {"kube-scheduler": "#888888", "bayplan": "#1f6feb"}
+THEIRS, OURS = "kube-scheduler", "bayplan"
+_PROCESSES = ("scheduler", "kube-apiserver", "etcd", "bench")
+_SPEED_HEAD = (
+    "workload",
+    "mode",
+    "nodes",
+    "pods",
+    "kube-scheduler pods/s",
+    "bayplan pods/s",
+    "ratio",
+    "raw bindings/s",
+    "of raw",
+    "decision ms (ks / bp)",
+    "p50 ms (ks / bp)",
+    "p99 ms (ks / bp)",
+    "peak MiB (ks / bp)",
+)
+_CPU_HEAD = (
+    "workload",
+    "mode",
+    "nodes",
+    "scheduler",
+    "per 1,000 pods: from its start",
+    "per 1,000 pods: first to last bind",
+    "seconds to first bind",
+    *(f"{name}: cores" for name in _PROCESSES),
+)
 
 
-def medians(runs: Iterable[Run]) -> dict[str, float]:
-    runs = list(runs)
-    fields = ("pods_per_second", "p50_ms", "p99_ms", "cpu_seconds_per_1000", "peak_mib", "decision_ms")
-    return {name: statistics.median(getattr(run, name) for run in runs) for name in fields}
+def save(folder: Path, results: Results, workloads: list[Workload]) -> str:
+    """Write everything; the Markdown is returned."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = markdown(results, workloads)
+    (folder / "versus.md").write_text(text)
+    (folder / "versus.json").write_text(json.dumps(document(results, workloads), indent=1) + "\n")
+    for name, picture in pictures(results, workloads):
+        (folder / name).write_text(picture)
+    return text
 
 
-def markdown(runs: list[Run], workloads: list[Workload], raw: float, about: str) -> str:
-    lines = [
+def markdown(results: Results, workloads: list[Workload]) -> str:
+    keys = ordered_keys(results, workloads)
+    parts = [
         "# Side by side with kube-scheduler",
-        "",
-        about,
-        "",
-        f"Raw binding rate of the same API server, 48 requests in flight: **{raw:.0f}/s**.",
-        "",
-        "| workload | mode | kube-scheduler pods/s | bayplan pods/s | ratio | target | of raw | decision ms (ks / bp) "
-        "| CPU s per 1,000 pods (ks / bp) | peak MiB (ks / bp) | p99 ms (ks / bp) |",
-        "|---|---|---|---|---|---|---|---|---|---|---|",
+        results.about(),
+        "Both schedulers ran in turn on the same objects of one API server, client QPS raised to 10,000 on both sides; "
+        "Bayplan scores every node. Medians of rounds. pods/s count from the first to the last binding that a watcher "
+        "sees, latency from creation to binding as it sees both (in a backlog: from the start of the scheduler). "
+        "The raw binding rate is what a bare client with 48 requests in flight got just before each round.",
+        "## Speed",
+        table(_SPEED_HEAD, (_speed_row(results, key) for key in keys)),
+        "## Targets",
+        _targets(results, workloads, keys),
+        "## Who used the processors",
+        "CPU seconds of the scheduler per 1,000 pods, counted from the start of its process (reading the cluster "
+        "included) and from the first to the last binding alone; and how many cores each process kept busy between "
+        "those two bindings. `bench` is the watcher, which in arrival mode also creates the pods.",
+        table(_CPU_HEAD, (row for key in keys for row in _cpu_rows(results, key))),
     ]
-    for workload in workloads:
-        modes = dict.fromkeys(run.mode for run in runs if run.workload == workload.name)
-        lines += [_row(workload, mode, runs, raw) for mode in modes]
-    return "\n".join(lines) + "\n"
+    if results.growth:
+        parts += ["## Growth", _growth_text(newest_growth(results))]
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _row(workload: Workload, mode: str, runs: list[Run], raw: float) -> str:
-    here = [run for run in runs if run.workload == workload.name and run.mode == mode]
-    ks = [run for run in here if run.scheduler == "kube-scheduler"]
-    bp = [run for run in here if run.scheduler == "bayplan"]
-    a, b = medians(ks) if ks else None, medians(bp) if bp else None
-    ratio = b["pods_per_second"] / a["pods_per_second"] if a and b and a["pods_per_second"] else 0.0
-    of_raw = b["pods_per_second"] / raw if b and raw else 0.0
+def ordered_keys(results: Results, workloads: list[Workload]) -> list[Key]:
+    """Workloads in their order of importance; those that nobody knows any more are left out."""
+    order = {workload.name: place for place, workload in enumerate(workloads)}
+    known = [key for key in results.measured() if key[0] in order]
+    return sorted(known, key=lambda key: (key[1].startswith("arrival"), order[key[0]], key[2]))
+
+
+def table(head: tuple[str, ...], rows: Iterator[list[str]]) -> str:
+    lines = [list(head), ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def _speed_row(results: Results, key: Key) -> list[str]:
+    theirs, ours = (medians(results.of(key, name)) for name in (THEIRS, OURS))
+    raw = results.raw_rate(key)
+    rate = "pods_per_second"
+    ratio = ours[rate] / theirs[rate] if theirs and ours and theirs[rate] else 0.0
 
     def pair(name: str, form: str) -> str:
-        return f"{format(a[name], form) if a else '-'} / {format(b[name], form) if b else '-'}"
+        return " / ".join(format(side[name], form) if side else "-" for side in (theirs, ours))
 
-    cells = [
-        workload.name,
-        mode,
-        f"{a['pods_per_second']:.0f}" if a else "-",
-        f"{b['pods_per_second']:.0f}" if b else "-",
-        f"{ratio:.1f}",
-        f"{workload.ratio:g}",
-        f"{of_raw:.0%}",
-        pair("decision_ms", ".2f"),
-        pair("cpu_seconds_per_1000", ".2f"),
-        pair("peak_mib", ".0f"),
-        pair("p99_ms", ".0f"),
+    return [
+        key[0],
+        key[1],
+        f"{key[2]:,}",
+        _pods(results.newest(key)),
+        f"{theirs[rate]:,.0f}" if theirs else "-",
+        f"{ours[rate]:,.0f}" if ours else "-",
+        f"{ratio:.1f}" if ratio else "-",
+        f"{raw:,.0f}" if raw else "-",
+        f"{ours[rate] / raw:.0%}" if ours and raw else "-",
+        pair("decision_ms", ".3f"),
+        pair("p50_ms", ",.0f"),
+        pair("p99_ms", ",.0f"),
+        pair("peak_mib", ",.0f"),
     ]
-    return f"| {' | '.join(cells)} |"
 
 
-def save(folder: Path, runs: list[Run], workloads: list[Workload], raw: float, about: str) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "versus.md").write_text(markdown(runs, workloads, raw, about))
-    document: dict[str, Any] = {"about": about, "rawBindingsPerSecond": raw, "runs": [run.as_json() for run in runs]}
-    (folder / "versus.json").write_text(json.dumps(document, indent=1) + "\n")
-    for workload in workloads:
-        (folder / f"{workload.name}.svg").write_text(plot([run for run in runs if run.workload == workload.name]))
+def _pods(runs: list[Run]) -> str:
+    """How many pods, and by whom some were not bound."""
+    late = [f"{run.scheduler} bound {run.bound:,}" for run in runs if run.bound < run.pods]
+    return f"{runs[0].pods:,}{f' ({chr(44).join(late)})' if late else ''}"
 
 
-def plot(runs: list[Run]) -> str:
-    """Bound pods over time, one line a run."""
-    width, height, margin = 640, 360, 48
-    longest = max((run.timeline[-1][0] for run in runs if run.timeline), default=1.0) or 1.0
-    most = max((run.bound for run in runs), default=1) or 1
-    body = []
-    for run in runs:
-        across, up = (width - 2 * margin) / longest, (height - 2 * margin) / most
-        points = " ".join(f"{margin + across * t:.1f},{height - margin - up * n:.1f}" for t, n in run.timeline)
-        colour = _COLOURS[run.scheduler]
-        body.append(f'<polyline fill="none" stroke="{colour}" stroke-width="1.5" points="{points}"/>')
-    for place, (name, colour) in enumerate(_COLOURS.items()):
-        body.append(f'<text x="{margin + 8}" y="{margin + 16 * place}" fill="{colour}">{name}</text>')
-    axis = f"M{margin},{margin / 2} V{height - margin} H{width - margin / 2}"
-    title = f"{runs[0].workload}: bound pods over seconds ({runs[0].nodes} nodes)" if runs else ""
+def _targets(results: Results, workloads: list[Workload], keys: list[Key]) -> str:
+    lines = []
+    for key, verdict in all_verdicts(results, workloads, keys):
+        lines.append(f"- {key[0]}, {key[1]}, {key[2]:,} nodes: {verdict}")
+    lines += [f"- {verdict}" for verdict in growth_verdicts(newest_growth(results))]
+    met = sum(": met: " in line or line.startswith("- met: ") for line in lines)
+    return "\n".join([f"{met} of {len(lines)} met.", "", *lines]) if lines else "None could be judged."
+
+
+def all_verdicts(results: Results, workloads: list[Workload], keys: list[Key]) -> Iterator[tuple[Key, Verdict]]:
+    targets = {workload.name: workload.targets for workload in workloads}
+    for key in keys:
+        theirs, ours = (medians(results.of(key, name)) for name in (THEIRS, OURS))
+        for verdict in verdicts(targets[key[0]], key[1], theirs, ours, results.raw_rate(key)):
+            yield key, verdict
+
+
+def _cpu_rows(results: Results, key: Key) -> Iterator[list[str]]:
+    for scheduler in (THEIRS, OURS):
+        runs = results.of(key, scheduler)
+        if runs:
+            values = medians(runs)
+            life, window = values["cpu_life_per_1000"], values["cpu_window_per_1000"]
+            figures = [f"{life:.2f}", f"{window:.2f}", f"{values['first_bound_seconds']:.1f}"]
+            yield [key[0], key[1], f"{key[2]:,}", scheduler, *figures, *(f"{_cores(runs, p):.2f}" for p in _PROCESSES)]
+
+
+def _cores(runs: list[Run], process: str) -> float:
+    return statistics.median(run.cpu_window.get(process, 0.0) / max(run.window_seconds, 0.001) for run in runs)
+
+
+def newest_growth(results: Results) -> list[Growth]:
+    newest = max((each.session for each in results.growth), default="")
+    return [each for each in results.growth if each.session == newest]
+
+
+def _growth_text(growth: list[Growth]) -> str:
+    rows = ([g.workload, f"{g.nodes:,}", f"{g.bound_pods:,}", f"{g.decision_us:.1f}"] for g in growth)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" '
-        f'font-size="12"><title>{title}</title><path d="{axis}" fill="none" stroke="#444"/>'
-        f'<text x="{width / 2}" y="{height - 12}" text-anchor="middle">{title}</text>'
-        f'<text x="{width - margin}" y="{height - margin + 16}">{longest:.1f} s</text>'
-        f'<text x="4" y="{margin}">{most}</text>{"".join(body)}</svg>\n'
+        "Decisions in one process without an API server (`bench.measuring`), CPU time at the reference speed.\n\n"
+        + table(("workload", "nodes", "bound pods", "µs a decision"), rows)
     )
+
+
+def document(results: Results, workloads: list[Workload]) -> dict[str, object]:
+    keys = ordered_keys(results, workloads)
+    found = [
+        {
+            "workload": key[0],
+            "mode": key[1],
+            "nodes": key[2],
+            "rawBindingsPerSecond": results.raw_rate(key),
+            THEIRS: medians(results.of(key, THEIRS)),
+            OURS: medians(results.of(key, OURS)),
+            "runs": [asdict(run) for run in results.newest(key)],
+        }
+        for key in keys
+    ]
+    judged = [
+        {"workload": key[0], "mode": key[1], "nodes": key[2]} | asdict(verdict)
+        for key, verdict in all_verdicts(results, workloads, keys)
+    ]
+    return {
+        "about": results.about(),
+        "workloads": found,
+        "targets": judged + [asdict(verdict) for verdict in growth_verdicts(newest_growth(results))],
+        "growth": [asdict(each) for each in newest_growth(results)],
+    }
+
+
+def pictures(results: Results, workloads: list[Workload]) -> Iterator[tuple[str, str]]:
+    keys = ordered_keys(results, workloads)
+    sizes = sorted({key[2] for key in keys if key[1] == "backlog"})
+    for nodes in sizes:
+        rows = [_bar_row(results, key) for key in keys if key[1] == "backlog" and key[2] == nodes]
+        yield f"pods-per-second-{nodes}.svg", charts.bars(rows, f"Backlog on {nodes:,} nodes")
+    for key in keys:
+        name = f"{key[0]}-{key[2]}{'-arrival' if key[1] != 'backlog' else ''}.svg"
+        title = f"{key[0]}: {key[1]}, {key[2]:,} nodes, created and scheduled pods"
+        yield name, charts.over_time(_time_series(results.newest(key)), title)
+    growth = newest_growth(results)
+    lines = _growth_series(growth)
+    if lines:
+        yield "cost-against-nodes.svg", charts.against_nodes(lines, "Cost of a decision against nodes (no API server)")
+    both = list(_decision_series(results, keys))
+    if both:
+        title = "Time per decision by the schedulers' own metrics"
+        yield "decision-against-nodes.svg", charts.against_nodes(both, title, up="ms a decision")
+
+
+def _bar_row(results: Results, key: Key) -> tuple[str, dict[str, float], float]:
+    sides = {name: medians(results.of(key, name)).get("pods_per_second", 0.0) for name in (THEIRS, OURS)}
+    return key[0], sides, results.raw_rate(key)
+
+
+def _time_series(runs: list[Run]) -> list[charts.Series]:
+    longest = max((run.timeline[-1][0] for run in runs if run.timeline), default=0.0)
+    created = max((run.created for run in runs), key=len, default=[])
+    if created and created[-1][0] == 0.0:
+        # A backlog is all there when the scheduler starts.
+        created = [(0.0, runs[0].pods), (longest, runs[0].pods)]
+    series: list[charts.Series] = [("created", "created", [(x, float(y)) for x, y in created])]
+    bound = [(run.scheduler, [(x, float(y)) for x, y in run.timeline]) for run in runs]
+    return series + [(scheduler, f"{scheduler}, scheduled", points) for scheduler, points in bound]
+
+
+def _growth_series(growth: list[Growth]) -> list[charts.Series]:
+    found: list[charts.Series] = []
+    for workload in dict.fromkeys(each.workload for each in growth):
+        points = sorted((float(g.nodes), g.decision_us) for g in growth if g.workload == workload)
+        if len({x for x, _ in points}) > 1:
+            found.append((charts.colour(len(found)), workload, points))
+    return found
+
+
+def _decision_series(results: Results, keys: list[Key]) -> Iterator[charts.Series]:
+    """Workloads that were measured at several sizes."""
+    for workload in dict.fromkeys(key[0] for key in keys):
+        sizes = [key for key in keys if key[0] == workload and key[1] == "backlog"]
+        for scheduler in (THEIRS, OURS) if len(sizes) > 1 else ():
+            points = [(float(key[2]), medians(results.of(key, scheduler)).get("decision_ms", 0.0)) for key in sizes]
+            yield scheduler, f"{scheduler}", [point for point in points if point[1]]

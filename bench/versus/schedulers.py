@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import ssl
@@ -10,9 +9,8 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,48 +18,28 @@ import yaml
 from tests.controlplane import ControlPlane
 from tests.controlplane.ports import free_loopback_port
 
-_TICKS = os.sysconf("SC_CLK_TCK")
 QPS = 10_000
-
-
-@dataclass(kw_only=True)
-class Usage:
-    """What a scheduler process used between two moments."""
-
-    cpu_seconds: float
-    peak_mib: float
-    decision_ms: float
-    """Mean time of a decision by the scheduler's own metric; 0 when it has none."""
+_ALGORITHM = r"^scheduler_scheduling_algorithm_duration_seconds_{}(?:{{[^}}]*}})? (\S+)"
 
 
 class Running:
-    def __init__(self, pid: int, metrics: Any) -> None:
+    """A scheduler process: whose CPU to count, and what its own metrics say."""
+
+    def __init__(self, pid: int, *, metrics: Callable[[], str], is_alive: Callable[[], bool], log: Path) -> None:
         self.pid = pid
+        self.log = log
         self._metrics = metrics
-        self._cpu_before = _cpu_seconds(pid)
+        self.is_alive = is_alive
 
-    def usage(self) -> Usage:
-        return Usage(
-            cpu_seconds=_cpu_seconds(self.pid) - self._cpu_before,
-            peak_mib=_peak_mib(self.pid),
-            decision_ms=_mean_ms(self._metrics()),
-        )
+    def decision_ms(self) -> float:
+        """Mean time of a decision by the scheduler's own metric; 0 when it has none."""
+        return mean_decision_ms(self._metrics())
 
 
-def _cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS
-
-
-def _peak_mib(pid: int) -> float:
-    found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
-    return int(found[1]) / 1024 if found else 0.0
-
-
-def _mean_ms(text: str) -> float:
-    total = re.search(r"^scheduler_scheduling_algorithm_duration_seconds_sum(?:{[^}]*})? (\S+)", text, re.M)
-    count = re.search(r"^scheduler_scheduling_algorithm_duration_seconds_count(?:{[^}]*})? (\S+)", text, re.M)
-    return 1e3 * float(total[1]) / float(count[1]) if total and count and float(count[1]) else 0.0
+def mean_decision_ms(text: str) -> float:
+    total, count = (re.findall(_ALGORITHM.format(part), text, re.M) for part in ("sum", "count"))
+    decisions = sum(float(value) for value in count)
+    return 1e3 * sum(float(value) for value in total) / decisions if decisions else 0.0
 
 
 def _write_config(folder: Path, extra: dict[str, Any]) -> Path:
@@ -78,9 +56,9 @@ def _write_config(folder: Path, extra: dict[str, Any]) -> Path:
 
 @contextmanager
 def kube_scheduler(plane: ControlPlane, extra: dict[str, Any]) -> Iterator[Running]:
-    path = _write_config(Path(plane.folder), extra | {"clientConnection": {"qps": QPS, "burst": QPS}})
+    path = _write_config(Path(plane.folder), extra)
     with plane.start_kube_scheduler(config_path=path) as process:
-        yield Running(process.pid, process.metrics)
+        yield Running(process.pid, metrics=process.metrics, is_alive=lambda: process.is_running, log=process.log_path)
 
 
 @contextmanager
@@ -88,29 +66,38 @@ def bayplan(plane: ControlPlane, extra: dict[str, Any]) -> Iterator[Running]:
     path = _write_config(Path(plane.folder), extra)
     port = free_loopback_port()
     command = [sys.executable, "-m", "bayplan.cli", "run", "--config", str(path), "--kubeconfig", str(plane.kubeconfig)]
-    log = (Path(plane.folder) / "bayplan.log").open("w")
-    process = subprocess.Popen([*command, "--secure-port", str(port), "-v", "1"], stdout=log, stderr=log)
-    try:
-        yield Running(process.pid, lambda: _scrape(plane, port))
-    finally:
-        process.send_signal(signal.SIGTERM)
+    log_path = Path(plane.folder) / "bayplan.log"
+    with log_path.open("w") as log:
+        process = subprocess.Popen([*command, "--secure-port", str(port), "-v", "1"], stdout=log, stderr=log)
         try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        log.close()
+            yield Running(
+                process.pid,
+                metrics=lambda: _scrape(plane, port),
+                is_alive=lambda: process.poll() is None,
+                log=log_path,
+            )
+        finally:
+            _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _scrape(plane: ControlPlane, port: int) -> str:
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
-    token = plane.token_for("bench", ("system:masters",)) if hasattr(plane, "token_for") else ""
+    token = plane.token_for("bench", ("system:masters",))
     request = urllib.request.Request(f"https://127.0.0.1:{port}/metrics", headers={"Authorization": f"Bearer {token}"})
-    for _ in range(3):
+    for _ in range(5):
         try:
-            with urllib.request.urlopen(request, context=context, timeout=5) as answer:
+            with urllib.request.urlopen(request, context=context, timeout=10) as answer:
                 return str(answer.read().decode())
         except OSError:
             time.sleep(0.2)
