@@ -99,9 +99,14 @@ class SchedulerProcess:
             is_lease_healthy=lambda: self.elector is None or self.elector.is_healthy,
             is_stopping=self._stop.is_set,
             flags=self._options.flags,
+            is_profiling=self._is_profiling,
             set_verbosity=self._log.set_verbosity,
             lease_name=self._election.resource_name if self.elector is not None else "",
         )
+
+    def _is_profiling(self) -> bool:
+        asked = self._options.profiling
+        return self._settings.config.enable_profiling if asked is None else asked
 
     def _make_elector(self) -> LeaderElector:
         election = self._election

@@ -38,6 +38,7 @@ class ProcessFacts:
     is_lease_healthy: Callable[[], bool]
     is_stopping: Callable[[], bool]
     flags: Mapping[str, Any]
+    is_profiling: Callable[[], bool]
     set_verbosity: Callable[[int], None]
     lease_name: str = ""
 
@@ -74,6 +75,7 @@ def make_parts(
         metrics=lambda accept: render(registry, accept),
         resource_metrics=resources,
         review=review,
+        is_profiling=facts.is_profiling,
         set_verbosity=facts.set_verbosity,
         routes=routes,
         clock=clock,

@@ -161,6 +161,8 @@ class ServerParts:
     """How to ask the API server about tokens and permissions; without it no token is accepted."""
     routes: Sequence[BaseRoute] = ()
     """More pages: dashboard, explain, what-if. Behind the same authentication and authorisation."""
+    is_profiling: Callable[[], bool] = lambda: False
+    """Whether /debug/pprof answers; asked for every request."""
     set_verbosity: Callable[[int], None] | None = None
     """For PUT /debug/flags/v; without it the path does not exist."""
     clock: Clock = field(default_factory=SystemClock)

@@ -74,9 +74,13 @@ class _Pages:
             f"Up: {up}",
             f"Python version: {platform.python_version()}",
             f"Version: {self._parts.version}",
-            "Paths: /configz /flagz /healthz /livez /metrics /metrics/resources /metrics/slis /readyz /statusz",
+            f"Paths: {' '.join(self._paths())}",
         ]
         return PlainTextResponse("\n".join([f"{self._parts.component} statusz", _NOTICE, "", *lines, ""]))
+
+    def _paths(self) -> list[str]:
+        paths = ["/configz", "/flagz", "/healthz", "/livez", "/metrics", "/metrics/resources", "/metrics/slis"]
+        return [*(["/debug/pprof/"] if self._parts.is_profiling() else []), *paths, "/readyz", "/statusz"]
 
     async def set_verbosity(self, request: Request) -> Response:
         text = (await request.body())[:16].decode("latin-1").strip()

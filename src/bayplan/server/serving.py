@@ -30,6 +30,7 @@ from bayplan.server.guard import Guard
 from bayplan.server.health import HealthCounts, health_routes
 from bayplan.server.options import Limits, ServerOptions, ServerParts, ServingError
 from bayplan.server.pages import page_routes
+from bayplan.server.profiling import profiling_routes
 from bayplan.server.protocol import GuardedProtocol
 from bayplan.server.reviews import AccessReviews, TokenReviews
 
@@ -80,7 +81,12 @@ async def serve(options: ServerOptions, parts: ServerParts) -> AsyncIterator[Ser
 def build_app(options: ServerOptions, parts: ServerParts) -> ASGIApp:
     """The pages behind their door; without a listener, for tests and other servers."""
     counts = HealthCounts()
-    routes = [*health_routes(parts.health, counts), *page_routes(parts, counts), *parts.routes]
+    built_in = [
+        *health_routes(parts.health, counts),
+        *page_routes(parts, counts),
+        *profiling_routes(parts.is_profiling),
+    ]
+    routes = [*built_in, *parts.routes]
     pages = Router(routes=routes, redirect_slashes=False, default=_not_found)
     reviews = parts.review
     timeout = options.authentication.review_timeout_seconds

@@ -1,0 +1,203 @@
+"""/debug/pprof: where a process spends its time and its memory, for somebody who may not install anything beside it.
+
+    /debug/pprof/profile?seconds=30   stacks of all threads, sampled; folded, one line a stack, as flame graphs take them
+    /debug/pprof/goroutine            what every thread and every asyncio task is at right now
+    /debug/pprof/heap                 objects by type; by line of source where the process runs with PYTHONTRACEMALLOC=1
+
+The paths are those of Go programs, so that rules that grant them to people fit here too; the answers are text, not
+Go's format. Names of functions and files are told, never values. Off when profiling is off, asked at every request. A
+profile is taken by a thread that looks a hundred times a second and costs less than a percent; one at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import sys
+import threading
+import tracemalloc
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable
+from types import CodeType, FrameType
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from bayplan.server.answers import Refusal
+
+__all__ = ["PROFILING_PATHS", "profiling_routes"]
+
+PROFILING_PATHS = ("/debug/pprof/", "/debug/pprof/profile", "/debug/pprof/goroutine", "/debug/pprof/heap")
+_INDEX = """\
+/debug/pprof/profile?seconds=30   folded stacks of all threads; for flamegraph.pl, speedscope and the like
+/debug/pprof/goroutine            what every thread and every asyncio task is at
+/debug/pprof/heap                 objects by type, or by line of source with PYTHONTRACEMALLOC=1
+"""
+_USUAL_SECONDS = 30.0
+_MOST_SECONDS = 60.0
+_BETWEEN_SECONDS = 0.01
+_DEEPEST = 128
+_MOST_STACKS = 20_000
+_MOST_TASKS = 10_000
+_MOST_TYPES = 100
+_OBJECTS_AT_A_TIME = 10_000
+_MOST_LINES = 50
+
+Page = Callable[[Request], Awaitable[Response]]
+Stack = tuple[CodeType, ...]
+
+
+def profiling_routes(is_on: Callable[[], bool]) -> list[BaseRoute]:
+    profiler = _Profiler()
+
+    def when_on(page: Page) -> Page:
+        async def guarded(request: Request) -> Response:
+            if not is_on():
+                raise Refusal(404, "profiling is off; `enableProfiling: true` in the configuration switches it on")
+            return await page(request)
+
+        return guarded
+
+    return [
+        Route("/debug/pprof", when_on(_index)),
+        Route("/debug/pprof/", when_on(_index)),
+        Route("/debug/pprof/profile", when_on(profiler.profile)),
+        Route("/debug/pprof/goroutine", when_on(_goroutine)),
+        Route("/debug/pprof/heap", when_on(_heap)),
+    ]
+
+
+async def _index(request: Request) -> Response:
+    return PlainTextResponse(_INDEX)
+
+
+# Time
+
+
+class _Profiler:
+    def __init__(self) -> None:
+        self._is_busy = False
+
+    async def profile(self, request: Request) -> Response:
+        seconds = _seconds(request)
+        if self._is_busy:
+            raise Refusal(429, "a profile is being taken; one at a time", headers={"retry-after": "10"})
+        self._is_busy, stop = True, threading.Event()
+        try:
+            stacks = await asyncio.to_thread(_sample, seconds, stop)
+        finally:
+            stop.set()
+            self._is_busy = False
+        return PlainTextResponse("".join(f"{_folded(stack)} {count}\n" for stack, count in stacks.most_common()))
+
+
+def _seconds(request: Request) -> float:
+    text = request.query_params.get("seconds", str(_USUAL_SECONDS))
+    is_number = text.isascii() and len(text) < 10 and text.replace(".", "", 1).isdecimal()
+    seconds = float(text) if is_number else 0.0
+    if not 0 < seconds <= _MOST_SECONDS:
+        raise Refusal(400, f"seconds is a number above 0 and up to {_MOST_SECONDS:g}")
+    return seconds
+
+
+def _sample(seconds: float, stop: threading.Event) -> Counter[Stack]:
+    """In a thread of its own: the thread that is looked at cannot look."""
+    stacks: Counter[Stack] = Counter()
+    own = threading.get_ident()
+    for _ in range(max(1, round(seconds / _BETWEEN_SECONDS))):
+        if stop.wait(_BETWEEN_SECONDS):
+            break
+        for thread, frame in sys._current_frames().items():
+            if thread != own:
+                stack = _stack_of(frame)
+                if stack in stacks or len(stacks) < _MOST_STACKS:
+                    stacks[stack] += 1
+    return stacks
+
+
+def _stack_of(frame: FrameType | None) -> Stack:
+    """Outermost first."""
+    codes: list[CodeType] = []
+    while frame is not None and len(codes) < _DEEPEST:
+        codes.append(frame.f_code)
+        frame = frame.f_back
+    return tuple(reversed(codes))
+
+
+def _folded(stack: Stack) -> str:
+    return ";".join(_name(code) for code in stack)
+
+
+def _name(code: CodeType) -> str:
+    """In one word: the format has a space before the count and semicolons between the names."""
+    return f"{_place(code)}:{code.co_qualname}".replace(";", ",").replace(" ", "_")
+
+
+def _place(code: CodeType) -> str:
+    """The file below its package folder: enough to find it, and nothing about the machine."""
+    return code.co_filename.replace("\\", "/").rpartition("/site-packages/")[2].rpartition("/src/")[2]
+
+
+# What is under way
+
+
+async def _goroutine(request: Request) -> Response:
+    tasks = asyncio.all_tasks()
+    lines = [f"{threading.active_count()} threads, {len(tasks)} tasks", ""]
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    for ident, frame in sys._current_frames().items():
+        lines += [f"thread {names.get(ident, ident)}", *_told(_stack_of(frame)), ""]
+    for (kind, stack), count in _alike(list(tasks)[:_MOST_TASKS]).most_common():
+        lines += [f"{count} tasks `{kind}`" if count > 1 else f"task `{kind}`", *_told(stack), ""]
+    return PlainTextResponse("\n".join(lines))
+
+
+def _alike(tasks: Iterable[asyncio.Task[object]]) -> Counter[tuple[str, Stack]]:
+    """Tasks by the first word of their name and by where they are."""
+    found: Counter[tuple[str, Stack]] = Counter()
+    for task in tasks:
+        codes = tuple(frame.f_code for frame in task.get_stack(limit=_DEEPEST))
+        found[task.get_name().split(" ")[0].split("-")[0], codes] += 1
+    return found
+
+
+def _told(stack: Stack) -> list[str]:
+    return [f"    {_place(code)}:{code.co_firstlineno} {code.co_qualname}" for code in stack]
+
+
+# Memory
+
+
+async def _heap(request: Request) -> Response:
+    count = _by_line if tracemalloc.is_tracing() else _by_type
+    return PlainTextResponse("\n".join([*_facts(), "", *await asyncio.to_thread(count), ""]))
+
+
+def _facts() -> list[str]:
+    return [
+        f"blocks in use: {sys.getallocatedblocks()}",
+        f"objects frozen at the start: {gc.get_freeze_count()}",
+        f"collector: {', '.join(f'{each}' for each in gc.get_stats())}",
+    ]
+
+
+def _by_type() -> list[str]:
+    counts: Counter[type] = Counter()
+    objects = gc.get_objects()
+    for start in range(0, len(objects), _OBJECTS_AT_A_TIME):
+        # In pieces, so that the event loop gets its turn in between.
+        counts.update(map(type, objects[start : start + _OBJECTS_AT_A_TIME]))
+    head = f"{len(objects)} objects that the collector follows, by type; PYTHONTRACEMALLOC=1 tells of lines of source"
+    del objects
+    found = counts.most_common(_MOST_TYPES)
+    return [head, *(f"{count:>10} {kind.__module__}.{kind.__qualname__}" for kind, count in found)]
+
+
+def _by_line() -> list[str]:
+    statistics = tracemalloc.take_snapshot().statistics("lineno")
+    head = f"{sum(each.size for each in statistics)} bytes, by the line of source that asked for them"
+    return [
+        head,
+        *(f"{each.size:>12} bytes {each.count:>10} times {each.traceback}" for each in statistics[:_MOST_LINES]),
+    ]
