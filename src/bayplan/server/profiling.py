@@ -1,6 +1,6 @@
 """/debug/pprof: where a process spends its time and its memory, for somebody who may not install anything beside it.
 
-    /debug/pprof/profile?seconds=30   stacks of all threads, sampled; folded, one line a stack, as flame graphs take them
+    /debug/pprof/profile?seconds=30   stacks of all threads, sampled; folded, a line each, as flame graphs take them
     /debug/pprof/goroutine            what every thread and every asyncio task is at right now
     /debug/pprof/heap                 objects by type; by line of source where the process runs with PYTHONTRACEMALLOC=1
 
@@ -43,6 +43,7 @@ _MOST_TASKS = 10_000
 _MOST_TYPES = 100
 _OBJECTS_AT_A_TIME = 10_000
 _MOST_LINES = 50
+_FOLDERS = ("/site-packages/", "/src/", f"/python{sys.version_info.major}.{sys.version_info.minor}/")
 
 Page = Callable[[Request], Awaitable[Response]]
 Stack = tuple[CodeType, ...]
@@ -131,12 +132,16 @@ def _folded(stack: Stack) -> str:
 
 def _name(code: CodeType) -> str:
     """In one word: the format has a space before the count and semicolons between the names."""
-    return f"{_place(code)}:{code.co_qualname}".replace(";", ",").replace(" ", "_")
+    return f"{_short(code.co_filename)}:{code.co_qualname}".replace(";", ",").replace(" ", "_")
 
 
-def _place(code: CodeType) -> str:
+def _short(path: str) -> str:
     """The file below its package folder: enough to find it, and nothing about the machine."""
-    return code.co_filename.replace("\\", "/").rpartition("/site-packages/")[2].rpartition("/src/")[2]
+    for folder in _FOLDERS:
+        _, found, rest = path.rpartition(folder)
+        if found:
+            return rest
+    return "/".join(path.split("/")[-2:])
 
 
 # What is under way
@@ -163,7 +168,7 @@ def _alike(tasks: Iterable[asyncio.Task[object]]) -> Counter[tuple[str, Stack]]:
 
 
 def _told(stack: Stack) -> list[str]:
-    return [f"    {_place(code)}:{code.co_firstlineno} {code.co_qualname}" for code in stack]
+    return [f"    {_short(code.co_filename)}:{code.co_firstlineno} {code.co_qualname}" for code in stack]
 
 
 # Memory
@@ -197,7 +202,9 @@ def _by_type() -> list[str]:
 def _by_line() -> list[str]:
     statistics = tracemalloc.take_snapshot().statistics("lineno")
     head = f"{sum(each.size for each in statistics)} bytes, by the line of source that asked for them"
-    return [
-        head,
-        *(f"{each.size:>12} bytes {each.count:>10} times {each.traceback}" for each in statistics[:_MOST_LINES]),
-    ]
+    return [head, *map(_line, statistics[:_MOST_LINES])]
+
+
+def _line(found: tracemalloc.Statistic) -> str:
+    frame = found.traceback[0]
+    return f"{found.size:>12} bytes {found.count:>10} times {_short(frame.filename)}:{frame.lineno}"
