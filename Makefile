@@ -7,7 +7,7 @@ RUNTIME := $(VENV)/.runtime
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check conformance controlplane e2e bench bench-decide bench-gate bench-memory bench-apiserver soak clean
+.PHONY: help setup demo test check conformance controlplane e2e bench bench-decide bench-gate bench-memory bench-apiserver bench-gangs soak clean
 
 help: ## list the commands
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ bench-memory: $(STAMP) ## 150,000 pods on 5,000 nodes
 
 bench-apiserver: $(STAMP) ## the embedded API server: creates per second, memory
 	@$(BIN)/python -m bench.apiserver
+
+bench-gangs: $(STAMP) ## 100 groups of 50 pods beside single pods; fails below half the rate
+	@$(BIN)/python -m bench.gangs
 
 soak: $(STAMP) ## ten minutes of pods coming and going; memory and descriptors must stay flat
 	@tests/controlplane/build.sh

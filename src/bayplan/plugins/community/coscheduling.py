@@ -88,7 +88,8 @@ class Coscheduling(Plugin):
     minResources; the group failed a moment ago and nothing has changed; the PodGroup does not exist (at Permit); the
     wait took too long. A pod that fits nowhere takes its waiting siblings with it, unless so few are missing
     (podGroupRejectPercentage) that waiting is worth it.
-    *Scores by*: nothing. Orders the queue by priority, then by the group's creation or last failure, then by name.
+    *Scores by*: nothing. Orders the queue by priority, then by the group's creation or last failure, then by the names
+    of group and pod.
     *Retries on*: room made by other pods, changes of nodes, volumes and claims, the PodGroup, a new sibling, the end of
     the group's back-off.
     *Arguments*: permitWaitingTimeSeconds (60), podGroupBackoffSeconds (0, none), podGroupRejectPercentage (10).
@@ -97,7 +98,8 @@ class Coscheduling(Plugin):
     everything that may really help wakes it at once, where the original waits for a timer; the first waiting pod
     brings its siblings also when some members run already; members are known by uid, so a pod made anew under an old
     name is another one; pods that are about to lose their place do not count; room is summed over nodes that have some;
-    what is remembered of a group goes when the PodGroup does.
+    groups made in the same second stand in the queue one after the other, not mixed by the names of their pods, and
+    pods that arrive before their PodGroup stand together too; what is remembered of a group goes with the PodGroup.
     """
 
     watches = (PodGroup,)
@@ -151,8 +153,10 @@ class Coscheduling(Plugin):
 
     # QueueSort
 
-    def sort_key(self, queued: QueuedPod) -> tuple[int, float, str]:
-        return -queued.priority, self._queued_since(queued), queued.key
+    def sort_key(self, queued: QueuedPod) -> tuple[int, float, str, str]:
+        # Creation times are whole seconds. Groups made in one second must not be mixed: each would hold places and
+        # wait for the others to be done.
+        return -queued.priority, self._queued_since(queued), group_key(queued.info) or queued.key, queued.key
 
     def _queued_since(self, queued: QueuedPod) -> float:
         """A group stands in the queue as one, and behind the others once it failed."""
@@ -161,10 +165,16 @@ class Coscheduling(Plugin):
         if history is not None and history.last_failed is not None:
             return history.last_failed
         group = self._group_of(queued.info)
-        if group is not None and group.metadata.creation_timestamp:
-            return parse_time(group.metadata.creation_timestamp)
+        made = group.metadata.creation_timestamp if group is not None else self._first_member_made(queued.info)
+        if made:
+            return parse_time(made)
         first = queued.initial_attempt_timestamp
         return queued.timestamp if first is None else first
+
+    def _first_member_made(self, pod: PodInfo) -> str | None:
+        """For a group that is not known yet, as when a scheduler starts or its pods were quicker to arrive."""
+        first = next(iter(self._members(pod).pods.values()), None) if group_key(pod) else None
+        return first.pod.metadata.creation_timestamp if first is not None else None
 
     # PreFilter
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from bayplan.api.meta import Metadata
@@ -216,6 +217,11 @@ def _queued(harness: Harness, manifest: Pod, at: float) -> QueuedPod:
     return queued
 
 
+def _made_at(manifest: Pod, second: int) -> Pod:
+    metadata = msgspec.structs.replace(manifest.metadata, creation_timestamp=f"1970-01-01T00:00:{second:02}Z")
+    return msgspec.structs.replace(manifest, metadata=metadata)
+
+
 def test_priority_goes_first_then_time_then_the_name() -> None:
     harness = _harness()
     pods = [
@@ -259,7 +265,24 @@ def test_a_pod_that_never_was_active_is_ordered_by_its_arrival() -> None:
     harness = _harness()
     waiting = QueuedPod(harness.info(pod("new")), 5.0)
 
-    assert harness.plugin("Coscheduling").sort_key(waiting) == (0, 5.0, "default/new")
+    assert harness.plugin("Coscheduling").sort_key(waiting) == (0, 5.0, "default/new", "default/new")
+
+
+def test_groups_made_in_one_second_are_not_mixed() -> None:
+    harness = _harness(_group("a", created="1970-01-01T00:00:05Z"), _group("b", created="1970-01-01T00:00:05Z"))
+    pods = [_queued(harness, _pod(name, group), 9) for name, group in [("1", "a"), ("2", "b"), ("3", "a"), ("4", "b")]]
+
+    assert _order(harness, *pods) == ["1", "3", "2", "4"]
+
+
+def test_pods_that_come_before_their_group_stand_together() -> None:
+    """By the time at which the first of them was made; a scheduler that starts lists pods and groups in any order."""
+    made = {"1": ("late", 7), "2": ("early", 5), "3": ("late", 8), "4": ("early", 6)}
+    pods = [_made_at(_pod(name, group), second) for name, (group, second) in made.items()]
+    harness = _harness(pods=pods)
+    queued = [_queued(harness, each, 9) for each in pods]
+
+    assert _order(harness, *queued) == ["2", "4", "1", "3"]
 
 
 # Events
