@@ -27,7 +27,7 @@ def spend(seconds: float) -> None:
 
 async def keep_spending() -> None:
     while True:
-        spend(0.005)
+        spend(0.03)  # longer than a thread waits for its turn
         await asyncio.sleep(0)
 
 
