@@ -1,11 +1,13 @@
-"""A real kubectl against the embedded cluster: the one built with the control plane, and the system's if any."""
+"""Real kubectls against the embedded cluster: v1.36 from the Go module, and Debian's, which is v1.20.
+
+Everything is done with each. Three commands are younger than Debian's and are left to the other, by name.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import os
-import shutil
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -16,12 +18,10 @@ import yaml
 
 from bayplan.apiserver.cluster import EmbeddedCluster
 from bayplan.apiserver.inprocess import InProcessTransport
+from tests.apiconformance.kubectls import BUILT, DEBIAN, KubectlAbsent, kubectl_path
 from tests.controlplane.fixtures import require_programs
-from tests.controlplane.programs import program
 
 pytestmark = pytest.mark.e2e
-SYSTEM = shutil.which("kubectl")
-KUBECTLS = ["built", *(["system"] if SYSTEM else [])]
 
 
 class Simulated:
@@ -79,8 +79,9 @@ async def place_pods(transport: InProcessTransport) -> None:
 class Kubectl:
     """Runs one kubectl with one kubeconfig."""
 
-    def __init__(self, path: str, kubeconfig: Path, folder: Path) -> None:
-        self._path = path
+    def __init__(self, which: str, path: Path, kubeconfig: Path, folder: Path) -> None:
+        self.is_debian = which == DEBIAN
+        self._path = str(path)
         self._folder = folder
         self.environment = {**os.environ, "KUBECONFIG": str(kubeconfig), "HOME": str(folder)}
 
@@ -103,15 +104,20 @@ def simulated() -> Iterator[Simulated]:
         yield running
 
 
-@pytest.fixture(params=KUBECTLS)
+@pytest.fixture(params=[BUILT, DEBIAN], ids=["v1.36", "debian"])
 def kubectl(request: pytest.FixtureRequest, simulated: Simulated, tmp_path: Path) -> Iterator[Kubectl]:
     require_programs()
+    try:
+        path = kubectl_path(request.param)
+    except KubectlAbsent as absent:
+        pytest.skip(str(absent))
     kubeconfig = tmp_path / "kubeconfig"
     document = simulated.cluster.kubeconfig()
-    namespace = f"k-{request.param}-{abs(hash(request.node.name)) % 100_000}"
+    namespace = f"k-{abs(hash(request.node.name)) % 1_000_000}"
     document["contexts"][0]["context"]["namespace"] = namespace
     kubeconfig.write_text(yaml.safe_dump(document))
-    run = Kubectl(str(program("kubectl")) if request.param == "built" else str(SYSTEM), kubeconfig, tmp_path)
+    kubeconfig.chmod(0o600)
+    run = Kubectl(request.param, path, kubeconfig, tmp_path)
     run("create", "namespace", namespace)
     yield run
     run("delete", "namespace", namespace, "--wait=true", "--timeout=30s")

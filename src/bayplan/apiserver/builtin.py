@@ -64,7 +64,9 @@ def _kind(type_name: str, plural: str, *, group: str | None = None, **options: A
 def builtin_kinds() -> list[Kind]:
     """Fresh rows of every built-in kind, in the order discovery shows them."""
     return [
-        *_core(),
+        *_running(),
+        *_surroundings(),
+        *_volumes(),
         *_events(),
         *_workloads(),
         *_policy_and_priorities(),
@@ -74,7 +76,7 @@ def builtin_kinds() -> list[Kind]:
     ]
 
 
-def _core() -> list[Kind]:
+def _running() -> list[Kind]:
     return [
         _kind(
             "core.v1.Pod",
@@ -92,6 +94,7 @@ def _core() -> list[Kind]:
             validate=pod_validation.validate_pod,
             keeps_status_on_create=True,
         ),
+        _kind("core.v1.Binding", "bindings", verbs=_CREATE_ONLY),
         _kind(
             "core.v1.Node",
             "nodes",
@@ -104,6 +107,24 @@ def _core() -> list[Kind]:
             default=rules.default_node,
             validate=rules.validate_node,
         ),
+        _kind(
+            "core.v1.ReplicationController",
+            "replicationcontrollers",
+            short_names=("rc",),
+            categories=("all",),
+            columns=show.REPLICATED,
+            status=True,
+            generation=True,
+            scale=_RC_SCALE,
+            selectable=_selectable(status__replicas="0"),
+            default=workloads.default_replication_controller,
+            validate=workloads.validate_replication_controller,
+        ),
+    ]
+
+
+def _surroundings() -> list[Kind]:
+    return [
         _kind(
             "core.v1.Namespace",
             "namespaces",
@@ -164,19 +185,11 @@ def _core() -> list[Kind]:
             columns=show.ENDPOINTS,
             creates_on_update=True,
         ),
-        _kind(
-            "core.v1.ReplicationController",
-            "replicationcontrollers",
-            short_names=("rc",),
-            categories=("all",),
-            columns=show.REPLICATED,
-            status=True,
-            generation=True,
-            scale=_RC_SCALE,
-            selectable=_selectable(status__replicas="0"),
-            default=workloads.default_replication_controller,
-            validate=workloads.validate_replication_controller,
-        ),
+    ]
+
+
+def _volumes() -> list[Kind]:
+    return [
         _kind(
             "core.v1.PersistentVolume",
             "persistentvolumes",
@@ -201,7 +214,6 @@ def _core() -> list[Kind]:
             default_status=rules.claim_status,
             validate=rules.validate_claim,
         ),
-        _kind("core.v1.Binding", "bindings", verbs=_CREATE_ONLY),
     ]
 
 

@@ -6,10 +6,11 @@ import hashlib
 import platform
 
 from bayplan.apiserver import errors
-from bayplan.apiserver.encoding import Json, encode
-from bayplan.apiserver.exchange import Answer, Request, json_answer
+from bayplan.apiserver.encoding import Json, decode_object, encode
+from bayplan.apiserver.exchange import JSON_TYPE, Answer, Request, json_answer
 from bayplan.apiserver.kinds import Kind, Kinds
 from bayplan.apiserver.openapi import group_version_document
+from bayplan.apiserver.openapi_v2 import PROTOBUF, document_v2, protobuf_of, wants_protobuf
 from bayplan.apiserver.subresources import subresources_of
 
 KUBERNETES_VERSION = "v1.36.4"
@@ -62,7 +63,7 @@ class Discovery:
             document = self._aggregated(core=parts == ["api"])
             return Answer(200, encode(document), _AGGREGATED)
         if parts[0] == "openapi":
-            return self._openapi(parts[1:])
+            return self._openapi(parts[1:], request.headers.get("accept", ""))
         document_or_none = self._document(parts)
         if document_or_none is None:
             raise errors.unknown_path()
@@ -90,7 +91,7 @@ class Discovery:
     def _paths(self) -> list[str]:
         versions = [_path(name, version) for name, found in self._kinds.groups().items() for version in found]
         named = [f"/apis/{name}" for name in self._kinds.groups() if name]
-        own = ["/api", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"]
+        own = ["/api", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
         return sorted([*versions, *named, *own])
 
     def _resource_list(self, group: str, version: str) -> Json:
@@ -126,13 +127,23 @@ class Discovery:
 
     # ---- OpenAPI
 
-    def _openapi(self, rest: list[str]) -> Answer:
+    def _openapi(self, rest: list[str], accept: str) -> Answer:
+        if rest == ["v2"]:
+            return self._openapi_v2(as_protobuf=wants_protobuf(accept))
         if rest == ["v3"]:
             return json_answer({"paths": {path: self._openapi_reference(path) for path in self._openapi_paths()}})
         path = "/".join(rest[1:])
         if not rest or rest[0] != "v3" or path not in self._openapi_paths():
             raise errors.unknown_path()
         return Answer(200, self._openapi_document(path))
+
+    def _openapi_v2(self, *, as_protobuf: bool) -> Answer:
+        name = "v2 protobuf" if as_protobuf else "v2"
+        if name not in self._documents:
+            documents = (decode_object(self._openapi_document(path)) for path in self._openapi_paths())
+            document = document_v2(documents, KUBERNETES_VERSION)
+            self._documents[name] = protobuf_of(document) if as_protobuf else encode(document)
+        return Answer(200, self._documents[name], PROTOBUF if as_protobuf else JSON_TYPE)
 
     def _openapi_paths(self) -> dict[str, tuple[str, str]]:
         groups = self._kinds.groups().items()

@@ -146,7 +146,7 @@ async def _serve(
         explaining.note_reload(what, problems)
 
     dashboard = serve(
-        ServerOptions(is_plain_http=True, port=dashboard_port, is_enabled=dashboard_port >= 0),
+        ServerOptions(is_plain_http=True, port=max(0, dashboard_port), is_enabled=dashboard_port >= 0),
         ServerParts(routes=explaining.routes(), clock=clock),
     )
     stop = asyncio.Event()

@@ -7,6 +7,7 @@ from tests.unit.apiserver.driving import PODS, Driver, pod, template, workload
 
 from bayplan.apiserver.cluster import EmbeddedCluster
 from bayplan.apiserver.controllers import expiry
+from bayplan.apiserver.controllers.base import Bench
 from bayplan.apiserver.encoding import Json
 from bayplan.apiserver.kubelets import EXIT_CODE, RUN_SECONDS
 
@@ -373,3 +374,61 @@ async def test_only_so_many_events_are_kept(driver: Driver, monkeypatch: pytest.
     await driver.wait(1)
 
     assert await names(driver, "/api/v1/namespaces/default/events") == ["e2", "e3", "e4"]
+
+
+async def told(driver: Driver, name: str) -> list[tuple[str, str]]:
+    """Reason and message of the events about an object, oldest first."""
+    events = await driver.items("/api/v1/namespaces/default/events", fieldSelector=f"involvedObject.name={name}")
+    found = sorted(events, key=lambda event: (event["lastTimestamp"], int(event["metadata"]["resourceVersion"])))
+    return [(event["reason"], event["message"]) for event in found]
+
+
+async def test_controllers_tell_what_they_did(driver: Driver) -> None:
+    await driver.create(f"{APPS}/deployments", workload("Deployment", "web", replicas=2))
+    await driver.create(f"{APPS}/statefulsets", workload("StatefulSet", "db", replicas=1, serviceName="db"))
+    await driver.create(f"{APPS}/daemonsets", workload("DaemonSet", "agent"))
+    labelled = template({"app": "sums"}, **{RUN_SECONDS: "0.5"})
+    labelled["spec"]["restartPolicy"] = "Never"
+    await driver.create(JOBS, {"metadata": {"name": "sums"}, "spec": {"template": labelled}})
+    await driver.settle()
+    [replica_set] = await names(driver, f"{APPS}/replicasets")
+    await driver.patch(f"{APPS}/deployments/web", {"spec": {"replicas": 1}})
+    await driver.settle()
+
+    assert await told(driver, "web") == [
+        ("ScalingReplicaSet", f"Scaled up replica set {replica_set} from 0 to 2"),
+        ("ScalingReplicaSet", f"Scaled down replica set {replica_set} from 2 to 1"),
+    ]
+    assert [reason for reason, _ in await told(driver, replica_set)] == [*["SuccessfulCreate"] * 2, "SuccessfulDelete"]
+    assert await told(driver, "db") == [("SuccessfulCreate", "create Pod db-0 in StatefulSet db successful")]
+    assert [reason for reason, _ in await told(driver, "agent")] == ["SuccessfulCreate"] * 3
+    sums = await told(driver, "sums")
+    assert sums[0][1].startswith("Created pod: sums-")
+    assert sums[-1] == ("Completed", "Job completed")
+
+
+async def test_large_sets_do_not_drown_others_in_events(driver: Driver) -> None:
+    await driver.create(f"{APPS}/replicasets", workload("ReplicaSet", "many", replicas=120))
+    await driver.settle()
+
+    events = await told(driver, "many")
+    assert len(events) == 11
+    assert sum(message.startswith("(combined from similar events): Created pod: ") for _, message in events) == 1
+    all_events = await driver.items("/api/v1/namespaces/default/events", fieldSelector="involvedObject.name=many")
+    assert sum(event["count"] for event in all_events) == 25
+
+
+async def test_daemon_sets_jobs_and_stateful_sets_decode_no_pods_to_count_them(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await driver.create(f"{APPS}/statefulsets", workload("StatefulSet", "db", replicas=2, serviceName="db"))
+    await driver.create(f"{APPS}/daemonsets", workload("DaemonSet", "agent"))
+    labelled = template({"app": "sums"})
+    labelled["spec"]["restartPolicy"] = "Never"
+    await driver.create(JOBS, {"metadata": {"name": "sums"}, "spec": {"template": labelled, "parallelism": 2}})
+    monkeypatch.setattr(Bench, "owned", lambda *_: pytest.fail("all pods were decoded"))
+    await driver.settle()
+
+    assert (await driver.get(f"{APPS}/statefulsets/db"))["status"]["readyReplicas"] == 2
+    assert (await driver.get(f"{APPS}/daemonsets/agent"))["status"]["numberReady"] == 3
+    assert (await driver.get(f"{JOBS}/sums"))["status"]["ready"] == 2

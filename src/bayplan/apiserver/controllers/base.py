@@ -14,7 +14,9 @@ from typing import ClassVar
 from bayplan.apiserver.agenda import Agenda
 from bayplan.apiserver.api import Api
 from bayplan.apiserver.bootstrap import create
+from bayplan.apiserver.controllers.event_writer import EventWriter
 from bayplan.apiserver.controllers.owners import OwnerIndex
+from bayplan.apiserver.controllers.tally import PodTally
 from bayplan.apiserver.deletion import DeleteOptions, delete
 from bayplan.apiserver.encoding import Json, decode_object, timestamp
 from bayplan.apiserver.errors import ApiError
@@ -35,14 +37,16 @@ _REST_FACTOR = 4.0
 class Bench:
     """What a controller works with: reading the store, writing through the API."""
 
-    def __init__(self, api: Api, owners: OwnerIndex, name: str) -> None:
+    def __init__(self, api: Api, owners: OwnerIndex, pods: PodTally, name: str) -> None:
         self.api = api
         self.clock = api.clock
         self.store = api.store
         self.owners = owners
+        self.pods = pods
         user = User(f"system:serviceaccount:kube-system:{name}", ("system:masters", "system:authenticated"))
         self._caller = Caller(user, WriteOptions(field_manager=name))
         self._status_caller = Caller(user, WriteOptions(field_manager=name), subresource="status")
+        self._events = EventWriter(api, name, self._caller)
 
     def now(self) -> str:
         return timestamp(self.clock.now())
@@ -65,6 +69,9 @@ class Bench:
         found = [self.store.get(resource, *key) for key in sorted(self.owners.dependents(owner_uid, resource))]
         return [decode_object(entry.raw) for entry in found if entry is not None]
 
+    def event(self, about: Json, reason: str, message: str, *, is_warning: bool = False) -> None:
+        self._events.write(about, reason, message, is_warning=is_warning)
+
     def create(self, document: Json) -> Json:
         return decode_object(create(self.api, document, self._caller))
 
@@ -86,6 +93,19 @@ class Bench:
         if entry is not None:
             kind = self.api.kinds.resource(resource)
             delete(self.api.objects, kind, entry, options or DeleteOptions(propagation="Background"))
+
+    def create_pod(self, owner: Json, pod: Json) -> None:
+        """Create a pod of a workload, and say so on the workload."""
+        try:
+            created = self.create(pod)
+        except ApiError as problem:
+            self.event(owner, "FailedCreate", f"Error creating: {problem}", is_warning=True)
+            raise
+        self.event(owner, "SuccessfulCreate", f"Created pod: {created['metadata']['name']}")
+
+    def delete_pod(self, owner: Json, key: Key) -> None:
+        self.delete("pods", key)
+        self.event(owner, "SuccessfulDelete", f"Deleted pod: {key[1]}")
 
 
 class Controller:

@@ -7,7 +7,8 @@ from typing import Any
 
 from bayplan.apiserver.controllers.base import Bench, Controller
 from bayplan.apiserver.controllers.deployments import template_hash
-from bayplan.apiserver.controllers.pods import is_active, is_ready, is_terminating, key_of, pod_from_template
+from bayplan.apiserver.controllers.pods import pod_from_template
+from bayplan.apiserver.controllers.tally import REQUIRED
 from bayplan.apiserver.encoding import Json, decode_object
 from bayplan.apiserver.store import Change, Key
 
@@ -20,7 +21,6 @@ _TOLERATED = (
     ("node.kubernetes.io/pid-pressure", "NoSchedule"),
     ("node.kubernetes.io/unschedulable", "NoSchedule"),
 )
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 class DaemonSets(Controller):
@@ -70,26 +70,25 @@ class DaemonSets(Controller):
     def _adjust(self, owner: Json, wanted: set[str]) -> None:
         revision = template_hash(owner["spec"]["template"])
         covered: set[str] = set()
-        for pod in self.bench.owned("pods", owner["metadata"]["uid"]):
-            node = _target(pod)
-            is_old = pod["metadata"]["labels"].get(REVISION_LABEL) != revision
-            replaces = is_old and (owner["spec"].get("updateStrategy") or {}).get("type") != "OnDelete"
-            if is_terminating(pod):
-                covered.add(node)
-            elif node not in wanted or node in covered or not is_active(pod) or replaces:
-                self.bench.delete("pods", key_of(pod))
+        may_replace = (owner["spec"].get("updateStrategy") or {}).get("type") != "OnDelete"
+        for key, pod in self.bench.pods.of(owner["metadata"]["uid"]).in_order():
+            replaces = may_replace and pod.labels.get(REVISION_LABEL) != revision
+            if pod.is_terminating:
+                covered.add(pod.node)
+            elif pod.node not in wanted or pod.node in covered or not pod.is_active or replaces:
+                self.bench.delete_pod(owner, key)
             else:
-                covered.add(node)
+                covered.add(pod.node)
         for node in sorted(wanted - covered):
-            pod = pod_from_template(owner["spec"]["template"], owner, labels={REVISION_LABEL: revision})
-            _aim(pod["spec"], node)
-            self.bench.create(pod)
+            made = pod_from_template(owner["spec"]["template"], owner, labels={REVISION_LABEL: revision})
+            _aim(made["spec"], node)
+            self.bench.create_pod(owner, made)
 
     def _write_status(self, key: Key, owner: Json, wanted: set[str]) -> None:
-        pods = [pod for pod in self.bench.owned("pods", owner["metadata"]["uid"]) if is_active(pod)]
+        pods = list(self.bench.pods.of(owner["metadata"]["uid"]).actives())
         revision = template_hash(owner["spec"]["template"])
-        placed = [pod for pod in pods if _target(pod) in wanted]
-        ready = sum(is_ready(pod) for pod in placed)
+        placed = [pod for pod in pods if pod.node in wanted]
+        ready = sum(pod.is_ready for pod in placed)
         status: Json = {
             "currentNumberScheduled": len(placed),
             "desiredNumberScheduled": len(wanted),
@@ -97,7 +96,7 @@ class DaemonSets(Controller):
             "numberReady": ready,
             "observedGeneration": owner["metadata"].get("generation", 1),
         }
-        updated = sum(pod["metadata"]["labels"].get(REVISION_LABEL) == revision for pod in placed)
+        updated = sum(pod.labels.get(REVISION_LABEL) == revision for pod in placed)
         unavailable = len(wanted) - ready
         status |= {"updatedNumberScheduled": updated} if updated else {}
         status |= {"numberAvailable": ready} if ready else {}
@@ -111,20 +110,10 @@ def _placement(raw: bytes) -> bytes:
     return raw.partition(b'"status":')[0].partition(b'"spec":')[2]
 
 
-def _target(pod: Json) -> str:
-    if pod["spec"].get("nodeName"):
-        return str(pod["spec"]["nodeName"])
-    affinity = ((pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}).get(_REQUIRED) or {}
-    for term in affinity.get("nodeSelectorTerms") or ():
-        for requirement in term.get("matchFields") or ():
-            return str(requirement["values"][0])
-    return ""
-
-
 def _aim(spec: Json, node: str) -> None:
     """Tie a pod to a node by affinity, so that the scheduler still decides whether it fits."""
     field = {"key": "metadata.name", "operator": "In", "values": [node]}
-    required = spec.setdefault("affinity", {}).setdefault("nodeAffinity", {}).setdefault(_REQUIRED, {})
+    required = spec.setdefault("affinity", {}).setdefault("nodeAffinity", {}).setdefault(REQUIRED, {})
     terms = required.get("nodeSelectorTerms") or [{}]
     required["nodeSelectorTerms"] = [{**term, "matchFields": [field]} for term in terms]
     tolerations = spec.setdefault("tolerations", [])
@@ -138,7 +127,7 @@ def takes_daemon(node: Json, spec: Json) -> bool:
     labels = node["metadata"].get("labels") or {}
     if any(labels.get(key) != value for key, value in (spec.get("nodeSelector") or {}).items()):
         return False
-    required = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(_REQUIRED)
+    required = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(REQUIRED)
     if required and not any(_term_matches(term, node) for term in required.get("nodeSelectorTerms") or ()):
         return False
     tolerations = [*(spec.get("tolerations") or ()), *({"key": k, "operator": "Exists"} for k, _ in _TOLERATED)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 from typing import Any
@@ -59,30 +60,32 @@ class Deployments(Controller):
         wanted = deployment["spec"].get("replicas", 1)
         strategy = deployment["spec"].get("strategy") or {}
         old_total = sum(_size(one) for one in old)
+        scale = functools.partial(self._scale, deployment)
         if strategy.get("type") == "Recreate":
             for one in old:
-                self._scale(one, 0)
+                scale(one, 0)
             if not any(one.get("status", {}).get("replicas") for one in old):
-                self._scale(new, wanted)
+                scale(new, wanted)
             return
         surge, unavailable = _limits(strategy.get("rollingUpdate") or {}, wanted)
         if old_total == 0 or _size(new) > wanted:
-            self._scale(new, wanted)
+            scale(new, wanted)
         else:
             room = wanted + surge - old_total - _size(new)
-            self._scale(new, min(wanted, _size(new) + max(0, room)))
-        self._shrink_old(new, old, wanted - unavailable)
+            scale(new, min(wanted, _size(new) + max(0, room)))
+        self._shrink_old(deployment, new, old, wanted - unavailable)
 
-    def _shrink_old(self, new: Json, old: list[Json], needed: int) -> None:
+    def _shrink_old(self, deployment: Json, new: Json, old: list[Json], needed: int) -> None:
         """Give up old pods as far as enough stay available; unavailable ones first."""
         spare = sum(_available(one) for one in [new, *old]) - needed
         for one in sorted(old, key=_created):
             removed = min(_available(one), max(0, spare))
             spare -= removed
-            self._scale(one, _available(one) - removed)
+            self._scale(deployment, one, _available(one) - removed)
 
-    def _scale(self, one: Json, replicas: int) -> None:
-        if _size(one) == replicas:
+    def _scale(self, deployment: Json, one: Json, replicas: int) -> None:
+        before = _size(one)
+        if before == replicas:
             return
 
         def scale(document: Json) -> Json:
@@ -91,6 +94,9 @@ class Deployments(Controller):
 
         self.bench.update(SETS, key_of(one), scale)
         one["spec"]["replicas"] = replicas
+        direction, name = "up" if replicas > before else "down", one["metadata"]["name"]
+        message = f"Scaled {direction} replica set {name} from {before} to {replicas}"
+        self.bench.event(deployment, "ScalingReplicaSet", message)
 
     def _trim_history(self, deployment: Json, old: list[Json]) -> None:
         limit = deployment["spec"].get("revisionHistoryLimit", 10)

@@ -18,6 +18,7 @@ from bayplan.apiserver.controllers.nodes import NodeLifecycle
 from bayplan.apiserver.controllers.owners import OwnerIndex
 from bayplan.apiserver.controllers.replicas import ReplicaSets, ReplicationControllers
 from bayplan.apiserver.controllers.statefulsets import StatefulSets
+from bayplan.apiserver.controllers.tally import PodTally
 from bayplan.apiserver.controllers.volumes import VolumeBinder
 
 ALL: tuple[type[Controller], ...] = (
@@ -72,12 +73,12 @@ class Controllers:
     """The controllers of a cluster, by name."""
 
     def __init__(self, api: Api) -> None:
-        owners = OwnerIndex(api.store)
+        owners, pods = OwnerIndex(api.store), PodTally(api.store)
         loops: dict[str, ControllerLoop | _GarbageLoop] = {
-            controller.name: ControllerLoop(controller(Bench(api, owners, controller.name))) for controller in ALL
+            controller.name: ControllerLoop(controller(Bench(api, owners, pods, controller.name))) for controller in ALL
         }
         name = GarbageCollector.name
-        loops[name] = _GarbageLoop(lambda wake: GarbageCollector(Bench(api, owners, name), wake))
+        loops[name] = _GarbageLoop(lambda wake: GarbageCollector(Bench(api, owners, pods, name), wake))
         self._loops = loops
 
     @property

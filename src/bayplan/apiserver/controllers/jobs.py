@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bayplan.apiserver.controllers.base import Controller
-from bayplan.apiserver.controllers.pods import first_to_remove, is_active, is_ready, key_of, phase, pod_from_template
+from bayplan.apiserver.controllers.pods import first_to_remove, is_active, key_of, pod_from_template
+from bayplan.apiserver.controllers.tally import OwnedPods, PodFacts
 from bayplan.apiserver.encoding import Json, parse_timestamp
 from bayplan.apiserver.store import Key
 
@@ -24,45 +25,54 @@ class Jobs(Controller):
             return None
         if _finished(job):
             return self._expire(key, job)
-        pods = self.bench.owned("pods", job["metadata"]["uid"])
-        active = [pod for pod in pods if is_active(pod)]
+        pods = self.bench.pods.of(job["metadata"]["uid"])
         verdict = _verdict(job, pods, self.bench.clock.now())
         if verdict or job["spec"].get("suspend"):
-            for pod in active:
-                self.bench.delete("pods", key_of(pod))
-            active = []
+            for name, pod in pods.in_order():
+                if pod.is_active:
+                    self.bench.delete_pod(job, name)
         else:
-            self._adjust(job, pods, active)
+            self._adjust(job, pods)
         self._write_status(key, job, verdict)
+        if verdict:
+            self._tell(job, verdict)
         return self._deadline(job)
 
-    def _adjust(self, job: Json, pods: list[Json], active: list[Json]) -> None:
+    def _tell(self, job: Json, verdict: tuple[str, str, str]) -> None:
+        kind, reason, message = verdict
+        if kind == "Complete":
+            self.bench.event(job, "Completed", "Job completed")
+        else:
+            self.bench.event(job, reason, message, is_warning=True)
+
+    def _adjust(self, job: Json, pods: OwnedPods) -> None:
         spec = job["spec"]
-        succeeded = sum(phase(pod) == "Succeeded" for pod in pods)
+        active, succeeded = pods.active, pods.in_phase("Succeeded")
         wanted = spec.get("parallelism", 1)
         if spec.get("completions") is not None:
             wanted = min(wanted, spec["completions"] - succeeded)
         elif succeeded:
-            wanted = len(active)
-        for pod in first_to_remove(active)[: max(0, len(active) - wanted)]:
-            self.bench.delete("pods", key_of(pod))
-        indexes = _free_indexes(job, pods)
-        for _ in range(wanted - len(active)):
-            self.bench.create(_job_pod(job, indexes.pop(0) if indexes else None))
+            wanted = active
+        if active > wanted:
+            running = [pod for pod in self.bench.owned("pods", job["metadata"]["uid"]) if is_active(pod)]
+            for pod in first_to_remove(running)[: active - wanted]:
+                self.bench.delete_pod(job, key_of(pod))
+        if active < wanted:
+            indexes = _free_indexes(job, pods)
+            for _ in range(wanted - active):
+                self.bench.create_pod(job, _job_pod(job, indexes.pop(0) if indexes else None))
 
     def _write_status(self, key: Key, job: Json, verdict: tuple[str, str, str] | None) -> None:
-        pods = self.bench.owned("pods", job["metadata"]["uid"])
-        active = [pod for pod in pods if is_active(pod)]
-        succeeded = sum(phase(pod) == "Succeeded" for pod in pods)
+        pods = self.bench.pods.of(job["metadata"]["uid"])
+        succeeded, failed = pods.in_phase("Succeeded"), pods.in_phase("Failed")
         now = self.bench.now()
         status: Json = {"startTime": job.get("status", {}).get("startTime", now)}
-        status |= {"active": len(active)} if active else {}
-        status |= {"ready": sum(is_ready(pod) for pod in active), "terminating": 0, "uncountedTerminatedPods": {}}
+        status |= {"active": pods.active} if pods.active else {}
+        status |= {"ready": pods.ready, "terminating": 0, "uncountedTerminatedPods": {}}
         status |= {"succeeded": succeeded} if succeeded else {}
-        failed = sum(phase(pod) == "Failed" for pod in pods)
         status |= {"failed": failed} if failed else {}
         if job["spec"].get("completionMode") == "Indexed" and succeeded:
-            done = sorted({_index(pod) for pod in pods if phase(pod) == "Succeeded"})
+            done = sorted({_index(pod) for pod in pods.by_key.values() if pod.phase == "Succeeded"})
             status["completedIndexes"] = ",".join(str(index) for index in done)
         if verdict:
             kind, reason, message = verdict
@@ -103,32 +113,31 @@ def _finished(job: Json) -> bool:
     return any(c.get("type") in _FINAL and c.get("status") == "True" for c in conditions)
 
 
-def _verdict(job: Json, pods: list[Json], now: float) -> tuple[str, str, str] | None:
+def _verdict(job: Json, pods: OwnedPods, now: float) -> tuple[str, str, str] | None:
     spec = job["spec"]
-    succeeded = sum(phase(pod) == "Succeeded" for pod in pods)
-    failed = sum(phase(pod) == "Failed" for pod in pods)
-    if failed > spec.get("backoffLimit", 6):
+    succeeded = pods.in_phase("Succeeded")
+    if pods.in_phase("Failed") > spec.get("backoffLimit", 6):
         return ("Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit")
     started = job.get("status", {}).get("startTime")
     deadline = spec.get("activeDeadlineSeconds")
     if started and deadline is not None and parse_timestamp(started) + deadline <= now:
         return ("Failed", "DeadlineExceeded", "Job was active longer than specified deadline")
     completions = spec.get("completions")
-    reached = succeeded >= completions if completions is not None else succeeded and not any(map(is_active, pods))
+    reached = succeeded >= completions if completions is not None else succeeded and not pods.active
     if reached:
         return ("Complete", "CompletionsReached", "Reached expected number of succeeded pods")
     return None
 
 
-def _index(pod: Json) -> int:
-    text = (pod["metadata"].get("annotations") or {}).get(INDEX, "-1")
+def _index(pod: PodFacts) -> int:
+    text = pod.labels.get(INDEX, "-1")
     return int(text) if text.isdigit() else -1
 
 
-def _free_indexes(job: Json, pods: list[Json]) -> list[int]:
+def _free_indexes(job: Json, pods: OwnedPods) -> list[int]:
     if job["spec"].get("completionMode") != "Indexed":
         return []
-    taken = {_index(pod) for pod in pods if is_active(pod) or phase(pod) == "Succeeded"}
+    taken = {_index(pod) for pod in pods.by_key.values() if pod.is_active or pod.phase == "Succeeded"}
     return [index for index in range(job["spec"].get("completions") or 0) if index not in taken]
 
 

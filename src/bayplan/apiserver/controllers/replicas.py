@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import ClassVar
 
-from bayplan.apiserver.controllers.base import Bench, Controller
+from bayplan.apiserver.controllers.base import Controller
 from bayplan.apiserver.controllers.pods import first_to_remove, is_active, key_of, pod_from_template
-from bayplan.apiserver.controllers.tally import PodTally
 from bayplan.apiserver.encoding import Json
-from bayplan.apiserver.store import Change, Key
+from bayplan.apiserver.store import Key
 
 # Pods are created and deleted in bursts of this size, with a turn for everybody else in between.
 _BURST = 100
@@ -21,14 +19,6 @@ class ReplicaSets(Controller):
     name = "replicaset-controller"
     primary: ClassVar[str] = "replicasets.apps"
     watches = ("pods",)
-
-    def __init__(self, bench: Bench) -> None:
-        super().__init__(bench)
-        self._tally = PodTally(bench.store)
-
-    def keys_for(self, resource: str, change: Change) -> Iterable[Key]:
-        self._tally.take(change)
-        return super().keys_for(resource, change)
 
     def reconcile(self, key: Key) -> float | None:
         owner = self.bench.get(self.primary, key)
@@ -42,17 +32,17 @@ class ReplicaSets(Controller):
 
     def _adjust(self, owner: Json) -> float | None:
         uid = owner["metadata"]["uid"]
-        missing = owner["spec"].get("replicas", 1) - self._tally.of(uid).active
+        missing = owner["spec"].get("replicas", 1) - self.bench.pods.of(uid).active
         for _ in range(min(missing, _BURST)):
-            self.bench.create(pod_from_template(owner["spec"]["template"], owner))
+            self.bench.create_pod(owner, pod_from_template(owner["spec"]["template"], owner))
         if missing < 0:
             pods = [pod for pod in self.bench.owned("pods", uid) if is_active(pod)]
             for pod in first_to_remove(pods)[: min(-missing, _BURST)]:
-                self.bench.delete("pods", key_of(pod))
+                self.bench.delete_pod(owner, key_of(pod))
         return 0.0 if abs(missing) > _BURST else None
 
     def _write_status(self, key: Key, owner: Json) -> None:
-        pods = self._tally.of(owner["metadata"]["uid"])
+        pods = self.bench.pods.of(owner["metadata"]["uid"])
         available = pods.available(owner["spec"].get("minReadySeconds", 0), self.bench.clock.now())
         status: Json = {"replicas": pods.active, "observedGeneration": owner["metadata"].get("generation", 1)}
         if pods.active:

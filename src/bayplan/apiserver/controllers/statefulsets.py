@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from bayplan.apiserver.controllers.base import Controller
 from bayplan.apiserver.controllers.deployments import template_hash
-from bayplan.apiserver.controllers.pods import copy_of, is_active, is_ready, is_terminating, key_of, pod_from_template
+from bayplan.apiserver.controllers.pods import copy_of, pod_from_template
+from bayplan.apiserver.controllers.tally import PodFacts
 from bayplan.apiserver.encoding import Json
 from bayplan.apiserver.store import Key
 
 REVISION_LABEL = "controller-revision-hash"
 CLAIMS = "persistentvolumeclaims"
+Numbered = dict[int, tuple[Key, PodFacts]]
+"""Pods by their number."""
 
 
 class StatefulSets(Controller):
@@ -23,29 +26,30 @@ class StatefulSets(Controller):
         owner = self.bench.get(self.primary, key)
         if owner is None:
             return None
-        pods = {_ordinal(pod): pod for pod in self.bench.owned("pods", owner["metadata"]["uid"])}
+        pods = {_ordinal(key): (key, pod) for key, pod in self.bench.pods.of(owner["metadata"]["uid"]).in_order()}
         if "deletionTimestamp" not in owner["metadata"]:
             self._adjust(owner, pods)
         self._write_status(key, owner)
         return None
 
-    def _adjust(self, owner: Json, pods: dict[int, Json]) -> None:
+    def _adjust(self, owner: Json, pods: Numbered) -> None:
         spec = owner["spec"]
         first = (spec.get("ordinals") or {}).get("start", 0)
         wanted = range(first, first + spec.get("replicas", 1))
         in_order = spec.get("podManagementPolicy") != "Parallel"
         for ordinal in wanted:
-            pod = pods.get(ordinal)
+            key, pod = pods.get(ordinal, (None, None))
             if pod is None:
                 self._create(owner, ordinal)
-            elif not is_active(pod) and not is_terminating(pod):
-                self.bench.delete("pods", key_of(pod))
-            if in_order and (pod is None or not is_ready(pod) or is_terminating(pod)):
+            elif key is not None and not pod.is_active and not pod.is_terminating:
+                self._delete(owner, key)
+            if in_order and (pod is None or not pod.is_ready or pod.is_terminating):
                 return
         surplus = sorted((ordinal for ordinal in pods if ordinal not in wanted), reverse=True)
         for ordinal in surplus[:1] if in_order else surplus:
-            if not is_terminating(pods[ordinal]):
-                self.bench.delete("pods", key_of(pods[ordinal]))
+            key, pod = pods[ordinal]
+            if not pod.is_terminating:
+                self._delete(owner, key)
         if not surplus:
             self._update_one(owner, pods)
 
@@ -63,6 +67,14 @@ class StatefulSets(Controller):
         for template in owner["spec"].get("volumeClaimTemplates") or ():
             self._add_claim(owner, template, name, pod)
         self.bench.create(pod)
+        self._tell(owner, "SuccessfulCreate", f"create Pod {name}")
+
+    def _delete(self, owner: Json, key: Key) -> None:
+        self.bench.delete("pods", key)
+        self._tell(owner, "SuccessfulDelete", f"delete Pod {key[1]}")
+
+    def _tell(self, owner: Json, reason: str, what: str) -> None:
+        self.bench.event(owner, reason, f"{what} in StatefulSet {owner['metadata']['name']} successful")
 
     def _add_claim(self, owner: Json, template: Json, pod_name: str, pod: Json) -> None:
         volume = template["metadata"]["name"]
@@ -72,10 +84,12 @@ class StatefulSets(Controller):
             metadata = {"name": claim, "namespace": namespace, "labels": dict(template["metadata"].get("labels") or {})}
             spec = copy_of(template.get("spec") or {})
             self.bench.create({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec})
+            made = f"create Claim {claim} Pod {pod_name} in StatefulSet {owner['metadata']['name']} success"
+            self.bench.event(owner, "SuccessfulCreate", made)
         volumes = [one for one in pod["spec"].get("volumes") or () if one.get("name") != volume]
         pod["spec"]["volumes"] = [*volumes, {"name": volume, "persistentVolumeClaim": {"claimName": claim}}]
 
-    def _update_one(self, owner: Json, pods: dict[int, Json]) -> None:
+    def _update_one(self, owner: Json, pods: Numbered) -> None:
         """Replace the highest pod that still has an old template."""
         strategy = owner["spec"].get("updateStrategy") or {}
         if strategy.get("type") == "OnDelete":
@@ -85,18 +99,20 @@ class StatefulSets(Controller):
         for ordinal in sorted(pods, reverse=True):
             if ordinal < partition:
                 return
-            if pods[ordinal]["metadata"]["labels"].get(REVISION_LABEL) != revision:
-                self.bench.delete("pods", key_of(pods[ordinal]))
+            key, pod = pods[ordinal]
+            if pod.labels.get(REVISION_LABEL) != revision:
+                if not pod.is_terminating:
+                    self._delete(owner, key)
                 return
 
     def _revision(self, owner: Json) -> str:
         return f"{owner['metadata']['name']}-{template_hash(owner['spec']['template'])}"
 
     def _write_status(self, key: Key, owner: Json) -> None:
-        pods = [pod for pod in self.bench.owned("pods", owner["metadata"]["uid"]) if is_active(pod)]
+        pods = list(self.bench.pods.of(owner["metadata"]["uid"]).actives())
         revision = self._revision(owner)
-        updated = sum(pod["metadata"]["labels"].get(REVISION_LABEL) == revision for pod in pods)
-        ready = sum(is_ready(pod) for pod in pods)
+        updated = sum(pod.labels.get(REVISION_LABEL) == revision for pod in pods)
+        ready = sum(pod.is_ready for pod in pods)
         status: Json = {
             "observedGeneration": owner["metadata"].get("generation", 1),
             "replicas": len(pods),
@@ -111,6 +127,6 @@ class StatefulSets(Controller):
             self.bench.set_status(self.primary, key, status)
 
 
-def _ordinal(pod: Json) -> int:
-    text = pod["metadata"]["name"].rpartition("-")[2]
+def _ordinal(key: Key) -> int:
+    text = key[1].rpartition("-")[2]
     return int(text) if text.isdigit() else -1
