@@ -76,7 +76,8 @@ class _Meters:
 
     async def finish(self, running: Running) -> None:
         self.first = self.first or self._sample()
-        self.last = self.last or self._sample()
+        if self.last is None or "scheduler" not in self.last.seconds:
+            self.last = self._sample()
         self.peak_mib = peak_mib(running.pid)
         self.decision_ms = await asyncio.to_thread(running.decision_ms)
 

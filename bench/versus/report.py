@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.versus import charts
 from bench.versus.records import Growth, Key, Results, Run, medians
-from bench.versus.targets import Verdict, growth_verdicts, verdicts
+from bench.versus.targets import TARGET_NAMES, Verdict, growth_verdicts, verdicts
 from bench.versus.workload import Workload
 
 THEIRS, OURS = "kube-scheduler", "bayplan"
@@ -29,6 +29,18 @@ _SPEED_HEAD = (
     "p50 ms (ks / bp)",
     "p99 ms (ks / bp)",
     "peak MiB (ks / bp)",
+)
+_TARGET_HEAD = (
+    "workload",
+    "mode",
+    "nodes",
+    "pods/s to kube-scheduler",
+    "share of raw",
+    "decision time to kube-scheduler",
+    "CPU from its start",
+    "CPU first to last bind",
+    "peak memory",
+    "p99 latency",
 )
 _CPU_HEAD = (
     "workload",
@@ -122,12 +134,22 @@ def _pods(runs: list[Run]) -> str:
 
 
 def _targets(results: Results, workloads: list[Workload], keys: list[Key]) -> str:
-    lines = []
-    for key, verdict in all_verdicts(results, workloads, keys):
-        lines.append(f"- {key[0]}, {key[1]}, {key[2]:,} nodes: {verdict}")
-    lines += [f"- {verdict}" for verdict in growth_verdicts(newest_growth(results))]
-    met = sum(": met: " in line or line.startswith("- met: ") for line in lines)
-    return "\n".join([f"{met} of {len(lines)} met.", "", *lines]) if lines else "None could be judged."
+    """One row a workload, one column a target; a bold cell is a target that is missed."""
+    judged = list(all_verdicts(results, workloads, keys))
+    grown = growth_verdicts(newest_growth(results))
+    every = [verdict for _, verdict in judged] + grown
+    if not every:
+        return "None could be judged."
+    met = sum(verdict.is_met for verdict in every)
+    about = "Targets are meant for 5,000 nodes on a quiet machine; `≥` and `≤` say what is asked, bold what is missed."
+    parts = [f"{met} of {len(every)} met. {about}", table(_TARGET_HEAD, _target_rows(judged))]
+    return "\n\n".join([*parts, "\n".join(f"- {verdict}" for verdict in grown)])
+
+
+def _target_rows(judged: list[tuple[Key, Verdict]]) -> Iterator[list[str]]:
+    for key in dict.fromkeys(key for key, _ in judged):
+        cells = {verdict.name: verdict.cell for each, verdict in judged if each == key}
+        yield [key[0], key[1], f"{key[2]:,}", *(cells.get(name, "") for name in TARGET_NAMES)]
 
 
 def all_verdicts(results: Results, workloads: list[Workload], keys: list[Key]) -> Iterator[tuple[Key, Verdict]]:

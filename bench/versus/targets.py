@@ -21,6 +21,8 @@ class Verdict:
     target: float
     is_met: bool
     text: str
+    cell: str = ""
+    """For a table: the value, what is asked, and bold when that is missed."""
 
     def __str__(self) -> str:
         return f"{'met' if self.is_met else 'MISSED'}: {self.text}"
@@ -40,6 +42,11 @@ class _Rule:
 
     def say(self, value: float) -> str:
         return f"{value:.0%}" if self.is_share else _times(value)
+
+    def cell(self, value: float, target: float, is_met: bool) -> str:
+        shown, asked = self.say(value).removesuffix(" times"), f"{target:.0%}" if self.is_share else f"{target:g}"
+        limit = f"({'≥' if self.is_least else '≤'} {asked})"
+        return f"{shown} met {limit}" if is_met else f"**{shown} missed** {limit}"
 
 
 def _over(name: str) -> Callable[[Medians, Medians, float], float | None]:
@@ -65,6 +72,8 @@ _RULES = {
     "p99": _Rule("kube-scheduler's p99 latency", _over("p99_ms"), mode="arrival"),
 }
 
+TARGET_NAMES = tuple(_RULES)
+
 
 def verdicts(targets: dict[str, float], mode: str, theirs: Medians, ours: Medians, raw: float) -> list[Verdict]:
     """Those targets that can be judged: a target of 0 asks for nothing, and a ratio needs both sides."""
@@ -75,7 +84,8 @@ def verdicts(targets: dict[str, float], mode: str, theirs: Medians, ours: Median
         if value is not None:
             is_met = value >= target if rule.is_least else value <= target
             limit = f"{'at least' if rule.is_least else 'at most'} {rule.say(target)}"
-            found.append(Verdict(name, value, target, is_met, f"{rule.say(value)} {rule.what} ({limit})"))
+            text = f"{rule.say(value)} {rule.what} ({limit})"
+            found.append(Verdict(name, value, target, is_met, text, rule.cell(value, target, is_met)))
     return found
 
 
