@@ -100,7 +100,7 @@ class LiveScheduler:
             RetryingSender(transport, clock=clock, draw=dice.random),
             clock=clock,
             instance=reporting_instance(profiles[0].scheduler_name, socket.gethostname()),
-            is_busy=lambda: self.writer.bindings_under_way > 0,
+            is_busy=lambda: self.writer.is_busy,
         )
         bell = Doorbell()
         self._search = NodeSearch()

@@ -1,9 +1,9 @@
 """Events: what `kubectl describe pod` shows, written behind everything else and never in its way.
 
-`record` only notes the event and returns. `run` sends what was noted: while bindings are under way events are held
-back, and after a while trickle out, one at a time at first and more at a time the later they are, so that they keep up
-with bindings that never end; when the writer is idle several are sent at once. The queue is bounded, and what does not
-fit is dropped and counted: an event is a courtesy, a binding is not.
+`record` only notes the event and returns. `run` sends what was noted: while many bindings are under way events are
+held back, and after a while trickle out, one at a time at first and more at a time the later they are, so that they
+keep up with a rush that never ends; else several are sent at once. The queue is bounded, and what does not fit is
+dropped and counted: an event is a courtesy, a binding is not.
 
 Isomorphic events (all alike but for the note) become a series, as in client-go: the first is created, the second
 patches the count to 2, and later ones only count here until a refresh every half hour, or six minutes of silence,

@@ -53,12 +53,18 @@ class Writer:
         self._transport = transport
         self._sender = RetryingSender(transport, clock=clock, draw=draw)
         self._places = asyncio.Semaphore(max_in_flight)
+        self._many = max_in_flight // 2
         self._bindings_under_way = 0
 
     @property
     def bindings_under_way(self) -> int:
-        """Bindings that were asked for and not yet answered; what may wait, waits for these."""
+        """Bindings that were asked for and not yet answered."""
         return self._bindings_under_way
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether bindings want more than half of the places: what may wait, should."""
+        return self._bindings_under_way > self._many
 
     @property
     def retries(self) -> int:

@@ -224,6 +224,27 @@ async def test_no_more_writes_are_under_way_than_allowed(clock: VirtualClock) ->
     assert (most, writer.bindings_under_way) == (3, 0)
 
 
+async def test_a_writer_is_busy_while_bindings_want_more_than_half_of_its_places(clock: VirtualClock) -> None:
+    """A few at a time are a steady load, which events can travel beside; many are a burst, which they must not slow."""
+    release = asyncio.Event()
+
+    async def slow() -> Response:
+        await release.wait()
+        return OK
+
+    writer = Writer(ScriptedTransport(lambda call: slow()), clock=clock, draw=no_draw, max_in_flight=8)
+    tasks, busy = [], []
+    for number in range(10):
+        busy.append(writer.is_busy)
+        tasks.append(asyncio.create_task(writer.bind("team", f"web-{number}", uid="u", node="n")))
+        await clock.run_for(0.0)
+    release.set()
+    await asyncio.gather(*tasks)
+
+    assert busy == [False] * 5 + [True] * 5
+    assert not writer.is_busy
+
+
 async def test_a_cancelled_binding_leaves_its_place(clock: VirtualClock) -> None:
     async def never() -> Response:
         await asyncio.Event().wait()
