@@ -1,33 +1,41 @@
-"""What the decision record costs: decisions a second with it and without, and the memory of ten thousand records.
+"""What the decision record costs, and the memory of ten thousand records.
 
     python -m bench.recorder [--nodes 5000] [--workload template]
 
-Blocks of decisions with the record and without take turns in one stream of pods, so that both see the same cluster, the
-same caches and the same noise of the machine.
+Twice: beside bare decisions, and in a whole scheduler that takes pods in as JSON, queues, decides, binds and hears of
+the bindings, with an API server that answers at once. Blocks of pods with the record and without take turns in one
+stream, so that both see the same cluster, the same caches and the same noise of the machine. CPU time: the median over
+pairs of neighbouring blocks, and the mean of the quicker half of each kind, which a busy machine disturbs least.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import gc
 import time
 import tracemalloc
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from bayplan.app.metrics import SchedulerMetrics
 from bayplan.app.offline import OfflineScheduler
 from bayplan.framework.queued import QueuedPod
 from bayplan.loop.decide import decide
 from bayplan.loop.decision import DecisionRecorder
+from bayplan.loop.observer import Observer, Observers
 from bayplan.observe.clock import SystemClock
+from bayplan.observe.metrics import Registry
 from bench.clusters import running_cluster
 from bench.measuring import offline_scheduler
+from bench.whole_loop import measure_whole_loop
 from bench.workloads import Workload, find_workloads
 
 _SCHEDULER = "default-scheduler"
 _ROUNDS = 5
 _PODS = 6_000
-_BLOCK = 100
+_BLOCK = 25
 
 
 def main() -> None:
@@ -36,10 +44,14 @@ def main() -> None:
     scheduler = offline_scheduler(running_cluster(options.nodes))
     gc.collect()
     gc.freeze()
-    with_record, without, share = _compare(scheduler, workload, options.nodes)
-    print(f"without: {1 / without:.0f} decisions/s, with: {1 / with_record:.0f} ({with_record / without - 1:+.1%} CPU)")
-    print(f"complete under this load: {share:.1%} of the records")
+    recorder = DecisionRecorder(SystemClock())
+    _compare(scheduler, workload, options.nodes, recorder).tell("bare decisions")
+    print(f"  complete: {_complete_share(recorder):.1%} of the records")
     print(f"memory of 10,000 complete records: {_memory(scheduler, workload, options.nodes) / 2**20:.1f} MiB")
+    whole = Costs()
+    recorder = asyncio.run(measure_whole_loop(workload, options.nodes, whole.add))
+    whole.tell("whole scheduler")
+    print(f"  complete: {_complete_share(recorder):.1%} of the records")
 
 
 def _options() -> argparse.Namespace:
@@ -49,10 +61,39 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _compare(scheduler: OfflineScheduler, workload: Workload, nodes: int) -> tuple[float, float, float]:
-    """CPU seconds a decision with the record and without (medians over blocks), and the share of complete records."""
-    recorder = DecisionRecorder(SystemClock())
-    costs: dict[bool, list[float]] = {True: [], False: []}
+@dataclass
+class Costs:
+    """CPU seconds a pod, by block, with the record and without."""
+
+    blocks: dict[bool, list[float]] = field(default_factory=lambda: {True: [], False: []})
+
+    def add(self, is_recorded: bool, seconds: float) -> None:
+        self.blocks[is_recorded].append(seconds)
+
+    def tell(self, title: str) -> None:
+        ours, bare = (np.array(self.blocks[is_recorded]) for is_recorded in (True, False))
+        pairs = min(len(ours), len(bare))
+        by_pairs = np.median(ours[:pairs] / bare[:pairs]) - 1
+        quick = np.sort(ours)[: len(ours) // 2].mean() / np.sort(bare)[: len(bare) // 2].mean() - 1
+        print(
+            f"{title}: {np.median(bare) * 1e6:.1f} µs a pod without, {np.median(ours) * 1e6:.1f} with; "
+            f"{by_pairs:+.1%} CPU by neighbours, {quick:+.1%} by the quicker half",
+            flush=True,
+        )
+
+
+def _complete_share(recorder: DecisionRecorder) -> float:
+    return sum(record.is_complete for record in recorder) / max(len(recorder), 1)
+
+
+def _compare(scheduler: OfflineScheduler, workload: Workload, nodes: int, recorder: DecisionRecorder) -> Costs:
+    clock = SystemClock()
+    # As in a running scheduler: phases are timed and metrics are kept, with the record and without.
+    decider = replace(scheduler.deciders[_SCHEDULER], monotonic=clock.monotonic)
+    scheduler.deciders = {**scheduler.deciders, _SCHEDULER: decider}
+    metrics = SchedulerMetrics(Registry(), clock)
+    observers = {True: Observers([metrics, recorder]), False: Observers([metrics])}
+    costs = Costs()
     kept = []  # pods end at some time with the record and without; here, not while the clock runs
     for number in range(_ROUNDS):
         pods = [scheduler.info(pod) for pod in workload.pods(f"round-{number}", _PODS, nodes)]
@@ -61,23 +102,20 @@ def _compare(scheduler: OfflineScheduler, workload: Workload, nodes: int) -> tup
         for start in range(0, len(queue), _BLOCK):
             is_recorded = bool(start // _BLOCK % 2)
             block = queue[start : start + _BLOCK]
-            costs[is_recorded].append(_place(scheduler, block, recorder if is_recorded else None) / len(block))
+            costs.add(is_recorded, _place(scheduler, block, observers[is_recorded]) / len(block))
         for pod in pods:
             scheduler.cache.forget(pod.uid)
-    share = sum(record.is_complete for record in recorder) / len(recorder)
-    return float(np.median(costs[True])), float(np.median(costs[False])), share
+    return costs
 
 
-def _place(scheduler: OfflineScheduler, queue: list[QueuedPod], recorder: DecisionRecorder | None) -> float:
+def _place(scheduler: OfflineScheduler, queue: list[QueuedPod], observer: Observer) -> float:
     decider, cache, now = scheduler.deciders[_SCHEDULER], scheduler.cache, time.process_time
     began = now()
     for queued in queue:
         decision = decide(decider, queued.info)
-        if recorder is not None:
-            recorder.decided(queued, decision, 0.00005)
+        observer.decided(queued, decision, 0.00005)
         cache.assume(queued.info, decision.node_name)
-        if recorder is not None:
-            recorder.bound(queued, decision.node_name, 0.001)
+        observer.bound(queued, decision.node_name, 0.001)
     return now() - began
 
 
@@ -92,6 +130,7 @@ def _memory(scheduler: OfflineScheduler, workload: Workload, nodes: int) -> floa
     before = tracemalloc.get_traced_memory()[0]
     for _ in range(10):
         _place(scheduler, queue, recorder)
+        len(recorder)
         for pod in pods:
             scheduler.cache.forget(pod.uid)
     gc.collect()

@@ -6,7 +6,6 @@ oldest, a failed write is dropped. Scores of all nodes never go into annotations
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import Callable
 
@@ -17,7 +16,7 @@ from bayplan.explain.sentences import summary_of
 from bayplan.framework.handle import ApiPort
 from bayplan.framework.queued import QueuedPod
 from bayplan.loop.decision import DecisionRecorder
-from bayplan.loop.observer import Observer
+from bayplan.observe.clock import Clock
 from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["ANSWER", "ASK", "Annotator"]
@@ -26,30 +25,30 @@ ASK = "bayplan.dev/explain"
 ANSWER = "bayplan.dev/explanation"
 _LONGEST = 512
 _MOST_WAITING = 1000
+_EVERY_SECONDS = 0.25
 
 _log = structlog.get_logger()
 
 
-class Annotator(Observer):
-    """Listen after the recorder, so that the record of a binding is there."""
+class Annotator:
+    """Hears of bindings from the recorder, which tells several at a time; `run` asks it to."""
 
     def __init__(self, recorder: DecisionRecorder, api: Callable[[], ApiPort | None]) -> None:
         self._recorder = recorder
+        recorder.on_bound.append(self._bound)
         self._api = api
         self._waiting: deque[PodInfo] = deque(maxlen=_MOST_WAITING)
-        self._has_work = asyncio.Event()
 
-    def bound(self, queued: QueuedPod, node_name: str, seconds: float) -> None:
+    def _bound(self, queued: QueuedPod) -> None:
         annotations = queued.info.pod.metadata.annotations
         if annotations and annotations.get(ASK) == "summary":
             self._waiting.append(queued.info)
-            self._has_work.set()
 
-    async def run(self) -> None:
+    async def run(self, clock: Clock) -> None:
         """Write summaries until cancelled."""
         while True:
-            await self._has_work.wait()
-            self._has_work.clear()
+            await clock.sleep(_EVERY_SECONDS)
+            self._recorder.catch_up()
             while self._waiting:
                 await self._annotate(self._waiting.popleft())
 

@@ -9,9 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-import msgspec
-import numpy as np
-
 from bayplan.app.offline import OfflineScheduler
 from bayplan.explain.case import decide_in_full
 from bayplan.explain.explanation import Explanation, Funnel, Lead, Step, Victims
@@ -20,8 +17,7 @@ from bayplan.explain.views import ClusterView
 from bayplan.framework.runtime.framework import Framework
 from bayplan.loop.decide import Decision
 from bayplan.loop.decision import DecisionRecord, Refused, refused_nodes
-from bayplan.loop.scored_nodes import PluginScore, ScoredNode, best_nodes
-from bayplan.snapshot.columns import NodeColumns
+from bayplan.loop.scored_nodes import ScoredNode, best_nodes, tied_nodes
 from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["explained", "explained_from_record", "funnel_of", "lead_of"]
@@ -50,9 +46,8 @@ def explained(view: ClusterView, info: PodInfo, *, in_full: bool = False, best: 
 def _described(framework: Framework, info: PodInfo, decision: Decision, most: int) -> Explanation:
     order = [call.name for call in framework.filter_calls]
     refused = refused_nodes(decision, most=None)
-    best = with_raw(decision, best_nodes(decision, most=most))
+    best = best_nodes(decision, most=most)
     count = len(framework.snapshot.nodes)
-    ties = _ties(framework, decision)
     nomination = decision.nomination
     victims = None
     if nomination is not None and nomination.nominated_node_name:
@@ -74,7 +69,7 @@ def _described(framework: Framework, info: PodInfo, decision: Decision, most: in
         best=best,
         weights={call.name: call.weight for call in framework.score_calls},
         tie_count=decision.ties,
-        ties=ties,
+        ties=sorted(tied_nodes(decision, most=decision.ties))[:_MOST_TIES],
         lead=lead_of(best) if decision.is_scheduled else None,
         victims=victims,
     )
@@ -100,6 +95,9 @@ def explained_from_record(record: DecisionRecord, weights: dict[str, int]) -> Ex
         best=best,
         weights=weights,
         tie_count=record.ties,
+        ties=list(record.tied),
+        phases=record.phases,
+        times=record.times,
         lead=lead_of(best) if record.node else None,
         victims=Victims(node=record.nominated, pods=list(record.victims)) if record.nominated else None,
     )
@@ -137,33 +135,3 @@ def lead_of(best: Sequence[ScoredNode]) -> Lead | None:
     points = first.total - second.total
     plugin = max(gains, key=lambda name: gains[name], default="")
     return Lead(runner_up=second.node, points=points, plugin=plugin if points and gains[plugin] > 0 else "")
-
-
-def _ties(framework: Framework, decision: Decision) -> list[str]:
-    scores = decision.scores
-    if decision.ties < 2 or scores is None:
-        return []
-    table = framework.snapshot.nodes
-    return sorted(table.at(row).name for row in scores.best()[1].tolist())[:_MOST_TIES]
-
-
-def with_raw(decision: Decision, best: list[ScoredNode]) -> list[ScoredNode]:
-    """Fill in raw scores of plugins that are asked anew for every decision."""
-    plan, scores = decision.plan, decision.scores
-    if plan is None or scores is None or not best:
-        return best
-    table = plan.evaluation.table
-    places = {int(row): place for place, row in enumerate(scores.rows.tolist())}
-    nodes = NodeColumns(table, np.asarray(scores.rows))
-    raw: dict[str, list[int]] = {
-        call.name: call.raw(decision.state, decision.pod, nodes).tolist()
-        for call in plan.open_scores
-        if call.name in scores.shares
-    }
-
-    def complete(node: ScoredNode, score: PluginScore) -> PluginScore:
-        if score.raw is not None or score.plugin not in raw:
-            return score
-        return msgspec.structs.replace(score, raw=raw[score.plugin][places[table.row_of[node.node]]])
-
-    return [ScoredNode(node.node, node.total, tuple(complete(node, s) for s in node.scores)) for node in best]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from bayplan.explain.case import JsonObject
-from bayplan.loop.decision import DecisionRecord, Refused
+from bayplan.loop.decision import DecisionRecord, PluginTook, Refused
 from bayplan.loop.scored_nodes import ScoredNode
 
 __all__ = [
@@ -91,6 +91,10 @@ class Explanation(_Wire):
     tie_count: int = 0
     ties: list[str] = []
     """Some of the nodes that share the highest total."""
+    phases: tuple[tuple[str, float], ...] = ()
+    """(extension point, seconds) in the order in which they ran."""
+    times: tuple[PluginTook, ...] = ()
+    """By plugin and extension point; of attempts that are past, one in ten is measured."""
     lead: Lead | None = None
     victims: Victims | None = None
     queue: QueueState | None = None

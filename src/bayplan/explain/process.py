@@ -46,7 +46,7 @@ class Explaining:
 
     @property
     def observers(self) -> list[Observer]:
-        return [self.recorder, self._annotator]
+        return [self.recorder]
 
     def attach(self, live: LiveScheduler) -> None:
         """The scheduler at work from now on."""
@@ -63,6 +63,6 @@ class Explaining:
     async def run(self) -> None:
         """Until cancelled; the decision file is complete then."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._annotator.run(), name="summaries")
+            group.create_task(self._annotator.run(self._clock), name="summaries")
             if self._file is not None:
-                group.create_task(self._file.run(self._clock), name="decision file")
+                group.create_task(self._file.run(self._clock, before=self.recorder.catch_up), name="decision file")

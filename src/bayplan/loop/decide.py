@@ -290,7 +290,7 @@ def _choose_among(
     for extender in decider.extenders:
         extra = extender.prioritize(pod, rows)
         if extra is not None:
-            scores.totals = scores.totals + extra
+            scores.add(extra)
     decision.total, ties = scores.best()
     _take(decider, decision, ties)
 

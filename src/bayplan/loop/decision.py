@@ -2,8 +2,9 @@
 
 `DecisionRecorder` listens to the loop and keeps the last few thousand attempts. It is on the path of every pod, so it
 does two things. Always: who, when, which snapshot, how long in the queue and why, how many nodes each filter was the
-first to reject, ties, total and outcome; about a microsecond, noted down and put into words when somebody reads it.
-When it can afford it: reasons with samples, and the scores of the best nodes by plugin (raw, normalised, weighted).
+first to reject, ties, total, how long it took and the outcome; about a microsecond, noted down and put into words when
+somebody reads it. When it can afford it: reasons with samples, the names of ties, and the scores of the
+best nodes by plugin (raw, normalised, weighted).
 What it can afford is a share of the time that passes, so at ten pods a second every record is complete and at ten
 thousand a second some are not (`is_complete` says which). Attempts that fail are always complete.
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -21,19 +23,23 @@ import msgspec
 from bayplan.framework.queued import QueuedPod
 from bayplan.framework.runtime.call import FilterCall
 from bayplan.framework.status import Status
+from bayplan.framework.times import PluginTimes
 from bayplan.loop.decide import Decision
 from bayplan.loop.observer import Observer
-from bayplan.loop.scored_nodes import ScoredNode, best_nodes
+from bayplan.loop.scored_nodes import ScoredNode, best_nodes, tied_nodes
 from bayplan.observe.clock import Clock
 from bayplan.snapshot.snapshot import Snapshot
 
-__all__ = ["KEPT_DECISIONS", "DecisionRecord", "DecisionRecorder", "Refused", "refused_nodes"]
+__all__ = ["KEPT_DECISIONS", "DecisionRecord", "DecisionRecorder", "PluginTook", "Refused", "refused_nodes"]
 
 KEPT_DECISIONS = 10_000
 UNDER_WAY = "under way"
 _SHARE_OF_TIME = 0.005
 _BURST_SECONDS = 6.0
 _MOST_OPEN = 4096
+_MOST_HEARD = 40_000
+_BOUND = 2
+"""So many words tell of a binding; more tell of a decision."""
 _SAMPLE = 3
 _MOST_GROUPS = 16
 _MOST_VICTIMS = 32
@@ -51,6 +57,13 @@ class Refused(msgspec.Struct, frozen=True, rename="camel", gc=False):
     count: int
     sample: tuple[str, ...] = ()
     """Names of some of them."""
+
+
+class PluginTook(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    plugin: str
+    point: str
+    """As in metrics: PreFilter, Filter, Score, ..."""
+    seconds: float
 
 
 class DecisionRecord(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True, gc=False):
@@ -74,6 +87,8 @@ class DecisionRecord(msgspec.Struct, kw_only=True, rename="camel", omit_defaults
     total: int = 0
     ties: int = 0
     """How many nodes had the highest total; one of several is drawn by the seeded tie-break."""
+    tied: tuple[str, ...] = ()
+    """Names of some of them, where there are several."""
     story: Story = ()
     """(time, queue entered, cause) up to this attempt."""
     woken_by: str = ""
@@ -84,6 +99,10 @@ class DecisionRecord(msgspec.Struct, kw_only=True, rename="camel", omit_defaults
     message: str = ""
     nominated: str = ""
     victims: tuple[str, ...] = ()
+    phases: tuple[tuple[str, float], ...] = ()
+    """(extension point, seconds) in the order in which they ran; of complete and of measured attempts."""
+    times: tuple[PluginTook, ...] = ()
+    """By plugin, in the one cycle of ten that is measured; plugins whose remembered answers were used took no time."""
     outcome: str = UNDER_WAY
     """under way, bound, unschedulable, or error"""
     outcome_seconds: float = 0.0
@@ -96,6 +115,7 @@ class _Details(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     refused: tuple[Refused, ...] = ()
     best: tuple[ScoredNode, ...] = ()
+    tied: tuple[str, ...] = ()
     message: str = ""
     nominated: str = ""
     victims: tuple[str, ...] = ()
@@ -113,16 +133,18 @@ class _Noted(msgspec.Struct, gc=False):
     attempt: int
     story: Story
     woken_by: str
-    generation: int
     seconds: float
+    generation: int
     node_count: int
     feasible: int
     node: str
     total: int
     ties: int
-    filters: Sequence[FilterCall] = ()
-    rank_counts: tuple[int, ...] = ()
-    details: _Details | None = None
+    filters: Sequence[FilterCall]
+    rank_counts: Sequence[int]
+    marks: Sequence[tuple[str, float]]
+    times: PluginTimes | None
+    details: _Details | None
     outcome: str = UNDER_WAY
     outcome_seconds: float = 0.0
     error: str = ""
@@ -144,6 +166,7 @@ class _Noted(msgspec.Struct, gc=False):
             node=self.node,
             total=self.total,
             ties=self.ties,
+            tied=details.tied,
             story=self.story,
             woken_by=self.woken_by,
             is_complete=self.details is not None,
@@ -152,6 +175,8 @@ class _Noted(msgspec.Struct, gc=False):
             message=details.message or self.error,
             nominated=details.nominated,
             victims=details.victims,
+            phases=self._phases(),
+            times=self._times(),
             outcome=self.outcome,
             outcome_seconds=self.outcome_seconds,
             error=self.error,
@@ -167,6 +192,13 @@ class _Noted(msgspec.Struct, gc=False):
 
     def _count(self, rank: int) -> int:
         return self.rank_counts[rank] if rank < len(self.rank_counts) else 0
+
+    def _phases(self) -> tuple[tuple[str, float], ...]:
+        return tuple((phase, ended - began) for (_, began), (phase, ended) in pairwise(self.marks))
+
+    def _times(self) -> tuple[PluginTook, ...]:
+        found = self.times.all() if self.times is not None else ()
+        return tuple(PluginTook(time.plugin, time.point, time.seconds) for time in found)
 
 
 class DecisionRecorder(Observer):
@@ -184,31 +216,47 @@ class DecisionRecorder(Observer):
         """The one that is decided on, for its generation; replaced once the scheduler is built."""
         self._noted: deque[_Noted] = deque(maxlen=keep)
         self._open: dict[str, _Noted] = {}
-        self._heard: deque[tuple[Any, ...]] = deque(maxlen=2 * keep)
+        self._heard: deque[tuple[Any, ...]] = deque(maxlen=max(2 * keep, _MOST_HEARD))
+        """What the loop told, as it was told. Read several times a second, or the oldest is lost."""
         self._hear = self._heard.append
-        self._numbered = 0
         self._share = share_of_time
         self._affordable_at = 0.0
-        self.count = 0
-        """How many attempts there were."""
-        self.bound_count = 0
+        self._count = self._bound_count = 0
         self.failed_count = 0
         self.plugin_errors: dict[str, int] = {}
         """By plugin, how often it raised."""
-        self.latencies: deque[float] = deque(maxlen=4096)
-        """Seconds from the start of an attempt to its binding, of the last pods that were bound."""
+        self._latencies: deque[float] = deque(maxlen=4096)
+        self.on_bound: list[Callable[[QueuedPod], None]] = []
+        """Told about each binding, a little later; must be quick and must not raise."""
         self.on_settled: list[Callable[[DecisionRecord], None]] = []
-        """Told about each attempt once its outcome is known; must be quick and must not raise."""
+        """Told about each attempt some time after its outcome is known; must be quick and must not raise."""
 
     # What readers ask
 
+    @property
+    def count(self) -> int:
+        """How many attempts there were."""
+        self.catch_up()
+        return self._count
+
+    @property
+    def bound_count(self) -> int:
+        self.catch_up()
+        return self._bound_count
+
+    @property
+    def latencies(self) -> deque[float]:
+        """Seconds from the start of an attempt to its binding, of the last pods that were bound."""
+        self.catch_up()
+        return self._latencies
+
     def __len__(self) -> int:
-        self._catch_up()
+        self.catch_up()
         return len(self._noted)
 
     def __iter__(self) -> Iterator[DecisionRecord]:
         """Newest first."""
-        self._catch_up()
+        self.catch_up()
         return (noted.record() for noted in reversed(self._noted))
 
     def of_pod(self, key: str, *, most: int = 50) -> list[DecisionRecord]:
@@ -225,7 +273,7 @@ class DecisionRecorder(Observer):
         return self._found(lambda noted: True, most)
 
     def _found(self, wanted: Callable[[_Noted], bool], most: int) -> list[DecisionRecord]:
-        self._catch_up()
+        self.catch_up()
         found: list[DecisionRecord] = []
         for noted in reversed(self._noted):
             if len(found) == most:
@@ -236,33 +284,46 @@ class DecisionRecorder(Observer):
 
     def rejections(self) -> dict[str, int]:
         """By filter, how many nodes it was the first to reject in the attempts that are kept."""
-        self._catch_up()
+        self.catch_up()
         sums: dict[str, int] = {}
         for noted in self._noted:
             for plugin, count in noted.rejected():
                 sums[plugin] = sums.get(plugin, 0) + count
         return sums
 
+    def plugin_times(self) -> dict[tuple[str, str], tuple[int, float]]:
+        """(plugin, extension point) to (cycles in which it was timed, seconds in all), of the attempts kept."""
+        self.catch_up()
+        sums: dict[tuple[str, str], tuple[int, float]] = {}
+        for noted in self._noted:
+            for time in noted.times.all() if noted.times is not None else ():
+                count, seconds = sums.get((time.plugin, time.point), (0, 0.0))
+                sums[time.plugin, time.point] = (count + 1, seconds + time.seconds)
+        return sums
+
     # What the loop tells
 
     def decided(self, queued: QueuedPod, decision: Decision, seconds: float) -> None:
-        now = self._now()
-        node, outcome, plan = decision.node_name, decision.outcome, decision.plan
-        filters: Sequence[FilterCall] = ()
-        counts: tuple[int, ...] = ()
-        if outcome is not None and plan is not None and outcome.rows is None:
-            filters, counts = plan.filters, tuple(plan.evaluation.rank_counts)
+        marks, outcome, plan, node = decision.marks, decision.outcome, decision.plan, decision.node_name
+        at = marks[-1][1] if marks else self._monotonic()
         details: _Details | None = None
         if not node:
             details = _failure_details(decision)
-        elif now >= self._affordable_at:
-            details = self._complete(decision, now)
+        elif at >= self._affordable_at:
+            details = self._complete(decision, at)
+        filters: Sequence[FilterCall] = ()
+        counts: Sequence[int] = ()
+        if outcome is not None and outcome.rows is None and plan is not None:
+            filters, counts = plan.filters, plan.evaluation.rank_counts
+        times = decision.state.times
+        # What is kept costs more than the keeping, by the memory that the next decision must do without: numbers and
+        # what lives on anyway, but neither the decision nor, in most cycles, its marks.
         self._hear(
             (
                 queued,
-                now,
-                self.snapshot.generation,
+                at,
                 seconds,
+                self.snapshot.generation,
                 decision.evaluated_nodes,
                 decision.feasible_nodes,
                 node,
@@ -270,23 +331,26 @@ class DecisionRecorder(Observer):
                 decision.ties,
                 filters,
                 counts,
+                marks if times is not None or details is not None else (),
+                times,
                 details,
             )
         )
-        self.count += 1
         if not node:
-            self._catch_up()  # the queue will write to this pod's history again
+            self.catch_up()  # the queue will write to this pod's history again
 
-    def _complete(self, decision: Decision, now: float) -> _Details:
+    def _complete(self, decision: Decision, at: float) -> _Details:
         began = self._monotonic()
-        details = _Details(refused=tuple(refused_nodes(decision)), best=tuple(best_nodes(decision)))
+        details = _Details(
+            refused=tuple(refused_nodes(decision)), best=tuple(best_nodes(decision)), tied=tuple(tied_nodes(decision))
+        )
         took = self._monotonic() - began
         # What was not spent in quiet times is there for a burst, up to a limit.
-        self._affordable_at = max(self._affordable_at, now - _BURST_SECONDS) + took / self._share
+        self._affordable_at = max(self._affordable_at, at - _BURST_SECONDS) + took / self._share
         return details
 
     def attempt_failed(self, queued: QueuedPod, status: Status, seconds: float) -> None:
-        self._catch_up()
+        self.catch_up()
         self.failed_count += 1
         noted = self._open.pop(queued.uid, None)
         if noted is None:
@@ -297,28 +361,32 @@ class DecisionRecorder(Observer):
         self._settle(noted, seconds)
 
     def bound(self, queued: QueuedPod, node_name: str, seconds: float) -> None:
-        self.bound_count += 1
-        self.latencies.append(seconds)
         self._hear((queued, seconds))
-        if self.on_settled:
-            self._catch_up()
 
-    def _catch_up(self) -> None:
-        """Turn what was heard into notes; what nobody asks about is forgotten as it was heard, which costs least."""
+    def plugin_failed(self, plugin: str, point: str, exception: BaseException) -> None:
+        self.plugin_errors[plugin] = self.plugin_errors.get(plugin, 0) + 1
+
+    # From what was told to notes
+
+    def catch_up(self) -> None:
+        """Turn what was told into notes. What nobody asks about is forgotten before, which costs least."""
+        if not self._heard:
+            return
         heard = list(self._heard)
         self._heard.clear()
+        since_epoch = self._now() - self._monotonic()
         for entry in heard:
-            if len(entry) == 2:
+            if len(entry) == _BOUND:
                 self._note_bound(*entry)
             else:
-                self._note(*entry)
+                self._note(since_epoch, *entry)
 
-    def _note(self, queued: QueuedPod, now: float, generation: int, seconds: float, *facts: Any) -> None:
+    def _note(self, since_epoch: float, queued: QueuedPod, at: float, *facts: Any) -> None:
         info = queued.info
-        self._numbered += 1
+        self._count += 1
         noted = _Noted(
-            self._numbered,
-            now,
+            self._count,
+            at + since_epoch,
             info.namespace,
             info.name,
             info.uid,
@@ -326,8 +394,6 @@ class DecisionRecorder(Observer):
             queued.attempts,
             tuple(queued.story),
             queued.last_event,
-            generation,
-            seconds,
             *facts,
         )
         self._noted.append(noted)
@@ -337,13 +403,14 @@ class DecisionRecorder(Observer):
             del self._open[next(iter(self._open))]
 
     def _note_bound(self, queued: QueuedPod, seconds: float) -> None:
+        self._bound_count += 1
+        self._latencies.append(seconds)
+        for listener in self.on_bound:
+            listener(queued)
         noted = self._open.pop(queued.uid, None)
         if noted is not None:
             noted.outcome = "bound"
             self._settle(noted, seconds)
-
-    def plugin_failed(self, plugin: str, point: str, exception: BaseException) -> None:
-        self.plugin_errors[plugin] = self.plugin_errors.get(plugin, 0) + 1
 
     def _settle(self, noted: _Noted, seconds: float) -> None:
         noted.outcome_seconds = seconds

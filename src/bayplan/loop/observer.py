@@ -6,6 +6,8 @@ loop does not wait for them.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from bayplan.framework.queued import QueuedPod
 from bayplan.framework.status import Status
 from bayplan.loop.decide import Decision
@@ -37,35 +39,47 @@ class Observer:
 
 
 class Observers(Observer):
-    """Several listeners as one."""
+    """Several listeners as one. Only those are called that listen to what is told."""
 
-    def __init__(self, listeners: list[Observer]) -> None:
-        self.listeners = listeners
+    def __init__(self, listeners: Sequence[Observer]) -> None:
+        self._decided = _listening(listeners, "decided")
+        self._attempt_failed = _listening(listeners, "attempt_failed")
+        self._bound = _listening(listeners, "bound")
+        self._permit_waited = _listening(listeners, "permit_waited")
+        self._preempted = _listening(listeners, "preempted")
+        self._plugin_failed = _listening(listeners, "plugin_failed")
+        self._event_handled = _listening(listeners, "event_handled")
 
     def decided(self, queued: QueuedPod, decision: Decision, seconds: float) -> None:
-        for listener in self.listeners:
-            listener.decided(queued, decision, seconds)
+        for tell in self._decided:
+            tell(queued, decision, seconds)
 
     def attempt_failed(self, queued: QueuedPod, status: Status, seconds: float) -> None:
-        for listener in self.listeners:
-            listener.attempt_failed(queued, status, seconds)
+        for tell in self._attempt_failed:
+            tell(queued, status, seconds)
 
     def bound(self, queued: QueuedPod, node_name: str, seconds: float) -> None:
-        for listener in self.listeners:
-            listener.bound(queued, node_name, seconds)
+        for tell in self._bound:
+            tell(queued, node_name, seconds)
 
     def permit_waited(self, result: str, seconds: float) -> None:
-        for listener in self.listeners:
-            listener.permit_waited(result, seconds)
+        for tell in self._permit_waited:
+            tell(result, seconds)
 
     def preempted(self, victims: int) -> None:
-        for listener in self.listeners:
-            listener.preempted(victims)
+        for tell in self._preempted:
+            tell(victims)
 
     def plugin_failed(self, plugin: str, point: str, exception: BaseException) -> None:
-        for listener in self.listeners:
-            listener.plugin_failed(plugin, point, exception)
+        for tell in self._plugin_failed:
+            tell(plugin, point, exception)
 
     def event_handled(self, name: str, seconds: float) -> None:
-        for listener in self.listeners:
-            listener.event_handled(name, seconds)
+        for tell in self._event_handled:
+            tell(name, seconds)
+
+
+def _listening(listeners: Sequence[Observer], method: str) -> list[Callable[..., None]]:
+    """The methods of those that do more than nothing."""
+    empty = getattr(Observer, method)
+    return [getattr(each, method) for each in listeners if getattr(type(each), method) is not empty]

@@ -11,13 +11,17 @@ import numpy as np
 
 from bayplan.framework.runtime.call import ScoreCall
 from bayplan.framework.runtime.plan import Plan
+from bayplan.framework.runtime.scoring import Scores
 from bayplan.framework.runtime.search import FilterOutcome
 from bayplan.loop.decide import Decision
-from bayplan.snapshot.axes import Int64N, Rows
+from bayplan.snapshot.axes import Int64N
 
-__all__ = ["PluginScore", "ScoredNode", "best_nodes"]
+__all__ = ["EXTENDER", "PluginScore", "ScoredNode", "best_nodes", "tied_nodes"]
 
 MOST_NODES = 5
+EXTENDER = "Extender"
+"""Under this name go the points of all extenders together."""
+_MOST_TIES = 5
 
 
 class PluginScore(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
@@ -25,7 +29,7 @@ class PluginScore(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
     weighted: int
     normalized: int
     raw: int | None = None
-    """None where the plugin was asked in the decision itself and only its normalised answer was kept."""
+    """None for extenders, which give points and nothing before."""
 
 
 class ScoredNode(msgspec.Struct, frozen=True, rename="camel", gc=False):
@@ -41,9 +45,9 @@ def best_nodes(decision: Decision, *, most: int = MOST_NODES) -> list[ScoredNode
         return []
     evaluation = plan.evaluation
     if scores is not None:
-        rows, totals, reader = scores.rows, scores.totals, _Reader(plan, outcome, scores.rows, scores.shares)
+        rows, totals, reader = scores.rows, scores.totals, _Reader(plan, outcome, scores)
     elif outcome is not None and outcome.rows is None and decision.feasible_nodes > 1:
-        rows, totals, reader = None, evaluation.key[: evaluation.table.size], _Reader(plan, outcome, None, {})
+        rows, totals, reader = None, evaluation.key[: evaluation.table.size], _Reader(plan, outcome, None)
     else:
         return []
     offset = evaluation.offset if rows is None else 0
@@ -52,6 +56,17 @@ def best_nodes(decision: Decision, *, most: int = MOST_NODES) -> list[ScoredNode
         row = place if rows is None else int(rows[place])
         found.append(ScoredNode(evaluation.table.at(row).name, int(totals[place]) + offset, reader.scores(place, row)))
     return _chosen_first(found, decision, reader, most)
+
+
+def tied_nodes(decision: Decision, *, most: int = _MOST_TIES) -> list[str]:
+    """Names of nodes that share the highest total, the chosen one first; empty when one is ahead of all."""
+    plan = decision.plan
+    if decision.ties < 2 or plan is None:
+        return []
+    rows = decision.scores.best()[1] if decision.scores is not None else plan.evaluation.best()[1]
+    table = plan.evaluation.table
+    names = (table.at(row).name for row in rows[:most].tolist())
+    return [decision.node_name, *(name for name in names if name != decision.node_name)][:most]
 
 
 def _highest(totals: Int64N, count: int) -> list[int]:
@@ -77,10 +92,12 @@ def _chosen_first(found: list[ScoredNode], decision: Decision, reader: _Reader, 
 class _Reader:
     """What each plugin gave to a row."""
 
-    def __init__(self, plan: Plan, outcome: FilterOutcome | None, rows: Rows | None, shares: dict[str, Int64N]) -> None:
+    def __init__(self, plan: Plan, outcome: FilterOutcome | None, scores: Scores | None) -> None:
         self.plan = plan
-        self._rows = rows
-        self._shares = shares
+        self._rows = scores.rows if scores is not None else None
+        self._shares = scores.shares if scores is not None else {}
+        self._raw = scores.raw if scores is not None else {}
+        self._extra = scores.extra if scores is not None else None
         self._columns = {call.name: column for call, column in plan.evaluation.scores}
         self._bounds: dict[str, tuple[int, int]] = {}
         is_shared = outcome is not None and outcome.rows is None
@@ -95,12 +112,17 @@ class _Reader:
 
     def scores(self, place: int, row: int) -> tuple[PluginScore, ...]:
         found = [self._score(call, place, row) for call in self.plan.scores]
+        if self._extra is not None:
+            points = int(self._extra[place])
+            found.append(PluginScore(EXTENDER, points, points))
         return tuple(score for score in found if score is not None)
 
     def _score(self, call: ScoreCall, place: int, row: int) -> PluginScore | None:
         column = self._columns.get(call.name)
         share = self._shares.get(call.name)
         raw = int(column.values[row]) if column is not None else None
+        if raw is None and call.name in self._raw:
+            raw = int(self._raw[call.name][place])
         if share is not None:
             weighted = int(share[place])
         elif raw is not None:

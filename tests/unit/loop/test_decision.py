@@ -6,6 +6,7 @@ import msgspec
 
 from bayplan.framework.queued import QueuedPod
 from bayplan.framework.status import Error, Unschedulable
+from bayplan.framework.times import Sampling
 from bayplan.loop.decide import Decision
 from bayplan.loop.decision import DecisionRecord, DecisionRecorder
 from bayplan.observe.clock import VirtualClock
@@ -116,6 +117,7 @@ def test_listeners_hear_of_settled_attempts_once() -> None:
     queued, decision = decided(recorder, three_nodes())
     assert heard == []
     recorder.bound(queued, decision.node_name, 0.01)
+    recorder.catch_up()
 
     assert [record.outcome for record in heard] == ["bound"]
 
@@ -144,3 +146,57 @@ def test_a_cluster_without_nodes_leaves_a_record_too() -> None:
     decided(recorder, Harness(nodes=[]))
 
     assert recorder.latest(1)[0].message == "no nodes available to schedule pods"
+
+
+def test_counts_of_an_earlier_record_stay_when_the_cluster_changes() -> None:
+    """Records share the list of counts with the evaluation, which must replace it and not write to it."""
+    recorder, harness = DecisionRecorder(VirtualClock(), share_of_time=1e-12), three_nodes()
+    recorder._affordable_at = 1e18
+    decided(recorder, harness, "one", cpu="500m")
+    harness.scheduler.assume(harness.info(pod("big", cpu="8")), "large")
+    decided(recorder, harness, "two", cpu="500m")
+
+    assert [record.rejected for record in recorder] == [
+        (("TaintToleration", 1), ("NodeResourcesFit", 1)),
+        (("TaintToleration", 1),),
+    ]
+
+
+def test_raw_scores_are_kept_of_plugins_that_are_asked_every_time() -> None:
+    recorder = DecisionRecorder(VirtualClock())
+    harness = Harness(nodes=[node(f"n{i}", cpu=4, zone="ab"[i % 2]) for i in range(4)], always_score=False)
+    anti = apart("topology.kubernetes.io/zone", {"app": "web"}, weight=10)
+    harness.scheduler.assume(harness.info(pod("first", labels={"app": "web"})), "n0")
+    decided(recorder, harness, cpu="100m", labels={"app": "web"}, affinity=anti)
+    best = recorder.latest(1)[0].best
+
+    raw = {node.node: {score.plugin: score.raw for score in node.scores} for node in best}
+    assert {name: scores["InterPodAffinity"] for name, scores in raw.items()} == {
+        "n0": -10,
+        "n1": 0,
+        "n2": -10,
+        "n3": 0,
+    }
+
+
+def test_ties_are_named_with_the_chosen_node_first() -> None:
+    recorder, harness = DecisionRecorder(VirtualClock()), Harness(nodes=[node(f"n{i}", cpu=4) for i in range(3)])
+    _, decision = decided(recorder, harness)
+    record = recorder.latest(1)[0]
+
+    assert record.tied[0] == decision.node_name
+    assert sorted(record.tied) == ["n0", "n1", "n2"] and record.ties == 3
+
+
+def test_times_are_told_by_extension_point_and_by_plugin() -> None:
+    clock = VirtualClock()
+    recorder, harness = DecisionRecorder(clock), three_nodes()
+    info = harness.info(pod("web", cpu="500m"))
+    sampling = Sampling(draw=lambda: 0.5, monotonic=clock.monotonic, share=1.0)
+    decision = harness.scheduler.decide(info, monotonic=clock.monotonic, sampling=sampling)
+    recorder.decided(QueuedPod(info, 0.0), decision, 0.001)
+    record = recorder.latest(1)[0]
+
+    assert [phase for phase, _ in record.phases] == ["PreFilter", "Filter", "Score"]
+    assert ("NodeResourcesFit", "Filter") in {(time.plugin, time.point) for time in record.times}
+    assert recorder.plugin_times()["NodeResourcesFit", "Filter"][0] == 1

@@ -13,7 +13,7 @@ needed for correctness: a new Evaluation gives the same answers as one that was 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -113,7 +113,7 @@ class Evaluation:
         self.is_suspect = False
         """Whether some score was ever out of range: totals must then be worked out by plugin and checked."""
         self.rank_counts: list[int] = []
-        """How many nodes each rank rejects; place 0 counts the feasible ones."""
+        """How many nodes each rank rejects; place 0 counts the feasible ones. Records keep it: never change one."""
 
     # Read by the caller after `refresh`.
     rank: np.ndarray[tuple[int], np.dtype[np.uint8]]
@@ -213,10 +213,10 @@ class Evaluation:
         if len(table) != size:
             self.rank[~table.valid] = NO_NODE
         self.base = self._sum_final(slice(None))
-        self.rank_counts = [0] * (self._last_rank + 1)
+        counts = self.rank_counts = [0] * (self._last_rank + 1)
         for number, _ in rejecting:
-            self.rank_counts[number] = int(np.count_nonzero(self.rank == number))
-        self.rank_counts[0] = len(table) - sum(self.rank_counts)
+            counts[number] = int(np.count_nonzero(self.rank == number))
+        counts[0] = len(table) - sum(counts)
         self._renormalize()
 
     def _sum_final(self, rows: slice | Rows) -> Totals:
@@ -277,8 +277,7 @@ class Evaluation:
         self.base[row] = base
         if rank != before:
             self.rank[row] = rank
-            self._count(before, -1)
-            self._count(rank, 1)
+            self._count([(before, rank)])
         if rank:
             self.key[row] = -1
         else:
@@ -298,9 +297,15 @@ class Evaluation:
                 return number
         return 0
 
-    def _count(self, rank: int, by: int) -> None:
-        if rank != NO_NODE:
-            self.rank_counts[rank] += by
+    def _count(self, moves: Iterable[tuple[int, int]]) -> None:
+        """Rows went from one rank to another."""
+        counts = self.rank_counts.copy()
+        for was, now in moves:
+            if was != NO_NODE:
+                counts[was] -= 1
+            if now != NO_NODE:
+                counts[now] += 1
+        self.rank_counts = counts
 
     def _bounds_moved(self) -> bool:
         entries = [entry for entry in self.normalized if entry.contribution is not None]
@@ -332,7 +337,5 @@ class Evaluation:
         if not changed.any():
             return False
         pairs = zip(before[changed].tolist(), rank[changed].tolist(), strict=True)
-        for was, now in dict(zip(rows[changed].tolist(), pairs, strict=True)).values():
-            self._count(was, -1)
-            self._count(now, 1)
+        self._count(dict(zip(rows[changed].tolist(), pairs, strict=True)).values())
         return True

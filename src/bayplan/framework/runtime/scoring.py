@@ -17,14 +17,26 @@ __all__ = ["Scores", "score_feasible", "score_rows"]
 
 
 class Scores:
-    """Totals of some nodes, and the weighted share of each plugin where it was worked out by node."""
+    """Totals of some nodes, and the answer of each plugin where it was worked out by node."""
 
-    __slots__ = ("_nodes", "shares", "totals")
+    __slots__ = ("_nodes", "extra", "raw", "shares", "totals")
 
-    def __init__(self, nodes: NodeColumns, totals: Int64N, shares: dict[str, Int64N]) -> None:
+    def __init__(
+        self, nodes: NodeColumns, totals: Int64N, shares: dict[str, Int64N], raw: dict[str, Int64N] | None = None
+    ) -> None:
         self._nodes = nodes
         self.totals = totals
         self.shares = shares
+        """Normalised and weighted."""
+        self.raw = {} if raw is None else raw
+        """As the plugin gave it."""
+        self.extra: Int64N | None = None
+        """What others than plugins added to the totals."""
+
+    def add(self, extra: Int64N) -> None:
+        """More points, from others than plugins."""
+        self.totals = self.totals + extra
+        self.extra = extra if self.extra is None else self.extra + extra
 
     @property
     def rows(self) -> Rows:
@@ -50,10 +62,12 @@ def score_feasible(
     else:
         totals = np.add(nodes.cut(evaluation.base), _normalized_total(evaluation, nodes), dtype=np.int64)
     shares: dict[str, Int64N] = {}
+    answers: dict[str, Int64N] = {}
     for call in asked:
-        shares[call.name] = share = _share(call, state, pod, call.raw(state, pod, nodes))
+        answers[call.name] = raw = call.raw(state, pod, nodes)
+        shares[call.name] = share = _share(call, state, pod, raw)
         totals += share
-    return Scores(nodes, totals, shares)
+    return Scores(nodes, totals, shares, answers)
 
 
 def _normalized_total(evaluation: Evaluation, nodes: NodeColumns) -> Int64N | int:
@@ -72,6 +86,7 @@ def score_rows(plan: Plan, state: CycleState, pod: PodInfo, nodes: NodeColumns, 
     remembered = {call.name: column for call, column in plan.evaluation.scores}
     totals = np.zeros(len(nodes), dtype=np.int64)
     shares: dict[str, Int64N] = {}
+    answers: dict[str, Int64N] = {}
     for call in plan.scores:
         if call.name in remembered:
             raw = nodes.cut(remembered[call.name].values)
@@ -79,9 +94,10 @@ def score_rows(plan: Plan, state: CycleState, pod: PodInfo, nodes: NodeColumns, 
             raw = call.raw(state, pod, nodes)
         else:
             continue
+        answers[call.name] = raw
         shares[call.name] = share = _share(call, state, pod, raw)
         totals += share
-    return Scores(nodes, totals, shares)
+    return Scores(nodes, totals, shares, answers)
 
 
 def _share(call: ScoreCall, state: CycleState, pod: PodInfo, raw: Int64N) -> Int64N:
