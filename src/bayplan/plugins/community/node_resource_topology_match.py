@@ -48,6 +48,8 @@ _STATUSES = (SUCCESS, *(Unschedulable(reason) for reason in _FAILURES))
 _STALE = 1
 _BY_REASON = {reason: _STATUSES[number + 1] for number, reason in enumerate(_FAILURES)}
 _NUMBERS = {reason: number + 1 for number, reason in enumerate(_FAILURES)}
+_FEW_NODES = 8
+"""So few are quicker one at a time."""
 _EXCLUSIVE_METHOD = "with-exclusive-resources"
 
 _PROFILES: set[str] = set()
@@ -221,7 +223,7 @@ class NodeResourceTopologyMatch(Plugin):
         if not asked.is_guaranteed:
             return np.full(len(nodes), MAX_NODE_SCORE, dtype=np.int64)
         if self._strategy == "LeastNUMANodes":
-            return np.array([self.score(state, pod, n) if n else 0 for n in nodes.infos()], dtype=np.int64)
+            return self._least_numa_scores(asked, nodes)
         columns = self._refreshed()
         rows = nodes.rows
         concerned = columns.is_single[rows] & columns.is_fresh[rows] & nodes.valid
@@ -232,6 +234,25 @@ class NodeResourceTopologyMatch(Plugin):
         view = columns.view(nodes, concerned & ~by_pod, names_of(asked))
         parts = [view.strategy_scores(each.requests, self._strategy, self._weights) for each in asked.containers]
         scores[view.positions] = mean_scores(parts)
+        return scores
+
+    def _least_numa_scores(self, asked: NumaRequests, nodes: NodeColumns) -> Int64N:
+        """Whatever the policy. Nodes of one layout together, a few of a rare layout one at a time."""
+        columns, rows = self._refreshed(), nodes.rows
+        scores = np.zeros(len(nodes), dtype=np.int64)
+        known = nodes.valid & columns.is_fresh[rows] & (columns.layout[rows] != 0)
+        by_pod, parts = columns.is_pod_scope[rows], [each.requests for each in asked.containers]
+        for number in np.unique(columns.layout[rows[known]]).tolist():
+            layout, here = columns.layouts.numbered(number), known & (columns.layout[rows] == number)
+            if not layout.is_small or np.count_nonzero(here) < _FEW_NODES:
+                for place in np.flatnonzero(here).tolist():
+                    topology, _ = self._cache.get(nodes.info(place).name)
+                    scores[place] = least_numa_score(topology, asked) if topology is not None else 0
+                continue
+            for where, requests in ((here & by_pod, [asked.whole]), (here & ~by_pod, parts)):
+                view = columns.view(nodes, where, names_of(asked))
+                most_cells = columns.most_cells[rows[view.positions]]
+                scores[view.positions] = view.least_numa_scores(layout, requests, most_cells)
         return scores
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from bayplan.api.requests import Amounts, is_scalar_resource
 from bayplan.framework import MAX_NODE_SCORE, NodeColumns
+from bayplan.plugins.community.least_numa_columns import Layout, Layouts, least_numa_scores
 from bayplan.plugins.community.numa_requests import NumaRequests, is_affine, is_host_level
 from bayplan.plugins.community.numa_topology import POD_SCOPE, NumaTopology
 from bayplan.snapshot.axes import BoolN, Int32N, Int64N
@@ -36,6 +37,12 @@ class NumaColumns:
         """Nodes with a topology whose kubelet wants one cell a container or pod."""
         self.is_pod_scope: BoolN = np.zeros(0, dtype=np.bool_)
         self._cell_count: Int64N = np.zeros(0, dtype=np.int64)
+        self.layouts = Layouts()
+        self.layout: Int64N = np.zeros(0, dtype=np.int64)
+        """By number; 0 where nothing is known of the cells."""
+        self.most_cells: Int64N = np.ones(0, dtype=np.int64)
+        self._held: dict[int, Layout] = {}
+        """The layout of each row, which keeps it alive."""
 
     def reserve(self, rows: int) -> None:
         """Make room for so many rows."""
@@ -52,9 +59,19 @@ class NumaColumns:
         self.is_fresh[row] = is_fresh
         self.is_single[row] = topology is not None and topology.is_single_numa
         self.is_pod_scope[row] = topology is not None and topology.settings.scope == POD_SCOPE
+        self._write_layout(row, topology)
         for place, cell in enumerate(cells):
             for name, amount in cell.available.items():
                 self._column(name)[place, row] = amount
+
+    def _write_layout(self, row: int, topology: NumaTopology | None) -> None:
+        if topology is None:
+            self._held.pop(row, None)
+            self.layout[row] = 0
+            return
+        layout = self._held[row] = self.layouts.of(topology)
+        self.layout[row] = layout.number
+        self.most_cells[row] = topology.settings.max_numa_nodes
 
     def _column(self, name: str) -> Cells:
         column = self._available.get(name)
@@ -72,6 +89,8 @@ class NumaColumns:
         self.is_single = np.concatenate([self.is_single, np.zeros(grown, dtype=np.bool_)])
         self.is_pod_scope = np.concatenate([self.is_pod_scope, np.zeros(grown, dtype=np.bool_)])
         self._cell_count = np.concatenate([self._cell_count, np.zeros(grown, dtype=np.int64)])
+        self.layout = np.concatenate([self.layout, np.zeros(grown, dtype=np.int64)])
+        self.most_cells = np.concatenate([self.most_cells, np.ones(grown, dtype=np.int64)])
         self._rows, self._cells = rows, cells
 
     def view(self, nodes: NodeColumns, where: BoolN, names: Iterable[str]) -> CellView:
@@ -141,6 +160,12 @@ class CellView:
             cells = self._available[name] = self._available[name].copy()
             listed = cells[chosen[columns], columns] != NOT_LISTED
             cells[chosen[columns][listed], columns[listed]] -= amount
+
+    def least_numa_scores(self, layout: Layout, parts: Sequence[Amounts], most_cells: Int64N) -> Int64N:
+        """All positions must be of the layout."""
+        if not len(self.positions):
+            return np.zeros(0, dtype=np.int64)
+        return least_numa_scores(layout, self._available, parts, most_cells=most_cells, not_listed=NOT_LISTED)
 
     def strategy_scores(self, requests: Amounts, strategy: str, weights: dict[str, int]) -> Int64N:
         """The lowest score above zero of any cell."""
