@@ -167,7 +167,7 @@ def least_numa_scores(
     for requests in parts:
         search.place(requests)
     unit = MAX_NODE_SCORE // most_cells
-    scores = np.maximum(MAX_NODE_SCORE - search.most * unit + np.where(search.is_optimal, unit // 2, 0), 0)
+    scores: Int64N = np.maximum(MAX_NODE_SCORE - search.most * unit + np.where(search.is_optimal, unit // 2, 0), 0)
     scores[search.has_failed] = 0
     # Nothing was asked for that concerns cells.
     scores[(search.most == 0) & ~search.has_failed] = MAX_NODE_SCORE
