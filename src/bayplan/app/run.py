@@ -22,6 +22,7 @@ import structlog
 
 from bayplan.api.kinds import Kind
 from bayplan.app.cache_debugger import CacheDebugger
+from bayplan.app.client_authorities import LOOKUP_HINT, ClientAuthorities, LookupFailed
 from bayplan.app.connections import Connections, connected
 from bayplan.app.controllers.status_controllers import ControllerOptions, StatusControllers, kinds_among
 from bayplan.app.live import LiveOptions, LiveScheduler
@@ -36,6 +37,7 @@ from bayplan.leader.election import ElectionSettings, LeaderElector, new_identit
 from bayplan.observe.clock import Clock, SystemClock
 from bayplan.observe.logs import Log, LogSettings, configure_logging
 from bayplan.observe.metrics import Registry
+from bayplan.server.options import ServerOptions, ServingError
 from bayplan.server.serving import serve
 
 __all__ = ["RunOptions", "SchedulerProcess", "run_scheduler"]
@@ -144,12 +146,14 @@ class SchedulerProcess:
         routes = self._extras.routes() if self._extras is not None else []
         review = review_with(self._connections.token_reviews, self._connections.access_reviews)
         parts = make_parts(self._facts, self._registry, review, self._clock, routes)
+        authorities = await self._look_up_authorities()
         beside = [
+            asyncio.create_task(self._follow_authorities(authorities), name="client authorities"),
             asyncio.create_task(self._run_extras(self.live), name="extras"),
             asyncio.create_task(self._run_controllers(), name="controllers"),
         ]
         try:
-            async with serve(self._options.server, parts):
+            async with serve(self._server_options(authorities), parts):
                 await self._work(self.live)
         finally:
             for task in beside:
@@ -174,6 +178,30 @@ class SchedulerProcess:
                     raise
                 _log.warning("the API server does not answer yet, will try again", error=str(error))
             await self._clock.sleep(backoff.next_delay())
+
+    async def _look_up_authorities(self) -> ClientAuthorities | None:
+        options = self._options
+        if options.skip_lookup or not options.server.is_enabled:
+            return None
+        found = ClientAuthorities(self._connections.token_reviews, self._clock)
+        try:
+            await found.look_up()
+        except LookupFailed as failure:
+            if not options.tolerate_lookup_failure:
+                raise ServingError(f"{failure}\nhint: {LOOKUP_HINT}") from failure
+            _log.warning("client certificates are not accepted", reason=str(failure), hint=LOOKUP_HINT)
+            return None
+        return found
+
+    async def _follow_authorities(self, authorities: ClientAuthorities | None) -> None:
+        if authorities is not None:
+            await authorities.follow()
+
+    def _server_options(self, authorities: ClientAuthorities | None) -> ServerOptions:
+        options = self._options.server
+        if authorities is None:
+            return options
+        return replace(options, authentication=authorities.complete(options.authentication))
 
     async def _run_extras(self, live: LiveScheduler) -> None:
         """What fails here must not take the scheduler with it."""

@@ -52,6 +52,9 @@ class RunOptions:
     """With which the API server is asked about tokens; None takes the scheduler's own access."""
     authorization_kubeconfig: Path | None = None
     """The same for what users may do."""
+    skip_lookup: bool = False
+    """Do not ask the cluster for its client authorities; see `bayplan.app.client_authorities`."""
+    tolerate_lookup_failure: bool = True
     disabled_metrics: Sequence[str] = ()
     profiling: bool | None = None
     """None takes the configuration's word."""

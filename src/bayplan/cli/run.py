@@ -98,6 +98,8 @@ def run(
             server=serving.server_options(),
             authentication_kubeconfig=path_of(serving.authentication_kubeconfig),
             authorization_kubeconfig=path_of(serving.authorization_kubeconfig),
+            skip_lookup=serving.skip_lookup,
+            tolerate_lookup_failure=serving.tolerate_lookup_failure,
             disabled_metrics=serving.metrics_to_leave_out(),
             profiling=serving.profiling,
             logging_format=logging_format,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bayplan.server.health import Check, HealthChecks
 from bayplan.server.options import (
     AuthenticationOptions,
+    AuthorityText,
     AuthorizationOptions,
     Limits,
     RequestHeaderOptions,
@@ -19,6 +20,7 @@ from bayplan.server.users import User, user_of
 
 __all__ = [
     "AuthenticationOptions",
+    "AuthorityText",
     "AuthorizationOptions",
     "Check",
     "HealthChecks",

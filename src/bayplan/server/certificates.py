@@ -26,7 +26,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from bayplan.observe.clock import Clock
 from bayplan.server.ciphers import choose_ciphers
-from bayplan.server.options import ServerOptions, ServingError, TlsFiles
+from bayplan.server.options import AuthorityText, ServerOptions, ServingError, TlsFiles
 
 __all__ = ["AuthorityFile", "KeyPair", "ServingTls", "check_tls", "self_signed"]
 
@@ -45,9 +45,9 @@ class KeyPair:
 
 
 class AuthorityFile:
-    """A bundle of authorities in a file that may be replaced; the last good content counts."""
+    """A bundle of authorities that may be replaced, in a file or not; the last good content counts."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | AuthorityText) -> None:
         self._path = path
         self._stamp = _stamp(path)
         self._certificates = _read_authorities(path)
@@ -63,9 +63,10 @@ class AuthorityFile:
         return self._certificates
 
 
-def _read_authorities(path: Path) -> list[x509.Certificate]:
+def _read_authorities(path: Path | AuthorityText) -> list[x509.Certificate]:
     try:
-        return x509.load_pem_x509_certificates(path.read_bytes())
+        pem = path.pem if isinstance(path, AuthorityText) else path.read_bytes()
+        return x509.load_pem_x509_certificates(pem)
     except (OSError, ValueError) as error:
         raise ServingError(
             f"cannot read the client authorities in `{path}`: {error}\nhint: a PEM file with `BEGIN CERTIFICATE` blocks"
@@ -140,8 +141,11 @@ class ServingTls:
             if path is None:
                 continue
             try:
-                context.load_verify_locations(cafile=path)
-            except (OSError, ssl.SSLError) as error:
+                if isinstance(path, AuthorityText):
+                    context.load_verify_locations(cadata=path.pem.decode())
+                else:
+                    context.load_verify_locations(cafile=path)
+            except (OSError, ValueError, ssl.SSLError) as error:
                 raise ServingError(f"cannot read the client authorities in `{path}`: {error}") from error
             context.verify_mode = ssl.CERT_OPTIONAL
             context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
@@ -155,7 +159,7 @@ def check_tls(options: ServerOptions) -> None:
         choose_ciphers(context, options.tls_cipher_suites)
 
 
-def _watched_files(options: ServerOptions) -> Iterator[Path | None]:
+def _watched_files(options: ServerOptions) -> Iterator[Path | AuthorityText | None]:
     if options.tls is not None:
         yield options.tls.certificate
         yield options.tls.key
@@ -192,7 +196,9 @@ def _refuse_encrypted_key() -> str:
     raise ValueError("the key is encrypted")
 
 
-def _stamp(path: Path) -> object:
+def _stamp(path: Path | AuthorityText) -> object:
+    if isinstance(path, AuthorityText):
+        return path.pem
     try:
         status = path.stat()
     except OSError:

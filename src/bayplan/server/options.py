@@ -21,6 +21,7 @@ from bayplan.server.health import HealthChecks
 __all__ = [
     "DEFAULT_PORT",
     "AuthenticationOptions",
+    "AuthorityText",
     "AuthorizationOptions",
     "Limits",
     "RequestHeaderOptions",
@@ -41,6 +42,17 @@ class ServingError(Exception):
     """The server cannot be started as told; the message says what to change."""
 
 
+class AuthorityText:
+    """A bundle of authorities as PEM, from somewhere else than a file. `pem` may be replaced at any time."""
+
+    def __init__(self, source: str, pem: bytes) -> None:
+        self.source = source
+        self.pem = pem
+
+    def __str__(self) -> str:
+        return self.source
+
+
 @dataclass(frozen=True)
 class TlsFiles:
     """`--tls-cert-file` and `--tls-private-key-file`. Both are read again when they change on disk."""
@@ -53,7 +65,7 @@ class TlsFiles:
 class RequestHeaderOptions:
     """The `--requestheader-*` flags: a front proxy that vouches for users in headers."""
 
-    client_ca_file: Path
+    client_ca_file: Path | AuthorityText
     allowed_names: Sequence[str] = ()
     """Common names that the proxy's certificate may have; none means any that the authority signed."""
     username_headers: Sequence[str] = ("x-remote-user",)
@@ -64,7 +76,7 @@ class RequestHeaderOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class AuthenticationOptions:
-    client_ca_file: Path | None = None
+    client_ca_file: Path | AuthorityText | None = None
     request_header: RequestHeaderOptions | None = None
     token_cache_seconds: float = 10.0
     review_timeout_seconds: float = 10.0

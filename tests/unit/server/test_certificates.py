@@ -13,7 +13,16 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from tests.controlplane.certificates import Authority, KeyPair
 
 from bayplan.observe.clock import VirtualClock
-from bayplan.server import AuthenticationOptions, ServerOptions, ServerParts, Serving, ServingError, TlsFiles, serve
+from bayplan.server import (
+    AuthenticationOptions,
+    AuthorityText,
+    ServerOptions,
+    ServerParts,
+    Serving,
+    ServingError,
+    TlsFiles,
+    serve,
+)
 from bayplan.server.certificates import AuthorityFile, ServingTls, self_signed
 
 from .support import Reviewer, client_of
@@ -122,6 +131,21 @@ async def test_client_authorities_can_be_replaced_while_running(tmp_path: Path) 
         assert await _may_get_metrics(server, old)
         shutil.copy(new.certificate_file, tmp_path / "next")
         os.replace(tmp_path / "next", bundle)
+        clock.advance(1.0)
+
+        assert await _may_get_metrics(server, new)
+        assert not await _may_get_metrics(server, old)
+
+
+async def test_client_authorities_that_are_no_file_can_be_replaced_too(tmp_path: Path) -> None:
+    old, new = Authority(tmp_path / "old"), Authority(tmp_path / "new")
+    bundle = AuthorityText("a ConfigMap", old.certificate_file.read_bytes())
+    options = ServerOptions(port=0, authentication=AuthenticationOptions(client_ca_file=bundle))
+    valid_from = x509.load_pem_x509_certificate(bundle.pem).not_valid_before_utc
+    clock = VirtualClock(start=valid_from.timestamp() + 60)
+    async with serve(options, ServerParts(review=Reviewer(), clock=clock)) as server:
+        assert await _may_get_metrics(server, old)
+        bundle.pem = new.certificate_file.read_bytes()
         clock.advance(1.0)
 
         assert await _may_get_metrics(server, new)
