@@ -49,9 +49,9 @@ demo: $(RUNTIME) ## a cluster on this machine, five scenarios, each decision as 
 conformance: $(STAMP) ## all golden cases of kube-scheduler 1.36, a table by category
 	@$(BIN)/python -m tests.parity.conformance
 
-bench: $(STAMP) ## side by side with kube-scheduler on one real API server (long; bench/results)
+bench: $(STAMP) ## side by side with kube-scheduler on one real API server (an hour; bench/results; BENCH_ARGS='--smoke')
 	@tests/controlplane/build.sh
-	@$(BIN)/python -m bench.versus
+	@$(BIN)/python -m bench.versus $(BENCH_ARGS)
 
 bench-decide: $(STAMP) ## decisions per second without an API server
 	@$(BIN)/python -m bench.decide

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from html import escape
 
 _STYLE = """
 text{font-family:system-ui,sans-serif;font-size:12px;fill:#24292f}
 .small{font-size:11px;fill:#57606a}.title{font-size:14px;font-weight:600}
-.axis{stroke:#8c959f;fill:none}.grid{stroke:#d0d7de;stroke-width:.6}
-.kube-scheduler{fill:#8c959f}.bayplan{fill:#0969da}.created{fill:#bf8700}.raw{stroke:#cf222e;stroke-width:2}
-.line{fill:none;stroke-width:1.8}
+.axis{stroke:#8c959f;fill:none}.grid{stroke:#d0d7de;stroke-width:.6}.line{fill:none;stroke-width:1.8}
+rect.kube-scheduler{fill:#8c959f}rect.bayplan{fill:#0969da}.raw{stroke:#cf222e;stroke-width:2}
 .line.kube-scheduler{stroke:#8c959f}.line.bayplan{stroke:#0969da}.line.created{stroke:#bf8700;stroke-dasharray:4 3}
 @media(prefers-color-scheme:dark){text{fill:#e6edf3}.small{fill:#9da7b3}.axis{stroke:#6e7681}.grid{stroke:#30363d}
-.kube-scheduler{fill:#6e7681}.bayplan{fill:#4493f8}.created{fill:#d29922}.raw{stroke:#f85149}
+rect.kube-scheduler{fill:#6e7681}rect.bayplan{fill:#4493f8}.raw{stroke:#f85149}
 .line.kube-scheduler{stroke:#9da7b3}.line.bayplan{stroke:#4493f8}.line.created{stroke:#d29922}}
 """
 _PALETTE = ("#0969da", "#1a7f37", "#bf8700", "#cf222e", "#8250df", "#0a7ea4", "#8c959f", "#bc4c00")
+_STEPS = 5
 Series = tuple[str, str, list[tuple[float, float]]]
 """(class or colour, label, points)."""
 
@@ -36,11 +37,16 @@ def bars(rows: Sequence[tuple[str, dict[str, float], float]], title: str) -> str
             value = values.get(scheduler, 0.0)
             body.append(_bar(scheduler, left, y + 4 + 15 * line, across * value))
             label = f"{value:,.0f}" if value else "not measured"
-            body.append(_text(left + across * value + 5, y + 15 + 15 * line, label, "small"))
+            body.append(_text(max(_after(value, raw) * across, 0) + left + 5, y + 15 + 15 * line, label, "small"))
         if raw:
             body.append(f'<path class="raw" d="M{left + across * raw:.1f},{y + 2} v30"/>')
     body.append(_text(left, height - 12, "pods bound a second, from the first to the last binding", "small"))
     return _svg(width, height, title, body)
+
+
+def _after(value: float, raw: float) -> float:
+    """Where a label may begin without the tick of the raw rate going through it."""
+    return max(value, raw) if value <= raw < value * 1.25 else value
 
 
 def _bar(name: str, x: float, y: float, length: float) -> str:
@@ -58,20 +64,19 @@ def against_nodes(series: Sequence[Series], title: str, up: str = "µs a decisio
 
 
 def _lines(series: Sequence[Series], title: str, *, across: str, up: str) -> str:
-    width, height, left, top, bottom, right = 760, 380, 64, 40, 44, 210
-    most_x = max((x for _, _, points in series for x, _ in points), default=1.0) or 1.0
-    most_y = max((y for _, _, points in series for _, y in points), default=1.0) or 1.0
-    scale_x, scale_y = (width - left - right) / most_x, (height - top - bottom) / most_y
+    width, height, left, top, bottom, right = 760, 380, 64, 54, 44, 210
+    step_x = tidy_step(max((x for _, _, points in series for x, _ in points), default=1.0))
+    step_y = tidy_step(max((y for _, _, points in series for _, y in points), default=1.0))
+    scale_x, scale_y = (width - left - right) / (_STEPS * step_x), (height - top - bottom) / (_STEPS * step_y)
     body = [_text(12, 22, title, "title")]
-    for step in range(5):
-        y = height - bottom - (height - top - bottom) * step / 4
-        x = left + (width - left - right) * step / 4
+    for step in range(_STEPS + 1):
+        x, y = left + scale_x * step_x * step, height - bottom - scale_y * step_y * step
         body.append(f'<path class="grid" d="M{left},{y:.1f} H{width - right}"/>')
-        body.append(_text(left - 6, y + 4, _number(most_y * step / 4), "small", anchor="end"))
-        body.append(_text(x, height - bottom + 16, _number(most_x * step / 4), "small", anchor="middle"))
+        body.append(_text(left - 6, y + 4, _number(step_y * step), "small", anchor="end"))
+        body.append(_text(x, height - bottom + 16, _number(step_x * step), "small", anchor="middle"))
     body.append(f'<path class="axis" d="M{left},{top} V{height - bottom} H{width - right}"/>')
     body.append(_text((left + width - right) / 2, height - 10, across, "small", anchor="middle"))
-    body.append(_text(left + 4, top - 4, up, "small"))
+    body.append(_text(left, top - 6, up, "small", anchor="end"))
     labels: dict[str, str] = {}
     for look, label, points in series:
         path = " ".join(f"{left + scale_x * x:.1f},{height - bottom - scale_y * y:.1f}" for x, y in points)
@@ -82,6 +87,13 @@ def _lines(series: Sequence[Series], title: str, *, across: str, up: str) -> str
         body.append(f'<polyline {_look(look)} points="{width - right + 14},{y} {width - right + 34},{y}"/>')
         body.append(_text(width - right + 40, y + 4, label, "small"))
     return _svg(width, height, title, body)
+
+
+def tidy_step(most: float) -> float:
+    """A round number of which five reach as far as `most`."""
+    least = max(most, 1e-9) / _STEPS
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(each * power for each in (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10) if each * power >= least * 0.999)
 
 
 def colour(number: int) -> str:
@@ -102,7 +114,7 @@ def _legend(names: Sequence[str], x: float, y: float) -> list[str]:
 
 
 def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 20 or value == 0 else f"{value:.2g}"
+    return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:.3g}"
 
 
 def _text(x: float, y: float, text: str, look: str = "", *, anchor: str = "start") -> str:

@@ -124,11 +124,12 @@ async def provisioning(cluster: BenchCluster) -> AsyncIterator[None]:
 
 
 @contextlib.asynccontextmanager
-async def churning(cluster: BenchCluster, churn: Churn, place: Place) -> AsyncIterator[None]:
-    """Objects come, or come and go, for as long as this lasts; what is left then is deleted."""
+async def churning(cluster: BenchCluster, churn: Churn, place: Place, begin: asyncio.Event) -> AsyncIterator[None]:
+    """Objects come, or come and go, once `begin` is set; what is left in the end is deleted."""
     left: list[Json] = []
 
     async def churn_on() -> None:
+        await begin.wait()
         for i in range(1_000_000):
             objects = churn.objects(i, place)
             left.extend(objects)

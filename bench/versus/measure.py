@@ -52,6 +52,7 @@ class _Meters:
         self.first: CpuSample | None = None
         self.last: CpuSample | None = None
         self.peak_mib = self.decision_ms = 0.0
+        self.begin = asyncio.Event()
         self._is_first_seen = False
 
     def know(self, scheduler_pid: int) -> None:
@@ -62,6 +63,7 @@ class _Meters:
     def at_first(self) -> None:
         """A scheduler may bind before it says that it is ready; its CPU is read when its process is known."""
         self._is_first_seen = True
+        self.begin.set()
         if "scheduler" in self.pids:
             self.first = self._sample()
 
@@ -90,7 +92,8 @@ async def measure(plane: ControlPlane, stage: Stage, task: Task) -> Run:
 async def _backlog(plane: ControlPlane, stage: Stage, task: Task) -> Run:
     """The pods are there first; then the scheduler starts."""
     workload, meters = task.workload, _Meters(plane)
-    async with stage.run(workload, task.nodes, task.pods, with_pods=True):
+    async with stage.run(workload, task.nodes, task.pods, with_pods=True) as begin:
+        meters.begin = begin
         watch = PodWatch(stage.cluster, task.pods, on_first=meters.at_first, on_last=meters.at_last)
         async with watch:
             began = time.perf_counter()
@@ -105,7 +108,8 @@ async def _arrival(plane: ControlPlane, stage: Stage, task: Task) -> Run:
     """The scheduler runs and has bound a few pods; then pods arrive at a steady rate."""
     workload, meters, cluster = task.workload, _Meters(plane), stage.cluster
     bodies = [(collection_of(pod), msgspec.json.encode(pod)) for pod in workload.pods(task.nodes, task.pods)]
-    async with stage.run(workload, task.nodes, task.pods + _WARM_UP_PODS, with_pods=False):
+    async with stage.run(workload, task.nodes, task.pods + _WARM_UP_PODS, with_pods=False) as begin:
+        meters.begin = begin
         watch = PodWatch(cluster, task.pods, with_creation=True, on_first=meters.at_first, on_last=meters.at_last)
         async with _running(plane, task) as running:
             meters.know(running.pid)
@@ -167,7 +171,6 @@ def _no_pauses() -> Iterator[None]:
 
 def summary(task: Task, watch: PodWatch, meters: _Meters, *, began: float, created: dict[str, float]) -> Run:
     times = sorted(watch.bound.values())
-    seconds = times[-1] - times[0] if len(times) > 1 else 0.0
     waits = sorted(1e3 * (moment - created[pod]) for pod, moment in watch.bound.items() if pod in created)
     first, last = meters.first, meters.last
     assert first is not None
@@ -183,7 +186,7 @@ def summary(task: Task, watch: PodWatch, meters: _Meters, *, began: float, creat
         nodes=task.nodes,
         pods=task.pods,
         bound=len(times),
-        pods_per_second=(len(times) - 1) / seconds if seconds else 0.0,
+        pods_per_second=rate_of(times),
         p50_ms=statistics.median(waits) if waits else 0.0,
         p99_ms=waits[int(0.99 * (len(waits) - 1))] if waits else 0.0,
         cpu_life_per_1000=1000 * life / max(len(times), 1),
@@ -194,7 +197,14 @@ def summary(task: Task, watch: PodWatch, meters: _Meters, *, began: float, creat
         first_bound_seconds=times[0] - began if times else 0.0,
         timeline=points(times, began),
         created=points(sorted(created.values()), began),
+        created_per_second=rate_of(sorted(created.values())) if task.rate else 0.0,
     )
+
+
+def rate_of(times: list[float]) -> float:
+    """From the first to the last; 0 when there is no time between them."""
+    seconds = times[-1] - times[0] if times else 0.0
+    return (len(times) - 1) / seconds if seconds else 0.0
 
 
 def points(times: list[float], began: float) -> list[tuple[float, int]]:

@@ -49,6 +49,8 @@ class Run:
     """(seconds, bound so far)."""
     created: list[tuple[float, int]]
     """(seconds, created so far)."""
+    created_per_second: float = 0.0
+    """What arrival came to, which on a busy machine is less than was asked for."""
 
     @property
     def key(self) -> Key:
@@ -168,5 +170,6 @@ def medians(runs: Iterable[Run]) -> dict[str, float]:
         "peak_mib",
         "decision_ms",
         "first_bound_seconds",
+        "created_per_second",
     )
     return {name: statistics.median(getattr(run, name) for run in runs) for name in names} if runs else {}

@@ -112,7 +112,7 @@ def _speed_row(results: Results, key: Key) -> list[str]:
 
     return [
         key[0],
-        key[1],
+        key[1] + _shortfall(key[1], theirs, ours),
         f"{key[2]:,}",
         _pods(results.newest(key)),
         f"{theirs[rate]:,.0f}" if theirs else "-",
@@ -125,6 +125,15 @@ def _speed_row(results: Results, key: Key) -> list[str]:
         pair("p99_ms", ",.0f"),
         pair("peak_mib", ",.0f"),
     ]
+
+
+def _shortfall(mode: str, *sides: dict[str, float]) -> str:
+    """Pods that came slower than asked for are said, because latency then means something else."""
+    if not mode.startswith("arrival"):
+        return ""
+    asked = float(mode.removeprefix("arrival ").removesuffix("/s"))
+    came = [side["created_per_second"] for side in sides if side]
+    return f" (came at {' / '.join(f'{rate:.0f}' for rate in came)})" if min(came) < 0.95 * asked else ""
 
 
 def _pods(runs: list[Run]) -> str:
@@ -216,9 +225,12 @@ def document(results: Results, workloads: list[Workload]) -> dict[str, object]:
 def pictures(results: Results, workloads: list[Workload]) -> Iterator[tuple[str, str]]:
     keys = ordered_keys(results, workloads)
     sizes = sorted({key[2] for key in keys if key[1] == "backlog"})
+    first = {workload.name for workload in workloads if workload.group == "target"}
     for nodes in sizes:
-        rows = [_bar_row(results, key) for key in keys if key[1] == "backlog" and key[2] == nodes]
-        yield f"pods-per-second-{nodes}.svg", charts.bars(rows, f"Backlog on {nodes:,} nodes")
+        here = [key for key in keys if key[1] == "backlog" and key[2] == nodes]
+        for name, some in (("all-", here), ("", [key for key in here if key[0] in first])):
+            rows = [_bar_row(results, key) for key in some]
+            yield f"pods-per-second-{name}{nodes}.svg", charts.bars(rows, f"Backlog on {nodes:,} nodes")
     for key in keys:
         name = f"{key[0]}-{key[2]}{'-arrival' if key[1] != 'backlog' else ''}.svg"
         title = f"{key[0]}: {key[1]}, {key[2]:,} nodes, created and scheduled pods"
@@ -240,13 +252,17 @@ def _bar_row(results: Results, key: Key) -> tuple[str, dict[str, float], float]:
 
 def _time_series(runs: list[Run]) -> list[charts.Series]:
     longest = max((run.timeline[-1][0] for run in runs if run.timeline), default=0.0)
-    created = max((run.created for run in runs), key=len, default=[])
-    if created and created[-1][0] == 0.0:
-        # A backlog is all there when the scheduler starts.
-        created = [(0.0, runs[0].pods), (longest, runs[0].pods)]
-    series: list[charts.Series] = [("created", "created", [(x, float(y)) for x, y in created])]
+    created = {tuple(_created(run, longest)) for run in runs}
+    series: list[charts.Series] = [("created", "created", list(points)) for points in sorted(created)]
     bound = [(run.scheduler, [(x, float(y)) for x, y in run.timeline]) for run in runs]
     return series + [(scheduler, f"{scheduler}, scheduled", points) for scheduler, points in bound]
+
+
+def _created(run: Run, longest: float) -> list[tuple[float, float]]:
+    """A backlog is all there when the scheduler starts."""
+    if run.mode == "backlog":
+        return [(0.0, float(run.pods)), (longest, float(run.pods))]
+    return [(x, float(y)) for x, y in run.created]
 
 
 def _growth_series(growth: list[Growth]) -> list[charts.Series]:

@@ -6,6 +6,7 @@ taken away. Nodes stay from workload to workload as long as they are the same.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
@@ -56,8 +57,13 @@ class Stage:
         await self.clear()
 
     @contextlib.asynccontextmanager
-    async def run(self, workload: Workload, nodes: int, count: int, *, with_pods: bool) -> AsyncIterator[None]:
-        """The objects of one run; `with_pods` for a backlog, whose pods are there before the scheduler."""
+    async def run(self, workload: Workload, nodes: int, count: int, *, with_pods: bool) -> AsyncIterator[asyncio.Event]:
+        """The objects of one run; `with_pods` for a backlog, whose pods are there before the scheduler.
+
+        Churn begins with the event that this gives, at the first binding: a scheduler that is slower to start does
+        not find more of it.
+        """
+        begin = asyncio.Event()
         await self.set(workload, nodes, count)
         await self.cluster.create(workload.initial_pods(nodes, count, renewed=True))
         await self.cluster.create(workload.companion_objects(nodes, count))
@@ -67,8 +73,9 @@ class Stage:
             if workload.provisions:
                 await stack.enter_async_context(provisioning(self.cluster))
             if workload.churn is not None:
-                await stack.enter_async_context(churning(self.cluster, workload.churn, workload.place(nodes)))
-            yield
+                place = workload.place(nodes)
+                await stack.enter_async_context(churning(self.cluster, workload.churn, place, begin))
+            yield begin
         await self.cluster.delete_pods(namespaces_of(workload), part=f"{PART}!=kept")
         await self._delete_volumes(workload)
 

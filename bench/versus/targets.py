@@ -65,7 +65,7 @@ _RULES = {
         mode="backlog",
         is_share=True,
     ),
-    "decision": _Rule("kube-scheduler's time per decision", _over("decision_ms")),
+    "decision": _Rule("kube-scheduler's time per decision", _over("decision_ms"), mode="backlog"),
     "cpu": _Rule("kube-scheduler's CPU from the start of the process", _over("cpu_life_per_1000"), mode="backlog"),
     "cpuBinding": _Rule("kube-scheduler's CPU from first to last bind", _over("cpu_window_per_1000"), mode="backlog"),
     "memory": _Rule("kube-scheduler's peak memory", _over("peak_mib")),
