@@ -33,9 +33,11 @@ def write_config(folder: Path, name: str = "config.yaml", **fields: object) -> P
 class SchedulerProcess:
     """Running until it ends or is ended."""
 
-    def __init__(self, folder: Path, guard: Guard, *arguments: str, name: str = "bayplan") -> None:
+    def __init__(
+        self, folder: Path, guard: Guard, *arguments: str, name: str = "bayplan", secure_port: int = 0
+    ) -> None:
         self._child = ChildProcess(
-            [*_COMMAND, "--secure-port=0", *arguments],
+            [*_COMMAND, f"--secure-port={secure_port}", *arguments],
             log_path=folder / f"{name}.log",
             guard=guard,
             environment={"PYTHONUNBUFFERED": "1", "PYTHONWARNINGS": "ignore"},
