@@ -57,6 +57,8 @@ class Changes(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
     without: list[Without] = []
     nearest: list[Miss] = []
     suggestions: list[Suggestion] = []
+    note: str = ""
+    """What the answer leaves out."""
 
 
 def find_changes(copy: ClusterCopy, pod: Pod) -> Work[Changes]:

@@ -99,7 +99,9 @@ class _Pages:
         return recorder.of_pod(pod, most=limit) if pod else recorder.latest(limit)
 
     async def pod(self, request: Request) -> Any:
-        return self._service.explain_pod(_key(request), in_full=_flag(request, "full"))
+        key = _key(request)
+        decision = await self._service.ask_extenders(key)
+        return self._service.explain_pod(key, in_full=_flag(request, "full"), decision=decision)
 
     async def changes(self, request: Request) -> Any:
         return await self._service.changes(_key(request))

@@ -16,7 +16,7 @@ from bayplan.explain.sentences import verdict_of
 from bayplan.explain.views import ClusterView
 from bayplan.framework.runtime.framework import Framework
 from bayplan.loop.decide import Decision
-from bayplan.loop.decision import DecisionRecord, Refused, refused_nodes
+from bayplan.loop.decision import DecisionRecord, PluginTook, Refused, phases_of, refused_nodes
 from bayplan.loop.scored_nodes import ScoredNode, best_nodes, tied_nodes
 from bayplan.snapshot.pod_info import PodInfo
 
@@ -28,19 +28,35 @@ _MOST_VICTIMS = 50
 MOST_BEST = 10
 
 
-def explained(view: ClusterView, info: PodInfo, *, in_full: bool = False, best: int = MOST_BEST) -> Explanation:
-    """What would be decided about the pod now. Nothing is assumed, nominated or evicted."""
+def explained(
+    view: ClusterView,
+    info: PodInfo,
+    *,
+    in_full: bool = False,
+    best: int = MOST_BEST,
+    decision: Decision | None = None,
+) -> Explanation:
+    """What would be decided about the pod now. Nothing is assumed, nominated or evicted.
+
+    `decision` is one that was just made, where making it takes more than a view: extenders had to be asked.
+    """
     framework = view.framework(info.scheduler_name)
     result = None
     if in_full:
         # Shaped for offline schedulers; a view has all that it asks of one.
-        decision, result = decide_in_full(cast(OfflineScheduler, view), info.pod)
-    if not in_full or info.nominated_node_name or info.node_name != info.pod.spec.node_name:
+        in_detail, result = decide_in_full(cast(OfflineScheduler, view), info.pod)
+        decision = decision or in_detail
+    if decision is None or (in_full and _differs(info)):
         decision = view.decide(info, explains=True, always_score=True)
     explanation = _described(framework, info, decision, best)
     explanation.result = result
     explanation.verdict = verdict_of(explanation)
     return explanation
+
+
+def _differs(info: PodInfo) -> bool:
+    """Whether the pod as we know it is not the pod as its object says."""
+    return bool(info.nominated_node_name) or info.node_name != info.pod.spec.node_name
 
 
 def _described(framework: Framework, info: PodInfo, decision: Decision, most: int) -> Explanation:
@@ -69,6 +85,8 @@ def _described(framework: Framework, info: PodInfo, decision: Decision, most: in
         best=best,
         weights={call.name: call.weight for call in framework.score_calls},
         tie_count=decision.ties,
+        phases=phases_of(decision.marks),
+        times=tuple(PluginTook(time.plugin, time.point, time.seconds) for time in decision.plugin_times),
         ties=sorted(tied_nodes(decision, most=decision.ties))[:_MOST_TIES],
         lead=lead_of(best) if decision.is_scheduled else None,
         victims=victims,

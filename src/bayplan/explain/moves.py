@@ -27,6 +27,8 @@ class Moves(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
     now: str = ""
     """Where it would go if it were scheduled now; empty when nowhere."""
     moves: list[Move] = []
+    note: str = ""
+    """What the answer leaves out."""
 
 
 def find_moves(copy: ClusterCopy, info: PodInfo) -> Work[Moves]:

@@ -20,6 +20,7 @@ from bayplan.explain.turns import Work
 from bayplan.explain.views import ClusterView
 from bayplan.loop.decide import Decision, decide
 from bayplan.loop.decision import refused_nodes
+from bayplan.loop.scored_nodes import EXTENDER
 from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["Cause", "PendingBoard", "Waiting", "find_best_change", "group_pending"]
@@ -39,6 +40,8 @@ class Waiting(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
     place: str = ""
     since: float = 0.0
     attempts: int = 0
+    rejected_by: list[str] = []
+    """Who refused it at its last attempt."""
 
 
 class Cause(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
@@ -75,7 +78,7 @@ def group_pending(view: ClusterView, pods: Sequence[tuple[PodInfo, Waiting, str]
         elif info.scheduler_name not in view.deciders or len(known) >= _MOST_SHAPES:
             cause = Cause(title="not looked at", plugin="")
         else:
-            cause = known[info.shape.number] = _cause_of(view, info)
+            cause = known[info.shape.number] = _cause_of(view, info, waiting)
             yield
         group = causes.setdefault((cause.plugin, tuple(cause.reasons)), msgspec.structs.replace(cause, pods=[]))
         group.count += 1
@@ -94,8 +97,11 @@ def _verdict(total: int, causes: Sequence[Cause]) -> str:
     return f"{total} pod{'s' if total > 1 else ''} pending: {first.count} because of {first.title}{rest}."
 
 
-def _cause_of(view: ClusterView, info: PodInfo) -> Cause:
+def _cause_of(view: ClusterView, info: PodInfo, waiting: Waiting) -> Cause:
     decision = view.decide(info)
+    if decision.is_scheduled and EXTENDER in waiting.rejected_by:
+        said = "refused by an extender at the last attempt"
+        return Cause(title=f"{EXTENDER}: {said}", plugin=EXTENDER, reasons=[said])
     if decision.is_scheduled:
         return Cause(title="nothing: they fit and wait for their turn", plugin="", reasons=[FITS])
     if decision.diagnosis is None:

@@ -38,13 +38,17 @@ class PluginState(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=Tr
     filter_us: float | None = None
     """One answer about every node, asked anew, measured just now."""
     score_us: float | None = None
+    times: dict[str, float] = {}
+    """By extension point, microseconds in the mean of the cycles that were measured and in which it was asked."""
+    timed: int = 0
+    """How many cycles those were, at the point where it was asked most."""
 
 
 def plugins_of(
     view: ClusterView, recorder: DecisionRecorder, registry: Registry, probe: PodInfo | None, now: Callable[[], float]
 ) -> list[PluginState]:
     """`probe` is a pod to ask the plugins about; `now` is a clock to measure with."""
-    rejected = recorder.rejections()
+    rejected, times = recorder.rejections(), recorder.plugin_times()
     decided, influence = _influence(recorder)
     states = []
     for profile, decider in view.deciders.items():
@@ -67,6 +71,12 @@ def plugins_of(
                     errors=recorder.plugin_errors.get(name, 0),
                     filter_us=costs.get((name, "filter")),
                     score_us=costs.get((name, "score")),
+                    times={
+                        point: round(seconds / count * 1e6, 1)
+                        for (plugin_name, point), (count, seconds) in times.items()
+                        if plugin_name == name
+                    },
+                    timed=max((count for (timed, _), (count, _) in times.items() if timed == name), default=0),
                 )
             )
     return states

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from bayplan.api.pod import Pod
@@ -30,7 +30,9 @@ from bayplan.explain.sentences import verdict_of
 from bayplan.explain.turns import Work, in_turns
 from bayplan.explain.views import LiveView
 from bayplan.explain.whatif import Scenario, WhatIf, play
+from bayplan.loop.decide import Decision
 from bayplan.loop.decision import DecisionRecord, DecisionRecorder
+from bayplan.loop.extending import decide_with_extenders
 from bayplan.queue.places import Place
 from bayplan.snapshot.pod_info import PodInfo
 
@@ -94,8 +96,20 @@ class ExplainService:
 
     # Pods
 
-    def explain_pod(self, key: str, *, in_full: bool = False) -> Explanation:
-        """Raises `UnknownObject`."""
+    async def ask_extenders(self, key: str) -> Decision | None:
+        """The decision with the word of the extenders, which are asked as in an attempt; None where there are none."""
+        live, view = self._live, self.view()
+        namespace, _, name = key.rpartition("/")
+        pod = live.watching.pod(namespace, name)
+        profile = live.profiles.get(pod.spec.scheduler_name) if pod is not None else None
+        if pod is None or profile is None or profile.extenders is None:
+            return None
+        info = (live.cache.pod(pod.uid) or view.info(pod)).placed("")
+        decider = replace(view.deciders[info.scheduler_name], explains=True, always_score=True)
+        return await decide_with_extenders(profile.extenders, decider, info)
+
+    def explain_pod(self, key: str, *, in_full: bool = False, decision: Decision | None = None) -> Explanation:
+        """Raises `UnknownObject`. `decision` is what `ask_extenders` answered just now."""
         live, view = self._live, self.view()
         namespace, _, name = key.rpartition("/")
         pod = live.watching.pod(namespace, name)
@@ -105,7 +119,9 @@ class ExplainService:
                 raise UnknownObject(f"no pod `{key}`, and no record of one")
             return self._gone(records)
         info = live.cache.pod(pod.uid) or view.info(pod)
-        explanation = self._placed(info, records, in_full) if info.node_name else self._waiting(info, in_full)
+        explanation = (
+            self._placed(info, records, in_full, decision) if info.node_name else self._waiting(info, in_full, decision)
+        )
         explanation.queue = self._queue_state(info)
         if explanation.state == "pending" and explanation.queue.place == Place.GATED.value:
             explanation.state = "gated"
@@ -122,13 +138,15 @@ class ExplainService:
         explanation.attempts = records
         return explanation
 
-    def _placed(self, info: PodInfo, records: list[DecisionRecord], in_full: bool) -> Explanation:
+    def _placed(
+        self, info: PodInfo, records: list[DecisionRecord], in_full: bool, decision: Decision | None
+    ) -> Explanation:
         """From the record of the attempt that placed it; without one, as the pod would fare now."""
         record = next((r for r in records if r.node == info.node_name and r.uid == info.uid), None)
         if record is not None and record.is_complete and not in_full:
             explanation = explained_from_record(record, self._weights(info.scheduler_name))
         elif info.scheduler_name in self.view().deciders:
-            explanation = self._now_elsewhere(info, in_full)
+            explanation = self._now_elsewhere(info, in_full, decision)
         else:
             explanation = Explanation(pod=info.key, uid=info.uid, profile=info.scheduler_name, state="", verdict="")
         is_told = record is not None and record.outcome == "bound"
@@ -136,19 +154,19 @@ class ExplainService:
         explanation.node = info.node_name
         return explanation
 
-    def _now_elsewhere(self, info: PodInfo, in_full: bool) -> Explanation:
+    def _now_elsewhere(self, info: PodInfo, in_full: bool, decision: Decision | None) -> Explanation:
         free = info.placed("")
-        explanation = explained(self.view(), free, in_full=False)
+        explanation = explained(self.view(), free, in_full=False, decision=decision)
         if in_full:
             explanation.result = explained(self.view(), free, in_full=True).result
         explanation.fits = False
         return explanation
 
-    def _waiting(self, info: PodInfo, in_full: bool) -> Explanation:
+    def _waiting(self, info: PodInfo, in_full: bool, decision: Decision | None) -> Explanation:
         if info.scheduler_name not in self.view().deciders:
             message = f"no profile here is named `{info.scheduler_name}`; another scheduler may take it"
             return Explanation(pod=info.key, uid=info.uid, state="pending", verdict="", message=message)
-        return explained(self.view(), info, in_full=in_full)
+        return explained(self.view(), info, in_full=in_full, decision=decision)
 
     def _weights(self, profile: str) -> dict[str, int]:
         decider = self.view().deciders.get(profile)
@@ -171,7 +189,15 @@ class ExplainService:
 
     async def changes(self, key: str) -> Changes | Moves:
         """What would let a pending pod run, or move a placed one. Raises `UnknownObject`."""
-        return await self._on_copy(lambda copy: _changes_of(copy, key))
+        namespace, _, name = key.rpartition("/")
+        found = await self._on_copy(lambda copy: _changes_of(copy, key, self._live.watching.pod(namespace, name)))
+        found.note = self._left_out()
+        return found
+
+    def _left_out(self) -> str:
+        """Said with answers about a cluster that is not there: extenders can only be asked about the one that is."""
+        named = {e.name for p in self._live.profiles.values() if p.extenders is not None for e in p.extenders.all}
+        return f"Without the word of {', '.join(sorted(named))}." if named else ""
 
     # Nodes, pending pods, everything
 
@@ -195,7 +221,13 @@ class ExplainService:
         return [
             (
                 queued.info,
-                Waiting(pod=queued.key, place=place.value, since=queued.timestamp, attempts=queued.attempts),
+                Waiting(
+                    pod=queued.key,
+                    place=place.value,
+                    since=queued.timestamp,
+                    attempts=queued.attempts,
+                    rejected_by=sorted(queued.rejectors),
+                ),
                 queued.gating_plugin if place is Place.GATED else "",
             )
             for place, pods in self._live.queue.pending_pods().items()
@@ -226,7 +258,9 @@ class ExplainService:
         """Raises `ScenarioError`."""
         settings = self._sources.settings()
         work = play(self._objects(), settings.profiles, settings.registry, scenario)
-        return await in_turns(work, self._live.options.clock)
+        answer = await in_turns(work, self._live.options.clock)
+        answer.note = self._left_out()
+        return answer
 
     # The copy
 
@@ -259,7 +293,9 @@ class ExplainService:
         return same_pods and (unchanged or now - made_at < _KEEP_COPY_SECONDS)
 
 
-def _changes_of(copy: ClusterCopy, key: str) -> Work[Changes | Moves]:
+def _changes_of(copy: ClusterCopy, key: str, known: Pod | None) -> Work[Changes | Moves]:
+    if key not in copy.waiting and known is not None and not known.spec.node_name:
+        copy.add_waiting(known)  # it was being tried when the copy was taken
     pod = copy.waiting.get(key)
     if pod is not None and pod.spec.scheduler_name in copy.deciders:
         return (yield from find_changes(copy, pod))

@@ -18,6 +18,7 @@ from bayplan.framework.offline import NoApi, SilentRecorder, drop_task
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.runtime.framework import Framework
+from bayplan.framework.times import Sampling
 from bayplan.loop.decide import Decider, Decision, NodeSearch, decide
 from bayplan.plugins.intree.default_preemption import DefaultPreemption
 from bayplan.plugins.intree.dynamic_resources import DynamicResources
@@ -74,6 +75,8 @@ def _quiet_decider(decider: Decider) -> Decider:
         search=NodeSearch(),
         percentage_of_nodes_to_score=100,
         extenders=(),
+        # Every cycle is timed, and the scheduler's own sample is left alone.
+        sampling=Sampling(draw=lambda: 0.0, monotonic=decider.monotonic, share=1.0) if decider.monotonic else None,
         # The scheduler's own tie-break moves on with each answer.
         tie_break=lambda ties: min(ties.tolist(), key=lambda row: table.at(row).name),
     )

@@ -2,11 +2,13 @@
 
 A scenario adds, changes, drains and removes nodes, adds pods, and changes weights, plugins or the whole configuration.
 Pods that wait, pods of drained nodes and added pods are then placed one after the other, in the order of the queue,
-each counted on the node it got. Nothing is preempted.
+each counted on the node it got. A pod that fits nowhere may preempt, as it would: its victims leave the copy, and those
+that a controller would make again wait at the end of the line. Disruption budgets stay as the cluster states them.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -26,11 +28,21 @@ from bayplan.explain.turns import Work
 from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.queued import QueuedPod
 from bayplan.framework.registry import Registry
-from bayplan.loop.decide import decide
+from bayplan.loop.decide import Decision, decide
 from bayplan.queue.ordering import sort_key_of
-from bayplan.snapshot.pod_info import parse_time
+from bayplan.snapshot.pod_info import PodInfo, parse_time
 
-__all__ = ["AddedNodes", "AddedPods", "Placement", "Scenario", "ScenarioError", "WhatIf", "play", "read_scenario"]
+__all__ = [
+    "AddedNodes",
+    "AddedPods",
+    "Evicted",
+    "Placement",
+    "Scenario",
+    "ScenarioError",
+    "WhatIf",
+    "play",
+    "read_scenario",
+]
 
 _MOST_ADDED = 10_000
 _MOST_TOLD = 2_000
@@ -72,7 +84,14 @@ class Placement(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True
     total: int = 0
     message: str = ""
     origin: str = "pending"
-    """pending, added, or the node that the pod was drained from"""
+    """pending, added, evicted, or the node that the pod was drained from"""
+
+
+class Evicted(msgspec.Struct, kw_only=True, rename="camel"):
+    pod: str
+    node: str
+    by: str
+    """The pod that would take its place."""
 
 
 class WhatIf(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
@@ -82,6 +101,10 @@ class WhatIf(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
     pending: list[Placement] = []
     placed_count: int = 0
     pending_count: int = 0
+    evicted: list[Evicted] = []
+    evicted_count: int = 0
+    note: str = ""
+    """What the answer leaves out."""
     nodes_used: dict[str, int] = {}
     """How many of the pods each node got."""
 
@@ -190,34 +213,72 @@ def _added(groups: Sequence[AddedPods]) -> Iterable[Pod]:
 
 
 def _place(copy: ClusterCopy, waiting: Sequence[tuple[Pod, str]]) -> Work[WhatIf]:
-    placed: list[Placement] = []
-    pending: list[Placement] = []
-    used: dict[str, int] = {}
-    for pod, origin in waiting:
-        info = copy.info(pod)
-        decision = decide(copy.trial_decider(info.scheduler_name), info)
-        if decision.is_scheduled and copy.cache.pod(info.uid) is None:
-            copy.cache.assume(info, decision.node_name)
-            used[decision.node_name] = used.get(decision.node_name, 0) + 1
-            placed.append(Placement(pod=pod.key, node=decision.node_name, total=decision.total, origin=origin))
-        else:
-            pending.append(Placement(pod=pod.key, message=decision.message, origin=origin))
+    placing = _Placing(copy, waiting)
+    while placing.line:
+        placing.next()
         yield
-    count = len(copy.cache.snapshot.nodes)
+    placed, pending, evicted, used = placing.placed, placing.pending, placing.evicted, placing.used
     return WhatIf(
-        verdict=_verdict(len(placed), len(pending), used),
-        node_count=count,
+        verdict=_verdict(len(placed), len(pending), len(evicted), used),
+        node_count=len(copy.cache.snapshot.nodes),
         placed=placed[:_MOST_TOLD],
         pending=pending[:_MOST_TOLD],
         placed_count=len(placed),
         pending_count=len(pending),
+        evicted=evicted[:_MOST_TOLD],
+        evicted_count=len(evicted),
         nodes_used=dict(sorted(used.items(), key=lambda entry: (-entry[1], entry[0]))[:_MOST_TOLD]),
     )
 
 
-def _verdict(placed: int, pending: int, used: dict[str, Any]) -> str:
+class _Placing:
+    """Pods in line, and what became of those before them."""
+
+    def __init__(self, copy: ClusterCopy, waiting: Sequence[tuple[Pod, str]]) -> None:
+        self._copy = copy
+        self.line = deque(waiting)
+        self.placed: list[Placement] = []
+        self.pending: list[Placement] = []
+        self.evicted: list[Evicted] = []
+        self.used: dict[str, int] = {}
+
+    def next(self) -> None:
+        pod, origin = self.line.popleft()
+        info = self._copy.info(pod)
+        if self._copy.cache.pod(info.uid) is not None:
+            self.pending.append(Placement(pod=pod.key, message="it is on a node already", origin=origin))
+            return
+        decision = decide(self._copy.deciders[info.scheduler_name], info)
+        if not decision.is_scheduled and decision.nomination is not None and decision.nomination.nominated_node_name:
+            decision = self._preempt(info, decision)
+        if not decision.is_scheduled:
+            self.pending.append(Placement(pod=pod.key, message=decision.message, origin=origin))
+            return
+        node = decision.node_name
+        self._copy.cache.assume(info, node)
+        self._copy.nominator.drop(info.uid)
+        self.used[node] = self.used.get(node, 0) + 1
+        self.placed.append(Placement(pod=pod.key, node=node, total=decision.total, origin=origin))
+
+    def _preempt(self, info: PodInfo, decision: Decision) -> Decision:
+        """Let the victims go and decide again; what is decided then counts."""
+        nomination = decision.nomination
+        assert nomination is not None and nomination.nominated_node_name  # the caller checked
+        node = info.nominated_node_name = nomination.nominated_node_name
+        for victim in nomination.victims:
+            self._copy.cache.remove_pod(victim.uid)
+            self.evicted.append(Evicted(pod=victim.key, node=node, by=info.key))
+            controller = victim.controller
+            if controller is not None and controller.kind != "DaemonSet" and len(self.evicted) <= _MOST_ADDED:
+                self.line.append((_unplaced(victim.pod), "evicted"))
+        return decide(self._copy.trial_decider(info.scheduler_name), info)
+
+
+def _verdict(placed: int, pending: int, evicted: int, used: dict[str, Any]) -> str:
     if not placed and not pending:
         return "No pod would be waiting."
+    at_the_price = f", and {evicted} pod{'s' if evicted != 1 else ''} would be evicted" if evicted else ""
     if not pending:
-        return f"All {placed} pods would be placed, on {len(used)} node{'s' if len(used) != 1 else ''}."
-    return f"{placed} of {placed + pending} pods would be placed; {pending} would stay pending."
+        where = f"on {len(used)} node{'s' if len(used) != 1 else ''}"
+        return f"All {placed} pods would be placed, {where}{at_the_price}."
+    return f"{placed} of {placed + pending} pods would be placed; {pending} would stay pending{at_the_price}."

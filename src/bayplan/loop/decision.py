@@ -26,11 +26,19 @@ from bayplan.framework.status import Status
 from bayplan.framework.times import PluginTimes
 from bayplan.loop.decide import Decision
 from bayplan.loop.observer import Observer
-from bayplan.loop.scored_nodes import ScoredNode, best_nodes, tied_nodes
+from bayplan.loop.scored_nodes import EXTENDER, ScoredNode, best_nodes, tied_nodes
 from bayplan.observe.clock import Clock
 from bayplan.snapshot.snapshot import Snapshot
 
-__all__ = ["KEPT_DECISIONS", "DecisionRecord", "DecisionRecorder", "PluginTook", "Refused", "refused_nodes"]
+__all__ = [
+    "KEPT_DECISIONS",
+    "DecisionRecord",
+    "DecisionRecorder",
+    "PluginTook",
+    "Refused",
+    "phases_of",
+    "refused_nodes",
+]
 
 KEPT_DECISIONS = 10_000
 UNDER_WAY = "under way"
@@ -175,7 +183,7 @@ class _Noted(msgspec.Struct, gc=False):
             message=details.message or self.error,
             nominated=details.nominated,
             victims=details.victims,
-            phases=self._phases(),
+            phases=phases_of(self.marks),
             times=self._times(),
             outcome=self.outcome,
             outcome_seconds=self.outcome_seconds,
@@ -183,22 +191,23 @@ class _Noted(msgspec.Struct, gc=False):
         )
 
     def rejected(self) -> tuple[tuple[str, int], ...]:
-        if self.rank_counts:
-            return tuple((call.name, self._count(call.rank)) for call in self.filters if self._count(call.rank))
-        sums: dict[str, int] = {}
+        sums = {call.name: self._count(call.rank) for call in self.filters if self._count(call.rank)}
         for group in self.details.refused if self.details is not None else ():
-            sums[group.plugin] = sums.get(group.plugin, 0) + group.count
+            if not self.rank_counts or group.plugin == EXTENDER:
+                sums[group.plugin] = sums.get(group.plugin, 0) + group.count
         return tuple(sums.items())
 
     def _count(self, rank: int) -> int:
         return self.rank_counts[rank] if rank < len(self.rank_counts) else 0
 
-    def _phases(self) -> tuple[tuple[str, float], ...]:
-        return tuple((phase, ended - began) for (_, began), (phase, ended) in pairwise(self.marks))
-
     def _times(self) -> tuple[PluginTook, ...]:
         found = self.times.all() if self.times is not None else ()
         return tuple(PluginTook(time.plugin, time.point, time.seconds) for time in found)
+
+
+def phases_of(marks: Sequence[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
+    """From when each extension point ended to how long it took."""
+    return tuple((phase, ended - began) for (_, began), (phase, ended) in pairwise(marks))
 
 
 class DecisionRecorder(Observer):
