@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from bench.versus.records import Growth
@@ -75,7 +75,7 @@ _RULES = {
 TARGET_NAMES = tuple(_RULES)
 
 
-def verdicts(targets: dict[str, float], mode: str, theirs: Medians, ours: Medians, raw: float) -> list[Verdict]:
+def verdicts(targets: Mapping[str, float], mode: str, theirs: Medians, ours: Medians, raw: float) -> list[Verdict]:
     """Those targets that can be judged: a target of 0 asks for nothing, and a ratio needs both sides."""
     found = []
     for name, rule in _RULES.items():
