@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Mapping
 
 import msgspec
 import numpy as np
@@ -19,6 +20,7 @@ from bayplan.framework import (
     PluginArgs,
     PodInfo,
     Resource,
+    StateKey,
     Status,
     Unschedulable,
     Verdicts,
@@ -27,7 +29,9 @@ from bayplan.framework.status import SUCCESS
 from bayplan.plugins.community.least_numa import least_numa_score
 from bayplan.plugins.community.node_resource_topology import NodeResourceTopology
 from bayplan.plugins.community.numa_columns import CellView, NumaColumns, mean_scores, names_of
+from bayplan.plugins.community.numa_eviction import EXCEEDS, Victims, exclusive_containers, released
 from bayplan.plugins.community.numa_fit import alignment_failure, strategy_score
+from bayplan.plugins.community.numa_placement import ContainerName, placement
 from bayplan.plugins.community.numa_requests import NumaRequests, has_exclusive, requests_of
 from bayplan.plugins.community.numa_topology import NumaTopology
 from bayplan.plugins.community.pod_fingerprint import fingerprint
@@ -46,6 +50,8 @@ _FAILURES = (
 )
 _STATUSES = (SUCCESS, *(Unschedulable(reason) for reason in _FAILURES))
 _STALE = 1
+_NOT_POSSIBLE = Unschedulable(f"eviction simulation in NRT is not possible:{EXCEEDS}")
+VICTIMS = StateKey[Victims]("stateVictimPods")
 _BY_REASON = {reason: _STATUSES[number + 1] for number, reason in enumerate(_FAILURES)}
 _NUMBERS = {reason: number + 1 for number, reason in enumerate(_FAILURES)}
 _FEW_NODES = 8
@@ -100,16 +106,16 @@ class NodeResourceTopologyMatch(Plugin):
     (the fewer and nearer cells, the better). Pods that are not Guaranteed score 100 everywhere.
     *Retries on*: pods deleted, nodes added or changed in size, changes of NodeResourceTopology objects.
     *Arguments*: scoringStrategy (type, resources), cacheResyncPeriodSeconds, discardReservedNodes, cache
-    (foreignPodsDetect, resyncMethod, informerMode, resyncScope), preemptionMode (only `Disabled`).
-    *Differs from the original*: preemption that looks into cells (preemptionMode `Enabled`) is refused; cells may have
-    any number and need not be listed in order; a single requested resource is balanced (the original's variance of one
-    number is none); objects that come later are seen; what was assumed for a pod that the node's agent has not seen
-    yet stays when the node is brought up to date; what changes a node's settings is taken over at once, not at the next
-    period.
+    (foreignPodsDetect, resyncMethod, informerMode, resyncScope), preemptionMode (`Enabled` gives what victims hold back
+    to their cells in dry runs, where cacheResyncPeriodSeconds is set and the object says who is where).
+    *Differs from the original*: cells may have any number and need not be listed in order; a single requested resource
+    is balanced (the original's variance of one number is none); objects that come later are seen; what was assumed for
+    a pod that the node's agent has not seen yet stays when the node is brought up to date, and is given back when a dry
+    run takes that pod away; what changes a node's settings is taken over at once, not at the next period.
     """
 
     watches = (NodeResourceTopology,)
-    reasons = _FAILURES
+    reasons = (*_FAILURES, *_NOT_POSSIBLE.reasons)
 
     class Args(PluginArgs):
         scoring_strategy: ScoringStrategy = msgspec.field(default_factory=ScoringStrategy)
@@ -128,9 +134,7 @@ class NodeResourceTopologyMatch(Plugin):
                 value = getattr(self.cache, attribute)
                 if value not in choices:
                     problems.append(f"cache.{name}: must be one of {', '.join(choices)}, found `{value}`")
-            if self.preemption_mode == "Enabled":
-                problems.append("preemptionMode: `Enabled` is not offered; write `Disabled`")
-            elif self.preemption_mode != "Disabled":
+            if self.preemption_mode not in ("Disabled", "Enabled"):
                 problems.append(f"preemptionMode: invalid PreemptionMode `{self.preemption_mode}`")
             return problems
 
@@ -143,6 +147,9 @@ class NodeResourceTopologyMatch(Plugin):
         self._foreign_seen: dict[str, set[str]] = {}
         _PROFILES.add(self.handle.profile_name)
         self._cache = self._make_cache()
+        self._evicts = self.args.preemption_mode == "Enabled" and isinstance(self._cache, OverReserveCache)
+        self._placements: dict[str, tuple[NumaTopology, Mapping[ContainerName, int]]] = {}
+        """By node, the object that it was read from and what was read."""
         lister = self.handle.resources(NodeResourceTopology)
         for topology in lister.list():
             self._cache.put(topology.name, NumaTopology.of(topology))
@@ -161,6 +168,7 @@ class NodeResourceTopologyMatch(Plugin):
             self._cache.put(new.name, NumaTopology.of(new))
         elif old is not None:
             self._cache.put(old.name, None)
+            self._placements.pop(old.name, None)
 
     # Filter
 
@@ -173,6 +181,8 @@ class NodeResourceTopologyMatch(Plugin):
         if asked.is_indifferent:
             return Verdicts.of(ids, _STATUSES)
         columns = self._refreshed()
+        if self._victims(state):
+            return self._filter_one_by_one(state, pod, nodes)
         rows, valid = nodes.rows, nodes.valid
         is_fresh = columns.is_fresh[rows]
         ids[~is_fresh & valid] = _STALE
@@ -210,11 +220,73 @@ class NodeResourceTopologyMatch(Plugin):
             return _STATUSES[_STALE]
         if topology is None or not topology.is_single_numa:
             return None
+        if self._victims(state):
+            return self._filter_without_victims(state, asked, node)
         failure = alignment_failure(topology, asked, node)
         if failure:
             self._cache.mark_over_reserved([node.name])
             return _BY_REASON[failure]
         return None
+
+    # Preemption: what if some pods were gone
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> None:
+        if self._evicts:
+            state.put(VICTIMS, Victims())
+
+    def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> None:
+        if VICTIMS in state:
+            state[VICTIMS].pods[removed.uid] = removed
+
+    def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> None:
+        if VICTIMS in state:
+            state[VICTIMS].pods.pop(added.uid, None)
+
+    @staticmethod
+    def _victims(state: CycleState) -> dict[str, PodInfo]:
+        gone = state.get(VICTIMS)
+        return gone.pods if gone is not None else {}
+
+    def _filter_one_by_one(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Verdicts:
+        statuses = [self.filter(state, pod, info) if info is not None else None for info in nodes.infos()]
+        table = [SUCCESS, *dict.fromkeys(status for status in statuses if status is not None)]
+        ids = np.array([0 if status is None else table.index(status) for status in statuses], dtype=np.int32)
+        return Verdicts.of(ids, tuple(table))
+
+    def _filter_without_victims(self, state: CycleState, asked: NumaRequests, node: NodeInfo) -> Status | None:
+        """A node that fails here is not suspected of being reserved too much: it was only a question."""
+        assert isinstance(self._cache, OverReserveCache)
+        victims = {uid: pod for uid, pod in self._victims(state).items() if pod.node_name == node.name}
+        topology, where = self._cache.get_without(node.name, victims), self._placement(node.name)
+        assert topology is not None
+        if where is not None:
+            known = released(topology, victims.values(), where, self._listed(node.name))
+            if known is None:
+                return _NOT_POSSIBLE
+            topology = known
+        failure = alignment_failure(topology, asked, node)
+        return _BY_REASON[failure] if failure else None
+
+    def _placement(self, node: str) -> Mapping[ContainerName, int] | None:
+        """Where the containers of the node are, of those pods that were there when its object was written."""
+        assert isinstance(self._cache, OverReserveCache)
+        believed, info = self._cache.believed(node), self.handle.snapshot.node(node)
+        if believed is None or info is None or not believed.placement.metadata:
+            return None
+        kept = self._placements.get(node)
+        if kept is not None and kept[0] is believed:
+            return kept[1]
+        listed = self._listed(node)
+        containers = [
+            name
+            for pod in info.pods.values()
+            if not self._cache.is_assumed(node, pod.uid)
+            for name in exclusive_containers(pod, listed)
+        ]
+        where = placement(believed.placement, containers)
+        if where is not None:
+            self._placements[node] = (believed, where)
+        return where
 
     # Score
 

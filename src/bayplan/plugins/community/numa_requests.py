@@ -8,7 +8,16 @@ from bayplan.api.pod import Container, PodSpec
 from bayplan.api.requests import Amounts, to_amounts
 from bayplan.framework import PodInfo
 
-__all__ = ["NumaContainer", "NumaRequests", "has_exclusive", "is_affine", "is_host_level", "is_native", "requests_of"]
+__all__ = [
+    "NumaContainer",
+    "NumaRequests",
+    "exclusive_requests",
+    "has_exclusive",
+    "is_affine",
+    "is_host_level",
+    "is_native",
+    "requests_of",
+]
 
 _HOST_LEVEL = ("storage", "ephemeral-storage")
 _COMPUTE = ("cpu", "memory")
@@ -30,6 +39,7 @@ def is_host_level(resource: str) -> bool:
 
 
 class NumaContainer(NamedTuple):
+    name: str
     requests: Amounts
     is_init: bool
     is_sidecar: bool
@@ -69,7 +79,7 @@ def _requests(spec: PodSpec) -> NumaRequests:
 
 def _container(container: Container, *, is_init: bool) -> NumaContainer:
     requests = to_amounts(container.resources.requests if container.resources else None)
-    return NumaContainer(requests, is_init, is_init and container.restart_policy == "Always")
+    return NumaContainer(container.name, requests, is_init, is_init and container.restart_policy == "Always")
 
 
 def _effective(containers: tuple[NumaContainer, ...], overhead: Amounts) -> Amounts:
@@ -100,16 +110,20 @@ def _quality(spec: PodSpec) -> str:
     return "Guaranteed" if guaranteed else "Burstable"
 
 
+def exclusive_requests(container: NumaContainer, listed: frozenset[str], *, is_guaranteed: bool) -> Amounts:
+    """What a container holds on its node for itself: devices that the cells list and, in a Guaranteed pod, whole cpus,
+    memory and huge pages. Init containers hold something only if they keep running."""
+    if container.is_init and not container.is_sidecar:
+        return {}
+    return {
+        name: amount
+        for name, amount in container.requests.items()
+        if (not is_native(name) and name in listed)
+        or (is_guaranteed and is_affine(name) and amount and (name != "cpu" or amount % _WHOLE_CPU == 0))
+    }
+
+
 def has_exclusive(pod: PodInfo, listed: frozenset[str]) -> bool:
-    """Whether the pod holds something on the node for itself: devices that the cells list, or, as a Guaranteed pod,
-    whole cpus, memory or huge pages. Init containers count only if they keep running."""
+    """Whether some container of the pod holds something on the node for itself."""
     asked = requests_of(pod)
-    for each in asked.containers:
-        if each.is_init and not each.is_sidecar:
-            continue
-        for name, amount in each.requests.items():
-            if not is_native(name) and name in listed:
-                return True
-            if asked.is_guaranteed and is_affine(name) and amount and (name != "cpu" or amount % _WHOLE_CPU == 0):
-                return True
-    return False
+    return any(exclusive_requests(each, listed, is_guaranteed=asked.is_guaranteed) for each in asked.containers)

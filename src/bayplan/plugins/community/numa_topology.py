@@ -8,6 +8,7 @@ from typing import NamedTuple
 from bayplan.api.quantity import QuantityError
 from bayplan.api.requests import Amounts, to_amounts
 from bayplan.plugins.community.node_resource_topology import NodeResourceTopology, Zone
+from bayplan.plugins.community.numa_placement import METADATA_ATTRIBUTE, VECTOR_ATTRIBUTE, PlacementText
 
 __all__ = ["CONTAINER_SCOPE", "POD_SCOPE", "SINGLE_NUMA_NODE", "NumaCell", "NumaTopology", "TopologySettings"]
 
@@ -60,6 +61,7 @@ def _legacy(settings: TopologySettings, text: str) -> TopologySettings:
 class NumaCell(NamedTuple):
     number: int
     available: Amounts
+    allocatable: Amounts
     costs: dict[int, int]
 
 
@@ -69,6 +71,8 @@ class NumaTopology(NamedTuple):
     """By number."""
     fingerprint: str
     fingerprint_method: str
+    placement: PlacementText = PlacementText()
+    """Which containers are on which cell, as the object says it."""
 
     @classmethod
     def of(cls, topology: NodeResourceTopology) -> NumaTopology:
@@ -79,6 +83,7 @@ class NumaTopology(NamedTuple):
             tuple(sorted(cells, key=lambda cell: cell.number)),
             topology.attribute(_FINGERPRINT) or annotation,
             topology.attribute(_FINGERPRINT_METHOD),
+            _placement_text(topology),
         )
 
     @property
@@ -95,16 +100,27 @@ def _reduced(available: Amounts, amounts: Amounts) -> Amounts:
     return {name: max(amount - amounts.get(name, 0), 0) for name, amount in available.items()}
 
 
+def _placement_text(topology: NodeResourceTopology) -> PlacementText:
+    vectors = [
+        (number, attribute.value)
+        for zone in topology.zones or ()
+        for attribute in zone.attributes or ()
+        if attribute.name == VECTOR_ATTRIBUTE and zone.type == "Node" and (number := _number(zone.name)) is not None
+    ]
+    return PlacementText(topology.attribute(METADATA_ATTRIBUTE), tuple(vectors))
+
+
 def _cell(zone: Zone) -> NumaCell | None:
     number = _number(zone.name)
     if zone.type != "Node" or number is None:
         return None
     try:
         available = to_amounts({each.name: each.available for each in zone.resources or ()})
+        allocatable = to_amounts({each.name: each.allocatable for each in zone.resources or ()})
     except QuantityError:
         return None
     costs = {other: cost.value for cost in zone.costs or () if (other := _number(cost.name)) is not None}
-    return NumaCell(number, available, costs)
+    return NumaCell(number, available, allocatable, costs)
 
 
 def _number(name: str) -> int | None:

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from bayplan.api.requests import Amounts
 from bayplan.plugins.community.numa_topology import NumaTopology
@@ -90,11 +90,21 @@ class OverReserveCache(PassthroughCache):
         self._follows_settings = follows_settings
 
     def get(self, node: str) -> tuple[NumaTopology | None, bool]:
+        return self.get_without(node, ()), node not in self._foreign
+
+    def get_without(self, node: str, uids: Collection[str]) -> NumaTopology | None:
+        """The cells as if nothing were assumed for these pods."""
         topology = self._believed.get(node)
-        assumed = self._assumed.get(node)
-        if topology is not None and assumed:
-            topology = topology.without(_sum(assumed.values()))
-        return topology, node not in self._foreign
+        assumed = [amounts for uid, amounts in self._assumed.get(node, {}).items() if uid not in uids]
+        return topology.without(_sum(assumed)) if topology is not None and assumed else topology
+
+    def believed(self, node: str) -> NumaTopology | None:
+        """The object that is reckoned with, as it is."""
+        return self._believed.get(node)
+
+    def is_assumed(self, node: str, uid: str) -> bool:
+        """Whether the pod came after that object."""
+        return uid in self._assumed.get(node, ())
 
     def put(self, node: str, topology: NumaTopology | None) -> None:
         super().put(node, topology)

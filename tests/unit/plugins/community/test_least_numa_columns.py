@@ -63,7 +63,7 @@ def test_columns_agree_with_the_plain_form(seed: int) -> None:
 
 
 def _cells(count: int, cost: int = 10) -> NumaTopology:
-    cells = tuple(NumaCell(number, {}, {number: cost}) for number in range(count))
+    cells = tuple(NumaCell(number, {}, {}, {number: cost}) for number in range(count))
     return NumaTopology(TopologySettings(), cells, "", "")
 
 

@@ -404,7 +404,6 @@ def test_columns_agree_with_the_plain_form(seed: int, strategy: str) -> None:
     [
         ({"scoringStrategy": {"type": "Random"}}, "scoringStrategy.type: invalid ScoringStrategyType"),
         ({"preemptionMode": "Sometimes"}, "preemptionMode: invalid PreemptionMode"),
-        ({"preemptionMode": "Enabled"}, "preemptionMode: `Enabled` is not offered"),
         ({"cache": {"resyncMethod": "x"}}, "cache.resyncMethod: must be one of Autodetect, All"),
         ({"cacheResyncPeriodSeconds": -1}, "cacheResyncPeriodSeconds: must not be negative"),
     ],

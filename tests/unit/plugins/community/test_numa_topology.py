@@ -72,7 +72,7 @@ def test_the_fingerprint_is_an_attribute_or_the_old_annotation() -> None:
 
 
 def test_what_is_assumed_is_taken_from_every_cell_and_never_below_zero() -> None:
-    cells = tuple(NumaCell(number, {"cpu": amount}, {}) for number, amount in ((0, 4000), (1, 1000)))
+    cells = tuple(NumaCell(number, {"cpu": amount}, {}, {}) for number, amount in ((0, 4000), (1, 1000)))
     topology = NumaTopology(TopologySettings(), cells, "", "").without({"cpu": 2000, "memory": 1})
 
     assert [cell.available for cell in topology.cells] == [{"cpu": 2000}, {"cpu": 0}]
@@ -88,7 +88,7 @@ def test_the_number_of_cells_becomes_a_score(count: int, plain: int, optimal: in
 def test_distances_are_averaged_over_all_pairs_and_255_when_unknown() -> None:
     zone = Zone(name="node-0", type="Node", costs=[ZoneCost(name="node-0", value=10), ZoneCost(name="odd", value=1)])
     near = NumaTopology.of(NodeResourceTopology(zones=[zone])).cells[0]
-    far = NumaCell(1, {}, {})
+    far = NumaCell(1, {}, {}, {})
 
     assert average_distance([near]) == 10
     assert average_distance([near, far]) == (10 + 255 * 3) / 4
