@@ -29,7 +29,7 @@ def _cell(number: int, *, free: int, size: int, text: str = "") -> Zone:
     resources = [
         msgspec.structs.replace(r, allocatable=size)
         if r.name == "cpu"
-        else msgspec.structs.replace(r, allocatable="9Gi")
+        else msgspec.structs.replace(r, allocatable="10Gi")
         for r in whole.resources or ()
     ]
     attributes = [TopologyAttribute(name=VECTOR_ATTRIBUTE, value=text)] if text else None
