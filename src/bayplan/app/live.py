@@ -55,6 +55,8 @@ from bayplan.snapshot.pod_info import PodInfo
 __all__ = ["LiveOptions", "LiveScheduler"]
 
 _log = structlog.get_logger()
+_OBJECTS_BEFORE_COLLECTING = 20_000
+"""Cycles are rare here. The default of a few hundred objects has the collector run several times a second in vain."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,6 +243,7 @@ class LiveScheduler:
             # What was read at the start lives as long as the process: the collector need not walk it again and again.
             gc.collect()
             gc.freeze()
+            gc.set_threshold(_OBJECTS_BEFORE_COLLECTING, *gc.get_threshold()[1:])
             self.is_ready.set()
             if self.options.wait_to_lead is not None:
                 await self._first_of(self.options.wait_to_lead(), background)

@@ -111,6 +111,8 @@ class Cache:
         self._assumed.discard(info.uid)
         if before is not None and before.node_name == info.node_name and _counts_alike(before, info):
             self._replace(before, info)
+        elif before is not None and before.node_name == info.node_name and _differs_in_labels_only(before, info):
+            self._relabel(before, info)
         else:
             if before is not None:
                 self._take_out(before)
@@ -213,6 +215,19 @@ class Cache:
         if before.start_time != after.start_time:
             self.snapshot.nodes.row_changes.append(node.row)
 
+    def _relabel(self, before: PodInfo, after: PodInfo) -> None:
+        """A pod that selectors see differently and that counts as before: binding alone adds labels to every pod."""
+        if self.snapshot.labelled_pods.is_used:
+            self.snapshot.labelled_pods.displace(before)
+        self._replace(before, after)
+        node = self.snapshot.nodes.info(after.node_name)
+        if node is None:
+            return
+        self.snapshot.pods.remove(before, node.row)
+        self.snapshot.pods.add(after, node.row)
+        self.snapshot.nodes.row_changes.append(node.row)
+        self.snapshot.generation += 1
+
     def _count_in(self, pod: PodInfo, node: NodeInfo) -> None:
         snapshot, shape, row = self.snapshot, pod.shape, node.row
         node.add_pod(pod)
@@ -279,6 +294,32 @@ def _write_clamped(table: NodeTable, node: NodeInfo) -> None:
 
 def _counts_alike(before: PodInfo, after: PodInfo) -> bool:
     return before.shape is after.shape and before.is_terminating == after.is_terminating
+
+
+def _differs_in_labels_only(before: PodInfo, after: PodInfo) -> bool:
+    """Whether that is all, for pods that say nothing about other pods: what they say is kept with their labels."""
+    if before.is_terminating != after.is_terminating:
+        return False
+    last: _LastCompared = after.shape.note(_LastCompared, _LastCompared)
+    if last.number != before.shape.number:
+        last.number = before.shape.number
+        last.is_alike = _is_alike_but_for_labels(before.shape, after.shape)
+    return last.is_alike
+
+
+def _is_alike_but_for_labels(one: PodShape, other: PodShape) -> bool:
+    has_terms = one.readable_terms.has_any or other.readable_terms.has_any
+    return not has_terms and one.namespace == other.namespace and one.usage == other.usage and one.spec == other.spec
+
+
+class _LastCompared:
+    """Noted at a shape: the shape that its pods had before, which is nearly always the same one."""
+
+    __slots__ = ("is_alike", "number")
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.is_alike = False
 
 
 def _share_with_shape(pod: Pod, shape: PodShape) -> None:

@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import msgspec
 
@@ -83,8 +84,7 @@ class _SeriesPatch(msgspec.Struct):
     series: _Series
 
 
-@dataclass(frozen=True, slots=True)
-class _SeriesKey:
+class _SeriesKey(NamedTuple):
     controller: str
     type: str
     reason: str
@@ -93,12 +93,13 @@ class _SeriesKey:
     related: ObjectReference | None
 
 
-@dataclass(slots=True)
-class _Recorded:
-    """An event that was created, or is about to be, and how often it was seen since."""
+class _Recorded(msgspec.Struct):
+    """An event that was created, or is about to be, and how often it was seen since. It is rendered when it is sent."""
 
     key: _SeriesKey
-    event: _Event
+    note: str
+    nanos: int
+    """When it was first seen; no two events share it, so it makes the name."""
     seen_at: float
     written_at: float
     count: int = 1
@@ -106,8 +107,7 @@ class _Recorded:
     is_created: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Job:
+class _Job(NamedTuple):
     """One write to make: create the event, or patch its series."""
 
     recorded: _Recorded
@@ -184,7 +184,7 @@ class EventRecorder:
         if known is not None and now - known.seen_at < SERIES_IDLE_SECONDS:
             self._count(known, now)
             return
-        recorded = _Recorded(key, self._event(key, note), seen_at=now, written_at=now)
+        recorded = _Recorded(key, note, self._new_nanos(), now, now)
         if self._enqueue(_Job(recorded, is_patch=False, noted_at=now)) and can_repeat:
             self._remember(key, recorded)
 
@@ -301,7 +301,7 @@ class EventRecorder:
         if not job.is_patch:
             await self._create(job.recorded)
             return
-        event = job.recorded.event
+        event = self._event(job.recorded)
         request = WriteRequest(
             method="PATCH",
             path=_EVENTS.path(event.metadata.namespace, event.metadata.name),
@@ -316,7 +316,7 @@ class EventRecorder:
             raise outcome.error
 
     async def _create(self, recorded: _Recorded) -> None:
-        event = recorded.event
+        event = self._event(recorded)
         recorded.written_count = recorded.count
         if recorded.count > 1:
             event = msgspec.structs.replace(event, series=self._series_of(recorded))
@@ -334,20 +334,23 @@ class EventRecorder:
         seen_ago = self._clock.monotonic() - recorded.seen_at
         return _Series(recorded.count, _micro_time(self._clock.now() - seen_ago))
 
-    def _event(self, key: _SeriesKey, note: str) -> _Event:
-        now = self._clock.now()
-        # Two events of one instant must not share a name: the second would be taken for a repetition of the first.
-        self._last_nanos = max(int(now * 1_000_000_000), self._last_nanos + 1)
+    def _new_nanos(self) -> int:
+        """The time, made unique: a second event of one name would be taken for a repetition of the first."""
+        self._last_nanos = max(int(self._clock.now() * 1_000_000_000), self._last_nanos + 1)
+        return self._last_nanos
+
+    def _event(self, recorded: _Recorded) -> _Event:
+        key, nanos = recorded.key, recorded.nanos
         return _Event(
-            metadata=_Meta(event_name(key.regarding.name, self._last_nanos), key.regarding.namespace or "default"),
-            event_time=_micro_time(now),
+            metadata=_Meta(event_name(key.regarding.name, nanos), key.regarding.namespace or "default"),
+            event_time=_micro_time(nanos / 1_000_000_000),
             reporting_controller=key.controller,
             reporting_instance=self._instance,
             action=key.action,
             reason=key.reason,
             regarding=key.regarding,
             related=key.related or msgspec.UNSET,
-            note=truncated_note(note),
+            note=truncated_note(recorded.note),
             type=key.type,
         )
 

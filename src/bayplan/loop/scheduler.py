@@ -32,7 +32,7 @@ class Tasks:
         self, on_failure: Callable[[str, BaseException], None], *, idle: Callable[[], int] = lambda: 0
     ) -> None:
         """`idle` says how many tasks only wait for other pods to be scheduled: they must not keep those from it."""
-        self._running: set[asyncio.Task[None]] = set()
+        self._running: dict[asyncio.Future[None], str] = {}
         self._timers: set[asyncio.Task[None]] = set()
         self._on_failure = on_failure
         self._idle = idle
@@ -42,8 +42,8 @@ class Tasks:
         return len(self._running)
 
     def start(self, name: str, work: Awaitable[None]) -> None:
-        task = asyncio.ensure_future(self._run(name, work))
-        self._running.add(task)
+        task = asyncio.ensure_future(work)
+        self._running[task] = name
         task.add_done_callback(self._ended)
 
     def call_later(self, seconds: float, callback: Callable[[], None], *, clock: Clock) -> None:
@@ -64,16 +64,10 @@ class Tasks:
         """Whether so much is under way that deciding further ahead makes no sense."""
         return len(self._running) - self._idle() >= _MOST_BINDINGS
 
-    async def _run(self, name: str, work: Awaitable[None]) -> None:
-        try:
-            await work
-        except asyncio.CancelledError:
-            raise
-        except Exception as exception:
+    def _ended(self, task: asyncio.Future[None]) -> None:
+        name = self._running.pop(task)
+        if not task.cancelled() and (exception := task.exception()) is not None:
             self._on_failure(name, exception)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._running.discard(task)
         self._ended_one.set()
 
     async def wait_for_room(self) -> None:

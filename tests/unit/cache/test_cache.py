@@ -6,11 +6,13 @@ import msgspec
 import pytest
 
 from bayplan.api.meta import LabelSelector, LabelSelectorRequirement
-from bayplan.api.pod import ContainerStatus, Pod, ResourceRequirements
+from bayplan.api.pod import Affinity, ContainerStatus, Pod, ResourceRequirements
+from bayplan.api.selectors import compile_selector
 from bayplan.api.workload import Service
 from bayplan.cache import Cache
 from bayplan.cache.check import check_cache
 from bayplan.snapshot.node_info import NodeInfo
+from bayplan.snapshot.pod_index import PodQuery
 from bayplan.testing import HOSTNAME, ZONE, apart, container, near, node, pod, service
 
 
@@ -163,6 +165,58 @@ def test_another_start_time_changes_the_row_because_preemption_looks_at_it() -> 
     cache.add_pod(pod("web", node="n1", started="2026-01-01T00:00:00Z"))
 
     assert cache.snapshot.nodes.row_changes.position > before
+
+
+def relabelled(cache: Cache, affinity: Affinity | None = None) -> tuple[int, int]:
+    """How many pods on n1 selectors find by the old label and by the new one, after a binding that changed it."""
+    old, new = (RowsOf(cache, stage) for stage in ("old", "new"))
+    cache.assume(cache.info(pod("web", cpu=1, labels={"stage": "old"}, affinity=affinity)), "n1")
+    cache.add_pod(pod("web", cpu=1, labels={"stage": "new"}, node="n1", affinity=affinity))
+    assert used(cache, "n1") == (1000, 1)
+    return old.count, new.count
+
+
+class RowsOf:
+    """A standing count of pods by the label `stage`."""
+
+    def __init__(self, cache: Cache, stage: str) -> None:
+        selector = compile_selector(LabelSelector(match_labels={"stage": stage}))
+        self._counter = cache.snapshot.pods.counter(PodQuery(((None, selector),)))
+
+    @property
+    def count(self) -> int:
+        return int(self._counter.rows.sum())
+
+
+def test_labels_that_came_with_the_binding_are_seen_by_selectors() -> None:
+    assert relabelled(cache_with("n1")) == (0, 1)
+
+
+def test_a_pod_with_terms_takes_them_along_when_its_labels_change() -> None:
+    cache = cache_with("n1")
+
+    assert relabelled(cache, affinity=apart(HOSTNAME, {"stage": "new"})) == (0, 1)
+    cache.remove_pod("uid-default-web")
+    assert check_cache(cache) == []
+
+
+def test_a_pod_whose_labels_change_changes_its_group() -> None:
+    cache = cache_with("n1")
+    cache.snapshot.labelled_pods.follow("stage")
+    relabelled(cache)
+
+    assert not cache.snapshot.labelled_pods.get("stage", "default", "old").placed
+    assert set(cache.snapshot.labelled_pods.get("stage", "default", "new").placed) == {"uid-default-web"}
+
+
+def test_a_change_of_labels_is_a_change_of_the_row_because_plugins_may_look_at_the_pods() -> None:
+    cache = cache_with("n1")
+    cache.add_pod(pod("web", labels={"stage": "old"}, node="n1"))
+    before, generation = cache.snapshot.nodes.row_changes.position, cache.snapshot.generation
+    cache.add_pod(pod("web", labels={"stage": "new"}, node="n1"))
+
+    assert cache.snapshot.nodes.row_changes.position == before + 1
+    assert cache.snapshot.generation > generation
 
 
 def test_pods_of_one_template_share_what_they_have_in_common() -> None:
