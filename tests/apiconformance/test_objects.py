@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.apiconformance.client import ApiClient, config_map, deployment, node, pod
 
 
@@ -297,3 +299,11 @@ def test_a_huge_body_is_refused(api: ApiClient, config_maps: str) -> None:
     answer = api.post(config_maps, config_map("a", {"big": "x" * (3 * 1024 * 1024 + 10)}))
 
     assert answer.status == 413
+
+
+@pytest.mark.parametrize("name", ["default", "kube-system", "kube-public"])
+def test_the_namespaces_that_a_cluster_lives_by_cannot_be_deleted(api: ApiClient, name: str) -> None:
+    answer = api.delete(f"/api/v1/namespaces/{name}")
+
+    assert (answer.status, answer.reason) == (403, "Forbidden")
+    assert answer.body["message"] == f'namespaces "{name}" is forbidden: this namespace may not be deleted'

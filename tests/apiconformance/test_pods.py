@@ -267,6 +267,15 @@ def test_an_assigned_pod_gets_its_grace_period(api: ApiClient, pods: str, node_n
 # ---- eviction
 
 
+@pytest.mark.parametrize("version", ["policy/v1", "policy/v1beta1"])
+def test_clients_older_than_the_group_s_first_version_evict_too(api: ApiClient, pods: str, version: str) -> None:
+    api.create(pods, pod("a"))
+    body = {"apiVersion": version, "kind": "Eviction", "metadata": {"name": "a"}}
+
+    assert api.post(f"{pods}/a/eviction", body).status == 201
+    assert api.get(f"{pods}/a").status == 404
+
+
 def evict(api: ApiClient, pods: str, name: str, **options: Any) -> Any:
     body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}, **options}
     return api.post(f"{pods}/{name}/eviction", body)

@@ -211,6 +211,7 @@ class Api:
                 subresource=route.subresource,
                 warnings=warnings,
             )
+            _warn(route.kind, raw, warnings)
             return self._shown(route.kind, raw, request, status)
         return self._delete(route, request) if verb == "delete" else self._delete_collection(route, request)
 
@@ -223,6 +224,7 @@ class Api:
         if kind.namespaced and not namespace:
             raise errors.method_not_allowed()
         raw = self.objects.create(kind, namespace, document, Caller(request.user, options))
+        _warn(kind, raw, warnings)
         return self._shown(kind, raw, request, 201)
 
     def _update(self, route: Route, request: Request, warnings: list[str]) -> Answer:
@@ -237,6 +239,7 @@ class Api:
             raw = self.objects.create(kind, route.namespace, document, caller)
             return self._shown(kind, raw, request, 201)
         raw = self.objects.update(kind, route.namespace, route.name, lambda _: document, caller)
+        _warn(kind, raw, warnings)
         return self._shown(kind, raw, request, 200)
 
     def _delete_options(self, request: Request) -> DeleteOptions:
@@ -306,6 +309,11 @@ class Api:
         """A stored object as a document of the caller's own; for the simulated parts and for tests."""
         entry = self.store.get(resource, namespace, name)
         return None if entry is None else decode_object(entry.raw)
+
+
+def _warn(kind: Kind, raw: bytes, warnings: list[str]) -> None:
+    if kind.warn is not None:
+        warnings += kind.warn(decode_object(raw))
 
 
 def _selected_name(verb: str, request: Request) -> str:

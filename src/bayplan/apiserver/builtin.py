@@ -423,5 +423,6 @@ def _others() -> list[Kind]:
             default=crd_rules.default_definition,
             admit=crd_rules.admit_definition,
             validate=crd_rules.validate_definition,
+            warn=crd_rules.warn_of_definition,
         ),
     ]

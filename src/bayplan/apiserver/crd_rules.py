@@ -1,8 +1,13 @@
-"""Defaults, validation and acceptance of CustomResourceDefinitions."""
+"""Defaults, validation and acceptance of CustomResourceDefinitions.
+
+Rules in CEL (`x-kubernetes-validations`) and conversion webhooks are accepted and kept, but neither evaluated nor
+called; whoever writes such a definition is warned.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from bayplan.apiserver import errors
@@ -73,6 +78,35 @@ def validate_definition(document: Json, old: Json | None) -> list[Cause]:
     if old is not None:
         causes += _immutable(spec, old.get("spec") or {})
     return causes + _validate_versions(spec.get("versions") or [])
+
+
+def warn_of_definition(document: Json) -> list[str]:
+    """What this server keeps but does not do, a real one would."""
+    warnings = []
+    spec = document["spec"]
+    for index, version in enumerate(spec.get("versions") or ()):
+        schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+        rules = list(_places_of_rules(schema, f"spec.versions[{index}].schema.openAPIV3Schema"))
+        if rules:
+            more = f" and {len(rules) - 1} more places" if len(rules) > 1 else ""
+            warnings.append(
+                f"{rules[0]}.x-kubernetes-validations{more}: the embedded server does not evaluate CEL rules; "
+                "a real one refuses objects that break them"
+            )
+    if (spec.get("conversion") or {}).get("strategy") == "Webhook":
+        warnings.append("spec.conversion.webhook: the embedded server calls no webhooks; all versions share one shape")
+    return warnings
+
+
+def _places_of_rules(schema: Any, path: str) -> Iterator[str]:
+    if not isinstance(schema, dict):
+        return
+    if schema.get("x-kubernetes-validations"):
+        yield path
+    for name, inner in (schema.get("properties") or {}).items():
+        yield from _places_of_rules(inner, f"{path}.properties[{name}]")
+    for name in ("items", "additionalProperties"):
+        yield from _places_of_rules(schema.get(name), f"{path}.{name}")
 
 
 def _is_protected(group: str, document: Json) -> bool:

@@ -17,6 +17,7 @@ from bayplan.apiserver.store import Entry
 
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
+_IMMORTAL_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
 _DEFAULT_GRACE_SECONDS = 30
 _POLICIES = ("Orphan", "Background", "Foreground")
 
@@ -74,6 +75,8 @@ def _whole(text: str) -> int:
 
 def delete(objects: Objects, kind: Kind, entry: Entry, options: DeleteOptions) -> tuple[bytes, bool]:
     """Delete one object. Answers its last bytes and whether it is gone already."""
+    if kind.stored_as == "namespaces" and entry.name in _IMMORTAL_NAMESPACES:
+        raise errors.forbidden(kind.plural, entry.name, "this namespace may not be deleted")
     _check_preconditions(kind, entry, options)
     document = objects.decoded(entry, kind)
     metadata = document["metadata"]

@@ -71,6 +71,8 @@ class Kind:
     admit: Callable[[Json, Json | None, Admission], None] | None = None
     validate: Callable[[Json, Json | None], list[Cause]] | None = None
     default_status: Callable[[Json], None] | None = None
+    warn: Callable[[Json], list[str]] | None = None
+    """What the writer of an accepted object should know."""
     is_custom: bool = False
     """Patched by JSON and merge patch and apply only; a strategic merge needs a built-in type."""
     prune: Callable[[Json], list[str]] | None = None

@@ -97,7 +97,8 @@ class _Schemas:
         name = schema_name(declared.name)
         if name in self.schemas:
             return
-        schema: Json = {"type": "object", "description": f"{declared.name.rpartition('.')[2]} of the Kubernetes API."}
+        about = declared.description or f"{declared.name.rpartition('.')[2]} of the Kubernetes API."
+        schema: Json = {"type": "object", "description": about}
         self.schemas[name] = schema
         schema["properties"] = {field.name: self._field(field) for field in declared.fields.values()}
         if declared.required_fields():
@@ -107,6 +108,8 @@ class _Schemas:
 
     def _field(self, field: Field) -> Json:
         schema = self._schema(field.type)
+        if field.description:
+            schema["description"] = field.description
         if field.patch_strategies:
             schema["x-kubernetes-patch-strategy"] = ",".join(sorted(field.patch_strategies))
         if field.patch_key:

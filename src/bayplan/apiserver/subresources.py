@@ -99,7 +99,7 @@ class Subresources:
     # ---- eviction
 
     def _evict(self, namespace: str, name: str, request: Request) -> Answer:
-        eviction = _read(request, "policy.v1.Eviction", "policy/v1", "Eviction")
+        eviction = _read_eviction(request)
         options = DeleteOptions.read(eviction.get("deleteOptions") or {}, request.query)
         kind = self._objects.kinds.resource("pods")
         entry = self._objects.store.get("pods", namespace, name)
@@ -287,6 +287,17 @@ def set_condition(status: Json, kind: str, value: str, *, now: str, reason: str 
         conditions.append(condition)
     else:
         conditions[conditions.index(found)] = condition
+
+
+def _read_eviction(request: Request) -> Json:
+    """In either version: the older one is still sent by kubectls from before 1.22, and the same in shape."""
+    try:
+        return _read(request, "policy.v1.Eviction", "policy/v1", "Eviction")
+    except errors.ApiError as problem:
+        try:
+            return _read(request, "policy.v1.Eviction", "policy/v1beta1", "Eviction")
+        except errors.ApiError:
+            raise problem from None
 
 
 def _read(request: Request, type_name: str, api_version: str, kind_name: str) -> Json:

@@ -1,8 +1,9 @@
 """The shapes of Kubernetes objects: fields, types and merge rules, read from one table.
 
 `types/kubernetes-1.36.txt` declares every built-in type once. Validation, pruning, strategic merge, server-side
-apply and OpenAPI are all derived from it. Custom resources are translated into the same `Type` (see `crd_schema`),
-so the rest of the server never asks where a type came from. This module knows nothing about particular kinds.
+apply and OpenAPI are all derived from it; `types/descriptions.txt` adds what `kubectl explain` says. Custom resources
+are translated into the same `Type` (see `crd_schema`), so the rest of the server never asks where a type came from.
+This module knows nothing about particular kinds.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ class Type:
     atomic: bool = False
     """A map or struct that is owned as a whole."""
     preserves_unknown: bool = False
+    description: str = ""
 
     def required_fields(self) -> list[str]:
         return [name for name, declared in self.fields.items() if declared.required]
@@ -50,6 +52,7 @@ class Field:
     patch_key: str = ""
     numbers: tuple[int, ...] = ()
     """The field's number in protobuf; two numbers when it is inlined from a message of its own."""
+    description: str = ""
 
 
 ANY = Type("any", "any", preserves_unknown=True)
@@ -69,6 +72,24 @@ class TypeTable:
 
     def names(self) -> list[str]:
         return sorted(self._structs)
+
+    def describe(self, text: str) -> None:
+        """Add what is to be said about types and fields; raises `KeyError` for one that does not exist."""
+        everywhere: dict[str, str] = {}
+        for line in text.splitlines():
+            if not line or line.startswith("#"):
+                continue
+            what, said = line.split(maxsplit=1)
+            owner, _, name = what.rpartition(".")
+            if owner == "*":
+                everywhere[name] = said
+            elif what in self._structs:
+                self._structs[what].description = said
+            else:
+                self._structs[owner].fields[name].description = said
+        for struct in self._structs.values():
+            for declared in struct.fields.values():
+                declared.description = declared.description or everywhere.get(declared.name, "")
 
     def _struct(self, name: str) -> Type:
         if name not in self._structs:
@@ -124,8 +145,10 @@ def _paragraphs(text: str) -> Iterator[tuple[str, list[str]]]:
 @functools.cache
 def builtin_types() -> TypeTable:
     """The table shipped with the package, parsed once."""
-    path = resources.files("bayplan.apiserver").joinpath("types/kubernetes-1.36.txt")
-    return TypeTable(path.read_text(encoding="utf-8"))
+    folder = resources.files("bayplan.apiserver").joinpath("types")
+    table = TypeTable(folder.joinpath("kubernetes-1.36.txt").read_text(encoding="utf-8"))
+    table.describe(folder.joinpath("descriptions.txt").read_text(encoding="utf-8"))
+    return table
 
 
 _INT32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]

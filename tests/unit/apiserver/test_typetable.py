@@ -82,3 +82,13 @@ def test_what_the_fast_way_accepts_the_slow_way_leaves_alone(document: Any) -> N
 
     assert findings.unknown == []
     assert walked == document
+
+
+def test_descriptions_name_types_and_fields_that_exist() -> None:
+    """`describe` raises for any other; each says something about a type or a field that people look up."""
+    table = builtin_types()
+
+    assert table["core.v1.PodSpec"].fields["tolerations"].description == "Taints that do not keep this pod away."
+    assert table["apps.v1.Deployment"].fields["metadata"].description
+    with pytest.raises(KeyError):
+        table.describe("core.v1.PodSpec.nonsense  Nothing.")
