@@ -16,6 +16,7 @@ import argparse
 import asyncio
 import os
 import platform
+import signal
 import sys
 import time
 import traceback
@@ -70,14 +71,19 @@ def _run(options: argparse.Namespace, plan: list[Step]) -> int:
                     bench = _Bench(plane, session, options, narrator)
                     failures = _loop(bench.run(plan))
             if options.growth:
-                sizes = options.nodes or ([_SMOKE_NODES] if options.smoke else _GROWTH_SIZES)
-                pods = 1_000 if options.smoke else _GROWTH_PODS
-                for record in growth(session, narrator.say, sizes=sizes, bound_pods=pods):
-                    append(options.results, record)
-        except KeyboardInterrupt:
+                _grow(options, session, narrator)
+        except (KeyboardInterrupt, asyncio.CancelledError):
             narrator.say("interrupted; what was measured is kept")
             failures += 1
     return failures
+
+
+def _grow(options: argparse.Namespace, session: str, narrator: Narrator) -> None:
+    # Fewer nodes have no room for a round of pods that want a node each.
+    sizes = sorted({max(_GROWTH_SIZES[0], nodes) for nodes in options.nodes or _GROWTH_SIZES})
+    pods = 10 * _SMOKE_PODS if options.smoke else _GROWTH_PODS
+    for record in growth(session, narrator.say, sizes=sizes, bound_pods=pods):
+        append(options.results, record)
 
 
 def _loop(work: Coroutine[None, None, int]) -> int:
@@ -101,6 +107,7 @@ class _Bench:
         cluster = BenchCluster(Path(self.plane.kubeconfig))
         stage = Stage(cluster, self.narrator.say)
         pace, failures = Pace(), 0
+        _cancel_on_signals()
         try:
             for number, step in enumerate(plan):
                 self.narrator.begin(step.title, pace.left_seconds(plan[number:]))
@@ -143,6 +150,14 @@ class _Bench:
             give_up_seconds=self.options.give_up,
         )
         return await measure(self.plane, stage, task)
+
+
+def _cancel_on_signals() -> None:
+    """Ctrl-C and SIGTERM end the run in good order: the scheduler that is being measured must not stay behind."""
+    task = asyncio.current_task()
+    assert task is not None
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
 
 
 def _first_of(error: BaseException) -> BaseException:
@@ -190,7 +205,7 @@ def _options() -> argparse.Namespace:
     add("--nodes", type=int, nargs="*", help="sizes, instead of those of the workloads")
     add("--pods", type=int, default=0, help="measure so many pods at most")
     add("--rounds", type=int, default=3)
-    add("--mode", default="both", choices=["both", "backlog", "arrival"])
+    add("--mode", default="both", choices=["both", "backlog", "arrival", "none"], help="`none` for --growth alone")
     add("--arrival", type=float, help="pods a second arriving, for every workload (default: as each says; 0: none)")
     add("--only", default="", choices=["", *SCHEDULERS], help="one scheduler only")
     add("--kube-scheduler-up-to", type=int, metavar="NODES", help="leave kube-scheduler out at larger sizes")

@@ -97,7 +97,9 @@ def ordered_keys(results: Results, workloads: list[Workload]) -> list[Key]:
 
 
 def table(head: tuple[str, ...], rows: Iterator[list[str]]) -> str:
-    lines = [list(head), ["---"] * len(head), *rows]
+    """Nothing when there are no rows."""
+    found = list(rows)
+    lines = [list(head), ["---"] * len(head), *found] if found else []
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
