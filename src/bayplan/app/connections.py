@@ -33,6 +33,10 @@ class Connections:
     lease: Transport
     token_reviews: Transport
     access_reviews: Transport
+    server: str = ""
+    """The address of the API server, for the log."""
+    source: str = ""
+    """Where the access to it comes from, in words."""
 
 
 @contextlib.asynccontextmanager
@@ -58,6 +62,8 @@ async def connected(
             lease=to(own),
             token_reviews=plain if for_tokens is None else to(for_tokens),
             access_reviews=plain if for_access is None else to(for_access),
+            server=own.server,
+            source=own.source,
         )
 
 

@@ -245,8 +245,10 @@ class LiveScheduler:
             gc.freeze()
             gc.set_threshold(_OBJECTS_BEFORE_COLLECTING, *gc.get_threshold()[1:])
             self.is_ready.set()
+            _log.info("the cluster is read", nodes=len(self.cache.snapshot.nodes), pods=len(self.cache))
             if self.options.wait_to_lead is not None:
                 await self._first_of(self.options.wait_to_lead(), background)
+            _log.info("scheduling begins", **self.queue.sizes._asdict())
             await self._first_of(self.scheduler.run(), background)
         finally:
             await self._stop(background)
@@ -275,7 +277,10 @@ class LiveScheduler:
         self.scheduler.close()
         self.waiting.reject_all("the scheduler stops")
         # A replica that lost its lease must not bind any more, not even what it began.
-        await self.tasks.finish(timeout=self.options.drain_seconds if self.options.is_leader() else 0.0)
+        patience = self.options.drain_seconds if self.options.is_leader() else 0.0
+        if len(self.tasks):
+            _log.info("bindings under way are given time to finish", count=len(self.tasks), seconds=patience)
+        await self.tasks.finish(timeout=patience)
         await self.status.drain(timeout=2.0)
         for task in background:
             task.cancel()

@@ -20,6 +20,7 @@ from dataclasses import replace
 import msgspec
 import structlog
 
+from bayplan import __version__
 from bayplan.api.kinds import Kind
 from bayplan.app.cache_debugger import CacheDebugger
 from bayplan.app.client_authorities import LOOKUP_HINT, ClientAuthorities, LookupFailed
@@ -133,6 +134,14 @@ class SchedulerProcess:
         )
 
     async def run(self) -> int:
+        _log.info(
+            "bayplan starts",
+            version=__version__,
+            api_server=self._connections.server,
+            access=self._connections.source,
+            profiles=[profile.scheduler_name for profile in self._settings.profiles],
+            plugins=list(self._options.plugins),
+        )
         kinds = await self._discover()
         self.live = LiveScheduler(
             self._transport,
@@ -310,6 +319,8 @@ class SchedulerProcess:
 
     def stop(self) -> None:
         """Finish what is under way and end."""
+        if not self._stop.is_set():
+            _log.info("told to stop")
         self._stop.set()
 
     def reload(self) -> bool:

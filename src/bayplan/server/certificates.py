@@ -146,7 +146,10 @@ class ServingTls:
                 else:
                     context.load_verify_locations(cafile=path)
             except (OSError, ValueError, ssl.SSLError) as error:
-                raise ServingError(f"cannot read the client authorities in `{path}`: {error}") from error
+                raise ServingError(
+                    f"cannot read the client authorities in `{path}`: {error}\n"
+                    "hint: a PEM file that this user may read, with `BEGIN CERTIFICATE` blocks"
+                ) from error
             context.verify_mode = ssl.CERT_OPTIONAL
             context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 import socket
 from collections.abc import AsyncIterator
@@ -117,10 +118,15 @@ async def _listen(options: ServerOptions, app: Guard, state: ServerState, tls: S
         )
     except OSError as error:
         where = f"{options.bind_address}:{options.port}"
-        raise ServingError(
-            f"cannot listen on {where}: {error.strerror or error}\n"
-            "hint: another process may use the port; choose another, or 0 for any free one"
-        ) from error
+        raise ServingError(f"cannot listen on {where}: {error.strerror or error}\nhint: {_advice(error)}") from error
+
+
+def _advice(error: OSError) -> str:
+    if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+        return "the address must be one of this machine's; 127.0.0.1, 0.0.0.0, ::1 and :: are usual"
+    if error.errno == errno.EACCES:
+        return "ports below 1024 are for privileged processes; choose another"
+    return "another process may use the port; choose another"
 
 
 def _uvicorn_config(app: Guard, limits: Limits) -> Config:

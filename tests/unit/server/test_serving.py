@@ -165,3 +165,10 @@ def test_plain_http_on_an_address_that_others_reach_is_refused(address: str) -> 
 async def test_localhost_is_one_address() -> None:
     async with serving(ServerOptions(port=0, bind_address="localhost")) as client:
         assert (await client.get("/healthz")).text == "ok"
+
+
+@pytest.mark.parametrize("address", ["no-such-name.invalid", "192.0.2.1"])
+async def test_an_address_of_another_machine_is_told_apart_from_a_port_in_use(address: str) -> None:
+    with pytest.raises(ServingError, match="hint: the address must be one of this machine's"):
+        async with serve(ServerOptions(port=0, bind_address=address), ServerParts()):
+            pass
