@@ -16,7 +16,7 @@ class Narrator:
         self._done = 0
         console = Console(stderr=True)
         self._bar = _bar(console) if console.is_terminal else None
-        self._task = self._bar.add_task("", total=steps, left="") if self._bar else None
+        self._task = self._bar.add_task("starting the control plane", total=steps, left="") if self._bar else None
 
     def __enter__(self) -> Narrator:
         if self._bar:
@@ -53,6 +53,8 @@ def _bar(console: Console) -> Progress:
         TimeElapsedColumn(),
         TextColumn("{task.fields[left]}"),
         console=console,
+        # The bench shares the machine with those it measures.
+        refresh_per_second=2,
     )
 
 
