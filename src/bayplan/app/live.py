@@ -276,12 +276,13 @@ class LiveScheduler:
     async def _stop(self, background: list[asyncio.Task[None]]) -> None:
         self.scheduler.close()
         self.waiting.reject_all("the scheduler stops")
-        # A replica that lost its lease must not bind any more, not even what it began.
-        patience = self.options.drain_seconds if self.options.is_leader() else 0.0
+        # A replica that lost its lease must not bind or nominate any more, not even what it began.
+        may_write = self.options.is_leader()
+        patience = self.options.drain_seconds if may_write else 0.0
         if len(self.tasks):
             _log.info("bindings under way are given time to finish", count=len(self.tasks), seconds=patience)
         await self.tasks.finish(timeout=patience)
-        await self.status.drain(timeout=2.0)
+        await self.status.drain(timeout=2.0 if may_write else 0.0)
         for task in background:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)
