@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 import pytest
-
 from bench.versus.cluster import side_by_side
 from bench.versus.controllers import Provisioner, volume_for
 from bench.versus.measure import points, rate_of

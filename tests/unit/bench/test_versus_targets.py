@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tests.unit.bench.runs import a_run
-
 from bench.versus.records import Growth, medians
 from bench.versus.targets import growth_verdicts, verdicts
+from tests.unit.bench.runs import a_run
 
 OURS = medians([a_run()])
 THEIRS = medians(

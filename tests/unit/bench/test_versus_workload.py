@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from bench.versus.cluster import collection_of
 from bench.versus.workload import PART, Place, Workload, filled, load_workloads
 
