@@ -20,6 +20,7 @@ from bayplan.deploy.bundle import Bundle
 from bayplan.deploy.crds import crd_document
 from bayplan.deploy.manifests import DEFAULT_IMAGE
 from bayplan.deploy.rbac import core_permissions, merged_rules, plugin_permissions
+from bayplan.deploy.viewing import summary_rules, viewer_rules
 from bayplan.framework.plugin import Permission, Plugin
 from bayplan.plugins.intree import INTREE
 from bayplan.plugins.shipped import COMMUNITY
@@ -131,6 +132,7 @@ def _rbac(plugins: Sequence[type[Plugin]]) -> str:
         if permissions:
             rules = _yaml(merged_rules(permissions)).rstrip()
             blocks.append(f"{_condition(plugin)}\n# {plugin.name}\n{rules}\n{{{{- end }}}}")
+    head = head.replace("VIEWER", _yaml(viewer_rules()).rstrip()).replace("SUMMARIES", _yaml(summary_rules()).rstrip())
     return head.replace("RULES", "\n".join(blocks))
 
 

@@ -18,6 +18,7 @@ from bayplan.deploy.controllers import ControllersDeployment, controllers_docume
 from bayplan.deploy.crds import crd_documents
 from bayplan.deploy.pods import LOCKED_CONTAINER, LOCKED_POD, spread
 from bayplan.deploy.rbac import merged_rules, needed_permissions
+from bayplan.deploy.viewing import viewing_documents
 
 __all__ = ["DEFAULT_IMAGE", "Controllers", "ManifestOptions", "container", "manifests", "rbac_documents", "role_name"]
 
@@ -45,6 +46,7 @@ def manifests(bundle: Bundle, options: ManifestOptions) -> list[Document]:
     return [
         *crd_documents([*bundle.watches, *(_controlled(bundle) if options.controllers != "none" else ())]),
         service_account(Account(name=bundle.name, namespace=options.namespace, labels=_labels(bundle))),
+        *viewing_documents(role_name(bundle, options), _labels(bundle)),
         *rbac_documents(bundle, options, elects=elects),
         config,
         _deployment(bundle, options, digest=_digest(config)),
