@@ -34,6 +34,7 @@ _STYLES = {
 }
 _MOST_ROWS = 12
 _LONGEST_NAME = 28
+_MOST_TIMES = 4
 
 
 def draw_explanation(explanation: Explanation, *, top: int = 5, width: int = 120) -> Iterator[RenderableType]:
@@ -45,8 +46,39 @@ def draw_explanation(explanation: Explanation, *, top: int = 5, width: int = 120
         yield _scores(explanation, top=top, width=width)
     if explanation.refused:
         yield _refused(explanation)
+    if explanation.victims is not None and explanation.victims.pods:
+        yield _list(f"would leave {explanation.victims.node}", explanation.victims.pods[:_MOST_ROWS])
     if explanation.attempts:
         yield _attempts(explanation.attempts)
+    yield from _queue(explanation)
+    if explanation.phases:
+        yield from _times(explanation)
+
+
+def _queue(explanation: Explanation) -> Iterator[RenderableType]:
+    """active 0.2 s (PodAdd) → unschedulable 31 s → backoff 1.0 s (NodeAdd)."""
+    story = explanation.queue.story if explanation.queue is not None else []
+    story = story or (list(explanation.attempts[0].story) if explanation.attempts else [])
+    if not story:
+        return
+    text = Text("in the queue: ", style="dim")
+    ends = [time for time, _, _ in story[1:]]
+    for place, (time, where, cause) in enumerate(story):
+        took = f" {_duration(ends[place] - time)}" if place < len(ends) else f" since {_moment(time)}"
+        text.append(" → " if place else "", style="dim").append(plain(where), style="bold")
+        text.append(f"{took} ({plain(cause)})" if cause else took)
+    yield Padding(text, (1, 2, 0, 2), expand=False)
+
+
+def _times(explanation: Explanation) -> Iterator[RenderableType]:
+    """What each extension point took, and the plugins that took most of it."""
+    text = Text("took: ", style="dim")
+    text.append(", ".join(f"{plain(phase)} {_duration(seconds)}" for phase, seconds in explanation.phases))
+    slowest = sorted(explanation.times, key=lambda time: -time.seconds)[:_MOST_TIMES]
+    if slowest:
+        text.append("; most of it ", style="dim")
+        text.append(", ".join(f"{plain(t.plugin)} {plain(t.point)} {_duration(t.seconds)}" for t in slowest))
+    yield Padding(text, (0, 2), expand=False)
 
 
 def _funnel(explanation: Explanation) -> Text:
@@ -112,6 +144,8 @@ def draw_changes(changes: Changes | Moves) -> Iterator[RenderableType]:
     if isinstance(changes, Moves):
         if changes.moves:
             yield _list("what would move it", [move.sentence for move in changes.moves])
+        if changes.note:
+            yield Padding(Text(plain(changes.note), style="dim"), (0, 2), expand=False)
         return
     if changes.suggestions:
         yield _list("what would let it run", [suggestion.sentence for suggestion in changes.suggestions])
@@ -122,6 +156,8 @@ def draw_changes(changes: Changes | Moves) -> Iterator[RenderableType]:
     ]
     if misses:
         yield _list("nearest misses", misses)
+    if changes.note:
+        yield Padding(Text(plain(changes.note), style="dim"), (0, 2), expand=False)
     if changes.without:
         yield _list("without a plugin", [f"without {entry.plugin}: {entry.nodes:,} nodes" for entry in changes.without])
 
@@ -175,6 +211,13 @@ def draw_whatif(answer: WhatIf, *, most: int = 40) -> Iterator[RenderableType]:
         if hidden > 0:
             table.add_row(f"and {hidden:,} more", "", "")
         yield _indented(table)
+    if answer.evicted:
+        evicted = _table("evicted", "from", "for")
+        for gone in answer.evicted[:most]:
+            evicted.add_row(Text(plain(gone.pod)), Text(plain(gone.node)), Text(plain(gone.by)))
+        yield _indented(evicted)
+    if answer.note:
+        yield Padding(Text(plain(answer.note), style="dim"), (0, 2), expand=False)
 
 
 def _list(title: str, lines: Sequence[str]) -> RenderableType:
@@ -200,6 +243,12 @@ def _shortened(name: str) -> str:
         return name
     half = (_LONGEST_NAME - 1) // 2
     return f"{name[:half]}…{name[-half:]}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 0.0995:
+        return f"{seconds * 1000:.2g} ms" if seconds >= 0.001 else f"{seconds * 1e6:.0f} µs"
+    return f"{seconds:.1f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
 def _moment(time: float) -> str:

@@ -100,6 +100,7 @@ class Explanation(_Wire):
     queue: QueueState | None = None
     attempts: list[DecisionRecord] = []
     result: JsonObject | None = None
+    """Every node, on the cluster as it is now."""
 
 
 class ResourceFill(_Wire):

@@ -143,8 +143,10 @@ class ExplainService:
     ) -> Explanation:
         """From the record of the attempt that placed it; without one, as the pod would fare now."""
         record = next((r for r in records if r.node == info.node_name and r.uid == info.uid), None)
-        if record is not None and record.is_complete and not in_full:
+        if record is not None and record.is_complete:
             explanation = explained_from_record(record, self._weights(info.scheduler_name))
+            if in_full and info.scheduler_name in self.view().deciders:
+                explanation.result = explained(self.view(), info.placed(""), in_full=True).result
         elif info.scheduler_name in self.view().deciders:
             explanation = self._now_elsewhere(info, in_full, decision)
         else:

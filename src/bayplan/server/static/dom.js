@@ -52,6 +52,17 @@ export const ago = (time, now = Date.now() / 1000) => {
 };
 export const clock = (time) => new Date(time * 1000).toLocaleTimeString();
 export const milliseconds = (seconds) => `${(seconds * 1000).toFixed(seconds < 0.1 ? 2 : 0)} ms`;
+export const duration = (seconds) => {
+  if (seconds < 0.001) return `${Math.round(seconds * 1e6)} µs`;
+  if (seconds < 0.1) return `${(seconds * 1000).toPrecision(2)} ms`;
+  return seconds < 100 ? `${seconds.toFixed(1)} s` : `${Math.round(seconds / 60)} min`;
+};
+// A bar for the eye; the number beside it is for everybody.
+export const meter = (share) => {
+  const bar = el("span", { class: "meter", "aria-hidden": "true" }, el("span", {}));
+  bar.firstChild.style.width = `${Math.round(100 * Math.min(1, share))}%`;
+  return bar;
+};
 export const outcomeClass = (outcome) =>
   ({ bound: "good", unschedulable: "bad", error: "bad" })[outcome] || "soft";
 

@@ -27,11 +27,13 @@ function byProfile(plugins) {
 
 function pluginTable(rows) {
   const time = (value) => (value === undefined ? "" : `${number(value)} µs`);
-  return table("Times are one answer about every node, asked anew and measured now. Rejections and decisions are of the attempts on record.",
-    ["plugin", "extension points", "#weight", "#filter", "#score", "#rejected", "#decided", "#influence", "#errors"],
+  const measured = (p) => Object.entries(p.times || {}).map(([point, us]) => `${point} ${number(us)} µs`).join(", ");
+  return table("Filter and score: one answer about every node, asked anew and measured now. In cycles: the mean of the one cycle in ten that is measured, where it was asked. Rejections and decisions are of the attempts on record.",
+    ["plugin", "extension points", "#weight", "#filter", "#score", "in cycles", "#rejected", "#decided", "#influence", "#errors"],
     rows.map((p) => [
       el("span", {}, p.plugin, p.origin ? el("div", { class: "raw" }, p.origin) : null),
       (p.points || []).join(", "), p.weight ? `×${p.weight}` : "", time(p.filterUs), time(p.scoreUs),
+      el("span", { title: p.timed ? `${number(p.timed)} cycles` : null }, measured(p)),
       number(p.rejected || 0), number(p.decided || 0), number(p.influence || 0),
       el("span", { class: p.errors ? "bad" : "" }, number(p.errors || 0))]));
 }

@@ -1,6 +1,6 @@
 // One pod: the verdict, the funnel, the score matrix, the attempts, what would change it, and a what-if form.
 
-import { ago, ask, card, clock, el, failed, milliseconds, nodeLink, number, outcomeClass, podLink, table } from "./dom.js";
+import { ago, ask, card, clock, duration, el, failed, meter, milliseconds, nodeLink, number, outcomeClass, podLink, table } from "./dom.js";
 
 export async function podPage([namespace, name], { isShown }) {
   const path = `/explain/pod/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
@@ -33,8 +33,10 @@ function describe(state) {
     state.nodeCount ? card("Funnel", funnel(state)) : null,
     state.best?.length ? card("Score matrix", matrix(state)) : null,
     state.refused?.length ? card("Who refused, and why", refused(state)) : null,
+    state.victims?.pods?.length ? card("Who would leave", victims(state.victims)) : null,
     state.attempts?.length ? card("Attempts", attemptsTable(state.attempts)) : null,
-    state.queue?.story?.length ? card("In the queue", story(state.queue)) : null,
+    storyOf(state).length ? card("In the queue", story(storyOf(state))) : null,
+    state.phases?.length ? card("Time", times(state)) : null,
   ].filter(Boolean);
 }
 
@@ -78,7 +80,7 @@ function matrix(state) {
 
 function leadText(state) {
   const lead = state.lead;
-  if (state.tieCount > 1) return `${number(state.tieCount)} nodes tie for the highest total; one of them was drawn.`;
+  if (state.tieCount > 1) return `${number(state.tieCount)} nodes tie for the highest total${state.ties?.length ? ` (${state.ties.join(", ")}${state.ties.length < state.tieCount ? ", …" : ""})` : ""}; ${state.node} was drawn.`;
   return `${number(lead.points)} ahead of ${lead.runnerUp}${lead.plugin ? `; ${lead.plugin} decides` : ""}.`;
 }
 
@@ -95,8 +97,27 @@ export function attemptsTable(attempts, showPod = false) {
     milliseconds(a.seconds || 0), a.outcomeSeconds ? milliseconds(a.outcomeSeconds) : ""]));
 }
 
-function story(queue) {
-  return el("ol", {}, queue.story.map(([time, place, cause]) => el("li", {}, `${clock(time)} ${place} (${cause})`)));
+const storyOf = (state) => (state.queue?.story?.length ? state.queue.story : state.attempts?.[0]?.story || []);
+
+function story(steps) {
+  return el("ol", { class: "story" }, steps.map(([time, place, cause], at) => {
+    const next = steps[at + 1];
+    const stay = next ? duration(next[0] - time) : at === steps.length - 1 ? `since ${clock(time)}` : "";
+    return el("li", {}, el("strong", {}, place), el("span", { class: "stay" }, ` ${stay}`), cause ? el("div", { class: "raw" }, cause) : null);
+  }));
+}
+
+function victims(gone) {
+  return el("div", {}, el("p", {}, "From ", nodeLink(gone.node), ":"), el("ul", {}, gone.pods.map((pod) => el("li", {}, podLink(pod)))));
+}
+
+function times(state) {
+  const phases = el("p", {}, state.phases.map(([phase, seconds]) => `${phase} ${duration(seconds)}`).join(" · "));
+  const note = "One cycle of ten is measured by plugin; a plugin whose remembered answers were used is not asked.";
+  if (!state.times?.length) return el("div", {}, phases, el("p", { class: "soft" }, note));
+  const slowest = Math.max(...state.times.map((time) => time.seconds), 1e-9);
+  return el("div", {}, phases, table(note, ["plugin", "extension point", "#took", ""], state.times.slice().sort((a, b) => b.seconds - a.seconds).map((time) =>
+    [time.plugin, time.point, duration(time.seconds), meter(time.seconds / slowest)])));
 }
 
 async function showChanges(path, holder) {
@@ -107,7 +128,7 @@ async function showChanges(path, holder) {
     const without = (found.without || []).map((entry) => `without ${entry.plugin}: ${number(entry.nodes)} nodes`);
     const title = found.moves || found.now ? "What would move it" : "What would let it run";
     const lists = [sentences, misses, without].filter((list) => list.length).map((list) => el("ul", {}, list.map((line) => el("li", {}, line))));
-    holder.replaceChildren(lists.length ? card(title, ...lists, el("p", { class: "soft" }, "Each was tried on a copy of the cluster.")) : "");
+    holder.replaceChildren(lists.length ? card(title, ...lists, el("p", { class: "soft" }, `Each was tried on a copy of the cluster. ${found.note || ""}`)) : "");
   } catch (error) { holder.replaceChildren(failed(error)); }
 }
 
@@ -131,5 +152,8 @@ function whatIfCard(key) {
 function played(result, key) {
   const mine = [...(result.placed || []), ...(result.pending || [])].find((entry) => entry.pod === key);
   const about = mine ? `${key} ${mine.node ? `would go to ${mine.node}` : `would stay pending: ${mine.message}`}` : "";
-  return [el("p", {}, result.verdict), about ? el("p", { class: mine.node ? "good" : "bad" }, about) : null].filter(Boolean);
+  const gone = (result.evicted || []).filter((entry) => entry.by === key).map((entry) => entry.pod);
+  return [el("p", {}, result.verdict), about ? el("p", { class: mine.node ? "good" : "bad" }, about) : null,
+    gone.length ? el("p", {}, `In its place would leave: ${gone.join(", ")}.`) : null,
+    result.note ? el("p", { class: "soft" }, result.note) : null].filter(Boolean);
 }
