@@ -20,7 +20,7 @@ from bayplan.client.http_transport import HttpTransport
 from bayplan.client.kubeconfig import find_access
 from bayplan.client.rate_limit import RateLimitedTransport, TokenBucket
 from bayplan.client.transport import Transport
-from bayplan.config.model import SchedulerConfig
+from bayplan.config.model import ClientConnection, SchedulerConfig
 from bayplan.observe.clock import Clock
 from bayplan.observe.metrics import Registry
 
@@ -45,7 +45,8 @@ async def connected(
 ) -> AsyncIterator[Connections]:
     """Raises KubeconfigError before anything is opened."""
     draw, requests = random.Random(options.seed).random, RequestMetrics(registry)
-    own = _access(options.kubeconfig or _configured(config), options, clock, context=options.context)
+    path = config.client_connection.kubeconfig
+    own = _access(Path(path) if path else None, options, clock, context=options.context)
     for_tokens = _other_access(options.authentication_kubeconfig, options, clock)
     for_access = _other_access(options.authorization_kubeconfig, options, clock)
     async with contextlib.AsyncExitStack() as opened:
@@ -58,7 +59,7 @@ async def connected(
         plain = to(own)
         yield Connections(
             # What waits for the limit is not on its way to the server yet, so it is measured after that wait.
-            work=_limited(plain, config, options, clock),
+            work=_limited(plain, config.client_connection, clock),
             lease=to(own),
             token_reviews=plain if for_tokens is None else to(for_tokens),
             access_reviews=plain if for_access is None else to(for_access),
@@ -75,14 +76,6 @@ def _other_access(path: Path | None, options: RunOptions, clock: Clock) -> Clust
     return None if path is None else _access(path, options, clock)
 
 
-def _configured(config: SchedulerConfig) -> Path | None:
-    path = config.client_connection.kubeconfig
-    return Path(path) if path else None
-
-
-def _limited(transport: Transport, config: SchedulerConfig, options: RunOptions, clock: Clock) -> Transport:
-    connection = config.client_connection
-    qps = connection.qps if options.qps is None else options.qps
-    burst = connection.burst if options.burst is None else options.burst
-    bucket = TokenBucket(qps=qps, burst=burst, clock=clock)
+def _limited(transport: Transport, connection: ClientConnection, clock: Clock) -> Transport:
+    bucket = TokenBucket(qps=connection.qps, burst=connection.burst, clock=clock)
     return transport if bucket.is_unlimited else RateLimitedTransport(transport, bucket)

@@ -17,7 +17,6 @@ import socket
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-import msgspec
 import structlog
 
 from bayplan import __version__
@@ -50,7 +49,7 @@ _PATIENCE_AT_START_SECONDS = 30.0
 async def run_scheduler(options: RunOptions) -> int:
     """Run until told to stop; the exit status. Raises SettingsError and KubeconfigError before anything runs."""
     log = configure_logging(LogSettings(format=options.logging_format, verbosity=options.verbosity))
-    settings = load_settings(options.config_path, options.plugins)
+    settings = options.applied_to(load_settings(options.config_path, options.plugins))
     clock, registry = SystemClock(), Registry(disabled=options.disabled_metrics)
     async with connected(options, settings.config, clock, registry) as connections:
         process = SchedulerProcess(connections, settings, options, clock, log=log, registry=registry)
@@ -73,14 +72,14 @@ class SchedulerProcess:
         self._log = log
         self._connections = connections
         self._transport = connections.work
-        self._settings = settings
+        self._settings = options.applied_to(settings)
         self._options = options
         self._clock = clock
         self._leads = asyncio.Event()
         self._stop = asyncio.Event()
         self._exit_status = 0
         self.live: LiveScheduler | None = None
-        self._election = msgspec.structs.replace(settings.config.leader_election, **options.election)
+        self._election = self._settings.config.leader_election
         self.elector = self._make_elector() if self._election.leader_elect else None
         self._extras = options.extras(clock, lambda: self._settings) if options.extras is not None else None
         self._debugger = CacheDebugger(lambda: self.live, clock)
@@ -102,14 +101,10 @@ class SchedulerProcess:
             is_lease_healthy=lambda: self.elector is None or self.elector.is_healthy,
             is_stopping=self._stop.is_set,
             flags=self._options.flags,
-            is_profiling=self._is_profiling,
+            is_profiling=lambda: self._settings.config.enable_profiling,
             set_verbosity=self._log.set_verbosity,
             lease_name=self._election.resource_name if self.elector is not None else "",
         )
-
-    def _is_profiling(self) -> bool:
-        asked = self._options.profiling
-        return self._settings.config.enable_profiling if asked is None else asked
 
     def _make_elector(self) -> LeaderElector:
         election = self._election
@@ -328,7 +323,7 @@ class SchedulerProcess:
         if self.live is None:
             return False
         try:
-            settings = load_settings(self._options.config_path, self._options.plugins)
+            settings = self._options.applied_to(load_settings(self._options.config_path, self._options.plugins))
             self.live.reload(settings.config, settings.profiles, settings.registry)
         except SettingsError as error:
             self._note_reload("the new configuration is bad; the old one stays in force", error.problems)

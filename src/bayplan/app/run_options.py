@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+import msgspec
 from starlette.routing import BaseRoute
 
 from bayplan.app.live import LiveScheduler
@@ -68,3 +69,20 @@ class RunOptions:
     observers: Sequence[Observer] = ()
     extras: Callable[[Clock, Callable[[], Settings]], Extras] | None = None
     """Makes what a process carries besides scheduling, from its clock and its settings at any time."""
+
+    def applied_to(self, settings: Settings) -> Settings:
+        """The settings with what was given here in the place of what the configuration says."""
+        config = settings.config
+        given = {
+            "kubeconfig": None if self.kubeconfig is None else str(self.kubeconfig),
+            "qps": self.qps,
+            "burst": self.burst,
+        }
+        connection = {name: value for name, value in given.items() if value is not None}
+        config = msgspec.structs.replace(
+            config,
+            leader_election=msgspec.structs.replace(config.leader_election, **self.election),
+            client_connection=msgspec.structs.replace(config.client_connection, **connection),
+            enable_profiling=config.enable_profiling if self.profiling is None else self.profiling,
+        )
+        return replace(settings, config=config)

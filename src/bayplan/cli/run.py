@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -82,16 +82,14 @@ def run(
 
     flags = shown_flags(run, locals())
     plugins = plugin or []
-    serving, overrides = serving or ServingFlags(), (election or ElectionFlags()).overrides()
+    serving = serving or ServingFlags()
     try:
-        if write_config_to is not None:
-            return _write_config(load_settings(path_of(config), plugins), overrides, write_config_to)
         options = RunOptions(
             config_path=path_of(config),
             kubeconfig=path_of(kubeconfig),
             context=context,
             plugins=plugins,
-            election=overrides,
+            election=(election or ElectionFlags()).overrides(),
             qps=qps,
             burst=burst,
             pod_max_in_unschedulable_seconds=_longest_wait(pod_max_in_unschedulable),
@@ -110,6 +108,9 @@ def run(
             flags=flags,
             extras=partial(_explaining, decision_file=path_of(decision_file)),
         )
+        if write_config_to is not None:
+            settings = options.applied_to(load_settings(options.config_path, plugins))
+            return _write_config(settings, write_config_to)
         return run_on_fast_loop(run_scheduler(options))
     except SettingsError as error:
         raise CommandError(*error.problems) from error
@@ -142,15 +143,12 @@ def run_on_fast_loop(work: Coroutine[Any, Any, int]) -> int:
     return uvloop.run(work)
 
 
-def _write_config(settings: Settings, election: Mapping[str, Any], target: str) -> int:
-    import msgspec
+def _write_config(settings: Settings, target: str) -> int:
     import yaml
 
     from bayplan.config.effective import effective_dict
 
-    leader_election = msgspec.structs.replace(settings.config.leader_election, **election)
-    config = msgspec.structs.replace(settings.config, leader_election=leader_election)
-    text = yaml.safe_dump(effective_dict(config, settings.profiles, redact=False), sort_keys=False)
+    text = yaml.safe_dump(effective_dict(settings.config, settings.profiles, redact=False), sort_keys=False)
     if target == "-":
         print(text, end="")
     else:
