@@ -28,11 +28,14 @@ from bayplan.testing.contract_promises import (
     cached_equals_uncached,
     columns_equal_one_node,
     filter_is_pure,
+    idle_means_silent,
     odd_pods_are_answered,
+    raw_scores_are_in_bounds,
     reserve_is_undone,
     same_shape_same_answer,
     scores_are_in_range,
 )
+from bayplan.testing.contract_queue import queue_order_is_strict
 from bayplan.testing.contract_trial import Trial
 from bayplan.testing.generate import random_cluster
 
@@ -48,6 +51,9 @@ PROMISES: dict[str, Promise] = {
     "pods of the same shape get the same answer": same_shape_same_answer,
     "the column form equals the one-node form": columns_equal_one_node,
     "decisions with caches equal decisions without": cached_equals_uncached,
+    "scores are within bounds where that is promised": raw_scores_are_in_bounds,
+    "an idle plugin has nothing to say": idle_means_silent,
+    "the order of the queue is an order": queue_order_is_strict,
 }
 """What is checked, by name."""
 
@@ -167,6 +173,15 @@ class PluginContract:
 
     def test_decisions_with_caches_equal_decisions_without(self) -> None:
         self._check("decisions with caches equal decisions without")
+
+    def test_scores_are_within_bounds_where_that_is_promised(self) -> None:
+        self._check("scores are within bounds where that is promised")
+
+    def test_an_idle_plugin_has_nothing_to_say(self) -> None:
+        self._check("an idle plugin has nothing to say")
+
+    def test_the_order_of_the_queue_is_an_order(self) -> None:
+        self._check("the order of the queue is an order")
 
 
 def time_budget(plugin: type[Plugin], *, args: Mapping[str, Any] | None = None, nodes: int = 5000) -> Budget:

@@ -22,7 +22,9 @@ __all__ = [
     "cached_equals_uncached",
     "columns_equal_one_node",
     "filter_is_pure",
+    "idle_means_silent",
     "odd_pods_are_answered",
+    "raw_scores_are_in_bounds",
     "reserve_is_undone",
     "same_shape_same_answer",
     "scores_are_in_range",
@@ -41,6 +43,49 @@ def scores_are_in_range(trial: Trial) -> list[str]:
         for name, scores in outcome.scores.items():
             bad = [score for score in scores.values() if not 0 <= score <= 100]
             problems += [f"node `{name}` scores {score}" for score in bad]
+    return problems
+
+
+def raw_scores_are_in_bounds(trial: Trial) -> list[str]:
+    """What `is_within_bounds` promises: before normalising, too, every score is 0 to 100."""
+    if not getattr(type(trial.plugin), "is_within_bounds", False):
+        return []
+    problems = []
+    for pod in trial.pods():
+        bad = {name: score for name, score in _raw_scores(trial, trial.one.info(pod)).items() if not 0 <= score <= 100}
+        problems += [f"is_within_bounds, but node `{name}` scores {score}" for name, score in bad.items()]
+    return problems
+
+
+def _raw_scores(trial: Trial, info: PodInfo) -> dict[str, int]:
+    """By node; empty when the plugin is not asked."""
+    state, nodes = trial.scored(info), trial.nodes
+    if state is None or not trial.has("score", "score_nodes"):
+        return {}
+    if not trial.has("score_nodes"):
+        return {node.name: trial.plugin.score(state, info, node) for node in nodes}
+    scores = trial.plugin.score_nodes(state, info, nodes)
+    return {nodes.info(p).name: int(scores[p]) for p in np.flatnonzero(nodes.valid).tolist()}
+
+
+def idle_means_silent(trial: Trial) -> list[str]:
+    """What `is_idle` promises: no pod is rejected, and no node preferred, by a plugin that says it is idle."""
+    if not trial.has("is_idle"):
+        return []
+    problems = []
+    for pod in trial.pods():
+        info = trial.one.info(pod)
+        if not trial.plugin.is_relevant(info) or not trial.plugin.is_idle(info):
+            continue
+        answer = trial.plugin.pre_filter(CycleState(), info, trial.nodes) if trial.has("pre_filter") else None
+        if isinstance(answer, Status) and not (answer.is_success or answer.is_skip):
+            problems.append(f"is_idle, but pre_filter says {answer}")
+        state = trial.prepared(info)
+        if state is not None and trial.has("filter", "filter_nodes"):
+            verdicts = _verdicts(trial, state, info)
+            problems += [f"is_idle, but filter says {v} of `{n}`" for n, v in verdicts.items() if not v.is_success]
+        if len(set(_raw_scores(trial, info).values())) > 1:
+            problems.append("is_idle, but nodes score differently")
     return problems
 
 

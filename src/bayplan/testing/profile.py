@@ -28,7 +28,8 @@ Config = str | Path | Mapping[str, Any]
 PluginSource = type[Plugin] | str | Path
 """A class, a `module:Class` path, or a Python file."""
 
-_NEEDED = ("PrioritySort", "DefaultBinder")
+_DEFAULT_SORT = "PrioritySort"
+_NEEDED = (_DEFAULT_SORT, "DefaultBinder")
 """What every profile must have, whatever else is left out."""
 
 
@@ -59,10 +60,25 @@ def harness_profiles(
         return list(_default_profiles())
     return [
         resolve_profile(
-            _with_args(_with_plugins(profile, added, weights, default_plugins=default_plugins), args), registry
+            _with_args(
+                _with_plugins(
+                    profile,
+                    added,
+                    weights,
+                    default_plugins=default_plugins,
+                    sorts=any(_sorts(registry.get(name)) for name in added),
+                ),
+                args,
+            ),
+            registry,
         )
         for profile in load_config(given).profiles
     ]
+
+
+def _sorts(plugin: type[Plugin]) -> bool:
+    """Whether the plugin orders the queue, which one alone may do."""
+    return plugin.name != _DEFAULT_SORT and any(hasattr(plugin, method) for method in ("less", "sort_key"))
 
 
 @lru_cache(maxsize=1)
@@ -72,15 +88,18 @@ def _default_profiles() -> tuple[ResolvedProfile, ...]:
 
 
 def _with_plugins(
-    profile: ProfileConfig, added: list[str], weights: Mapping[str, int], *, default_plugins: bool
+    profile: ProfileConfig, added: list[str], weights: Mapping[str, int], *, default_plugins: bool, sorts: bool
 ) -> ProfileConfig:
     mentioned = {ref.name for plugin_set in profile.plugins.sets().values() for ref in plugin_set.enabled}
-    wanted = [*([] if default_plugins else _NEEDED), *added, *weights]
+    needed = [name for name in _NEEDED if not (sorts and name == _DEFAULT_SORT)]
+    wanted = [*([] if default_plugins else needed), *added, *weights]
     new = [name for name in dict.fromkeys(wanted) if name not in mentioned]
     shared = profile.plugins.multi_point
     kept = tuple(_weighted(ref, weights) for ref in shared.enabled)
     enabled = kept + tuple(_weighted(PluginRef(name=name), weights) for name in new)
     disabled = shared.disabled if default_plugins else (PluginRef(name="*"),)
+    if sorts and default_plugins and not {"*", _DEFAULT_SORT} & {ref.name for ref in disabled}:
+        disabled = (*disabled, PluginRef(name=_DEFAULT_SORT))
     shared = msgspec.structs.replace(shared, enabled=enabled, disabled=disabled)
     plugins: Plugins = msgspec.structs.replace(profile.plugins, multi_point=shared)
     return msgspec.structs.replace(profile, plugins=plugins)

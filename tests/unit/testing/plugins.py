@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from bayplan.framework import (
@@ -12,6 +14,7 @@ from bayplan.framework import (
     Plugin,
     PluginArgs,
     PodInfo,
+    QueuedPod,
     Status,
     Unschedulable,
     Verdicts,
@@ -126,3 +129,45 @@ class DependsOnMoreThanItSays(Plugin):
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         return max(0, 50 - 10 * len(node.pods))
+
+
+class GoesBeforeItself(Plugin):
+    """Orders the queue by what is no order: equals go before each other."""
+
+    def less(self, first: QueuedPod, second: QueuedPod) -> bool:
+        return first.priority >= second.priority
+
+
+class ComparesApplesAndPears(Plugin):
+    """Keys of different types cannot be compared."""
+
+    def sort_key(self, queued: QueuedPod) -> tuple[Any, ...]:
+        return (queued.key,) if queued.timestamp else (1,)
+
+
+class SortsByName(Plugin):
+    """An honest order."""
+
+    def sort_key(self, queued: QueuedPod) -> tuple[str]:
+        return (queued.key,)
+
+
+class PromisesBounds(Plugin):
+    """Scores by the length of names, a hundredfold, and promises not to."""
+
+    is_within_bounds = True
+
+    def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        return 100 * len(node.name)
+
+    normalize = normalize_highest
+
+
+class PromisesSilence(Plugin):
+    """Says that it is idle, and rejects."""
+
+    def is_idle(self, pod: PodInfo) -> bool:
+        return True
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
+        return Unschedulable("no")

@@ -6,7 +6,8 @@ import pytest
 from tests.unit.testing import plugins
 
 from bayplan.framework import Plugin
-from bayplan.plugins.intree import intree_plugins
+from bayplan.plugins.intree import default_registry, intree_plugins
+from bayplan.plugins.shipped import COMMUNITY
 from bayplan.testing import node
 from bayplan.testing.contract import PROMISES, ContractBroken, PluginContract, check_plugin, time_budget
 
@@ -16,7 +17,7 @@ def test_every_in_tree_plugin_keeps_the_contract(plugin: type[Plugin]) -> None:
     check_plugin(plugin, clusters=2)
 
 
-@pytest.mark.parametrize("plugin", [plugins.ScoreByLabel, plugins.Licences, plugins.HoldsAtPermit])
+@pytest.mark.parametrize("plugin", [plugins.ScoreByLabel, plugins.Licences, plugins.HoldsAtPermit, plugins.SortsByName])
 def test_an_honest_plugin_keeps_the_contract(plugin: type[Plugin]) -> None:
     check_plugin(plugin, nodes=[node("fast", labels={"speed": "10"}), node("slow", labels={"speed": "1"})])
 
@@ -32,6 +33,10 @@ def test_an_honest_plugin_keeps_the_contract(plugin: type[Plugin]) -> None:
         (plugins.LooksAtNames, "pods of the same shape get the same answer"),
         (plugins.FormsDisagree, "the column form equals the one-node form"),
         (plugins.DependsOnMoreThanItSays, "decisions with caches equal decisions without"),
+        (plugins.PromisesBounds, "scores are within bounds where that is promised"),
+        (plugins.PromisesSilence, "an idle plugin has nothing to say"),
+        (plugins.GoesBeforeItself, "the order of the queue is an order"),
+        (plugins.ComparesApplesAndPears, "the order of the queue is an order"),
     ],
 )
 def test_a_broken_promise_is_named(plugin: type[Plugin], promise: str) -> None:
@@ -40,6 +45,13 @@ def test_a_broken_promise_is_named(plugin: type[Plugin], promise: str) -> None:
 
     assert list(caught.value.problems) == [promise]
     assert promise in str(caught.value)
+
+
+@pytest.mark.parametrize("name", [name for name in COMMUNITY if name != "BlockAllScheduler"])
+def test_every_shipped_community_plugin_keeps_the_contract(name: str) -> None:
+    """Those that order the queue as well: one of them takes the place of PrioritySort. All but the one whose reason,
+    as published, names the pod, so that no two pods get the same answer."""
+    check_plugin(default_registry().get(name), clusters=2)
 
 
 def test_arguments_reach_the_plugin() -> None:
