@@ -7,7 +7,7 @@ room may help, and sends the pod back to the queue.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 
 from bayplan.framework.cycle import CycleState
@@ -26,6 +26,7 @@ __all__ = ["Binding", "activate", "bind_pod", "unreserve"]
 
 _SHORT_WAIT_SECONDS = 0.2
 """A wait at Permit that is over so soon needs no announcement; for a group of pods that would double the writes."""
+_PRE_BIND, _BIND = ExtensionPoint.PRE_BIND.label, ExtensionPoint.BIND.label
 _FREED = ClusterEvent(Resource.ASSIGNED_POD, ActionType.DELETE)
 
 
@@ -66,14 +67,23 @@ async def _bind(shared: Shared, profile: Profile, binding: Binding) -> Status:
         if not status.is_success:
             return status
     shared.queue.done(uid)
-    status = await _pre_bind(profile, binding, due)
-    if not status.is_success:
-        return status
+    if due:
+        status = await _timed(shared, profile, _PRE_BIND, _pre_bind(profile, binding, due))
+        if not status.is_success:
+            return status
     if not shared.is_allowed_to_bind():
         return Error("this replica no longer leads; the pod is left to the next leader")
     if profile.extenders is not None and await profile.extenders.bind(binding.assumed, binding.node_name):
         return SUCCESS
-    return await _run_bind(profile, binding)
+    return await _timed(shared, profile, _BIND, _run_bind(profile, binding))
+
+
+async def _timed(shared: Shared, profile: Profile, point: str, work: Awaitable[Status]) -> Status:
+    began = shared.clock.monotonic()
+    status = await work
+    seconds = shared.clock.monotonic() - began
+    shared.observer.extension_point_ran(point, status.code.label, profile.name, seconds)
+    return status
 
 
 def _pre_flight(profile: Profile, binding: Binding) -> list[Plugin] | Status:

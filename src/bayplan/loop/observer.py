@@ -37,6 +37,9 @@ class Observer:
     def event_handled(self, name: str, seconds: float) -> None:
         """A change from the API server was taken in."""
 
+    def extension_point_ran(self, point: str, status: str, profile: str, seconds: float) -> None:
+        """An extension point after the decision was run; those of the decision itself are in `Decision.marks`."""
+
 
 class Observers(Observer):
     """Several listeners as one. Only those are called that listen to what is told."""
@@ -49,6 +52,7 @@ class Observers(Observer):
         self._preempted = _listening(listeners, "preempted")
         self._plugin_failed = _listening(listeners, "plugin_failed")
         self._event_handled = _listening(listeners, "event_handled")
+        self._extension_point_ran = _listening(listeners, "extension_point_ran")
 
     def decided(self, queued: QueuedPod, decision: Decision, seconds: float) -> None:
         for tell in self._decided:
@@ -77,6 +81,10 @@ class Observers(Observer):
     def event_handled(self, name: str, seconds: float) -> None:
         for tell in self._event_handled:
             tell(name, seconds)
+
+    def extension_point_ran(self, point: str, status: str, profile: str, seconds: float) -> None:
+        for tell in self._extension_point_ran:
+            tell(point, status, profile, seconds)
 
 
 def _listening(listeners: Sequence[Observer], method: str) -> list[Callable[..., None]]:

@@ -11,6 +11,7 @@ from tests.unit.loop.kit import Call, Loop, node, pod, refusal, running
 from bayplan.client.errors import ConnectionFailed
 from bayplan.client.transport import Response
 from bayplan.framework import SKIP, CycleState, Plugin, PodInfo, Status, Unschedulable, Wait
+from bayplan.loop.observer import Observer
 from bayplan.queue import Place
 
 NODES = [node("n", cpu=1)]
@@ -213,3 +214,34 @@ async def test_a_cancelled_binding_leaves_no_assumption_behind() -> None:
 
     assert loop.live.cache.assumed_count == 0
     assert len(loop.live.tasks) == 0
+
+
+class Timed(Observer):
+    """Hears of extension points."""
+
+    def __init__(self) -> None:
+        self.points: list[tuple[str, str, str]] = []
+
+    def extension_point_ran(self, point: str, status: str, profile: str, seconds: float) -> None:
+        self.points.append((point, status, profile))
+
+
+async def test_the_time_of_a_binding_is_told_and_of_pre_bind_where_it_has_something_to_do() -> None:
+    heard = Timed()
+    loop = Loop(NODES, observers=[heard])
+    async with running(loop):
+        loop.put(pod("p"))
+        await loop.settle()
+
+    assert heard.points == [("Bind", "Success", "default-scheduler")]
+
+
+async def test_the_time_of_a_refused_binding_is_told_as_an_error() -> None:
+    heard = Timed()
+    loop = Loop(NODES, observers=[heard])
+    loop.transport.answer = refusing(refusal(403, "Forbidden", "you may not"))
+    async with running(loop):
+        loop.put(pod("p"))
+        await loop.settle()
+
+    assert heard.points[0] == ("Bind", "Error", "default-scheduler")
