@@ -107,16 +107,17 @@ async def schedule(kubeconfig: Path) -> None:
         verbosity=0,
     )
     log = configure_logging(LogSettings(format=options.logging_format, verbosity=options.verbosity))
-    transport = _connect(kubeconfig)
-    measured = MeasuredTransport(transport, RequestMetrics(registry), host="soak", clock=clock)
-    connections = Connections(work=measured, lease=measured, token_reviews=measured, access_reviews=measured)
+    requests, opened = RequestMetrics(registry), [_connect(kubeconfig), _connect(kubeconfig)]
+    work, lease = (MeasuredTransport(each, requests, host="soak", clock=clock) for each in opened)
+    connections = Connections(work=work, lease=lease, token_reviews=work, access_reviews=work)
     process = SchedulerProcess(connections, load_settings(None, []), options, clock, log=log, registry=registry)
     task, began = asyncio.create_task(process.run()), time.monotonic()
     while not task.done():
         if process.live is not None:
             print(json.dumps(asdict(_sample(process.live, counter.bound_count, time.monotonic() - began))), flush=True)
         await asyncio.wait([task], timeout=SAMPLE_SECONDS)
-    await transport.close()
+    for transport in opened:
+        await transport.close()
     task.result()
 
 
@@ -229,15 +230,27 @@ async def soak(cluster: ControlPlane, options: argparse.Namespace) -> tuple[list
     samples: list[Sample] = []
     reading = asyncio.create_task(_read(scheduler, samples))
     churn = Churn(transport, rate=options.rate, alive=options.alive)
+    churning = asyncio.create_task(_churn(churn, options.minutes * 60))
     try:
-        await churn.run(options.minutes * 60)
-        await asyncio.sleep(2 * SAMPLE_SECONDS)
+        await asyncio.wait([churning, reading], return_when=asyncio.FIRST_COMPLETED)
+        if churning.done():
+            churning.result()
+        else:
+            print("the scheduler ended before its time; its log says why", file=sys.stderr)
     finally:
-        scheduler.terminate()
+        churning.cancel()
+        await asyncio.gather(churning, return_exceptions=True)
+        if scheduler.returncode is None:
+            scheduler.terminate()
         await scheduler.wait()
         await reading
         await transport.close()
     return samples, churn
+
+
+async def _churn(churn: Churn, seconds: float) -> None:
+    await churn.run(seconds)
+    await asyncio.sleep(2 * SAMPLE_SECONDS)
 
 
 async def _read(scheduler: asyncio.subprocess.Process, samples: list[Sample]) -> None:
