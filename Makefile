@@ -49,7 +49,7 @@ demo: $(RUNTIME) ## a cluster on this machine, five scenarios, each decision as 
 conformance: $(STAMP) ## all golden cases of kube-scheduler 1.36, a table by category
 	@$(BIN)/python -m tests.parity.conformance
 
-bench: $(STAMP) ## side by side with kube-scheduler on one real API server (an hour; bench/results; BENCH_ARGS='--smoke')
+bench: $(STAMP) ## side by side with kube-scheduler on one real API server (over an hour; see bench/README.md)
 	@tests/controlplane/build.sh
 	@$(BIN)/python -m bench.versus $(BENCH_ARGS)
 

@@ -18,7 +18,7 @@ from bench.versus.cluster import BenchCluster, collection_of
 from bench.versus.records import Run
 from bench.versus.schedulers import SCHEDULERS, Running
 from bench.versus.stage import Stage
-from bench.versus.usage import CpuSample, peak_mib, sample
+from bench.versus.usage import CpuSample, machine_seconds, peak_mib, sample
 from bench.versus.watching import PodWatch
 from bench.versus.workload import Workload
 
@@ -74,7 +74,7 @@ class _Meters:
         # The schedulers are children of this process and are no part of it.
         own = sum(os.times()[:2])
         others = sample({name: pid for name, pid in self.pids.items() if name != "bench"})
-        return CpuSample(others.moment, {**others.seconds, "bench": own})
+        return CpuSample(others.moment, {**others.seconds, "bench": own, "machine": machine_seconds()})
 
     async def finish(self, running: Running) -> None:
         self.first = self.first or self._sample()

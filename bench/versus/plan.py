@@ -47,11 +47,12 @@ class Step:
 
 
 def steps(workloads: Iterable[Workload], choice: Choice) -> list[Step]:
-    """Workload by workload, round by round; the schedulers take turns at going first."""
+    """Workload by workload, round by round; the schedulers take turns at going first. Further sizes come last."""
+    chosen = [(workload, choice.sizes or workload.sizes) for workload in workloads]
     found: list[Step] = []
-    for workload in workloads:
-        for nodes in choice.sizes or workload.sizes:
-            found += _steps_at(workload, nodes, choice)
+    for place in range(max((len(sizes) for _, sizes in chosen), default=0)):
+        for workload, sizes in chosen:
+            found += _steps_at(workload, sizes[place], choice) if place < len(sizes) else []
     return found
 
 

@@ -39,7 +39,7 @@ class Run:
     cpu_life_per_1000: float
     """CPU seconds of the scheduler from its start to the last binding, by 1,000 pods."""
     cpu_window: dict[str, float]
-    """CPU seconds from the first to the last binding, by process."""
+    """CPU seconds from the first to the last binding, by process; `machine` is all of them and everybody else."""
     window_seconds: float
     peak_mib: float
     decision_ms: float
@@ -55,6 +55,13 @@ class Run:
     @property
     def key(self) -> Key:
         return (self.workload, self.mode, self.nodes)
+
+    def cores(self, process: str) -> float:
+        """How many cores a process kept busy from the first to the last binding; `others`: who is not measured."""
+        used = self.cpu_window.get(process, 0.0)
+        if process == "others":
+            used = 2 * self.cpu_window.get("machine", 0.0) - sum(self.cpu_window.values())
+        return max(used, 0.0) / max(self.window_seconds, 0.001)
 
     @property
     def cpu_window_per_1000(self) -> float:

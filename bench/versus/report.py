@@ -14,7 +14,7 @@ from bench.versus.targets import TARGET_NAMES, Verdict, growth_verdicts, verdict
 from bench.versus.workload import Workload
 
 THEIRS, OURS = "kube-scheduler", "bayplan"
-_PROCESSES = ("scheduler", "kube-apiserver", "etcd", "bench")
+_PROCESSES = ("scheduler", "kube-apiserver", "etcd", "bench", "others")
 _SPEED_HEAD = (
     "workload",
     "mode",
@@ -81,7 +81,8 @@ def markdown(results: Results, workloads: list[Workload]) -> str:
         "## Who used the processors",
         "CPU seconds of the scheduler per 1,000 pods, counted from the start of its process (reading the cluster "
         "included) and from the first to the last binding alone; and how many cores each process kept busy between "
-        "those two bindings. `bench` is the watcher, which in arrival mode also creates the pods.",
+        "those two bindings. `bench` is the watcher, which in arrival mode also creates the pods, "
+        "`others` everybody else on the machine: with more than a tenth of a core there, it was not quiet.",
         table(_CPU_HEAD, (row for key in keys for row in _cpu_rows(results, key))),
     ]
     if results.growth:
@@ -182,7 +183,7 @@ def _cpu_rows(results: Results, key: Key) -> Iterator[list[str]]:
 
 
 def _cores(runs: list[Run], process: str) -> float:
-    return statistics.median(run.cpu_window.get(process, 0.0) / max(run.window_seconds, 0.001) for run in runs)
+    return statistics.median(run.cores(process) for run in runs)
 
 
 def newest_growth(results: Results) -> list[Growth]:
@@ -241,10 +242,12 @@ def pictures(results: Results, workloads: list[Workload]) -> Iterator[tuple[str,
     lines = _growth_series(growth)
     if lines:
         yield "cost-against-nodes.svg", charts.against_nodes(lines, "Cost of a decision against nodes (no API server)")
-    both = list(_decision_series(results, keys))
-    if both:
-        title = "Time per decision by the schedulers' own metrics"
-        yield "decision-against-nodes.svg", charts.against_nodes(both, title, up="ms a decision")
+    for workload in dict.fromkeys(key[0] for key in keys):
+        both = _decision_series(results, [key for key in keys if key[0] == workload and key[1] == "backlog"])
+        if both:
+            title = f"{workload}: time per decision by the schedulers' own metrics"
+            picture = charts.against_nodes(both, title, up="ms a decision")
+            yield f"decision-against-nodes-{workload}.svg", picture
 
 
 def _bar_row(results: Results, key: Key) -> tuple[str, dict[str, float], float]:
@@ -276,10 +279,10 @@ def _growth_series(growth: list[Growth]) -> list[charts.Series]:
     return found
 
 
-def _decision_series(results: Results, keys: list[Key]) -> Iterator[charts.Series]:
-    """Workloads that were measured at several sizes."""
-    for workload in dict.fromkeys(key[0] for key in keys):
-        sizes = [key for key in keys if key[0] == workload and key[1] == "backlog"]
-        for scheduler in (THEIRS, OURS) if len(sizes) > 1 else ():
-            points = [(float(key[2]), medians(results.of(key, scheduler)).get("decision_ms", 0.0)) for key in sizes]
-            yield scheduler, f"{scheduler}", [point for point in points if point[1]]
+def _decision_series(results: Results, keys: list[Key]) -> list[charts.Series]:
+    """One line a scheduler; none where a workload was measured at one size only."""
+    found: list[charts.Series] = []
+    for scheduler in (THEIRS, OURS) if len(keys) > 1 else ():
+        points = [(float(key[2]), medians(results.of(key, scheduler)).get("decision_ms", 0.0)) for key in keys]
+        found.append((scheduler, scheduler, [point for point in points if point[1]]))
+    return found

@@ -32,6 +32,14 @@ def cpu_seconds(pid: int) -> float:
     return sum(_own_cpu_seconds(each) for each in family(pid))
 
 
+def machine_seconds() -> float:
+    """CPU seconds that the whole machine was busy since it started."""
+    fields = _read(Path("/proc/stat")).partition("\n")[0].split()[1:]
+    idle = sum(int(value) for value in fields[3:5])
+    # Guests are counted as users already.
+    return (sum(int(value) for value in fields[:8]) - idle) / _TICKS
+
+
 def peak_mib(pid: int) -> float:
     """The most memory it ever held. Children are added, though their peaks may have been at other times."""
     return sum(_own_peak_mib(each) for each in family(pid))

@@ -20,7 +20,7 @@ def a_run(scheduler: str = "bayplan", **changes: Any) -> Run:
         "p50_ms": 900.0,
         "p99_ms": 2000.0,
         "cpu_life_per_1000": 1.0,
-        "cpu_window": {"scheduler": 1.5, "kube-apiserver": 3.0, "etcd": 0.5, "bench": 0.1},
+        "cpu_window": {"scheduler": 1.5, "kube-apiserver": 3.0, "etcd": 0.5, "bench": 0.1, "machine": 5.35},
         "window_seconds": 2.5,
         "peak_mib": 120.0,
         "decision_ms": 0.1,

@@ -12,7 +12,7 @@ from bench.versus.cluster import side_by_side
 from bench.versus.controllers import Provisioner, volume_for
 from bench.versus.measure import points, rate_of
 from bench.versus.schedulers import mean_decision_ms
-from bench.versus.usage import CpuSample, cpu_seconds, family, peak_mib, sample
+from bench.versus.usage import CpuSample, cpu_seconds, family, machine_seconds, peak_mib, sample
 from bench.versus.watching import PodWatch
 
 
@@ -124,6 +124,7 @@ def test_the_kernel_counts_this_process() -> None:
     assert here in family(here)
     assert cpu_seconds(here) > 0
     assert peak_mib(here) > 10
+    assert machine_seconds() > cpu_seconds(here)
     assert set(sample({"me": here}).seconds) == {"me"}
 
 

@@ -9,22 +9,22 @@ BOTH = ["kube-scheduler", "bayplan"]
 
 
 def test_schedulers_take_turns_at_going_first_and_the_raw_rate_comes_before_each_round() -> None:
-    plan = steps(load_workloads(["all-different"]), Choice(schedulers=BOTH, rounds=2))
+    plan = steps(load_workloads(["templates-100"]), Choice(schedulers=BOTH, rounds=2, rate=0.0))
 
     assert [step.what for step in plan] == ["raw", "kube-scheduler", "bayplan", "raw", "bayplan", "kube-scheduler"]
 
 
 def test_arrival_comes_after_the_backlog_where_a_workload_asks_for_it() -> None:
-    plan = steps(load_workloads(["plain"]), Choice(schedulers=BOTH, rounds=1))
+    plan = steps(load_workloads(["plain"]), Choice(schedulers=BOTH, rounds=1, sizes=[5000]))
 
     assert [(step.what, step.rate) for step in plan[3:]] == [("kube-scheduler", 200), ("bayplan", 200)]
 
 
 def test_modes_and_rates_can_be_chosen() -> None:
-    different = load_workloads(["all-different"])
+    mixed, templates = load_workloads(["mixed"]), load_workloads(["templates-100"])
 
-    only_arrival = steps(different, Choice(schedulers=["bayplan"], rounds=1, modes=("arrival",), rate=50.0))
-    without = steps(load_workloads(["plain"]), Choice(schedulers=["bayplan"], rounds=1, rate=0.0))
+    only_arrival = steps(mixed, Choice(schedulers=["bayplan"], rounds=1, modes=("arrival",), rate=50.0))
+    without = steps(templates, Choice(schedulers=["bayplan"], rounds=1, rate=0.0))
 
     assert [(step.what, step.rate) for step in only_arrival] == [("bayplan", 50.0)]
     assert [step.what for step in without] == ["raw", "bayplan"]
@@ -37,6 +37,17 @@ def test_sizes_can_be_chosen_and_kube_scheduler_sits_out_where_it_takes_too_long
         (5000, "kube-scheduler"),
         (5000, "bayplan"),
         (15000, "bayplan"),
+    ]
+
+
+def test_further_sizes_come_after_the_first_size_of_every_workload() -> None:
+    plan = steps(load_workloads(["plain", "mixed"]), Choice(schedulers=["bayplan"], rounds=1, modes=("backlog",)))
+
+    assert [(step.workload.name, step.nodes) for step in plan if step.what == "bayplan"] == [
+        ("plain", 5000),
+        ("mixed", 5000),
+        ("plain", 500),
+        ("plain", 15000),
     ]
 
 
