@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+import structlog
+
 from bayplan.app.live import LiveScheduler
 from bayplan.app.metrics import Current
 from bayplan.client.reflector import ReflectorStats
@@ -21,6 +23,8 @@ __all__ = ["MeasuredTransport", "RequestMetrics", "register_client"]
 
 _NO_ANSWER: Final = "<error>"
 _STREAM: Final = "200"
+_LONG_WAIT_SECONDS: Final = 1.0
+_log = structlog.get_logger()
 
 
 class RequestMetrics:
@@ -29,6 +33,7 @@ class RequestMetrics:
     def __init__(self, registry: Registry) -> None:
         self._requests = registry.counter(component.REST_REQUESTS)
         self._seconds = registry.histogram(component.REST_DURATION)
+        self._waits = registry.histogram(component.REST_RATE_LIMITER)
         self._children: dict[tuple[str, int, str], tuple[Counter, Histogram]] = {}
 
     def answered(self, method: str, status: int, host: str, seconds: float) -> None:
@@ -41,6 +46,16 @@ class RequestMetrics:
             self._children[key] = found
         found[0].value += 1
         found[1].observe(seconds)
+
+    def waited(self, method: str, host: str, seconds: float) -> None:
+        """For the client's own limit, before the request was sent."""
+        self._waits.labels(method, host).observe(seconds)
+        if seconds >= _LONG_WAIT_SECONDS:
+            _log.warning(
+                "requests wait for the limit that this client keeps by itself",
+                seconds=round(seconds, 1),
+                hint="raise `clientConnection.qps` and `burst`, or --kube-api-qps (negative: no limit)",
+            )
 
     def streamed(self, host: str) -> None:
         self._requests.labels(_STREAM, "GET", host).value += 1

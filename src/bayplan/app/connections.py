@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -54,12 +55,12 @@ async def connected(
         def to(access: ClusterAccess) -> Transport:
             transport = HttpTransport(access, draw=draw)
             opened.push_async_callback(transport.close)
-            return MeasuredTransport(transport, requests, host=urlsplit(access.server).netloc, clock=clock)
+            return MeasuredTransport(transport, requests, host=_host(access), clock=clock)
 
         plain = to(own)
         yield Connections(
             # What waits for the limit is not on its way to the server yet, so it is measured after that wait.
-            work=_limited(plain, config.client_connection, clock),
+            work=_limited(plain, config.client_connection, clock, partial(_note_wait, requests, own)),
             lease=to(own),
             token_reviews=plain if for_tokens is None else to(for_tokens),
             access_reviews=plain if for_access is None else to(for_access),
@@ -76,6 +77,16 @@ def _other_access(path: Path | None, options: RunOptions, clock: Clock) -> Clust
     return None if path is None else _access(path, options, clock)
 
 
-def _limited(transport: Transport, connection: ClientConnection, clock: Clock) -> Transport:
+def _limited(
+    transport: Transport, connection: ClientConnection, clock: Clock, on_wait: Callable[[str, float], None]
+) -> Transport:
     bucket = TokenBucket(qps=connection.qps, burst=connection.burst, clock=clock)
-    return transport if bucket.is_unlimited else RateLimitedTransport(transport, bucket)
+    return transport if bucket.is_unlimited else RateLimitedTransport(transport, bucket, on_wait=on_wait)
+
+
+def _note_wait(requests: RequestMetrics, access: ClusterAccess, method: str, seconds: float) -> None:
+    requests.waited(method, _host(access), seconds)
+
+
+def _host(access: ClusterAccess) -> str:
+    return urlsplit(access.server).netloc

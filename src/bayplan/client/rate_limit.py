@@ -7,7 +7,7 @@ Streams are not limited: there are few, they last for minutes, and a reflector b
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from bayplan.client.transport import JSON, ByteStream, Response, Transport
 from bayplan.observe.clock import Clock
@@ -56,11 +56,18 @@ class TokenBucket:
 
 
 class RateLimitedTransport:
-    """A `Transport` whose requests wait for a token first."""
+    """A `Transport` whose requests wait for a token first. `on_wait` is told (method, seconds waited) of each."""
 
-    def __init__(self, transport: Transport, bucket: TokenBucket) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        bucket: TokenBucket,
+        *,
+        on_wait: Callable[[str, float], None] = lambda method, seconds: None,
+    ) -> None:
         self._transport = transport
         self._bucket = bucket
+        self._on_wait = on_wait
 
     async def request(
         self,
@@ -74,7 +81,7 @@ class RateLimitedTransport:
         timeout: float | None = None,
     ) -> Response:
         if not self._bucket.is_unlimited:
-            await self._bucket.acquire()
+            self._on_wait(method, await self._bucket.acquire())
         return await self._transport.request(
             method, path, query=query, body=body, content_type=content_type, headers=headers, timeout=timeout
         )

@@ -30,6 +30,13 @@ REST_DURATION = Family(
     labels=("verb", "host"),
     buckets=_REQUEST_BUCKETS,
 )
+REST_RATE_LIMITER = Family(
+    name="rest_client_rate_limiter_duration_seconds",
+    kind=Kind.HISTOGRAM,
+    help="Seconds that requests waited for the limit that this client keeps by itself.",
+    labels=("verb", "host"),
+    buckets=_REQUEST_BUCKETS,
+)
 WRITE_RETRIES = _counter("bayplan_write_retries_total", (), "Writes to the API server that were sent again.")
 BINDINGS_UNDER_WAY = _gauge("bayplan_bindings_under_way", (), "Bindings sent and not yet answered.")
 REFLECTOR_LISTS = _counter("bayplan_reflector_lists_total", ("resource",), "Complete lists that were read.")

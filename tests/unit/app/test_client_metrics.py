@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from structlog.testing import capture_logs
 
 from bayplan.app.client_metrics import MeasuredTransport, RequestMetrics
 from bayplan.client.errors import ConnectionFailed
@@ -49,3 +50,16 @@ async def test_a_watch_is_counted_when_it_is_asked_for() -> None:
 
 def test_it_is_a_transport() -> None:
     assert isinstance(measured(Answering(), Registry()), Transport)
+
+
+def test_waits_for_the_own_limit_are_measured_and_long_ones_said() -> None:
+    registry = Registry()
+    requests = RequestMetrics(registry)
+    with capture_logs() as lines:
+        requests.waited("POST", "10.0.0.1:6443", 0.0)
+        requests.waited("POST", "10.0.0.1:6443", 2.5)
+
+    sums = b'rest_client_rate_limiter_duration_seconds_sum{verb="POST",host="10.0.0.1:6443"} 2.5'
+    assert sums in render(registry)[0]
+    (line,) = lines
+    assert "clientConnection.qps" in line["hint"]

@@ -65,3 +65,22 @@ async def test_requests_wait_and_streams_do_not(clock: VirtualClock) -> None:
     await asyncio.gather(*tasks)
     transport.stream("/x")
     await transport.close()
+
+
+async def test_every_wait_is_told_the_short_ones_too(clock: VirtualClock) -> None:
+    waits: list[tuple[str, float]] = []
+    transport = RateLimitedTransport(
+        ScriptedTransport(in_turn(*[answer(200, {})] * 3)),
+        TokenBucket(qps=10, burst=2, clock=clock),
+        on_wait=lambda method, seconds: waits.append((method, round(seconds, 3))),
+    )
+    asking = asyncio.create_task(_ask(transport, "GET", "POST", "PATCH"))
+    await clock.run_for(1)
+    await asking
+
+    assert waits == [("GET", 0.0), ("POST", 0.0), ("PATCH", 0.1)]
+
+
+async def _ask(transport: Transport, *methods: str) -> None:
+    for method in methods:
+        await transport.request(method, "/api")
