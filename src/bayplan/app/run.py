@@ -14,8 +14,9 @@ import asyncio
 import random
 import signal
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
+from typing import Any, TypeVar
 
 import structlog
 
@@ -42,6 +43,7 @@ from bayplan.server.serving import serve
 
 __all__ = ["RunOptions", "SchedulerProcess", "run_scheduler"]
 
+T = TypeVar("T")
 _log = structlog.get_logger()
 _PATIENCE_AT_START_SECONDS = 30.0
 
@@ -137,7 +139,32 @@ class SchedulerProcess:
             profiles=[profile.scheduler_name for profile in self._settings.profiles],
             plugins=list(self._options.plugins),
         )
-        kinds = await self._discover()
+        self._follow_signals()
+        try:
+            asked = await self._unless_stopped(self._ask_around())
+            if asked is not None:
+                await self._serve_and_work(*asked)
+        finally:
+            await self._debugger.close()
+            self._unfollow_signals()
+        return self._exit_status
+
+    async def _unless_stopped(self, work: Coroutine[Any, Any, T]) -> T | None:
+        """What the work comes to; None when a signal came first."""
+        working = asyncio.create_task(work, name="start")
+        stopping = asyncio.create_task(self._stop.wait(), name="signals")
+        try:
+            await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            return working.result() if working.done() else None
+        finally:
+            working.cancel()
+            stopping.cancel()
+            await asyncio.gather(working, stopping, return_exceptions=True)
+
+    async def _ask_around(self) -> tuple[list[Kind], ClientAuthorities | None]:
+        return await self._discover(), await self._look_up_authorities()
+
+    async def _serve_and_work(self, kinds: list[Kind], authorities: ClientAuthorities | None) -> None:
         self.live = LiveScheduler(
             self._transport,
             self._settings.config,
@@ -146,11 +173,9 @@ class SchedulerProcess:
             kinds,
             self._live_options(),
         )
-        self._follow_signals()
         routes = self._extras.routes() if self._extras is not None else []
         review = review_with(self._connections.token_reviews, self._connections.access_reviews)
         parts = make_parts(self._facts, self._registry, review, self._clock, routes)
-        authorities = await self._look_up_authorities()
         beside = [
             asyncio.create_task(self._follow_authorities(authorities), name="client authorities"),
             asyncio.create_task(self._run_extras(self.live), name="extras"),
@@ -163,9 +188,6 @@ class SchedulerProcess:
             for task in beside:
                 task.cancel()
             await asyncio.gather(*beside, return_exceptions=True)
-            await self._debugger.close()
-            self._unfollow_signals()
-        return self._exit_status
 
     async def _discover(self) -> list[Kind]:
         """What the API server serves. One that is away or has just started is given a moment."""

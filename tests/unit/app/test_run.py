@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import signal
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -176,3 +178,17 @@ def test_a_metric_to_leave_out_that_does_not_exist_is_named() -> None:
         SchedulerProcess(over(Answering()), settings, options, VirtualClock(), log=log, registry=registry)
 
     assert lines[0]["of"] == ["scheduler_pendin_pods"]
+
+
+async def test_a_signal_before_the_api_server_answers_ends_the_start_at_once() -> None:
+    clock = VirtualClock()
+    starting = process(clock, *[AWAY] * 100)
+    running = asyncio.create_task(starting.run())
+    await clock.run_for(1)
+    os.kill(os.getpid(), signal.SIGHUP)  # would end a process that does not listen yet
+    os.kill(os.getpid(), signal.SIGUSR2)
+    await clock.run_for(1)
+    assert not running.done()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+    assert await asyncio.wait_for(running, 1) == 0
