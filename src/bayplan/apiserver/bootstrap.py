@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from bayplan.apiserver.api import Api
-from bayplan.apiserver.encoding import Json
+from bayplan.apiserver.bodies import read_object
+from bayplan.apiserver.encoding import Json, encode
 from bayplan.apiserver.errors import ApiError
-from bayplan.apiserver.exchange import WriteOptions
+from bayplan.apiserver.exchange import JSON_TYPE, WriteOptions
 from bayplan.apiserver.identity import LOOPBACK
 from bayplan.apiserver.objects import Caller
 
 SYSTEM_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 SYSTEM_CALLER = Caller(LOOPBACK, WriteOptions(field_manager="kube-apiserver"))
+IMPORTING_CALLER = replace(SYSTEM_CALLER, keeps_identity=True)
 _RBAC = "rbac.authorization.k8s.io/v1"
 _READ = ["get", "list", "watch"]
 
@@ -23,12 +26,34 @@ def bootstrap(api: Api, *, client_authority: str = "") -> None:
         create_if_absent(api, document)
 
 
-def create_if_absent(api: Api, document: Json) -> None:
+def create_if_absent(api: Api, document: Json, caller: Caller = SYSTEM_CALLER) -> None:
     try:
-        create(api, document)
+        create(api, document, caller)
     except ApiError as problem:
         if problem.reason != "AlreadyExists":
             raise
+
+
+class RefusedObject(ValueError):
+    """An object to start with was refused; the message says which and why."""
+
+
+def bring_in(api: Api, document: Json) -> None:
+    """Create an object of a file or of another cluster; one that exists already is left as it is."""
+    metadata = document.get("metadata") or {}
+    name = "/".join(filter(None, (metadata.get("namespace", ""), metadata.get("name", ""))))
+    try:
+        create_if_absent(api, _conforming(api, document), IMPORTING_CALLER)
+    except (ApiError, ValueError) as problem:
+        raise RefusedObject(f"{document.get('kind')} {name or 'without a name'}: {problem}") from problem
+
+
+def _conforming(api: Api, document: Json) -> Json:
+    """The document as a client's body would be read: checked against its type, fields that are unknown dropped."""
+    kind = api.kinds.by_kind(str(document.get("apiVersion")), str(document.get("kind")))
+    if kind is None:
+        return document
+    return read_object(encode(document), JSON_TYPE, kind, validation="Ignore", warnings=[])
 
 
 def create(api: Api, document: Json, caller: Caller = SYSTEM_CALLER) -> bytes:

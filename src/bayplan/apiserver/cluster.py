@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bayplan.apiserver.api import Api, ApiSettings
-from bayplan.apiserver.bootstrap import bootstrap, create_if_absent
+from bayplan.apiserver.bootstrap import bootstrap, bring_in
 from bayplan.apiserver.controllers.group import Controllers
 from bayplan.apiserver.encoding import Json
 from bayplan.apiserver.http import HttpServer
@@ -118,7 +118,7 @@ class EmbeddedCluster:
             self._journal.follow(self.store)
         bootstrap(self.api, client_authority=self._client_authority.decode())
         for document in self._initial:
-            create_if_absent(self.api, document)
+            bring_in(self.api, document)
         if self._simulate:
             self.controllers.start()
             self.kubelets.start()

@@ -38,6 +38,8 @@ class Caller:
     options: WriteOptions = field(default_factory=WriteOptions)
     operation: str = UPDATE
     subresource: str = ""
+    keeps_identity: bool = False
+    """Objects of another cluster keep their uid, age and status: what belongs together still does, what is over is."""
 
 
 class Objects:
@@ -60,8 +62,14 @@ class Objects:
             owners = metadata.get("managedFields")
         else:
             owners = None
-        stamp_new(metadata, uid=new_uid(self._random), now=timestamp(self.clock.now()))
+        uid, born = new_uid(self._random), timestamp(self.clock.now())
+        if caller.keeps_identity:
+            uid, born = metadata.get("uid") or uid, metadata.get("creationTimestamp") or born
+        stamp_new(metadata, uid=uid, now=born)
+        status = document.get("status") if caller.keeps_identity else None
         document = self._prepared_for_create(kind, document, caller)
+        if status:
+            document["status"] = (document.get("status") or {}) | status
         if owners is not None:
             document["metadata"]["managedFields"] = owners
         else:

@@ -107,11 +107,16 @@ def _show(resource: Discovered, answer: dict[str, Any], output: str, *, with_nam
         _print_table(answer, wide=output == "wide", with_namespace=with_namespace)
 
 
+def _cell(value: Any) -> str:
+    """As kubectl writes it."""
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def _print_table(table: dict[str, Any], *, wide: bool, with_namespace: bool) -> None:
     columns = table["columnDefinitions"]
     shown = [place for place, column in enumerate(columns) if wide or column.get("priority", 0) == 0]
     lines = [[columns[place]["name"].upper() for place in shown]]
-    lines += [[str(row["cells"][place]) for place in shown] for row in table["rows"]]
+    lines += [[_cell(row["cells"][place]) for place in shown] for row in table["rows"]]
     if with_namespace:
         spaces = ["NAMESPACE", *(row["object"]["metadata"].get("namespace", "") for row in table["rows"])]
         lines = [[space, *line] for space, line in zip(spaces, lines, strict=True)]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["up"]
 
+MOST_NODES = 100_000
 EXAMPLES = """\
 {program} up --nodes 20
 {program} up --plugin score_by_label.py --watch
@@ -55,19 +58,25 @@ def up(
 
     kubectl, Helm and client libraries can use it like any cluster. Nothing leaves this machine.
     """
+    import structlog
+
     from bayplan.app.settings import SettingsError, load_settings
     from bayplan.cli.run import run_on_fast_loop
     from bayplan.observe.logs import LogSettings, configure_logging
     from bayplan.sim.local import LocalOptions
 
+    _check_numbers(nodes=nodes, port=port, dashboard_port=dashboard_port)
     configure_logging(LogSettings(verbosity=0))
+    # What the scheduler tells its operators would come between a newcomer and the four lines that matter.
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    logging.getLogger("bayplan").setLevel(logging.WARNING)
     folder = Path(data_dir).expanduser() if data_dir else None
     try:
         settings = load_settings(Path(config) if config else None, plugin or [], enable=True)
     except SettingsError as error:
         raise CommandError(*error.problems) from error
     documents = _documents(node_file, dump, from_kubeconfig)
-    has_nodes = any(document.get("kind") == "Node" for document in documents)
+    has_nodes = any(document.get("kind") == "Node" for document in documents) or _is_restart(folder)
     options = LocalOptions(
         nodes=(0 if has_nodes else 3) if nodes is None else nodes,
         objects=documents,
@@ -76,19 +85,49 @@ def up(
         port=port,
         seed=seed,
     )
-    target = Path(kubeconfig_out) if kubeconfig_out else _default_kubeconfig(folder)
-    return run_on_fast_loop(
-        _serve(
-            settings,
-            options,
-            target,
-            config=config,
-            plugins=plugin or [],
-            watch=watch,
-            quiet=quiet,
-            dashboard_port=dashboard_port,
-        )
+    target = Path(kubeconfig_out).expanduser() if kubeconfig_out else _default_kubeconfig(folder)
+    serving = _serve(
+        settings,
+        options,
+        target.absolute(),
+        config=config,
+        plugins=plugin or [],
+        watch=watch,
+        quiet=quiet,
+        dashboard_port=dashboard_port,
     )
+    with _problems_as_lines():
+        return run_on_fast_loop(serving)
+
+
+def _check_numbers(*, nodes: int | None, port: int, dashboard_port: int) -> None:
+    if nodes is not None and not 0 <= nodes <= MOST_NODES:
+        raise CommandError(f"--nodes is a number from 0 to {MOST_NODES:,}, not {nodes}")
+    for name, number, least in (("--port", port, 0), ("--dashboard-port", dashboard_port, -1)):
+        if not least <= number <= 65535:
+            raise CommandError(f"{name} is a number from {least} to 65535, not {number}")
+
+
+@contextlib.contextmanager
+def _problems_as_lines() -> Iterator[None]:
+    """What is wrong with files, addresses and other clusters is the user's business, not a fault of ours."""
+    from bayplan.apiserver.bootstrap import RefusedObject
+    from bayplan.apiserver.cluster import UnsafeAddress
+    from bayplan.apiserver.persistence import UnusableDataDir
+    from bayplan.client.errors import ClientError
+
+    try:
+        yield
+    except (RefusedObject, UnsafeAddress, UnusableDataDir, ClientError) as problem:
+        what, _, hint = str(problem).partition("\nhint: ")
+        raise CommandError(what, hint=hint) from problem
+    except OSError as problem:
+        raise CommandError(str(problem), hint="check --address, --port, --data-dir and --kubeconfig-out") from problem
+
+
+def _is_restart(folder: Path | None) -> bool:
+    """Whether the data directory is in use already: its nodes are the nodes then, none are made up beside them."""
+    return folder is not None and (folder / "objects.sqlite3").is_file()
 
 
 def _default_kubeconfig(folder: Path | None) -> Path:
@@ -99,6 +138,7 @@ def _default_kubeconfig(folder: Path | None) -> Path:
 
 
 def _documents(node_file: str | None, dump: str | None, from_kubeconfig: str | None) -> list[dict[str, Any]]:
+    from bayplan.sim.completing import completed, servable
     from bayplan.sim.sources import read_documents, read_live_objects
 
     documents: list[dict[str, Any]] = []
@@ -106,8 +146,12 @@ def _documents(node_file: str | None, dump: str | None, from_kubeconfig: str | N
         if name is not None:
             documents += read_documents(Path(name))
     if from_kubeconfig is not None:
-        documents += asyncio.run(read_live_objects(Path(from_kubeconfig)))
-    return documents
+        with _problems_as_lines():
+            documents += asyncio.run(read_live_objects(Path(from_kubeconfig)))
+    documents, left_out = servable(documents)
+    for line in left_out:
+        note(line)
+    return completed(documents)
 
 
 async def _serve(

@@ -78,7 +78,11 @@ class LocalCluster:
         return cast(Transport, self.cluster.in_process_transport(errors=CLIENT_ERRORS))
 
     async def __aenter__(self) -> LocalCluster:
-        await self.cluster.start()
+        try:
+            await self.cluster.start()
+        except BaseException:
+            await self.cluster.stop()
+            raise
         transport = self.transport()
         kinds = await served_kinds(transport)
         settings = self._settings

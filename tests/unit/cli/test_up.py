@@ -1,0 +1,77 @@
+"""`bayplan up`: what is wrong with its options is said in a line, before or instead of a cluster."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bayplan.cli.main import main
+
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {name: p, namespace: shop}
+spec:
+  containers: [{name: main, image: "example/app:1", resources: {requests: {cpu: many}}}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--nodes=-3"], "--nodes is a number from 0 to 100,000, not -3"),
+        (["--port=99999"], "--port is a number from 0 to 65535, not 99999"),
+        (["--dashboard-port=-2"], "--dashboard-port is a number from -1 to 65535, not -2"),
+        (["--node-file=nope.yaml"], "nope.yaml: cannot be read: No such file or directory"),
+        (["--from-kubeconfig=nope"], "the kubeconfig `nope` does not exist"),
+        (["--address=203.0.113.7"], "203.0.113.7"),
+    ],
+)
+def test_a_bad_option_ends_with_a_line(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    status = main(["up", f"--kubeconfig-out={tmp_path / 'k'}", *arguments])
+    error = capsys.readouterr().err
+
+    assert status == 2
+    assert error.startswith("error: ")
+    assert said in error
+    assert "internal error" not in error
+
+
+def test_an_object_that_is_refused_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    dump = tmp_path / "dump.yaml"
+    dump.write_text(POD)
+    status = main(["up", f"--from={dump}", f"--kubeconfig-out={tmp_path / 'k'}", "--dashboard-port=-1"])
+
+    assert status == 2
+    assert capsys.readouterr().err.startswith("error: Pod shop/p: ")
+
+
+def start(*arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "bayplan.cli", "up", "--dashboard-port=-1", *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def test_it_says_the_things_a_person_needs_next_and_stops_on_ctrl_c(tmp_path: Path) -> None:
+    """Also: a data directory brings its own nodes, none are made up beside them."""
+    data = tmp_path / "data"
+    seen = []
+    for arguments in (["--nodes=2"], []):
+        with start(f"--data-dir={data}", *arguments) as process:
+            assert process.stdout is not None
+            first = process.stdout.readline()
+            process.send_signal(signal.SIGINT)
+            rest = process.stdout.read()
+            assert process.wait(20) == 0
+        seen.append(first)
+        assert f"export KUBECONFIG={data / 'kubeconfig'}" in rest
+        assert "kubectl get pods" in rest
+        assert rest.endswith("note: stopped\n")
+
+    assert all(line.startswith("a cluster of 2 nodes is up at https://127.0.0.1:") for line in seen)
+    assert (data / "kubeconfig").stat().st_mode & 0o777 == 0o600
