@@ -120,13 +120,15 @@ class SchedulerProcess:
             )
         except ValueError as error:
             raise SettingsError([str(error)]) from error
+        identity = new_identity(socket.gethostname())
         return LeaderElector(
             self._connections.lease,
-            identity=new_identity(socket.gethostname()),
+            identity=identity,
             clock=self._clock,
             draw=random.Random(self._options.seed).random,
             on_started_leading=self._leads.set,
             on_stopped_leading=self._leads.clear,
+            on_new_leader=lambda leader: _note_leader(leader, identity),
             settings=settings,
         )
 
@@ -367,3 +369,8 @@ class SchedulerProcess:
             _log.info(what, profiles=[p.scheduler_name for p in self._settings.profiles])
         if self._extras is not None:
             self._extras.note_reload(what, problems)
+
+
+def _note_leader(leader: str, identity: str) -> None:
+    if leader != identity:
+        _log.info("another replica leads, this one stands by" if leader else "nobody holds the lease", leader=leader)

@@ -192,3 +192,18 @@ async def test_a_signal_before_the_api_server_answers_ends_the_start_at_once() -
     os.kill(os.getpid(), signal.SIGTERM)
 
     assert await asyncio.wait_for(running, 1) == 0
+
+
+async def test_a_replica_that_stands_by_says_who_leads() -> None:
+    clock = VirtualClock()
+    holder = {"holderIdentity": "other", "leaseDurationSeconds": 15, "renewTime": "2026-01-01T00:00:00.000000Z"}
+    lease = {"metadata": {"name": "kube-scheduler", "resourceVersion": "1"}, "spec": holder}
+    standing_by = process(clock, *[answer(200, lease)] * 50)
+    assert standing_by.elector is not None
+    electing = asyncio.create_task(standing_by.elector.run())
+    with capture_logs() as lines:
+        await clock.run_for(5)
+    electing.cancel()
+    await asyncio.gather(electing, return_exceptions=True)
+
+    assert [line["leader"] for line in lines if "stands by" in line["event"]] == ["other"]
