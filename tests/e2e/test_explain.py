@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 
 from bayplan.deploy.viewing import viewer_rules
@@ -132,6 +133,34 @@ async def test_people_with_the_viewers_role_get_every_answer(
     assert "refused (403)" in nobody and "e2e-nobody" in nobody
     summary = live["pod-0"]["metadata"]["annotations"]["bayplan.dev/explanation"]
     assert summary.startswith(f"{node_name}: 3 of 3 nodes fit")
+
+
+async def test_the_dashboard_is_brought_to_this_machine(
+    cluster: Cluster, tokens: dict[str, Path], tmp_path: Path, guard: Guard
+) -> None:
+    """`bayplan dashboard` carries the credentials that a browser does not have."""
+    async with asked(cluster, tokens, tmp_path, guard) as scheduler:
+        url = f"http://127.0.0.1:{free_loopback_port()}"
+        words = ("dashboard", "--server", scheduler.server, "--token-file", str(scheduler.token))
+        process = await asyncio.create_subprocess_exec(
+            *_BAYPLAN, *words, "--insecure-skip-tls-verify", "--port", url.rpartition(":")[2], stderr=subprocess.PIPE
+        )
+        assert process.stderr is not None
+        said = (await asyncio.wait_for(process.stderr.readline(), 30)).decode()
+        async with aiohttp.ClientSession(url) as session:
+            page = await (await session.get("/dashboard/")).text()
+            overview = await (await session.get("/bayplan/v1/overview")).json()
+            played = await (await session.post("/bayplan/v1/whatif", json={"pending": True})).json()
+            async with session.get("/bayplan/v1/events") as events:
+                first = [await events.content.readline() for _ in range(3)]
+        process.terminate()
+        await process.wait()
+
+    assert url in said
+    assert "<title>" in page
+    assert (overview["nodes"], overview["pods"]) == (3, 6)
+    assert played["pendingCount"] == 1
+    assert b"event: overview\n" in first
 
 
 async def test_the_decision_file_answers_when_the_scheduler_is_gone(

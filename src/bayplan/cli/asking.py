@@ -22,8 +22,9 @@ from bayplan.cli.output import CommandError
 
 if TYPE_CHECKING:
     from bayplan.client.access import ClusterAccess
+    from bayplan.client.http_transport import HttpTransport
 
-__all__ = ["EXTENSION", "Endpoint", "Server", "ask", "endpoint", "pod_path"]
+__all__ = ["EXTENSION", "Endpoint", "Server", "ask", "endpoint", "pod_path", "transport_to"]
 
 T = TypeVar("T")
 DEFAULT_SERVER = "https://127.0.0.1:10259"
@@ -104,11 +105,17 @@ def ask(
     return asyncio.run(_ask(where, path, kind, query, body))
 
 
-async def _ask(where: Endpoint, path: str, kind: type[T], query: Mapping[str, str] | None, body: bytes | None) -> T:
-    from bayplan.client.errors import ClientError
+def transport_to(where: Endpoint) -> HttpTransport:
+    """Close it after use."""
     from bayplan.client.http_transport import HttpTransport
 
-    transport = HttpTransport(_access(where), draw=lambda: 0.5, default_timeout=_TIMEOUT_SECONDS)
+    return HttpTransport(_access(where), draw=lambda: 0.5, default_timeout=_TIMEOUT_SECONDS)
+
+
+async def _ask(where: Endpoint, path: str, kind: type[T], query: Mapping[str, str] | None, body: bytes | None) -> T:
+    from bayplan.client.errors import ClientError
+
+    transport = transport_to(where)
     try:
         method = "GET" if body is None else "POST"
         response = await transport.request(method, f"/bayplan/v1{path}", query=query, body=body)

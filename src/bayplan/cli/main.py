@@ -38,6 +38,9 @@ COMMANDS: dict[str, Command] = {
     "explain": Command("bayplan.cli.explain:explain", "say why a pod is where it is, or why it is nowhere"),
     "pending": Command("bayplan.cli.pending:pending", "show pending pods by what keeps them from running"),
     "whatif": Command("bayplan.cli.whatif:whatif", "play a change on a copy of the cluster"),
+    "dashboard": Command(
+        "bayplan.cli.dashboard:dashboard", "show a scheduler's dashboard in a browser on this machine"
+    ),
     "up": Command("bayplan.cli.up:up", "start a cluster on this machine, with the scheduler on it"),
     "apply": Command("bayplan.cli.objects:apply", "create or change objects of a cluster from manifests"),
     "get": Command("bayplan.cli.objects:get", "show objects of a cluster"),

@@ -1,0 +1,53 @@
+"""`bayplan dashboard`: the dashboard of a scheduler in a cluster, in a browser on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+from bayplan.cli.asking import Authority, Endpoint, Insecure, Kubeconfig, Server, TokenFile, endpoint, transport_to
+from bayplan.cli.options import option
+from bayplan.cli.output import CommandError, note
+
+__all__ = ["dashboard"]
+
+EXAMPLES = """\
+{program} dashboard --server https://127.0.0.1:10259 --insecure-skip-tls-verify
+{program} dashboard --server https://127.0.0.1:10259 --token-file token --certificate-authority ca.crt
+"""
+
+
+def dashboard(
+    *,
+    port: Annotated[int, option("--port", metavar="PORT", about="to listen on at 127.0.0.1 (any free one)")] = 0,
+    server: Server = None,
+    token_file: TokenFile = None,
+    kubeconfig: Kubeconfig = None,
+    certificate_authority: Authority = None,
+    insecure_skip_tls_verify: Insecure = False,
+) -> int:
+    """Show the dashboard of a running scheduler at an address of this machine, until Ctrl-C.
+
+    The pages come from here, the answers from the scheduler, asked as the user of the kubeconfig or of the token. Reach
+    a scheduler in a cluster with `kubectl port-forward`.
+    """
+    where = endpoint(server, token_file, kubeconfig, certificate_authority, insecure_skip_tls_verify)
+    asyncio.run(_serve(where, port))
+    return 0
+
+
+async def _serve(where: Endpoint, port: int) -> None:
+    from bayplan.explain.forwarding import forwarding_routes
+    from bayplan.server import ServerOptions, ServerParts, ServingError, serve
+
+    transport = transport_to(where)
+    try:
+        options = ServerOptions(port=port, is_plain_http=True)
+        async with serve(options, ServerParts(routes=forwarding_routes(transport))) as serving:
+            note(f"{serving.url}/dashboard/ shows {where.server}; Ctrl-C ends it")
+            await asyncio.Event().wait()
+    except ServingError as error:
+        problem, _, hint = str(error).partition("\nhint: ")
+        raise CommandError(problem, hint=hint) from error
+    finally:
+        await transport.close()
