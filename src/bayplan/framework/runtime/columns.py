@@ -204,7 +204,7 @@ class FilterColumn(Column):
 class ScoreColumn(Column):
     """`values[row]`: the raw score."""
 
-    __slots__ = ("_highest", "_lowest", "is_suspect", "is_uniform", "uniform_value", "values")
+    __slots__ = ("_highest", "_is_trusted", "_lowest", "is_suspect", "is_uniform", "uniform_value", "values")
 
     def __init__(self, call: ScoreCall) -> None:
         super().__init__(call)
@@ -212,6 +212,7 @@ class ScoreColumn(Column):
         self._highest = MAX_NODE_SCORE if call.normalizer is None else _INT64_MAX
         takes_negative = call.normalizer is not None and call.normalizer.takes_negative
         self._lowest = int(np.iinfo(np.int64).min) if takes_negative else 0
+        self._is_trusted = takes_negative or bool(getattr(call.plugin, "is_within_bounds", False))
         self.is_uniform = False
         """True only if every node has the same raw score, `uniform_value`."""
         self.uniform_value = 0
@@ -248,6 +249,6 @@ class ScoreColumn(Column):
                     self.is_suspect = True
 
     def _suspect(self, scores: Int64N) -> None:
-        if not self.is_suspect and not self._lowest:
+        if not self.is_suspect and not self._is_trusted:
             # Read without a sign, numbers below zero are the largest of all: one pass finds both kinds.
             self.is_suspect = int(scores.view(np.uint64).max()) > self._highest

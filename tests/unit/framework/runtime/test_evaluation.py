@@ -134,6 +134,23 @@ def test_a_score_out_of_range_is_noticed_when_it_first_appears() -> None:
     assert evaluation.is_suspect
 
 
+@pytest.mark.parametrize("is_promised", [False, True])
+def test_nobody_looks_for_scores_out_of_range_where_the_plugin_promises_that_there_are_none(is_promised: bool) -> None:
+    class Excess(Emptier):
+        name = "Excess"
+        is_within_bounds = is_promised
+
+        def score_nodes(self, state: Any, pod: Any, nodes: Any) -> Any:
+            return np.full(len(nodes), 101, dtype=np.int64)
+
+    changes = Changes(5)
+    waiting = changes.cache.info(pod("waiting"))
+    evaluation = framework_of(changes.cache, Excess).plan(waiting).evaluation
+    evaluation.refresh(waiting)
+
+    assert evaluation.is_suspect is not is_promised
+
+
 def test_a_node_that_fills_a_hole_is_seen() -> None:
     changes = Changes(6)
     cache = changes.cache
