@@ -51,3 +51,15 @@ def test_definitions_survive_the_release() -> None:
     text = _files(None)["templates/crds.yaml"]
 
     assert text.count("helm.sh/resource-policy: keep") == text.count("kind: CustomResourceDefinition") >= 3
+
+
+def test_the_controllers_stand_behind_the_plugins_whose_objects_they_write() -> None:
+    files = _files(None)
+    values = yaml.safe_load(files["values.yaml"])
+    known = yaml.safe_load((EXAMPLES / "block-all/values-images.yaml").read_text())
+
+    assert known["controller"].keys() <= values["controller"].keys()
+    kinds = files["templates/_controllers.tpl"].split("{{- define")[1]
+    assert '(has "Coscheduling" .Values.plugins.enabled) }}\n- --kind=PodGroup' in kinds
+    assert '(has "CapacityScheduling" .Values.plugins.enabled) }}\n- --kind=ElasticQuota' in kinds
+    assert 'include "bayplan.controllerRules"' in files["templates/controllers.yaml"]

@@ -10,7 +10,14 @@ from typing import Any
 from tests.companions.world import World, embedded_world
 from tests.e2e.objects import node, pod
 
-from bayplan.app.controllers.status_controllers import PERMISSIONS, ControllerOptions, StatusControllers
+from bayplan.app.controllers.status_controllers import (
+    PERMISSIONS,
+    WATCHES,
+    ControllerOptions,
+    StatusControllers,
+    kinds_among,
+    permissions_for,
+)
 from bayplan.plugins.community.elastic_quota import ElasticQuota
 from bayplan.plugins.community.pod_group import POD_GROUP_LABEL, PodGroup
 
@@ -126,3 +133,26 @@ def test_the_controllers_ask_for_no_more_than_they_do() -> None:
     assert wanted[("scheduling.x-k8s.io", "podgroups/status")] == ("patch",)
     assert wanted[("scheduling.x-k8s.io", "elasticquotas")] == ("get", "list", "watch")
     assert ("", "nodes") not in wanted
+
+
+async def test_kinds_that_were_not_asked_for_are_left_alone() -> None:
+    async with embedded_world([node("n1")]) as world:
+        await world.install(PodGroup, ElasticQuota)
+        await world.put(PodGroup, "g", {"spec": {"minMember": 2}})
+        await world.put(ElasticQuota, "q", {"spec": {"min": {"cpu": "4"}}})
+        async with controlling(world, kinds=(PodGroup,)):
+            await until_status(world, PodGroup, "g", phase="Pending")
+            await world.wait(2)
+
+        assert await status_of(world, ElasticQuota, "q") == {}
+
+
+def test_controllers_care_for_what_the_plugins_watch_and_for_all_when_they_watch_nothing_of_theirs() -> None:
+    assert kinds_among([ElasticQuota, int]) == (ElasticQuota,)
+    assert kinds_among([]) == WATCHES
+
+
+def test_rules_are_those_of_the_kinds() -> None:
+    resources = {rule.resource for rule in permissions_for([PodGroup])}
+
+    assert resources == {"pods", "podgroups", "podgroups/status", "events"}
