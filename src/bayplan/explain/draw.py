@@ -35,6 +35,7 @@ _STYLES = {
 _MOST_ROWS = 12
 _LONGEST_NAME = 28
 _MOST_TIMES = 4
+_MOST_STEPS = 8
 
 
 def draw_explanation(explanation: Explanation, *, top: int = 5, width: int = 120) -> Iterator[RenderableType]:
@@ -61,7 +62,8 @@ def _queue(explanation: Explanation) -> Iterator[RenderableType]:
     story = story or (list(explanation.attempts[0].story) if explanation.attempts else [])
     if not story:
         return
-    text = Text("in the queue: ", style="dim")
+    text = Text("in the queue: " if len(story) <= _MOST_STEPS else "in the queue: … → ", style="dim")
+    story = story[-_MOST_STEPS:]
     ends = [time for time, _, _ in story[1:]]
     for place, (time, where, cause) in enumerate(story):
         took = f" {_duration(ends[place] - time)}" if place < len(ends) else f" since {_moment(time)}"

@@ -6,7 +6,7 @@ no filter does that alone, it is the one that rejects most nodes. Pods of one sh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 
 import msgspec
 
@@ -127,20 +127,26 @@ def find_best_change(copy: ClusterCopy, causes: Iterable[Cause]) -> Work[tuple[S
     """Of the changes that help one pod of each large group, the one after which most pending pods find a node."""
     best: Suggestion | None = None
     most = 0
-    for cause in [cause for cause in causes if cause.plugin and GATED not in cause.reasons][:_CAUSES_TRIED]:
+    causes = list(causes)
+    stuck = [cause for cause in causes if cause.plugin and GATED not in cause.reasons]
+    others = {waiting.pod for cause in causes if cause not in stuck for waiting in cause.pods}
+    for cause in stuck[:_CAUSES_TRIED]:
         pod = copy.waiting.get(cause.pods[0].pod)
         if pod is None or pod.spec.scheduler_name not in copy.deciders:
             continue
         changes = yield from find_changes(copy, pod)
         for suggestion in changes.suggestions:
-            freed = yield from _freed_by(copy, suggestion, [waiting.pod for waiting in cause.pods])
+            freed = yield from _freed_by(copy, suggestion, [waiting.pod for waiting in cause.pods], others)
             if freed > most:
                 best, most = suggestion, freed
     return best, most
 
 
-def _freed_by(copy: ClusterCopy, suggestion: Suggestion, group: Sequence[str]) -> Work[int]:
-    """A change of one pod is made to all of its group: they most likely come from one template."""
+def _freed_by(copy: ClusterCopy, suggestion: Suggestion, group: Sequence[str], others: Set[str]) -> Work[int]:
+    """A change of one pod is made to all of its group: they most likely come from one template.
+
+    `others` wait for something else than a node, or for their turn: no change frees them.
+    """
     edits = [edit for edit in suggestion.edits if edit.kind != "patchPod"]
     for edit in suggestion.edits:
         if edit.kind == "patchPod":
@@ -151,7 +157,7 @@ def _freed_by(copy: ClusterCopy, suggestion: Suggestion, group: Sequence[str]) -
         return 0
     placed: list[str] = []
     try:
-        for pod in _first(copy.waiting.values()):
+        for pod in _first(pod for key, pod in copy.waiting.items() if key not in others):
             info = copy.info(pod)
             decision = decide(copy.trial_decider(info.scheduler_name), info)
             if decision.is_scheduled and copy.cache.pod(info.uid) is None:

@@ -21,7 +21,7 @@ from bayplan.framework.status import Status
 from bayplan.queue.ordering import sort_key_of
 from bayplan.snapshot.pod_info import PodInfo, parse_time
 
-__all__ = ["Session", "machine_form"]
+__all__ = ["Session", "held_back_by", "machine_form"]
 
 
 class Session:
@@ -32,7 +32,7 @@ class Session:
         """Decide for one pod and count it on its node. Raises `UnknownProfile`."""
         framework = self._framework(pod)
         info = self.scheduler.info(pod)
-        held_back = _held_back(framework, info)
+        held_back = held_back_by(framework, info)
         if held_back is not None:
             result: JsonObject = {"nodes": {}, "scores": {}, "best": [], "message": held_back.message}
             return report_of(result, self._context(framework, info, gated_by=held_back.plugin))
@@ -71,7 +71,8 @@ class Session:
         )
 
 
-def _held_back(framework: Framework, info: PodInfo) -> Status | None:
+def held_back_by(framework: Framework, info: PodInfo) -> Status | None:
+    """What a PreEnqueue plugin says to a pod that it does not let into the queue."""
     for plugin in framework.at(ExtensionPoint.PRE_ENQUEUE):
         answer = call_plugin(plugin, "pre_enqueue", framework.complain, info)
         if isinstance(answer, Status) and not answer.is_success:

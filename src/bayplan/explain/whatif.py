@@ -23,6 +23,7 @@ from bayplan.config.profiles import ResolvedProfile, resolve_profiles
 from bayplan.explain.case import JsonObject
 from bayplan.explain.cluster_copy import ClusterCopy, ClusterObjects
 from bayplan.explain.edits import Edit, apply_edits, read_object
+from bayplan.explain.session import held_back_by
 from bayplan.explain.templates import twin_of
 from bayplan.explain.turns import Work
 from bayplan.framework.points import ExtensionPoint
@@ -248,7 +249,12 @@ class _Placing:
         if self._copy.cache.pod(info.uid) is not None:
             self.pending.append(Placement(pod=pod.key, message="it is on a node already", origin=origin))
             return
-        decision = decide(self._copy.deciders[info.scheduler_name], info)
+        decider = self._copy.deciders[info.scheduler_name]
+        gate = held_back_by(decider.framework, info)
+        if gate is not None:
+            self.pending.append(Placement(pod=pod.key, message=gate.message, origin=origin))
+            return
+        decision = decide(decider, info)
         if not decision.is_scheduled and decision.nomination is not None and decision.nomination.nominated_node_name:
             decision = self._preempt(info, decision)
         if not decision.is_scheduled:

@@ -56,3 +56,10 @@ def test_nobody_is_evicted_for_a_pod_of_the_same_priority() -> None:
 
     assert (answer.evicted, answer.pending_count) == ([], 1)
     assert "No preemption victims found" in answer.pending[0].message
+
+
+def test_a_pod_that_is_held_back_stays_so() -> None:
+    answer = played(placed=[], waiting=[pod("gated", gates=["example.com/wait"])])
+
+    assert answer.placed == []
+    assert "example.com/wait" in answer.pending[0].message
