@@ -148,8 +148,13 @@ class _Bench:
             pods=pods,
             rate=step.rate,
             give_up_seconds=self.options.give_up,
+            profile=self._profile(step) if self.options.profile else None,
         )
         return await measure(self.plane, stage, task)
+
+    def _profile(self, step: Step) -> Path:
+        self.narrator.say("    under cProfile: the figures of this run are worse than they would be")
+        return Path(self.options.results) / f"{step.workload.name}-{step.nodes}.pstats"
 
 
 def _cancel_on_signals() -> None:
@@ -215,6 +220,7 @@ def _options() -> argparse.Namespace:
         action=argparse.BooleanOptionalAction,
         help="also decisions without an API server (default: with all)",
     )
+    add("--profile", action="store_true", help="run Bayplan under cProfile; WORKLOAD-NODES.pstats in the results")
     add("--smoke", action="store_true", help=f"{_SMOKE_NODES} nodes, {_SMOKE_PODS} pods, one round")
     add("--results", type=Path, default=_RESULTS)
     add("--report", action="store_true", help="measure nothing; make the report again")

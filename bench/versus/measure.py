@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import msgspec
 from tests.controlplane import ControlPlane
@@ -38,6 +39,8 @@ class Task:
     rate: float = 0.0
     """Pods a second that arrive; 0: a backlog."""
     give_up_seconds: float = 300.0
+    profile: Path | None = None
+    """Where to write a profile of Bayplan."""
 
     @property
     def mode(self) -> str:
@@ -125,7 +128,7 @@ async def _arrival(plane: ControlPlane, stage: Stage, task: Task) -> Run:
 @asynccontextmanager
 async def _running(plane: ControlPlane, task: Task) -> AsyncIterator[Running]:
     """The scheduler, started and stopped in a thread, because the watcher must not miss what it does meanwhile."""
-    process = SCHEDULERS[task.scheduler](plane, task.workload.config)
+    process = SCHEDULERS[task.scheduler](plane, task.workload.config, task.profile)
     running = await asyncio.to_thread(process.__enter__)
     try:
         yield running

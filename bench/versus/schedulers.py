@@ -61,20 +61,23 @@ def _write_config(folder: Path, extra: dict[str, Any]) -> Path:
 
 
 @contextmanager
-def kube_scheduler(plane: ControlPlane, extra: dict[str, Any]) -> Iterator[Running]:
+def kube_scheduler(plane: ControlPlane, extra: dict[str, Any], profile: Path | None = None) -> Iterator[Running]:
     path = _write_config(Path(plane.folder), extra)
     with plane.start_kube_scheduler(config_path=path) as process:
         yield Running(process.pid, metrics=process.metrics, is_alive=lambda: process.is_running, log=process.log_path)
 
 
 @contextmanager
-def bayplan(plane: ControlPlane, extra: dict[str, Any]) -> Iterator[Running]:
+def bayplan(plane: ControlPlane, extra: dict[str, Any], profile: Path | None = None) -> Iterator[Running]:
+    """With `profile`, under cProfile, which writes there in the end."""
     path = _write_config(Path(plane.folder), extra)
     port = free_loopback_port()
-    command = [sys.executable, "-m", "bayplan.cli", "run", "--config", str(path), "--kubeconfig", str(plane.kubeconfig)]
+    profiler = ["-m", "cProfile", "-o", str(profile)] if profile else []
+    command = [sys.executable, *profiler, "-m", "bayplan.cli", "run", "--config", str(path)]
+    command += ["--kubeconfig", str(plane.kubeconfig), "--secure-port", str(port), "-v", "1"]
     log_path = Path(plane.folder) / "bayplan.log"
     with log_path.open("w") as log:
-        process = subprocess.Popen([*command, "--secure-port", str(port), "-v", "1"], stdout=log, stderr=log)
+        process = subprocess.Popen(command, stdout=log, stderr=log)
         try:
             yield Running(
                 process.pid,
