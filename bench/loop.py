@@ -1,0 +1,132 @@
+"""What a pod costs the scheduler process, API server aside: `bayplan run` against a stand-in that answers at once.
+
+    python -m bench.loop [--nodes 5000] [--pods 3000] [--workload plain] [--rounds 5]
+
+CPU time from the first binding to the last, start-up left out; the lowest of several rounds, because whatever else runs
+on the machine only ever adds. The workloads are those of `bench.versus`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import ssl
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+from tests.controlplane.access import write_token_kubeconfig
+from tests.controlplane.certificates import Authority
+
+from bench.stand_in import StandIn
+from bench.versus.workload import Workload, load_workloads
+
+_GIVE_UP_SECONDS = 120.0
+_TICKS = os.sysconf("SC_CLK_TCK")
+_CONFIG = {
+    "apiVersion": "kubescheduler.config.k8s.io/v1",
+    "kind": "KubeSchedulerConfiguration",
+    "clientConnection": {"qps": 10_000, "burst": 10_000},
+    "leaderElection": {"leaderElect": False},
+}
+
+
+class Round:
+    """Watches one process from its first binding to its last."""
+
+    def __init__(self, pods: int) -> None:
+        self._left = pods
+        self.pid = 0
+        self.began: float | None = None
+        self.seconds = 0.0
+        self.is_over = asyncio.Event()
+
+    def bound(self, _: str) -> None:
+        if self.began is None:
+            self.began = _cpu_seconds(self.pid)
+        self._left -= 1
+        if not self._left:
+            self.seconds = _cpu_seconds(self.pid) - self.began
+            self.is_over.set()
+
+
+def main() -> None:
+    options = _options()
+    (workload,) = load_workloads([options.workload])
+    costs = [asyncio.run(_round(workload, options.nodes, options.pods)) for _ in range(options.rounds)]
+    print(f"{workload.name}, {options.nodes} nodes: {min(costs):.0f} µs of CPU a pod ({_listed(costs)})")
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=5_000)
+    parser.add_argument("--pods", type=int, default=3_000)
+    parser.add_argument("--workload", default="plain")
+    parser.add_argument("--rounds", type=int, default=5)
+    return parser.parse_args()
+
+
+def _listed(costs: list[float]) -> str:
+    return ", ".join(f"{cost:.0f}" for cost in costs)
+
+
+async def _round(workload: Workload, nodes: int, pods: int) -> float:
+    """Microseconds a pod."""
+    watched = Round(pods)
+    server = StandIn(workload.nodes(nodes), _numbered(workload.pods(nodes, pods)), bound=watched.bound)
+    with tempfile.TemporaryDirectory() as folder:
+        authority = Authority(Path(folder))
+        pair = authority.server_pair()
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(pair.certificate, pair.key)
+        listening = await server.serve(context)
+        url = f"https://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+        kubeconfig = Path(folder) / "kubeconfig"
+        write_token_kubeconfig(kubeconfig, url=url, ca_file=authority.certificate_file, token="stand-in")
+        config = Path(folder) / "config.yaml"
+        config.write_text(yaml.safe_dump(_CONFIG))
+        await _run_scheduler(config, kubeconfig, watched)
+        listening.close()
+    return 1e6 * watched.seconds / pods
+
+
+async def _run_scheduler(config: Path, kubeconfig: Path, watched: Round) -> None:
+    command = [sys.executable, "-m", "bayplan.cli", "run", "--config", str(config), "--kubeconfig", str(kubeconfig)]
+    log = config.with_suffix(".log")
+    with log.open("w") as written:
+        process = subprocess.Popen([*command, "--secure-port", "0"], stderr=written)  # noqa: ASYNC220 - returns at once
+    watched.pid = process.pid
+    try:
+        async with asyncio.timeout(_GIVE_UP_SECONDS):
+            await watched.is_over.wait()
+    except TimeoutError:
+        raise SystemExit(f"not all pods were bound; the scheduler said:\n{log.read_text()[-2000:]}") from None
+    finally:
+        process.terminate()
+        await asyncio.to_thread(process.wait)
+
+
+def _numbered(pods: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The pods as the API server would hand them out: with an identity and the defaults that a scheduler reads."""
+    for number, pod in enumerate(pods, start=1):
+        identity = {"uid": f"00000000-0000-0000-0000-{number:012}", "resourceVersion": str(number)}
+        spec = {"schedulerName": "default-scheduler", "priority": 0, "preemptionPolicy": "PreemptLowerPriority"}
+        yield pod | {
+            "metadata": pod["metadata"] | identity,
+            "spec": spec | pod["spec"],
+            "status": {"phase": "Pending"},
+        }
+
+
+def _cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+if __name__ == "__main__":
+    main()
