@@ -115,6 +115,42 @@ async def _check_halves(world: World) -> None:
     assert min(counts.values()) == 0, f"both groups have pods bound: {counts}"
 
 
+async def a_finished_member_does_not_count(world: World) -> None:
+    """A group of three of which one pod is done needs another third before anybody else is bound."""
+    await world.install(PodGroup)
+    await world.api.create(*places(4))
+    async with world.scheduling(GANGS):
+        await gang(world, "three", 3, pods=["done", "first"])
+        await world.finish("default/done")
+        await world.api.create(member("three", "second"))
+        await world.until(lambda: _says(world, "cannot find enough sibling pods"), what="the two others wait")
+        assert await world.bound() == {}
+        await world.api.create(member("three", "third"))
+        await world.until_bound(3)
+
+
+BACKED_OFF = configuration(
+    "Coscheduling",
+    disabled=["PrioritySort"],
+    args={"Coscheduling": {"permitWaitingTimeSeconds": 20, "podGroupBackoffSeconds": 3, "podGroupRejectPercentage": 0}},
+)
+
+
+async def a_group_that_failed_lets_another_go_first(world: World) -> None:
+    """A group of three on two places fails and is left alone for a while; a smaller one that came later is placed, and
+    the first one follows, back-off over, when there is room."""
+    await world.install(PodGroup)
+    await world.api.create(*places(2))
+    async with world.scheduling(BACKED_OFF):
+        await gang(world, "large", 3)
+        await world.until(lambda: _says(world, "podGroup default/large failed recently"), what="it fails")
+        await gang(world, "small", 2)
+        await world.until_bound(2)
+        assert {key.split("/")[1].split("-")[0] for key in await world.bound()} == {"small"}
+        await world.api.create(*(node(f"more{i}", cpu="1") for i in range(3)))
+        await world.until_bound(5)
+
+
 async def killed_with_half_a_gang_waiting(world: World) -> None:
     """A scheduler that dies while pods wait at Permit leaves nothing bound, neither then nor after a restart."""
     await world.install(PodGroup)

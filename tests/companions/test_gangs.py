@@ -30,3 +30,13 @@ async def test_two_gangs_that_compete_finish_one_after_the_other(seed: int) -> N
 async def test_a_scheduler_killed_with_half_a_gang_waiting_leaves_nothing_bound() -> None:
     async with embedded_world() as world:
         await gangs.killed_with_half_a_gang_waiting(world)
+
+
+async def test_a_finished_member_does_not_count() -> None:
+    async with embedded_world() as world:
+        await gangs.a_finished_member_does_not_count(world)
+
+
+async def test_a_group_that_failed_lets_another_go_first() -> None:
+    async with embedded_world() as world:
+        await gangs.a_group_that_failed_lets_another_go_first(world)

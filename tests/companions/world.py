@@ -132,6 +132,18 @@ class World:
         paths = [f"/api/v1/namespaces/{key.replace('/', '/pods/')}" for key in keys]
         await asyncio.gather(*(self.api.call("DELETE", path, NO_GRACE, allow=[404]) for path in paths))
 
+    async def run(self, key: str) -> None:
+        """As a kubelet does when the containers run."""
+        await self._set_phase(key, "Running")
+
+    async def finish(self, key: str) -> None:
+        """As a kubelet does when the containers ended well."""
+        await self._set_phase(key, "Succeeded")
+
+    async def _set_phase(self, key: str, phase: str) -> None:
+        path = f"/api/v1/namespaces/{key.replace('/', '/pods/')}/status"
+        await self.api.call("PATCH", path, {"status": {"phase": phase}})
+
     async def wait(self, seconds: float) -> None:
         """Let time pass."""
         if isinstance(self.clock, VirtualClock):

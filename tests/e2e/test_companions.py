@@ -46,3 +46,18 @@ async def test_a_numa_bound_pod_avoids_the_node_whose_zones_are_too_fragmented_t
 ) -> None:
     async with real_world(empty_control_plane.kubeconfig) as world:
         await numa.a_fragmented_node_is_avoided(world)
+
+
+async def test_a_finished_member_does_not_count(empty_control_plane: ControlPlane) -> None:
+    async with real_world(empty_control_plane.kubeconfig) as world:
+        await gangs.a_finished_member_does_not_count(world)
+
+
+async def test_a_group_that_failed_lets_another_go_first(empty_control_plane: ControlPlane) -> None:
+    async with real_world(empty_control_plane.kubeconfig) as world:
+        await gangs.a_group_that_failed_lets_another_go_first(world)
+
+
+async def test_a_victim_makes_its_cell_fit(empty_control_plane: ControlPlane) -> None:
+    async with real_world(empty_control_plane.kubeconfig) as world:
+        await numa.a_victim_makes_its_cell_fit(world)

@@ -185,10 +185,13 @@ class Coscheduling(Plugin):
         group, members = self._group_of(pod), self._members(pod)
         if group is None:
             return None
-        history = self._histories.get(group.key)
-        if history is not None and self.handle.clock.monotonic() < history.backed_off_until:
+        if self._is_backed_off(group.key):
             return Unresolvable(f"podGroup {group.key} failed recently")
         return self._incomplete(pod, group, members) or self._resting(pod, group.key) or _lacks(group, members, nodes)
+
+    def _is_backed_off(self, key: str) -> bool:
+        history = self._histories.get(key)
+        return history is not None and self.handle.clock.monotonic() < history.backed_off_until
 
     def _incomplete(self, pod: PodInfo, group: PodGroup, members: PodSet) -> Status | None:
         wanted, there = group.spec.min_member, len(members)
@@ -233,7 +236,8 @@ class Coscheduling(Plugin):
         missing = wanted - self._count_placed(members)
         if missing <= 0 or missing * 100 <= self.args.pod_group_reject_percentage * wanted:
             return _KEEP
-        if self._rest(group.key) is not None or self._is_room_coming():
+        # A pod that its group's rest or back-off kept out is no new failure: it must not make either of them longer.
+        if self._rest(group.key) is not None or self._is_backed_off(group.key) or self._is_room_coming():
             return _KEEP
         self._release(group.key, members, "optimistic rejection in PostFilter", why=_reasons(diagnosis))
         if len(members) >= wanted:

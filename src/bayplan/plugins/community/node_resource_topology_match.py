@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -29,7 +30,7 @@ from bayplan.framework.status import SUCCESS
 from bayplan.plugins.community.least_numa import least_numa_score
 from bayplan.plugins.community.node_resource_topology import NodeResourceTopology
 from bayplan.plugins.community.numa_columns import CellView, NumaColumns, mean_scores, names_of
-from bayplan.plugins.community.numa_eviction import EXCEEDS, Victims, exclusive_containers, released
+from bayplan.plugins.community.numa_eviction import EXCEEDS, Victims, exclusive_containers, held_by_cell, released
 from bayplan.plugins.community.numa_fit import alignment_failure, strategy_score
 from bayplan.plugins.community.numa_placement import ContainerName, placement
 from bayplan.plugins.community.numa_requests import NumaRequests, has_exclusive, requests_of
@@ -95,6 +96,14 @@ _CACHE_CHOICES = {
 }
 
 
+class _Placement(NamedTuple):
+    believed: NumaTopology
+    """What it was read from."""
+    where: Mapping[ContainerName, int]
+    pods: Mapping[str, PodInfo]
+    """Those that it speaks of, by uid."""
+
+
 class NodeResourceTopologyMatch(Plugin):
     """Looks at what each NUMA cell of a node has free, as NodeResourceTopology objects say.
 
@@ -148,8 +157,8 @@ class NodeResourceTopologyMatch(Plugin):
         _PROFILES.add(self.handle.profile_name)
         self._cache = self._make_cache()
         self._evicts = self.args.preemption_mode == "Enabled" and isinstance(self._cache, OverReserveCache)
-        self._placements: dict[str, tuple[NumaTopology, Mapping[ContainerName, int]]] = {}
-        """By node, the object that it was read from and what was read."""
+        self._placements: dict[str, _Placement] = {}
+        """By node, as read from its object when somebody first asked."""
         lister = self.handle.resources(NodeResourceTopology)
         for topology in lister.list():
             self._cache.put(topology.name, NumaTopology.of(topology))
@@ -274,19 +283,28 @@ class NodeResourceTopologyMatch(Plugin):
         if believed is None or info is None or not believed.placement.metadata:
             return None
         kept = self._placements.get(node)
-        if kept is not None and kept[0] is believed:
-            return kept[1]
+        if kept is not None and kept.believed is believed:
+            return kept.where
         listed = self._listed(node)
-        containers = [
-            name
-            for pod in info.pods.values()
-            if not self._cache.is_assumed(node, pod.uid)
-            for name in exclusive_containers(pod, listed)
-        ]
-        where = placement(believed.placement, containers)
+        pods = {uid: pod for uid, pod in info.pods.items() if not self._cache.is_assumed(node, uid)}
+        where = placement(
+            believed.placement, [name for pod in pods.values() for name in exclusive_containers(pod, listed)]
+        )
         if where is not None:
-            self._placements[node] = (believed, where)
+            self._placements[node] = _Placement(believed, where, pods)
         return where
+
+    def _note_gone(self, node: NodeInfo) -> None:
+        """Pods of the placement that left since: another victim need not be found for what they held."""
+        kept = self._placements.get(node.name)
+        if kept is None or not isinstance(self._cache, OverReserveCache):
+            return
+        if kept.believed is not self._cache.believed(node.name):
+            del self._placements[node.name]
+            return
+        for uid in kept.pods.keys() - node.pods.keys():
+            held = held_by_cell(kept.pods[uid], kept.where, self._listed(node.name))
+            self._cache.give_back(node.name, uid, held)
 
     # Score
 
@@ -374,7 +392,7 @@ class NodeResourceTopologyMatch(Plugin):
     def _look_for_foreign_pods(self) -> None:
         """Pods that others placed make what we reckon with worthless until the node's agent has seen them."""
         detect, table = self.args.cache.foreign_pods_detect, self.handle.snapshot.nodes
-        if detect == "None" or not isinstance(self._cache, OverReserveCache):
+        if (detect == "None" and not self._evicts) or not isinstance(self._cache, OverReserveCache):
             return
         if self._row_position == table.row_changes.position:
             return
@@ -382,8 +400,10 @@ class NodeResourceTopologyMatch(Plugin):
         self._row_position = table.row_changes.position
         for row in range(table.size) if rows is None else np.unique(rows).tolist():
             info = table.infos[row]
-            if info is not None:
+            if info is not None and detect != "None":
                 self._note_foreign(info, only_exclusive=detect == "OnlyExclusiveResources")
+            if info is not None and self._evicts:
+                self._note_gone(info)
 
     def _note_foreign(self, node: NodeInfo, *, only_exclusive: bool) -> None:
         listed = self._listed(node.name)

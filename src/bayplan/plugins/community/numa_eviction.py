@@ -10,7 +10,7 @@ from bayplan.plugins.community.numa_placement import ContainerName
 from bayplan.plugins.community.numa_requests import exclusive_requests, requests_of
 from bayplan.plugins.community.numa_topology import NumaTopology
 
-__all__ = ["EXCEEDS", "Victims", "exclusive_containers", "released"]
+__all__ = ["EXCEEDS", "Victims", "exclusive_containers", "held_by_cell", "released"]
 
 EXCEEDS = "resource release request exceeds NUMA allocatable"
 
@@ -35,17 +35,27 @@ def exclusive_containers(pod: PodInfo, listed: frozenset[str]) -> dict[Container
     return {name: amounts for name, amounts in held.items() if amounts}
 
 
+def held_by_cell(pod: PodInfo, where: Mapping[ContainerName, int], listed: frozenset[str]) -> dict[int, Amounts]:
+    """What the pod holds for itself on each cell, as far as it is known where its containers are."""
+    held: dict[int, Amounts] = {}
+    for name, amounts in exclusive_containers(pod, listed).items():
+        if name in where:
+            cell = held.setdefault(where[name], {})
+            for resource, amount in amounts.items():
+                cell[resource] = cell.get(resource, 0) + amount
+    return held
+
+
 def released(
     topology: NumaTopology, victims: Iterable[PodInfo], where: Mapping[ContainerName, int], listed: frozenset[str]
 ) -> NumaTopology | None:
     """The cells with what the victims hold on them; None if a cell would have more free than it has."""
     back: dict[int, Amounts] = {}
     for victim in victims:
-        for name, amounts in exclusive_containers(victim, listed).items():
-            if name in where:
-                cell = back.setdefault(where[name], {})
-                for resource, amount in amounts.items():
-                    cell[resource] = cell.get(resource, 0) + amount
+        for number, amounts in held_by_cell(victim, where, listed).items():
+            cell = back.setdefault(number, {})
+            for resource, amount in amounts.items():
+                cell[resource] = cell.get(resource, 0) + amount
     cells = []
     for cell_now in topology.cells:
         more = back.get(cell_now.number, {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from bayplan.api.quantity import QuantityError
@@ -94,6 +95,23 @@ class NumaTopology(NamedTuple):
         """As if so much were taken from every cell that has it: nobody knows yet from which it will be."""
         cells = tuple(cell._replace(available=_reduced(cell.available, amounts)) for cell in self.cells)
         return self._replace(cells=cells)
+
+    def with_more(self, given_back: Iterable[Mapping[int, Amounts]]) -> NumaTopology:
+        """As if so much were free on each cell besides, as far as the cell has it at all."""
+        cells = self.cells
+        for by_cell in given_back:
+            cells = tuple(
+                cell._replace(available=_increased(cell, by_cell[cell.number])) if cell.number in by_cell else cell
+                for cell in cells
+            )
+        return self._replace(cells=cells)
+
+
+def _increased(cell: NumaCell, more: Amounts) -> Amounts:
+    return {
+        name: min(amount + more.get(name, 0), max(cell.allocatable[name], amount))
+        for name, amount in cell.available.items()
+    }
 
 
 def _reduced(available: Amounts, amounts: Amounts) -> Amounts:

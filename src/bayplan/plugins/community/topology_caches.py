@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from bayplan.api.requests import Amounts
 from bayplan.plugins.community.numa_topology import NumaTopology
@@ -85,6 +85,8 @@ class OverReserveCache(PassthroughCache):
         """Grows with every node that was brought up to date."""
         self._believed: dict[str, NumaTopology] = {}
         self._assumed: dict[str, dict[str, Amounts]] = {}
+        self._returned: dict[str, dict[str, Mapping[int, Amounts]]] = {}
+        """By node and uid, what pods held that went since the object was written, by cell."""
         self._foreign: set[str] = set()
         self._suspect: set[str] = set()
         self._follows_settings = follows_settings
@@ -95,8 +97,17 @@ class OverReserveCache(PassthroughCache):
     def get_without(self, node: str, uids: Collection[str]) -> NumaTopology | None:
         """The cells as if nothing were assumed for these pods."""
         topology = self._believed.get(node)
+        returned = self._returned.get(node)
+        if topology is not None and returned:
+            topology = topology.with_more(returned.values())
         assumed = [amounts for uid, amounts in self._assumed.get(node, {}).items() if uid not in uids]
         return topology.without(_sum(assumed)) if topology is not None and assumed else topology
+
+    def give_back(self, node: str, uid: str, amounts_by_cell: Mapping[int, Amounts]) -> None:
+        """A pod that the object counts is gone: what it held is free, though the object does not say so yet."""
+        if node in self._believed and uid not in self._returned.setdefault(node, {}):
+            self._returned[node][uid] = amounts_by_cell
+            self.changed.add(node)
 
     def believed(self, node: str) -> NumaTopology | None:
         """The object that is reckoned with, as it is."""
@@ -110,12 +121,13 @@ class OverReserveCache(PassthroughCache):
         super().put(node, topology)
         believed = self._believed.get(node)
         if topology is None:
-            for kept in (self._believed, self._assumed):
+            for kept in (self._believed, self._assumed, self._returned):
                 kept.pop(node, None)
             self._foreign.discard(node)
             self._suspect.discard(node)
         elif believed is None or (self._follows_settings and believed.settings != topology.settings):
             self._believed[node] = topology
+            self._returned.pop(node, None)
 
     def reserve(self, node: str, uid: str, amounts: Amounts) -> None:
         if node in self._believed:
@@ -158,6 +170,7 @@ class OverReserveCache(PassthroughCache):
 
     def _believe(self, node: str, topology: NumaTopology, seen: set[str]) -> None:
         self._believed[node] = topology
+        self._returned.pop(node, None)
         left = {uid: amounts for uid, amounts in self._assumed.get(node, {}).items() if uid not in seen}
         if left:
             self._assumed[node] = left

@@ -187,6 +187,18 @@ def test_a_group_that_failed_is_left_alone_for_its_back_off() -> None:
     expect(harness.schedule(_pod("p0"))).message_says("podGroup default/g failed recently")
 
 
+def test_a_pod_that_the_back_off_keeps_out_does_not_make_it_longer() -> None:
+    others = [_pod(f"p{i}") for i in range(1, 4)]
+    harness = _harness(_group(minimum=4), pods=others, podGroupBackoffSeconds=100)
+    harness.scheduler.cache.note_pod(None, _pod("p0"))
+    _post_filter(harness, _pod("p0"))
+    history = harness.plugin("Coscheduling")._histories["default/g"]
+    before = (history.backed_off_until, history.last_failed)
+    _post_filter(harness, _pod("p0"))
+
+    assert (history.backed_off_until, history.last_failed) == before
+
+
 def test_a_group_without_all_its_pods_is_not_backed_off() -> None:
     harness = _harness(_group(minimum=4), pods=[_pod("p1")], podGroupBackoffSeconds=100)
     _post_filter(harness, _pod("p0"))

@@ -111,6 +111,15 @@ def test_what_was_assumed_for_a_victim_is_given_back_too() -> None:
     expect(harness.schedule(_wants())).preempts(["low"], on="n")
 
 
+def test_a_victim_that_is_gone_needs_no_second_one() -> None:
+    """The object still counts it; what it held is free all the same, until a newer object is taken over."""
+    harness = _harness(_object())
+    [victim] = harness.schedule(_wants()).victims
+    harness.remove(_runs(victim.removeprefix("default/")))
+
+    expect(harness.schedule(_wants())).scheduled_on("n")
+
+
 def test_a_question_does_not_make_a_node_suspect() -> None:
     harness = _harness(_object(says=False))
     harness.schedule(_wants())
