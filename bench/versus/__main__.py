@@ -33,7 +33,7 @@ from bench.versus.plan import RAW, Choice, Pace, Step, steps
 from bench.versus.progress import Narrator
 from bench.versus.records import Raw, Record, Run, Session, append, read
 from bench.versus.report import save
-from bench.versus.schedulers import SCHEDULERS
+from bench.versus.schedulers import ADMIN, SCHEDULER, SCHEDULERS
 from bench.versus.stage import Stage
 from bench.versus.workload import load_workloads
 
@@ -66,7 +66,7 @@ def _run(options: argparse.Namespace, plan: list[Step]) -> int:
         try:
             if plan:
                 arguments = ["--delete-collection-workers=16"]
-                users = {"bench": ("system:masters",)}
+                users = {ADMIN[0]: ADMIN[1], SCHEDULER: ()}
                 with ControlPlane(ControlPlaneOptions(users=users, apiserver_args=arguments)) as plane:
                     bench = _Bench(plane, session, options, narrator)
                     failures = _loop(bench.run(plan))
@@ -104,7 +104,7 @@ class _Bench:
 
     async def run(self, plan: list[Step]) -> int:
         """All steps, one after the other; how many failed."""
-        cluster = BenchCluster(Path(self.plane.kubeconfig))
+        cluster = BenchCluster(self.plane.token_kubeconfig(self.plane.token_for(*ADMIN)))
         stage = Stage(cluster, self.narrator.say)
         pace, failures = Pace(), 0
         _cancel_on_signals()

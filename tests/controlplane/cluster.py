@@ -158,11 +158,16 @@ class ControlPlane:
         """Run helm as admin, its caches inside this control plane's folder."""
         return self._run("helm", args, stdin=stdin, check=check)
 
-    def start_kube_scheduler(self, config_path: Path | None = None, extra_args: Sequence[str] = ()) -> KubeScheduler:
-        """Start the real kube-scheduler, ready on return. It ends with the control plane if nobody stops it before."""
+    def start_kube_scheduler(
+        self, config_path: Path | None = None, extra_args: Sequence[str] = (), *, kubeconfig: Path | None = None
+    ) -> KubeScheduler:
+        """Start the real kube-scheduler, ready on return. It ends with the control plane if nobody stops it before.
+
+        Without `kubeconfig` it comes with a client certificate of its own.
+        """
         settings = KubeSchedulerSettings(
             folder=Path(tempfile.mkdtemp(prefix="kube-scheduler-", dir=self.folder)),
-            kubeconfig=self.kubeconfig_for("system:kube-scheduler"),
+            kubeconfig=kubeconfig or self.kubeconfig_for("system:kube-scheduler"),
             ca_file=self.ca_file,
             server_pair=self._server_pair,
             admin_pair=self._admin_pair,
