@@ -15,19 +15,20 @@ import msgspec
 import structlog
 from cryptography import x509
 
+from bayplan.app.run_options import RunOptions
 from bayplan.client.errors import ClientError, api_error
 from bayplan.client.transport import Transport
 from bayplan.observe.clock import Clock
-from bayplan.server.options import AuthenticationOptions, AuthorityText, RequestHeaderOptions
+from bayplan.server.options import AuthenticationOptions, AuthorityText, RequestHeaderOptions, ServingError
 
-__all__ = ["LOOKUP_HINT", "ClientAuthorities", "LookupFailed"]
+__all__ = ["ClientAuthorities", "LookupFailed", "find_authorities"]
 
 _log = structlog.get_logger()
 _NAME = "kube-system/extension-apiserver-authentication"
 _PATH = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
 _TIMEOUT_SECONDS = 10.0
 _EVERY_SECONDS = 60.0
-LOOKUP_HINT = (
+_HINT = (
     "bind the Role `extension-apiserver-authentication-reader` of kube-system to this user, name the authorities with "
     "--client-ca-file, or do without client certificates by --authentication-skip-lookup"
 )
@@ -35,6 +36,23 @@ LOOKUP_HINT = (
 
 class LookupFailed(Exception):
     """The cluster does not say, or says nothing that can be used."""
+
+
+async def find_authorities(options: RunOptions, transport: Transport, clock: Clock) -> ClientAuthorities | None:
+    """What the cluster says, unless flags say it all or nobody wants to know; None when it does not say."""
+    given = options.server.authentication
+    is_all_given = given.client_ca_file is not None and given.request_header is not None
+    if options.skip_lookup or is_all_given or not options.server.is_enabled:
+        return None
+    found = ClientAuthorities(transport, clock)
+    try:
+        await found.look_up()
+    except LookupFailed as failure:
+        if not options.tolerate_lookup_failure:
+            raise ServingError(f"{failure}\nhint: {_HINT}") from failure
+        _log.warning("client certificates are trusted by flags alone", reason=str(failure), hint=_HINT)
+        return None
+    return found
 
 
 class _ConfigMap(msgspec.Struct):

@@ -23,7 +23,7 @@ import structlog
 from bayplan import __version__
 from bayplan.api.kinds import Kind
 from bayplan.app.cache_debugger import CacheDebugger
-from bayplan.app.client_authorities import LOOKUP_HINT, ClientAuthorities, LookupFailed
+from bayplan.app.client_authorities import ClientAuthorities, find_authorities
 from bayplan.app.connections import Connections, connected
 from bayplan.app.controllers.status_controllers import ControllerOptions, StatusControllers, kinds_among
 from bayplan.app.live import LiveOptions, LiveScheduler
@@ -38,7 +38,6 @@ from bayplan.leader.election import ElectionSettings, LeaderElector, new_identit
 from bayplan.observe.clock import Clock, SystemClock
 from bayplan.observe.logs import Log, LogSettings, configure_logging
 from bayplan.observe.metrics import Registry
-from bayplan.server.options import ServerOptions, ServingError
 from bayplan.server.serving import serve
 
 __all__ = ["RunOptions", "SchedulerProcess", "run_scheduler"]
@@ -164,7 +163,8 @@ class SchedulerProcess:
             await asyncio.gather(working, stopping, return_exceptions=True)
 
     async def _ask_around(self) -> tuple[list[Kind], ClientAuthorities | None]:
-        return await self._discover(), await self._look_up_authorities()
+        kinds = await self._discover()
+        return kinds, await find_authorities(self._options, self._connections.token_reviews, self._clock)
 
     async def _serve_and_work(self, kinds: list[Kind], authorities: ClientAuthorities | None) -> None:
         self.live = LiveScheduler(
@@ -179,12 +179,15 @@ class SchedulerProcess:
         review = review_with(self._connections.token_reviews, self._connections.access_reviews)
         parts = make_parts(self._facts, self._registry, review, self._clock, routes)
         beside = [
-            asyncio.create_task(self._follow_authorities(authorities), name="client authorities"),
             asyncio.create_task(self._run_extras(self.live), name="extras"),
             asyncio.create_task(self._run_controllers(), name="controllers"),
         ]
+        server = self._options.server
+        if authorities is not None:
+            server = replace(server, authentication=authorities.complete(server.authentication))
+            beside.append(asyncio.create_task(authorities.follow(), name="client authorities"))
         try:
-            async with serve(self._server_options(authorities), parts):
+            async with serve(server, parts):
                 await self._work(self.live)
         finally:
             for task in beside:
@@ -206,30 +209,6 @@ class SchedulerProcess:
                     raise
                 _log.warning("the API server does not answer yet, will try again", error=str(error))
             await self._clock.sleep(backoff.next_delay())
-
-    async def _look_up_authorities(self) -> ClientAuthorities | None:
-        options = self._options
-        if options.skip_lookup or not options.server.is_enabled:
-            return None
-        found = ClientAuthorities(self._connections.token_reviews, self._clock)
-        try:
-            await found.look_up()
-        except LookupFailed as failure:
-            if not options.tolerate_lookup_failure:
-                raise ServingError(f"{failure}\nhint: {LOOKUP_HINT}") from failure
-            _log.warning("client certificates are not accepted", reason=str(failure), hint=LOOKUP_HINT)
-            return None
-        return found
-
-    async def _follow_authorities(self, authorities: ClientAuthorities | None) -> None:
-        if authorities is not None:
-            await authorities.follow()
-
-    def _server_options(self, authorities: ClientAuthorities | None) -> ServerOptions:
-        options = self._options.server
-        if authorities is None:
-            return options
-        return replace(options, authentication=authorities.complete(options.authentication))
 
     async def _run_extras(self, live: LiveScheduler) -> None:
         """What fails here must not take the scheduler with it."""

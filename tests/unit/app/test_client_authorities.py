@@ -9,12 +9,19 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from bayplan.app.client_authorities import ClientAuthorities, LookupFailed
+from bayplan.app.client_authorities import ClientAuthorities, LookupFailed, find_authorities
+from bayplan.app.run_options import RunOptions
 from bayplan.client.errors import ConnectionFailed
 from bayplan.client.transport import Response
 from bayplan.observe.clock import VirtualClock
 from bayplan.server.certificates import self_signed
-from bayplan.server.options import AuthenticationOptions, AuthorityText, RequestHeaderOptions
+from bayplan.server.options import (
+    AuthenticationOptions,
+    AuthorityText,
+    RequestHeaderOptions,
+    ServerOptions,
+    ServingError,
+)
 
 from .answering import Answering, answer
 
@@ -108,3 +115,41 @@ async def test_authorities_are_followed_and_bad_news_leaves_them_as_they_were() 
 
     assert pem_of(authority) == renewed
     assert [line["log_level"] for line in lines] == ["warning", "info"]
+
+
+FORBIDDEN = answer(403, {"kind": "Status", "message": "you may not"})
+
+
+async def test_a_cluster_that_does_not_say_is_done_without_and_the_log_says_what_to_do() -> None:
+    with capture_logs() as lines:
+        assert await find_authorities(RunOptions(), Answering(FORBIDDEN), VirtualClock()) is None
+
+    assert "extension-apiserver-authentication" in lines[0]["reason"]
+    assert "--authentication-skip-lookup" in lines[0]["hint"]
+
+
+async def test_a_cluster_that_does_not_say_ends_the_start_where_that_is_asked_for() -> None:
+    strict = RunOptions(tolerate_lookup_failure=False)
+    with pytest.raises(ServingError, match=r"cannot read the ConfigMap(.|\n)*hint: bind the Role"):
+        await find_authorities(strict, Answering(FORBIDDEN), VirtualClock())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        RunOptions(skip_lookup=True),
+        RunOptions(server=ServerOptions(is_enabled=False)),
+        RunOptions(
+            server=ServerOptions(
+                authentication=AuthenticationOptions(
+                    client_ca_file=Path("a.pem"), request_header=RequestHeaderOptions(client_ca_file=Path("b.pem"))
+                )
+            )
+        ),
+    ],
+)
+async def test_the_cluster_is_not_asked_where_its_answer_would_not_count(options: RunOptions) -> None:
+    transport = Answering()
+
+    assert await find_authorities(options, transport, VirtualClock()) is None
+    assert transport.calls == []

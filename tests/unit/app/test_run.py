@@ -25,7 +25,7 @@ from bayplan.client.transport import ByteStream, Response, Transport
 from bayplan.observe.clock import VirtualClock
 from bayplan.observe.logs import LogSettings, configure_logging
 from bayplan.observe.metrics import Registry
-from bayplan.server.options import ServerOptions, ServingError
+from bayplan.server.options import ServerOptions
 
 AWAY = ConnectionFailed("connection refused", may_have_been_processed=False)
 SERVED = answer(200, {"resources": []})
@@ -141,33 +141,6 @@ async def test_a_replica_that_reads_late_asks_for_the_lease_first() -> None:
 
         assert has_led(process)
         assert "GET /api/v1/pods" in transport.asked
-
-
-AUTHORITIES = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
-
-
-def asking(*, is_tolerant: bool) -> SchedulerProcess:
-    """A process whose cluster does not say whose certificates to trust."""
-    transport = Refusing(Answering(), AUTHORITIES)
-    options = RunOptions(server=ServerOptions(port=0), tolerate_lookup_failure=is_tolerant)
-    log = configure_logging(LogSettings(verbosity=0))
-    return SchedulerProcess(
-        over(transport), load_settings(None, ()), options, VirtualClock(), log=log, registry=Registry()
-    )
-
-
-async def test_client_authorities_that_cannot_be_had_are_done_without_and_named() -> None:
-    process = asking(is_tolerant=True)
-    with capture_logs() as lines:
-        assert await process._look_up_authorities() is None
-
-    assert "extension-apiserver-authentication" in lines[0]["reason"]
-    assert "--authentication-skip-lookup" in lines[0]["hint"]
-
-
-async def test_client_authorities_that_cannot_be_had_end_the_start_where_that_is_asked_for() -> None:
-    with pytest.raises(ServingError, match=r"cannot read the ConfigMap(.|\n)*hint: bind the Role"):
-        await asking(is_tolerant=False)._look_up_authorities()
 
 
 def test_a_metric_to_leave_out_that_does_not_exist_is_named() -> None:
