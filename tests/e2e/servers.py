@@ -1,20 +1,16 @@
-"""The two API servers that a test runs against, behind one face: kubectl, and a kubeconfig for the scheduler."""
+"""kubectl on an API server of either kind, from a test that goes on meanwhile, and the kubeconfig it uses."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import subprocess
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from bayplan.apiserver.cluster import EmbeddedCluster
-from tests.controlplane import ControlPlane
 from tests.controlplane.programs import program
 
 
@@ -22,7 +18,6 @@ from tests.controlplane.programs import program
 class Server:
     """An API server of either kind."""
 
-    name: str
     kubeconfig: Path
 
     async def kubectl(self, *arguments: str, stdin: str | None = None, check: bool = True) -> str:
@@ -53,20 +48,3 @@ def _text(source: Path | str | dict[str, Any]) -> str:
     if isinstance(source, Path):
         return source.read_text()
     return source if isinstance(source, str) else yaml.safe_dump(source)
-
-
-@contextlib.asynccontextmanager
-async def embedded_server(folder: Path) -> AsyncIterator[Server]:
-    cluster = EmbeddedCluster()
-    await cluster.start()
-    try:
-        path = folder / "kubeconfig"
-        path.write_text(yaml.safe_dump(cluster.kubeconfig()))
-        path.chmod(0o600)
-        yield Server("embedded", path)
-    finally:
-        await cluster.stop()
-
-
-def real_server(control_plane: ControlPlane) -> Server:
-    return Server("kube-apiserver", control_plane.kubeconfig)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
 import yaml
 
 from bayplan.api.pod import Pod
@@ -20,21 +19,18 @@ from bayplan.plugins.community.cluster_scoped_resource import ClusterScopedResou
 from bayplan.testing import build
 from bayplan.testing.outcome import outcome_of
 from tests.e2e.api_session import ApiSession, api_session
+from tests.e2e.clusters import Cluster
 from tests.e2e.objects import node
 from tests.e2e.running import RunSettings, scheduling
-from tests.e2e.servers import Server, embedded_server, real_server
+from tests.e2e.servers import Server
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "references"
 PATIENCE_SECONDS = 20.0
 
 
-@pytest_asyncio.fixture(params=["embedded", "kube-apiserver"])
-async def server(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Server]:
-    if request.param == "embedded":
-        async with embedded_server(tmp_path) as embedded:
-            yield embedded
-    else:
-        yield real_server(request.getfixturevalue("empty_control_plane"))
+@pytest.fixture
+def server(cluster: Cluster, programs: None) -> Server:
+    return Server(cluster.kubeconfig)
 
 
 def _settings(reference: str) -> RunSettings:
