@@ -22,7 +22,6 @@ async def test_a_created_pod_shows_its_funnel_and_matrix(browser: Browser) -> No
         page = visit.page
         await expect(page.locator(".tile", has_text="pods on nodes")).to_contain_text("20")
         await expect(page.locator(".chart")).to_be_visible()
-        await page.screenshot(path=IMAGES / "overview.png")
         await page.fill("#find-pod", "default/web-7")
         await page.keyboard.press("Enter")
         record = stage.recorder.of_pod("default/web-7")[0]
@@ -35,7 +34,6 @@ async def test_a_created_pod_shows_its_funnel_and_matrix(browser: Browser) -> No
             await row.locator("th").inner_text(): await row.locator("td").nth(1).inner_text()
             for row in await page.locator("#matrix tbody tr:not(.total)").all()
         }
-        await page.screenshot(path=IMAGES / "pod.png", full_page=True)
 
     assert cells[2:] == [f"{best.total:,}" for best in record.best]
     for score in record.best[0].scores:
@@ -55,7 +53,6 @@ async def test_a_pending_pod_shows_its_cause_and_what_would_help(browser: Browse
         await expect(page.locator(".verdict")).to_contain_text("3 because of NodeResourcesFit: Insufficient cpu")
         await page.click("text=Find the change that frees the most")
         await expect(page.locator("[role=status] strong")).to_contain_text("of 4 pods would be freed", timeout=20_000)
-        await page.screenshot(path=IMAGES / "pending.png")
         await page.click("text=default/picky-0")
         await expect(page.locator("#verdict")).to_contain_text("didn't match Pod's node affinity/selector")
         await expect(page.locator("main")).to_contain_text("if the pod did not select disk=ssd")
@@ -103,7 +100,6 @@ async def test_the_heat_map_answers_quickly_at_five_thousand_nodes(browser: Brow
             }"""
         )
         await page.fill("#filter", "")
-        await page.screenshot(path=IMAGES / "nodes.png")
         await page.mouse.click(box["x"] + 30, box["y"] + 24)
         await expect(page.locator("main")).to_contain_text("no pod is pending")
         await canvas.focus()

@@ -127,25 +127,24 @@ def find_best_change(copy: ClusterCopy, causes: Iterable[Cause]) -> Work[tuple[S
     """Of the changes that help one pod of each large group, the one after which most pending pods find a node."""
     best: Suggestion | None = None
     most = 0
-    causes = list(causes)
     stuck = [cause for cause in causes if cause.plugin and GATED not in cause.reasons]
-    others = {waiting.pod for cause in causes if cause not in stuck for waiting in cause.pods}
+    counted = {waiting.pod for cause in stuck for waiting in cause.pods}
     for cause in stuck[:_CAUSES_TRIED]:
         pod = copy.waiting.get(cause.pods[0].pod)
         if pod is None or pod.spec.scheduler_name not in copy.deciders:
             continue
         changes = yield from find_changes(copy, pod)
         for suggestion in changes.suggestions:
-            freed = yield from _freed_by(copy, suggestion, [waiting.pod for waiting in cause.pods], others)
+            freed = yield from _freed_by(copy, suggestion, [waiting.pod for waiting in cause.pods], counted)
             if freed > most:
                 best, most = suggestion, freed
     return best, most
 
 
-def _freed_by(copy: ClusterCopy, suggestion: Suggestion, group: Sequence[str], others: Set[str]) -> Work[int]:
+def _freed_by(copy: ClusterCopy, suggestion: Suggestion, group: Sequence[str], counted: Set[str]) -> Work[int]:
     """A change of one pod is made to all of its group: they most likely come from one template.
 
-    `others` wait for something else than a node, or for their turn: no change frees them.
+    Others than `counted` wait for something else than a node, or for their turn: no change frees them.
     """
     edits = [edit for edit in suggestion.edits if edit.kind != "patchPod"]
     for edit in suggestion.edits:
@@ -157,7 +156,7 @@ def _freed_by(copy: ClusterCopy, suggestion: Suggestion, group: Sequence[str], o
         return 0
     placed: list[str] = []
     try:
-        for pod in _first(pod for key, pod in copy.waiting.items() if key not in others):
+        for pod in _first(pod for key, pod in copy.waiting.items() if key in counted):
             info = copy.info(pod)
             decision = decide(copy.trial_decider(info.scheduler_name), info)
             if decision.is_scheduled and copy.cache.pod(info.uid) is None:

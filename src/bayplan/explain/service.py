@@ -208,7 +208,7 @@ class ExplainService:
         node = live.cache.snapshot.node(name)
         if node is None:
             raise UnknownObject(f"no node `{name}`")
-        explanation = explained_node(self.view(), node, [info for info, _, _ in self._pending_pods()])
+        explanation = explained_node(self.view(), node, [info for info, _, gate in self._pending_pods() if not gate])
         explanation.attempts = self.recorder.of_node(name, most=_ATTEMPTS)
         return explanation
 

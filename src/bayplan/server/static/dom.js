@@ -57,6 +57,14 @@ export const duration = (seconds) => {
   if (seconds < 0.1) return `${(seconds * 1000).toPrecision(2)} ms`;
   return seconds < 100 ? `${seconds.toFixed(1)} s` : `${Math.round(seconds / 60)} min`;
 };
+// As people write amounts: milli-cpu as cores, bytes in powers of 1024, everything else as it is.
+export const amount = (resource, value) => {
+  if (resource === "cpu") return value % 1000 ? `${number(value)}m` : number(value / 1000);
+  if (resource !== "memory" && !resource.endsWith("storage") && !resource.startsWith("hugepages")) return number(value);
+  let unit = 0;
+  while (value >= 1024 && unit < 5) { value /= 1024; unit += 1; }
+  return `${Number(value.toFixed(1)).toLocaleString("en")}${["", "Ki", "Mi", "Gi", "Ti", "Pi"][unit]}`;
+};
 // A bar for the eye; the number beside it is for everybody.
 export const meter = (share) => {
   const bar = el("span", { class: "meter", "aria-hidden": "true" }, el("span", {}));

@@ -1,6 +1,6 @@
 // The heat map: every node a cell, by zone, coloured by how full it is. Canvas, because five thousand elements are slow.
 
-import { ask, card, el, number, podLink, table } from "./dom.js";
+import { amount, ask, card, el, number, podLink, table } from "./dom.js";
 import { attemptsTable } from "./pod.js";
 
 const STEPS = [0, 25, 50, 75, 90];
@@ -202,16 +202,16 @@ export async function nodePage([name]) {
 function describe(node) {
   const pending = node.pending || [], pods = node.pods || [];
   return [
-    card(node.node, el("p", { class: "verdict" }, node.verdict),
+    card("Verdict", el("p", { class: "verdict" }, node.verdict),
       el("p", { class: "soft" }, [node.zone, ...(node.taints || [])].filter(Boolean).join(", ")),
       table("", ["resource", "#requested", "#allocatable", ""], (node.resources || []).map((fill) =>
-        [fill.resource, number(fill.requested), number(fill.allocatable), bar(fill)]))),
+        [fill.resource, amount(fill.resource, fill.requested), amount(fill.resource, fill.allocatable), bar(fill)]))),
     pending.length ? card("Pending pods here", table("", ["#pods", "such as", "here", "because"], pending.map((group) => [
       number(group.count), podLink(group.pod),
       group.fits ? el("span", { class: "good" }, `fits, place ${number(group.place)}`) : el("span", { class: "bad" }, `refused by ${group.plugin || "PreFilter"}`),
       (group.reasons || []).join("; ")]))) : null,
-    pods.length ? card("Pods", table("", ["pod", "#milli-cpu", "#bytes", "#priority"], pods.slice(0, 50).map((pod) =>
-      [podLink(pod.pod), number(pod.cpuMilli), number(pod.memoryBytes), number(pod.priority)]))) : null,
+    pods.length ? card("Pods", table("", ["pod", "#cpu", "#memory", "#priority"], pods.slice(0, 50).map((pod) =>
+      [podLink(pod.pod), amount("cpu", pod.cpuMilli), amount("memory", pod.memoryBytes), number(pod.priority)]))) : null,
     node.attempts?.length ? card("Decisions for this node", attemptsTable(node.attempts, true)) : null,
   ].filter(Boolean);
 }

@@ -1,13 +1,13 @@
 // The plugins at work, and the reloads.
 
-import { ago, ask, card, el, number, table } from "./dom.js";
+import { ago, ask, card, duration, el, number, table } from "./dom.js";
 
 export async function pluginsPage(_, { isShown }) {
   const holder = el("div", {});
   let seen = -1;
   async function refresh() {
     const { plugins, reloads } = await ask("/plugins");
-    if (isShown()) holder.replaceChildren(...byProfile(plugins).map(([profile, rows]) => card(profile, pluginTable(rows))), reloadCard(reloads));
+    if (isShown()) holder.replaceChildren(...byProfile(plugins).map(([profile, rows]) => card(profile, el("div", { class: "whole" }, pluginTable(rows)))), reloadCard(reloads));
   }
   await refresh();
   return {
@@ -26,13 +26,13 @@ function byProfile(plugins) {
 }
 
 function pluginTable(rows) {
-  const time = (value) => (value === undefined ? "" : `${number(value)} µs`);
-  const measured = (p) => Object.entries(p.times || {}).map(([point, us]) => `${point} ${number(us)} µs`).join(", ");
+  const time = (value) => (value === undefined ? "" : duration(value / 1e6));
+  const measured = (p) => Object.entries(p.times || {}).map(([point, us]) => `${point} ${duration(us / 1e6)}`).join(", ");
   return table("Filter and score: one answer about every node, asked anew and measured now. In cycles: the mean of the one cycle in ten that is measured, where it was asked. Rejections and decisions are of the attempts on record.",
-    ["plugin", "extension points", "#weight", "#filter", "#score", "in cycles", "#rejected", "#decided", "#influence", "#errors"],
+    ["plugin", "#weight", "#filter", "#score", "in cycles", "#rejected", "#decided", "#influence", "#errors"],
     rows.map((p) => [
-      el("span", {}, p.plugin, p.origin ? el("div", { class: "raw" }, p.origin) : null),
-      (p.points || []).join(", "), p.weight ? `×${p.weight}` : "", time(p.filterUs), time(p.scoreUs),
+      el("span", {}, p.plugin, el("div", { class: "raw" }, (p.points || []).join(", ")), p.origin ? el("div", { class: "raw" }, p.origin) : null),
+      p.weight ? `×${p.weight}` : "", time(p.filterUs), time(p.scoreUs),
       el("span", { title: p.timed ? `${number(p.timed)} cycles` : null }, measured(p)),
       number(p.rejected || 0), number(p.decided || 0), number(p.influence || 0),
       el("span", { class: p.errors ? "bad" : "" }, number(p.errors || 0))]));

@@ -68,13 +68,15 @@ function matrix(state) {
     el("td", { class: "num" }, `×${state.weights?.[plugin] ?? 1}`),
     best.map((node, place) => {
       const score = scores[place].get(plugin);
-      return el("td", { class: mark(node) }, score ? number(score.weighted) : "",
+      const cell = el("td", { class: mark(node) }, score ? number(score.weighted) : "",
         score ? el("div", { class: "raw" }, `${score.raw ?? "–"} → ${score.normalized}`) : null);
+      if (score) cell.style.background = `color-mix(in srgb, var(--bar) ${Math.round(score.normalized * 0.3)}%, var(--card))`;
+      return cell;
     })));
   const total = el("tr", { class: "total" }, el("td", {}, "total"), el("td", {}), best.map((node) => el("td", { class: mark(node) }, number(node.total))));
   const lead = state.lead ? el("p", {}, leadText(state)) : null;
   return el("div", {}, lead, el("div", { class: "scroll" }, el("table", { id: "matrix" },
-    el("caption", {}, `Weighted points; below them raw → normalised. ${number(state.feasible || 0)} nodes fit, the best ${best.length} are shown.`),
+    el("caption", {}, `Weighted points; below them raw → normalised. The deeper the colour, the better for the plugin. ${number(state.feasible || 0)} nodes fit, the best ${best.length} are shown.`),
     el("thead", {}, head), el("tbody", {}, rows, total))));
 }
 
@@ -99,11 +101,12 @@ export function attemptsTable(attempts, showPod = false) {
 
 const storyOf = (state) => (state.queue?.story?.length ? state.queue.story : state.attempts?.[0]?.story || []);
 
-function story(steps) {
+function story(all) {
+  const steps = all.slice(-12);
   return el("ol", { class: "story" }, steps.map(([time, place, cause], at) => {
     const next = steps[at + 1];
     const stay = next ? duration(next[0] - time) : at === steps.length - 1 ? `since ${clock(time)}` : "";
-    return el("li", {}, el("strong", {}, place), el("span", { class: "stay" }, ` ${stay}`), cause ? el("div", { class: "raw" }, cause) : null);
+    return el("li", {}, el("span", {}, el("strong", {}, place), el("span", { class: "stay" }, ` ${stay}`)), cause ? el("div", { class: "raw" }, cause) : null);
   }));
 }
 
@@ -127,7 +130,8 @@ async function showChanges(path, holder) {
     const misses = (found.nearest || []).map((miss) => `${miss.node} lacks ${Object.entries(miss.lacks).map(([name, amount]) => `${amount} ${name}`).join(" and ")}`);
     const without = (found.without || []).map((entry) => `without ${entry.plugin}: ${number(entry.nodes)} nodes`);
     const title = found.moves || found.now ? "What would move it" : "What would let it run";
-    const lists = [sentences, misses, without].filter((list) => list.length).map((list) => el("ul", {}, list.map((line) => el("li", {}, line))));
+    const headed = [["", sentences], ["Nearest misses", misses], ["Without a plugin", without]].filter(([, list]) => list.length);
+    const lists = headed.map(([head, list]) => [head ? el("h3", {}, head) : null, el("ul", {}, list.map((line) => el("li", {}, line)))]);
     holder.replaceChildren(lists.length ? card(title, ...lists, el("p", { class: "soft" }, `Each was tried on a copy of the cluster. ${found.note || ""}`)) : "");
   } catch (error) { holder.replaceChildren(failed(error)); }
 }
