@@ -407,6 +407,21 @@ async def test_controllers_tell_what_they_did(driver: Driver) -> None:
     assert sums[-1] == ("Completed", "Job completed")
 
 
+async def test_a_claim_that_waits_for_a_pod_and_a_node_that_fell_silent_say_so(driver: Driver) -> None:
+    name, classes = "later", "/apis/storage.k8s.io/v1/storageclasses"
+    body = {"metadata": {"name": name}, "provisioner": "x.test/y", "volumeBindingMode": "WaitForFirstConsumer"}
+    await driver.create(classes, body)
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": name}
+    await driver.create(CLAIMS, {"metadata": {"name": "data"}, "spec": spec})
+    driver.cluster.kubelets.stop_node("node-1")
+    await driver.wait(60)
+
+    assert ("WaitForFirstConsumer", "waiting for first consumer to be created before binding") in await told(
+        driver, "data"
+    )
+    assert ("NodeNotReady", "Node node-1 status is now: NodeNotReady") in await told(driver, "node-1")
+
+
 async def test_large_sets_do_not_drown_others_in_events(driver: Driver) -> None:
     await driver.create(f"{APPS}/replicasets", workload("ReplicaSet", "many", replicas=120))
     await driver.settle()

@@ -37,7 +37,7 @@ _REST_FACTOR = 4.0
 class Bench:
     """What a controller works with: reading the store, writing through the API."""
 
-    def __init__(self, api: Api, owners: OwnerIndex, pods: PodTally, name: str) -> None:
+    def __init__(self, api: Api, owners: OwnerIndex, pods: PodTally, name: str, component: str = "") -> None:
         self.api = api
         self.clock = api.clock
         self.store = api.store
@@ -46,7 +46,7 @@ class Bench:
         user = User(f"system:serviceaccount:kube-system:{name}", ("system:masters", "system:authenticated"))
         self._caller = Caller(user, WriteOptions(field_manager=name))
         self._status_caller = Caller(user, WriteOptions(field_manager=name), subresource="status")
-        self._events = EventWriter(api, name, self._caller)
+        self._events = EventWriter(api, component or name, self._caller)
 
     def now(self) -> str:
         return timestamp(self.clock.now())
@@ -112,6 +112,8 @@ class Controller:
     """One promise, kept for every key."""
 
     name: ClassVar[str]
+    component: ClassVar[str] = ""
+    """How it signs its events, where that is not its name."""
     primary: ClassVar[str]
     """The resource whose keys are reconciled."""
     watches: ClassVar[tuple[str, ...]] = ()

@@ -27,6 +27,7 @@ class DaemonSets(Controller):
     """Keeps one pod a node."""
 
     name = "daemon-set-controller"
+    component = "daemonset-controller"
     primary = "daemonsets.apps"
     watches = ("pods", "nodes")
 

@@ -75,7 +75,7 @@ class Controllers:
     def __init__(self, api: Api) -> None:
         owners, pods = OwnerIndex(api.store), PodTally(api.store)
         loops: dict[str, ControllerLoop | _GarbageLoop] = {
-            controller.name: ControllerLoop(controller(Bench(api, owners, pods, controller.name))) for controller in ALL
+            one.name: ControllerLoop(one(Bench(api, owners, pods, one.name, one.component))) for one in ALL
         }
         name = GarbageCollector.name
         loops[name] = _GarbageLoop(lambda wake: GarbageCollector(Bench(api, owners, pods, name), wake))

@@ -23,6 +23,7 @@ class NodeLifecycle(Controller):
     """Marks nodes whose kubelet went silent, and evicts what does not tolerate it."""
 
     name = "node-lifecycle-controller"
+    component = "node-controller"
     primary = "nodes"
     watches = (LEASES, "pods")
 
@@ -61,6 +62,7 @@ class NodeLifecycle(Controller):
             left = parse_timestamp(spec.get("renewTime", "")) + grace - self.bench.clock.now()
             if left <= 0 and _ready_value(node) != "Unknown":
                 self._mark_unknown(key)
+                self.bench.event(node, "NodeNotReady", f"Node {key[1]} status is now: NodeNotReady")
                 node = self.bench.get("nodes", key) or node
         self._set_taints(key, node, _wanted_taints(node, is_simulated=lease is not None))
         return left + 0.5 if left is not None and left > 0 else None

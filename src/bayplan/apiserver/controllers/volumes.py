@@ -31,6 +31,7 @@ class VolumeBinder(Controller):
     """
 
     name = "persistentvolume-binder"
+    component = "persistentvolume-controller"
     primary = CLAIMS
     watches = (VOLUMES, CLASSES)
 
@@ -91,9 +92,17 @@ class VolumeBinder(Controller):
             self._bind(claim, volume)
         else:
             self._waiting.setdefault(claim["spec"].get("storageClassName") or "", {})[key] = None
+            if self._waits_for_pod(claim):
+                message = "waiting for first consumer to be created before binding"
+                self.bench.event(claim, "WaitForFirstConsumer", message)
         return None
 
     # ---- choosing
+
+    def _waits_for_pod(self, claim: Json) -> bool:
+        storage_class = self.bench.get(CLASSES, ("", claim["spec"].get("storageClassName") or ""))
+        waits = (storage_class or {}).get("volumeBindingMode") == "WaitForFirstConsumer"
+        return waits and SELECTED_NODE not in (claim["metadata"].get("annotations") or {})
 
     def _volume_for(self, claim: Json) -> Json | None:
         if claim["spec"].get("volumeName"):
@@ -106,7 +115,7 @@ class VolumeBinder(Controller):
         class_name = claim["spec"].get("storageClassName") or ""
         storage_class = self.bench.get(CLASSES, ("", class_name))
         waits = (storage_class or {}).get("volumeBindingMode") == "WaitForFirstConsumer"
-        if waits and SELECTED_NODE not in (claim["metadata"].get("annotations") or {}):
+        if self._waits_for_pod(claim):
             return None
         for _, name in () if waits else self._free.get(class_name, ()):
             volume = self.bench.get(VOLUMES, ("", name))
