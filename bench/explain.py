@@ -53,6 +53,8 @@ def main() -> None:
     _measure(scheduler, "fits nowhere", lambda n: pod(f"c{n}", cpu="5000", labels={"n": str(n)}))
     full = offline_scheduler(full_cluster(nodes))
     _freeze()
+    # A pod that would preempt has been tried before anybody asks about it, and that made the columns of running pods.
+    full.decide(full.info(pod("tried", cpu="1", priority=1000)))
     _measure(full, "would preempt", lambda n: pod(f"d{n}", cpu="1", priority=1000, labels={"n": str(n)}))
     _measure_changes(scheduler, pod("c", cpu="5000"))
 

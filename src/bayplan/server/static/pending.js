@@ -42,6 +42,6 @@ function causeCard(cause) {
   return card(`${number(cause.count)} × ${cause.title}`,
     cause.message ? el("p", { class: "soft" }, cause.message) : null,
     el("ul", {}, pods.slice(0, 20).map((waiting) =>
-      el("li", {}, podLink(waiting.pod), ` ${waiting.place || ""}, ${waiting.attempts || 0} attempts, since ${ago(waiting.since || 0)}`))),
+      el("li", {}, podLink(waiting.pod), ` ${waiting.place || ""}, ${waiting.attempts || 0} attempt${waiting.attempts === 1 ? "" : "s"}, since ${ago(waiting.since || 0)}`))),
     cause.count > 20 ? el("p", { class: "soft" }, `and ${number(cause.count - 20)} more`) : null);
 }
