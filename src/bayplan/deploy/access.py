@@ -8,7 +8,7 @@ from typing import Any
 
 from bayplan.deploy.rbac import Lease, Rule, lease_rules
 
-__all__ = ["Account", "cluster_role_documents", "lease_documents", "service_account"]
+__all__ = ["Account", "authentication_reader_document", "cluster_role_documents", "lease_documents", "service_account"]
 
 Document = dict[str, Any]
 _GROUP = "rbac.authorization.k8s.io"
@@ -41,6 +41,17 @@ def lease_documents(account: Account, lease: Lease) -> list[Document]:
     """What a candidate for a lease needs, in the lease's own namespace."""
     metadata = {"name": f"{account.name}-lease", "namespace": lease.namespace, "labels": account.labels}
     return _role_and_binding("", metadata, lease_rules(lease), account)
+
+
+def authentication_reader_document(account: Account, name: str) -> Document:
+    """Lets the account read whose client certificates the cluster trusts, by a role that every cluster has."""
+    return {
+        "apiVersion": f"{_GROUP}/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": name, "namespace": "kube-system", "labels": account.labels},
+        "roleRef": {"apiGroup": _GROUP, "kind": "Role", "name": "extension-apiserver-authentication-reader"},
+        "subjects": [account.subject],
+    }
 
 
 def _role_and_binding(scope: str, metadata: Document, rules: Sequence[Rule], account: Account) -> list[Document]:

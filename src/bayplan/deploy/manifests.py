@@ -12,7 +12,13 @@ from typing import Any, Literal
 
 from bayplan import __version__
 from bayplan.app.controllers.status_controllers import kinds_among, permissions_for
-from bayplan.deploy.access import Account, cluster_role_documents, lease_documents, service_account
+from bayplan.deploy.access import (
+    Account,
+    authentication_reader_document,
+    cluster_role_documents,
+    lease_documents,
+    service_account,
+)
 from bayplan.deploy.bundle import CONFIG_FILE, Bundle
 from bayplan.deploy.controllers import ControllersDeployment, controllers_documents
 from bayplan.deploy.crds import crd_documents
@@ -92,7 +98,12 @@ def rbac_documents(bundle: Bundle, options: ManifestOptions, *, elects: bool) ->
     carried = permissions_for(_controlled(bundle)) if options.controllers == "scheduler" else ()
     rules = merged_rules(needed_permissions(bundle.plugins, others=carried))
     lease = lease_documents(account, bundle.lease(options.namespace)) if elects else []
-    return [*cluster_role_documents(account, role_name(bundle, options), rules), *lease]
+    name = role_name(bundle, options)
+    return [
+        *cluster_role_documents(account, name, rules),
+        authentication_reader_document(account, name),
+        *lease,
+    ]
 
 
 def _config_map(bundle: Bundle, options: ManifestOptions, *, elects: bool) -> Document:

@@ -154,3 +154,14 @@ def test_a_static_pod_uses_the_nodes_disk_and_the_default_lease() -> None:
     assert all("hostPath" in volume for volume in pod["spec"]["volumes"])
     binding = list(yaml.safe_load_all(files["cluster.yaml"]))[-1]
     assert binding["subjects"][0]["name"] == "system:kube-scheduler"
+
+
+def test_the_account_may_read_whose_client_certificates_the_cluster_trusts() -> None:
+    """By a binding in kube-system that carries the namespace in its name, so that two installations do not share it."""
+    documents = manifests(_bundle("timestamp"), ManifestOptions(namespace="sched"))
+    [binding] = [d for d in documents if d["kind"] == "RoleBinding"]
+
+    assert binding["roleRef"]["name"] == "extension-apiserver-authentication-reader"
+    assert binding["metadata"]["namespace"] == "kube-system"
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "bayplan", "namespace": "sched"}]
+    assert "sched" in binding["metadata"]["name"]
