@@ -77,6 +77,10 @@ class OverlayColumns(NodeColumns):
         self._count(position, pod, -1)
         return twin
 
+    def count_in(self, position: int, pod: PodInfo) -> None:
+        """Count a pod on the node at a position, for those who look at counts only: `info` does not show it."""
+        self._count(position, pod, 1)
+
     def _twin(self, position: int) -> NodeInfo:
         twin = self._twins.get(position)
         if twin is None:

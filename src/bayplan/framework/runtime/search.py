@@ -29,7 +29,9 @@ __all__ = ["FilterOutcome", "check_rows", "find_feasible", "nominated_on"]
 
 Ranks = np.ndarray[tuple[int], np.dtype[np.uint8]]
 _OVERRIDDEN = 254
-"""Rank of a row whose status is kept by row: rejected because of nominated pods."""
+"""Rank of a row whose status is kept apart: rejected because of nominated pods."""
+_ONE_BY_ONE_UP_TO = 3
+"""So many nodes with nominated pods are sooner looked at one by one than in columns."""
 
 
 class FilterOutcome:
@@ -42,7 +44,7 @@ class FilterOutcome:
         evaluation: Evaluation,
         rank: Ranks | None,
         asked: dict[int, tuple[Ids, Callable[[int], Status], str]],
-        overrides: dict[int, Status],
+        overrides: list[tuple[Status, Rows]],
     ) -> None:
         self._evaluation = evaluation
         self._rank = rank
@@ -91,10 +93,7 @@ class FilterOutcome:
         for rank, (ids, status, name) in self._open.items():
             rows = np.flatnonzero(self._rank == rank)
             groups += [(status_.by(name), some) for status_, some in group_by_status(rows, ids[rows], status)]
-        by_status: dict[Status, list[int]] = {}
-        for row, status_ in self._overrides.items():
-            by_status.setdefault(status_, []).append(row)
-        return groups + [(status_, np.array(rows, dtype=np.intp)) for status_, rows in by_status.items()]
+        return groups + self._overrides
 
 
 class _FeasibleColumns(NodeColumns):
@@ -125,14 +124,14 @@ def find_feasible(
     asked = [call for call in plan.due_filters if call.name not in state.skip_filter]
     nominated = nominated_on(nominator, pod)
     if not asked and not nominated:
-        return FilterOutcome(evaluation, None, {}, {})
+        return FilterOutcome(evaluation, None, {}, [])
     rank: Ranks = evaluation.rank[: framework.snapshot.nodes.size].copy()
     is_clean = evaluation.feasible_count == len(rank)
     answers = {}
     for call in asked:
         answers[call.rank], rejects = _ask(framework, call, state, pod, rank, is_clean=is_clean)
         is_clean = is_clean and not rejects
-    overrides = _with_nominated(framework, state, pod, nominated, rank) if nominated else {}
+    overrides = _with_nominated(framework, state, pod, nominated, rank) if nominated else []
     return FilterOutcome(evaluation, rank, answers, overrides)
 
 
@@ -181,19 +180,52 @@ def nominated_on(nominator: Nominator, pod: PodInfo) -> dict[str, list[PodInfo]]
 
 def _with_nominated(
     framework: Framework, state: CycleState, pod: PodInfo, nominated: dict[str, list[PodInfo]], rank: Ranks
-) -> dict[int, Status]:
+) -> list[tuple[Status, Rows]]:
     """Look again at nodes with nominated pods, as if those were there; a rejection then comes first."""
-    table = framework.snapshot.nodes
-    overrides: dict[int, Status] = {}
-    for name, pods in nominated.items():
-        row = table.row_of.get(name)
-        if row is None:
-            continue
+    row_of = framework.snapshot.nodes.row_of
+    waiting = {row_of[name]: pods for name, pods in nominated.items() if name in row_of}
+    if not waiting:
+        return []
+    by_count = len(waiting) > _ONE_BY_ONE_UP_TO and framework.reads_counts_only(state)
+    groups = (_rejected_by_count if by_count else _rejected_one_by_one)(framework, state, pod, waiting)
+    for _, rows in groups:
+        rank[rows] = _OVERRIDDEN
+    return groups
+
+
+def _rejected_one_by_one(
+    framework: Framework, state: CycleState, pod: PodInfo, waiting: dict[int, list[PodInfo]]
+) -> list[tuple[Status, Rows]]:
+    by_status: dict[Status, list[int]] = {}
+    for row, pods in waiting.items():
         status = _status_with(framework, state, pod, row, pods)
         if status is not None:
-            overrides[row] = status
-            rank[row] = _OVERRIDDEN
-    return overrides
+            by_status.setdefault(status, []).append(row)
+    return [(status, np.array(rows, dtype=np.intp)) for status, rows in by_status.items()]
+
+
+def _rejected_by_count(
+    framework: Framework, state: CycleState, pod: PodInfo, waiting: dict[int, list[PodInfo]]
+) -> list[tuple[Status, Rows]]:
+    """The same for filters that look at counts only: all nodes at once."""
+    overlay = OverlayColumns(framework.snapshot.nodes, np.fromiter(waiting, dtype=np.intp, count=len(waiting)))
+    for position, pods in enumerate(waiting.values()):
+        present = overlay.info(position).pods
+        for other in pods:
+            if other.uid not in present:
+                overlay.count_in(position, other)
+    passing = np.ones(len(waiting), dtype=np.bool_)
+    groups: list[tuple[Status, Rows]] = []
+    for call in framework.filter_calls:
+        if call.name in state.skip_filter:
+            continue
+        verdicts = call.verdicts(state, pod, overlay)
+        rejected = passing & (verdicts.ids != 0)
+        if rejected.any():
+            found = group_by_status(overlay.rows[rejected], verdicts.ids[rejected], verdicts.status)
+            groups += [(checked(status.by(call.name)), rows) for status, rows in found]
+            passing &= ~rejected
+    return groups
 
 
 def _status_with(framework: Framework, state: CycleState, pod: PodInfo, row: int, pods: list[PodInfo]) -> Status | None:

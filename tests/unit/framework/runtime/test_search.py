@@ -1,0 +1,60 @@
+"""The Filter phase: nodes with nominated pods, looked at one by one or all at once, give the same answers."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from bayplan.api.pod import Pod
+from bayplan.framework.runtime import search
+from bayplan.testing import Harness, Outcome, node, pod
+
+NODES = 24
+
+
+def busy_cluster(rng: Random) -> tuple[list[Pod], Pod]:
+    """Running pods and many nominated ones, and a pod that finds room on some nodes only."""
+    running = [pod(f"r{i}", cpu=rng.choice([1, 2, 3]), host_ports=[80], node=f"n{i}") for i in range(0, NODES, 2)]
+    nominated = [
+        pod(
+            f"w{i}",
+            cpu=rng.choice([0, 1, 2, 4]),
+            memory=rng.choice(["1Gi", "8Gi", "30Gi"]),
+            priority=rng.choice([0, 5, 9]),
+            nominated=f"n{rng.randrange(NODES)}",
+        )
+        for i in range(30)
+    ]
+    ports = [80] if rng.random() < 0.3 else []
+    return [*running, *nominated], pod("new", cpu=rng.choice([1, 3]), memory="4Gi", priority=5, host_ports=ports)
+
+
+def outcome(pods: list[Pod], new: Pod) -> Outcome:
+    nodes = [node(f"n{i}", cpu=4, memory="32Gi", pods=2) for i in range(NODES)]
+    return Harness(nodes=nodes, pods=pods).schedule(new)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_nominated_pods_count_alike_one_by_one_and_all_at_once(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    pods, new = busy_cluster(Random(seed))
+    monkeypatch.setattr(search, "_ONE_BY_ONE_UP_TO", NODES)
+    one_by_one = outcome(pods, new)
+    monkeypatch.setattr(search, "_ONE_BY_ONE_UP_TO", 0)
+    at_once = outcome(pods, new)
+
+    assert at_once == one_by_one
+
+
+def test_a_nominated_pod_that_is_on_the_node_already_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "_ONE_BY_ONE_UP_TO", 0)
+    harness = Harness(nodes=[node("n1", cpu=4)], pods=[pod("waiting", cpu=2, priority=5, nominated="n1")])
+    harness.scheduler.cache.add_pod(pod("waiting", cpu=2, priority=5, node="n1"))
+
+    assert harness.schedule(pod("new", cpu=2)).is_scheduled
+
+
+def test_nominations_to_nodes_that_are_gone_stand_in_nobodys_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "_ONE_BY_ONE_UP_TO", 0)
+
+    assert Harness(nodes=["n1"], pods=[pod("waiting", nominated="ghost")]).schedule(pod("new")).is_scheduled
