@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+
+from bayplan.framework.resources import resource_info
 from bayplan.plugins.community.elastic_quota import ElasticQuota
 from tests.companions.world import World
 from tests.e2e.objects import JsonObject, node, pod
@@ -61,3 +64,18 @@ async def borrowed_quota_is_reclaimed(world: World) -> None:
         await world.until(lender_is_whole, what="the lender has its own back")
         await world.wait(3)
         assert await _counts(world) == {"lender": 4, "borrower": 4, "bystander": 4}
+
+
+async def what_is_no_quantity_is_refused(world: World) -> None:
+    """By the API server, which knows the definition, in every notation but those of Kubernetes."""
+    await world.install(ElasticQuota)
+    info = resource_info(ElasticQuota)
+    for number, (amount, status) in enumerate([("banana", 422), ("1.5", 201), ("2Gi", 201), (3, 201), ("-", 422)]):
+        body = {
+            "apiVersion": info.api_version,
+            "kind": info.kind,
+            "metadata": {"name": f"q{number}"},
+            "spec": {"min": {"cpu": amount}},
+        }
+        answer = await world.transport.request("POST", world.path_of(ElasticQuota), body=json.dumps(body).encode())
+        assert answer.status == status, (amount, answer.body)

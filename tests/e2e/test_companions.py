@@ -61,3 +61,8 @@ async def test_a_group_that_failed_lets_another_go_first(empty_control_plane: Co
 async def test_a_victim_makes_its_cell_fit(empty_control_plane: ControlPlane) -> None:
     async with real_world(empty_control_plane.kubeconfig) as world:
         await numa.a_victim_makes_its_cell_fit(world)
+
+
+async def test_what_is_no_quantity_is_refused(empty_control_plane: ControlPlane) -> None:
+    async with real_world(empty_control_plane.kubeconfig) as world:
+        await quotas.what_is_no_quantity_is_refused(world)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bayplan.api.pod import Pod
-from bayplan.api.quantity import Quantity, format_quantity
+from bayplan.api.quantity import Quantity, QuantityError, format_quantity
 from bayplan.api.requests import pod_requests, to_amounts
 from bayplan.plugins.community.elastic_quota import ElasticQuota
 
@@ -29,4 +29,7 @@ def used_by(quota: ElasticQuota, pods: Iterable[Pod]) -> dict[str, Quantity]:
 
 def is_up_to_date(quota: ElasticQuota, used: dict[str, Quantity]) -> bool:
     """Whether the quota says so already, in whatever notation."""
-    return quota.status.used is not None and to_amounts(quota.status.used) == to_amounts(used)
+    try:
+        return quota.status.used is not None and to_amounts(quota.status.used) == to_amounts(used)
+    except QuantityError:
+        return False

@@ -11,8 +11,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from bayplan.api.quantity import Quantity
 from bayplan.framework import CustomResource, PrinterColumn, ResourcePart
+from bayplan.plugins.community.resource_amounts import ResourceAmounts, check_amounts
 
 __all__ = ["ElasticQuota", "ElasticQuotaSpec", "ElasticQuotaStatus"]
 
@@ -21,18 +21,21 @@ class ElasticQuotaSpec(ResourcePart):
     """Amounts by resource name."""
 
     min: Annotated[
-        dict[str, Quantity] | None, Meta(description="Guaranteed: what is lent out of it is taken back when needed.")
+        ResourceAmounts | None, Meta(description="Guaranteed: what is lent out of it is taken back when needed.")
     ] = None
     max: Annotated[
-        dict[str, Quantity] | None,
+        ResourceAmounts | None,
         Meta(description="Never more than this; what is not named is not limited."),
     ] = None
+
+    def __post_init__(self) -> None:
+        check_amounts(self.min, self.max)
 
 
 class ElasticQuotaStatus(ResourcePart):
     """Written by the controller."""
 
-    used: Annotated[dict[str, Quantity] | None, Meta(description="What the pods of the namespace request.")] = None
+    used: Annotated[ResourceAmounts | None, Meta(description="What the pods of the namespace request.")] = None
 
 
 class ElasticQuota(

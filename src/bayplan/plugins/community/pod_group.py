@@ -11,8 +11,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from bayplan.api.quantity import Quantity
 from bayplan.framework import CustomResource, PodInfo, PrinterColumn, ResourcePart
+from bayplan.plugins.community.resource_amounts import ResourceAmounts, check_amounts
 
 __all__ = ["POD_GROUP_LABEL", "PodGroup", "PodGroupSpec", "PodGroupStatus", "group_key"]
 
@@ -24,12 +24,15 @@ class PodGroupSpec(ResourcePart):
 
     min_member: Annotated[int, Meta(ge=1, description="The number of pods below which none of them is bound.")] = 0
     min_resources: Annotated[
-        dict[str, Quantity] | None,
+        ResourceAmounts | None,
         Meta(description="What the cluster must have free for the group to be tried."),
     ] = None
     schedule_timeout_seconds: Annotated[
         int | None, Meta(description="How long a pod of the group holds its place while the others are not there yet.")
     ] = None
+
+    def __post_init__(self) -> None:
+        check_amounts(self.min_resources)
 
 
 class PodGroupStatus(ResourcePart):
