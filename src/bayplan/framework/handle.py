@@ -10,7 +10,7 @@ from bayplan.api.meta import KubeObject
 from bayplan.api.pod import PodCondition
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.status import Status
-from bayplan.snapshot.axes import BoolN
+from bayplan.snapshot.axes import BoolN, Rows
 from bayplan.snapshot.columns import NodeColumns
 from bayplan.snapshot.node_info import NodeInfo
 from bayplan.snapshot.pod_info import PodInfo
@@ -131,6 +131,9 @@ class DryRun(Protocol):
 
     def reads_counts_only(self, state: CycleState) -> bool:
         """Whether the filters in play can be asked about many changed nodes at once."""
+
+    def rejections(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> list[tuple[Status, Rows]]:
+        """The first rejection of every node that has one: positions by status."""
 
     def passes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns, *, only_counts: bool) -> BoolN:
         """Which nodes every filter lets pass; `only_counts` asks only those that look at pods on nodes."""

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from bayplan.api.meta import LabelSelector
 from bayplan.api.selectors import NOTHING, Selector, SelectorError, compile_selector
 from bayplan.api.workload import PodDisruptionBudget
+from bayplan.preemption.victim_columns import Slots, VictimColumns
+from bayplan.snapshot.axes import Rows
 from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["Budgets"]
@@ -37,6 +41,21 @@ class Budgets:
                 if pod.labels and budget.namespace == pod.namespace and selector.matches(pod.labels)
             ]
         return found
+
+    def breaking(self, columns: VictimColumns, rows: Rows, lower: Slots) -> Slots | None:
+        """`split` for many nodes at once: the pods that would break a budget; None if nobody would."""
+        covered: dict[int, Slots] = {}
+        for position, row in enumerate(rows.tolist()):
+            for slot, pod in enumerate(columns.pods[row]):
+                for place in self.covering(pod):
+                    if pod.name not in (self._budgets[place][0].status.disrupted_pods or {}):
+                        covered.setdefault(place, np.zeros_like(lower))[slot, position] = True
+        found: Slots | None = None
+        for place, mask in covered.items():
+            mask &= lower
+            breaks = mask & (mask.cumsum(axis=0) > self._budgets[place][0].status.disruptions_allowed)
+            found = breaks if found is None else found | breaks
+        return found if found is not None and found.any() else None
 
     def split(self, pods: Sequence[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
         """Pods that would break a budget if all were evicted in this order, and the others."""

@@ -1,6 +1,6 @@
 """Victims on many nodes at once: the same procedure as for one node, a column step for each pod slot.
 
-Only for filters that look at counts (see `DryRun.reads_counts_only`) and nodes whose pods no budget covers.
+Only for filters that look at counts (see `DryRun.reads_counts_only`).
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ import numpy as np
 
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.handle import DryRun
+from bayplan.framework.status import Status
+from bayplan.preemption.budgets import Budgets
 from bayplan.preemption.candidates import Candidate
-from bayplan.preemption.victim_columns import VictimColumns
-from bayplan.snapshot.axes import BoolN, Int64N, Rows
+from bayplan.preemption.victim_columns import Slots, VictimColumns
+from bayplan.snapshot.axes import BoolN, Int64N, Int64RN, Rows
 from bayplan.snapshot.node_table import NodeTable
 from bayplan.snapshot.overlay import OverlayColumns
 from bayplan.snapshot.pod_info import PodInfo
@@ -22,6 +24,7 @@ from bayplan.snapshot.pod_info import PodInfo
 __all__ = ["ManyNodes", "find_victims_on"]
 
 _PRIORITY_SHIFT = 1 << 31
+_MOST = np.iinfo(np.int64).max
 
 
 class ManyNodes(NamedTuple):
@@ -30,30 +33,32 @@ class ManyNodes(NamedTuple):
     rows: Rows
     has_lower: BoolN
     """Whether the node holds a pod of lower priority at all."""
-    fits: BoolN
-    """Whether the pod fits once all of those left."""
-    is_victim: np.ndarray[tuple[int, int], np.dtype[np.bool_]]
-    """(slot, position): who has to leave."""
-
+    is_victim: Slots
+    """Who has to leave."""
     takes: BoolN
     """Where the pod fits once some victims left."""
+    violations: Int64N
+    """How many victims break a disruption budget."""
+    refused: list[tuple[Status, Rows]]
+    """Nodes where the pod does not fit even when all of lower priority leave, by what is still in the way."""
 
     def candidate(self, position: int, columns: VictimColumns, table: NodeTable) -> Candidate:
         row = int(self.rows[position])
         pods = columns.pods[row]
         victims = tuple(pods[slot] for slot in np.flatnonzero(self.is_victim[:, position]).tolist())
-        return Candidate(row, table.at(row).name, victims, 0)
+        return Candidate(row, table.at(row).name, victims, int(self.violations[position]))
 
     def cheapest(self, columns: VictimColumns) -> Rows:
         """Positions of the candidates that tie on every criterion; the order of criteria is `candidates.price`."""
-        positions = np.flatnonzero(self.takes)
+        positions: Rows = np.flatnonzero(self.takes)
+        positions = positions[self.violations[positions] == self.violations[positions].min(initial=_MOST)]
         if len(positions) < 2:
             return positions
         victim = self.is_victim.take(positions, axis=1)
         slots = len(victim)
         priority = columns.priority[:slots].take(self.rows[positions], axis=1)
         highest = priority[victim.argmax(axis=0), np.arange(len(positions))]
-        costs: list[Callable[[_Slots, _Priorities, Rows], _Costs]] = [
+        costs: list[Callable[[Slots, _Priorities, Rows], _Costs]] = [
             lambda victim, priority, rows: ((priority + _PRIORITY_SHIFT) * victim).sum(axis=0),
             lambda victim, priority, rows: victim.sum(axis=0),
             lambda victim, priority, rows: -_earliest(victim, priority, columns.start[:slots].take(rows, axis=1)),
@@ -68,19 +73,75 @@ class ManyNodes(NamedTuple):
         return positions[keep]
 
 
-_Slots = np.ndarray[tuple[int, int], np.dtype[np.bool_]]
+_Added = tuple[Int64RN, Int64N]
+"""What nominated pods add to the use of resources and to the number of pods, by position."""
 _Priorities = np.ndarray[tuple[int, int], np.dtype[np.int64]]
 _Starts = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 _Costs = np.ndarray[tuple[int], np.dtype[np.int64]] | np.ndarray[tuple[int], np.dtype[np.float64]]
 
 
-def _earliest(victim: _Slots, priority: _Priorities, start: _Starts) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _earliest(victim: Slots, priority: _Priorities, start: _Starts) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """When the first of the most important victims started; those tie on the highest priority already."""
     highest = priority[victim.argmax(axis=0), np.arange(priority.shape[1])]
     earliest: np.ndarray[tuple[int], np.dtype[np.float64]] = np.where(
         victim & (priority == highest), start, np.inf
     ).min(axis=0)
     return earliest
+
+
+class _Trial:
+    """Nodes without their pods of lower priority, which then come back as far as there is room beside the pod."""
+
+    def __init__(
+        self, dry_run: DryRun, state: CycleState, pod: PodInfo, overlay: OverlayColumns, added: _Added | None
+    ) -> None:
+        self._dry_run = dry_run
+        self._state = state
+        self._pod = pod
+        self._overlay = overlay
+        self._added = added
+
+    def passes(self, *, only_counts: bool) -> BoolN:
+        """Where the pod fits now, both with the nominated pods of the node and without them."""
+        passing = self._dry_run.passes(self._state, self._pod, self._overlay, only_counts=only_counts)
+        if self._added is None:
+            return passing
+        self._add_nominated(1)
+        passing = passing & self._dry_run.passes(self._state, self._pod, self._overlay, only_counts=True)
+        self._add_nominated(-1)
+        return passing
+
+    def _add_nominated(self, sign: int) -> None:
+        if self._added is not None:
+            self._overlay.used += sign * self._added[0]
+            self._overlay.count += sign * self._added[1]
+
+    def refused(self, positions: Rows) -> list[tuple[Status, Rows]]:
+        """What is in the way on nodes that do not take the pod, first with the nominated pods; rows by status."""
+        self._add_nominated(1)
+        with_nominated = self._rejections(positions)
+        self._add_nominated(-1)
+        told = {row for _, rows in with_nominated for row in rows.tolist()}
+        rest = positions[[row not in told for row in self._overlay.rows[positions].tolist()]]
+        return with_nominated + self._rejections(rest)
+
+    def _rejections(self, positions: Rows) -> list[tuple[Status, Rows]]:
+        if not len(positions):
+            return []
+        part = self._overlay.take(positions)
+        found = self._dry_run.rejections(self._state, self._pod, part)
+        return [(status, part.rows[some]) for status, some in found]
+
+    def reprieve(self, here: BoolN, amounts: Int64RN) -> BoolN:
+        """One pod of each node comes back; where it does not fit beside the pod it is out again."""
+        used, count = self._overlay.used[: len(amounts)], self._overlay.count
+        used += amounts
+        count += here
+        out = here & ~self.passes(only_counts=True)
+        if out.any():
+            used -= amounts * out
+            count -= out
+        return out
 
 
 def find_victims_on(
@@ -91,51 +152,37 @@ def find_victims_on(
     columns: VictimColumns,
     table: NodeTable,
     nominated: dict[int, list[PodInfo]],
+    budgets: Budgets,
 ) -> ManyNodes:
     slots = int(columns.filled[rows].max()) if len(rows) else 0
     # `take`, because what an index with rows gives is laid out row by row and slow to work on.
-    lower = columns.priority[:slots].take(rows, axis=1) < pod.priority
+    lower: Slots = columns.priority[:slots].take(rows, axis=1) < pod.priority
     usage = columns.usage[:slots].take(rows, axis=2)
     if not lower.all():
         usage *= lower[:, None, :]
     overlay = OverlayColumns(table, rows)
-    used, count = overlay.used[: usage.shape[1]], overlay.count
-    used -= usage.sum(axis=0)
-    count -= lower.sum(axis=0)
-    added = _nominated_usage(rows, nominated, overlay) if nominated else None
-
-    def passes(*, only_counts: bool) -> BoolN:
-        passing = dry_run.passes(state, pod, overlay, only_counts=only_counts)
-        if added is None:
-            return passing
-        overlay.used += added[0]
-        overlay.count += added[1]
-        passing = passing & dry_run.passes(state, pod, overlay, only_counts=True)
-        overlay.used -= added[0]
-        overlay.count -= added[1]
-        return passing
-
+    overlay.used[: usage.shape[1]] -= usage.sum(axis=0)
+    overlay.count -= lower.sum(axis=0)
+    trial = _Trial(dry_run, state, pod, overlay, _nominated_usage(rows, nominated, overlay) if nominated else None)
     has_lower: BoolN = np.asarray(lower.any(axis=0))
-    fits = passes(only_counts=False) & has_lower
-    is_victim, takes = np.zeros_like(lower), np.zeros_like(fits)
-    for slot in range(slots):
-        here, amounts = lower[slot], usage[slot]
-        used += amounts
-        count += here
-        out = here & ~passes(only_counts=True)
-        if out.any():
-            # What does not fit beside the pod stays out. Nodes where nothing would help are wrong here and left out
-            # at the end.
-            used -= amounts * out
-            count -= out
-            is_victim[slot] = out & fits
-            takes |= is_victim[slot]
-    return ManyNodes(rows, has_lower, fits, is_victim, takes)
+    fits = trial.passes(only_counts=False) & has_lower
+    hopeless = np.flatnonzero(has_lower & ~fits)
+    refused = trial.refused(hopeless) if len(hopeless) else []
+    breaks = budgets.breaking(columns, rows, lower) if budgets else None
+    is_victim = np.zeros_like(lower)
+    # Those whose eviction breaks a budget are the first to come back. Nodes that take nobody are wrong from here on and
+    # left out at the end.
+    for wave in (lower,) if breaks is None else (breaks, lower & ~breaks):
+        for slot in range(slots):
+            if wave is lower or wave[slot].any():
+                amounts = usage[slot] if wave is lower else usage[slot] * wave[slot]
+                is_victim[slot] |= trial.reprieve(wave[slot], amounts)
+    is_victim &= fits
+    violations = np.zeros(len(rows), dtype=np.int64) if breaks is None else (is_victim & breaks).sum(axis=0)
+    return ManyNodes(rows, has_lower, is_victim, np.asarray(is_victim.any(axis=0)), violations, refused)
 
 
-def _nominated_usage(
-    rows: Rows, nominated: dict[int, list[PodInfo]], overlay: OverlayColumns
-) -> tuple[Int64N, Int64N] | None:
+def _nominated_usage(rows: Rows, nominated: dict[int, list[PodInfo]], overlay: OverlayColumns) -> _Added | None:
     """What the pods nominated to these nodes would use."""
     used = np.zeros_like(overlay.used)
     count = np.zeros_like(overlay.count)

@@ -14,7 +14,10 @@ from bayplan.snapshot.axes import Int64N, Int64RN
 from bayplan.snapshot.node_table import NodeTable
 from bayplan.snapshot.pod_info import PodInfo
 
-__all__ = ["VictimColumns"]
+__all__ = ["Slots", "VictimColumns"]
+
+Slots = np.ndarray[tuple[int, int], np.dtype[np.bool_]]
+"""(slot, position): something about each pod of some nodes."""
 
 _NO_POD = np.iinfo(np.int64).max
 _FIRST_SLOTS = 16

@@ -9,15 +9,15 @@ import pytest
 
 from bayplan.api.pod import Pod
 from bayplan.framework.status import Status
-from bayplan.plugins.intree.default_preemption import DefaultPreemption
-from bayplan.preemption.budgets import Budgets
-from bayplan.preemption.one_node import OneNodeTrial, find_victims
-from bayplan.testing import Harness, node, pod
+from bayplan.plugins.intree.default_preemption import DefaultPreemption, Found
+from bayplan.preemption.candidates import Candidate, pick_cheapest
+from bayplan.preemption.one_node import OneNodeTrial, candidate_on, find_victims
+from bayplan.testing import Harness, node, pdb, pod
 from bayplan.testing.generate import CPUS, MEMORIES
 
 
-def crowded(seed: int) -> tuple[Harness, Pod]:
-    """Nodes full of pods that only resources tell apart, some nominated ones, and a pod that wants in."""
+def crowded(seed: int, *, budgets: bool) -> tuple[Harness, Pod]:
+    """Nodes full of pods that only resources and budgets tell apart, some nominated ones, and a pod that wants in."""
     rng = Random(seed)
     nodes = [node(f"n{i}", cpu=rng.choice((2, 4)), memory="4Gi", pods=rng.choice((3, 6, 110))) for i in range(8)]
     pods = [
@@ -26,6 +26,7 @@ def crowded(seed: int) -> tuple[Harness, Pod]:
             cpu=rng.choice(CPUS),
             memory=rng.choice(MEMORIES),
             requests={"example.com/gpu": 1} if rng.randrange(5) == 0 else None,
+            labels={"app": rng.choice(("web", "db", "free")), "tier": rng.choice("ab")},
             node=f"n{rng.randrange(8)}",
             priority=rng.randint(0, 4),
             started=f"2026-01-01T00:00:{i:02}Z",
@@ -37,12 +38,18 @@ def crowded(seed: int) -> tuple[Harness, Pod]:
         for i in range(rng.randint(0, 3))
     ]
     wanted = pod("new", cpu=rng.choice(CPUS), memory=rng.choice(MEMORIES), priority=rng.randint(1, 5))
-    return Harness(nodes=nodes, pods=[*pods, *waiting]), wanted
+    objects = [
+        pdb("web", {"app": "web"}, allowed=rng.randint(0, 2)),
+        pdb("tier", {"tier": "a"}, allowed=rng.randint(0, 3), disrupted=rng.sample([p.name for p in pods], 8)),
+        pdb("elsewhere", {"app": "db"}, namespace="other"),
+    ]
+    return Harness(nodes=nodes, pods=[*pods, *waiting], objects=objects if budgets else []), wanted
 
 
+@pytest.mark.parametrize("budgets", [False, True])
 @pytest.mark.parametrize("seed", range(25))
-def test_columns_and_one_by_one_find_the_same_victims(seed: int) -> None:
-    harness, wanted = crowded(seed)
+def test_columns_and_one_by_one_find_the_same_victims(seed: int, budgets: bool) -> None:
+    harness, wanted = crowded(seed, budgets=budgets)
     info = harness.info(wanted)
     decision = harness.scheduler.decide(info)
     if decision.diagnosis is None:
@@ -52,25 +59,32 @@ def test_columns_and_one_by_one_find_the_same_victims(seed: int) -> None:
     if not len(rows):
         return
     assert plugin.handle.dry_run.reads_counts_only(decision.state)
-    found = plugin.search(decision.state, info, rows)
-    in_columns = {each.node_name: [v.name for v in each.victims] for each in plugin.all_candidates(found)}
+    found = Found()
+    plugin._try(decision.state, info, rows, plugin._current_budgets(), found)
+    candidates = plugin.all_candidates(found)
+    expected, refused = _one_by_one(plugin, decision.state, info, rows.tolist())
 
-    assert in_columns == _one_by_one(plugin, decision.state, info, rows.tolist())
-    cheapest = {each.node_name for each in plugin.choose(found)}
-    assert cheapest <= set(in_columns)
+    assert sorted(candidates) == sorted(expected)
+    assert {row: status for status, rows in found.refused.items() for row in rows} == refused
+    assert sorted(plugin.choose(found)) == sorted(pick_cheapest(expected))
+    assert found.unviolating_count == sum(candidate.violations == 0 for candidate in expected)
 
 
-def _one_by_one(plugin: DefaultPreemption, state: Any, info: Any, rows: list[int]) -> dict[str, list[str]]:
+def _one_by_one(
+    plugin: DefaultPreemption, state: Any, info: Any, rows: list[int]
+) -> tuple[list[Candidate], dict[int, Status]]:
     table = plugin.handle.snapshot.nodes
     nominated = plugin._nominated(info)
-    found = {}
+    found, refused = [], {}
     for row in rows:
         lower = [p for p in table.at(row).pods.values() if p.priority < info.priority]
         trial = OneNodeTrial(plugin.handle.dry_run, state, info, table, row, nominated.get(row, []))
-        outcome = find_victims(trial, lower, Budgets([]))
-        if not isinstance(outcome, Status) and outcome[0]:
-            found[table.at(row).name] = [victim.name for victim in outcome[0]]
-    return found
+        outcome = find_victims(trial, lower, plugin._current_budgets())
+        if isinstance(outcome, Status):
+            refused[row] = outcome
+        elif outcome[0]:
+            found.append(candidate_on(table, row, outcome))
+    return found, refused
 
 
 def test_victim_columns_follow_the_cluster() -> None:

@@ -26,6 +26,7 @@ from bayplan.framework.runtime.call import (
     failed,
 )
 from bayplan.framework.runtime.columns import FilterColumn, ScoreColumn
+from bayplan.framework.runtime.distinct import group_by_status
 from bayplan.framework.runtime.evaluation import Evaluation
 from bayplan.framework.runtime.memory import Memory
 from bayplan.framework.runtime.plan import (
@@ -39,7 +40,7 @@ from bayplan.framework.runtime.plan import (
 )
 from bayplan.framework.status import Code, Error, Status, Unresolvable
 from bayplan.framework.times import PluginTimes
-from bayplan.snapshot.axes import BoolN
+from bayplan.snapshot.axes import BoolN, Rows
 from bayplan.snapshot.columns import NodeColumns
 from bayplan.snapshot.node_info import NodeInfo
 from bayplan.snapshot.pod_info import PodInfo
@@ -327,6 +328,21 @@ class Framework:
             for call in self.filter_calls
             if call.name not in state.skip_filter
         )
+
+    def rejections(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> list[tuple[Status, Rows]]:
+        """The first rejection of every position that has one, grouped by status."""
+        passing = np.ones(len(nodes), dtype=np.bool_)
+        groups: list[tuple[Status, Rows]] = []
+        for call in self.filter_calls:
+            if call.name not in state.skip_filter:
+                verdicts = call.verdicts(state, pod, nodes)
+                rejected = passing & (verdicts.ids != 0)
+                if rejected.any():
+                    positions = np.flatnonzero(rejected)
+                    found = group_by_status(positions, verdicts.ids[positions], verdicts.status)
+                    groups += [(checked(status.by(call.name)), some) for status, some in found]
+                    passing &= ~rejected
+        return groups
 
     def passes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns, *, only_counts: bool) -> BoolN:
         """Which positions every filter lets pass."""

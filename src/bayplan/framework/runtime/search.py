@@ -214,18 +214,7 @@ def _rejected_by_count(
         for other in pods:
             if other.uid not in present:
                 overlay.count_in(position, other)
-    passing = np.ones(len(waiting), dtype=np.bool_)
-    groups: list[tuple[Status, Rows]] = []
-    for call in framework.filter_calls:
-        if call.name in state.skip_filter:
-            continue
-        verdicts = call.verdicts(state, pod, overlay)
-        rejected = passing & (verdicts.ids != 0)
-        if rejected.any():
-            found = group_by_status(overlay.rows[rejected], verdicts.ids[rejected], verdicts.status)
-            groups += [(checked(status.by(call.name)), rows) for status, rows in found]
-            passing &= ~rejected
-    return groups
+    return [(status, overlay.rows[some]) for status, some in framework.rejections(state, pod, overlay)]
 
 
 def _status_with(framework: Framework, state: CycleState, pod: PodInfo, row: int, pods: list[PodInfo]) -> Status | None:

@@ -198,7 +198,8 @@ class DefaultPreemption(Plugin):
     def _try(self, state: CycleState, pod: PodInfo, rows: Rows, budgets: Budgets, found: Found) -> None:
         nominated = self._nominated(pod)
         if self.handle.dry_run.reads_counts_only(state):
-            rows = self._try_in_columns(state, pod, rows, budgets, nominated, found)
+            self._try_in_columns(state, pod, rows, budgets, nominated, found)
+            return
         table = self.handle.snapshot.nodes
         for row in rows.tolist():
             pods = [p for p in table.at(row).pods.values() if p.priority < pod.priority]
@@ -217,25 +218,16 @@ class DefaultPreemption(Plugin):
         budgets: Budgets,
         nominated: dict[int, list[PodInfo]],
         found: Found,
-    ) -> Rows:
-        """Try what can be tried at once; the rows that are left."""
+    ) -> None:
         table, columns = self.handle.snapshot.nodes, self._columns
         columns.refresh(table)
-        left = rows[:0]
-        if budgets:
-            covered = [any(budgets.covering(p) for p in columns.pods[row]) for row in rows.tolist()]
-            mask = np.array(covered, dtype=np.bool_)
-            left, rows = rows[mask], rows[~mask]
-        if len(rows):
-            many = find_victims_on(self.handle.dry_run, state, pod, rows, columns, table, nominated)
-            taken = int(many.takes.sum())
-            found.columns.append((many, columns))
-            found.candidate_count += taken
-            found.unviolating_count += taken
-            found.refuse(NO_VICTIMS, rows[~many.has_lower].tolist())
-            hopeless = rows[many.has_lower & ~many.fits]
-            left = np.concatenate([left, hopeless]) if len(hopeless) else left
-        return left
+        many = find_victims_on(self.handle.dry_run, state, pod, rows, columns, table, nominated, budgets)
+        found.columns.append((many, columns))
+        found.candidate_count += int(many.takes.sum())
+        found.unviolating_count += int((many.takes & (many.violations == 0)).sum())
+        found.refuse(NO_VICTIMS, rows[~many.has_lower].tolist())
+        for status, some in many.refused:
+            found.refuse(status, some.tolist())
 
     def _nominated(self, pod: PodInfo) -> dict[int, list[PodInfo]]:
         """By row, the nominated pods that must keep their room."""
