@@ -56,8 +56,8 @@ _PODS = "/api/v1/namespaces/default/pods"
 _MIB = 1 << 20
 _SHORT_LIVED = PoolSettings(max_age_seconds=15.0)
 """Connections are retired twenty times as often as they would be. What a connection leaves behind must be seen too, and
-their buffers (256 KiB each, of which the kernel gives pages as they are first touched) must have passed through all the
-memory that they will ever pass through by the end of warm-up."""
+their buffers (256 KiB each, of which the kernel gives pages as they are first touched) are to pass through the heap
+during warm-up, and not slowly for hours."""
 _WARM_UP_PODS = 15_000
 _FEWEST_PODS = 20_000
 """After warm-up. An arena more or less, which is noise, is a mebibyte: 52 bytes for each of these."""
