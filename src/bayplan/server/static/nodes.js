@@ -70,7 +70,7 @@ class HeatMap {
     return el("div", { class: "controls" },
       el("label", { for: "metric" }, "Show"), metric, el("label", { for: "zone" }, "in"), zone,
       el("label", { for: "filter" }, "named"), filter,
-      el("span", { class: "legend" }, "empty", STEPS.map((_, step) => el("i", { class: `heat-${step}` })), "full"));
+      el("span", { class: "legend" }, "empty", STEPS.map((_, step) => el("i", { class: `heat-${step}` })), "full", el("i", { class: "cordoned" }), "cordoned"));
   }
 
   choose() {
