@@ -180,10 +180,10 @@ class DefaultPreemption(Plugin):
         enough = min(enough, len(rows))
         self._offset = (self._offset * 31 + 17) % len(rows)
         turned = np.concatenate([rows[self._offset :], rows[: self._offset]])
-        budgets = self._current_budgets()
+        budgets, nominated = self._current_budgets(), self._nominated(pod)
         found = Found()
         for start in range(0, len(turned), max(enough, 1)):
-            self._try(state, pod, turned[start : start + max(enough, 1)], budgets, found)
+            self._try(state, pod, turned[start : start + max(enough, 1)], budgets, nominated, found)
             if found.unviolating_count and found.candidate_count >= enough:
                 break
         return found
@@ -195,8 +195,15 @@ class DefaultPreemption(Plugin):
             self._budgets, self._budgets_version = Budgets(objects.list(PodDisruptionBudget)), version
         return self._budgets
 
-    def _try(self, state: CycleState, pod: PodInfo, rows: Rows, budgets: Budgets, found: Found) -> None:
-        nominated = self._nominated(pod)
+    def _try(
+        self,
+        state: CycleState,
+        pod: PodInfo,
+        rows: Rows,
+        budgets: Budgets,
+        nominated: dict[int, list[PodInfo]],
+        found: Found,
+    ) -> None:
         if self.handle.dry_run.reads_counts_only(state):
             self._try_in_columns(state, pod, rows, budgets, nominated, found)
             return
