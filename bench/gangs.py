@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
+import logging
 import statistics
 import sys
 import time
@@ -22,6 +23,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import structlog
 import uvloop
 
 from bayplan.apiserver.cluster import EmbeddedCluster
@@ -195,6 +197,7 @@ async def _schedule(transport: _Counting, size: Size, *, in_groups: bool) -> Rou
 
 def main() -> int:
     options = _options()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     size = Size(groups=options.groups, members=options.size, nodes=options.nodes)
     rounds: dict[bool, list[Round]] = {True: [], False: []}
     for number in range(options.rounds):
