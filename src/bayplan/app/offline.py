@@ -14,6 +14,7 @@ from bayplan.api.pod import Pod
 from bayplan.app.frameworks import Ports, build_framework
 from bayplan.cache import Cache
 from bayplan.config.profiles import ResolvedProfile
+from bayplan.framework.handle import Nominator
 from bayplan.framework.offline import FixedNominator, NoApi, NoWaitingPods, SilentRecorder, drop_task
 from bayplan.framework.registry import Registry
 from bayplan.framework.resources import ObjectLister
@@ -24,7 +25,7 @@ from bayplan.loop.select import TieBreak, seeded_tie_break
 from bayplan.observe.clock import SystemClock
 from bayplan.snapshot.pod_info import PodInfo
 
-__all__ = ["OfflineScheduler"]
+__all__ = ["OfflineScheduler", "offline_ports"]
 
 _log = structlog.get_logger()
 
@@ -47,18 +48,7 @@ class OfflineScheduler:
         given = list(objects)
         waiting = [pod for pod in map(self._take, given) if pod is not None]
         self.nominator = FixedNominator(self.cache.info(pod) for pod in waiting)
-        ports = Ports(
-            snapshot=self.cache.snapshot,
-            clock=SystemClock(),
-            nominator=self.nominator,
-            waiting_pods=NoWaitingPods(),
-            recorder=lambda _: SilentRecorder(),
-            api=NoApi(),
-            activate=lambda _: None,
-            start_task=drop_task,
-            resources=partial(ObjectLister, self.cache.snapshot.objects),
-            complain=complain or _complain,
-        )
+        ports = offline_ports(self.cache, self.nominator, complain or _complain)
         self.deciders: Mapping[str, Decider] = {
             profile.scheduler_name: Decider(
                 framework=build_framework(profile, registry, ports, remember=remember),
@@ -97,6 +87,22 @@ class OfflineScheduler:
         """Count the pod on the node in the decisions that follow."""
         self.cache.assume(pod, node_name)
         self.nominator.drop(pod.uid)
+
+
+def offline_ports(cache: Cache, nominator: Nominator, complain: Complaint) -> Ports:
+    """What plugins are given where there is no API server: they may look, and nothing they do leaves the process."""
+    return Ports(
+        snapshot=cache.snapshot,
+        clock=SystemClock(),
+        nominator=nominator,
+        waiting_pods=NoWaitingPods(),
+        recorder=lambda _: SilentRecorder(),
+        api=NoApi(),
+        activate=lambda _: None,
+        start_task=drop_task,
+        resources=partial(ObjectLister, cache.snapshot.objects),
+        complain=complain,
+    )
 
 
 def _complain(plugin: str, point: str, exception: BaseException) -> None:

@@ -8,15 +8,14 @@ OpenSSL loads it, readable by its owner alone.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import ssl
-import tempfile
-from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from bayplan.client.errors import KubeconfigError
+from bayplan.observe.private_file import private_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,23 +127,10 @@ def _load_certificate(context: ssl.SSLContext, certificate: ClientCertificate) -
             ) from error
 
 
-@contextlib.contextmanager
-def _as_file(pem: Pem) -> Iterator[str]:
-    """A name OpenSSL can open, which it insists on. Data gets a file that only this process ever sees."""
+def _as_file(pem: Pem) -> AbstractContextManager[str]:
+    """A name OpenSSL can open, which it insists on."""
     content = pem.read()
-    if pem.path is not None:
-        yield str(pem.path)
-    elif hasattr(os, "memfd_create"):
-        descriptor = os.memfd_create("bayplan-pem")
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            yield f"/proc/self/fd/{descriptor}"
-    else:
-        with tempfile.NamedTemporaryFile(prefix="bayplan-") as named:
-            named.write(content)
-            named.flush()
-            yield named.name
+    return private_file(content) if pem.path is None else nullcontext(str(pem.path))
 
 
 def _refuse_encrypted_key() -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 import structlog
 
@@ -16,17 +15,16 @@ from bayplan.api.kinds import KINDS
 from bayplan.api.meta import KubeObject
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod
-from bayplan.app.frameworks import Ports, build_framework
+from bayplan.app.frameworks import build_framework
+from bayplan.app.offline import offline_ports
 from bayplan.cache import Cache
 from bayplan.config.profiles import ResolvedProfile
 from bayplan.explain.turns import Work
-from bayplan.framework.offline import FixedNominator, NoApi, NoWaitingPods, SilentRecorder, drop_task
+from bayplan.framework.offline import FixedNominator
 from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.registry import Registry
-from bayplan.framework.resources import ObjectLister
 from bayplan.framework.runtime.framework import Framework
 from bayplan.loop.decide import Decider, Decision, NodeSearch, decide
-from bayplan.observe.clock import SystemClock
 from bayplan.snapshot.pod_info import PodInfo
 from bayplan.snapshot.snapshot import Snapshot
 
@@ -127,7 +125,7 @@ class ClusterCopy:
         table = self.cache.snapshot.nodes
         return {
             profile.scheduler_name: Decider(
-                framework=build_framework(profile, self.registry, self._ports()),
+                framework=build_framework(profile, self.registry, offline_ports(self.cache, self.nominator, _complain)),
                 nominator=self.nominator,
                 tie_break=lambda ties: min(ties.tolist(), key=lambda row: table.at(row).name),
                 search=NodeSearch(),
@@ -138,20 +136,6 @@ class ClusterCopy:
     def trial_decider(self, scheduler_name: str) -> Decider:
         """One that finds a node or does not, and looks no further."""
         return self._trial_deciders[scheduler_name]
-
-    def _ports(self) -> Ports:
-        return Ports(
-            snapshot=self.cache.snapshot,
-            clock=SystemClock(),
-            nominator=self.nominator,
-            waiting_pods=NoWaitingPods(),
-            recorder=lambda _: SilentRecorder(),
-            api=NoApi(),
-            activate=lambda _: None,
-            start_task=drop_task,
-            resources=partial(ObjectLister, self.cache.snapshot.objects),
-            complain=_complain,
-        )
 
     # ClusterView
 

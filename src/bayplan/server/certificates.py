@@ -8,13 +8,10 @@ in which OpenSSL loads it, readable by its owner alone.
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import ipaddress
 import logging
-import os
 import ssl
-import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from bayplan.observe.clock import Clock
+from bayplan.observe.private_file import private_file
 from bayplan.server.ciphers import choose_ciphers
 from bayplan.server.options import AuthorityText, ServerOptions, ServingError, TlsFiles
 
@@ -180,7 +178,7 @@ def _min_version(name: str) -> ssl.TLSVersion:
 
 def _load_pair(context: ssl.SSLContext, pair: KeyPair | None, files: TlsFiles | None) -> None:
     if pair is not None:
-        with _as_file(pair.certificate) as certificate, _as_file(pair.key) as key:
+        with private_file(pair.certificate) as certificate, private_file(pair.key) as key:
             context.load_cert_chain(certificate, key)
         return
     assert files is not None  # one of the two is always there
@@ -207,22 +205,6 @@ def _stamp(path: Path | AuthorityText) -> object:
     except OSError:
         return None
     return (status.st_mtime_ns, status.st_size, status.st_ino)
-
-
-@contextlib.contextmanager
-def _as_file(content: bytes) -> Iterator[str]:
-    """A name that OpenSSL can open, which it insists on; nobody else can."""
-    if hasattr(os, "memfd_create"):
-        descriptor = os.memfd_create("bayplan-pem")
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            yield f"/proc/self/fd/{descriptor}"
-    else:
-        with tempfile.NamedTemporaryFile(prefix="bayplan-") as named:
-            named.write(content)
-            named.flush()
-            yield named.name
 
 
 def self_signed(hosts: Iterable[str]) -> KeyPair:
