@@ -46,6 +46,7 @@ from bayplan.client.kubeconfig import find_access
 from bayplan.client.pool import PoolSettings
 from bayplan.explain.process import Explaining
 from bayplan.loop.observer import Observer
+from bayplan.observe.allocator import keep_large_blocks_apart
 from bayplan.observe.clock import SystemClock
 from bayplan.observe.logs import LogSettings, configure_logging
 from bayplan.observe.metrics import Registry
@@ -351,6 +352,7 @@ def main() -> int:
     if options.schedule is not None:
         import uvloop
 
+        keep_large_blocks_apart()
         uvloop.run(schedule(options.schedule))
         return 0
     with ControlPlane() as cluster:

@@ -135,7 +135,10 @@ def _explaining(clock: Clock, settings: Callable[[], Settings], *, decision_file
 
 
 def run_on_fast_loop(work: Coroutine[Any, Any, int]) -> int:
-    """Run to the end, on uvloop where there is one."""
+    """Run to the end, on uvloop where there is one, in a process that may live for months."""
+    from bayplan.observe.allocator import keep_large_blocks_apart
+
+    keep_large_blocks_apart()
     try:
         import uvloop
     except ImportError:
