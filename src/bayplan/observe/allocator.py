@@ -1,8 +1,8 @@
 """The C library's allocator, told to keep large blocks apart.
 
-Every TLS connection has a buffer of 256 KiB. glibc puts such blocks among the small ones as soon as it has seen a few go,
-and connections that come and go then leave holes between them: a process under steady load grows by megabytes an hour
-with nothing to show for it. With a fixed threshold they get pages of their own, which go back to the system with the
+Every TLS connection has a buffer of 256 KiB. glibc puts such blocks among the small ones once it has seen a few go, and
+connections that come and go then leave holes between them: a process under steady load grows by megabytes an hour with
+nothing to show for it. With a fixed threshold they get pages of their own, which go back to the system with the
 connection. Columns of up to 16,000 nodes stay below the threshold and are as fast as before.
 """
 
