@@ -176,10 +176,12 @@ EXTENSION_POINTS = {
     *Answers*: success, or Skip (leave this plugin's score out).""",
     "score_nodes": """(state, pod, nodes: NodeColumns) -> int64 array
 
-    *When*: once for the feasible nodes. *Answers*: one raw score a position; after `normalize`, 0 to 100.""",
+    *When*: once for the feasible nodes (or all nodes, if remembered). *Answers*: one raw score a position; after
+    `normalize`, 0 to 100.""",
     "score": """(state, pod, node: NodeInfo) -> int
 
-    *When*: for each feasible node. *Answers*: the raw score; after `normalize`, 0 to 100.""",
+    *When*: for each feasible node (or each node, if remembered).
+    *Answers*: the raw score; after `normalize`, 0 to 100.""",
     "normalize": """(state, pod, scores: int64 array) -> int64 array
 
     *When*: after scoring, with the raw scores of the feasible nodes.""",
