@@ -223,8 +223,7 @@ class Cache:
         node = self.snapshot.nodes.info(after.node_name)
         if node is None:
             return
-        self.snapshot.pods.remove(before, node.row)
-        self.snapshot.pods.add(after, node.row)
+        self.snapshot.pods.relabel(before, after, node.row)
         self.snapshot.nodes.row_changes.append(node.row)
         self.snapshot.generation += 1
 
@@ -297,7 +296,7 @@ def _counts_alike(before: PodInfo, after: PodInfo) -> bool:
 
 
 def _differs_in_labels_only(before: PodInfo, after: PodInfo) -> bool:
-    """Whether that is all, for pods that say nothing about other pods: what they say is kept with their labels."""
+    """Whether that is all: then it asks for as much as before, and says the same about other pods."""
     if before.is_terminating != after.is_terminating:
         return False
     last: _LastCompared = after.shape.note(_LastCompared, _LastCompared)
@@ -308,8 +307,7 @@ def _differs_in_labels_only(before: PodInfo, after: PodInfo) -> bool:
 
 
 def _is_alike_but_for_labels(one: PodShape, other: PodShape) -> bool:
-    has_terms = one.readable_terms.has_any or other.readable_terms.has_any
-    return not has_terms and one.namespace == other.namespace and one.usage == other.usage and one.spec == other.spec
+    return one.namespace == other.namespace and one.usage == other.usage and one.spec == other.spec
 
 
 class _LastCompared:

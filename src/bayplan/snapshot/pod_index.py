@@ -154,15 +154,31 @@ class PodIndex:
     def remove(self, pod: PodInfo, row: int) -> None:
         key = self._key_of(pod)
         pod_class = self._classes[key]
+        self._leave(key, pod_class, row)
+        for counter in pod_class.counters:
+            counter.move(row, -1)
+
+    def relabel(self, before: PodInfo, after: PodInfo, row: int) -> None:
+        """A pod stays where it is and changes its class. Counters that mean both have nothing to hear of it."""
+        key = self._key_of(before)
+        old, new = self._classes[key], self._class_of(after)
+        new.rows[row] = new.rows.get(row, 0) + 1
+        self._leave(key, old, row)
+        for counter in new.counters:
+            if counter not in old.counters:
+                counter.move(row, 1)
+        for counter in old.counters:
+            if counter not in new.counters:
+                counter.move(row, -1)
+
+    def _leave(self, key: _ClassKey, pod_class: PodClass, row: int) -> None:
         left = pod_class.rows[row] - 1
         if left:
             pod_class.rows[row] = left
         else:
             del pod_class.rows[row]
-        for counter in pod_class.counters:
-            counter.move(row, -1)
-        if not pod_class.rows:
-            self._drop(key, pod_class)
+            if not pod_class.rows:
+                self._drop(key, pod_class)
 
     def _class_of(self, pod: PodInfo) -> PodClass:
         key = self._key_of(pod)

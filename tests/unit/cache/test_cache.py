@@ -192,11 +192,23 @@ def test_labels_that_came_with_the_binding_are_seen_by_selectors() -> None:
     assert relabelled(cache_with("n1")) == (0, 1)
 
 
-def test_a_pod_with_terms_takes_them_along_when_its_labels_change() -> None:
+def test_a_pod_says_the_same_about_others_when_its_labels_change() -> None:
     cache = cache_with("n1")
 
     assert relabelled(cache, affinity=apart(HOSTNAME, {"stage": "new"})) == (0, 1)
     cache.remove_pod("uid-default-web")
+    assert check_cache(cache) == []
+
+
+def test_counters_that_mean_a_pod_before_and_after_hear_nothing_of_its_new_labels() -> None:
+    cache = cache_with("n1")
+    everybody = cache.snapshot.pods.counter(PodQuery(((None, compile_selector(LabelSelector())),)))
+    cache.add_pod(pod("web", labels={"stage": "old"}, node="n1"))
+    cache.add_pod(pod("web", labels={"stage": "new"}, node="n1"))
+    assert int(everybody.rows.sum()) == 1
+    cache.remove_pod("uid-default-web")
+
+    assert int(everybody.rows.sum()) == 0
     assert check_cache(cache) == []
 
 
