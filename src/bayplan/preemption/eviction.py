@@ -21,8 +21,8 @@ class Evictions:
 
     def __init__(self, plugin: Plugin) -> None:
         self._plugin = plugin
-        self._under_way: dict[str, str | None] = {}
-        """uid of the preemptor to the uid of its last victim, once that one is being evicted."""
+        self._under_way: dict[str, PodInfo | None] = {}
+        """uid of the preemptor to its last victim, once that one is being evicted."""
 
     @property
     def _handle(self) -> Handle:
@@ -32,9 +32,16 @@ class Evictions:
         """Whether victims of this preemptor are still being evicted."""
         return uid in self._under_way
 
-    def last_victim(self, uid: str) -> str | None:
-        """The uid of the last victim of a preemptor; None while others come before it."""
-        return self._under_way.get(uid)
+    def is_waited_for(self, uid: str) -> bool:
+        """Whether a preemptor has victims that nobody has told to go yet, as far as the cluster knows."""
+        if uid not in self._under_way:
+            return False
+        last = self._under_way[uid]
+        if last is None:
+            return True
+        node = self._handle.snapshot.node(last.node_name)
+        known = node.pods.get(last.uid) if node is not None else None
+        return known is not None and not known.is_terminating
 
     def start(self, pod: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
         """Evict those who are not on their way out already."""
@@ -48,7 +55,7 @@ class Evictions:
             await self._clear_lower_nominations(pod, node_name)
             *others, last = victims
             await asyncio.gather(*(self._evict_one(pod, node_name, victim) for victim in others))
-            self._under_way[pod.uid] = last.uid
+            self._under_way[pod.uid] = last
             await self._evict_one(pod, node_name, last)
         except Exception:
             self._under_way.pop(pod.uid, None)

@@ -104,19 +104,7 @@ class DefaultPreemption(Plugin):
     # PreEnqueue
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
-        if pod.uid not in self._evictions:
-            return None
-        last = self._evictions.last_victim(pod.uid)
-        if last is None:
-            return GATED
-        victim = self._victim(last)
-        return GATED if victim is not None and not victim.is_terminating else None
-
-    def _victim(self, uid: str) -> PodInfo | None:
-        for info in self.handle.snapshot.nodes.infos:
-            if info is not None and uid in info.pods:
-                return info.pods[uid]
-        return None
+        return GATED if self._evictions.is_waited_for(pod.uid) else None
 
     def events_to_register(self) -> list[EventHint]:
         """The hint never queues: deletions of victims wake a held-back preemptor, other plugins wake the rest."""
