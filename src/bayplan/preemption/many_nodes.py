@@ -188,7 +188,8 @@ def _nominated_usage(rows: Rows, nominated: dict[int, list[PodInfo]], overlay: O
     count = np.zeros_like(overlay.count)
     for position, row in enumerate(rows.tolist()):
         for other in nominated.get(row, ()):
-            count[position] += 1
-            for place, amount in other.usage.vector:
-                used[place, position] += amount
+            if other.uid not in overlay.info(position).pods:
+                count[position] += 1
+                for place, amount in other.usage.vector:
+                    used[place, position] += amount
     return (used, count) if count.any() else None

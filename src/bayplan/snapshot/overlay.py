@@ -28,6 +28,7 @@ class OverlayColumns(NodeColumns):
     def __init__(self, table: NodeTable, rows: Rows) -> None:
         super().__init__(table, rows)
         self.used: Int64RN = table.requested.take(rows, axis=1)
+        self._widen(len(table.resources))
         self._nonzero: Int64RN = table.nonzero.take(rows, axis=1)
         self.count: Int64N = table.pod_count[rows]
         self._twins: dict[int, NodeInfo] = {}
@@ -89,8 +90,7 @@ class OverlayColumns(NodeColumns):
 
     def _count(self, position: int, pod: PodInfo, sign: int) -> None:
         usage = pod.usage
-        if len(self.table.resources) > len(self.used):
-            self._widen(len(self.table.resources))
+        self._widen(len(self.table.resources))
         for place, amount in usage.vector:
             self.used[place, position] += sign * amount
         self._nonzero[0, position] += sign * usage.nonzero_cpu
@@ -98,9 +98,10 @@ class OverlayColumns(NodeColumns):
         self.count[position] += sign
 
     def _widen(self, resources: int) -> None:
-        """Make room for resources that only a pod that is not there yet names."""
-        more = np.zeros((resources - len(self.used), self.used.shape[1]), dtype=np.int64)
-        self.used = np.concatenate([self.used, more])
+        """Make room for resources that only pods name that are not there yet."""
+        if resources > len(self.used):
+            more = np.zeros((resources - len(self.used), self.used.shape[1]), dtype=np.int64)
+            self.used = np.concatenate([self.used, more])
 
 
 def overlay_of(table: NodeTable, row: int) -> OverlayColumns:

@@ -87,6 +87,25 @@ def _one_by_one(
     return found, refused
 
 
+@pytest.mark.parametrize("nominated", ["", "n1"])
+def test_resources_that_only_waiting_pods_name_do_not_matter(nominated: str) -> None:
+    running = [pod("a", cpu=4, node="n1", priority=1), pod("b", cpu=4, node="n2", priority=2)]
+    odd = pod("odd", requests={f"example.com/r{i}": 1 for i in range(60)}, priority=9, nominated=nominated)
+    harness = Harness(nodes=["n1", "n2"], pods=[*running, odd] if nominated else running)
+    harness.info(odd)
+
+    assert harness.explain(pod("new", cpu=3, priority=9)).victims == ("default/a",)
+    assert harness.complaints == []
+
+
+def test_a_nominated_pod_that_is_on_the_node_already_counts_once() -> None:
+    pods = [pod("a", cpu=1, node="n1", priority=1), pod("waiting", cpu=2, priority=9, nominated="n1")]
+    harness = Harness(nodes=[node("n1", cpu=4)], pods=pods)
+    harness.scheduler.cache.add_pod(pod("waiting", cpu=2, priority=9, node="n1"))
+
+    assert harness.explain(pod("new", cpu=2, priority=9)).victims == ("default/a",)
+
+
 def test_victim_columns_follow_the_cluster() -> None:
     """Pods that come and go between two searches are seen by the second."""
     harness = Harness(nodes=["n1"], pods=[pod("a", cpu=3, node="n1", priority=1)])
