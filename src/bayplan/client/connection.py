@@ -4,7 +4,9 @@ One request at a time; no pipelining, because a proxy in between may not survive
 others. The parser is llhttp through `httptools`. A connection that has seen anything irregular (bytes nobody asked for,
 a broken answer, a cancelled wait) is closed and never used again.
 
-It knows nothing of credentials, of retries or of Kubernetes. `ConnectionPool` opens and keeps connections.
+A watch is an answer whose body is handed over while it comes (`stream`); such a connection is never used again.
+
+It knows nothing of credentials, of retries or of Kubernetes. `ConnectionPool` keeps connections for requests.
 """
 
 from __future__ import annotations
@@ -15,11 +17,14 @@ from typing import Final
 
 import httptools
 
+from bayplan.client.body_stream import BodyStream
 from bayplan.client.errors import ClientError, ConnectionFailed, InvalidResponse, RequestTimeout
 from bayplan.client.transport import Response
 
 MAX_RESPONSE_BYTES: Final = 2 << 30
 _MAX_HEADERS: Final = 256
+_BUFFER_BYTES: Final = 16 << 10
+"""As much as one record of TLS holds."""
 
 
 class RawHeaders(Mapping[str, str]):
@@ -46,8 +51,11 @@ class RawHeaders(Mapping[str, str]):
         return self._decoded
 
 
-class HttpConnection(asyncio.Protocol):
-    """A socket to one server. `exchange` sends a request and returns the future of its answer."""
+class HttpConnection(asyncio.BufferedProtocol):
+    """A socket to one server. `exchange` sends a request and returns the future of its answer.
+
+    It reads into a buffer of its own: else the TLS layer makes one of 256 KiB for every answer of 300 bytes.
+    """
 
     def __init__(
         self, *, on_lost: Callable[[HttpConnection], None], max_response_bytes: int = MAX_RESPONSE_BYTES
@@ -57,7 +65,9 @@ class HttpConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
         self._parser = httptools.HttpResponseParser(self)
+        self._buffer = memoryview(bytearray(_BUFFER_BYTES))
         self._answer: asyncio.Future[Response] | None = None
+        self._stream: BodyStream | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._has_answer_begun = False
         self._headers: list[tuple[bytes, bytes]] = []
@@ -80,6 +90,17 @@ class HttpConnection(asyncio.Protocol):
         self._transport.write(request)
         return answer
 
+    def stream(self, request: bytes) -> BodyStream:
+        """Send `request`, whose answer is read as it comes. There is no timeout: a watch may be silent for minutes."""
+        transport = self._transport
+        if not self.is_open or self._answer is not None or transport is None:
+            raise ConnectionFailed("the connection is closed", may_have_been_processed=False)
+        self.is_open = False
+        self._has_answer_begun = False
+        self._stream = BodyStream(pause=transport.pause_reading, resume=transport.resume_reading, close=self.close)
+        transport.write(request)
+        return self._stream
+
     def close(self, error: ClientError | None = None) -> None:
         """Give the socket up at once. A request that waits for its answer fails with `error`."""
         self.is_open = False
@@ -93,14 +114,17 @@ class HttpConnection(asyncio.Protocol):
         self._transport = transport  # type: ignore[assignment]  # a stream protocol always gets a stream transport
         self.is_open = True
 
-    def data_received(self, data: bytes) -> None:
-        if self._answer is None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if self._answer is None and self._stream is None:
             # Nobody asked. Whatever it is, it must not become the answer to the next request.
             self.close()
             return
         self._has_answer_begun = True
         try:
-            self._parser.feed_data(data)
+            self._parser.feed_data(self._buffer[:nbytes])
         except httptools.HttpParserError as error:
             # An error of ours, raised in a callback, is the context of the parser's.
             self.close(InvalidResponse(f"the server's answer is not HTTP as we take it: {error.__context__ or error}"))
@@ -124,11 +148,16 @@ class HttpConnection(asyncio.Protocol):
         self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:
+        if self._stream is not None and self._parser.get_status_code() >= 200:
+            self._stream.begin(self._parser.get_status_code(), RawHeaders(self._headers))
         if not self._parser.should_keep_alive():
             names = {name.lower() for name, _ in self._headers}
             self._ends_with_connection = names.isdisjoint((b"content-length", b"transfer-encoding"))
 
     def on_body(self, body: bytes) -> None:
+        if self._stream is not None:
+            self._stream.feed(body)
+            return
         self._body_bytes += len(body)
         if self._body_bytes > self._max_response_bytes:
             raise httptools.HttpParserError(f"more than {self._max_response_bytes} bytes")
@@ -145,6 +174,9 @@ class HttpConnection(asyncio.Protocol):
             self._transport.abort()
 
     def _complete(self) -> None:
+        if self._stream is not None:
+            self._stream.end()
+            return
         answer = self._answer
         response = Response(self._parser.get_status_code(), RawHeaders(self._headers), b"".join(self._body))
         self._forget_exchange()
@@ -152,6 +184,8 @@ class HttpConnection(asyncio.Protocol):
             answer.set_result(response)
 
     def _settle(self, error: ClientError) -> None:
+        if self._stream is not None:
+            self._stream.fail(error)
         answer = self._answer
         self._forget_exchange()
         if answer is not None and not answer.done():

@@ -10,13 +10,15 @@ from __future__ import annotations
 import asyncio
 import ssl
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import aiohttp
 import msgspec
 
 from bayplan.client.errors import ClientError
 from bayplan.client.tls import TlsContexts, TlsSettings
+
+if TYPE_CHECKING:
+    import aiohttp
 
 __all__ = ["ExtenderEndpoint", "ExtenderFailed", "ExtenderHttp"]
 
@@ -49,6 +51,8 @@ class ExtenderHttp:
 
     async def post(self, endpoint: ExtenderEndpoint, verb: str, question: object) -> Any:
         """The decoded answer to a question. Raises `ExtenderFailed`, and what is wrong with certificate files."""
+        import aiohttp  # only here: it takes longer to load than a scheduler without extenders needs to start
+
         url = endpoint.url(verb)
         try:
             async with asyncio.timeout(endpoint.timeout_seconds):
@@ -81,6 +85,8 @@ class ExtenderHttp:
             return answer.status, bytes(content)
 
     def _sessions(self) -> aiohttp.ClientSession:
+        import aiohttp
+
         if self._session is None:
             connector = aiohttp.TCPConnector(limit=0, limit_per_host=_MOST_CONNECTIONS_TO_ONE)
             self._session = aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=None))

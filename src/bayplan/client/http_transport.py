@@ -1,8 +1,7 @@
-"""The transport over sockets: a lean pool for requests, aiohttp for streams.
+"""The transport over sockets: a lean pool for requests, a connection of its own for every stream.
 
-Bindings are many and small, so each is one hand-rendered request on a kept connection. Lists and watches are few and
-long, and aiohttp reads those at nearly the cost of hand-written code. Behind a proxy everything goes through aiohttp,
-which knows how to ask a proxy for a tunnel.
+Bindings are many and small, so each is one hand-rendered request on a kept connection. Behind a proxy everything goes
+through aiohttp instead (`proxied`), which knows how to ask a proxy for a tunnel.
 
 A 401 makes the credential refresh itself once, and the request is sent once more. Nothing else is retried here.
 Redirects are not followed: an API server does not send any, and a credential must not travel elsewhere.
@@ -12,13 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import TypedDict
+from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode, urlsplit
-
-import aiohttp
-from yarl import URL
 
 import bayplan
 from bayplan.client.access import ClusterAccess
@@ -29,15 +26,13 @@ from bayplan.client.pool import ConnectionPool, PoolSettings
 from bayplan.client.tls import TlsContexts
 from bayplan.client.transport import JSON, Response
 
+if TYPE_CHECKING:
+    from bayplan.client.proxied import ProxiedHttp
+
 CONNECT_TIMEOUT_SECONDS = 10.0
 
-
-class _Options(TypedDict):
-    headers: list[tuple[str, str]]
-    allow_redirects: bool
-    proxy: str | None
-    ssl: ssl.SSLContext | bool
-    server_hostname: str | None
+_MOST_OF_A_REFUSAL_BYTES = 1 << 20
+_Answer = tuple[int, Mapping[str, str], AsyncIterator[bytes]]
 
 
 class HttpTransport:
@@ -62,7 +57,8 @@ class HttpTransport:
         self._pool = ConnectionPool(self._connect, settings=pool or PoolSettings(), draw=draw)
         self._rendered_for: Identity | None = None
         self._rendered = ""
-        self._session: aiohttp.ClientSession | None = None
+        self._streaming: set[HttpConnection] = set()
+        self._proxied: ProxiedHttp | None = None
         self._is_closed = False
 
     def __repr__(self) -> str:
@@ -100,25 +96,24 @@ class HttpTransport:
     async def stream(self, path: str, *, query: Mapping[str, str] | None = None) -> AsyncIterator[AsyncIterator[bytes]]:
         target = self._target(path, query)
         identity = self._access.credentials.cached() or await self._access.credentials.obtain()
-        response = await self._open_stream(target, identity)
-        if response.status == 401 and self._access.credentials.reject(identity):
-            fresh = await self._access.credentials.obtain()
-            if fresh != identity:
-                _give_up(response)
-                response = await self._open_stream(target, fresh)
-        try:
-            if response.status >= 300:
-                raise await _stream_refused(response)
-            yield _chunks(response)
-        finally:
-            _give_up(response)
+        async with contextlib.AsyncExitStack() as opened:
+            status, headers, body = await opened.enter_async_context(self._streamed(target, identity))
+            if status == 401 and self._access.credentials.reject(identity):
+                fresh = await self._access.credentials.obtain()
+                if fresh != identity:
+                    await opened.aclose()
+                    status, headers, body = await opened.enter_async_context(self._streamed(target, fresh))
+            if status >= 300:
+                raise api_error(status, await _beginning_of(body), headers=headers)
+            yield body
 
     async def close(self) -> None:
         self._is_closed = True
         self._pool.close()
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
+        for connection in list(self._streaming):
+            connection.close()
+        if self._proxied is not None:
+            await self._proxied.close()
         # Aborted sockets are really closed in the event loop's next turn, which may be its last.
         await asyncio.sleep(0)
 
@@ -149,17 +144,9 @@ class HttpTransport:
     async def _send_by_proxy(
         self, method: str, target: str, extra: str, body: bytes | None, identity: Identity, timeout: float
     ) -> Response:
-        options = self._options(identity, [*self._headers(identity), *_parsed_headers(extra)])
-        try:
-            async with (
-                asyncio.timeout(timeout),
-                self._aiohttp().request(method, self._aiohttp_url(target), data=body, **options) as answer,
-            ):
-                return Response(answer.status, _lower_case(answer), await answer.read())
-        except TimeoutError:
-            raise RequestTimeout(f"no answer within {timeout:g} s", may_have_been_processed=True) from None
-        except (aiohttp.ClientError, OSError) as error:
-            raise self._failed(error) from error
+        headers = [*self._headers(identity), *_parsed_headers(extra)]
+        context = self._context(identity)
+        return await self._by_proxy().request(method, self._whole_url(target), headers, context, body, timeout)
 
     def _target(self, path: str, query: Mapping[str, str] | None) -> str:
         if not path.startswith("/") or not is_header_safe(path) or " " in path or "?" in path:
@@ -185,19 +172,26 @@ class HttpTransport:
 
     # connections
 
+    def _context(self, identity: Identity | None) -> ssl.SSLContext | None:
+        return self._tls.context(identity.certificate if identity else None) if self._is_tls else None
+
     async def _connect(self, on_lost: Callable[[HttpConnection], None]) -> HttpConnection:
+        return await self._open_connection(on_lost, self._context(self._rendered_for))
+
+    async def _open_connection(
+        self, on_lost: Callable[[HttpConnection], None], context: ssl.SSLContext | None
+    ) -> HttpConnection:
         loop = asyncio.get_running_loop()
-        certificate = self._rendered_for.certificate if self._rendered_for else None
-        context = self._tls.context(certificate) if self._is_tls else None
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_SECONDS):
-                _, connection = await loop.create_connection(
+                transport, connection = await loop.create_connection(
                     lambda: HttpConnection(on_lost=on_lost),
                     self._url.hostname or "",
                     self._url.port or (443 if self._is_tls else 80),
                     ssl=context,
                     server_hostname=(self._access.tls.server_name or self._url.hostname) if context else None,
                 )
+                _keep_alive(transport.get_extra_info("socket"))
                 return connection
         except TimeoutError:
             what = f"cannot connect to {self._access.server} within {CONNECT_TIMEOUT_SECONDS:g} s"
@@ -206,47 +200,56 @@ class HttpTransport:
             raise self._failed(error, may_have_been_processed=False) from error
 
     def _failed(self, error: Exception, *, may_have_been_processed: bool = True) -> ConnectionFailed:
-        if isinstance(error, aiohttp.ClientConnectorError):
-            may_have_been_processed = False
         return ConnectionFailed(
             f"cannot reach {self._access.server}: {_explained(error)}", may_have_been_processed=may_have_been_processed
         )
 
-    # aiohttp
+    # streams
 
-    async def _open_stream(self, target: str, identity: Identity) -> aiohttp.ClientResponse:
-        headers = [*self._headers(identity), ("Accept", JSON)]
-        try:
-            return await self._aiohttp().get(self._aiohttp_url(target), **self._options(identity, headers))
-        except TimeoutError:
-            what = f"cannot connect to {self._access.server} within {CONNECT_TIMEOUT_SECONDS:g} s"
-            raise ConnectionFailed(what, may_have_been_processed=False) from None
-        except (aiohttp.ClientError, OSError) as error:
-            raise self._failed(error) from error
-
-    def _aiohttp(self) -> aiohttp.ClientSession:
+    def _streamed(self, target: str, identity: Identity) -> contextlib.AbstractAsyncContextManager[_Answer]:
         if self._is_closed:
             raise ConnectionFailed("the client is closed", may_have_been_processed=False)
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0),
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_SECONDS),
-                auto_decompress=False,
-                read_bufsize=1 << 18,
+        if self._access.proxy_url is None:
+            return self._stream_directly(target, identity)
+        headers = [*self._headers(identity), ("Accept", JSON)]
+        return self._by_proxy().stream(self._whole_url(target), headers, self._context(identity))
+
+    @contextlib.asynccontextmanager
+    async def _stream_directly(self, target: str, identity: Identity) -> AsyncIterator[_Answer]:
+        head = f"GET {target} HTTP/1.1\r\n{self._head(identity)}Accept: {JSON}\r\n\r\n".encode("latin-1")
+        connection = await self._open_connection(self._streaming.discard, self._context(identity))
+        self._streaming.add(connection)
+        try:
+            body = connection.stream(head)
+            status, headers = await body.begun
+            yield status, headers, body
+        finally:
+            connection.close()
+
+    # proxies
+
+    def _by_proxy(self) -> ProxiedHttp:
+        if self._is_closed:
+            raise ConnectionFailed("the client is closed", may_have_been_processed=False)
+        if self._proxied is None:
+            from bayplan.client.proxied import ProxiedHttp
+
+            self._proxied = ProxiedHttp(
+                self._access.proxy_url or "",
+                server_hostname=self._access.tls.server_name,
+                connect_timeout=CONNECT_TIMEOUT_SECONDS,
+                failed=self._failed,
             )
-        return self._session
+        return self._proxied
 
-    def _aiohttp_url(self, target: str) -> URL:
-        return URL(f"{self._url.scheme}://{self._url.netloc.rpartition('@')[2]}{target}", encoded=True)
+    def _whole_url(self, target: str) -> str:
+        return f"{self._url.scheme}://{self._url.netloc.rpartition('@')[2]}{target}"
 
-    def _options(self, identity: Identity, headers: list[tuple[str, str]]) -> _Options:
-        return {
-            "headers": headers,
-            "allow_redirects": False,
-            "proxy": self._access.proxy_url,
-            "ssl": self._tls.context(identity.certificate) if self._is_tls else True,
-            "server_hostname": self._access.tls.server_name if self._is_tls else None,
-        }
+
+def _keep_alive(sock: socket.socket | None) -> None:
+    """Let the system find out when the other side is gone: a watch that is silent sends nothing by itself."""
+    if sock is not None:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
 
 def _rendered_headers(headers: Mapping[str, str] | None, *, body: bytes | None, content_type: str) -> str:
@@ -268,46 +271,28 @@ def _parsed_headers(rendered: str) -> list[tuple[str, str]]:
     return [(name, value) for name, _, value in lines if name != "Content-Length"]
 
 
-async def _chunks(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    try:
-        async for chunk in response.content.iter_any():
-            yield chunk
-    except (aiohttp.ClientError, OSError) as error:
-        raise ConnectionFailed(f"the stream broke: {_explained(error)}", may_have_been_processed=True) from error
-
-
-def _give_up(response: aiohttp.ClientResponse) -> None:
-    """Close the socket at once, without the farewell of TLS, which may wait for the other side for half a minute."""
-    connection = response.connection
-    if connection is not None and connection.transport is not None:
-        connection.transport.abort()
-    response.close()
-
-
-async def _stream_refused(response: aiohttp.ClientResponse) -> Exception:
-    try:
-        body = await response.content.read(1 << 20)
-    except (aiohttp.ClientError, OSError):
-        body = b""
-    return api_error(response.status, body, headers=_lower_case(response))
-
-
-def _lower_case(response: aiohttp.ClientResponse) -> dict[str, str]:
-    return {name.lower(): value for name, value in response.headers.items()}
+async def _beginning_of(body: AsyncIterator[bytes]) -> bytes:
+    """What a refusal says, as far as it can be read."""
+    read = b""
+    with contextlib.suppress(ConnectionFailed):
+        async for piece in body:
+            read += piece
+            if len(read) >= _MOST_OF_A_REFUSAL_BYTES:
+                break
+    return read
 
 
 def _explained(error: Exception) -> str:
     """One line that says what to do where the error is one people meet."""
-    cause = getattr(error, "certificate_error", None) or getattr(error, "os_error", None) or error
-    if isinstance(cause, ssl.SSLCertVerificationError):
+    if isinstance(error, ssl.SSLCertVerificationError):
         return (
-            f"its certificate is not accepted: {cause.verify_message}; check `certificate-authority` and "
+            f"its certificate is not accepted: {error.verify_message}; check `certificate-authority` and "
             "`tls-server-name` in the kubeconfig"
         )
-    if isinstance(cause, ssl.SSLError):
+    if isinstance(error, ssl.SSLError):
         return (
-            f"TLS failed: {cause.reason or 'unknown reason'}; check the port, and the client certificate if one is set"
+            f"TLS failed: {error.reason or 'unknown reason'}; check the port, and the client certificate if one is set"
         )
-    if isinstance(cause, ConnectionRefusedError):
+    if isinstance(error, ConnectionRefusedError):
         return "connection refused; is the API server running there?"
-    return str(getattr(cause, "strerror", None) or cause) or type(cause).__name__
+    return str(getattr(error, "strerror", None) or error) or type(error).__name__

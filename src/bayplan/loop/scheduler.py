@@ -23,6 +23,11 @@ __all__ = ["Scheduler", "Tasks"]
 _log = structlog.get_logger()
 _SLICE_SECONDS = 0.005
 _MOST_BINDINGS = 512
+_FEWER_BINDINGS = 384
+"""Once there are too many, go on below this: a run of decisions and then a run of bindings find their data in the
+processor's caches, where one of each in turn finds the other's. It is many times what is in flight at once."""
+_PATIENCE_SECONDS = 0.1
+"""For so long at most: bindings that wait for volumes may take minutes, and one place is better than none."""
 
 
 class Tasks:
@@ -36,7 +41,7 @@ class Tasks:
         self._timers: set[asyncio.Task[None]] = set()
         self._on_failure = on_failure
         self._idle = idle
-        self._ended_one = asyncio.Event()
+        self._has_room = asyncio.Event()
 
     def __len__(self) -> int:
         return len(self._running)
@@ -62,18 +67,26 @@ class Tasks:
     @property
     def is_full(self) -> bool:
         """Whether so much is under way that deciding further ahead makes no sense."""
-        return len(self._running) - self._idle() >= _MOST_BINDINGS
+        return self._under_way() >= _MOST_BINDINGS
+
+    def _under_way(self) -> int:
+        return len(self._running) - self._idle()
 
     def _ended(self, task: asyncio.Future[None]) -> None:
         name = self._running.pop(task)
         if not task.cancelled() and (exception := task.exception()) is not None:
             self._on_failure(name, exception)
-        self._ended_one.set()
+        if self._under_way() <= _FEWER_BINDINGS:
+            self._has_room.set()
 
     async def wait_for_room(self) -> None:
         while self.is_full:
-            self._ended_one.clear()
-            await self._ended_one.wait()
+            self._has_room.clear()
+            patience = asyncio.get_running_loop().call_later(_PATIENCE_SECONDS, self._has_room.set)
+            try:
+                await self._has_room.wait()
+            finally:
+                patience.cancel()
 
     async def finish(self, *, timeout: float) -> None:
         """Wait for what is under way, then cancel the rest; timers are not waited for."""

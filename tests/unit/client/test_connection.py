@@ -50,6 +50,28 @@ async def test_one_request_at_a_time() -> None:
     assert caught.value.may_have_been_processed is False
 
 
+async def test_a_connection_that_streamed_is_never_used_again() -> None:
+    async with LoopbackServer(replying(http(200, b"all of it"))) as server:
+        connection = await _connect(server)
+        body = connection.stream(_GET)
+        status, headers = await body.begun
+        assert (status, headers["content-length"]) == (200, "9")
+        assert [piece async for piece in body] == [b"all of it"]
+
+        assert connection.is_open is False
+        with pytest.raises(ConnectionFailed):
+            connection.stream(_GET)
+        body.close()
+
+
+async def test_an_answer_larger_than_the_buffer_is_put_together() -> None:
+    content = bytes(range(256)) * 1024
+    async with LoopbackServer(replying(http(200, content))) as server:
+        connection = await _connect(server)
+        assert (await connection.exchange(_GET, 1.0)).body == content
+        connection.close()
+
+
 async def test_a_closed_connection_takes_no_request() -> None:
     async with LoopbackServer(replying(http(200))) as server:
         connection = await _connect(server)

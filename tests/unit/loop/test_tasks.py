@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from bayplan.loop import scheduler
 from bayplan.loop.scheduler import Tasks
 from bayplan.loop.waiting import WaitingRoom
@@ -39,6 +41,40 @@ async def test_tasks_that_only_wait_for_other_pods_do_not_keep_those_from_being_
     assert not waiting.done()
     done.set()
     await waiting
+    await tasks.finish(timeout=1)
+
+
+async def test_after_too_many_there_is_room_when_a_good_part_has_ended() -> None:
+    tasks, ends = Tasks(_no_failures), [asyncio.Event() for _ in range(MOST)]
+    for end in ends:
+        tasks.start("binding", end.wait())
+    waiting = asyncio.ensure_future(tasks.wait_for_room())
+
+    for count, end in enumerate(ends[: MOST - scheduler._FEWER_BINDINGS], start=1):
+        assert not waiting.done(), count
+        end.set()
+        await asyncio.sleep(0)
+    await waiting
+
+    for end in ends:
+        end.set()
+    await tasks.finish(timeout=1)
+
+
+async def test_one_place_is_used_when_the_others_are_held_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scheduler, "_PATIENCE_SECONDS", 0.01)
+    tasks, first, others = Tasks(_no_failures), asyncio.Event(), asyncio.Event()
+    tasks.start("binding", first.wait())
+    for _ in range(MOST - 1):
+        tasks.start("waits for a volume", others.wait())
+    waiting = asyncio.ensure_future(tasks.wait_for_room())
+    await asyncio.sleep(0.03)
+    assert not waiting.done()
+
+    first.set()
+    await asyncio.wait_for(waiting, 1)
+
+    others.set()
     await tasks.finish(timeout=1)
 
 
