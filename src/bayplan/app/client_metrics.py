@@ -47,7 +47,7 @@ class RequestMetrics:
         found[0].value += 1
         found[1].observe(seconds)
 
-    def waited(self, method: str, host: str, seconds: float) -> None:
+    def waited(self, host: str, method: str, seconds: float) -> None:
         """For the client's own limit, before the request was sent."""
         self._waits.labels(method, host).observe(seconds)
         if seconds >= _LONG_WAIT_SECONDS:

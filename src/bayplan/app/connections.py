@@ -60,7 +60,7 @@ async def connected(
         plain = to(own)
         yield Connections(
             # What waits for the limit is not on its way to the server yet, so it is measured after that wait.
-            work=_limited(plain, config.client_connection, clock, partial(_note_wait, requests, own)),
+            work=_limited(plain, config.client_connection, clock, partial(requests.waited, _host(own))),
             lease=to(own),
             token_reviews=plain if for_tokens is None else to(for_tokens),
             access_reviews=plain if for_access is None else to(for_access),
@@ -82,10 +82,6 @@ def _limited(
 ) -> Transport:
     bucket = TokenBucket(qps=connection.qps, burst=connection.burst, clock=clock)
     return transport if bucket.is_unlimited else RateLimitedTransport(transport, bucket, on_wait=on_wait)
-
-
-def _note_wait(requests: RequestMetrics, access: ClusterAccess, method: str, seconds: float) -> None:
-    requests.waited(method, _host(access), seconds)
 
 
 def _host(access: ClusterAccess) -> str:

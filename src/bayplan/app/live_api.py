@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 import msgspec
@@ -25,8 +26,8 @@ class LiveApi:
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
 
-    async def bind(self, pod: PodInfo, node_name: str) -> None:
-        await self._writer.bind(pod.namespace, pod.name, uid=pod.pod.uid, node=node_name)
+    def bind(self, pod: PodInfo, node_name: str) -> Coroutine[Any, Any, None]:
+        return self._writer.bind(pod.namespace, pod.name, uid=pod.pod.uid, node=node_name)
 
     async def delete_pod(self, pod: PodInfo) -> None:
         await self._writer.delete_pod(pod.namespace, pod.name)

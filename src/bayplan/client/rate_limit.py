@@ -7,7 +7,9 @@ Streams are not limited: there are few, they last for minutes, and a reflector b
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from functools import partial
+from typing import Any
 
 from bayplan.client.transport import JSON, ByteStream, Response, Transport
 from bayplan.observe.clock import Clock
@@ -43,16 +45,13 @@ class TokenBucket:
         self._tokens -= 1.0
         return max(0.0, -self._tokens / self._qps)
 
-    async def acquire(self) -> float:
-        """Wait for a token; returns the seconds waited."""
-        delay = self.reserve()
-        if delay > 0.0:
-            try:
-                await self._clock.sleep(delay)
-            except asyncio.CancelledError:
-                self._tokens += 1.0
-                raise
-        return delay
+    async def wait(self, delay: float) -> None:
+        """Until a reserved token counts; whoever gives up gives it back."""
+        try:
+            await self._clock.sleep(delay)
+        except asyncio.CancelledError:
+            self._tokens += 1.0
+            raise
 
 
 class RateLimitedTransport:
@@ -69,7 +68,7 @@ class RateLimitedTransport:
         self._bucket = bucket
         self._on_wait = on_wait
 
-    async def request(
+    def request(
         self,
         method: str,
         path: str,
@@ -79,12 +78,29 @@ class RateLimitedTransport:
         content_type: str = JSON,
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
-    ) -> Response:
-        if not self._bucket.is_unlimited:
-            self._on_wait(method, await self._bucket.acquire())
-        return await self._transport.request(
-            method, path, query=query, body=body, content_type=content_type, headers=headers, timeout=timeout
+    ) -> Coroutine[Any, Any, Response]:
+        send = partial(
+            self._transport.request,
+            method,
+            path,
+            query=query,
+            body=body,
+            content_type=content_type,
+            headers=headers,
+            timeout=timeout,
         )
+        if self._bucket.is_unlimited:
+            return send()
+        delay = self._bucket.reserve()
+        if delay > 0.0:
+            return self._delayed(delay, method, send)
+        self._on_wait(method, 0.0)
+        return send()
+
+    async def _delayed(self, delay: float, method: str, send: Callable[[], Awaitable[Response]]) -> Response:
+        await self._bucket.wait(delay)
+        self._on_wait(method, delay)
+        return await send()
 
     def stream(self, path: str, *, query: Mapping[str, str] | None = None) -> ByteStream:
         return self._transport.stream(path, query=query)

@@ -7,7 +7,7 @@ room may help, and sends the pod back to the queue.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bayplan.framework.cycle import CycleState
@@ -68,19 +68,18 @@ async def _bind(shared: Shared, profile: Profile, binding: Binding) -> Status:
             return status
     shared.queue.done(uid)
     if due:
-        status = await _timed(shared, profile, _PRE_BIND, _pre_bind(profile, binding, due))
+        status = await _pre_bind(shared, profile, binding, due)
         if not status.is_success:
             return status
     if not shared.is_allowed_to_bind():
         return Error("this replica no longer leads; the pod is left to the next leader")
     if profile.extenders is not None and await profile.extenders.bind(binding.assumed, binding.node_name):
         return SUCCESS
-    return await _timed(shared, profile, _BIND, _run_bind(profile, binding))
+    return await _run_bind(shared, profile, binding)
 
 
-async def _timed(shared: Shared, profile: Profile, point: str, work: Awaitable[Status]) -> Status:
-    began = shared.clock.monotonic()
-    status = await work
+def _told(shared: Shared, profile: Profile, point: str, status: Status, began: float) -> Status:
+    """The status, after the time that it took was told."""
     seconds = shared.clock.monotonic() - began
     shared.observer.extension_point_ran(point, status.code.label, profile.name, seconds)
     return status
@@ -120,14 +119,15 @@ async def _wait_at_permit(shared: Shared, uid: str) -> Status:
     return status
 
 
-async def _pre_bind(profile: Profile, binding: Binding, due: list[Plugin]) -> Status:
+async def _pre_bind(shared: Shared, profile: Profile, binding: Binding, due: list[Plugin]) -> Status:
     """Run the PreBind plugins; neighbours that allow it run side by side."""
+    began = shared.clock.monotonic()
     for group in _groups(due):
-        statuses = await asyncio.gather(*(_await_plugin(profile, plugin, "pre_bind", binding) for plugin in group))
+        statuses = await asyncio.gather(*(_answer(profile, plugin, "pre_bind", binding) for plugin in group))
         for status in statuses:
             if not status.is_success:
-                return _explained("PreBind", status)
-    return SUCCESS
+                return _told(shared, profile, _PRE_BIND, _explained("PreBind", status), began)
+    return _told(shared, profile, _PRE_BIND, SUCCESS, began)
 
 
 def _groups(plugins: Sequence[Plugin]) -> list[list[Plugin]]:
@@ -140,32 +140,28 @@ def _groups(plugins: Sequence[Plugin]) -> list[list[Plugin]]:
     return groups
 
 
-async def _run_bind(profile: Profile, binding: Binding) -> Status:
-    status = SKIP
+async def _run_bind(shared: Shared, profile: Profile, binding: Binding) -> Status:
+    began, status = shared.clock.monotonic(), SKIP
     for plugin in profile.framework.at(ExtensionPoint.BIND):
-        status = await _await_plugin(profile, plugin, "bind", binding)
+        status = await _answer(profile, plugin, "bind", binding)
         if not status.is_skip:
-            return status if status.is_success else _explained("Bind", status)
-    return status
-
-
-async def _await_plugin(profile: Profile, plugin: Plugin, method: str, binding: Binding) -> Status:
-    times = binding.state.times
-    if times is None:
-        return await _answer(profile, plugin, method, binding)
-    began = times.monotonic()
-    status = await _answer(profile, plugin, method, binding)
-    times.add(plugin.name, POINT_LABELS[method], status.code.label, times.monotonic() - began)
-    return status
+            status = status if status.is_success else _explained("Bind", status)
+            break
+    return _told(shared, profile, _BIND, status, began)
 
 
 async def _answer(profile: Profile, plugin: Plugin, method: str, binding: Binding) -> Status:
+    times = binding.state.times
+    began = 0.0 if times is None else times.monotonic()
     try:
         answer: Status | None = await getattr(plugin, method)(binding.state, binding.assumed, binding.node_name)
+        status = SUCCESS if answer is None else answer.by(plugin.name)
     except Exception as exception:
         profile.framework.complain(plugin.name, method, exception)
-        return Error(f"{type(exception).__name__}: {exception}", exception=exception).by(plugin.name)
-    return SUCCESS if answer is None else answer.by(plugin.name)
+        status = Error(f"{type(exception).__name__}: {exception}", exception=exception).by(plugin.name)
+    if times is not None:
+        times.add(plugin.name, POINT_LABELS[method], status.code.label, times.monotonic() - began)
+    return status
 
 
 def _explained(point: str, status: Status) -> Status:

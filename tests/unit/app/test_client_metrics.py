@@ -56,8 +56,8 @@ def test_waits_for_the_own_limit_are_measured_and_long_ones_said() -> None:
     registry = Registry()
     requests = RequestMetrics(registry)
     with capture_logs() as lines:
-        requests.waited("POST", "10.0.0.1:6443", 0.0)
-        requests.waited("POST", "10.0.0.1:6443", 2.5)
+        requests.waited("10.0.0.1:6443", "POST", 0.0)
+        requests.waited("10.0.0.1:6443", "POST", 2.5)
 
     sums = b'rest_client_rate_limiter_duration_seconds_sum{verb="POST",host="10.0.0.1:6443"} 2.5'
     assert sums in render(registry)[0]

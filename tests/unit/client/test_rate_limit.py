@@ -41,7 +41,7 @@ def test_a_negative_burst_is_refused(clock: VirtualClock) -> None:
 async def test_who_gives_up_waiting_gives_the_token_back(clock: VirtualClock) -> None:
     bucket = TokenBucket(qps=1, burst=1, clock=clock)
     bucket.reserve()
-    waiter = asyncio.create_task(bucket.acquire())
+    waiter = asyncio.create_task(bucket.wait(bucket.reserve()))
     await asyncio.sleep(0)
     waiter.cancel()
     await asyncio.wait([waiter])
