@@ -12,7 +12,7 @@ It knows nothing of credentials, of retries or of Kubernetes. `ConnectionPool` k
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from typing import Final
 
 import httptools
@@ -20,35 +20,14 @@ import httptools
 from bayplan.client.body_stream import BodyStream
 from bayplan.client.errors import ClientError, ConnectionFailed, InvalidResponse, RequestTimeout
 from bayplan.client.transport import Response
+from bayplan.client.whole_answer import RawHeaders, whole_answer
 
 MAX_RESPONSE_BYTES: Final = 2 << 30
 _MAX_HEADERS: Final = 256
+_SHORT_BYTES: Final = 4 << 10
+_NEVER: Final = float("inf")
 _BUFFER_BYTES: Final = 16 << 10
 """As much as one record of TLS holds."""
-
-
-class RawHeaders(Mapping[str, str]):
-    """Header lines as received, decoded only when somebody looks: most answers are judged by their status alone."""
-
-    __slots__ = ("_decoded", "_lines")
-
-    def __init__(self, lines: list[tuple[bytes, bytes]]) -> None:
-        self._lines = lines
-        self._decoded: dict[str, str] | None = None
-
-    def __getitem__(self, name: str) -> str:
-        return self._as_dict()[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._as_dict())
-
-    def __len__(self) -> int:
-        return len(self._as_dict())
-
-    def _as_dict(self) -> dict[str, str]:
-        if self._decoded is None:
-            self._decoded = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in self._lines}
-        return self._decoded
 
 
 class HttpConnection(asyncio.BufferedProtocol):
@@ -62,6 +41,7 @@ class HttpConnection(asyncio.BufferedProtocol):
     ) -> None:
         self._on_lost = on_lost
         self._max_response_bytes = max_response_bytes
+        self._short_bytes = min(_SHORT_BYTES, max_response_bytes)
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
         self._parser = httptools.HttpResponseParser(self)
@@ -69,6 +49,8 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._answer: asyncio.Future[Response] | None = None
         self._stream: BodyStream | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._deadline = _NEVER
+        self._timeout = 0.0
         self._has_answer_begun = False
         self._headers: list[tuple[bytes, bytes]] = []
         self._body: list[bytes] = []
@@ -86,7 +68,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             return answer
         self._answer = answer
         self._has_answer_begun = False
-        self._timer = self._loop.call_later(timeout, self._time_out, timeout)
+        self._set_deadline(timeout)
         self._transport.write(request)
         return answer
 
@@ -105,6 +87,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         """Give the socket up at once. A request that waits for its answer fails with `error`."""
         self.is_open = False
         self._settle(error or self._broken("the connection was closed"))
+        self._stop_timer()
         if self._transport is not None:
             self._transport.abort()
 
@@ -122,6 +105,11 @@ class HttpConnection(asyncio.BufferedProtocol):
             # Nobody asked. Whatever it is, it must not become the answer to the next request.
             self.close()
             return
+        if not self._has_answer_begun and self._answer is not None and nbytes <= self._short_bytes:
+            whole = whole_answer(bytes(self._buffer[:nbytes]))
+            if whole is not None:
+                self._hand_over(whole)
+                return
         self._has_answer_begun = True
         try:
             self._parser.feed_data(self._buffer[:nbytes])
@@ -137,6 +125,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         if exc is None and self._ends_with_connection:
             self._complete()
         self._settle(self._broken(f"the connection was lost: {exc}" if exc else "the server closed the connection"))
+        self._stop_timer()
         self._transport = None
         self._on_lost(self)
 
@@ -177,8 +166,10 @@ class HttpConnection(asyncio.BufferedProtocol):
         if self._stream is not None:
             self._stream.end()
             return
+        self._hand_over(Response(self._parser.get_status_code(), RawHeaders(self._headers), b"".join(self._body)))
+
+    def _hand_over(self, response: Response) -> None:
         answer = self._answer
-        response = Response(self._parser.get_status_code(), RawHeaders(self._headers), b"".join(self._body))
         self._forget_exchange()
         if answer is not None and not answer.done():
             answer.set_result(response)
@@ -197,13 +188,34 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._body = []
         self._body_bytes = 0
         self._ends_with_connection = False
+        self._deadline = _NEVER
+
+    # deadlines
+
+    def _set_deadline(self, timeout: float) -> None:
+        """A timer that is still running from an earlier request is left to run: it looks again when its time comes.
+        Under load it is set every half minute instead of twice for every request."""
+        self._timeout = timeout
+        self._deadline = self._loop.time() + timeout
+        if self._timer is not None and self._timer.when() > self._deadline:
+            self._timer.cancel()
+            self._timer = None
+        if self._timer is None:
+            self._timer = self._loop.call_at(self._deadline, self._look_at_time)
+
+    def _look_at_time(self) -> None:
+        self._timer = None
+        if self._deadline == _NEVER:
+            return
+        if self._loop.time() < self._deadline:
+            self._timer = self._loop.call_at(self._deadline, self._look_at_time)
+            return
+        self.close(RequestTimeout(f"no answer within {self._timeout:g} s", may_have_been_processed=True))
+
+    def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-    def _time_out(self, timeout: float) -> None:
-        self._timer = None
-        self.close(RequestTimeout(f"no answer within {timeout:g} s", may_have_been_processed=True))
 
     def _broken(self, what: str) -> ConnectionFailed:
         where = "in the middle of the answer" if self._has_answer_begun else "before an answer"

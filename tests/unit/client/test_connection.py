@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from bayplan.client.connection import HttpConnection, RawHeaders
-from bayplan.client.errors import ConnectionFailed, InvalidResponse
+from bayplan.client.connection import HttpConnection
+from bayplan.client.errors import ConnectionFailed, InvalidResponse, RequestTimeout
 
-from .support import LoopbackServer, http, replying
+from .support import LoopbackServer, ReceivedRequest, http, replying
 
 
 async def _connect(server: LoopbackServer, *, max_response_bytes: int = 1 << 20) -> HttpConnection:
@@ -80,10 +80,30 @@ async def test_a_closed_connection_takes_no_request() -> None:
             await connection.exchange(_GET, 1.0)
 
 
-def test_headers_are_found_in_lower_case_and_the_last_one_counts() -> None:
-    headers = RawHeaders([(b"Retry-After", b"1"), (b"retry-after", b"2"), (b"X", b"\xff")])
+async def test_a_request_with_less_time_than_the_one_before_is_given_up_in_time() -> None:
+    async def handle(request: ReceivedRequest, writer: asyncio.StreamWriter) -> None:
+        if request.line.startswith("GET"):
+            writer.write(http(200))
+            await writer.drain()
+        else:
+            await asyncio.sleep(10)
 
-    assert headers["retry-after"] == "2"
-    assert dict(headers) == {"retry-after": "2", "x": "\xff"}
-    assert len(headers) == 2
-    assert "Retry-After" not in headers
+    async with LoopbackServer(handle) as server:
+        connection = await _connect(server)
+        await connection.exchange(_GET, 30.0)
+        with pytest.raises(RequestTimeout, match=r"within 0\.05 s"):
+            await connection.exchange(_GET.replace(b"GET", b"PUT"), 0.05)
+
+
+async def test_a_request_with_more_time_than_the_one_before_gets_it() -> None:
+    async def handle(request: ReceivedRequest, writer: asyncio.StreamWriter) -> None:
+        if request.line.startswith("PUT"):
+            await asyncio.sleep(0.1)
+        writer.write(http(200))
+        await writer.drain()
+
+    async with LoopbackServer(handle) as server:
+        connection = await _connect(server)
+        await connection.exchange(_GET, 0.05)
+        assert (await connection.exchange(_GET.replace(b"GET", b"PUT"), 5.0)).status == 200
+        connection.close()
