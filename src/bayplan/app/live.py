@@ -57,6 +57,7 @@ __all__ = ["LiveOptions", "LiveScheduler"]
 _log = structlog.get_logger()
 _OBJECTS_BEFORE_COLLECTING = 20_000
 """Cycles are rare here. The default of a few hundred objects has the collector run several times a second in vain."""
+_MANY_PODS = 32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +103,7 @@ class LiveScheduler:
             RetryingSender(transport, clock=clock, draw=dice.random),
             clock=clock,
             instance=reporting_instance(profiles[0].scheduler_name, socket.gethostname()),
-            is_busy=lambda: self.writer.is_busy,
+            is_busy=self._is_in_a_rush,
         )
         bell = Doorbell()
         self._search = NodeSearch()
@@ -152,6 +153,10 @@ class LiveScheduler:
         """Set once the caches hold the whole cluster."""
         self._shell = QueueShell(self.queue, bell, clock)
         self.scheduler = Scheduler(shared, self._shell, self.tasks)
+
+    def _is_in_a_rush(self) -> bool:
+        """Whether many pods wait, be it for a decision or for their binding: then nobody needs events at once."""
+        return self.writer.is_busy or self.queue.sizes.active > _MANY_PODS
 
     def _make_frameworks(
         self, config: SchedulerConfig, profiles: Sequence[ResolvedProfile], registry: Registry

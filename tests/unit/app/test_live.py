@@ -100,3 +100,15 @@ async def test_a_replica_that_lost_its_lease_leaves_conditions_and_nominations_t
     await asyncio.wait_for(loop.live._stop([]), 1)
 
     assert loop.transport.patches("p") == []
+
+
+async def test_events_wait_while_many_pods_wait_for_a_decision() -> None:
+    loop = Loop([node("n")])
+    assert not loop.live._is_in_a_rush()
+
+    loop.put(*(pod(f"p{i}") for i in range(100)))
+    assert loop.live._is_in_a_rush()
+
+    async with running(loop):
+        await loop.settle()
+        assert not loop.live._is_in_a_rush()
