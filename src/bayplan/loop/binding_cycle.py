@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.diagnosis import Diagnosis
@@ -30,8 +31,9 @@ _PRE_BIND, _BIND = ExtensionPoint.PRE_BIND.label, ExtensionPoint.BIND.label
 _FREED = ClusterEvent(Resource.ASSIGNED_POD, ActionType.DELETE)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Binding:
+class Binding(msgspec.Struct, frozen=True, kw_only=True):
+    """What a binding cycle works on."""
+
     queued: QueuedPod
     assumed: PodInfo
     state: CycleState
