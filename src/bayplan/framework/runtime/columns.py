@@ -150,15 +150,23 @@ class FilterColumn(Column):
         verdicts = self._call.verdicts(_NO_STATE, pod, NodeColumns(table))
         self._verdict_status = verdicts.status
         self._extra.clear()
+        self._checked.clear()
+        if verdicts.rejects_none:
+            self.ids = np.zeros(table.capacity, dtype=np.int32)
+            self.rejects_any = False
+            return
         self.ids = _widened(verdicts.ids, table, np.int32)
         self.rejects_any = bool(verdicts.ids.any())
-        self._checked.clear()
         if self.rejects_any:
             self._check(verdicts)
 
     def _mend(self, pod: PodInfo, nodes: NodeColumns) -> None:
         verdicts = self._call.verdicts(_NO_STATE, pod, nodes)
         ids = verdicts.ids
+        if verdicts.rejects_none:
+            if self.rejects_any:
+                self.ids[nodes.rows] = 0
+            return
         if ids.any():
             self.rejects_any = True
             if verdicts.status != self._verdict_status:

@@ -125,12 +125,11 @@ def _sum(numbers: list[float]) -> float:
 
 def _plain_scores(facts: FloatRN, terms: ScoreTerms) -> Int64N:
     """Cpu and memory, both on every node; how balanced a node is without the pod is known."""
-    fractions = facts[PlainFacts.USED] + terms.amounts
-    fractions /= facts[PlainFacts.DIVISOR]
-    balance = balance_of(fractions)
-    balance -= facts[PlainFacts.BALANCE]
+    halves = facts[PlainFacts.HALF_USED] + terms.amounts * 0.5
+    halves /= facts[PlainFacts.DIVISOR]
+    balance = balance_of(halves * 2.0)
+    balance += facts[PlainFacts.LEAN]
     scores: Int64N = balance.astype(np.int64)
-    scores += 150
     scores >>= 1
     return scores
 

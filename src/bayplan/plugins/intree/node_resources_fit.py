@@ -30,14 +30,16 @@ from bayplan.framework import (
     Verdicts,
 )
 from bayplan.plugins.intree.resource_scoring import (
+    NO_NEED,
+    Needs,
     PlainFacts,
     ResourceWeight,
     ScoreTerms,
     default_resources,
     duplicates,
+    is_plain,
     percent,
     percent_of,
-    plain_facts,
     skips_scalar,
 )
 from bayplan.snapshot.axes import FloatRN, Int64N
@@ -141,9 +143,10 @@ class NodeResourcesFit(Plugin):
         checks = self._checks(pod)
         if len(checks.pairs) > _MOST_BITS:
             return _by_combination(checks, nodes)
-        facts = plain_facts(nodes) if checks.is_plain else None
-        if facts is not None and not (facts[PlainFacts.FREE] < checks.amounts).any():
-            return Verdicts((facts[PlainFacts.PLACES] <= 0).astype(np.int32), checks.status)
+        if checks.needs is not None and is_plain(nodes.table):
+            facts = nodes.derivation(PlainFacts)
+            if facts is not None and facts.has_everywhere(checks.needs):
+                return Verdicts(np.zeros(len(nodes), dtype=np.int32), checks.status, rejects_none=True)
         mask = (nodes.pod_count >= nodes.allowed_pods).astype(np.int32)
         bit = _FIRST_RESOURCE
         for place, amount in checks.pairs:
@@ -314,7 +317,7 @@ def _used_column(nodes: NodeColumns, place: int) -> Int64N:
 
 def _least_allocated(facts: FloatRN, terms: ScoreTerms) -> Int64N:
     """Cpu and memory, both on every node: the share of each that stays free, and their weighted mean."""
-    shares = facts[PlainFacts.SPARE] - terms.hundredfold
+    shares = facts[PlainFacts.SPARE] - terms.amounts * 100.0
     shares /= facts[PlainFacts.DIVISOR]
     np.maximum(shares, 0.0, out=shares)
     np.floor(shares, out=shares)
@@ -335,14 +338,14 @@ def _least_allocated(facts: FloatRN, terms: ScoreTerms) -> Int64N:
 class _Checks:
     """What a pod asks for, ready to be compared."""
 
-    __slots__ = ("amounts", "is_plain", "pairs", "status")
+    __slots__ = ("needs", "pairs", "status")
 
     def __init__(self, pairs: Vector, status: Callable[[int], Status]) -> None:
         self.pairs = pairs
         """(place, amount) of every request that counts."""
-        self.is_plain = len(pairs) == 2 and pairs[0][0] == CPU and pairs[1][0] == MEMORY
-        self.amounts = np.array([amount for _, amount in pairs], dtype=np.float64)[:, None]
-        """One row a request, as wide as a single node. Floats like `PlainFacts`."""
+        is_plain = len(pairs) == 2 and pairs[0][0] == CPU and pairs[1][0] == MEMORY
+        self.needs: Needs | None = (NO_NEED, NO_NEED, pairs[0][1], pairs[1][1], 1.0) if is_plain else None
+        """What every node must have so that none is rejected, for pods that ask for cpu and memory alone."""
         self.status = status
         """Turns a bit mask of shortages into a Status."""
 

@@ -7,6 +7,8 @@ faster than NumPy's integer division; larger clusters of bytes fall back to inte
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import inf
+from operator import gt
 
 import msgspec
 import numpy as np
@@ -15,22 +17,33 @@ from bayplan.api.requests import is_scalar_resource
 from bayplan.framework import NodeColumns
 from bayplan.snapshot.axes import FloatRN, Int64N
 from bayplan.snapshot.derived import DerivedColumns
+from bayplan.snapshot.node_table import NodeTable
 from bayplan.snapshot.resources import CPU, MEMORY
 
 __all__ = [
+    "NO_NEED",
+    "Needs",
     "PlainFacts",
     "ResourceWeight",
     "ScoreTerms",
     "balance_of",
     "default_resources",
     "duplicates",
+    "is_plain",
     "percent",
     "percent_of",
     "plain_facts",
     "skips_scalar",
 ]
 
+Needs = tuple[float, float, float, float, float]
+"""Amounts of cpu and memory in hundredths, of cpu and memory, and of pods; see `PlainFacts.FLOORED`."""
+NO_NEED = -inf
+
 _EXACT_BELOW = 1 << 46
+_EVEN = 150
+_NOTHING_KNOWN = [-inf] * 5
+_NO_NODE = np.array([0, 0, *[2.0**53] * 7, 50])[:, None]
 _INT64_MAX = 2**63 - 1
 
 
@@ -62,14 +75,19 @@ def skips_scalar(name: str, requested: int) -> bool:
 class ScoreTerms:
     """The resources that take part in a pod's score: (place, the pod's amount, weight)."""
 
-    __slots__ = ("_is_plain", "amounts", "hundredfold", "items")
+    __slots__ = ("_amounts", "_is_plain", "items")
 
     def __init__(self, terms: Iterable[tuple[int, int, int]]) -> None:
         self.items = tuple(terms)
-        self.amounts = np.array([amount for _, amount, _ in self.items], dtype=np.float64)[:, None]
-        """One row a resource, as wide as a single node. Floats like `PlainFacts`: mixing them with integers is slow."""
-        self.hundredfold = self.amounts * 100.0
+        self._amounts: FloatRN | None = None
         self._is_plain = [place for place, _, _ in self.items] == [CPU, MEMORY]
+
+    @property
+    def amounts(self) -> FloatRN:
+        """One row a resource, as wide as a single node. Floats like `PlainFacts`: mixing them with integers is slow."""
+        if self._amounts is None:
+            self._amounts = np.array([amount for _, amount, _ in self.items], dtype=np.float64)[:, None]
+        return self._amounts
 
     def plain_facts(self, nodes: NodeColumns) -> FloatRN | None:
         """The `PlainFacts` when they are enough for the pod: it is about cpu and memory alone."""
@@ -79,46 +97,79 @@ class ScoreTerms:
 class PlainFacts(DerivedColumns):
     """Cpu and memory of every node as floats, prepared for filtering and scoring: two rows each unless said otherwise.
 
-    Everything here is a whole number below 2^53, so float arithmetic gives what integers give.
+    Everything here is a whole number below 2^53 (or half of one), so float arithmetic gives what integers give. A row
+    without a node has room for anything, so that it is never the reason to look closer.
     """
 
     HEIGHT = 10
-    DIVISOR, FREE, SPARE, USED, BALANCE, PLACES = slice(0, 2), slice(2, 4), slice(4, 6), slice(6, 8), 8, 9
-    """Allocatable; allocatable less requested; a hundred times allocatable less requested with scoring defaults;
-    requested; (one row) how evenly both are used; (one row) how many more pods may come."""
+    HALF_USED, SPARE, FREE, PLACES, DIVISOR, LEAN = slice(0, 2), slice(2, 4), slice(4, 6), 6, slice(7, 9), 9
+    """Half of what is requested; a hundred times allocatable less requested with scoring defaults; allocatable less
+    requested; (one row) how many more pods may come; allocatable; (one row) 150 less how evenly both are used."""
+    SUMMANDS = slice(0, 4)
+    """HALF_USED and SPARE: what amounts are added to and what is then divided."""
+    FLOORED = slice(2, 7)
+    """SPARE, FREE and PLACES: the rows that `has_everywhere` is about."""
+
+    def __init__(self, table: NodeTable) -> None:
+        super().__init__(table)
+        self._lowest: list[float] = _NOTHING_KNOWN
+        """No node has less of FLOORED; some may all have more since pods left."""
+        self._poorest: list[int] = [0] * len(_NOTHING_KNOWN)
+        """For each of FLOORED a row that had least of it when all were last looked at."""
+
+    def has_everywhere(self, needs: Needs) -> bool:
+        """Whether every node has as much of FLOORED. Ask after `refreshed`."""
+        if not any(map(gt, needs, self._lowest)):
+            return True
+        columns = self._columns[self.FLOORED, : self._table.size]
+        for need, column, row in zip(needs, columns, self._poorest, strict=True):
+            if need > column[row]:
+                return False
+        self._poorest = columns.argmin(axis=1).tolist()
+        self._lowest = [float(column[row]) for column, row in zip(columns, self._poorest, strict=True)]
+        return not any(map(gt, needs, self._lowest))
 
     def write_all(self, columns: FloatRN) -> None:
         table = self._table
         size = columns.shape[1]
         used, allocatable = table.requested[:2, :size], table.allocatable[:2, :size]
-        columns[self.DIVISOR] = table.divisor[:2, :size]
-        columns[self.FREE] = allocatable - used
+        fractions = used / table.divisor[:2, :size]
+        columns[self.HALF_USED] = used * 0.5
         columns[self.SPARE] = (allocatable - table.nonzero[:, :size]) * 100.0
-        columns[self.USED] = used
-        columns[self.BALANCE] = balance_of(columns[self.USED] / columns[self.DIVISOR])
+        columns[self.FREE] = allocatable - used
         columns[self.PLACES] = table.allowed_pods[:size] - table.pod_count[:size]
+        columns[self.DIVISOR] = table.divisor[:2, :size]
+        columns[self.LEAN] = _EVEN - balance_of(fractions)
+        if len(table) != size:
+            columns[:, ~table.valid[:size]] = _NO_NODE
+        self._lowest, self._poorest = _NOTHING_KNOWN, [0] * len(_NOTHING_KNOWN)
 
     def write_row(self, columns: FloatRN, row: int) -> None:
         info = self._table.infos[row]
         if info is None:
-            columns[:, row] = 0
-            columns[self.DIVISOR, row] = 1
+            columns[:, row : row + 1] = _NO_NODE
             return
         cpu, memory = info.allocatable[CPU], info.allocatable[MEMORY]
         used_cpu, used_memory = info.requested[CPU], info.requested[MEMORY]
         divisor_cpu, divisor_memory = max(cpu, 1), max(memory, 1)
+        floored = (
+            float((cpu - info.nonzero_cpu) * 100),
+            float((memory - info.nonzero_memory) * 100),
+            float(cpu - used_cpu),
+            float(memory - used_memory),
+            float(info.allowed_pods - len(info.pods)),
+        )
         columns[:, row] = (
+            used_cpu * 0.5,
+            used_memory * 0.5,
+            *floored,
             divisor_cpu,
             divisor_memory,
-            cpu - used_cpu,
-            memory - used_memory,
-            (cpu - info.nonzero_cpu) * 100,
-            (memory - info.nonzero_memory) * 100,
-            used_cpu,
-            used_memory,
-            int((1 - abs((min(used_cpu / divisor_cpu, 1.0) - min(used_memory / divisor_memory, 1.0)) / 2)) * 100.0),
-            info.allowed_pods - len(info.pods),
+            _EVEN
+            - int((1 - abs((min(used_cpu / divisor_cpu, 1.0) - min(used_memory / divisor_memory, 1.0)) / 2)) * 100.0),
         )
+        if any(map(gt, self._lowest, floored)):
+            self._lowest = list(map(min, self._lowest, floored))
 
 
 def balance_of(fractions: FloatRN) -> FloatRN:
@@ -136,10 +187,12 @@ def balance_of(fractions: FloatRN) -> FloatRN:
 
 def plain_facts(nodes: NodeColumns) -> FloatRN | None:
     """The facts, where every node has cpu and memory and amounts are small enough; None elsewhere and in dry runs."""
-    table = nodes.table
-    if table.largest_amount >= _EXACT_BELOW or table.is_scarce(CPU) or table.is_scarce(MEMORY):
-        return None
-    return nodes.derived(PlainFacts)
+    return nodes.derived(PlainFacts) if is_plain(nodes.table) else None
+
+
+def is_plain(table: NodeTable) -> bool:
+    """Whether every node has cpu and memory, and amounts are small enough for floats."""
+    return not (table.largest_amount >= _EXACT_BELOW or table.is_scarce(CPU) or table.is_scarce(MEMORY))
 
 
 def percent(part: Int64N, whole: Int64N, nodes: NodeColumns) -> Int64N:
