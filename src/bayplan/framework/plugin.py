@@ -73,11 +73,22 @@ class Plugin:
     filter_reads_counts_only: ClassVar[bool] = False
     """Of the pods on nodes, `filter_nodes` reads nothing but the counts in the columns (requested, pod_count); dry
     runs can then move thousands of pods at once."""
+    settles_by_kind: ClassVar[bool] = False
+    """Of the pod, `is_relevant`, and `pre_filter` and `pre_score` where the answers are remembered, look at nothing but
+    `shape.kind` and `node_name`: not at labels, amounts or owners. They are then asked once per kind."""
+    signs_by_kind: ClassVar[bool] = False
+    """The same about `sign`: pods of one kind share the answers."""
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         if "name" not in cls.__dict__:
             cls.name = cls.__name__
+        # A promise about methods does not hold for those that replace them.
+        stated = cls.__dict__
+        if "settles_by_kind" not in stated and not stated.keys().isdisjoint(("is_relevant", "pre_filter", "pre_score")):
+            cls.settles_by_kind = False
+        if "signs_by_kind" not in stated and "sign" in stated:
+            cls.signs_by_kind = False
 
     def __init__(self, args: PluginArgs | None = None, handle: Handle | None = None) -> None:
         self.args: Any = self.Args() if args is None else args

@@ -17,7 +17,7 @@ import msgspec
 
 from bayplan.api.images import normalized_image_name
 from bayplan.api.node_selectors import NodeTerm, RequiredNodes, compile_node_selector, compile_term
-from bayplan.api.pod import Pod, PodPort, PodSpec, Toleration, Volume
+from bayplan.api.pod import Container, Pod, PodPort, PodSpec, Toleration, Volume
 from bayplan.api.requests import Amounts, has_pod_level_requests, pod_requests
 from bayplan.snapshot.affinity_terms import PodTerms, compile_pod_terms, compile_readable_terms
 from bayplan.snapshot.lazy import lazy
@@ -63,6 +63,33 @@ class PodShape:
         if found is None:
             found = self._notes[key] = compute()
         return found
+
+    @lazy
+    def kind(self) -> Hashable:
+        """What is left of the shape without namespace, labels, owner, names of containers and amounts of resources.
+
+        Deployments mostly differ in these alone. A shape with more to it than that is a kind of its own.
+        """
+        spec = self.spec
+        if spec.volumes or spec.resource_claims or spec.resources or spec.overhead or _is_actuated(self._sample):
+            return self.number
+        return _encode(
+            (
+                [(name, amount > 0) for name, amount in self.amounts.items()],
+                [_without_amounts(container) for container in spec.containers or ()],
+                [_without_amounts(container) for container in spec.init_containers or ()],
+                spec.node_selector,
+                spec.affinity,
+                spec.tolerations,
+                spec.topology_spread_constraints,
+                spec.priority,
+                spec.preemption_policy,
+                spec.scheduler_name,
+                spec.scheduling_gates,
+                spec.host_network,
+                spec.host_users,
+            )
+        )
 
     @lazy
     def tolerations(self) -> tuple[Toleration, ...]:
@@ -132,6 +159,10 @@ class PodShape:
     def claim_names(self) -> tuple[str, ...]:
         """Claims named by persistentVolumeClaim volumes."""
         return tuple(v.persistent_volume_claim.claim_name for v in self.volumes if v.persistent_volume_claim)
+
+
+def _without_amounts(container: Container) -> tuple[object, ...]:
+    return container.image, container.ports, container.restart_policy, container.restart_policy_rules
 
 
 def usage_of(pod: Pod, resources: ResourceAxis) -> Usage:

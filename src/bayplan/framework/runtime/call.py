@@ -81,9 +81,9 @@ class FilterCall:
 
     __slots__ = (
         "_complain",
-        "_has_columns",
         "_statuses",
         "depends",
+        "has_columns",
         "has_failed",
         "has_one",
         "name",
@@ -98,7 +98,7 @@ class FilterCall:
         self.rank = rank
         self.depends = plugin.depends if plugin.filter_depends is None else plugin.filter_depends
         self.has_one = callable(getattr(plugin, "filter", None))
-        self._has_columns = callable(getattr(plugin, "filter_nodes", None))
+        self.has_columns = callable(getattr(plugin, "filter_nodes", None))
         self.has_failed = False
         """Whether an answer was ever an Error; only then are remembered columns searched for one."""
         self._statuses = StatusTable()
@@ -106,10 +106,14 @@ class FilterCall:
         self.times: PluginTimes | None = None
         """Set while a cycle is measured."""
 
+    @property
+    def version(self) -> int:
+        return self.plugin.version
+
     def verdicts(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Verdicts:
         if self.times is not None:
             return self.times.ask_once(self, _FILTER, self.verdicts, state, pod, nodes)
-        if not self._has_columns:
+        if not self.has_columns:
             return self._lifted(state, pod, nodes)
         try:
             verdicts: Verdicts = self.plugin.filter_nodes(state, pod, nodes)  # type: ignore[attr-defined]
@@ -148,8 +152,8 @@ class ScoreCall:
 
     __slots__ = (
         "_complain",
-        "_has_columns",
         "depends",
+        "has_columns",
         "has_one",
         "is_remembered",
         "name",
@@ -166,7 +170,7 @@ class ScoreCall:
         self.weight = weight
         self.depends = plugin.depends if plugin.score_depends is None else plugin.score_depends
         self.has_one = callable(getattr(plugin, "score", None))
-        self._has_columns = callable(getattr(plugin, "score_nodes", None))
+        self.has_columns = callable(getattr(plugin, "score_nodes", None))
         self.normalize = getattr(plugin, "normalize", None)
         self.normalizer: Normalizer | None = self.normalize if isinstance(self.normalize, Normalizer) else None
         self.is_remembered = self.depends is not Depends.CLUSTER and (
@@ -177,11 +181,15 @@ class ScoreCall:
         self.times: PluginTimes | None = None
         """Set while a cycle is measured."""
 
+    @property
+    def version(self) -> int:
+        return self.plugin.version
+
     def raw(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Int64N:
         if self.times is not None:
             return self.times.ask_once(self, _SCORE, self.raw, state, pod, nodes)
         try:
-            if self._has_columns:
+            if self.has_columns:
                 scores: Int64N = self.plugin.score_nodes(state, pod, nodes)  # type: ignore[attr-defined]
                 return scores if scores.dtype == np.int64 else scores.astype(np.int64)
             return self._lifted(state, pod, nodes)

@@ -14,9 +14,11 @@ import numpy as np
 
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.depends import Depends
+from bayplan.framework.joint import Totals
 from bayplan.framework.normalize import MAX_NODE_SCORE
 from bayplan.framework.runtime.call import FilterCall, ScoreCall
 from bayplan.framework.runtime.distinct import distinct
+from bayplan.framework.runtime.joint import JointCall
 from bayplan.framework.status import SUCCESS, Status
 from bayplan.framework.verdicts import Ids, Verdicts
 from bayplan.snapshot.axes import Int64N, Rows
@@ -25,10 +27,13 @@ from bayplan.snapshot.columns import NodeColumns
 from bayplan.snapshot.node_table import NodeTable
 from bayplan.snapshot.pod_info import PodInfo
 
-__all__ = ["FEW_ROWS", "Column", "FilterColumn", "RowChanges", "ScoreColumn"]
+__all__ = ["FAR_SHARE", "FEW_ROWS", "Column", "FilterColumn", "JointColumn", "RowChanges", "ScoreColumn"]
 
 FEW_ROWS = 4
 """Up to this many changed rows the one-node form is cheaper than the column form."""
+
+FAR_SHARE = 6
+"""Where more than one row in this many changed, columns are computed anew: picking rows costs more than dividing."""
 
 _NO_STATE = CycleState()
 """Remembered plugins see no state: their answers must not depend on the cycle."""
@@ -67,7 +72,7 @@ class Column:
 
     __slots__ = ("_call", "_follows_pods", "_layout", "_position", "_version", "epoch")
 
-    def __init__(self, call: FilterCall | ScoreCall) -> None:
+    def __init__(self, call: FilterCall | ScoreCall | JointCall) -> None:
         self._call: Any = call
         self._follows_pods = call.depends is Depends.ROW
         self._layout = -1
@@ -79,13 +84,13 @@ class Column:
     def refresh(self, table: NodeTable, pod: PodInfo) -> None:
         """Bring the column up to the table, for a pod with this column's sign."""
         log = self._log(table)
-        if self._layout != table.layout or self._version != self._call.plugin.version:
+        if self._layout != table.layout or self._version != self._call.version:
             self._all(table, pod, log)
             return
         if self._position == log.position:
             return
         rows = log.since(self._position)
-        if rows is None or self._call.depends is Depends.NODES or 2 * len(rows) > table.size:
+        if rows is None or self._call.depends is Depends.NODES or self._is_far(rows, table):
             self._all(table, pod, log)
             return
         self._position = log.position
@@ -105,11 +110,15 @@ class Column:
         else:
             self._mend(pod, changes.view)
 
+    def _is_far(self, rows: Rows, table: NodeTable) -> bool:
+        """Whether computing every row is cheaper than mending these."""
+        return (FAR_SHARE if self._call.has_columns else 2) * len(rows) > table.size
+
     def _log(self, table: NodeTable) -> ChangeLog:
         return table.row_changes if self._follows_pods else table.node_changes
 
     def _all(self, table: NodeTable, pod: PodInfo, log: ChangeLog) -> None:
-        self._layout, self._version, self._position = table.layout, self._call.plugin.version, log.position
+        self._layout, self._version, self._position = table.layout, self._call.version, log.position
         self.epoch += 1
         self._compute(table, pod)
 
@@ -212,7 +221,16 @@ class FilterColumn(Column):
 class ScoreColumn(Column):
     """`values[row]`: the raw score."""
 
-    __slots__ = ("_highest", "_is_trusted", "_lowest", "is_suspect", "is_uniform", "uniform_value", "values")
+    __slots__ = (
+        "_highest",
+        "_is_trusted",
+        "_lowest",
+        "_uniform_share",
+        "is_suspect",
+        "is_uniform",
+        "uniform_value",
+        "values",
+    )
 
     def __init__(self, call: ScoreCall) -> None:
         super().__init__(call)
@@ -224,8 +242,17 @@ class ScoreColumn(Column):
         self.is_uniform = False
         """True only if every node has the same raw score, `uniform_value`."""
         self.uniform_value = 0
+        self._uniform_share: int | None = None
         self.is_suspect = False
         """Whether a score was ever seen that may end outside 0 to 100: the result must then be checked."""
+
+    def uniform_share(self) -> int:
+        """The weighted score that `uniform_value` comes to when every node has it."""
+        if self._uniform_share is None:
+            normalizer, value = self._call.normalizer, self.uniform_value
+            bounds = normalizer.bounds(np.array([value], dtype=np.int64))
+            self._uniform_share = self._call.weight * normalizer.apply_one(value, bounds)
+        return self._uniform_share
 
     def _compute(self, table: NodeTable, pod: PodInfo) -> None:
         scores = self._call.raw(_NO_STATE, pod, NodeColumns(table))
@@ -235,6 +262,7 @@ class ScoreColumn(Column):
             scores = scores[table.valid[: table.size]]
             self.is_uniform = len(scores) > 0 and int(scores.min()) == int(scores.max())
             self.uniform_value = int(scores[0]) if self.is_uniform else 0
+            self._uniform_share = None
 
     def _mend(self, pod: PodInfo, nodes: NodeColumns) -> None:
         scores = self._call.raw(_NO_STATE, pod, nodes)
@@ -260,3 +288,30 @@ class ScoreColumn(Column):
         if not self.is_suspect and not self._is_trusted:
             # Read without a sign, numbers below zero are the largest of all: one pass finds both kinds.
             self.is_suspect = int(scores.view(np.uint64).max()) > self._highest
+
+
+class JointColumn(Column):
+    """`values[row]`: the weighted sum of the scores that were joined."""
+
+    __slots__ = ("_dtype", "values")
+
+    def __init__(self, call: JointCall, dtype: Any) -> None:
+        super().__init__(call)
+        self._dtype = dtype
+        self.values: Totals = np.zeros(0, dtype=dtype)
+
+    def _compute(self, table: NodeTable, pod: PodInfo) -> None:
+        self.values = np.empty(table.capacity, dtype=self._dtype)
+        self.values[table.size :] = 0
+        self._call.totals(pod, NodeColumns(table), self.values[: table.size])
+
+    def _mend(self, pod: PodInfo, nodes: NodeColumns) -> None:
+        totals = np.empty(len(nodes), dtype=self._dtype)
+        self._call.totals(pod, nodes, totals)
+        self.values[nodes.rows] = totals
+
+    def _mend_one_by_one(self, table: NodeTable, pod: PodInfo, rows: list[int]) -> None:
+        for row in rows:
+            info = table.infos[row]
+            if info is not None:
+                self.values[row] = self._call.one(pod, info)

@@ -1,20 +1,37 @@
-"""The plan for one pod shape: who has a say, and what could be settled once for all pods of the shape."""
+"""The plan for one pod shape: who has a say, and what could be settled once for all pods of the shape.
+
+What shapes of one kind (`PodShape.kind`) have in common is in their `Outline`, made once for all of them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.depends import Depends
 from bayplan.framework.plugin import Plugin, PreFilterResult
 from bayplan.framework.runtime.call import FilterCall, ScoreCall
 from bayplan.framework.runtime.evaluation import Evaluation
+from bayplan.framework.runtime.joint import JointCall
+from bayplan.framework.runtime.standing import Standing
 from bayplan.framework.status import Status
 from bayplan.snapshot.columns import NodeColumns
 from bayplan.snapshot.pod_info import PodInfo
 
-__all__ = ["NO_RESTRICTION", "Idlers", "Plan", "PreFilterOutcome", "PreFilterStep", "PreScoreStep", "Rest"]
+__all__ = [
+    "NO_RESTRICTION",
+    "Completion",
+    "Idlers",
+    "Outline",
+    "Plan",
+    "PreFilterOutcome",
+    "PreFilterStep",
+    "PreScoreStep",
+    "ScoreOutline",
+]
+
+_NOBODY: frozenset[str] = frozenset()
 
 
 class PreFilterStep(NamedTuple):
@@ -44,38 +61,48 @@ class PreFilterOutcome(NamedTuple):
 NO_RESTRICTION = PreFilterOutcome(None, None, ())
 
 
-class Rest(NamedTuple):
-    """What a plan needs once more than a few named nodes are looked at."""
-
-    evaluation: Evaluation
-    scores: list[ScoreCall]
-    pre_scores: list[PreScoreStep]
-
-
 Idlers = Sequence[tuple[str, Callable[[PodInfo], bool]]]
 """Plugins that can tell when they have nothing to say: the names and `is_idle(pod)` of those that define it."""
 
 
-class Plan:
-    """What `Framework.plan` found out about a shape. Rebuilt when a plugin's version moves.
+class ScoreOutline(NamedTuple):
+    """The half of an outline that a pod needs only once more than a few named nodes are looked at."""
 
-    Everything about scores, and the evaluation over all nodes, is worked out when first asked for: a pod that is
-    pinned to one node never does.
-    """
+    scores: list[ScoreCall]
+    """Every score that has a say, in order."""
+    pre_scores: list[PreScoreStep]
+    """PreScores of plugins that are not remembered, and those that fail."""
+    open_scores: list[ScoreCall]
+    """Scores that must be asked for every decision."""
+    row_scores: list[ScoreCall]
+    """Remembered scores that look at the pods of a node, except those that are joined."""
+    joint: JointCall | None
+    last_rank: int
+    dtype: Any
+    """Of totals: half the width is half the memory to read in every decision; only absurd weights need more."""
+    standing: Standing | None
+    """None where pods of one kind need not agree on it."""
+
+
+class Settled(NamedTuple):
+    """What is due in a decision while some plugins are idle."""
+
+    idle: frozenset[str]
+    skip_filter: set[str]
+    pre_filters: list[PreFilterStep]
+    filters: list[FilterCall]
+
+
+class Outline:
+    """What all pods of one kind have in common: who has a say, and what could be settled without asking again."""
 
     __slots__ = (
-        "_complete",
-        "_due_pre_scores",
-        "_due_scores",
-        "_rest",
-        "_skip_filter",
-        "due_filters",
-        "due_pre_filters",
+        "_settled",
         "filters",
-        "idle",
-        "idle_as_of",
         "open_filters",
         "pre_filters",
+        "row_filters",
+        "scores",
         "skip_filter",
         "versions",
     )
@@ -87,40 +114,112 @@ class Plan:
         pre_filters: list[PreFilterStep],
         skip_filter: set[str],
         versions: list[int],
-        complete: Callable[[list[FilterCall]], Rest],
     ) -> None:
         self.filters = filters
-        """Every filter that has a say for this shape, in order."""
+        """Every filter that has a say, in order."""
         self.pre_filters = pre_filters
+        self.skip_filter = skip_filter
+        self.versions = versions
+        """Of all plugins, when they were asked."""
         self.open_filters = [call for call in filters if call.depends is Depends.CLUSTER]
         """Filters that must be asked for every decision."""
-        self.versions = versions
-        self._complete = complete
-        self._rest: Rest | None = None
+        self.row_filters = [call for call in filters if call.depends is Depends.ROW]
+        self.scores: ScoreOutline | None = None
+        """Worked out for the first pod that needs it."""
+        self._settled: dict[frozenset[str], Settled] = {}
+
+    def settled(self, idle: frozenset[str]) -> Settled:
+        found = self._settled.get(idle)
+        if found is None:
+            found = self._settled[idle] = Settled(
+                idle,
+                self.skip_filter | idle,
+                [step for step in self.pre_filters if step.is_settled or step.plugin.name not in idle],
+                [call for call in self.open_filters if call.name not in idle],
+            )
+        return found
+
+
+class Completion(Protocol):
+    """How a plan gets what it does not need at once."""
+
+    def scores(self, outline: Outline, pod: PodInfo) -> ScoreOutline: ...
+
+    def evaluation(self, outline: Outline, pod: PodInfo) -> Evaluation: ...
+
+
+class Plan:
+    """What `Framework.plan` found out about a shape. Rebuilt when a plugin's version moves.
+
+    Everything about scores, and the evaluation over all nodes, is worked out when first asked for: a pod that is
+    pinned to one node never does.
+    """
+
+    __slots__ = (
+        "_completion",
+        "_due_pre_scores",
+        "_due_scores",
+        "_evaluation",
+        "_pod",
+        "_scores",
+        "due_filters",
+        "due_pre_filters",
+        "idle",
+        "idle_as_of",
+        "outline",
+        "skip_filter",
+    )
+
+    def __init__(self, outline: Outline, pod: PodInfo, completion: Completion) -> None:
+        self.outline = outline
+        self._completion = completion
+        self._pod = pod
+        self._scores: ScoreOutline | None = outline.scores
+        self._evaluation: Evaluation | None = None
         self._due_pre_scores: list[PreScoreStep] | None = None
         self._due_scores: list[ScoreCall] | None = None
-        self._skip_filter = skip_filter
         self.idle_as_of = (-1, -1, -1)
-        self._settle(frozenset())
+        self._settle(_NOBODY)
+
+    @property
+    def versions(self) -> list[int]:
+        return self.outline.versions
+
+    @property
+    def filters(self) -> list[FilterCall]:
+        """Every filter that has a say for this shape, in order."""
+        return self.outline.filters
+
+    @property
+    def pre_filters(self) -> list[PreFilterStep]:
+        return self.outline.pre_filters
+
+    @property
+    def open_filters(self) -> list[FilterCall]:
+        """Filters that must be asked for every decision."""
+        return self.outline.open_filters
 
     @property
     def evaluation(self) -> Evaluation:
-        return (self._rest or self._completed()).evaluation
+        found = self._evaluation
+        if found is None:
+            found = self._evaluation = self._completion.evaluation(self.outline, self._pod)
+        return found
 
     @property
     def scores(self) -> list[ScoreCall]:
         """Every score that has a say for this shape, in order."""
-        return (self._rest or self._completed()).scores
+        return self._outlined_scores().scores
 
     @property
     def pre_scores(self) -> list[PreScoreStep]:
         """PreScores of plugins that are not remembered, and those that fail."""
-        return (self._rest or self._completed()).pre_scores
+        return self._outlined_scores().pre_scores
 
     @property
     def open_scores(self) -> list[ScoreCall]:
         """Scores that must be asked for every decision."""
-        return [call for call in self.scores if not call.is_remembered]
+        return self._outlined_scores().open_scores
 
     @property
     def due_scores(self) -> list[ScoreCall]:
@@ -136,22 +235,21 @@ class Plan:
             self._due_pre_scores = [s for s in self.pre_scores if s.failure is not None or s.plugin.name not in idle]
         return self._due_pre_scores
 
-    def _completed(self) -> Rest:
-        self._rest = self._complete(self.filters)
-        return self._rest
+    def _outlined_scores(self) -> ScoreOutline:
+        if self._scores is None:
+            self._scores = self._completion.scores(self.outline, self._pod)
+        return self._scores
 
     def follow(self, pod: PodInfo, idlers: Idlers, as_of: tuple[int, int, int]) -> None:
         """Find out which plugins have nothing to say at the moment. They are not asked until `as_of` moves."""
         self.idle_as_of = as_of
-        idle = frozenset(name for name, is_idle in idlers if name not in self._skip_filter and _safely(is_idle, pod))
+        skipped = self.outline.skip_filter
+        idle = frozenset([name for name, is_idle in idlers if name not in skipped and _safely(is_idle, pod)])
         if idle != self.idle:
             self._settle(idle)
 
     def _settle(self, idle: frozenset[str]) -> None:
-        self.idle = idle
-        self.skip_filter = self._skip_filter | idle
-        self.due_pre_filters = [s for s in self.pre_filters if s.is_settled or s.plugin.name not in idle]
-        self.due_filters = [call for call in self.open_filters if call.name not in idle]
+        self.idle, self.skip_filter, self.due_pre_filters, self.due_filters = self.outline.settled(idle)
         self._due_pre_scores = self._due_scores = None
 
 

@@ -48,6 +48,7 @@ class NodePorts(Plugin):
     """
 
     depends = Depends.ROW
+    settles_by_kind = True
     reasons = _PORTS_TAKEN.reasons
 
     def sign(self, pod: PodInfo) -> Hashable:

@@ -39,6 +39,7 @@ class NodeResourcesBalancedAllocation(Plugin):
     """
 
     score_depends = Depends.ROW
+    settles_by_kind = True
     is_within_bounds = True
 
     class Args(PluginArgs):
@@ -55,6 +56,11 @@ class NodeResourcesBalancedAllocation(Plugin):
     def setup(self) -> None:
         self._names = [r.name for r in self.args.resources or default_resources()]
         self._terms_key = (self, "terms")
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it looks at cpu and memory, in this order, and nothing else."""
+        return self._names == ["cpu", "memory"]
 
     def sign(self, pod: PodInfo) -> Hashable:
         return self._terms(pod).items

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import lru_cache
 from itertools import pairwise
 
@@ -29,6 +29,9 @@ from bayplan.framework import (
     Status,
     Verdicts,
 )
+from bayplan.framework.joint import JointScore
+from bayplan.plugins.intree.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from bayplan.plugins.intree.plain_scores import PlainScores
 from bayplan.plugins.intree.resource_scoring import (
     NO_NEED,
     Needs,
@@ -52,6 +55,9 @@ _BEYOND_ALLOCATABLE = 2
 _FIRST_RESOURCE = 4
 _MOST_BITS = 28
 """So many resources fit into the mask of a verdict beside the two bits before them."""
+
+_MOST_WEIGHT = 1 << 32
+"""Weighted scores are added up as floats up to here."""
 
 
 class UtilizationShapePoint(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -88,6 +94,7 @@ class NodeResourcesFit(Plugin):
     filter_depends = Depends.ROW
     score_depends = Depends.ROW
     filter_reads_counts_only = True
+    settles_by_kind = True
     is_within_bounds = True
     reasons = ("Too many pods", "Insufficient <resource>")
 
@@ -246,6 +253,19 @@ class NodeResourcesFit(Plugin):
         if strategy == "RequestedToCapacityRatio":
             return (2 * total + weights) // (2 * weights)
         return total // weights if total >= 0 else -(-total // weights)
+
+    def join_scores(self, scores: Mapping[str, tuple[Plugin, int]]) -> JointScore | None:
+        """With NodeResourcesBalancedAllocation, where both look at cpu and memory as they do by default."""
+        other, balance_weight = scores.get("NodeResourcesBalancedAllocation", (None, 0))
+        fit_weight = scores[self.name][1]
+        if type(self) is not NodeResourcesFit or type(other) is not NodeResourcesBalancedAllocation:
+            return None
+        is_even = self._weights == [("cpu", self._weights[0][1]), ("memory", self._weights[0][1])]
+        if self._strategy != "LeastAllocated" or not is_even or not other.is_plain:
+            return None
+        if max(fit_weight, balance_weight) > _MOST_WEIGHT:
+            return None
+        return PlainScores(fit_weight=fit_weight, balance_weight=balance_weight)
 
     # Requeueing
 

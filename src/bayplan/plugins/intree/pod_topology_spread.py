@@ -184,6 +184,7 @@ class PodTopologySpread(Plugin):
     *Differs from kube-scheduler*: nowhere.
     """
 
+    settles_by_kind = True
     reasons = (MISSING_LABEL.message, TOO_SKEWED.message)
 
     class Args(PluginArgs):

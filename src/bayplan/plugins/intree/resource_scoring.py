@@ -21,6 +21,7 @@ from bayplan.snapshot.node_table import NodeTable
 from bayplan.snapshot.resources import CPU, MEMORY
 
 __all__ = [
+    "EXACT_BELOW",
     "NO_NEED",
     "Needs",
     "PlainFacts",
@@ -40,7 +41,8 @@ Needs = tuple[float, float, float, float, float]
 """Amounts of cpu and memory in hundredths, of cpu and memory, and of pods; see `PlainFacts.FLOORED`."""
 NO_NEED = -inf
 
-_EXACT_BELOW = 1 << 46
+EXACT_BELOW = 1 << 46
+"""Smaller amounts, and a hundred times as much, are exact as floats, and so is the floor of a quotient of them."""
 _EVEN = 150
 _NOTHING_KNOWN = [-inf] * 5
 _NO_NODE = np.array([0, 0, *[2.0**53] * 7, 50])[:, None]
@@ -192,12 +194,12 @@ def plain_facts(nodes: NodeColumns) -> FloatRN | None:
 
 def is_plain(table: NodeTable) -> bool:
     """Whether every node has cpu and memory, and amounts are small enough for floats."""
-    return not (table.largest_amount >= _EXACT_BELOW or table.is_scarce(CPU) or table.is_scarce(MEMORY))
+    return not (table.largest_amount >= EXACT_BELOW or table.is_scarce(CPU) or table.is_scarce(MEMORY))
 
 
 def percent(part: Int64N, whole: Int64N, nodes: NodeColumns) -> Int64N:
     """part * 100 / whole, truncated, in 64 bits as Go has them; 0 where whole is 0. Both must not be negative."""
-    if nodes.table.largest_amount < _EXACT_BELOW:
+    if nodes.table.largest_amount < EXACT_BELOW:
         with np.errstate(divide="ignore", invalid="ignore"):
             quotient = (part * 100.0) / whole
         quotient[whole == 0] = 0.0

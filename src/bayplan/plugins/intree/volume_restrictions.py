@@ -77,6 +77,7 @@ class VolumeRestrictions(Plugin):
     *Differs from kube-scheduler*: nowhere.
     """
 
+    settles_by_kind = True
     reasons: ClassVar[tuple[str, ...]] = (
         *DISK_TAKEN.reasons,
         *CLAIM_TAKEN.reasons,
