@@ -106,10 +106,6 @@ class FilterCall:
         self.times: PluginTimes | None = None
         """Set while a cycle is measured."""
 
-    @property
-    def version(self) -> int:
-        return self.plugin.version
-
     def verdicts(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Verdicts:
         if self.times is not None:
             return self.times.ask_once(self, _FILTER, self.verdicts, state, pod, nodes)
@@ -180,10 +176,6 @@ class ScoreCall:
         self._complain = complain
         self.times: PluginTimes | None = None
         """Set while a cycle is measured."""
-
-    @property
-    def version(self) -> int:
-        return self.plugin.version
 
     def raw(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Int64N:
         if self.times is not None:

@@ -14,11 +14,9 @@ import numpy as np
 
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.depends import Depends
-from bayplan.framework.joint import Totals
 from bayplan.framework.normalize import MAX_NODE_SCORE
 from bayplan.framework.runtime.call import FilterCall, ScoreCall
 from bayplan.framework.runtime.distinct import distinct
-from bayplan.framework.runtime.joint import JointCall
 from bayplan.framework.status import SUCCESS, Status
 from bayplan.framework.verdicts import Ids, Verdicts
 from bayplan.snapshot.axes import Int64N, Rows
@@ -27,7 +25,7 @@ from bayplan.snapshot.columns import NodeColumns
 from bayplan.snapshot.node_table import NodeTable
 from bayplan.snapshot.pod_info import PodInfo
 
-__all__ = ["FAR_SHARE", "FEW_ROWS", "Column", "FilterColumn", "JointColumn", "RowChanges", "ScoreColumn"]
+__all__ = ["FAR_SHARE", "FEW_ROWS", "Column", "FilterColumn", "RowChanges", "ScoreColumn"]
 
 FEW_ROWS = 4
 """Up to this many changed rows the one-node form is cheaper than the column form."""
@@ -72,7 +70,7 @@ class Column:
 
     __slots__ = ("_call", "_follows_pods", "_layout", "_position", "_version", "epoch")
 
-    def __init__(self, call: FilterCall | ScoreCall | JointCall) -> None:
+    def __init__(self, call: FilterCall | ScoreCall) -> None:
         self._call: Any = call
         self._follows_pods = call.depends is Depends.ROW
         self._layout = -1
@@ -84,7 +82,7 @@ class Column:
     def refresh(self, table: NodeTable, pod: PodInfo) -> None:
         """Bring the column up to the table, for a pod with this column's sign."""
         log = self._log(table)
-        if self._layout != table.layout or self._version != self._call.version:
+        if self._layout != table.layout or self._version != self._call.plugin.version:
             self._all(table, pod, log)
             return
         if self._position == log.position:
@@ -118,7 +116,7 @@ class Column:
         return table.row_changes if self._follows_pods else table.node_changes
 
     def _all(self, table: NodeTable, pod: PodInfo, log: ChangeLog) -> None:
-        self._layout, self._version, self._position = table.layout, self._call.version, log.position
+        self._layout, self._version, self._position = table.layout, self._call.plugin.version, log.position
         self.epoch += 1
         self._compute(table, pod)
 
@@ -288,30 +286,3 @@ class ScoreColumn(Column):
         if not self.is_suspect and not self._is_trusted:
             # Read without a sign, numbers below zero are the largest of all: one pass finds both kinds.
             self.is_suspect = int(scores.view(np.uint64).max()) > self._highest
-
-
-class JointColumn(Column):
-    """`values[row]`: the weighted sum of the scores that were joined."""
-
-    __slots__ = ("_dtype", "values")
-
-    def __init__(self, call: JointCall, dtype: Any) -> None:
-        super().__init__(call)
-        self._dtype = dtype
-        self.values: Totals = np.zeros(0, dtype=dtype)
-
-    def _compute(self, table: NodeTable, pod: PodInfo) -> None:
-        self.values = np.empty(table.capacity, dtype=self._dtype)
-        self.values[table.size :] = 0
-        self._call.totals(pod, NodeColumns(table), self.values[: table.size])
-
-    def _mend(self, pod: PodInfo, nodes: NodeColumns) -> None:
-        totals = np.empty(len(nodes), dtype=self._dtype)
-        self._call.totals(pod, nodes, totals)
-        self.values[nodes.rows] = totals
-
-    def _mend_one_by_one(self, table: NodeTable, pod: PodInfo, rows: list[int]) -> None:
-        for row in rows:
-            info = table.infos[row]
-            if info is not None:
-                self.values[row] = self._call.one(pod, info)

@@ -4,7 +4,8 @@ For every shape the engine keeps, over all rows,
 
     rank[row]   which remembered filter is the first to reject the node (0: none does)
     base[row]   the weighted sum of the scores that need no normalising
-    key[row]    base plus the normalised scores where the node passes, -1 where it does not
+    key[row]    base plus the normalised scores where the node passes, -1 where it does not; the same array as base
+                while nothing is normalised and every node passes
 
 so that choosing a node for the next pod of the same shape is one `argmax` after mending the few rows that changed.
 What depends on node objects alone comes from the `Standing` of the shape's kind. What other plugins say (those that
@@ -15,7 +16,6 @@ Evaluation gives the same answers as one that was mended a million times.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -26,18 +26,19 @@ from bayplan.framework.runtime.columns import (
     FEW_ROWS,
     Column,
     FilterColumn,
-    JointColumn,
     RowChanges,
     ScoreColumn,
 )
 from bayplan.framework.runtime.distinct import group_by_status
+from bayplan.framework.runtime.joint import JointCall
 from bayplan.framework.runtime.standing import NO_NODE, Standing
 from bayplan.framework.status import Status
 from bayplan.snapshot.axes import BoolN, Int64N, Rows
+from bayplan.snapshot.columns import NodeColumns
 from bayplan.snapshot.node_table import NodeTable
 from bayplan.snapshot.pod_info import PodInfo
 
-__all__ = ["Evaluation", "Joined", "Normalized"]
+__all__ = ["Evaluation", "Normalized"]
 
 
 class Normalized:
@@ -57,16 +58,9 @@ class Normalized:
         return self.call.weight * normalizer.apply_one(int(self.column.values[row]), self.bounds) if normalizer else 0
 
 
-class Joined(NamedTuple):
-    """Scores that were added up in one column."""
-
-    column: JointColumn
-    calls: Sequence[ScoreCall]
-
-
 class Evaluation:
-    BYTES_PER_ROW = 9 + Standing.BYTES_PER_ROW
-    """Of rank, base and key, and of a standing that no other shape may share."""
+    BYTES_PER_ROW = 9
+    """Of rank, base and key."""
 
     def __init__(
         self,
@@ -74,15 +68,15 @@ class Evaluation:
         *,
         filters: Sequence[tuple[FilterCall, FilterColumn]],
         scores: Sequence[tuple[ScoreCall, ScoreColumn]],
-        joined: Joined | None,
+        joint: JointCall | None,
     ) -> None:
-        """`filters` and `scores` are those that look at the pods of a node; some scores are in `joined` instead."""
+        """`filters` and `scores` are those that look at the pods of a node; some scores are in `joint` instead."""
         self.table: NodeTable = standing.table
         self._standing = standing
         self._row_filters = filters
         self._row_scores = scores
-        self._joined = joined
-        self._finals: list[tuple[int, ScoreColumn | JointColumn]] = []
+        self._joint = joint
+        self._finals: list[tuple[int, ScoreColumn]] = []
         self._row_columns: list[Column] = [column for _, column in filters]
         self.normalized = [Normalized(call, column) for call, column in standing.normalized]
         self._follows_rows = False
@@ -93,9 +87,6 @@ class Evaluation:
             else:
                 self.normalized.append(Normalized(call, column))
                 self._follows_rows = True
-        if joined is not None:
-            self._row_columns.append(joined.column)
-            self._finals.append((1, joined.column))
         self._epochs: list[int] = []
         self._layout = -1
         self._row_position = self._node_position = -1
@@ -122,7 +113,7 @@ class Evaluation:
     def scores(self) -> list[tuple[ScoreCall, ScoreColumn]]:
         """Every remembered score and its column. Those that are joined are worked out one by one here."""
         found = [*self._standing.scores, *self._row_scores]
-        for call in self._joined.calls if self._joined is not None else ():
+        for call in self._joint.calls if self._joint is not None else ():
             column = ScoreColumn(call)
             column.refresh(self.table, self.pod)
             found.append((call, column))
@@ -199,7 +190,7 @@ class Evaluation:
         if rows is None or epochs != self._epochs:
             self._rebuild(epochs)
         else:
-            self._mend(rows, moved=True)
+            self._mend(NodeColumns(self.table, rows), moved=True)
 
     def _current_epochs(self) -> list[int]:
         return [self._standing.epoch, *(column.epoch for column in self._row_columns)]
@@ -223,7 +214,7 @@ class Evaluation:
             if epochs != self._epochs:
                 self._rebuild(epochs)
                 return
-        self._mend(rows, moved=self._follows_rows)
+        self._mend(changes.view, moved=self._follows_rows)
 
     def _rebuild(self, epochs: list[int]) -> None:
         table, standing = self.table, self._standing
@@ -239,15 +230,26 @@ class Evaluation:
             for number in (*standing.counts, *(number for number, _ in rejecting)):
                 counts[number] = int(np.count_nonzero(rank == number))
         counts[0] = len(table) - sum(counts)
-        self.base = standing.base.copy()
-        for weight, final in self._finals:
-            self.base += final.values if weight == 1 else final.values * weight
+        self.base = self._total(NodeColumns(table), standing.base, slice(None))
         self._renormalize()
+
+    def _total(self, nodes: NodeColumns, standing: Totals, rows: slice | Rows) -> Totals:
+        """The weighted sum of the final scores of some rows, in an array of its own; `standing` is a part of it."""
+        if self._joint is None:
+            total = standing.copy()
+        else:
+            total = np.empty_like(standing)
+            total[len(nodes) :] = 0
+            self._joint.totals(self.pod, nodes, total[: len(nodes)])
+            total += standing
+        for weight, final in self._finals:
+            total += final.values[rows] if weight == 1 else final.values[rows] * weight
+        return total
 
     def _renormalize(self) -> None:
         """Compute the bounds, the contributions and the keys anew."""
         self.offset = 0
-        key = self.base.copy()
+        self.key = self.base
         for entry in self.normalized:
             if entry.column.is_uniform:
                 entry.contribution = None
@@ -255,12 +257,16 @@ class Evaluation:
             else:
                 entry.bounds = self._bounds(entry, self.rank == 0)
                 entry.contribution = self._contribution(entry)
-                key += entry.contribution.astype(key.dtype)
-        if self.feasible_count == self.table.size:
-            key[self.table.size :] = -1
-        else:
-            key[self.rank != 0] = -1
-        self.key = key
+                self._part_key()
+                self.key += entry.contribution.astype(self.key.dtype)
+        if self.feasible_count != self.table.size:
+            self._part_key()
+            self.key[self.rank != 0] = -1
+
+    def _part_key(self) -> None:
+        """Let `key` differ from `base`. While it does not they are one array, and a row is mended once."""
+        if self.key is self.base:
+            self.key = self.base.copy()
 
     def _bounds(self, entry: Normalized, feasible: BoolN) -> tuple[int, int]:
         values = entry.column.values[: self.table.size][feasible[: self.table.size]]
@@ -272,12 +278,12 @@ class Evaluation:
         assert normalizer is not None  # only scores with a known normaliser are kept as Normalized
         return normalizer.apply(entry.column.values, entry.bounds) * entry.call.weight
 
-    def _mend(self, rows: Rows, *, moved: bool) -> None:
+    def _mend(self, nodes: NodeColumns, *, moved: bool) -> None:
         """Mend some rows; `moved` says that bounds may have moved even if no node became feasible or ceased to be."""
-        if len(rows) > FEW_ROWS:
-            moved |= self._mend_many(rows)
+        if len(nodes.rows) > FEW_ROWS:
+            moved |= self._mend_many(nodes)
         else:
-            for row in rows.tolist():
+            for row in nodes.rows.tolist():
                 moved |= self._mend_row(row)
         if moved and self._bounds_moved():
             self._renormalize()
@@ -286,6 +292,9 @@ class Evaluation:
         """Mend one row; whether its feasibility changed."""
         rank = self._rank_of(row)
         base = int(self._standing.base[row])
+        info = self.table.infos[row]
+        if self._joint is not None and info is not None:
+            base += self._joint.one(self.pod, info)
         for weight, final in self._finals:
             base += weight * int(final.values[row])
         before = int(self.rank[row])
@@ -294,8 +303,9 @@ class Evaluation:
             self.rank[row] = rank
             self._count([(before, rank)])
         if rank:
+            self._part_key()
             self.key[row] = -1
-        else:
+        elif self.key is not self.base:
             for entry in self.normalized:
                 if entry.contribution is not None:
                     share = entry.one(row)
@@ -328,12 +338,10 @@ class Evaluation:
         feasible = self.rank == 0
         return any(self._bounds(entry, feasible) != entry.bounds for entry in entries)
 
-    def _mend_many(self, rows: Rows) -> bool:
+    def _mend_many(self, nodes: NodeColumns) -> bool:
         """Mend many rows at once, some perhaps named twice; whether the feasibility of any changed."""
-        base = self._standing.base.take(rows)
-        for weight, final in self._finals:
-            base += final.values.take(rows) if weight == 1 else final.values.take(rows) * weight
-        self.base[rows] = base
+        rows = nodes.rows
+        self.base[rows] = base = self._total(nodes, self._standing.base.take(rows), rows)
         for entry in self.normalized:
             if entry.contribution is not None and entry.call.normalizer is not None:
                 share = entry.call.normalizer.apply(entry.column.values[rows], entry.bounds) * entry.call.weight
@@ -341,8 +349,10 @@ class Evaluation:
                 base = base + share
         rejecting = [(call.rank, column) for call, column in self._row_filters if column.rejects_any]
         if not rejecting and self.rank_counts[0] == self.table.size == len(self.table) and not self._standing.counts:
-            self.key[rows] = base
+            if self.key is not self.base:
+                self.key[rows] = base
             return False
+        self._part_key()
         before = self.rank[rows]
         rank = self._standing.rank[rows]
         for number, column in reversed(rejecting):

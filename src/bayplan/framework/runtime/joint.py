@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 
 from bayplan.framework.cycle import CycleState
-from bayplan.framework.depends import Depends
 from bayplan.framework.joint import JointScore, Totals
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.runtime.call import Complaint, ScoreCall
@@ -34,23 +33,15 @@ def joined(calls: list[ScoreCall], complain: Complaint) -> list[JointCall]:
 
 
 class JointCall:
-    """Looks like a call of one plugin to the column that remembers it."""
-
-    __slots__ = ("_complain", "_first", "_joint", "calls", "depends", "has_columns", "has_one", "members", "name")
+    __slots__ = ("_complain", "_first", "_joint", "_name", "calls", "members")
 
     def __init__(self, joint: JointScore, members: Mapping[str, ScoreCall], complain: Complaint) -> None:
         self._joint = joint
         self._complain = complain
         self.members = dict(members)
         self.calls = list(self.members.values())
-        self.name = " and ".join(self.members)
+        self._name = " and ".join(self.members)
         self._first = self.calls[0]
-        self.depends = Depends.ROW
-        self.has_one = self.has_columns = True
-
-    @property
-    def version(self) -> int:
-        return sum(call.version for call in self.calls)
 
     @property
     def _is_measured(self) -> bool:
@@ -71,7 +62,7 @@ class JointCall:
         try:
             return self._joint.totals(pod, nodes, out)
         except Exception as exception:
-            self._complain(self.name, "score", exception)
+            self._complain(self._name, "score", exception)
             return False
 
     def one(self, pod: PodInfo, node: NodeInfo) -> int:

@@ -84,13 +84,18 @@ class ScoreOutline(NamedTuple):
     """None where pods of one kind need not agree on it."""
 
 
-class Settled(NamedTuple):
+class Settled:
     """What is due in a decision while some plugins are idle."""
 
-    idle: frozenset[str]
-    skip_filter: set[str]
-    pre_filters: list[PreFilterStep]
-    filters: list[FilterCall]
+    __slots__ = ("filters", "idle", "pre_filters", "pre_scores", "scores", "skip_filter")
+
+    def __init__(self, outline: Outline, idle: frozenset[str]) -> None:
+        self.idle = idle
+        self.skip_filter = outline.skip_filter | idle
+        self.pre_filters = [step for step in outline.pre_filters if step.is_settled or step.plugin.name not in idle]
+        self.filters = [call for call in outline.open_filters if call.name not in idle]
+        self.scores: list[ScoreCall] | None = None
+        self.pre_scores: list[PreScoreStep] | None = None
 
 
 class Outline:
@@ -99,6 +104,7 @@ class Outline:
     __slots__ = (
         "_settled",
         "filters",
+        "number",
         "open_filters",
         "pre_filters",
         "row_filters",
@@ -109,12 +115,15 @@ class Outline:
 
     def __init__(
         self,
+        number: int,
         *,
         filters: list[FilterCall],
         pre_filters: list[PreFilterStep],
         skip_filter: set[str],
         versions: list[int],
     ) -> None:
+        self.number = number
+        """No other outline has it."""
         self.filters = filters
         """Every filter that has a say, in order."""
         self.pre_filters = pre_filters
@@ -131,12 +140,7 @@ class Outline:
     def settled(self, idle: frozenset[str]) -> Settled:
         found = self._settled.get(idle)
         if found is None:
-            found = self._settled[idle] = Settled(
-                idle,
-                self.skip_filter | idle,
-                [step for step in self.pre_filters if step.is_settled or step.plugin.name not in idle],
-                [call for call in self.open_filters if call.name not in idle],
-            )
+            found = self._settled[idle] = Settled(self, idle)
         return found
 
 
@@ -157,11 +161,9 @@ class Plan:
 
     __slots__ = (
         "_completion",
-        "_due_pre_scores",
-        "_due_scores",
         "_evaluation",
         "_pod",
-        "_scores",
+        "_settled",
         "due_filters",
         "due_pre_filters",
         "idle",
@@ -174,10 +176,7 @@ class Plan:
         self.outline = outline
         self._completion = completion
         self._pod = pod
-        self._scores: ScoreOutline | None = outline.scores
         self._evaluation: Evaluation | None = None
-        self._due_pre_scores: list[PreScoreStep] | None = None
-        self._due_scores: list[ScoreCall] | None = None
         self.idle_as_of = (-1, -1, -1)
         self._settle(_NOBODY)
 
@@ -224,21 +223,21 @@ class Plan:
     @property
     def due_scores(self) -> list[ScoreCall]:
         """The open ones that are not idle."""
-        if self._due_scores is None:
-            self._due_scores = [call for call in self.open_scores if call.name not in self.idle]
-        return self._due_scores
+        settled = self._settled
+        if settled.scores is None:
+            settled.scores = [call for call in self.open_scores if call.name not in settled.idle]
+        return settled.scores
 
     @property
     def due_pre_scores(self) -> list[PreScoreStep]:
-        if self._due_pre_scores is None:
-            idle = self.idle
-            self._due_pre_scores = [s for s in self.pre_scores if s.failure is not None or s.plugin.name not in idle]
-        return self._due_pre_scores
+        settled = self._settled
+        if settled.pre_scores is None:
+            idle = settled.idle
+            settled.pre_scores = [s for s in self.pre_scores if s.failure is not None or s.plugin.name not in idle]
+        return settled.pre_scores
 
     def _outlined_scores(self) -> ScoreOutline:
-        if self._scores is None:
-            self._scores = self._completion.scores(self.outline, self._pod)
-        return self._scores
+        return self.outline.scores or self._completion.scores(self.outline, self._pod)
 
     def follow(self, pod: PodInfo, idlers: Idlers, as_of: tuple[int, int, int]) -> None:
         """Find out which plugins have nothing to say at the moment. They are not asked until `as_of` moves."""
@@ -249,8 +248,9 @@ class Plan:
             self._settle(idle)
 
     def _settle(self, idle: frozenset[str]) -> None:
-        self.idle, self.skip_filter, self.due_pre_filters, self.due_filters = self.outline.settled(idle)
-        self._due_pre_scores = self._due_scores = None
+        self._settled = settled = self.outline.settled(idle)
+        self.idle, self.skip_filter = idle, settled.skip_filter
+        self.due_pre_filters, self.due_filters = settled.pre_filters, settled.filters
 
 
 def _safely(is_idle: Callable[[PodInfo], bool], pod: PodInfo) -> bool:

@@ -7,8 +7,8 @@ is shared with remembering off.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 import numpy as np
 
@@ -18,8 +18,8 @@ from bayplan.framework.normalize import MAX_NODE_SCORE
 from bayplan.framework.plugin import UNSIGNED, Plugin
 from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.runtime.call import Complaint, FilterCall, ScoreCall, call_plugin
-from bayplan.framework.runtime.columns import FilterColumn, JointColumn, ScoreColumn
-from bayplan.framework.runtime.evaluation import Evaluation, Joined
+from bayplan.framework.runtime.columns import FilterColumn, ScoreColumn
+from bayplan.framework.runtime.evaluation import Evaluation
 from bayplan.framework.runtime.joint import JointCall, joined
 from bayplan.framework.runtime.memory import Memory
 from bayplan.framework.runtime.plan import Outline, Plan, PreFilterStep, PreScoreStep, ScoreOutline
@@ -61,10 +61,11 @@ class Planner:
         remembered: list[FilterCall | ScoreCall] = [*filter_calls, *score_calls]
         alone = [call for call in remembered if call.depends in (Depends.NODE, Depends.NODES)]
         self._shares_standings = self._shares_outlines and all(call.plugin.signs_by_kind for call in alone)
-        self._outlines = Memory[Outline](bytes_per_row=8 * Standing.BYTES_PER_ROW, most_bytes=32 * _MEBIBYTE)
+        self._outlines = Memory[Outline](bytes_per_row=Standing.BYTES_PER_ROW, most_bytes=16 * _MEBIBYTE)
         self._filter_columns = Memory[FilterColumn](bytes_per_row=4, most_bytes=32 * _MEBIBYTE)
-        self._score_columns = Memory[ScoreColumn](bytes_per_row=8, most_bytes=64 * _MEBIBYTE)
-        self._joint_columns = Memory[JointColumn](bytes_per_row=4, most_bytes=32 * _MEBIBYTE)
+        self._score_columns = Memory[ScoreColumn](bytes_per_row=8, most_bytes=32 * _MEBIBYTE)
+        self._evaluations = Memory[Evaluation](bytes_per_row=Evaluation.BYTES_PER_ROW, most_bytes=64 * _MEBIBYTE)
+        self._outlined = 0
 
     def _settling(self) -> list[Plugin]:
         """The plugins whose answers an outline holds."""
@@ -95,7 +96,10 @@ class Planner:
         skip_filter = {call.name for call in self._filter_calls if call.name in irrelevant}
         pre_filters = self._pre_filter_steps(pod, irrelevant, skip_filter)
         filters = [call for call in self._filter_calls if call.name not in skip_filter]
-        return Outline(filters=filters, pre_filters=pre_filters, skip_filter=skip_filter, versions=versions)
+        self._outlined += 1
+        return Outline(
+            self._outlined, filters=filters, pre_filters=pre_filters, skip_filter=skip_filter, versions=versions
+        )
 
     def _irrelevant(self, pod: PodInfo) -> set[str]:
         return {plugin.name for plugin in self._choosy if not plugin.is_relevant(pod)}
@@ -177,31 +181,40 @@ class Planner:
             dtype=scores.dtype,
         )
 
-    # What pods of one shape, or with one sign, share
+    # What pods with the same signs share
 
     def evaluation(self, outline: Outline, pod: PodInfo) -> Evaluation:
+        """That of all pods of the kind which sign alike, or one for this plan alone."""
         scores = self.scores(outline, pod)
-        joint = scores.joint
+        if scores.standing is None:
+            return self._make_evaluation(outline, scores, pod)
+        signs = [call.plugin.sign(pod) for call in outline.row_filters]
+        signs += [call.plugin.sign(pod) for call in scores.row_scores]
+        if any(sign is UNSIGNED for sign in signs):
+            return self._make_evaluation(outline, scores, pod)
+        key = (outline.number, *signs, None if scores.joint is None else scores.joint.sign(pod))
+        found = self._evaluations.get(key)
+        if found is None:
+            found = self._make_evaluation(outline, scores, pod)
+            self._evaluations.offer(key, found, rows=self._snapshot.nodes.capacity)
+        return found
+
+    def _make_evaluation(self, outline: Outline, scores: ScoreOutline, pod: PodInfo) -> Evaluation:
         return Evaluation(
             scores.standing or self._standing(outline, scores, pod),
             filters=[(call, self._filter_column(call, pod)) for call in outline.row_filters],
             scores=[(call, self._score_column(call, pod)) for call in scores.row_scores],
-            joined=None if joint is None else Joined(self._joint_column(joint, pod, scores.dtype), joint.calls),
+            joint=scores.joint,
         )
 
     def _filter_column(self, call: FilterCall, pod: PodInfo) -> FilterColumn:
-        return self._kept(self._filter_columns, call.name, self._sign(call, pod), lambda: FilterColumn(call))
+        return self._kept(self._filter_columns, call, pod, lambda: FilterColumn(call))
 
     def _score_column(self, call: ScoreCall, pod: PodInfo) -> ScoreColumn:
-        return self._kept(self._score_columns, call.name, self._sign(call, pod), lambda: ScoreColumn(call))
+        return self._kept(self._score_columns, call, pod, lambda: ScoreColumn(call))
 
-    def _joint_column(self, call: JointCall, pod: PodInfo, dtype: Any) -> JointColumn:
-        return self._kept(self._joint_columns, call.name, call.sign(pod), lambda: JointColumn(call, dtype))
-
-    def _sign(self, call: FilterCall | ScoreCall, pod: PodInfo) -> Hashable:
-        return call.plugin.sign(pod) if self._remember else UNSIGNED
-
-    def _kept(self, columns: Memory[C], name: str, sign: Hashable, make: Callable[[], C]) -> C:
+    def _kept(self, columns: Memory[C], call: FilterCall | ScoreCall, pod: PodInfo, make: Callable[[], C]) -> C:
+        sign = call.plugin.sign(pod) if self._remember else UNSIGNED
         if sign is UNSIGNED:
             return make()
-        return columns.find((name, sign), make, rows=self._snapshot.nodes.capacity)
+        return columns.find((call.name, sign), make, rows=self._snapshot.nodes.capacity)

@@ -13,12 +13,14 @@ import numpy as np
 
 from bayplan.framework import NodeColumns, NodeInfo, PodInfo
 from bayplan.framework.joint import Totals
-from bayplan.plugins.intree.resource_scoring import EXACT_BELOW, NO_NEED, Needs, PlainFacts, is_plain
+from bayplan.plugins.intree.resource_scoring import EXACT_BELOW, NO_NEED, Needs, PlainFacts, plain_facts
 from bayplan.snapshot.axes import FloatRN
 from bayplan.snapshot.resources import CPU, MEMORY
 from bayplan.snapshot.shapes import PodShape
 
 __all__ = ["PlainScores"]
+
+_MOST_SCRATCHES = 512
 
 Amounts = tuple[int, int, int, int]
 """Cpu and memory that a pod counts for, then the same with defaults for scoring."""
@@ -32,47 +34,50 @@ class PlainScores:
     def __init__(self, *, fit_weight: int, balance_weight: int) -> None:
         self._fit_weight = fit_weight
         self._balance_weight = balance_weight
-        self._weights = np.array([[fit_weight], [balance_weight]], dtype=np.float64)
-        self._is_weighted = fit_weight != 1 or balance_weight != 1
-        self._scratch: FloatRN = np.empty((4, 0))
+        is_weighted = fit_weight != 1 or balance_weight != 1
+        self._weights = np.array([[balance_weight], [fit_weight]], dtype=np.float64) if is_weighted else None
+        self._room: FloatRN = np.empty((4, 0))
+        self._scratches: dict[int, _Scratch] = {}
+        """By how many nodes are asked about: mostly the same number again and again."""
 
     def sign(self, pod: PodInfo) -> Amounts:
         return _asked(pod.shape).amounts
 
     def totals(self, pod: PodInfo, nodes: NodeColumns, out: Totals) -> bool:
-        if not is_plain(nodes.table):
-            return False
-        source, facts = nodes.derivation(PlainFacts), nodes.derived(PlainFacts)
-        if source is None or facts is None:
+        facts = plain_facts(nodes)
+        if facts is None:
             return False
         asked, count = _asked(pod.shape), len(out)
-        if self._scratch.shape[1] < count:
-            self._scratch = np.empty((4, max(count, nodes.table.capacity)))
-        shares = self._scratch[:, :count]
-        np.add(facts[PlainFacts.SUMMANDS], asked.column, out=shares)
-        pairs = shares.reshape(2, 2, count)
-        np.divide(pairs, facts[PlainFacts.DIVISOR], out=pairs)
-        free = shares[2:]
-        if not source.has_everywhere(asked.needs):
-            np.minimum(shares[:2], 0.5, out=shares[:2])
-            np.maximum(free, 0.0, out=free)
-        np.floor(free, out=free)
-        balance, _, fit, _ = shares
-        fit += shares[3]
-        balance -= shares[1]
-        np.abs(balance, out=balance)
-        np.subtract(1.0, balance, out=balance)
+        scratch = self._scratches.get(count) or self._make_scratch(count)
+        balance, fit, free, both = scratch.balance, scratch.fit, scratch.free, scratch.both
+        np.add(facts[PlainFacts.SUMMANDS], asked.column, scratch.all)
+        np.divide(scratch.pairs, facts[PlainFacts.DIVISOR], scratch.pairs)
+        if not nodes.table.derived(PlainFacts).has_everywhere(asked.needs):
+            np.minimum(scratch.used, 0.5, scratch.used)
+            np.maximum(free, 0.0, free)
+        np.floor(free, free)
+        fit += scratch.free_memory
+        balance -= scratch.used_memory
+        np.abs(balance, balance)
+        np.subtract(1.0, balance, balance)
         balance *= 100.0
-        np.trunc(balance, out=balance)
+        np.trunc(balance, balance)
         balance += facts[PlainFacts.LEAN]
-        both = shares[0:3:2]
         both *= 0.5
-        np.floor(both, out=both)
-        if self._is_weighted:
-            both *= self._weights[::-1]
+        np.floor(both, both)
+        if self._weights is not None:
+            both *= self._weights
         balance += fit
         out[:] = balance
         return True
+
+    def _make_scratch(self, count: int) -> _Scratch:
+        if self._room.shape[1] < count or len(self._scratches) >= _MOST_SCRATCHES:
+            self._scratches.clear()
+        if self._room.shape[1] < count:
+            self._room = np.empty((4, 2 * count))
+        scratch = self._scratches[count] = _Scratch(self._room[:, :count])
+        return scratch
 
     def total(self, pod: PodInfo, node: NodeInfo) -> int | None:
         cpu, memory = node.allocatable[CPU], node.allocatable[MEMORY]
@@ -92,6 +97,19 @@ def _balance(used_cpu: int, cpu: int, used_memory: int, memory: int) -> int:
     share_of_cpu = used_cpu / cpu if used_cpu < cpu else 1.0
     share_of_memory = used_memory / memory if used_memory < memory else 1.0
     return int((1 - abs((share_of_cpu - share_of_memory) / 2)) * 100.0)
+
+
+class _Scratch:
+    """Room for the shares of some nodes, and names for its parts: cutting arrays costs as much as small sums do."""
+
+    __slots__ = ("all", "balance", "both", "fit", "free", "free_memory", "pairs", "used", "used_memory")
+
+    def __init__(self, shares: FloatRN) -> None:
+        self.all = shares
+        self.pairs = shares.reshape(2, 2, shares.shape[1])
+        self.used, self.free = shares[:2], shares[2:]
+        self.balance, self.used_memory, self.fit, self.free_memory = shares
+        self.both = shares[0:3:2]
 
 
 class _Asked:
