@@ -53,8 +53,8 @@ class PlainScores:
         np.add(facts[PlainFacts.SUMMANDS], asked.column, scratch.all)
         np.divide(scratch.pairs, facts[PlainFacts.DIVISOR], scratch.pairs)
         if not nodes.table.derived(PlainFacts).has_everywhere(asked.needs):
-            np.minimum(scratch.used, 0.5, scratch.used)
-            np.maximum(free, 0.0, free)
+            np.minimum(scratch.used, 0.5, out=scratch.used)
+            np.maximum(free, 0.0, out=free)
         np.floor(free, free)
         fit += scratch.free_memory
         balance -= scratch.used_memory

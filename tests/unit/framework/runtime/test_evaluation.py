@@ -28,6 +28,7 @@ MIXES = {
     "normalised by row": (RoomOneByOne, Zones, ByPods),
     "all nodes": (Room, Zones, Emptier, ByZone, ByNodes),
     "filters alone": (Room, Zones),
+    "nodes first": (Zones, Room, Emptier, ByZone),
     "scores alone": (Emptier, ByZone, ByPods),
 }
 
