@@ -13,19 +13,16 @@ from bayplan.snapshot.axes import BoolN
 __all__ = ["Ids", "StatusTable", "Verdicts"]
 
 Ids = npt.NDArray[np.int32]
-_ALWAYS: Callable[[int], Status] = (SUCCESS,).__getitem__
 
 
 class Verdicts:
     """`ids[position]` is 0 where the node passes, otherwise a number that `status` turns into a Status."""
 
-    __slots__ = ("ids", "rejects_none", "status")
+    __slots__ = ("ids", "status")
 
-    def __init__(self, ids: Ids, status: Callable[[int], Status], *, rejects_none: bool = False) -> None:
+    def __init__(self, ids: Ids, status: Callable[[int], Status]) -> None:
         self.ids = ids
         self.status = status
-        self.rejects_none = rejects_none
-        """Whether every number is known to be 0, so that nobody has to look."""
 
     @classmethod
     def reject(cls, mask: BoolN, status: Status) -> Verdicts:
@@ -39,7 +36,7 @@ class Verdicts:
 
     @classmethod
     def accept(cls, length: int) -> Verdicts:
-        return cls(np.zeros(length, dtype=np.int32), _ALWAYS, rejects_none=True)
+        return cls(np.zeros(length, dtype=np.int32), (SUCCESS,).__getitem__)
 
 
 class StatusTable:

@@ -142,8 +142,7 @@ class NodeColumns:
             source = self.derivation(kind)
             if source is None:
                 return None
-            columns = source.refreshed()
-            found = columns[:, : self.table.size] if self.is_all else columns.take(self.rows, axis=1)
+            found = source.cut(None if self.is_all else self.rows)
             found.flags.writeable = False
             self._kept[kind] = found
         return found

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayplan.snapshot.axes import FloatRN
+from bayplan.snapshot.axes import FloatRN, Rows
 
 if TYPE_CHECKING:
     from bayplan.snapshot.node_table import NodeTable
@@ -25,6 +25,8 @@ class DerivedColumns:
 
     HEIGHT = 0
     """How many numbers a node has here."""
+    HANDED_OUT: int | None = None
+    """How many of them, the first ones, others get to see; None for all."""
 
     def __init__(self, table: NodeTable) -> None:
         self._table = table
@@ -47,6 +49,11 @@ class DerivedColumns:
                 self.write_row(self._columns, row)
         self._layout, self._position = table.layout, log.position
         return self._columns
+
+    def cut(self, rows: Rows | None) -> FloatRN:
+        """(HANDED_OUT, nodes) of some rows, or of all: not to be changed. Ask after `refreshed`."""
+        columns = self._columns[: self.HANDED_OUT]
+        return columns[:, : self._table.size] if rows is None else columns.take(rows, axis=1)
 
     def write_all(self, columns: FloatRN) -> None:
         raise TypeError("derived columns must say how to compute all rows")

@@ -80,6 +80,7 @@ class FilterCall:
     """A filter plugin in column form and in one-node form, whichever it defines."""
 
     __slots__ = (
+        "_accepts_all",
         "_complain",
         "_statuses",
         "depends",
@@ -98,6 +99,7 @@ class FilterCall:
         self.rank = rank
         self.depends = plugin.depends if plugin.filter_depends is None else plugin.filter_depends
         self.has_one = callable(getattr(plugin, "filter", None))
+        self._accepts_all: Callable[[PodInfo, NodeColumns], bool] | None = getattr(plugin, "accepts_all", None)
         self.has_columns = callable(getattr(plugin, "filter_nodes", None))
         self.has_failed = False
         """Whether an answer was ever an Error; only then are remembered columns searched for one."""
@@ -105,6 +107,16 @@ class FilterCall:
         self._complain = complain
         self.times: PluginTimes | None = None
         """Set while a cycle is measured."""
+
+    def accepts_all(self, pod: PodInfo, nodes: NodeColumns) -> bool:
+        """Whether it is known without a look at each that every node passes, those not at issue included."""
+        if self._accepts_all is None or self.times is not None:
+            return False
+        try:
+            return self._accepts_all(pod, nodes)
+        except Exception:
+            # Whatever is wrong will be said where it is reported: when the filter is asked.
+            return False
 
     def verdicts(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Verdicts:
         if self.times is not None:

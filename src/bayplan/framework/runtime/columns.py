@@ -153,15 +153,24 @@ class FilterColumn(Column):
             found = self._verdict_status(number)
         return found.by(self._call.name)
 
+    def follow(self, table: NodeTable, pod: PodInfo, changes: RowChanges) -> None:
+        is_plain = changes.few is None and not self.rejects_any and self._position == changes.since
+        if is_plain and self._call.accepts_all(pod, changes.view):
+            self._position = changes.position
+        else:
+            super().follow(table, pod, changes)
+
     def _compute(self, table: NodeTable, pod: PodInfo) -> None:
-        verdicts = self._call.verdicts(_NO_STATE, pod, NodeColumns(table))
-        self._verdict_status = verdicts.status
+        nodes = NodeColumns(table)
         self._extra.clear()
         self._checked.clear()
-        if verdicts.rejects_none:
+        if self._call.accepts_all(pod, nodes):
+            self._verdict_status = _NO_STATUS
             self.ids = np.zeros(table.capacity, dtype=np.int32)
             self.rejects_any = False
             return
+        verdicts = self._call.verdicts(_NO_STATE, pod, nodes)
+        self._verdict_status = verdicts.status
         self.ids = _widened(verdicts.ids, table, np.int32)
         self.rejects_any = bool(verdicts.ids.any())
         if self.rejects_any:
@@ -170,11 +179,11 @@ class FilterColumn(Column):
     def _mend(self, pod: PodInfo, nodes: NodeColumns) -> None:
         verdicts = self._call.verdicts(_NO_STATE, pod, nodes)
         ids = verdicts.ids
-        if verdicts.rejects_none:
-            if self.rejects_any:
-                self.ids[nodes.rows] = 0
-            return
         if ids.any():
+            if not self.rejects_any:
+                # No number was given out yet.
+                self._verdict_status = verdicts.status
+                self._checked.clear()
             self.rejects_any = True
             if verdicts.status != self._verdict_status:
                 self._checked.clear()

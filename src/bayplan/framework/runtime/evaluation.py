@@ -230,21 +230,18 @@ class Evaluation:
             for number in (*standing.counts, *(number for number, _ in rejecting)):
                 counts[number] = int(np.count_nonzero(rank == number))
         counts[0] = len(table) - sum(counts)
-        self.base = self._total(NodeColumns(table), standing.base, slice(None))
+        self.base = standing.base.copy()
+        for weight, final in self._finals:
+            self.base += final.values if weight == 1 else final.values * weight
+        if self._joint is not None:
+            self.base[: table.size] += self._joint_totals(NodeColumns(table))
         self._renormalize()
 
-    def _total(self, nodes: NodeColumns, standing: Totals, rows: slice | Rows) -> Totals:
-        """The weighted sum of the final scores of some rows, in an array of its own; `standing` is a part of it."""
-        if self._joint is None:
-            total = standing.copy()
-        else:
-            total = np.empty_like(standing)
-            total[len(nodes) :] = 0
-            self._joint.totals(self.pod, nodes, total[: len(nodes)])
-            total += standing
-        for weight, final in self._finals:
-            total += final.values[rows] if weight == 1 else final.values[rows] * weight
-        return total
+    def _joint_totals(self, nodes: NodeColumns) -> Totals:
+        assert self._joint is not None  # the caller checked
+        totals: Totals = np.empty(len(nodes), dtype=self.base.dtype)
+        self._joint.totals(self.pod, nodes, totals)
+        return totals
 
     def _renormalize(self) -> None:
         """Compute the bounds, the contributions and the keys anew."""
@@ -341,7 +338,12 @@ class Evaluation:
     def _mend_many(self, nodes: NodeColumns) -> bool:
         """Mend many rows at once, some perhaps named twice; whether the feasibility of any changed."""
         rows = nodes.rows
-        self.base[rows] = base = self._total(nodes, self._standing.base.take(rows), rows)
+        base = self._standing.base.take(rows)
+        for weight, final in self._finals:
+            base += final.values.take(rows) if weight == 1 else final.values.take(rows) * weight
+        if self._joint is not None:
+            base += self._joint_totals(nodes)
+        self.base[rows] = base
         for entry in self.normalized:
             if entry.contribution is not None and entry.call.normalizer is not None:
                 share = entry.call.normalizer.apply(entry.column.values[rows], entry.bounds) * entry.call.weight

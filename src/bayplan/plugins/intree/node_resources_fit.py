@@ -40,9 +40,9 @@ from bayplan.plugins.intree.resource_scoring import (
     ScoreTerms,
     default_resources,
     duplicates,
-    is_plain,
     percent,
     percent_of,
+    plain_source,
     skips_scalar,
 )
 from bayplan.snapshot.axes import FloatRN, Int64N
@@ -146,14 +146,16 @@ class NodeResourcesFit(Plugin):
             return False
         return name in self._ignored or name.split("/", 1)[0] in self._ignored_groups
 
+    def accepts_all(self, pod: PodInfo, nodes: NodeColumns) -> bool:
+        """Most pods fit everywhere, and the node with the least room tells."""
+        needs = self._checks(pod).needs
+        facts = None if needs is None else plain_source(nodes)
+        return facts is not None and needs is not None and facts.has_everywhere(needs)
+
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Verdicts:
         checks = self._checks(pod)
         if len(checks.pairs) > _MOST_BITS:
             return _by_combination(checks, nodes)
-        if checks.needs is not None and is_plain(nodes.table):
-            facts = nodes.derivation(PlainFacts)
-            if facts is not None and facts.has_everywhere(checks.needs):
-                return Verdicts(np.zeros(len(nodes), dtype=np.int32), checks.status, rejects_none=True)
         mask = (nodes.pod_count >= nodes.allowed_pods).astype(np.int32)
         bit = _FIRST_RESOURCE
         for place, amount in checks.pairs:

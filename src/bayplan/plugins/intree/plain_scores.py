@@ -13,7 +13,7 @@ import numpy as np
 
 from bayplan.framework import NodeColumns, NodeInfo, PodInfo
 from bayplan.framework.joint import Totals
-from bayplan.plugins.intree.resource_scoring import EXACT_BELOW, NO_NEED, Needs, PlainFacts, plain_facts
+from bayplan.plugins.intree.resource_scoring import EXACT_BELOW, NO_NEED, Needs, PlainFacts, plain_source
 from bayplan.snapshot.axes import FloatRN
 from bayplan.snapshot.resources import CPU, MEMORY
 from bayplan.snapshot.shapes import PodShape
@@ -44,15 +44,16 @@ class PlainScores:
         return _asked(pod.shape).amounts
 
     def totals(self, pod: PodInfo, nodes: NodeColumns, out: Totals) -> bool:
-        facts = plain_facts(nodes)
-        if facts is None:
+        source = plain_source(nodes)
+        if source is None:
             return False
+        facts = source.cut(None if nodes.is_all else nodes.rows)
         asked, count = _asked(pod.shape), len(out)
         scratch = self._scratches.get(count) or self._make_scratch(count)
         balance, fit, free, both = scratch.balance, scratch.fit, scratch.free, scratch.both
         np.add(facts[PlainFacts.SUMMANDS], asked.column, scratch.all)
         np.divide(scratch.pairs, facts[PlainFacts.DIVISOR], scratch.pairs)
-        if not nodes.table.derived(PlainFacts).has_everywhere(asked.needs):
+        if not source.has_everywhere(asked.needs):
             np.minimum(scratch.used, 0.5, out=scratch.used)
             np.maximum(free, 0.0, out=free)
         np.floor(free, free)

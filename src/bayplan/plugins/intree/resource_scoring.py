@@ -30,10 +30,10 @@ __all__ = [
     "balance_of",
     "default_resources",
     "duplicates",
-    "is_plain",
     "percent",
     "percent_of",
     "plain_facts",
+    "plain_source",
     "skips_scalar",
 ]
 
@@ -44,8 +44,8 @@ NO_NEED = -inf
 EXACT_BELOW = 1 << 46
 """Smaller amounts, and a hundred times as much, are exact as floats, and so is the floor of a quotient of them."""
 _EVEN = 150
-_NOTHING_KNOWN = [-inf] * 5
-_NO_NODE = np.array([0, 0, *[2.0**53] * 7, 50])[:, None]
+_NOTHING_KNOWN = (-inf,) * 5
+_NO_NODE = np.array([0, 0, *[2.0**53] * 4, 50, *[2.0**53] * 3])[:, None]
 _INT64_MAX = 2**63 - 1
 
 
@@ -104,44 +104,57 @@ class PlainFacts(DerivedColumns):
     """
 
     HEIGHT = 10
-    HALF_USED, SPARE, FREE, PLACES, DIVISOR, LEAN = slice(0, 2), slice(2, 4), slice(4, 6), 6, slice(7, 9), 9
-    """Half of what is requested; a hundred times allocatable less requested with scoring defaults; allocatable less
-    requested; (one row) how many more pods may come; allocatable; (one row) 150 less how evenly both are used."""
+    HANDED_OUT = 7
+    HALF_USED, SPARE, DIVISOR, LEAN, FREE, PLACES = slice(0, 2), slice(2, 4), slice(4, 6), 6, slice(7, 9), 9
+    """Half of what is requested; a hundred times allocatable less requested with scoring defaults; allocatable; (one
+    row) 150 less how evenly both are used; allocatable less requested; (one row) how many more pods may come."""
     SUMMANDS = slice(0, 4)
     """HALF_USED and SPARE: what amounts are added to and what is then divided."""
-    FLOORED = slice(2, 7)
+    FLOORED = (2, 3, 7, 8, 9)
     """SPARE, FREE and PLACES: the rows that `has_everywhere` is about."""
 
     def __init__(self, table: NodeTable) -> None:
         super().__init__(table)
-        self._lowest: list[float] = _NOTHING_KNOWN
+        self._lowest: tuple[float, ...] = _NOTHING_KNOWN
         """No node has less of FLOORED; some may all have more since pods left."""
         self._poorest: list[int] = [0] * len(_NOTHING_KNOWN)
         """For each of FLOORED a row that had least of it when all were last looked at."""
+        self._is_exact = False
+        self._is_exact_as_of = -1
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether every node has cpu and memory, and amounts are small enough for floats."""
+        table = self._table
+        if self._is_exact_as_of != table.node_changes.position:
+            self._is_exact_as_of = table.node_changes.position
+            is_scarce = table.is_scarce(CPU) or table.is_scarce(MEMORY)
+            self._is_exact = table.largest_amount < EXACT_BELOW and not is_scarce
+        return self._is_exact
 
     def has_everywhere(self, needs: Needs) -> bool:
         """Whether every node has as much of FLOORED. Ask after `refreshed`."""
         if not any(map(gt, needs, self._lowest)):
             return True
-        columns = self._columns[self.FLOORED, : self._table.size]
-        for need, column, row in zip(needs, columns, self._poorest, strict=True):
-            if need > column[row]:
+        columns, size = self._columns, self._table.size
+        for need, place, row in zip(needs, self.FLOORED, self._poorest, strict=True):
+            if need > columns[place, row]:
                 return False
-        self._poorest = columns.argmin(axis=1).tolist()
-        self._lowest = [float(column[row]) for column, row in zip(columns, self._poorest, strict=True)]
+        self._poorest = [int(columns[place, :size].argmin()) for place in self.FLOORED]
+        places = zip(self.FLOORED, self._poorest, strict=True)
+        self._lowest = tuple([float(columns[place, row]) for place, row in places])
         return not any(map(gt, needs, self._lowest))
 
     def write_all(self, columns: FloatRN) -> None:
         table = self._table
         size = columns.shape[1]
         used, allocatable = table.requested[:2, :size], table.allocatable[:2, :size]
-        fractions = used / table.divisor[:2, :size]
         columns[self.HALF_USED] = used * 0.5
         columns[self.SPARE] = (allocatable - table.nonzero[:, :size]) * 100.0
+        columns[self.DIVISOR] = table.divisor[:2, :size]
+        columns[self.LEAN] = _EVEN - balance_of(used / table.divisor[:2, :size])
         columns[self.FREE] = allocatable - used
         columns[self.PLACES] = table.allowed_pods[:size] - table.pod_count[:size]
-        columns[self.DIVISOR] = table.divisor[:2, :size]
-        columns[self.LEAN] = _EVEN - balance_of(fractions)
         if len(table) != size:
             columns[:, ~table.valid[:size]] = _NO_NODE
         self._lowest, self._poorest = _NOTHING_KNOWN, [0] * len(_NOTHING_KNOWN)
@@ -151,27 +164,28 @@ class PlainFacts(DerivedColumns):
         if info is None:
             columns[:, row : row + 1] = _NO_NODE
             return
-        cpu, memory = info.allocatable[CPU], info.allocatable[MEMORY]
-        used_cpu, used_memory = info.requested[CPU], info.requested[MEMORY]
-        divisor_cpu, divisor_memory = max(cpu, 1), max(memory, 1)
-        floored = (
-            float((cpu - info.nonzero_cpu) * 100),
-            float((memory - info.nonzero_memory) * 100),
-            float(cpu - used_cpu),
-            float(memory - used_memory),
-            float(info.allowed_pods - len(info.pods)),
-        )
+        allocatable, requested = info.allocatable, info.requested
+        cpu, memory, used_cpu, used_memory = allocatable[CPU], allocatable[MEMORY], requested[CPU], requested[MEMORY]
+        spare_cpu, spare_memory = (cpu - info.nonzero_cpu) * 100, (memory - info.nonzero_memory) * 100
+        free_cpu, free_memory, places = cpu - used_cpu, memory - used_memory, info.allowed_pods - len(info.pods)
+        divisor_cpu, divisor_memory = cpu or 1, memory or 1
+        share_of_cpu = used_cpu / divisor_cpu if used_cpu < divisor_cpu else 1.0
+        share_of_memory = used_memory / divisor_memory if used_memory < divisor_memory else 1.0
         columns[:, row] = (
             used_cpu * 0.5,
             used_memory * 0.5,
-            *floored,
+            spare_cpu,
+            spare_memory,
             divisor_cpu,
             divisor_memory,
-            _EVEN
-            - int((1 - abs((min(used_cpu / divisor_cpu, 1.0) - min(used_memory / divisor_memory, 1.0)) / 2)) * 100.0),
+            _EVEN - int((1 - abs((share_of_cpu - share_of_memory) / 2)) * 100.0),
+            free_cpu,
+            free_memory,
+            places,
         )
-        if any(map(gt, self._lowest, floored)):
-            self._lowest = list(map(min, self._lowest, floored))
+        a, b, c, d, e = lowest = self._lowest
+        if spare_cpu < a or spare_memory < b or free_cpu < c or free_memory < d or places < e:
+            self._lowest = tuple(map(min, lowest, (spare_cpu, spare_memory, free_cpu, free_memory, places)))
 
 
 def balance_of(fractions: FloatRN) -> FloatRN:
@@ -187,14 +201,15 @@ def balance_of(fractions: FloatRN) -> FloatRN:
     return np.trunc(deviation, out=deviation)
 
 
+def plain_source(nodes: NodeColumns) -> PlainFacts | None:
+    """Where the facts come from, if every node has cpu and memory and amounts are small enough; None in dry runs."""
+    source = nodes.derivation(PlainFacts)
+    return source if source is not None and source.is_exact else None
+
+
 def plain_facts(nodes: NodeColumns) -> FloatRN | None:
-    """The facts, where every node has cpu and memory and amounts are small enough; None elsewhere and in dry runs."""
-    return nodes.derived(PlainFacts) if is_plain(nodes.table) else None
-
-
-def is_plain(table: NodeTable) -> bool:
-    """Whether every node has cpu and memory, and amounts are small enough for floats."""
-    return not (table.largest_amount >= EXACT_BELOW or table.is_scarce(CPU) or table.is_scarce(MEMORY))
+    """The facts themselves."""
+    return None if plain_source(nodes) is None else nodes.derived(PlainFacts)
 
 
 def percent(part: Int64N, whole: Int64N, nodes: NodeColumns) -> Int64N:

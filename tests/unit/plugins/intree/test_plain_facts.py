@@ -66,7 +66,7 @@ def test_what_every_node_has_is_known_without_looking_at_each() -> None:
             rng.choice((NO_NEED, float(1 << 32))),
             rng.choice((NO_NEED, 0.0, 1.0, 3.0)),
         )
-        columns = facts.refreshed()[PlainFacts.FLOORED, : table.size][:, table.valid[: table.size]]
+        columns = facts.refreshed()[list(PlainFacts.FLOORED), : table.size][:, table.valid[: table.size]]
 
         asked.append(facts.has_everywhere(needs))
 
