@@ -25,18 +25,21 @@ class DerivedColumns:
 
     HEIGHT = 0
     """How many numbers a node has here."""
+    IS_ABOUT_USE = False
+    """Whether labels of pods play no part; see `NodeTable.use_changes`."""
     HANDED_OUT: int | None = None
     """How many of them, the first ones, others get to see; None for all."""
 
     def __init__(self, table: NodeTable) -> None:
         self._table = table
+        self._log = table.use_changes if self.IS_ABOUT_USE else table.row_changes
         self._layout = -1
         self._position = -1
         self._columns: FloatRN = np.zeros((0, 0))
 
     def refreshed(self) -> FloatRN:
         """(HEIGHT, capacity), up to date. Read it before the next change."""
-        table, log = self._table, self._table.row_changes
+        table, log = self._table, self._log
         if self._position == log.position and self._layout == table.layout:
             return self._columns
         rows = log.since(self._position)

@@ -25,7 +25,7 @@ from bayplan.snapshot.columns import NodeColumns
 from bayplan.snapshot.node_table import NodeTable
 from bayplan.snapshot.pod_info import PodInfo
 
-__all__ = ["FAR_SHARE", "FEW_ROWS", "Column", "FilterColumn", "RowChanges", "ScoreColumn"]
+__all__ = ["FAR_SHARE", "FEW_ROWS", "Column", "FilterColumn", "RowChanges", "ScoreColumn", "followed_log"]
 
 FEW_ROWS = 4
 """Up to this many changed rows the one-node form is cheaper than the column form."""
@@ -53,26 +53,33 @@ def _widened(answers: Any, table: NodeTable, dtype: Any) -> Any:
 class RowChanges:
     """Rows whose pods (not whose node objects) changed between two positions of the log, for several columns."""
 
-    __slots__ = ("few", "position", "rows", "since", "view")
+    __slots__ = ("few", "log", "position", "rows", "since", "view")
 
-    def __init__(self, table: NodeTable, rows: Rows, since: int) -> None:
+    def __init__(self, table: NodeTable, log: ChangeLog, rows: Rows, since: int) -> None:
+        self.log = log
         self.rows = rows
         self.since = since
-        self.position = table.row_changes.position
+        self.position = log.position
         self.view = NodeColumns(table, rows)
         """What the column form is asked about: cut once for all columns."""
         self.few: list[int] | None = rows.tolist() if len(rows) <= FEW_ROWS else None
         """The rows when they are few enough to ask one by one."""
 
 
+def followed_log(table: NodeTable, depends: Depends) -> ChangeLog:
+    """The log of the rows whose answers may have changed."""
+    if depends is Depends.ROW:
+        return table.row_changes
+    return table.use_changes if depends is Depends.USE else table.node_changes
+
+
 class Column:
     """When to mend what; subclasses say how."""
 
-    __slots__ = ("_call", "_follows_pods", "_layout", "_position", "_version", "epoch")
+    __slots__ = ("_call", "_layout", "_position", "_version", "epoch")
 
     def __init__(self, call: FilterCall | ScoreCall) -> None:
         self._call: Any = call
-        self._follows_pods = call.depends is Depends.ROW
         self._layout = -1
         self._position = -1
         self._version = -1
@@ -81,7 +88,7 @@ class Column:
 
     def refresh(self, table: NodeTable, pod: PodInfo) -> None:
         """Bring the column up to the table, for a pod with this column's sign."""
-        log = self._log(table)
+        log = followed_log(table, self._call.depends)
         if self._layout != table.layout or self._version != self._call.plugin.version:
             self._all(table, pod, log)
             return
@@ -99,7 +106,7 @@ class Column:
 
     def follow(self, table: NodeTable, pod: PodInfo, changes: RowChanges) -> None:
         """The same as `refresh` when pods alone changed, with the work of finding out shared between columns."""
-        if self._position != changes.since:
+        if not self._is_as_of(table, changes):
             self.refresh(table, pod)
             return
         self._position = changes.position
@@ -112,8 +119,9 @@ class Column:
         """Whether computing every row is cheaper than mending these."""
         return (FAR_SHARE if self._call.has_columns else 2) * len(rows) > table.size
 
-    def _log(self, table: NodeTable) -> ChangeLog:
-        return table.row_changes if self._follows_pods else table.node_changes
+    def _is_as_of(self, table: NodeTable, changes: RowChanges) -> bool:
+        """Whether these changes are all that there is to follow. Positions in different logs have nothing in common."""
+        return self._position == changes.since and changes.log is followed_log(table, self._call.depends)
 
     def _all(self, table: NodeTable, pod: PodInfo, log: ChangeLog) -> None:
         self._layout, self._version, self._position = table.layout, self._call.plugin.version, log.position
@@ -154,8 +162,8 @@ class FilterColumn(Column):
         return found.by(self._call.name)
 
     def follow(self, table: NodeTable, pod: PodInfo, changes: RowChanges) -> None:
-        is_plain = changes.few is None and not self.rejects_any and self._position == changes.since
-        if is_plain and self._call.accepts_all(pod, changes.view):
+        is_clean = changes.few is None and not self.rejects_any and self._is_as_of(table, changes)
+        if is_clean and self._call.accepts_all(pod, changes.view):
             self._position = changes.position
         else:
             super().follow(table, pod, changes)

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from bayplan.framework.depends import Depends
 from bayplan.framework.joint import Totals
 from bayplan.framework.runtime.call import FilterCall, ScoreCall
 from bayplan.framework.runtime.columns import (
@@ -28,6 +29,7 @@ from bayplan.framework.runtime.columns import (
     FilterColumn,
     RowChanges,
     ScoreColumn,
+    followed_log,
 )
 from bayplan.framework.runtime.distinct import group_by_status
 from bayplan.framework.runtime.joint import JointCall
@@ -69,8 +71,12 @@ class Evaluation:
         filters: Sequence[tuple[FilterCall, FilterColumn]],
         scores: Sequence[tuple[ScoreCall, ScoreColumn]],
         joint: JointCall | None,
+        follows: Depends,
     ) -> None:
-        """`filters` and `scores` are those that look at the pods of a node; some scores are in `joint` instead."""
+        """`filters` and `scores` are those that look at the pods of a node; some scores are in `joint` instead.
+
+        `follows` says at what of the pods they look between them.
+        """
         self.table: NodeTable = standing.table
         self._standing = standing
         self._row_filters = filters
@@ -87,6 +93,7 @@ class Evaluation:
             else:
                 self.normalized.append(Normalized(call, column))
                 self._follows_rows = True
+        self._log = followed_log(self.table, follows)
         self._epochs: list[int] = []
         self._layout = -1
         self._row_position = self._node_position = -1
@@ -167,7 +174,7 @@ class Evaluation:
     def refresh(self, pod: PodInfo) -> None:
         """Bring everything up to the table."""
         table = self.table
-        log = table.row_changes
+        log = self._log
         if self._row_position == log.position and self._layout == table.layout:
             return
         self.pod = pod
@@ -204,7 +211,7 @@ class Evaluation:
 
     def _follow(self, pod: PodInfo, rows: Rows) -> None:
         """Pods came and went on some rows: only columns that look at pods have anything to mend."""
-        changes = RowChanges(self.table, rows, self._row_position)
+        changes = RowChanges(self.table, self._log, rows, self._row_position)
         for column in self._row_columns:
             column.follow(self.table, pod, changes)
         if self._row_scores:

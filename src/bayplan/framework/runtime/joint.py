@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 
 from bayplan.framework.cycle import CycleState
+from bayplan.framework.depends import Depends
 from bayplan.framework.joint import JointScore, Totals
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.runtime.call import Complaint, ScoreCall
@@ -26,10 +27,16 @@ def joined(calls: list[ScoreCall], complain: Complaint) -> list[JointCall]:
         joint = offer(scores) if offer is not None and call.name in scores else None
         if joint is not None and all(name in scores for name in joint.members):
             members = {call.name: call for call in calls if call.name in joint.members}
-            found.append(JointCall(joint, members, complain))
-            for name in members:
-                del scores[name]
+            if all(_can_be_joined(call) for call in members.values()):
+                found.append(JointCall(joint, members, complain))
+                for name in members:
+                    del scores[name]
     return found
+
+
+def _can_be_joined(call: ScoreCall) -> bool:
+    is_within_bounds = bool(getattr(call.plugin, "is_within_bounds", False))
+    return call.depends in (Depends.USE, Depends.ROW) and call.normalize is None and is_within_bounds
 
 
 class JointCall:

@@ -77,6 +77,8 @@ class ScoreOutline(NamedTuple):
     row_scores: list[ScoreCall]
     """Remembered scores that look at the pods of a node, except those that are joined."""
     joint: JointCall | None
+    follows: Depends
+    """ROW where a filter or score looks at more of the pods on a node than at what they use, USE where none does."""
     last_rank: int
     dtype: Any
     """Of totals: half the width is half the memory to read in every decision; only absurd weights need more."""
@@ -132,7 +134,7 @@ class Outline:
         """Of all plugins, when they were asked."""
         self.open_filters = [call for call in filters if call.depends is Depends.CLUSTER]
         """Filters that must be asked for every decision."""
-        self.row_filters = [call for call in filters if call.depends is Depends.ROW]
+        self.row_filters = [call for call in filters if call.depends in (Depends.USE, Depends.ROW)]
         self.scores: ScoreOutline | None = None
         """Worked out for the first pod that needs it."""
         self._settled: dict[frozenset[str], Settled] = {}

@@ -32,6 +32,8 @@ __all__ = ["Planner"]
 
 C = TypeVar("C")
 _MEBIBYTE = 1024 * 1024
+_ALONE = (Depends.NODE, Depends.NODES)
+_WITH_PODS = (Depends.USE, Depends.ROW)
 _INT32_MAX = int(np.iinfo(np.int32).max)
 
 
@@ -59,7 +61,7 @@ class Planner:
         self._joints = joined(score_calls, complain) if remember else []
         self._shares_outlines = remember and all(plugin.settles_by_kind for plugin in self._settling())
         remembered: list[FilterCall | ScoreCall] = [*filter_calls, *score_calls]
-        alone = [call for call in remembered if call.depends in (Depends.NODE, Depends.NODES)]
+        alone = [call for call in remembered if call.depends in _ALONE]
         self._shares_standings = self._shares_outlines and all(call.plugin.signs_by_kind for call in alone)
         self._outlines = Memory[Outline](bytes_per_row=Standing.BYTES_PER_ROW, most_bytes=16 * _MEBIBYTE)
         self._filter_columns = Memory[FilterColumn](bytes_per_row=4, most_bytes=32 * _MEBIBYTE)
@@ -134,12 +136,15 @@ class Planner:
         highest = sum(MAX_NODE_SCORE * call.weight for call in remembered)
         last_rank = max((call.rank for call in outline.filters if call.depends is not Depends.CLUSTER), default=0)
         joint = self._joint_of(remembered)
+        row_scores = [c for c in remembered if c.depends in _WITH_PODS and not (joint and c.name in joint.members)]
+        with_pods = [*outline.row_filters, *row_scores, *(joint.calls if joint is not None else ())]
         found = ScoreOutline(
             scores=scores,
             pre_scores=pre_scores,
             open_scores=[call for call in scores if not call.is_remembered],
-            row_scores=[c for c in remembered if c.depends is Depends.ROW and not (joint and c.name in joint.members)],
+            row_scores=row_scores,
             joint=joint,
+            follows=Depends.ROW if any(call.depends is Depends.ROW for call in with_pods) else Depends.USE,
             last_rank=last_rank,
             dtype=np.int32 if highest < _INT32_MAX else np.int64,
             standing=None,
@@ -172,11 +177,10 @@ class Planner:
         return next((joint for joint in self._joints if joint.members.keys() <= names), None)
 
     def _standing(self, outline: Outline, scores: ScoreOutline, pod: PodInfo) -> Standing:
-        alone = (Depends.NODE, Depends.NODES)
         return Standing(
             self._snapshot.nodes,
-            filters=[(c, self._filter_column(c, pod)) for c in outline.filters if c.depends in alone],
-            scores=[(c, self._score_column(c, pod)) for c in scores.scores if c.is_remembered and c.depends in alone],
+            filters=[(c, self._filter_column(c, pod)) for c in outline.filters if c.depends in _ALONE],
+            scores=[(c, self._score_column(c, pod)) for c in scores.scores if c.is_remembered and c.depends in _ALONE],
             last_rank=scores.last_rank,
             dtype=scores.dtype,
         )
@@ -205,6 +209,7 @@ class Planner:
             filters=[(call, self._filter_column(call, pod)) for call in outline.row_filters],
             scores=[(call, self._score_column(call, pod)) for call in scores.row_scores],
             joint=scores.joint,
+            follows=scores.follows,
         )
 
     def _filter_column(self, call: FilterCall, pod: PodInfo) -> FilterColumn:

@@ -38,7 +38,7 @@ class NodeResourcesBalancedAllocation(Plugin):
     *Differs from kube-scheduler*: nowhere.
     """
 
-    score_depends = Depends.ROW
+    score_depends = Depends.USE
     settles_by_kind = True
     is_within_bounds = True
 

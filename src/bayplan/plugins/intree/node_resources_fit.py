@@ -91,8 +91,8 @@ class NodeResourcesFit(Plugin):
     *Differs from kube-scheduler*: extended resources backed by device classes are not delegated to DynamicResources.
     """
 
-    filter_depends = Depends.ROW
-    score_depends = Depends.ROW
+    filter_depends = Depends.USE
+    score_depends = Depends.USE
     filter_reads_counts_only = True
     settles_by_kind = True
     is_within_bounds = True

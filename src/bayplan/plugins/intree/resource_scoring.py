@@ -105,6 +105,7 @@ class PlainFacts(DerivedColumns):
 
     HEIGHT = 10
     HANDED_OUT = 7
+    IS_ABOUT_USE = True
     HALF_USED, SPARE, DIVISOR, LEAN, FREE, PLACES = slice(0, 2), slice(2, 4), slice(4, 6), 6, slice(7, 9), 9
     """Half of what is requested; a hundred times allocatable less requested with scoring defaults; allocatable; (one
     row) 150 less how evenly both are used; allocatable less requested; (one row) how many more pods may come."""

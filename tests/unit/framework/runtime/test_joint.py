@@ -64,6 +64,7 @@ class Joining(Emptier):
     """Offers to be joined with Odd."""
 
     name = "Emptier"
+    is_within_bounds = True
     joint: Together
 
     def join_scores(self, scores: dict[str, tuple[Plugin, int]]) -> Together | None:
@@ -114,6 +115,16 @@ def test_nothing_is_joined_without_all_members_or_with_remembering_off() -> None
 
     assert _totals(framework_of(changes.cache, Joining), waiting)
     _totals(framework_of(changes.cache, Joining, Odd, remember=False), waiting)
+
+    assert len(Odd.asked) == 1
+
+
+@pytest.mark.parametrize("unfit", [{"is_within_bounds": False}, {"score_depends": Depends.NODE}])
+def test_scores_that_must_be_checked_or_that_no_pod_changes_are_not_joined(unfit: dict[str, Any]) -> None:
+    changes = Changes(1)
+    framework = framework_of(changes.cache, type("Odd", (Odd,), unfit), Joining)
+
+    _totals(framework, changes.cache.info(pod("waiting")))
 
     assert len(Odd.asked) == 1
 
