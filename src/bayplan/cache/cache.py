@@ -224,6 +224,7 @@ class Cache:
         if node is None:
             return
         self.snapshot.pods.relabel(before, after, node.row)
+        # What is used of the node stays as it is, so most columns need not follow.
         self.snapshot.nodes.row_changes.append(node.row)
         self.snapshot.generation += 1
 
@@ -276,7 +277,7 @@ class Cache:
         except OverflowError:
             _write_clamped(table, node)
         table.pod_count[row] += sign
-        table.row_changes.append(row)
+        table.note_use(row)
 
     def _follow_layout(self) -> None:
         pods, capacity = self.snapshot.pods, self.snapshot.nodes.capacity

@@ -16,9 +16,13 @@ class Depends(IntEnum):
 
     NODE = 0
     """the node's own object. Asked again for a node when that object changes."""
-    ROW = 1
+    USE = 1
+    """the node's object and what the pods on that node use: amounts, ports, volumes, and how many pods there are. Asked
+    again for a node when its object changes and when pods come and go; not when a pod there gets other labels, as every
+    pod does that the API server binds."""
+    ROW = 2
     """the node's object and the pods on that node. Asked again for a node when either changes."""
-    NODES = 2
+    NODES = 3
     """all node objects. Asked again for all nodes when any node object changes."""
-    CLUSTER = 3
+    CLUSTER = 4
     """anything at all. Asked again for every decision."""

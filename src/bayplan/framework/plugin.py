@@ -73,11 +73,22 @@ class Plugin:
     filter_reads_counts_only: ClassVar[bool] = False
     """Of the pods on nodes, `filter_nodes` reads nothing but the counts in the columns (requested, pod_count); dry
     runs can then move thousands of pods at once."""
+    settles_by_kind: ClassVar[bool] = False
+    """Of the pod, `is_relevant`, and `pre_filter` and `pre_score` where the answers are remembered, look at nothing but
+    `shape.kind` and `node_name`: not at labels, amounts or owners. They are then asked once per kind."""
+    signs_by_kind: ClassVar[bool] = False
+    """The same about `sign`: pods of one kind share the answers."""
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         if "name" not in cls.__dict__:
             cls.name = cls.__name__
+        # A promise about methods does not hold for those that replace them.
+        stated = cls.__dict__
+        if "settles_by_kind" not in stated and not stated.keys().isdisjoint(("is_relevant", "pre_filter", "pre_score")):
+            cls.settles_by_kind = False
+        if "signs_by_kind" not in stated and "sign" in stated:
+            cls.signs_by_kind = False
 
     def __init__(self, args: PluginArgs | None = None, handle: Handle | None = None) -> None:
         self.args: Any = self.Args() if args is None else args
@@ -117,9 +128,11 @@ class Plugin:
         """
         return True
 
-    # Two more attributes may be defined, both promises that save work and change no answer:
+    # Three more attributes may be defined, all promises that save work and change no answer:
     #   is_idle(pod) -> bool      nothing to say about pods of this shape until an object, a node object or a pod with
     #                             affinity terms changes; asked again only then
+    #   accepts_all(pod, nodes) -> bool     a filter that is remembered lets every node there is pass at present; False
+    #                             where it would have to look at each to know
     #   is_within_bounds = True   raw scores are 0 to 100 by construction, so the engine need not look for others
 
     def events_to_register(self) -> list[EventHint] | None:

@@ -8,7 +8,7 @@ once is kept for the next plugin that asks, so a view must not outlive the decis
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from bayplan.snapshot.node_info import NodeInfo
 from bayplan.snapshot.node_table import NodeTable
 
 __all__ = ["NodeColumns"]
+
+D = TypeVar("D", bound=DerivedColumns)
 
 
 class NodeColumns:
@@ -137,11 +139,19 @@ class NodeColumns:
         """Columns that somebody derives from the table; None in a dry run, whose pods are not those of the table."""
         found: FloatRN | None = self._kept.get(kind)
         if found is None:
-            columns = self.table.derived(kind).refreshed()
-            found = columns[:, : self.table.size] if self.is_all else columns.take(self.rows, axis=1)
+            source = self.derivation(kind)
+            if source is None:
+                return None
+            found = source.cut(None if self.is_all else self.rows)
             found.flags.writeable = False
             self._kept[kind] = found
         return found
+
+    def derivation(self, kind: type[D]) -> D | None:
+        """What derives those columns, brought up to date, for questions about all nodes; None in a dry run."""
+        source = self.table.derived(kind)
+        source.refreshed()
+        return source
 
     def label(self, key: str) -> LabelColumn:
         """The whole column of a key; index its `values` with `rows`, or use `label_values`."""

@@ -35,6 +35,8 @@ class NodeTable:
         self.order = NodeOrder()
         self.row_changes = ChangeLog()
         """Rows whose node or pods changed."""
+        self.use_changes = ChangeLog()
+        """The same without the rows on which a pod merely has other labels, or has started."""
         self.node_changes = ChangeLog()
         """Rows whose node object changed, came or went."""
         self.layout = 0
@@ -136,7 +138,7 @@ class NodeTable:
         self._labels.grow(capacity)
         self._capacity = capacity
         self.layout += 1
-        self.row_changes.keep = self.node_changes.keep = max(4096, capacity)
+        self.row_changes.keep = self.use_changes.keep = self.node_changes.keep = max(4096, capacity)
 
     # Written by the cache alone.
 
@@ -180,7 +182,7 @@ class NodeTable:
         self._labels.set_row(row, {})
         self._free.append(row)
         self.node_changes.append(row)
-        self.row_changes.append(row)
+        self.note_use(row)
 
     def write_node(self, info: NodeInfo) -> None:
         """Bring the columns of a node object up to its NodeInfo."""
@@ -196,7 +198,7 @@ class NodeTable:
         self.largest_amount = max(self.largest_amount, *info.allocatable)
         self._labels.set_row(row, info.labels)
         self.node_changes.append(row)
-        self.row_changes.append(row)
+        self.note_use(row)
 
     def write_pods(self, info: NodeInfo) -> None:
         """Bring the columns of what runs on a node up to its NodeInfo."""
@@ -206,7 +208,12 @@ class NodeTable:
         self.nonzero[0, row] = info.nonzero_cpu
         self.nonzero[1, row] = info.nonzero_memory
         self.pod_count[row] = len(info.pods)
+        self.note_use(row)
+
+    def note_use(self, row: int) -> None:
+        """What a node offers, or what is used of it, is not what it was."""
         self.row_changes.append(row)
+        self.use_changes.append(row)
 
     def _write_taints(self, row: int, taints: list[Taint]) -> None:
         if self.valid[row]:

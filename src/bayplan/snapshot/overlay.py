@@ -7,10 +7,11 @@ the real thing. Nominated pods, preemption dry runs and what-if questions all go
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 
-from bayplan.snapshot.axes import FloatRN, Int64N, Int64RN, Rows
+from bayplan.snapshot.axes import Int64N, Int64RN, Rows
 from bayplan.snapshot.columns import NodeColumns
 from bayplan.snapshot.derived import DerivedColumns
 from bayplan.snapshot.node_info import NodeInfo
@@ -18,6 +19,8 @@ from bayplan.snapshot.node_table import NodeTable
 from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["OverlayColumns", "overlay_of"]
+
+D = TypeVar("D", bound=DerivedColumns)
 
 
 class OverlayColumns(NodeColumns):
@@ -45,7 +48,7 @@ class OverlayColumns(NodeColumns):
     def all_requested(self) -> Int64RN:
         return self.used
 
-    def derived(self, kind: type[DerivedColumns]) -> FloatRN | None:
+    def derivation(self, kind: type[D]) -> D | None:
         return None
 
     def info(self, position: int) -> NodeInfo:

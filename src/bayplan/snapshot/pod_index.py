@@ -189,7 +189,8 @@ class PodIndex:
             self._by_namespace.setdefault(pod.namespace, {})[key] = pod_class
             for name, value in pod.labels.items():
                 self._by_label.setdefault((pod.namespace, name, value), {})[key] = pod_class
-            pod_class.counters = [c for c in self._counters_near(pod_class) if pod_class.is_meant_by(c.query)]
+            if self._counters_at:
+                pod_class.counters = [c for c in self._counters_near(pod_class) if pod_class.is_meant_by(c.query)]
         return pod_class
 
     def _counters_near(self, pod_class: PodClass) -> Iterable[RowCounter]:

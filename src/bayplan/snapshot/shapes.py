@@ -17,7 +17,7 @@ import msgspec
 
 from bayplan.api.images import normalized_image_name
 from bayplan.api.node_selectors import NodeTerm, RequiredNodes, compile_node_selector, compile_term
-from bayplan.api.pod import Pod, PodPort, PodSpec, Toleration, Volume
+from bayplan.api.pod import Container, Pod, PodPort, PodSpec, Toleration, Volume
 from bayplan.api.requests import Amounts, has_pod_level_requests, pod_requests
 from bayplan.snapshot.affinity_terms import PodTerms, compile_pod_terms, compile_readable_terms
 from bayplan.snapshot.lazy import lazy
@@ -48,10 +48,13 @@ class PodShape:
         self.spec: PodSpec = _without_identity(pod)
         self.priority = pod.priority
         requested, nonzero = _counted(pod)
-        self.usage = _usage(requested, nonzero, resources)
+        vector = resources.vector(requested)
+        self.usage = Usage(_without_zeros(vector), nonzero.get("cpu", 0), nonzero.get("memory", 0))
         if not _is_actuated(pod) and not has_pod_level_requests(pod):
             # What a pod counts for is then what it asks for: nothing to compute twice.
-            self.__dict__.update(amounts=requested, status_requests=requested, scoring_requests=nonzero)
+            self.__dict__.update(
+                amounts=requested, status_requests=requested, scoring_requests=nonzero, requests=vector
+            )
         self.controller = pod.controller
         self._sample = pod
         self._resources = resources
@@ -63,6 +66,33 @@ class PodShape:
         if found is None:
             found = self._notes[key] = compute()
         return found
+
+    @lazy
+    def kind(self) -> Hashable:
+        """What is left of the shape without namespace, labels, owner, names of containers and amounts of resources.
+
+        Deployments mostly differ in these alone. A shape with more to it than that is a kind of its own.
+        """
+        spec = self.spec
+        if spec.volumes or spec.resource_claims or spec.resources or spec.overhead or _is_actuated(self._sample):
+            return self.number
+        return _encode(
+            (
+                [(name, amount > 0) for name, amount in self.amounts.items()],
+                [_without_amounts(container) for container in spec.containers or ()],
+                [_without_amounts(container) for container in spec.init_containers or ()],
+                spec.node_selector,
+                spec.affinity,
+                spec.tolerations,
+                spec.topology_spread_constraints,
+                spec.priority,
+                spec.preemption_policy,
+                spec.scheduler_name,
+                spec.scheduling_gates,
+                spec.host_network,
+                spec.host_users,
+            )
+        )
 
     @lazy
     def tolerations(self) -> tuple[Toleration, ...]:
@@ -114,9 +144,10 @@ class PodShape:
     @lazy
     def host_ports(self) -> tuple[PodPort, ...]:
         """Wanted host ports of containers and sidecars."""
-        containers = list(self.spec.containers or ())
-        containers += [c for c in self.spec.init_containers or () if c.restart_policy == "Always"]
-        return tuple(port for c in containers for port in c.ports or () if port.host_port > 0)
+        containers = self.spec.containers or []
+        if self.spec.init_containers:
+            containers = [*containers, *(c for c in self.spec.init_containers if c.restart_policy == "Always")]
+        return tuple([port for c in containers if c.ports for port in c.ports if port.host_port > 0])
 
     @lazy
     def images(self) -> tuple[str, ...]:
@@ -134,21 +165,37 @@ class PodShape:
         return tuple(v.persistent_volume_claim.claim_name for v in self.volumes if v.persistent_volume_claim)
 
 
+def _without_amounts(container: Container) -> tuple[object, ...]:
+    return container.image, container.ports, container.restart_policy, container.restart_policy_rules
+
+
 def usage_of(pod: Pod, resources: ResourceAxis) -> Usage:
     """What the pod counts for once it is on a node."""
-    return _usage(*_counted(pod), resources)
+    requested, nonzero = _counted(pod)
+    vector = _without_zeros(resources.vector(requested))
+    return Usage(vector, nonzero.get("cpu", 0), nonzero.get("memory", 0))
 
 
 def _counted(pod: Pod) -> tuple[Amounts, Amounts]:
     requested = pod_requests(pod, status=True)
+    if _names_all(pod):
+        return requested, requested
     # Where the pod as a whole states requests, defaults stand in only for what nobody named.
     lacking = {"cpu", "memory"} - requested.keys() if has_pod_level_requests(pod) else True
     return requested, pod_requests(pod, status=True, nonzero=lacking)
 
 
-def _usage(requested: Amounts, nonzero: Amounts, resources: ResourceAxis) -> Usage:
-    vector = tuple((place, amount) for place, amount in resources.vector(requested) if amount)
-    return Usage(vector, nonzero.get("cpu", 0), nonzero.get("memory", 0))
+def _names_all(pod: Pod) -> bool:
+    """Whether every container says how much cpu and memory it asks for: no defaults have to stand in."""
+    for container in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ())):
+        requests = container.resources.requests if container.resources is not None else None
+        if requests is None or "cpu" not in requests or "memory" not in requests:
+            return False
+    return not has_pod_level_requests(pod) and not _is_actuated(pod)
+
+
+def _without_zeros(vector: Vector) -> Vector:
+    return vector if all(amount for _, amount in vector) else tuple(pair for pair in vector if pair[1])
 
 
 def _is_actuated(pod: Pod) -> bool:

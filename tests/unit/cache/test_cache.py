@@ -221,6 +221,18 @@ def test_a_pod_whose_labels_change_changes_its_group() -> None:
     assert set(cache.snapshot.labelled_pods.get("stage", "default", "new").placed) == {"uid-default-web"}
 
 
+def test_a_change_of_labels_changes_nothing_for_those_who_look_at_what_is_used() -> None:
+    cache = cache_with("n1")
+    cache.assume(cache.info(pod("web", cpu=1)), "n1")
+    table = cache.snapshot.nodes
+    before = table.use_changes.position
+    cache.add_pod(pod("web", cpu=1, labels={"topology.kubernetes.io/zone": "a"}, node="n1"))
+
+    assert table.use_changes.position == before
+    cache.remove_pod(pod("web").uid)
+    assert table.use_changes.position == before + 1
+
+
 def test_a_change_of_labels_is_a_change_of_the_row_because_plugins_may_look_at_the_pods() -> None:
     cache = cache_with("n1")
     cache.add_pod(pod("web", labels={"stage": "old"}, node="n1"))

@@ -52,6 +52,7 @@ def test_changes_of_pods_and_of_nodes_are_logged_apart() -> None:
 
     assert table.node_changes.position == nodes_before
     assert table.row_changes.since(rows_before).tolist() == [row]  # type: ignore[union-attr]
+    assert table.use_changes.position == table.row_changes.position
     cache.add_node(node("a", unschedulable=True))
     assert table.node_changes.since(nodes_before).tolist() == [row]  # type: ignore[union-attr]
 

@@ -32,3 +32,30 @@ def test_a_shape_stays_while_a_pod_has_it() -> None:
         table.shape_of(pod("job", labels={"job": str(number)}))
 
     assert table.shape_of(pod("b")) is kept
+
+
+def test_shapes_of_one_kind_differ_in_labels_owners_names_and_amounts_alone() -> None:
+    table = ShapeTable(ResourceAxis())
+    first = table.shape_of(pod("a", labels={"app": "web"}, cpu=1, memory="1Gi"))
+    alike = table.shape_of(pod("b", labels={"app": "db"}, namespace="other", cpu="250m", memory=7))
+    others = [
+        pod("c", cpu=1),
+        pod("c", cpu=0, memory="1Gi"),
+        pod("c", cpu=1, memory="1Gi", image="other"),
+        pod("c", cpu=1, memory="1Gi", node_selector={"disk": "ssd"}),
+        pod("c", cpu=1, memory="1Gi", tolerations=["gpu"]),
+        pod("c", cpu=1, memory="1Gi", host_ports=[80]),
+        pod("c", cpu=1, memory="1Gi", priority=5),
+        pod("c", cpu=1, memory="1Gi", requests={"vendor.example/gpu": 1}),
+    ]
+
+    assert first is not alike
+    assert first.kind == alike.kind
+    assert first.kind not in [table.shape_of(each).kind for each in others]
+
+
+def test_a_shape_with_volumes_is_a_kind_of_its_own() -> None:
+    table = ShapeTable(ResourceAxis())
+    kinds = [table.shape_of(pod("a", labels={"app": name}, volumes=["claim"])).kind for name in ("web", "db")]
+
+    assert kinds[0] != kinds[1]

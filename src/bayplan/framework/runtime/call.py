@@ -80,10 +80,11 @@ class FilterCall:
     """A filter plugin in column form and in one-node form, whichever it defines."""
 
     __slots__ = (
+        "_accepts_all",
         "_complain",
-        "_has_columns",
         "_statuses",
         "depends",
+        "has_columns",
         "has_failed",
         "has_one",
         "name",
@@ -98,7 +99,8 @@ class FilterCall:
         self.rank = rank
         self.depends = plugin.depends if plugin.filter_depends is None else plugin.filter_depends
         self.has_one = callable(getattr(plugin, "filter", None))
-        self._has_columns = callable(getattr(plugin, "filter_nodes", None))
+        self._accepts_all: Callable[[PodInfo, NodeColumns], bool] | None = getattr(plugin, "accepts_all", None)
+        self.has_columns = callable(getattr(plugin, "filter_nodes", None))
         self.has_failed = False
         """Whether an answer was ever an Error; only then are remembered columns searched for one."""
         self._statuses = StatusTable()
@@ -106,10 +108,20 @@ class FilterCall:
         self.times: PluginTimes | None = None
         """Set while a cycle is measured."""
 
+    def accepts_all(self, pod: PodInfo, nodes: NodeColumns) -> bool:
+        """Whether it is known without a look at each that every node passes, those not at issue included."""
+        if self._accepts_all is None or self.times is not None:
+            return False
+        try:
+            return self._accepts_all(pod, nodes)
+        except Exception:
+            # Whatever is wrong will be said where it is reported: when the filter is asked.
+            return False
+
     def verdicts(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Verdicts:
         if self.times is not None:
             return self.times.ask_once(self, _FILTER, self.verdicts, state, pod, nodes)
-        if not self._has_columns:
+        if not self.has_columns:
             return self._lifted(state, pod, nodes)
         try:
             verdicts: Verdicts = self.plugin.filter_nodes(state, pod, nodes)  # type: ignore[attr-defined]
@@ -148,8 +160,8 @@ class ScoreCall:
 
     __slots__ = (
         "_complain",
-        "_has_columns",
         "depends",
+        "has_columns",
         "has_one",
         "is_remembered",
         "name",
@@ -166,7 +178,7 @@ class ScoreCall:
         self.weight = weight
         self.depends = plugin.depends if plugin.score_depends is None else plugin.score_depends
         self.has_one = callable(getattr(plugin, "score", None))
-        self._has_columns = callable(getattr(plugin, "score_nodes", None))
+        self.has_columns = callable(getattr(plugin, "score_nodes", None))
         self.normalize = getattr(plugin, "normalize", None)
         self.normalizer: Normalizer | None = self.normalize if isinstance(self.normalize, Normalizer) else None
         self.is_remembered = self.depends is not Depends.CLUSTER and (
@@ -181,7 +193,7 @@ class ScoreCall:
         if self.times is not None:
             return self.times.ask_once(self, _SCORE, self.raw, state, pod, nodes)
         try:
-            if self._has_columns:
+            if self.has_columns:
                 scores: Int64N = self.plugin.score_nodes(state, pod, nodes)  # type: ignore[attr-defined]
                 return scores if scores.dtype == np.int64 else scores.astype(np.int64)
             return self._lifted(state, pod, nodes)

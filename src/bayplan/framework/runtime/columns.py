@@ -25,10 +25,13 @@ from bayplan.snapshot.columns import NodeColumns
 from bayplan.snapshot.node_table import NodeTable
 from bayplan.snapshot.pod_info import PodInfo
 
-__all__ = ["FEW_ROWS", "Column", "FilterColumn", "RowChanges", "ScoreColumn"]
+__all__ = ["FAR_SHARE", "FEW_ROWS", "Column", "FilterColumn", "RowChanges", "ScoreColumn", "followed_log"]
 
 FEW_ROWS = 4
 """Up to this many changed rows the one-node form is cheaper than the column form."""
+
+FAR_SHARE = 6
+"""Where more than one row in this many changed, columns are computed anew: picking rows costs more than dividing."""
 
 _NO_STATE = CycleState()
 """Remembered plugins see no state: their answers must not depend on the cycle."""
@@ -50,26 +53,33 @@ def _widened(answers: Any, table: NodeTable, dtype: Any) -> Any:
 class RowChanges:
     """Rows whose pods (not whose node objects) changed between two positions of the log, for several columns."""
 
-    __slots__ = ("few", "position", "rows", "since", "view")
+    __slots__ = ("few", "log", "position", "rows", "since", "view")
 
-    def __init__(self, table: NodeTable, rows: Rows, since: int) -> None:
+    def __init__(self, table: NodeTable, log: ChangeLog, rows: Rows, since: int) -> None:
+        self.log = log
         self.rows = rows
         self.since = since
-        self.position = table.row_changes.position
+        self.position = log.position
         self.view = NodeColumns(table, rows)
         """What the column form is asked about: cut once for all columns."""
         self.few: list[int] | None = rows.tolist() if len(rows) <= FEW_ROWS else None
         """The rows when they are few enough to ask one by one."""
 
 
+def followed_log(table: NodeTable, depends: Depends) -> ChangeLog:
+    """The log of the rows whose answers may have changed."""
+    if depends is Depends.ROW:
+        return table.row_changes
+    return table.use_changes if depends is Depends.USE else table.node_changes
+
+
 class Column:
     """When to mend what; subclasses say how."""
 
-    __slots__ = ("_call", "_follows_pods", "_layout", "_position", "_version", "epoch")
+    __slots__ = ("_call", "_layout", "_position", "_version", "epoch")
 
     def __init__(self, call: FilterCall | ScoreCall) -> None:
         self._call: Any = call
-        self._follows_pods = call.depends is Depends.ROW
         self._layout = -1
         self._position = -1
         self._version = -1
@@ -78,14 +88,14 @@ class Column:
 
     def refresh(self, table: NodeTable, pod: PodInfo) -> None:
         """Bring the column up to the table, for a pod with this column's sign."""
-        log = self._log(table)
+        log = followed_log(table, self._call.depends)
         if self._layout != table.layout or self._version != self._call.plugin.version:
             self._all(table, pod, log)
             return
         if self._position == log.position:
             return
         rows = log.since(self._position)
-        if rows is None or self._call.depends is Depends.NODES or 2 * len(rows) > table.size:
+        if rows is None or self._call.depends is Depends.NODES or self._is_far(rows, table):
             self._all(table, pod, log)
             return
         self._position = log.position
@@ -96,7 +106,7 @@ class Column:
 
     def follow(self, table: NodeTable, pod: PodInfo, changes: RowChanges) -> None:
         """The same as `refresh` when pods alone changed, with the work of finding out shared between columns."""
-        if self._position != changes.since:
+        if not self._is_as_of(table, changes):
             self.refresh(table, pod)
             return
         self._position = changes.position
@@ -105,8 +115,13 @@ class Column:
         else:
             self._mend(pod, changes.view)
 
-    def _log(self, table: NodeTable) -> ChangeLog:
-        return table.row_changes if self._follows_pods else table.node_changes
+    def _is_far(self, rows: Rows, table: NodeTable) -> bool:
+        """Whether computing every row is cheaper than mending these."""
+        return (FAR_SHARE if self._call.has_columns else 2) * len(rows) > table.size
+
+    def _is_as_of(self, table: NodeTable, changes: RowChanges) -> bool:
+        """Whether these changes are all that there is to follow. Positions in different logs have nothing in common."""
+        return self._position == changes.since and changes.log is followed_log(table, self._call.depends)
 
     def _all(self, table: NodeTable, pod: PodInfo, log: ChangeLog) -> None:
         self._layout, self._version, self._position = table.layout, self._call.plugin.version, log.position
@@ -146,13 +161,26 @@ class FilterColumn(Column):
             found = self._verdict_status(number)
         return found.by(self._call.name)
 
+    def follow(self, table: NodeTable, pod: PodInfo, changes: RowChanges) -> None:
+        is_clean = changes.few is None and not self.rejects_any and self._is_as_of(table, changes)
+        if is_clean and self._call.accepts_all(pod, changes.view):
+            self._position = changes.position
+        else:
+            super().follow(table, pod, changes)
+
     def _compute(self, table: NodeTable, pod: PodInfo) -> None:
-        verdicts = self._call.verdicts(_NO_STATE, pod, NodeColumns(table))
-        self._verdict_status = verdicts.status
+        nodes = NodeColumns(table)
         self._extra.clear()
+        self._checked.clear()
+        if self._call.accepts_all(pod, nodes):
+            self._verdict_status = _NO_STATUS
+            self.ids = np.zeros(table.capacity, dtype=np.int32)
+            self.rejects_any = False
+            return
+        verdicts = self._call.verdicts(_NO_STATE, pod, nodes)
+        self._verdict_status = verdicts.status
         self.ids = _widened(verdicts.ids, table, np.int32)
         self.rejects_any = bool(verdicts.ids.any())
-        self._checked.clear()
         if self.rejects_any:
             self._check(verdicts)
 
@@ -160,6 +188,10 @@ class FilterColumn(Column):
         verdicts = self._call.verdicts(_NO_STATE, pod, nodes)
         ids = verdicts.ids
         if ids.any():
+            if not self.rejects_any:
+                # No number was given out yet.
+                self._verdict_status = verdicts.status
+                self._checked.clear()
             self.rejects_any = True
             if verdicts.status != self._verdict_status:
                 self._checked.clear()
@@ -204,7 +236,16 @@ class FilterColumn(Column):
 class ScoreColumn(Column):
     """`values[row]`: the raw score."""
 
-    __slots__ = ("_highest", "_is_trusted", "_lowest", "is_suspect", "is_uniform", "uniform_value", "values")
+    __slots__ = (
+        "_highest",
+        "_is_trusted",
+        "_lowest",
+        "_uniform_share",
+        "is_suspect",
+        "is_uniform",
+        "uniform_value",
+        "values",
+    )
 
     def __init__(self, call: ScoreCall) -> None:
         super().__init__(call)
@@ -216,8 +257,17 @@ class ScoreColumn(Column):
         self.is_uniform = False
         """True only if every node has the same raw score, `uniform_value`."""
         self.uniform_value = 0
+        self._uniform_share: int | None = None
         self.is_suspect = False
         """Whether a score was ever seen that may end outside 0 to 100: the result must then be checked."""
+
+    def uniform_share(self) -> int:
+        """The weighted score that `uniform_value` comes to when every node has it."""
+        if self._uniform_share is None:
+            normalizer, value = self._call.normalizer, self.uniform_value
+            bounds = normalizer.bounds(np.array([value], dtype=np.int64))
+            self._uniform_share = self._call.weight * normalizer.apply_one(value, bounds)
+        return self._uniform_share
 
     def _compute(self, table: NodeTable, pod: PodInfo) -> None:
         scores = self._call.raw(_NO_STATE, pod, NodeColumns(table))
@@ -227,6 +277,7 @@ class ScoreColumn(Column):
             scores = scores[table.valid[: table.size]]
             self.is_uniform = len(scores) > 0 and int(scores.min()) == int(scores.max())
             self.uniform_value = int(scores[0]) if self.is_uniform else 0
+            self._uniform_share = None
 
     def _mend(self, pod: PodInfo, nodes: NodeColumns) -> None:
         scores = self._call.raw(_NO_STATE, pod, nodes)

@@ -4,39 +4,43 @@ For every shape the engine keeps, over all rows,
 
     rank[row]   which remembered filter is the first to reject the node (0: none does)
     base[row]   the weighted sum of the scores that need no normalising
-    key[row]    base plus the normalised scores where the node passes, -1 where it does not
+    key[row]    base plus the normalised scores where the node passes, -1 where it does not; the same array as base
+                while nothing is normalised and every node passes
 
 so that choosing a node for the next pod of the same shape is one `argmax` after mending the few rows that changed.
-What other plugins say (those that depend on the whole cluster) is added per decision by the caller. Nothing here is
-needed for correctness: a new Evaluation gives the same answers as one that was mended a million times.
+What depends on node objects alone comes from the `Standing` of the shape's kind. What other plugins say (those that
+depend on the whole cluster) is added per decision by the caller. Nothing here is needed for correctness: a new
+Evaluation gives the same answers as one that was mended a million times.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
 from bayplan.framework.depends import Depends
-from bayplan.framework.normalize import MAX_NODE_SCORE
+from bayplan.framework.joint import Totals
 from bayplan.framework.runtime.call import FilterCall, ScoreCall
-from bayplan.framework.runtime.columns import FEW_ROWS, Column, FilterColumn, RowChanges, ScoreColumn
+from bayplan.framework.runtime.columns import (
+    FAR_SHARE,
+    FEW_ROWS,
+    Column,
+    FilterColumn,
+    RowChanges,
+    ScoreColumn,
+    followed_log,
+)
 from bayplan.framework.runtime.distinct import group_by_status
+from bayplan.framework.runtime.joint import JointCall
+from bayplan.framework.runtime.standing import NO_NODE, Standing
 from bayplan.framework.status import Status
 from bayplan.snapshot.axes import BoolN, Int64N, Rows
+from bayplan.snapshot.columns import NodeColumns
 from bayplan.snapshot.node_table import NodeTable
 from bayplan.snapshot.pod_info import PodInfo
 
-__all__ = ["NO_NODE", "Evaluation", "Normalized"]
-
-Totals = np.ndarray[tuple[int], np.dtype[Any]]
-"""int32, or int64 where weights are absurd."""
-
-_INT32_MAX = int(np.iinfo(np.int32).max)
-
-NO_NODE = 255
-"""Rank of a row that holds no node."""
+__all__ = ["Evaluation", "Normalized"]
 
 
 class Normalized:
@@ -55,13 +59,6 @@ class Normalized:
         normalizer = self.call.normalizer
         return self.call.weight * normalizer.apply_one(int(self.column.values[row]), self.bounds) if normalizer else 0
 
-    def uniform_share(self) -> int:
-        normalizer, value = self.call.normalizer, self.column.uniform_value
-        if normalizer is None:
-            return 0
-        bounds = normalizer.bounds(np.array([value], dtype=np.int64))
-        return self.call.weight * normalizer.apply_one(value, bounds)
-
 
 class Evaluation:
     BYTES_PER_ROW = 9
@@ -69,45 +66,37 @@ class Evaluation:
 
     def __init__(
         self,
-        table: NodeTable,
+        standing: Standing,
         *,
         filters: Sequence[tuple[FilterCall, FilterColumn]],
         scores: Sequence[tuple[ScoreCall, ScoreColumn]],
+        joint: JointCall | None,
+        follows: Depends,
     ) -> None:
-        self.table = table
-        self.filters = filters
-        self.scores = scores
-        self._ranked: list[tuple[int, FilterColumn]] = []
-        self._final: list[tuple[int, ScoreColumn]] = []
-        self.normalized: list[Normalized] = []
-        self._columns: list[Column] = []
-        self._row_columns: list[Column] = []
-        self._row_scores: list[ScoreColumn] = []
+        """`filters` and `scores` are those that look at the pods of a node; some scores are in `joint` instead.
+
+        `follows` says at what of the pods they look between them.
+        """
+        self.table: NodeTable = standing.table
+        self._standing = standing
+        self._row_filters = filters
+        self._row_scores = scores
+        self._joint = joint
+        self._finals: list[tuple[int, ScoreColumn]] = []
+        self._row_columns: list[Column] = [column for _, column in filters]
+        self.normalized = [Normalized(call, column) for call, column in standing.normalized]
         self._follows_rows = False
-        self._last_rank = highest = 0
-        # One pass: this runs for every pod whose shape is new.
-        for filter_call, filter_column in filters:
-            self._ranked.append((filter_call.rank, filter_column))
-            self._columns.append(filter_column)
-            self._last_rank = filter_call.rank
-            if filter_call.depends is Depends.ROW:
-                self._row_columns.append(filter_column)
         for call, column in scores:
-            self._columns.append(column)
-            highest += MAX_NODE_SCORE * call.weight
-            if call.depends is Depends.ROW:
-                self._row_columns.append(column)
-                self._row_scores.append(column)
+            self._row_columns.append(column)
             if call.normalizer is None:
-                self._final.append((call.weight, column))
+                self._finals.append((call.weight, column))
             else:
                 self.normalized.append(Normalized(call, column))
-                self._follows_rows |= call.depends is Depends.ROW
+                self._follows_rows = True
+        self._log = followed_log(self.table, follows)
         self._epochs: list[int] = []
         self._layout = -1
         self._row_position = self._node_position = -1
-        # Half the width is half the memory to read in every decision; only absurd weights need more.
-        self._dtype: Any = np.int32 if highest < _INT32_MAX else np.int64
         self.offset = 0
         """What uniform scores add to every feasible node; not part of `key`."""
         self.is_suspect = False
@@ -116,14 +105,34 @@ class Evaluation:
         """How many nodes each rank rejects; place 0 counts the feasible ones. Records keep it: never change one."""
 
     # Read by the caller after `refresh`.
+    pod: PodInfo
+    """The one that it was last brought up to date for."""
     rank: np.ndarray[tuple[int], np.dtype[np.uint8]]
     base: Totals
     key: Totals
 
     @property
+    def filters(self) -> list[tuple[FilterCall, FilterColumn]]:
+        """Every remembered filter and its column, in order."""
+        return sorted([*self._standing.filters, *self._row_filters], key=lambda each: each[0].rank)
+
+    @property
+    def scores(self) -> list[tuple[ScoreCall, ScoreColumn]]:
+        """Every remembered score and its column. Those that are joined are worked out one by one here."""
+        found = [*self._standing.scores, *self._row_scores]
+        for call in self._joint.calls if self._joint is not None else ():
+            column = ScoreColumn(call)
+            column.refresh(self.table, self.pod)
+            found.append((call, column))
+        return found
+
+    @property
     def has_failures(self) -> bool:
         """Whether some filter ever answered with an Error: its rejections must then be looked at."""
-        for call, _ in self.filters:  # noqa: SIM110 - a generator costs more than the loop, and every decision asks
+        for call, _ in self._standing.filters:
+            if call.has_failed:
+                return True
+        for call, _ in self._row_filters:  # noqa: SIM110 - a generator costs more than the loop, every decision asks
             if call.has_failed:
                 return True
         return False
@@ -165,87 +174,103 @@ class Evaluation:
     def refresh(self, pod: PodInfo) -> None:
         """Bring everything up to the table."""
         table = self.table
-        log = table.row_changes
+        log = self._log
         if self._row_position == log.position and self._layout == table.layout:
             return
+        self.pod = pod
         rows = log.since(self._row_position)
-        is_far = rows is None or self._layout != table.layout or 2 * len(rows) > table.size
-        if is_far or rows is None or self._node_position != table.node_changes.position:
-            self._refresh_all(pod, None if is_far else rows)
+        if rows is None or self._layout != table.layout or FAR_SHARE * len(rows) > table.size:
+            self._refresh_all(pod, None)
+        elif self._node_position != table.node_changes.position:
+            self._refresh_all(pod, rows)
         else:
             self._follow(pod, rows)
         self._row_position, self._node_position = log.position, table.node_changes.position
 
     def _refresh_all(self, pod: PodInfo, rows: Rows | None) -> None:
         """Node objects changed, or so much that starting over is cheaper (`rows` is then None)."""
-        for column in self._columns:
+        self._standing.refresh(pod)
+        for column in self._row_columns:
             column.refresh(self.table, pod)
-        self.is_suspect = self.is_suspect or any(column.is_suspect for _, column in self.scores)
-        epochs = [column.epoch for column in self._columns]
+        self._suspect()
+        epochs = self._current_epochs()
         if rows is None or epochs != self._epochs:
             self._rebuild(epochs)
         else:
-            self._mend(rows, moved=True)
+            self._mend(NodeColumns(self.table, rows), moved=True)
+
+    def _current_epochs(self) -> list[int]:
+        return [self._standing.epoch, *(column.epoch for column in self._row_columns)]
+
+    def _suspect(self) -> None:
+        if self._standing.is_suspect:
+            self.is_suspect = True
+        for _, column in self._row_scores:
+            if column.is_suspect:
+                self.is_suspect = True
 
     def _follow(self, pod: PodInfo, rows: Rows) -> None:
         """Pods came and went on some rows: only columns that look at pods have anything to mend."""
-        changes = RowChanges(self.table, rows, self._row_position)
+        changes = RowChanges(self.table, self._log, rows, self._row_position)
         for column in self._row_columns:
             column.follow(self.table, pod, changes)
-        for score in self._row_scores:
-            if score.is_suspect:
-                self.is_suspect = True
+        if self._row_scores:
+            self._suspect()
         if self._follows_rows:
-            epochs = [column.epoch for column in self._columns]
+            epochs = self._current_epochs()
             if epochs != self._epochs:
                 self._rebuild(epochs)
                 return
-        self._mend(rows, moved=self._follows_rows)
+        self._mend(changes.view, moved=self._follows_rows)
 
     def _rebuild(self, epochs: list[int]) -> None:
-        table, size = self.table, self.table.size
+        table, standing = self.table, self._standing
         self._epochs, self._layout = epochs, table.layout
-        self.rank = np.zeros(table.capacity, dtype=np.uint8)
-        self.rank[size:] = NO_NODE
-        rejecting = [(number, column) for number, column in self._ranked if column.rejects_any]
+        self.rank = rank = standing.rank.copy()
+        counts = self.rank_counts = [0] * (standing.last_rank + 1)
+        for number, count in standing.counts.items():
+            counts[number] = count
+        rejecting = [(call.rank, column) for call, column in self._row_filters if column.rejects_any]
         for number, column in reversed(rejecting):
-            self.rank[column.ids != 0] = number
-        if len(table) != size:
-            self.rank[~table.valid] = NO_NODE
-        self.base = self._sum_final(slice(None))
-        counts = self.rank_counts = [0] * (self._last_rank + 1)
-        for number, _ in rejecting:
-            counts[number] = int(np.count_nonzero(self.rank == number))
+            rank[(column.ids != 0) & ((rank == 0) | ((rank > number) & (rank != NO_NODE)))] = number
+        if rejecting:
+            for number in (*standing.counts, *(number for number, _ in rejecting)):
+                counts[number] = int(np.count_nonzero(rank == number))
         counts[0] = len(table) - sum(counts)
+        self.base = standing.base.copy()
+        for weight, final in self._finals:
+            self.base += final.values if weight == 1 else final.values * weight
+        if self._joint is not None:
+            self.base[: table.size] += self._joint_totals(NodeColumns(table))
         self._renormalize()
 
-    def _sum_final(self, rows: slice | Rows) -> Totals:
-        """The weighted sum of the final scores of some rows, in an array of its own."""
-        total: Int64N | None = None
-        for weight, column in self._final:
-            share = column.values[rows] if weight == 1 else column.values[rows] * weight
-            total = share if total is None else total + share
-        if total is None:
-            total = np.zeros(self.table.capacity, dtype=np.int64)[rows]
-        return total.astype(self._dtype)
+    def _joint_totals(self, nodes: NodeColumns) -> Totals:
+        assert self._joint is not None  # the caller checked
+        totals: Totals = np.empty(len(nodes), dtype=self.base.dtype)
+        self._joint.totals(self.pod, nodes, totals)
+        return totals
 
     def _renormalize(self) -> None:
         """Compute the bounds, the contributions and the keys anew."""
         self.offset = 0
-        key = self.base.copy()
-        feasible: BoolN = self.rank == 0
+        self.key = self.base
         for entry in self.normalized:
             if entry.column.is_uniform:
                 entry.contribution = None
-                self.offset += entry.uniform_share()
+                self.offset += entry.column.uniform_share()
             else:
-                entry.bounds = self._bounds(entry, feasible)
+                entry.bounds = self._bounds(entry, self.rank == 0)
                 entry.contribution = self._contribution(entry)
-                key += entry.contribution.astype(self._dtype)
-        key[self.table.size :] = -1
+                self._part_key()
+                self.key += entry.contribution.astype(self.key.dtype)
         if self.feasible_count != self.table.size:
-            key[~feasible] = -1
-        self.key = key
+            self._part_key()
+            self.key[self.rank != 0] = -1
+
+    def _part_key(self) -> None:
+        """Let `key` differ from `base`. While it does not they are one array, and a row is mended once."""
+        if self.key is self.base:
+            self.key = self.base.copy()
 
     def _bounds(self, entry: Normalized, feasible: BoolN) -> tuple[int, int]:
         values = entry.column.values[: self.table.size][feasible[: self.table.size]]
@@ -257,12 +282,12 @@ class Evaluation:
         assert normalizer is not None  # only scores with a known normaliser are kept as Normalized
         return normalizer.apply(entry.column.values, entry.bounds) * entry.call.weight
 
-    def _mend(self, rows: Rows, *, moved: bool) -> None:
+    def _mend(self, nodes: NodeColumns, *, moved: bool) -> None:
         """Mend some rows; `moved` says that bounds may have moved even if no node became feasible or ceased to be."""
-        if len(rows) > FEW_ROWS:
-            moved |= self._mend_many(rows)
+        if len(nodes.rows) > FEW_ROWS:
+            moved |= self._mend_many(nodes)
         else:
-            for row in rows.tolist():
+            for row in nodes.rows.tolist():
                 moved |= self._mend_row(row)
         if moved and self._bounds_moved():
             self._renormalize()
@@ -270,17 +295,21 @@ class Evaluation:
     def _mend_row(self, row: int) -> bool:
         """Mend one row; whether its feasibility changed."""
         rank = self._rank_of(row)
-        base = 0
-        for weight, column in self._final:
-            base += weight * int(column.values[row])
+        base = int(self._standing.base[row])
+        info = self.table.infos[row]
+        if self._joint is not None and info is not None:
+            base += self._joint.one(self.pod, info)
+        for weight, final in self._finals:
+            base += weight * int(final.values[row])
         before = int(self.rank[row])
         self.base[row] = base
         if rank != before:
             self.rank[row] = rank
             self._count([(before, rank)])
         if rank:
+            self._part_key()
             self.key[row] = -1
-        else:
+        elif self.key is not self.base:
             for entry in self.normalized:
                 if entry.contribution is not None:
                     share = entry.one(row)
@@ -290,12 +319,11 @@ class Evaluation:
         return (rank == 0) != (before == 0)
 
     def _rank_of(self, row: int) -> int:
-        if not self.table.valid[row]:
-            return NO_NODE
-        for number, column in self._ranked:
-            if column.rejects_any and column.ids[row]:
-                return number
-        return 0
+        rank = int(self._standing.rank[row])
+        for call, column in self._row_filters:
+            if column.rejects_any and column.ids[row] and (rank == 0 or call.rank < rank != NO_NODE):
+                return call.rank
+        return rank
 
     def _count(self, moves: Iterable[tuple[int, int]]) -> None:
         """Rows went from one rank to another."""
@@ -314,23 +342,30 @@ class Evaluation:
         feasible = self.rank == 0
         return any(self._bounds(entry, feasible) != entry.bounds for entry in entries)
 
-    def _mend_many(self, rows: Rows) -> bool:
+    def _mend_many(self, nodes: NodeColumns) -> bool:
         """Mend many rows at once, some perhaps named twice; whether the feasibility of any changed."""
-        self.base[rows] = base = self._sum_final(rows)
+        rows = nodes.rows
+        base = self._standing.base.take(rows)
+        for weight, final in self._finals:
+            base += final.values.take(rows) if weight == 1 else final.values.take(rows) * weight
+        if self._joint is not None:
+            base += self._joint_totals(nodes)
+        self.base[rows] = base
         for entry in self.normalized:
             if entry.contribution is not None and entry.call.normalizer is not None:
                 share = entry.call.normalizer.apply(entry.column.values[rows], entry.bounds) * entry.call.weight
                 entry.contribution[rows] = share
                 base = base + share
-        rejecting = [(number, column) for number, column in self._ranked if column.rejects_any]
-        if not rejecting and self.rank_counts[0] == self.table.size == len(self.table):
-            self.key[rows] = base
+        rejecting = [(call.rank, column) for call, column in self._row_filters if column.rejects_any]
+        if not rejecting and self.rank_counts[0] == self.table.size == len(self.table) and not self._standing.counts:
+            if self.key is not self.base:
+                self.key[rows] = base
             return False
+        self._part_key()
         before = self.rank[rows]
-        rank = np.zeros(len(rows), dtype=np.uint8)
+        rank = self._standing.rank[rows]
         for number, column in reversed(rejecting):
-            rank[column.ids[rows] != 0] = number
-        rank[~self.table.valid[rows]] = NO_NODE
+            rank[(column.ids[rows] != 0) & ((rank == 0) | ((rank > number) & (rank != NO_NODE)))] = number
         self.rank[rows] = rank
         self.key[rows] = np.where(rank == 0, base, -1)
         changed = before != rank

@@ -6,14 +6,14 @@ columns anew: slower, and a test says that it decides the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
 
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.depends import Depends
-from bayplan.framework.plugin import UNSIGNED, Plugin, PostFilterResult, PreFilterResult
+from bayplan.framework.plugin import Plugin, PostFilterResult, PreFilterResult
 from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.runtime.call import (
     POINT_LABELS,
@@ -25,7 +25,6 @@ from bayplan.framework.runtime.call import (
     caller,
     failed,
 )
-from bayplan.framework.runtime.columns import FilterColumn, ScoreColumn
 from bayplan.framework.runtime.distinct import group_by_status
 from bayplan.framework.runtime.evaluation import Evaluation
 from bayplan.framework.runtime.memory import Memory
@@ -36,8 +35,8 @@ from bayplan.framework.runtime.plan import (
     PreFilterOutcome,
     PreFilterStep,
     PreScoreStep,
-    Rest,
 )
+from bayplan.framework.runtime.planning import Planner
 from bayplan.framework.status import Code, Error, Status, Unresolvable
 from bayplan.framework.times import PluginTimes
 from bayplan.snapshot.axes import BoolN, Rows
@@ -73,13 +72,18 @@ class Framework:
         self.filter_calls = [FilterCall(p, rank + 1, complain) for rank, p in enumerate(self.at(ExtensionPoint.FILTER))]
         self.score_calls = [ScoreCall(p, weights.get(p.name, 1), complain) for p in self.at(ExtensionPoint.SCORE)]
         self._in_order = list(self.plugins.values())
-        self._choosy = [p for p in self._in_order if type(p).is_relevant is not Plugin.is_relevant]
         self._idlers: Idlers = [(p.name, p.is_idle) for p in self._in_order if hasattr(p, "is_idle")]
         self._names = set(self.plugins)
-        self._filter_depends = {call.name: call.depends for call in self.filter_calls}
-        self._plans = Memory[Plan](bytes_per_row=Evaluation.BYTES_PER_ROW, most_bytes=96 * _MEBIBYTE)
-        self._filter_columns = Memory[FilterColumn](bytes_per_row=4, most_bytes=32 * _MEBIBYTE)
-        self._score_columns = Memory[ScoreColumn](bytes_per_row=8, most_bytes=64 * _MEBIBYTE)
+        self._planner = Planner(
+            snapshot=snapshot,
+            points=self._points,
+            plugins=self._in_order,
+            filter_calls=self.filter_calls,
+            score_calls=self.score_calls,
+            complain=complain,
+            remember=remember,
+        )
+        self._plans = Memory[Plan](bytes_per_row=Evaluation.BYTES_PER_ROW, most_bytes=64 * _MEBIBYTE)
 
     def at(self, point: ExtensionPoint) -> list[Plugin]:
         """The plugins of an extension point, in order."""
@@ -105,7 +109,7 @@ class Framework:
         versions = [plugin.version for plugin in self._in_order]
         plan = self._plans.get(key)
         if plan is None or plan.versions != versions:
-            plan = self._make_plan(pod, versions)
+            plan = self._planner.plan(pod, versions)
             if self.remember:
                 self._plans.offer(key, plan, rows=self.snapshot.nodes.capacity)
         if self.remember:
@@ -118,75 +122,6 @@ class Framework:
     def forget(self, plugin: str) -> None:
         """Ask a plugin everything anew."""
         self.plugins[plugin].version += 1
-
-    def _make_plan(self, pod: PodInfo, versions: list[int]) -> Plan:
-        irrelevant = {plugin.name for plugin in self._choosy if not plugin.is_relevant(pod)}
-        skip_filter = {call.name for call in self.filter_calls if call.name in irrelevant}
-        pre_filters = self._pre_filter_steps(pod, irrelevant, skip_filter)
-        filters = [call for call in self.filter_calls if call.name not in skip_filter]
-
-        def complete(filters: list[FilterCall]) -> Rest:
-            scores = [call for call in self.score_calls if call.name not in irrelevant]
-            pre_scores = self._pre_score_steps(pod, scores)
-            evaluation = Evaluation(
-                self.snapshot.nodes,
-                filters=[(c, self._filter_column(c, pod)) for c in filters if c.depends is not Depends.CLUSTER],
-                scores=[(c, self._score_column(c, pod)) for c in scores if c.is_remembered],
-            )
-            return Rest(evaluation, scores, pre_scores)
-
-        return Plan(
-            filters=filters, pre_filters=pre_filters, skip_filter=skip_filter, versions=versions, complete=complete
-        )
-
-    def _pre_filter_steps(self, pod: PodInfo, irrelevant: set[str], skip_filter: set[str]) -> list[PreFilterStep]:
-        steps = []
-        nodes = self.snapshot.columns()
-        for plugin in self.at(ExtensionPoint.PRE_FILTER):
-            if plugin.name in irrelevant:
-                continue
-            ask = plugin.pre_filter  # type: ignore[attr-defined]
-            if self._filter_depends.get(plugin.name, Depends.CLUSTER) is Depends.CLUSTER:
-                steps.append(PreFilterStep(plugin, ask, None, is_settled=False))
-                continue
-            answer = call_plugin(plugin, "pre_filter", self.complain, CycleState(), pod, nodes)
-            if isinstance(answer, Status) and answer.is_skip:
-                skip_filter.add(plugin.name)
-            elif answer is not None and not (isinstance(answer, Status) and answer.is_success):
-                steps.append(PreFilterStep(plugin, ask, answer, is_settled=True))
-        return steps
-
-    def _pre_score_steps(self, pod: PodInfo, scores: list[ScoreCall]) -> list[PreScoreStep]:
-        """The PreScores that are due in a decision. Scores that are known to be skipped leave `scores`."""
-        steps = []
-        nodes = self.snapshot.columns()
-        calls = {call.name: call for call in scores}
-        for plugin in self.at(ExtensionPoint.PRE_SCORE):
-            call = calls.get(plugin.name)
-            if call is None:
-                continue
-            ask = plugin.pre_score  # type: ignore[attr-defined]
-            if not call.is_remembered:
-                steps.append(PreScoreStep(plugin, ask, None))
-                continue
-            answer = call_plugin(plugin, "pre_score", self.complain, CycleState(), pod, nodes)
-            if isinstance(answer, Status) and answer.is_skip:
-                scores.remove(call)
-            elif isinstance(answer, Status) and not answer.is_success:
-                steps.append(PreScoreStep(plugin, ask, answer))
-        return steps
-
-    def _filter_column(self, call: FilterCall, pod: PodInfo) -> FilterColumn:
-        return self._remembered(self._filter_columns, call.plugin, pod, lambda: FilterColumn(call))
-
-    def _score_column(self, call: ScoreCall, pod: PodInfo) -> ScoreColumn:
-        return self._remembered(self._score_columns, call.plugin, pod, lambda: ScoreColumn(call))
-
-    def _remembered(self, columns: Memory[C], plugin: Plugin, pod: PodInfo, make: Callable[[], C]) -> C:
-        sign = plugin.sign(pod) if self.remember else UNSIGNED
-        if sign is UNSIGNED:
-            return make()
-        return columns.find((plugin.name, sign), make, rows=self.snapshot.nodes.capacity)
 
     # PreFilter
 

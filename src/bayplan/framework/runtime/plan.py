@@ -1,20 +1,37 @@
-"""The plan for one pod shape: who has a say, and what could be settled once for all pods of the shape."""
+"""The plan for one pod shape: who has a say, and what could be settled once for all pods of the shape.
+
+What shapes of one kind (`PodShape.kind`) have in common is in their `Outline`, made once for all of them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.depends import Depends
 from bayplan.framework.plugin import Plugin, PreFilterResult
 from bayplan.framework.runtime.call import FilterCall, ScoreCall
 from bayplan.framework.runtime.evaluation import Evaluation
+from bayplan.framework.runtime.joint import JointCall
+from bayplan.framework.runtime.standing import Standing
 from bayplan.framework.status import Status
 from bayplan.snapshot.columns import NodeColumns
 from bayplan.snapshot.pod_info import PodInfo
 
-__all__ = ["NO_RESTRICTION", "Idlers", "Plan", "PreFilterOutcome", "PreFilterStep", "PreScoreStep", "Rest"]
+__all__ = [
+    "NO_RESTRICTION",
+    "Completion",
+    "Idlers",
+    "Outline",
+    "Plan",
+    "PreFilterOutcome",
+    "PreFilterStep",
+    "PreScoreStep",
+    "ScoreOutline",
+]
+
+_NOBODY: frozenset[str] = frozenset()
 
 
 class PreFilterStep(NamedTuple):
@@ -44,16 +61,97 @@ class PreFilterOutcome(NamedTuple):
 NO_RESTRICTION = PreFilterOutcome(None, None, ())
 
 
-class Rest(NamedTuple):
-    """What a plan needs once more than a few named nodes are looked at."""
-
-    evaluation: Evaluation
-    scores: list[ScoreCall]
-    pre_scores: list[PreScoreStep]
-
-
 Idlers = Sequence[tuple[str, Callable[[PodInfo], bool]]]
 """Plugins that can tell when they have nothing to say: the names and `is_idle(pod)` of those that define it."""
+
+
+class ScoreOutline(NamedTuple):
+    """The half of an outline that a pod needs only once more than a few named nodes are looked at."""
+
+    scores: list[ScoreCall]
+    """Every score that has a say, in order."""
+    pre_scores: list[PreScoreStep]
+    """PreScores of plugins that are not remembered, and those that fail."""
+    open_scores: list[ScoreCall]
+    """Scores that must be asked for every decision."""
+    row_scores: list[ScoreCall]
+    """Remembered scores that look at the pods of a node, except those that are joined."""
+    joint: JointCall | None
+    follows: Depends
+    """ROW where a filter or score looks at more of the pods on a node than at what they use, USE where none does."""
+    last_rank: int
+    dtype: Any
+    """Of totals: half the width is half the memory to read in every decision; only absurd weights need more."""
+    standing: Standing | None
+    """None where pods of one kind need not agree on it."""
+
+
+class Settled:
+    """What is due in a decision while some plugins are idle."""
+
+    __slots__ = ("filters", "idle", "pre_filters", "pre_scores", "scores", "skip_filter")
+
+    def __init__(self, outline: Outline, idle: frozenset[str]) -> None:
+        self.idle = idle
+        self.skip_filter = outline.skip_filter | idle
+        self.pre_filters = [step for step in outline.pre_filters if step.is_settled or step.plugin.name not in idle]
+        self.filters = [call for call in outline.open_filters if call.name not in idle]
+        self.scores: list[ScoreCall] | None = None
+        self.pre_scores: list[PreScoreStep] | None = None
+
+
+class Outline:
+    """What all pods of one kind have in common: who has a say, and what could be settled without asking again."""
+
+    __slots__ = (
+        "_settled",
+        "filters",
+        "number",
+        "open_filters",
+        "pre_filters",
+        "row_filters",
+        "scores",
+        "skip_filter",
+        "versions",
+    )
+
+    def __init__(
+        self,
+        number: int,
+        *,
+        filters: list[FilterCall],
+        pre_filters: list[PreFilterStep],
+        skip_filter: set[str],
+        versions: list[int],
+    ) -> None:
+        self.number = number
+        """No other outline has it."""
+        self.filters = filters
+        """Every filter that has a say, in order."""
+        self.pre_filters = pre_filters
+        self.skip_filter = skip_filter
+        self.versions = versions
+        """Of all plugins, when they were asked."""
+        self.open_filters = [call for call in filters if call.depends is Depends.CLUSTER]
+        """Filters that must be asked for every decision."""
+        self.row_filters = [call for call in filters if call.depends in (Depends.USE, Depends.ROW)]
+        self.scores: ScoreOutline | None = None
+        """Worked out for the first pod that needs it."""
+        self._settled: dict[frozenset[str], Settled] = {}
+
+    def settled(self, idle: frozenset[str]) -> Settled:
+        found = self._settled.get(idle)
+        if found is None:
+            found = self._settled[idle] = Settled(self, idle)
+        return found
+
+
+class Completion(Protocol):
+    """How a plan gets what it does not need at once."""
+
+    def scores(self, outline: Outline, pod: PodInfo) -> ScoreOutline: ...
+
+    def evaluation(self, outline: Outline, pod: PodInfo) -> Evaluation: ...
 
 
 class Plan:
@@ -64,95 +162,97 @@ class Plan:
     """
 
     __slots__ = (
-        "_complete",
-        "_due_pre_scores",
-        "_due_scores",
-        "_rest",
-        "_skip_filter",
+        "_completion",
+        "_evaluation",
+        "_pod",
+        "_settled",
         "due_filters",
         "due_pre_filters",
-        "filters",
         "idle",
         "idle_as_of",
-        "open_filters",
-        "pre_filters",
+        "outline",
         "skip_filter",
-        "versions",
     )
 
-    def __init__(
-        self,
-        *,
-        filters: list[FilterCall],
-        pre_filters: list[PreFilterStep],
-        skip_filter: set[str],
-        versions: list[int],
-        complete: Callable[[list[FilterCall]], Rest],
-    ) -> None:
-        self.filters = filters
-        """Every filter that has a say for this shape, in order."""
-        self.pre_filters = pre_filters
-        self.open_filters = [call for call in filters if call.depends is Depends.CLUSTER]
-        """Filters that must be asked for every decision."""
-        self.versions = versions
-        self._complete = complete
-        self._rest: Rest | None = None
-        self._due_pre_scores: list[PreScoreStep] | None = None
-        self._due_scores: list[ScoreCall] | None = None
-        self._skip_filter = skip_filter
+    def __init__(self, outline: Outline, pod: PodInfo, completion: Completion) -> None:
+        self.outline = outline
+        self._completion = completion
+        self._pod = pod
+        self._evaluation: Evaluation | None = None
         self.idle_as_of = (-1, -1, -1)
-        self._settle(frozenset())
+        self._settle(_NOBODY)
+
+    @property
+    def versions(self) -> list[int]:
+        return self.outline.versions
+
+    @property
+    def filters(self) -> list[FilterCall]:
+        """Every filter that has a say for this shape, in order."""
+        return self.outline.filters
+
+    @property
+    def pre_filters(self) -> list[PreFilterStep]:
+        return self.outline.pre_filters
+
+    @property
+    def open_filters(self) -> list[FilterCall]:
+        """Filters that must be asked for every decision."""
+        return self.outline.open_filters
 
     @property
     def evaluation(self) -> Evaluation:
-        return (self._rest or self._completed()).evaluation
+        found = self._evaluation
+        if found is None:
+            found = self._evaluation = self._completion.evaluation(self.outline, self._pod)
+        return found
 
     @property
     def scores(self) -> list[ScoreCall]:
         """Every score that has a say for this shape, in order."""
-        return (self._rest or self._completed()).scores
+        return self._outlined_scores().scores
 
     @property
     def pre_scores(self) -> list[PreScoreStep]:
         """PreScores of plugins that are not remembered, and those that fail."""
-        return (self._rest or self._completed()).pre_scores
+        return self._outlined_scores().pre_scores
 
     @property
     def open_scores(self) -> list[ScoreCall]:
         """Scores that must be asked for every decision."""
-        return [call for call in self.scores if not call.is_remembered]
+        return self._outlined_scores().open_scores
 
     @property
     def due_scores(self) -> list[ScoreCall]:
         """The open ones that are not idle."""
-        if self._due_scores is None:
-            self._due_scores = [call for call in self.open_scores if call.name not in self.idle]
-        return self._due_scores
+        settled = self._settled
+        if settled.scores is None:
+            settled.scores = [call for call in self.open_scores if call.name not in settled.idle]
+        return settled.scores
 
     @property
     def due_pre_scores(self) -> list[PreScoreStep]:
-        if self._due_pre_scores is None:
-            idle = self.idle
-            self._due_pre_scores = [s for s in self.pre_scores if s.failure is not None or s.plugin.name not in idle]
-        return self._due_pre_scores
+        settled = self._settled
+        if settled.pre_scores is None:
+            idle = settled.idle
+            settled.pre_scores = [s for s in self.pre_scores if s.failure is not None or s.plugin.name not in idle]
+        return settled.pre_scores
 
-    def _completed(self) -> Rest:
-        self._rest = self._complete(self.filters)
-        return self._rest
+    def _outlined_scores(self) -> ScoreOutline:
+        return self.outline.scores or self._completion.scores(self.outline, self._pod)
 
     def follow(self, pod: PodInfo, idlers: Idlers, as_of: tuple[int, int, int]) -> None:
         """Find out which plugins have nothing to say at the moment. They are not asked until `as_of` moves."""
         self.idle_as_of = as_of
-        idle = frozenset(name for name, is_idle in idlers if name not in self._skip_filter and _safely(is_idle, pod))
+        skipped = self.outline.skip_filter
+        idle = frozenset([name for name, is_idle in idlers if name not in skipped and _safely(is_idle, pod)])
         if idle != self.idle:
             self._settle(idle)
 
     def _settle(self, idle: frozenset[str]) -> None:
-        self.idle = idle
-        self.skip_filter = self._skip_filter | idle
-        self.due_pre_filters = [s for s in self.pre_filters if s.is_settled or s.plugin.name not in idle]
-        self.due_filters = [call for call in self.open_filters if call.name not in idle]
-        self._due_pre_scores = self._due_scores = None
+        self._settled = settled = self.outline.settled(idle)
+        self.idle, self.skip_filter = idle, settled.skip_filter
+        self.due_pre_filters, self.due_filters = settled.pre_filters, settled.filters
 
 
 def _safely(is_idle: Callable[[PodInfo], bool], pod: PodInfo) -> bool:

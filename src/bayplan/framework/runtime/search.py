@@ -14,9 +14,10 @@ from bayplan.framework.cycle import CycleState
 from bayplan.framework.handle import Nominator
 from bayplan.framework.runtime.call import FilterCall
 from bayplan.framework.runtime.distinct import distinct, group_by_status
-from bayplan.framework.runtime.evaluation import NO_NODE, Evaluation
+from bayplan.framework.runtime.evaluation import Evaluation
 from bayplan.framework.runtime.framework import Framework, checked
 from bayplan.framework.runtime.plan import Plan
+from bayplan.framework.runtime.standing import NO_NODE
 from bayplan.framework.status import Status
 from bayplan.framework.verdicts import Ids
 from bayplan.snapshot.axes import Rows

@@ -56,6 +56,8 @@ class DynamicResources(Plugin):
     """
 
     depends = Depends.NODE
+    settles_by_kind = True
+    signs_by_kind = True
     reasons = (*_NO_DEVICES.reasons, *_NOTHING_TO_FREE.reasons, *_NO_STATE.reasons)
     normalize = normalize_highest
 

@@ -31,6 +31,7 @@ class ImageLocality(Plugin):
     """
 
     depends = Depends.NODES
+    signs_by_kind = True
     is_within_bounds = True
 
     def sign(self, pod: PodInfo) -> Hashable:

@@ -66,6 +66,8 @@ class NodeAffinity(Plugin):
     """
 
     depends = Depends.NODE
+    settles_by_kind = True
+    signs_by_kind = True
     reasons = (*_NOT_WANTED.reasons, *_NOT_ENFORCED.reasons, *_CONFLICT.reasons)
     normalize = normalize_highest
 

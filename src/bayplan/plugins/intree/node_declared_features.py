@@ -46,6 +46,8 @@ class NodeDeclaredFeatures(Plugin):
     """
 
     depends = Depends.NODE
+    settles_by_kind = True
+    signs_by_kind = True
     reasons = _LACKING.reasons
 
     def sign(self, pod: PodInfo) -> Hashable:

@@ -37,6 +37,7 @@ class NodeName(Plugin):
     """
 
     # The name is not part of a pod's shape, so answers are not remembered; there is one number to compare.
+    settles_by_kind = True
     reasons = _ANOTHER_NODE.reasons
 
     def is_relevant(self, pod: PodInfo) -> bool:

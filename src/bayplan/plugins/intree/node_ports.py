@@ -47,7 +47,8 @@ class NodePorts(Plugin):
     *Differs from kube-scheduler*: nowhere.
     """
 
-    depends = Depends.ROW
+    depends = Depends.USE
+    settles_by_kind = True
     reasons = _PORTS_TAKEN.reasons
 
     def sign(self, pod: PodInfo) -> Hashable:

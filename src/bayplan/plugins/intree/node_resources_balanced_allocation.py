@@ -38,7 +38,8 @@ class NodeResourcesBalancedAllocation(Plugin):
     *Differs from kube-scheduler*: nowhere.
     """
 
-    score_depends = Depends.ROW
+    score_depends = Depends.USE
+    settles_by_kind = True
     is_within_bounds = True
 
     class Args(PluginArgs):
@@ -55,6 +56,11 @@ class NodeResourcesBalancedAllocation(Plugin):
     def setup(self) -> None:
         self._names = [r.name for r in self.args.resources or default_resources()]
         self._terms_key = (self, "terms")
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it looks at cpu and memory, in this order, and nothing else."""
+        return self._names == ["cpu", "memory"]
 
     def sign(self, pod: PodInfo) -> Hashable:
         return self._terms(pod).items
@@ -125,12 +131,11 @@ def _sum(numbers: list[float]) -> float:
 
 def _plain_scores(facts: FloatRN, terms: ScoreTerms) -> Int64N:
     """Cpu and memory, both on every node; how balanced a node is without the pod is known."""
-    fractions = facts[PlainFacts.USED] + terms.amounts
-    fractions /= facts[PlainFacts.DIVISOR]
-    balance = balance_of(fractions)
-    balance -= facts[PlainFacts.BALANCE]
+    halves = facts[PlainFacts.HALF_USED] + terms.amounts * 0.5
+    halves /= facts[PlainFacts.DIVISOR]
+    balance = balance_of(halves * 2.0)
+    balance += facts[PlainFacts.LEAN]
     scores: Int64N = balance.astype(np.int64)
-    scores += 150
     scores >>= 1
     return scores
 

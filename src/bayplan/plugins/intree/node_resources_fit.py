@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import lru_cache
 from itertools import pairwise
 
@@ -29,7 +29,12 @@ from bayplan.framework import (
     Status,
     Verdicts,
 )
+from bayplan.framework.joint import JointScore
+from bayplan.plugins.intree.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from bayplan.plugins.intree.plain_scores import PlainScores
 from bayplan.plugins.intree.resource_scoring import (
+    NO_NEED,
+    Needs,
     PlainFacts,
     ResourceWeight,
     ScoreTerms,
@@ -37,7 +42,7 @@ from bayplan.plugins.intree.resource_scoring import (
     duplicates,
     percent,
     percent_of,
-    plain_facts,
+    plain_source,
     skips_scalar,
 )
 from bayplan.snapshot.axes import FloatRN, Int64N
@@ -50,6 +55,9 @@ _BEYOND_ALLOCATABLE = 2
 _FIRST_RESOURCE = 4
 _MOST_BITS = 28
 """So many resources fit into the mask of a verdict beside the two bits before them."""
+
+_MOST_WEIGHT = 1 << 32
+"""Weighted scores are added up as floats up to here."""
 
 
 class UtilizationShapePoint(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -83,9 +91,10 @@ class NodeResourcesFit(Plugin):
     *Differs from kube-scheduler*: extended resources backed by device classes are not delegated to DynamicResources.
     """
 
-    filter_depends = Depends.ROW
-    score_depends = Depends.ROW
+    filter_depends = Depends.USE
+    score_depends = Depends.USE
     filter_reads_counts_only = True
+    settles_by_kind = True
     is_within_bounds = True
     reasons = ("Too many pods", "Insufficient <resource>")
 
@@ -124,8 +133,8 @@ class NodeResourcesFit(Plugin):
 
     def _wanted(self, requests: Vector) -> _Checks:
         names = self.handle.snapshot.resources.names
-        pairs = tuple((p, a) for p, a in requests if a > 0 and not self._is_ignored(names[p]))
-        places = tuple(place for place, _ in pairs)
+        pairs = tuple([(p, a) for p, a in requests if a > 0 and not self._is_ignored(names[p])])
+        places = tuple([place for place, _ in pairs])
         status = self._status_by_places.get(places)
         if status is None:
             reasons = tuple(f"Insufficient {names[place]}" for place in places)
@@ -137,13 +146,16 @@ class NodeResourcesFit(Plugin):
             return False
         return name in self._ignored or name.split("/", 1)[0] in self._ignored_groups
 
+    def accepts_all(self, pod: PodInfo, nodes: NodeColumns) -> bool:
+        """Most pods fit everywhere, and the node with the least room tells."""
+        needs = self._checks(pod).needs
+        facts = None if needs is None else plain_source(nodes)
+        return facts is not None and needs is not None and facts.has_everywhere(needs)
+
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Verdicts:
         checks = self._checks(pod)
         if len(checks.pairs) > _MOST_BITS:
             return _by_combination(checks, nodes)
-        facts = plain_facts(nodes) if checks.is_plain else None
-        if facts is not None and not (facts[PlainFacts.FREE] < checks.amounts).any():
-            return Verdicts((facts[PlainFacts.PLACES] <= 0).astype(np.int32), checks.status)
         mask = (nodes.pod_count >= nodes.allowed_pods).astype(np.int32)
         bit = _FIRST_RESOURCE
         for place, amount in checks.pairs:
@@ -244,6 +256,19 @@ class NodeResourcesFit(Plugin):
             return (2 * total + weights) // (2 * weights)
         return total // weights if total >= 0 else -(-total // weights)
 
+    def join_scores(self, scores: Mapping[str, tuple[Plugin, int]]) -> JointScore | None:
+        """With NodeResourcesBalancedAllocation, where both look at cpu and memory as they do by default."""
+        other, balance_weight = scores.get("NodeResourcesBalancedAllocation", (None, 0))
+        fit_weight = scores[self.name][1]
+        if type(self) is not NodeResourcesFit or type(other) is not NodeResourcesBalancedAllocation:
+            return None
+        is_even = self._weights == [("cpu", self._weights[0][1]), ("memory", self._weights[0][1])]
+        if self._strategy != "LeastAllocated" or not is_even or not other.is_plain:
+            return None
+        if max(fit_weight, balance_weight) > _MOST_WEIGHT:
+            return None
+        return PlainScores(fit_weight=fit_weight, balance_weight=balance_weight)
+
     # Requeueing
 
     def events_to_register(self) -> list[EventHint]:
@@ -314,7 +339,7 @@ def _used_column(nodes: NodeColumns, place: int) -> Int64N:
 
 def _least_allocated(facts: FloatRN, terms: ScoreTerms) -> Int64N:
     """Cpu and memory, both on every node: the share of each that stays free, and their weighted mean."""
-    shares = facts[PlainFacts.SPARE] - terms.hundredfold
+    shares = facts[PlainFacts.SPARE] - terms.amounts * 100.0
     shares /= facts[PlainFacts.DIVISOR]
     np.maximum(shares, 0.0, out=shares)
     np.floor(shares, out=shares)
@@ -335,14 +360,14 @@ def _least_allocated(facts: FloatRN, terms: ScoreTerms) -> Int64N:
 class _Checks:
     """What a pod asks for, ready to be compared."""
 
-    __slots__ = ("amounts", "is_plain", "pairs", "status")
+    __slots__ = ("needs", "pairs", "status")
 
     def __init__(self, pairs: Vector, status: Callable[[int], Status]) -> None:
         self.pairs = pairs
         """(place, amount) of every request that counts."""
-        self.is_plain = len(pairs) == 2 and pairs[0][0] == CPU and pairs[1][0] == MEMORY
-        self.amounts = np.array([amount for _, amount in pairs], dtype=np.float64)[:, None]
-        """One row a request, as wide as a single node. Floats like `PlainFacts`."""
+        is_plain = len(pairs) == 2 and pairs[0][0] == CPU and pairs[1][0] == MEMORY
+        self.needs: Needs | None = (NO_NEED, NO_NEED, pairs[0][1], pairs[1][1], 1.0) if is_plain else None
+        """What every node must have so that none is rejected, for pods that ask for cpu and memory alone."""
         self.status = status
         """Turns a bit mask of shortages into a Status."""
 

@@ -40,6 +40,8 @@ class NodeUnschedulable(Plugin):
     """
 
     depends = Depends.NODE
+    settles_by_kind = True
+    signs_by_kind = True
     reasons = _CORDONED.reasons
 
     def sign(self, pod: PodInfo) -> Hashable:

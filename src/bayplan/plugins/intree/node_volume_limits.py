@@ -70,6 +70,7 @@ class NodeVolumeLimits(Plugin):
     not offered.
     """
 
+    settles_by_kind = True
     reasons: ClassVar[tuple[str, ...]] = (
         *TOO_MANY.reasons,
         'looking up PVC <namespace>/<name>: persistentvolumeclaim "<name>" not found',

@@ -184,6 +184,7 @@ class PodTopologySpread(Plugin):
     *Differs from kube-scheduler*: nowhere.
     """
 
+    settles_by_kind = True
     reasons = (MISSING_LABEL.message, TOO_SKEWED.message)
 
     class Args(PluginArgs):
@@ -205,6 +206,8 @@ class PodTopologySpread(Plugin):
 
     def is_idle(self, pod: PodInfo) -> bool:
         """Whether no constraint, own or default, applies as long as services and controllers stay as they are."""
+        if not pod.shape.spec.topology_spread_constraints and default_selector(pod, self._objects) is None:
+            return True
         return not self._rules(pod, _HARD_EFFECT) and not self._rules(pod, _SOFT_EFFECT)
 
     def _rules(self, pod: PodInfo, effect: str) -> tuple[_Rule, ...]:

@@ -7,6 +7,8 @@ faster than NumPy's integer division; larger clusters of bytes fall back to inte
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import inf
+from operator import gt
 
 import msgspec
 import numpy as np
@@ -15,9 +17,13 @@ from bayplan.api.requests import is_scalar_resource
 from bayplan.framework import NodeColumns
 from bayplan.snapshot.axes import FloatRN, Int64N
 from bayplan.snapshot.derived import DerivedColumns
+from bayplan.snapshot.node_table import NodeTable
 from bayplan.snapshot.resources import CPU, MEMORY
 
 __all__ = [
+    "EXACT_BELOW",
+    "NO_NEED",
+    "Needs",
     "PlainFacts",
     "ResourceWeight",
     "ScoreTerms",
@@ -27,10 +33,19 @@ __all__ = [
     "percent",
     "percent_of",
     "plain_facts",
+    "plain_source",
     "skips_scalar",
 ]
 
-_EXACT_BELOW = 1 << 46
+Needs = tuple[float, float, float, float, float]
+"""Amounts of cpu and memory in hundredths, of cpu and memory, and of pods; see `PlainFacts.FLOORED`."""
+NO_NEED = -inf
+
+EXACT_BELOW = 1 << 46
+"""Smaller amounts, and a hundred times as much, are exact as floats, and so is the floor of a quotient of them."""
+_EVEN = 150
+_NOTHING_KNOWN = (-inf,) * 5
+_NO_NODE = np.array([0, 0, *[2.0**53] * 4, 50, *[2.0**53] * 3])[:, None]
 _INT64_MAX = 2**63 - 1
 
 
@@ -62,14 +77,19 @@ def skips_scalar(name: str, requested: int) -> bool:
 class ScoreTerms:
     """The resources that take part in a pod's score: (place, the pod's amount, weight)."""
 
-    __slots__ = ("_is_plain", "amounts", "hundredfold", "items")
+    __slots__ = ("_amounts", "_is_plain", "items")
 
     def __init__(self, terms: Iterable[tuple[int, int, int]]) -> None:
         self.items = tuple(terms)
-        self.amounts = np.array([amount for _, amount, _ in self.items], dtype=np.float64)[:, None]
-        """One row a resource, as wide as a single node. Floats like `PlainFacts`: mixing them with integers is slow."""
-        self.hundredfold = self.amounts * 100.0
+        self._amounts: FloatRN | None = None
         self._is_plain = [place for place, _, _ in self.items] == [CPU, MEMORY]
+
+    @property
+    def amounts(self) -> FloatRN:
+        """One row a resource, as wide as a single node. Floats like `PlainFacts`: mixing them with integers is slow."""
+        if self._amounts is None:
+            self._amounts = np.array([amount for _, amount, _ in self.items], dtype=np.float64)[:, None]
+        return self._amounts
 
     def plain_facts(self, nodes: NodeColumns) -> FloatRN | None:
         """The `PlainFacts` when they are enough for the pod: it is about cpu and memory alone."""
@@ -79,46 +99,94 @@ class ScoreTerms:
 class PlainFacts(DerivedColumns):
     """Cpu and memory of every node as floats, prepared for filtering and scoring: two rows each unless said otherwise.
 
-    Everything here is a whole number below 2^53, so float arithmetic gives what integers give.
+    Everything here is a whole number below 2^53 (or half of one), so float arithmetic gives what integers give. A row
+    without a node has room for anything, so that it is never the reason to look closer.
     """
 
     HEIGHT = 10
-    DIVISOR, FREE, SPARE, USED, BALANCE, PLACES = slice(0, 2), slice(2, 4), slice(4, 6), slice(6, 8), 8, 9
-    """Allocatable; allocatable less requested; a hundred times allocatable less requested with scoring defaults;
-    requested; (one row) how evenly both are used; (one row) how many more pods may come."""
+    HANDED_OUT = 7
+    IS_ABOUT_USE = True
+    HALF_USED, SPARE, DIVISOR, LEAN, FREE, PLACES = slice(0, 2), slice(2, 4), slice(4, 6), 6, slice(7, 9), 9
+    """Half of what is requested; a hundred times allocatable less requested with scoring defaults; allocatable; (one
+    row) 150 less how evenly both are used; allocatable less requested; (one row) how many more pods may come."""
+    SUMMANDS = slice(0, 4)
+    """HALF_USED and SPARE: what amounts are added to and what is then divided."""
+    FLOORED = (2, 3, 7, 8, 9)
+    """SPARE, FREE and PLACES: the rows that `has_everywhere` is about."""
+
+    def __init__(self, table: NodeTable) -> None:
+        super().__init__(table)
+        self._lowest: tuple[float, ...] = _NOTHING_KNOWN
+        """No node has less of FLOORED; some may all have more since pods left."""
+        self._poorest: list[int] = [0] * len(_NOTHING_KNOWN)
+        """For each of FLOORED a row that had least of it when all were last looked at."""
+        self._is_exact = False
+        self._is_exact_as_of = -1
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether every node has cpu and memory, and amounts are small enough for floats."""
+        table = self._table
+        if self._is_exact_as_of != table.node_changes.position:
+            self._is_exact_as_of = table.node_changes.position
+            is_scarce = table.is_scarce(CPU) or table.is_scarce(MEMORY)
+            self._is_exact = table.largest_amount < EXACT_BELOW and not is_scarce
+        return self._is_exact
+
+    def has_everywhere(self, needs: Needs) -> bool:
+        """Whether every node has as much of FLOORED. Ask after `refreshed`."""
+        if not any(map(gt, needs, self._lowest)):
+            return True
+        columns, size = self._columns, self._table.size
+        for need, place, row in zip(needs, self.FLOORED, self._poorest, strict=True):
+            if need > columns[place, row]:
+                return False
+        self._poorest = [int(columns[place, :size].argmin()) for place in self.FLOORED]
+        places = zip(self.FLOORED, self._poorest, strict=True)
+        self._lowest = tuple([float(columns[place, row]) for place, row in places])
+        return not any(map(gt, needs, self._lowest))
 
     def write_all(self, columns: FloatRN) -> None:
         table = self._table
         size = columns.shape[1]
         used, allocatable = table.requested[:2, :size], table.allocatable[:2, :size]
-        columns[self.DIVISOR] = table.divisor[:2, :size]
-        columns[self.FREE] = allocatable - used
+        columns[self.HALF_USED] = used * 0.5
         columns[self.SPARE] = (allocatable - table.nonzero[:, :size]) * 100.0
-        columns[self.USED] = used
-        columns[self.BALANCE] = balance_of(columns[self.USED] / columns[self.DIVISOR])
+        columns[self.DIVISOR] = table.divisor[:2, :size]
+        columns[self.LEAN] = _EVEN - balance_of(used / table.divisor[:2, :size])
+        columns[self.FREE] = allocatable - used
         columns[self.PLACES] = table.allowed_pods[:size] - table.pod_count[:size]
+        if len(table) != size:
+            columns[:, ~table.valid[:size]] = _NO_NODE
+        self._lowest, self._poorest = _NOTHING_KNOWN, [0] * len(_NOTHING_KNOWN)
 
     def write_row(self, columns: FloatRN, row: int) -> None:
         info = self._table.infos[row]
         if info is None:
-            columns[:, row] = 0
-            columns[self.DIVISOR, row] = 1
+            columns[:, row : row + 1] = _NO_NODE
             return
-        cpu, memory = info.allocatable[CPU], info.allocatable[MEMORY]
-        used_cpu, used_memory = info.requested[CPU], info.requested[MEMORY]
-        divisor_cpu, divisor_memory = max(cpu, 1), max(memory, 1)
+        allocatable, requested = info.allocatable, info.requested
+        cpu, memory, used_cpu, used_memory = allocatable[CPU], allocatable[MEMORY], requested[CPU], requested[MEMORY]
+        spare_cpu, spare_memory = (cpu - info.nonzero_cpu) * 100, (memory - info.nonzero_memory) * 100
+        free_cpu, free_memory, places = cpu - used_cpu, memory - used_memory, info.allowed_pods - len(info.pods)
+        divisor_cpu, divisor_memory = cpu or 1, memory or 1
+        share_of_cpu = used_cpu / divisor_cpu if used_cpu < divisor_cpu else 1.0
+        share_of_memory = used_memory / divisor_memory if used_memory < divisor_memory else 1.0
         columns[:, row] = (
+            used_cpu * 0.5,
+            used_memory * 0.5,
+            spare_cpu,
+            spare_memory,
             divisor_cpu,
             divisor_memory,
-            cpu - used_cpu,
-            memory - used_memory,
-            (cpu - info.nonzero_cpu) * 100,
-            (memory - info.nonzero_memory) * 100,
-            used_cpu,
-            used_memory,
-            int((1 - abs((min(used_cpu / divisor_cpu, 1.0) - min(used_memory / divisor_memory, 1.0)) / 2)) * 100.0),
-            info.allowed_pods - len(info.pods),
+            _EVEN - int((1 - abs((share_of_cpu - share_of_memory) / 2)) * 100.0),
+            free_cpu,
+            free_memory,
+            places,
         )
+        a, b, c, d, e = lowest = self._lowest
+        if spare_cpu < a or spare_memory < b or free_cpu < c or free_memory < d or places < e:
+            self._lowest = tuple(map(min, lowest, (spare_cpu, spare_memory, free_cpu, free_memory, places)))
 
 
 def balance_of(fractions: FloatRN) -> FloatRN:
@@ -134,17 +202,20 @@ def balance_of(fractions: FloatRN) -> FloatRN:
     return np.trunc(deviation, out=deviation)
 
 
+def plain_source(nodes: NodeColumns) -> PlainFacts | None:
+    """Where the facts come from, if every node has cpu and memory and amounts are small enough; None in dry runs."""
+    source = nodes.derivation(PlainFacts)
+    return source if source is not None and source.is_exact else None
+
+
 def plain_facts(nodes: NodeColumns) -> FloatRN | None:
-    """The facts, where every node has cpu and memory and amounts are small enough; None elsewhere and in dry runs."""
-    table = nodes.table
-    if table.largest_amount >= _EXACT_BELOW or table.is_scarce(CPU) or table.is_scarce(MEMORY):
-        return None
-    return nodes.derived(PlainFacts)
+    """The facts themselves."""
+    return None if plain_source(nodes) is None else nodes.derived(PlainFacts)
 
 
 def percent(part: Int64N, whole: Int64N, nodes: NodeColumns) -> Int64N:
     """part * 100 / whole, truncated, in 64 bits as Go has them; 0 where whole is 0. Both must not be negative."""
-    if nodes.table.largest_amount < _EXACT_BELOW:
+    if nodes.table.largest_amount < EXACT_BELOW:
         with np.errstate(divide="ignore", invalid="ignore"):
             quotient = (part * 100.0) / whole
         quotient[whole == 0] = 0.0

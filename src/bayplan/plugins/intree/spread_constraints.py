@@ -89,6 +89,8 @@ def default_selector(pod: PodInfo, objects: Objects) -> Selector | None:
             kind: type[ReplicaSet] | type[StatefulSet] = ReplicaSet if owner.kind == "ReplicaSet" else StatefulSet
             owning = objects.get(kind, key)
             more = _readable(owning.spec.selector) if owning is not None else None
+    if not labels and more is None:
+        return None
     found = from_labels(labels)
     if more is not None and not more.is_nothing:
         found = Selector(tuple(sorted({*found.requirements, *more.requirements}, key=lambda r: (r.key, r.operator))))

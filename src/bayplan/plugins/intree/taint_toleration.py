@@ -47,6 +47,8 @@ class TaintToleration(Plugin):
     """
 
     depends = Depends.NODE
+    settles_by_kind = True
+    signs_by_kind = True
     reasons = _TAINTED.reasons
     normalize = normalize_lowest
 

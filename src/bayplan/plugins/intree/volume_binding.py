@@ -103,6 +103,7 @@ class VolumeBinding(Plugin):
 
     filter_reads_counts_only: ClassVar[bool] = True
     allow_parallel_pre_bind: ClassVar[bool] = True
+    settles_by_kind = True
     reasons: ClassVar[tuple[str, ...]] = (
         *REASONS.values(),
         *UNBOUND_IMMEDIATE.reasons,

@@ -38,7 +38,7 @@ class VolumeLimitColumns:
     def __init__(self, snapshot: Snapshot) -> None:
         table = snapshot.nodes
         self._table = table
-        self._pod_rows = RowFollower(table.row_changes, table)
+        self._pod_rows = RowFollower(table.use_changes, table)
         self._node_rows = RowFollower(table.node_changes, table)
         self._attachment_changes = ObjectFollower(snapshot.objects, VolumeAttachment)
         self._attachments: dict[str, dict[str, VolumeAttachment]] = {}

@@ -77,6 +77,7 @@ class VolumeRestrictions(Plugin):
     *Differs from kube-scheduler*: nowhere.
     """
 
+    settles_by_kind = True
     reasons: ClassVar[tuple[str, ...]] = (
         *DISK_TAKEN.reasons,
         *CLAIM_TAKEN.reasons,
@@ -148,7 +149,7 @@ class VolumeRestrictions(Plugin):
         """Few nodes have pods that name disks directly; those are kept, so that the others need no look."""
         table = self.handle.snapshot.nodes
         if self._rows is None:
-            self._rows = RowFollower(table.row_changes, table)
+            self._rows = RowFollower(table.use_changes, table)
         for row in self._rows.changed():
             node = table.infos[row]
             present = () if node is None else tuple(_disks_on(node))

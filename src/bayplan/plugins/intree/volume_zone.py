@@ -73,6 +73,7 @@ class VolumeZone(Plugin):
     """
 
     filter_reads_counts_only: ClassVar[bool] = True
+    settles_by_kind = True
     reasons: ClassVar[tuple[str, ...]] = (
         "node(s) had no available volume zone",
         "PersistentVolumeClaim had no name",

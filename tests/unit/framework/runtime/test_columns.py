@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.framework.runtime.toys import Changes, Emptier, Room, RoomOneByOne, Zones
+from tests.unit.framework.runtime.toys import Changes, Crowd, Emptier, Reds, Room, RoomOneByOne, Zones
 
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.runtime.call import FilterCall, ScoreCall
@@ -16,7 +16,7 @@ def _complain(plugin: str, point: str, exception: BaseException) -> None:
     raise AssertionError(f"{plugin} failed at {point}") from exception
 
 
-@pytest.mark.parametrize("kind", [Room, RoomOneByOne, Zones])
+@pytest.mark.parametrize("kind", [Room, RoomOneByOne, Zones, Crowd, Reds])
 def test_a_filter_column_keeps_up(kind: type[Room]) -> None:
     changes = Changes(9)
     table, waiting = changes.cache.snapshot.nodes, changes.cache.info(pod("waiting"))

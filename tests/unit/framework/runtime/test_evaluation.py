@@ -11,8 +11,10 @@ from tests.unit.framework.runtime.toys import (
     ByPods,
     ByZone,
     Changes,
+    Crowd,
     Emptier,
     OutOfRange,
+    Reds,
     Room,
     RoomOneByOne,
     Zones,
@@ -28,6 +30,10 @@ MIXES = {
     "normalised by row": (RoomOneByOne, Zones, ByPods),
     "all nodes": (Room, Zones, Emptier, ByZone, ByNodes),
     "filters alone": (Room, Zones),
+    "use": (Crowd, Zones, Emptier),
+    "use alone": (Crowd, Zones),
+    "use and labels": (Zones, Crowd, Reds, ByZone),
+    "nodes first": (Zones, Room, Emptier, ByZone),
     "scores alone": (Emptier, ByZone, ByPods),
 }
 
@@ -62,6 +68,28 @@ def test_mending_equals_computing_anew(mix: str, seed: int) -> None:
 
         assert _told(kept) == _told(fresh)
     assert remembering.plan(waiting).evaluation is kept
+
+
+def test_other_labels_of_a_pod_that_is_there_concern_only_those_who_look_at_them() -> None:
+    changes = Changes(1)
+    cache = changes.cache
+    for name in ("n1", "n2"):
+        cache.add_pod(pod(f"on-{name}", node=name))
+    waiting = cache.info(pod("waiting"))
+    asked = {}
+    for kinds in ((Crowd,), (Crowd, Reds)):
+        framework = framework_of(cache, *kinds)
+        for _ in range(3):
+            evaluation = framework.plan(waiting).evaluation
+            evaluation.refresh(waiting)
+        framework.plugins["Crowd"].asked.clear()
+        totals = [int(evaluation.key[cache.snapshot.nodes.row_of["n1"]])]
+        cache.add_pod(pod("on-n1", node="n1", labels={"colour": "red"} if len(kinds) == 2 else {"colour": "blue"}))
+        evaluation.refresh(waiting)
+        totals.append(int(evaluation.key[cache.snapshot.nodes.row_of["n1"]]))
+        asked[len(kinds)] = (framework.plugins["Crowd"].asked, totals[1] - totals[0])
+
+    assert asked == {1: ([], 0), 2: ([], 20)}
 
 
 def test_shapes_with_one_sign_share_a_column() -> None:

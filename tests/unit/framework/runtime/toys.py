@@ -107,6 +107,35 @@ class ByNodes(Plugin):
         return np.full(len(nodes), len(nodes.table), dtype=np.int64) + nodes.matching({ZONE: "a"})
 
 
+class Crowd(Plugin):
+    """Looks at what is used alone; notes the rows that it is asked about."""
+
+    depends = Depends.USE
+
+    def setup(self) -> None:
+        self.asked: list[int] = []
+
+    def filter(self, state: Any, pod: Any, node: Any) -> Status | None:
+        self.asked.append(node.row)
+        return FULL if len(node.pods) >= 6 else None
+
+    def score_nodes(self, state: Any, pod: Any, nodes: Any) -> Any:
+        return np.minimum(nodes.pod_count * 9, 100)
+
+
+class Reds(Plugin):
+    """Looks at the labels of the pods that are there."""
+
+    depends = Depends.ROW
+
+    def filter(self, state: Any, pod: Any, node: Any) -> Status | None:
+        return FULL if self.score(state, pod, node) > 40 else None
+
+    def score(self, state: Any, pod: Any, node: Any) -> int:
+        count: int = sum(other.labels.get("colour") == "red" for other in node.pods.values())
+        return min(20 * count, 100)
+
+
 class FailingPreScore(Plugin):
     depends = Depends.NODE
 
@@ -177,6 +206,9 @@ class Changes:
             cache.remove_node(rng.choice(NAMES))
         elif rng.random() < 0.1:
             cache.add_node(node(rng.choice(NAMES), zone=rng.choice("abc")))
+        elif placed and rng.random() < 0.3:
+            one = rng.choice(placed)
+            cache.add_pod(pod(one.name, node=one.node_name, labels={"colour": rng.choice(("red", "blue"))}))
         elif placed and rng.random() < 0.5:
             cache.remove_pod(rng.choice(placed).uid)
         else:

@@ -116,7 +116,7 @@ def test_answers_follow_the_pods_on_a_node_and_are_shared_by_equal_ports() -> No
     plugin = cluster.plugin(NodePorts)
     first, second = cluster.pod(containers=containers(port(80))), cluster.pod(containers=containers(port(80)) * 2)
 
-    assert plugin.depends is Depends.ROW
+    assert plugin.depends is Depends.USE
     assert plugin.sign(first) == plugin.sign(second)
 
 

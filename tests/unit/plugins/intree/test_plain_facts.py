@@ -7,7 +7,7 @@ import random
 import numpy as np
 
 from bayplan.cache import Cache
-from bayplan.plugins.intree.resource_scoring import PlainFacts, balance_of, plain_facts
+from bayplan.plugins.intree.resource_scoring import NO_NEED, PlainFacts, balance_of, plain_facts
 from bayplan.snapshot.overlay import overlay_of
 from bayplan.testing.build import node, pod
 
@@ -35,6 +35,43 @@ def test_mended_rows_equal_rows_computed_at_once() -> None:
         PlainFacts(table).write_all(fresh)
         rows = list(table.row_of.values())
         assert (kept[:, rows] == fresh[:, rows]).all()
+
+
+def test_what_every_node_has_is_known_without_looking_at_each() -> None:
+    """Whatever came and went before, the answer is that of comparing with every node."""
+    rng = random.Random(2)
+    cache = Cache()
+    table = cache.snapshot.nodes
+    for number in range(9):
+        cache.add_node(node(f"n{number}", cpu=4, memory="8Gi", pods=4))
+    asked = []
+    for step in range(1500):
+        name = f"n{rng.randrange(9)}"
+        action = rng.randrange(12)
+        if action == 0:
+            cache.remove_node(name)
+        elif action == 1:
+            cache.add_node(node(name, cpu=4, memory="8Gi", pods=rng.choice((3, 4, 9))))
+        elif action < 6 and len(cache):
+            cache.remove_pod(rng.choice([each.uid for each in cache.pods()]))
+        else:
+            cpu, memory = rng.choice((100, 1000)), rng.choice((1 << 28, 1 << 31))
+            cache.add_pod(pod(f"p{step}", node=name, requests={"cpu": f"{cpu}m", "memory": memory}))
+        facts = cache.snapshot.columns().derivation(PlainFacts)
+        assert facts is not None
+        needs = (
+            rng.choice((NO_NEED, 1000.0 * 100, 3000.0 * 100)),
+            rng.choice((NO_NEED, float(1 << 32) * 100)),
+            rng.choice((NO_NEED, 0.0, 1000.0, 4000.0)),
+            rng.choice((NO_NEED, float(1 << 32))),
+            rng.choice((NO_NEED, 0.0, 1.0, 3.0)),
+        )
+        columns = facts.refreshed()[list(PlainFacts.FLOORED), : table.size][:, table.valid[: table.size]]
+
+        asked.append(facts.has_everywhere(needs))
+
+        assert asked[-1] == bool((columns >= np.array(needs)[:, None]).all()), f"step {step}"
+    assert {True, False} == set(asked)
 
 
 def test_balance_goes_from_even_to_one_sided() -> None:

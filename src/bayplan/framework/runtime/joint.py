@@ -1,0 +1,79 @@
+"""A joint score at work: asked as one, or plugin by plugin where it has no answer or where times are taken."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+
+from bayplan.framework.cycle import CycleState
+from bayplan.framework.depends import Depends
+from bayplan.framework.joint import JointScore, Totals
+from bayplan.framework.plugin import Plugin
+from bayplan.framework.runtime.call import Complaint, ScoreCall
+from bayplan.snapshot.columns import NodeColumns
+from bayplan.snapshot.node_info import NodeInfo
+from bayplan.snapshot.pod_info import PodInfo
+
+__all__ = ["JointCall", "joined"]
+
+_NO_STATE = CycleState()
+
+
+def joined(calls: list[ScoreCall], complain: Complaint) -> list[JointCall]:
+    """The joint scores that plugins offer; a score is part of one at most."""
+    scores: dict[str, tuple[Plugin, int]] = {call.name: (call.plugin, call.weight) for call in calls}
+    found: list[JointCall] = []
+    for call in calls:
+        offer = getattr(call.plugin, "join_scores", None)
+        joint = offer(scores) if offer is not None and call.name in scores else None
+        if joint is not None and all(name in scores for name in joint.members):
+            members = {call.name: call for call in calls if call.name in joint.members}
+            if all(_can_be_joined(call) for call in members.values()):
+                found.append(JointCall(joint, members, complain))
+                for name in members:
+                    del scores[name]
+    return found
+
+
+def _can_be_joined(call: ScoreCall) -> bool:
+    is_within_bounds = bool(getattr(call.plugin, "is_within_bounds", False))
+    return call.depends in (Depends.USE, Depends.ROW) and call.normalize is None and is_within_bounds
+
+
+class JointCall:
+    __slots__ = ("_complain", "_first", "_joint", "_name", "calls", "members")
+
+    def __init__(self, joint: JointScore, members: Mapping[str, ScoreCall], complain: Complaint) -> None:
+        self._joint = joint
+        self._complain = complain
+        self.members = dict(members)
+        self.calls = list(self.members.values())
+        self._name = " and ".join(self.members)
+        self._first = self.calls[0]
+
+    @property
+    def _is_measured(self) -> bool:
+        """Whether this cycle is one of those in which the time of each plugin is taken."""
+        return self._first.times is not None
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        return self._joint.sign(pod)
+
+    def totals(self, pod: PodInfo, nodes: NodeColumns, out: Totals) -> None:
+        if not self._is_measured and self._answers(pod, nodes, out):
+            return
+        out[:] = 0
+        for call in self.calls:
+            out += (call.raw(_NO_STATE, pod, nodes) * call.weight).astype(out.dtype)
+
+    def _answers(self, pod: PodInfo, nodes: NodeColumns, out: Totals) -> bool:
+        try:
+            return self._joint.totals(pod, nodes, out)
+        except Exception as exception:
+            self._complain(self._name, "score", exception)
+            return False
+
+    def one(self, pod: PodInfo, node: NodeInfo) -> int:
+        total = None if self._is_measured else self._joint.total(pod, node)
+        if total is None:
+            total = sum(call.one(_NO_STATE, pod, node) * call.weight for call in self.calls)
+        return total

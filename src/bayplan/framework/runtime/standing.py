@@ -1,0 +1,106 @@
+"""What node objects alone decide about the pods of one kind: who is rejected first, and by whom, and weighted scores.
+
+Shapes of one kind share it, so a pod of a shape that nobody saw before finds this half of its evaluation done. It is
+brought up to date when a node object changes, which is rare, and then as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bayplan.framework.joint import Totals
+from bayplan.framework.runtime.call import FilterCall, ScoreCall
+from bayplan.framework.runtime.columns import Column, FilterColumn, ScoreColumn
+from bayplan.snapshot.node_table import NodeTable
+from bayplan.snapshot.pod_info import PodInfo
+
+__all__ = ["NO_NODE", "Standing"]
+
+NO_NODE = 255
+"""Rank of a row that holds no node."""
+
+
+class Standing:
+    """Over filters and scores that depend on node objects and nothing else."""
+
+    __slots__ = (
+        "_columns",
+        "_dtype",
+        "_epochs",
+        "_finals",
+        "_layout",
+        "_position",
+        "base",
+        "counts",
+        "epoch",
+        "filters",
+        "is_suspect",
+        "last_rank",
+        "normalized",
+        "rank",
+        "scores",
+        "table",
+    )
+    BYTES_PER_ROW = 5
+    """Of rank and base."""
+
+    def __init__(
+        self,
+        table: NodeTable,
+        *,
+        filters: Sequence[tuple[FilterCall, FilterColumn]],
+        scores: Sequence[tuple[ScoreCall, ScoreColumn]],
+        last_rank: int,
+        dtype: Any,
+    ) -> None:
+        """`last_rank` and `dtype` are those of evaluations, whose other filters and scores look at pods as well."""
+        self.last_rank = last_rank
+        self.filters = filters
+        self.scores = scores
+        self.normalized = [(call, column) for call, column in scores if call.normalizer is not None]
+        self._finals = [(call.weight, column) for call, column in scores if call.normalizer is None]
+        self._columns: list[Column] = [*(column for _, column in filters), *(column for _, column in scores)]
+        self.table = table
+        self._dtype = dtype
+        self._epochs: list[int] = []
+        self._layout = self._position = -1
+        self.epoch = 0
+        """Grows when more changed than the rows whose node objects did."""
+        self.is_suspect = False
+        """Whether some score was ever out of range."""
+        self.counts: dict[int, int] = {}
+        """How many nodes each filter rejects first, by rank, of those that reject any."""
+
+    # Read after `refresh`. Beyond the last row there is no node.
+    rank: np.ndarray[tuple[int], np.dtype[np.uint8]]
+    base: Totals
+
+    def refresh(self, pod: PodInfo) -> None:
+        """Bring it up to the table, for a pod of its kind."""
+        table = self.table
+        if self._position == table.node_changes.position and self._layout == table.layout:
+            return
+        for column in self._columns:
+            column.refresh(table, pod)
+        epochs = [column.epoch for column in self._columns]
+        if epochs != self._epochs or self._layout != table.layout:
+            self.epoch += 1
+        self._epochs, self._layout, self._position = epochs, table.layout, table.node_changes.position
+        self.is_suspect = self.is_suspect or any(column.is_suspect for _, column in self.scores)
+        self._rebuild()
+
+    def _rebuild(self) -> None:
+        table = self.table
+        rejecting = [(call.rank, column) for call, column in self.filters if column.rejects_any]
+        self.rank = np.zeros(table.capacity, dtype=np.uint8)
+        for number, column in reversed(rejecting):
+            self.rank[column.ids != 0] = number
+        self.rank[~table.valid] = NO_NODE
+        counts = {number: int(np.count_nonzero(self.rank == number)) for number, _ in rejecting}
+        self.counts = {number: count for number, count in counts.items() if count}
+        self.base = np.zeros(table.capacity, dtype=self._dtype)
+        for weight, final in self._finals:
+            self.base += (final.values * weight).astype(self._dtype)
