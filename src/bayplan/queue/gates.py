@@ -39,6 +39,12 @@ class Gates:
         queued.gating_plugin = ""
         return False
 
+    def still_hold(self, queued: QueuedPod) -> bool:
+        """Whether the plugin that held the pod last still does; the others are not asked."""
+        plugin = queued.gating_plugin
+        pre_enqueue = self._by_profile.get(queued.info.scheduler_name, {}).get(plugin)
+        return pre_enqueue is not None and self._is_held_by(plugin, pre_enqueue, queued)
+
     @staticmethod
     def _is_held_by(plugin: str, pre_enqueue: PreEnqueue, queued: QueuedPod) -> bool:
         try:

@@ -22,6 +22,7 @@ from bayplan.framework import (
     Status,
     Unresolvable,
     Unschedulable,
+    by_shape,
 )
 from bayplan.preemption.budgets import Budgets
 from bayplan.preemption.candidates import Candidate, pick_cheapest
@@ -108,7 +109,7 @@ class DefaultPreemption(Plugin):
 
     def events_to_register(self) -> list[EventHint]:
         """The hint never queues: deletions of victims wake a held-back preemptor, other plugins wake the rest."""
-        return [EventHint(ClusterEvent(Resource.POD, ActionType.DELETE), lambda pod, old, new: Hint.SKIP)]
+        return [EventHint(ClusterEvent(Resource.POD, ActionType.DELETE), _never)]
 
     # PostFilter
 
@@ -250,3 +251,8 @@ class DefaultPreemption(Plugin):
             takes = np.flatnonzero(many.takes).tolist()
             result += [many.candidate(position, columns, table) for position in takes]
         return result
+
+
+@by_shape
+def _never(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> Hint:
+    return Hint.SKIP
