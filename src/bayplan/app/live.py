@@ -35,6 +35,7 @@ from bayplan.client.transport import Transport
 from bayplan.client.writer import Writer
 from bayplan.config.model import SchedulerConfig
 from bayplan.config.profiles import ResolvedProfile
+from bayplan.framework.nominated import NominationLog
 from bayplan.framework.registry import Registry
 from bayplan.framework.resources import ObjectLister
 from bayplan.framework.runtime.framework import Framework
@@ -301,3 +302,7 @@ class _LateNominator:
 
     def nominated_nodes(self) -> Iterable[str]:
         return self._queue().nominator.nominated_nodes()
+
+    @property
+    def changes(self) -> NominationLog:
+        return self._queue().nominator.changes

@@ -6,13 +6,15 @@ columns anew: slower, and a test says that it decides the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
 
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.depends import Depends
+from bayplan.framework.handle import Nominator
+from bayplan.framework.nominated import NominatedRows
 from bayplan.framework.plugin import UNSIGNED, Plugin, PostFilterResult, PreFilterResult
 from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.runtime.call import (
@@ -80,6 +82,7 @@ class Framework:
         self._plans = Memory[Plan](bytes_per_row=Evaluation.BYTES_PER_ROW, most_bytes=96 * _MEBIBYTE)
         self._filter_columns = Memory[FilterColumn](bytes_per_row=4, most_bytes=32 * _MEBIBYTE)
         self._score_columns = Memory[ScoreColumn](bytes_per_row=8, most_bytes=64 * _MEBIBYTE)
+        self._nominated: NominatedRows | None = None
 
     def at(self, point: ExtensionPoint) -> list[Plugin]:
         """The plugins of an extension point, in order."""
@@ -187,6 +190,13 @@ class Framework:
         if sign is UNSIGNED:
             return make()
         return columns.find((plugin.name, sign), make, rows=self.snapshot.nodes.capacity)
+
+    def nominated_rows(self, nominator: Nominator) -> NominatedRows:
+        """The nominations of a nominator as columns."""
+        known = self._nominated
+        if known is None or known.nominator is not nominator or not self.remember:
+            known = self._nominated = NominatedRows(nominator, self.snapshot.nodes)
+        return known
 
     # PreFilter
 
@@ -328,6 +338,13 @@ class Framework:
             for call in self.filter_calls
             if call.name not in state.skip_filter
         )
+
+    def remembers(self, state: CycleState) -> Hashable | None:
+        """The filters in play and how often each was told to forget; None if one looks beyond the node."""
+        calls = [call for call in self.filter_calls if call.name not in state.skip_filter]
+        if not self.remember or any(call.depends not in (Depends.NODE, Depends.ROW) for call in calls):
+            return None
+        return tuple((call.name, call.plugin.version) for call in calls)
 
     def rejections(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> list[tuple[Status, Rows]]:
         """The first rejection of every position that has one, grouped by status."""
