@@ -35,7 +35,7 @@ from bayplan.client.transport import Transport
 from bayplan.client.writer import Writer
 from bayplan.config.model import SchedulerConfig
 from bayplan.config.profiles import ResolvedProfile
-from bayplan.framework.nominated import NominationLog
+from bayplan.framework.name_log import NameLog
 from bayplan.framework.registry import Registry
 from bayplan.framework.resources import ObjectLister
 from bayplan.framework.runtime.framework import Framework
@@ -304,5 +304,5 @@ class _LateNominator:
         return self._queue().nominator.nominated_nodes()
 
     @property
-    def changes(self) -> NominationLog:
+    def changes(self) -> NameLog:
         return self._queue().nominator.changes

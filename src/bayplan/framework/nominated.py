@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bayplan.framework.name_log import NameLog
 from bayplan.snapshot.axes import Int64N, Int64RN, Rows
 from bayplan.snapshot.changes import ChangeLog
 from bayplan.snapshot.node_table import NodeTable
@@ -21,33 +22,9 @@ from bayplan.snapshot.pod_info import PodInfo
 if TYPE_CHECKING:
     from bayplan.framework.handle import Nominator
 
-__all__ = ["Beside", "NominatedRows", "NominationLog"]
+__all__ = ["Beside", "NominatedRows"]
 
-_KEPT = 4096
 _MOST_LEVELS = 8
-
-
-class NominationLog:
-    """On which nodes nominations came or went. `position` only grows."""
-
-    __slots__ = ("_names", "position")
-
-    def __init__(self) -> None:
-        self._names: list[str] = []
-        self.position = 0
-
-    def record(self, node_name: str) -> None:
-        self._names.append(node_name)
-        self.position += 1
-        if len(self._names) > 2 * _KEPT:
-            del self._names[:_KEPT]
-
-    def since(self, position: int) -> set[str] | None:
-        """The nodes since an earlier position; None if that is too long ago to tell."""
-        count = self.position - position
-        if not 0 <= count <= len(self._names):
-            return None
-        return set(self._names[len(self._names) - count :])
 
 
 class Beside:
@@ -107,7 +84,7 @@ class NominatedRows:
         self._priorities: Counter[int] = Counter()
         self._levels: dict[int, Beside] = {}
         """By priority, what pods of at least that priority add."""
-        self._log: NominationLog | None = None
+        self._log: NameLog | None = None
         self._log_position = -1
         self._row_position = -1
         self._as_of = (-1, -1, -1)
@@ -158,7 +135,7 @@ class NominatedRows:
     def refresh(self) -> None:
         """Look again at the rows where nominations or pods changed."""
         table = self._table
-        log: NominationLog | None = getattr(self.nominator, "changes", None)
+        log: NameLog | None = getattr(self.nominator, "changes", None)
         known = log if log is self._log else None
         if known is not None and self._is_empty and known.position == self._log_position:
             return

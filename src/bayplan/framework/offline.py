@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from bayplan.api.meta import KubeObject
 from bayplan.api.pod import PodCondition
 from bayplan.framework.handle import WaitingPod
-from bayplan.framework.nominated import NominationLog
+from bayplan.framework.name_log import NameLog
 from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["FixedNominator", "NoApi", "NoApiError", "NoWaitingPods", "SilentRecorder", "drop_task"]
@@ -25,7 +25,7 @@ class FixedNominator:
 
     def __init__(self, pods: Iterable[PodInfo] = ()) -> None:
         self._by_node: dict[str, list[PodInfo]] = {}
-        self.changes = NominationLog()
+        self.changes = NameLog()
         for pod in pods:
             self.put(pod)
 

@@ -35,7 +35,7 @@ from bayplan.framework.events import ClusterEvent, EventHint
 from bayplan.framework.queued import QueuedPod
 from bayplan.queue.backoff import BackoffQueue, BackoffTimes
 from bayplan.queue.changes import pod_update_events
-from bayplan.queue.gates import Gates, PreEnqueue
+from bayplan.queue.gates import Gates, PreEnqueue, Releases
 from bayplan.queue.heap import PodHeap
 from bayplan.queue.in_flight import InFlight
 from bayplan.queue.nominator import GetPod, Nominator
@@ -79,6 +79,8 @@ class QueuePolicy:
     """Of the one queue-sort plugin that all profiles share; see `ordering.sort_key_of`."""
     pre_enqueue: Mapping[str, Mapping[str, PreEnqueue]] = field(default_factory=dict)
     """Profile to plugin name to its PreEnqueue, in the order of the profile."""
+    releases: Mapping[str, Mapping[str, Releases]] = field(default_factory=dict)
+    """The same for PreEnqueue plugins that tell of whom they let go; the others are asked again about everybody."""
     registrations: Mapping[str, Iterable[tuple[str, EventHint]]] = field(default_factory=dict)
     """Profile to (plugin name, event it wants to hear of). A plugin that names none is given `WILDCARD`."""
 
@@ -117,7 +119,7 @@ class SchedulingQueue:
         """How many pods were popped."""
 
     def _use(self, policy: QueuePolicy) -> None:
-        self._gates = Gates(policy.pre_enqueue)
+        self._gates = Gates(policy.pre_enqueue, policy.releases)
         self._registrations = Registrations(policy.registrations_of_all)
         self._requeueing = Requeueing(
             self._registrations, monotonic=self._clock.monotonic, observer=self._hint_observer
@@ -291,6 +293,7 @@ class SchedulingQueue:
         for queued in overdue:
             queued.flushed_at = now
         woken = self._wake(overdue, UNSCHEDULABLE_TIMEOUT, None, None)
+        self._pool.flushed.update(queued.key for queued in overdue if self._pool.get(queued.key) is queued)
         self._in_flight.record(UNSCHEDULABLE_TIMEOUT, None, None)
         return woken
 
@@ -376,7 +379,7 @@ class SchedulingQueue:
                 shared = appraisal.of_alike(alike)
                 if shared is Strategy.SKIP:
                     continue
-                for queued in list(alike.values()):
+                for queued in self._gates.worth_asking(first, alike, self._pool):
                     if predicate is None or predicate(queued.info):
                         strategy = shared or appraisal(queued)
                         if strategy is not Strategy.SKIP:
@@ -397,6 +400,7 @@ class SchedulingQueue:
             if self._pool.get(queued.key) is not queued:
                 continue
             _mark_woken(queued, event)
+            self._pool.flushed.discard(queued.key)
             if queued.gating_plugin and self._gates.still_hold(queued):
                 continue
             self._pool.remove(queued.key)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from bayplan.api.pod import Pod
-from bayplan.framework.nominated import NominationLog
+from bayplan.framework.name_log import NameLog
 from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["GetPod", "Nominator"]
@@ -25,7 +25,7 @@ class Nominator:
         self._get_pod = get_pod
         self._node_of: dict[str, str] = {}
         self._pods_on: dict[str, dict[str, PodInfo]] = {}
-        self.changes = NominationLog()
+        self.changes = NameLog()
 
     def __len__(self) -> int:
         return len(self._node_of)

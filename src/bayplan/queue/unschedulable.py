@@ -36,6 +36,8 @@ class UnschedulablePool:
         self._profiles = profiles
         self._pods: dict[str, QueuedPod] = {}
         self._gated: set[str] = set()
+        self.flushed: set[str] = set()
+        """Those who stayed when their time here was over; kept by the queue as long as they do."""
         self._arrivals: dict[str, int] = {}
         self._numbers = itertools.count()
         self._kinds: dict[str, _Kind] = {}
@@ -73,6 +75,7 @@ class UnschedulablePool:
         if queued is None:
             return None
         self._gated.discard(key)
+        self.flushed.discard(key)
         del self._arrivals[key]
         self._unfile(key)
         return queued

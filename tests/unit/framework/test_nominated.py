@@ -10,7 +10,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod
 from bayplan.cache import Cache
-from bayplan.framework.nominated import NominatedRows, NominationLog
+from bayplan.framework.name_log import NameLog
+from bayplan.framework.nominated import NominatedRows
 from bayplan.queue.nominator import Nominator
 from bayplan.snapshot.pod_info import PodInfo
 from bayplan.testing import node, pod
@@ -144,7 +145,7 @@ def test_many_priorities_do_not_fill_memory() -> None:
 
 
 def test_a_log_that_is_too_short_says_so() -> None:
-    log = NominationLog()
+    log = NameLog()
     for number in range(20_000):
         log.record(f"n{number}")
 

@@ -161,3 +161,29 @@ def test_a_plugin_that_forgets_is_asked_again() -> None:
     plugin.version += 1
 
     assert [candidate.node_name for candidate in searched(harness, wanted, rows, remembered=True)[0]] == ["n0"]
+
+
+def test_a_filter_that_fails_elsewhere_does_not_end_the_search() -> None:
+    """Rows that nobody asks about are tried along with those that somebody does; their failure is nobody's business."""
+    running = [pod(f"r{i}", cpu=4, node=f"n{i}", priority=0) for i in range(4)]
+    harness = Harness(nodes=[node(f"n{i}", cpu=4) for i in range(4)], pods=running, plugins=[Moody])
+    rows, wanted = rows_of(harness), pod("new", cpu=3, priority=5)
+    searched(harness, wanted, rows, remembered=True)
+    for name in ("n1", "n2"):
+        harness.scheduler.cache.add_pod(pod(f"more-{name}", cpu="1m", node=name, priority=0))
+    plugin: DefaultPreemption = harness.plugin("DefaultPreemption")
+    info = harness.info(wanted)
+    state = harness.scheduler.decide(info).state
+    harness.plugin("Moody").fails_on = "n2"
+    found = Found()
+
+    plugin._try(state, info, rows[:2], plugin._current_budgets(), plugin._nominations(), found)
+    assert [candidate.node_name for candidate in plugin.all_candidates(found)] == ["n0", "n1"]
+
+
+def test_few_shapes_are_remembered() -> None:
+    harness = Harness(nodes=[node("n0", cpu=4)], pods=[pod("r", cpu=4, node="n0", priority=0)])
+    for number in range(20):
+        searched(harness, pod(f"new{number}", cpu=3, priority=5 + number), rows_of(harness), remembered=True)
+
+    assert len(harness.plugin("DefaultPreemption")._remembered._by_shape) == 8

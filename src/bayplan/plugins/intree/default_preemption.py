@@ -24,6 +24,7 @@ from bayplan.framework import (
     Unschedulable,
     by_shape,
 )
+from bayplan.framework.name_log import NameLog
 from bayplan.framework.nominated import NominatedRows
 from bayplan.preemption.budgets import Budgets
 from bayplan.preemption.candidates import Candidate, pick_cheapest
@@ -110,6 +111,9 @@ class DefaultPreemption(Plugin):
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
         return GATED if self._evictions.is_waited_for(pod.uid) else None
+
+    def releases(self) -> NameLog:
+        return self._evictions.releases()
 
     def events_to_register(self) -> list[EventHint]:
         """The hint never queues: deletions of victims wake a held-back preemptor, other plugins wake the rest."""
