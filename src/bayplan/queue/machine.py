@@ -191,7 +191,7 @@ class SchedulingQueue:
             interest = self._registrations.interest_in(event)
             if not interest.rejectors:
                 return 0
-            worthy = self._worth_waking(interest, event, old, new, predicate)
+            worthy = self._worth_waking(interest, event, old, new, predicate) if len(self._pool) else ()
             woken = self._wake_all(worthy, event) if worthy else 0
         self._in_flight.record(event, old, new)
         return woken
@@ -393,7 +393,7 @@ class SchedulingQueue:
         answers = [(queued, appraisal(queued)) for queued in candidates]
         return self._wake_all([answer for answer in answers if answer[1] is not Strategy.SKIP], event)
 
-    def _wake_all(self, worthy: list[_Worthy], event: ClusterEvent) -> int:
+    def _wake_all(self, worthy: Iterable[_Worthy], event: ClusterEvent) -> int:
         woken = 0
         for queued, strategy in worthy:
             # A plugin may reach back into the queue, so a pod may have left the pool by now.

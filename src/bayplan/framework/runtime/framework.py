@@ -302,13 +302,15 @@ class Framework:
 
     def run_filters_on(self, state: CycleState, pod: PodInfo, nodes: NodeColumns, position: int) -> Status | None:
         """Every filter on one node of an overlay; the first rejection, None if all let it pass."""
-        view = nodes.take(np.array([position], dtype=np.intp))
+        info = nodes.info(position)
+        view: NodeColumns | None = None
         for call in self.filter_calls:
             if call.name in state.skip_filter:
                 continue
             if call.has_one:
-                status = call.one(state, pod, view.info(0))
+                status = call.one(state, pod, info)
             else:
+                view = view or nodes.take(np.array([position], dtype=np.intp))
                 verdicts = call.verdicts(state, pod, view)
                 status = verdicts.status(int(verdicts.ids[0])) if verdicts.ids[0] else None
             if status is not None and not status.is_success:
