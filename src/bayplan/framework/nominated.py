@@ -149,11 +149,13 @@ class NominatedRows:
             rows = {table.row_of[name] for name in names if name in table.row_of}
             if self._pods and len(changed):
                 rows.update(self._pods.keys() & changed.tolist())
+        found = {row: self._find(row) for row in rows}
+        changes = {row: pods for row, pods in found.items() if pods != self._pods.get(row)}
         # A pod may have moved from one of them to another: all leave before any is entered again.
-        for row in rows:
+        for row in changes:
             self._leave(row)
-        for row in rows:
-            self._enter(row)
+        for row, pods in changes.items():
+            self._enter(row, pods)
         self._log, self._log_position = log, log.position if log is not None else -1
         self._as_of, self._row_position = as_of, table.row_changes.position
         self._is_empty = next(iter(self.nominator.nominated_nodes()), None) is None
@@ -169,13 +171,16 @@ class NominatedRows:
             if not self._priorities[pod.priority]:
                 del self._priorities[pod.priority]
 
-    def _enter(self, row: int) -> None:
+    def _find(self, row: int) -> list[PodInfo] | None:
+        """The pods that are nominated to a row and not there; None if nobody is nominated to it."""
         node = self._table.at(row)
         nominated = self.nominator.nominated_pods(node.name)
-        absent = [pod for pod in nominated if pod.uid not in node.pods]
-        if nominated:
-            self._pods[row] = absent
-            self._row_of.update((pod.uid, row) for pod in absent)
-            self._priorities.update(pod.priority for pod in absent)
+        return [pod for pod in nominated if pod.uid not in node.pods] if nominated else None
+
+    def _enter(self, row: int, pods: list[PodInfo] | None) -> None:
+        if pods is not None:
+            self._pods[row] = pods
+            self._row_of.update((pod.uid, row) for pod in pods)
+            self._priorities.update(pod.priority for pod in pods)
         for least, level in self._levels.items():
-            level.write(row, [pod for pod in absent if pod.priority >= least])
+            level.write(row, [pod for pod in pods or () if pod.priority >= least])
