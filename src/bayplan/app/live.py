@@ -35,7 +35,6 @@ from bayplan.client.transport import Transport
 from bayplan.client.writer import Writer
 from bayplan.config.model import SchedulerConfig
 from bayplan.config.profiles import ResolvedProfile
-from bayplan.framework.name_log import NameLog
 from bayplan.framework.registry import Registry
 from bayplan.framework.resources import ObjectLister
 from bayplan.framework.runtime.framework import Framework
@@ -51,6 +50,7 @@ from bayplan.loop.waiting import WaitingRoom
 from bayplan.observe.clock import Clock, SystemClock
 from bayplan.queue import BackoffTimes, Doorbell, QueueShell, SchedulingQueue
 from bayplan.queue.requeue import HintObserver
+from bayplan.snapshot.name_log import NameLog
 from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["LiveOptions", "LiveScheduler"]

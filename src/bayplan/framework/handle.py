@@ -41,7 +41,7 @@ class Clock(Protocol):
 
 
 class Nominator(Protocol):
-    """Pods that wait for victims to leave a node. One with a `changes` (`bayplan.framework.name_log.NameLog`) is
+    """Pods that wait for victims to leave a node. One with a `changes` (`bayplan.snapshot.name_log.NameLog`) is
     not asked about everybody again in every decision."""
 
     def nominated_pods(self, node_name: str) -> list[PodInfo]: ...

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from bayplan.api.pod import PodCondition
 from bayplan.framework.handle import Handle
-from bayplan.framework.name_log import NameLog
 from bayplan.framework.plugin import Plugin
+from bayplan.snapshot.name_log import NameLog
 from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["Evictions"]

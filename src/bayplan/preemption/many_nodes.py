@@ -12,13 +12,13 @@ import numpy as np
 
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.handle import DryRun
-from bayplan.framework.nominated import Beside
 from bayplan.framework.status import Status
 from bayplan.preemption.budgets import Budgets
 from bayplan.preemption.candidates import Candidate
 from bayplan.preemption.victim_columns import Slots, VictimColumns
 from bayplan.snapshot.axes import BoolN, Int64N, Int64RN, Rows
 from bayplan.snapshot.node_table import NodeTable
+from bayplan.snapshot.nominated import Beside
 from bayplan.snapshot.overlay import OverlayColumns
 from bayplan.snapshot.pod_info import PodInfo
 

@@ -12,12 +12,12 @@ from collections.abc import Callable, Hashable
 
 import numpy as np
 
-from bayplan.framework.nominated import Beside
 from bayplan.framework.status import Status
 from bayplan.preemption.many_nodes import ManyNodes
 from bayplan.preemption.victim_columns import VictimColumns
 from bayplan.snapshot.axes import Int64N, Rows
 from bayplan.snapshot.node_table import NodeTable
+from bayplan.snapshot.nominated import Beside
 from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["RememberedVictims"]

@@ -6,15 +6,13 @@ columns anew: slower, and a test says that it decides the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
 
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.depends import Depends
-from bayplan.framework.handle import Nominator
-from bayplan.framework.nominated import NominatedRows
 from bayplan.framework.plugin import UNSIGNED, Plugin, PostFilterResult, PreFilterResult
 from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.runtime.call import (
@@ -45,6 +43,7 @@ from bayplan.framework.times import PluginTimes
 from bayplan.snapshot.axes import BoolN, Rows
 from bayplan.snapshot.columns import NodeColumns
 from bayplan.snapshot.node_info import NodeInfo
+from bayplan.snapshot.nominated import NominatedRows, Nominations
 from bayplan.snapshot.pod_info import PodInfo
 from bayplan.snapshot.snapshot import Snapshot
 
@@ -71,6 +70,7 @@ class Framework:
         self.plugins = dict(plugins)
         self.complain = complain
         self.remember = remember
+        self._nominated: NominatedRows | None = None
         self._points = {point: [plugins[name] for name in names] for point, names in points.items()}
         self.filter_calls = [FilterCall(p, rank + 1, complain) for rank, p in enumerate(self.at(ExtensionPoint.FILTER))]
         self.score_calls = [ScoreCall(p, weights.get(p.name, 1), complain) for p in self.at(ExtensionPoint.SCORE)]
@@ -82,7 +82,6 @@ class Framework:
         self._plans = Memory[Plan](bytes_per_row=Evaluation.BYTES_PER_ROW, most_bytes=96 * _MEBIBYTE)
         self._filter_columns = Memory[FilterColumn](bytes_per_row=4, most_bytes=32 * _MEBIBYTE)
         self._score_columns = Memory[ScoreColumn](bytes_per_row=8, most_bytes=64 * _MEBIBYTE)
-        self._nominated: NominatedRows | None = None
 
     def at(self, point: ExtensionPoint) -> list[Plugin]:
         """The plugins of an extension point, in order."""
@@ -191,13 +190,6 @@ class Framework:
             return make()
         return columns.find((plugin.name, sign), make, rows=self.snapshot.nodes.capacity)
 
-    def nominated_rows(self, nominator: Nominator) -> NominatedRows:
-        """The nominations of a nominator as columns."""
-        known = self._nominated
-        if known is None or known.nominator is not nominator or not self.remember:
-            known = self._nominated = NominatedRows(nominator, self.snapshot.nodes)
-        return known
-
     # PreFilter
 
     def run_pre_filters(self, plan: Plan, state: CycleState, pod: PodInfo) -> PreFilterOutcome:
@@ -300,6 +292,13 @@ class Framework:
 
     # Dry runs
 
+    def nominated_rows(self, nominator: Nominations) -> NominatedRows:
+        """The nominations of a nominator as columns."""
+        known = self._nominated
+        if known is None or known.nominator is not nominator or not self.remember:
+            known = self._nominated = NominatedRows(nominator, self.snapshot.nodes)
+        return known
+
     def run_filters_on(self, state: CycleState, pod: PodInfo, nodes: NodeColumns, position: int) -> Status | None:
         """Every filter on one node of an overlay; the first rejection, None if all let it pass."""
         info = nodes.info(position)
@@ -341,7 +340,7 @@ class Framework:
             if call.name not in state.skip_filter
         )
 
-    def remembers(self, state: CycleState) -> Hashable | None:
+    def remembers(self, state: CycleState) -> tuple[tuple[str, int], ...] | None:
         """The filters in play and how often each was told to forget; None if one looks beyond the node."""
         calls = [call for call in self.filter_calls if call.name not in state.skip_filter]
         if not self.remember or any(call.depends not in (Depends.NODE, Depends.ROW) for call in calls):

@@ -12,7 +12,6 @@ import numpy as np
 
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.handle import Nominator
-from bayplan.framework.nominated import Beside, NominatedRows
 from bayplan.framework.runtime.call import FilterCall
 from bayplan.framework.runtime.distinct import distinct, group_by_status
 from bayplan.framework.runtime.evaluation import NO_NODE, Evaluation
@@ -23,6 +22,7 @@ from bayplan.framework.verdicts import Ids
 from bayplan.snapshot.axes import Rows
 from bayplan.snapshot.columns import NodeColumns
 from bayplan.snapshot.node_table import NodeTable
+from bayplan.snapshot.nominated import Beside, NominatedRows
 from bayplan.snapshot.overlay import OverlayColumns
 from bayplan.snapshot.pod_info import PodInfo
 

@@ -24,8 +24,6 @@ from bayplan.framework import (
     Unschedulable,
     by_shape,
 )
-from bayplan.framework.name_log import NameLog
-from bayplan.framework.nominated import NominatedRows
 from bayplan.preemption.budgets import Budgets
 from bayplan.preemption.candidates import Candidate, pick_cheapest
 from bayplan.preemption.eviction import Evictions
@@ -34,6 +32,8 @@ from bayplan.preemption.one_node import NO_VICTIMS, OneNodeTrial, candidate_on, 
 from bayplan.preemption.remembered import RememberedVictims
 from bayplan.preemption.victim_columns import VictimColumns
 from bayplan.snapshot.axes import Rows
+from bayplan.snapshot.name_log import NameLog
+from bayplan.snapshot.nominated import NominatedRows
 
 __all__ = ["DefaultPreemption", "Found"]
 

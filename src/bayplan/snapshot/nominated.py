@@ -9,22 +9,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
-from bayplan.framework.name_log import NameLog
 from bayplan.snapshot.axes import Int64N, Int64RN, Rows
 from bayplan.snapshot.changes import ChangeLog
+from bayplan.snapshot.name_log import NameLog
 from bayplan.snapshot.node_table import NodeTable
 from bayplan.snapshot.pod_info import PodInfo
 
-if TYPE_CHECKING:
-    from bayplan.framework.handle import Nominator
-
-__all__ = ["Beside", "NominatedRows"]
+__all__ = ["Beside", "NominatedRows", "Nominations"]
 
 _MOST_LEVELS = 8
+
+
+class Nominations(Protocol):
+    """Who is nominated where. With a `changes` (a NameLog of nodes), nobody is asked about everybody again."""
+
+    def nominated_pods(self, node_name: str) -> list[PodInfo]: ...
+
+    def nominated_nodes(self) -> Iterable[str]: ...
 
 
 class Beside:
@@ -74,7 +79,7 @@ class Beside:
 class NominatedRows:
     """The nominations of one nominator over one table."""
 
-    def __init__(self, nominator: Nominator, table: NodeTable) -> None:
+    def __init__(self, nominator: Nominations, table: NodeTable) -> None:
         self.nominator = nominator
         self._table = table
         self._pods: dict[int, list[PodInfo]] = {}

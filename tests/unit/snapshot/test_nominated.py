@@ -10,9 +10,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod
 from bayplan.cache import Cache
-from bayplan.framework.name_log import NameLog
-from bayplan.framework.nominated import NominatedRows
 from bayplan.queue.nominator import Nominator
+from bayplan.snapshot.name_log import NameLog
+from bayplan.snapshot.nominated import NominatedRows
 from bayplan.snapshot.pod_info import PodInfo
 from bayplan.testing import node, pod
 
