@@ -23,6 +23,7 @@ import yaml
 from tests.controlplane.access import write_token_kubeconfig
 from tests.controlplane.certificates import Authority
 
+from bench.bytecode import compile_sources
 from bench.stand_in import StandIn
 from bench.versus.workload import Workload, load_workloads
 
@@ -57,6 +58,7 @@ class Round:
 
 def main() -> None:
     options = _options()
+    compile_sources()
     (workload,) = load_workloads([options.workload])
     costs = [asyncio.run(_round(workload, options.nodes, options.pods)) for _ in range(options.rounds)]
     print(f"{workload.name}, {options.nodes} nodes: {min(costs):.0f} µs of CPU a pod ({_listed(costs)})")

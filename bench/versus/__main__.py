@@ -26,6 +26,7 @@ from pathlib import Path
 
 from tests.controlplane import ControlPlane, ControlPlaneOptions
 
+from bench.bytecode import compile_sources
 from bench.versus.cluster import BenchCluster
 from bench.versus.growth import growth
 from bench.versus.measure import Task, measure
@@ -59,6 +60,7 @@ def main() -> int:
 
 
 def _run(options: argparse.Namespace, plan: list[Step]) -> int:
+    compile_sources()
     session = time.strftime("%Y-%m-%dT%H:%M:%S")
     append(options.results, Session(session=session, about=_about(options)))
     failures = 0

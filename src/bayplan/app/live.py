@@ -50,6 +50,7 @@ from bayplan.loop.waiting import WaitingRoom
 from bayplan.observe.clock import Clock, SystemClock
 from bayplan.queue import BackoffTimes, Doorbell, QueueShell, SchedulingQueue
 from bayplan.queue.requeue import HintObserver
+from bayplan.snapshot.name_log import NameLog
 from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["LiveOptions", "LiveScheduler"]
@@ -306,3 +307,7 @@ class _LateNominator:
 
     def nominated_nodes(self) -> Iterable[str]:
         return self._queue().nominator.nominated_nodes()
+
+    @property
+    def changes(self) -> NameLog:
+        return self._queue().nominator.changes

@@ -10,8 +10,8 @@ import msgspec
 from bayplan.api.kinds import kind_of
 from bayplan.api.meta import KubeObject
 from bayplan.api.pod import PodCondition
-from bayplan.client.errors import Conflict, NotFound
-from bayplan.client.resources import ResourceClient
+from bayplan.client.errors import Conflict, Forbidden, NotFound
+from bayplan.client.resources import JsonObject, ResourceClient
 from bayplan.client.writer import Writer
 from bayplan.snapshot.pod_info import PodInfo
 
@@ -51,19 +51,30 @@ class LiveApi:
         await pods.patch(pod.name, patch, namespace=pod.namespace, content_type=_STRATEGIC)
 
     async def update(self, item: K, change: dict[str, Any]) -> K:
-        """Read the object anew, merge the change in, and write it; again when somebody else wrote in between."""
+        """Read the object anew, merge the change in, and write it; again when somebody else wrote in between.
+
+        A change for one version only is left to the API server to merge, which refuses it if the version is another.
+        """
         client = self._client(type(item))
-        is_pinned = "resourceVersion" in change.get("metadata", {})
-        for attempt in range(_UPDATE_ATTEMPTS):
-            current = await client.get(item.name, namespace=item.namespace)
-            merged = _merged(current, change)
+        if "resourceVersion" in change.get("metadata", {}):
             try:
+                written = await client.patch(item.name, change, namespace=item.namespace)
+            except Forbidden:
+                # A role of its own making may let us update and not patch.
+                merged = _merged(await client.get(item.name, namespace=item.namespace), change)
                 written = await client.update(item.name, merged, namespace=item.namespace)
+        else:
+            written = await self._update_latest(client, item, change)
+        return msgspec.convert(written, type(item))
+
+    async def _update_latest(self, client: ResourceClient, item: KubeObject, change: dict[str, Any]) -> JsonObject:
+        for attempts_left in range(_UPDATE_ATTEMPTS - 1, -1, -1):
+            current = await client.get(item.name, namespace=item.namespace)
+            try:
+                return await client.update(item.name, _merged(current, change), namespace=item.namespace)
             except Conflict:
-                if is_pinned or attempt == _UPDATE_ATTEMPTS - 1:
+                if not attempts_left:
                     raise
-                continue
-            return msgspec.convert(written, type(item))
         raise AssertionError("the loop above returns or raises")
 
     async def get(self, kind: type[K], name: str, namespace: str = "") -> K | None:

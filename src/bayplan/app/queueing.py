@@ -33,6 +33,10 @@ def queue_policy(frameworks: Mapping[str, Framework], *, has_extenders: bool = F
             name: {plugin.name: plugin.pre_enqueue for plugin in framework.at(ExtensionPoint.PRE_ENQUEUE)}  # type: ignore[attr-defined]
             for name, framework in frameworks.items()
         },
+        releases={
+            name: {p.name: p.releases for p in framework.at(ExtensionPoint.PRE_ENQUEUE) if hasattr(p, "releases")}
+            for name, framework in frameworks.items()
+        },
         registrations={name: _registrations(framework) + extra for name, framework in frameworks.items()},
     )
 

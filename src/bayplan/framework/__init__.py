@@ -9,7 +9,7 @@ from bayplan.framework.args import NoArgs, PluginArgs
 from bayplan.framework.cycle import CycleState, StateKey
 from bayplan.framework.depends import Depends
 from bayplan.framework.diagnosis import Diagnosis, FitError
-from bayplan.framework.events import ALL, ActionType, ClusterEvent, EventHint, Hint, Resource
+from bayplan.framework.events import ALL, ActionType, ClusterEvent, EventHint, Hint, Resource, by_shape
 from bayplan.framework.handle import Handle
 from bayplan.framework.normalize import MAX_NODE_SCORE, Normalizer, normalize_highest, normalize_lowest, normalize_range
 from bayplan.framework.plugin import UNSIGNED, Permission, Plugin, PostFilterResult, PreFilterResult
@@ -75,6 +75,7 @@ __all__ = [
     "Unschedulable",
     "Verdicts",
     "Wait",
+    "by_shape",
     "normalize_highest",
     "normalize_lowest",
     "normalize_range",

@@ -8,11 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum, IntFlag
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from bayplan.snapshot.pod_info import PodInfo
 
-__all__ = ["ALL", "WILDCARD", "ActionType", "ClusterEvent", "EventHint", "Hint", "HintFunction", "Resource"]
+__all__ = [
+    "ALL",
+    "WILDCARD",
+    "ActionType",
+    "ClusterEvent",
+    "EventHint",
+    "Hint",
+    "HintFunction",
+    "Resource",
+    "by_shape",
+    "is_by_shape",
+]
 
 
 class ActionType(IntFlag):
@@ -108,6 +119,22 @@ WILDCARD = ClusterEvent(Resource.ANY, ALL, "Wildcard")
 HintFunction = Callable[[PodInfo, Any, Any], Hint]
 """(waiting pod, old object, new object) -> Hint. Changed pods arrive as PodInfo, everything else as the API object; the
 side that is absent (old of an add, new of a delete) is None. An exception counts as QUEUE."""
+
+H = TypeVar("H", bound=Callable[..., Hint])
+
+
+def by_shape(hint: H) -> H:
+    """Mark a hint that answers alike for all pods of a shape, save for the pod that the event is about.
+
+    Thousands of pods of one template may wait; a hint that looks at `pod.shape`, at the change and at the cluster, but
+    not at the name, the uid or the annotations of the waiting pod, is then asked once for all of them."""
+    hint.is_by_shape = True  # type: ignore[attr-defined]
+    return hint
+
+
+def is_by_shape(hint: HintFunction | None) -> bool:
+    """Whether one answer of the hint holds for all pods of a shape. A missing hint has one answer for everybody."""
+    return hint is None or getattr(hint, "is_by_shape", False)
 
 
 class EventHint(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -41,7 +41,8 @@ class Clock(Protocol):
 
 
 class Nominator(Protocol):
-    """Pods that wait for victims to leave a node."""
+    """Pods that wait for victims to leave a node. One with a `changes` (`bayplan.snapshot.name_log.NameLog`) is
+    not asked about everybody again in every decision."""
 
     def nominated_pods(self, node_name: str) -> list[PodInfo]: ...
 
@@ -131,6 +132,10 @@ class DryRun(Protocol):
 
     def reads_counts_only(self, state: CycleState) -> bool:
         """Whether the filters in play can be asked about many changed nodes at once."""
+
+    def remembers(self, state: CycleState) -> Hashable | None:
+        """What the answers of the filters in play depend on besides the shape of the pod and the node with its pods;
+        None when they depend on more, or when nothing may be remembered."""
 
     def rejections(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> list[tuple[Status, Rows]]:
         """The first rejection of every node that has one: positions by status."""

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from bayplan.api.meta import KubeObject
 from bayplan.api.pod import PodCondition
 from bayplan.framework.handle import WaitingPod
+from bayplan.snapshot.name_log import NameLog
 from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["FixedNominator", "NoApi", "NoApiError", "NoWaitingPods", "SilentRecorder", "drop_task"]
@@ -24,6 +25,7 @@ class FixedNominator:
 
     def __init__(self, pods: Iterable[PodInfo] = ()) -> None:
         self._by_node: dict[str, list[PodInfo]] = {}
+        self.changes = NameLog()
         for pod in pods:
             self.put(pod)
 
@@ -32,11 +34,14 @@ class FixedNominator:
         self.drop(pod.uid)
         if pod.nominated_node_name:
             self._by_node.setdefault(pod.nominated_node_name, []).append(pod)
+            self.changes.record(pod.nominated_node_name)
 
     def drop(self, uid: str) -> None:
         """Forget a pod."""
         for name, pods in list(self._by_node.items()):
             left = [pod for pod in pods if pod.uid != uid]
+            if len(left) < len(pods):
+                self.changes.record(name)
             if left:
                 self._by_node[name] = left
             else:

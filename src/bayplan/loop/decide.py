@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -258,9 +259,15 @@ def _search_few(decider: Decider, pod: PodInfo, decision: Decision, prepared: Pr
     statuses = check_rows(decider.framework, decision.state, pod, rows, decider.nominator)
     decision.evaluated_nodes = len(rows)
     decision.refused = _group_by_status(statuses)
-    decision.absent = Unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(prepared.restricted_by))}]")
+    decision.absent = _not_named(prepared.restricted_by)
     feasible = [row for row, status in statuses.items() if status is None]
     _choose_among(decider, pod, decision, np.array(feasible, dtype=np.intp), prepared.restricted_by)
+
+
+@lru_cache(maxsize=64)
+def _not_named(plugins: tuple[str, ...]) -> Status:
+    """What is said of the nodes that plugins left out."""
+    return Unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(plugins))}]")
 
 
 def _choose_among(

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from bayplan.api.pod import PodCondition
 from bayplan.framework.handle import Handle
 from bayplan.framework.plugin import Plugin
+from bayplan.snapshot.name_log import NameLog
 from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["Evictions"]
@@ -23,6 +24,10 @@ class Evictions:
         self._plugin = plugin
         self._under_way: dict[str, PodInfo | None] = {}
         """uid of the preemptor to its last victim, once that one is being evicted."""
+        self._waiting_on: dict[str, dict[str, str]] = {}
+        """Node of a last victim to the preemptors that wait for it: uid to `namespace/name`."""
+        self._releases = NameLog()
+        self._row_position = -1
 
     @property
     def _handle(self) -> Handle:
@@ -43,6 +48,21 @@ class Evictions:
         known = node.pods.get(last.uid) if node is not None else None
         return known is not None and not known.is_terminating
 
+    def releases(self) -> NameLog:
+        """`namespace/name` of each preemptor when `is_waited_for` may have become false of it."""
+        table = self._handle.snapshot.nodes
+        changed = table.row_changes.since(self._row_position)
+        self._row_position = table.row_changes.position
+        if self._waiting_on:
+            nodes = None if changed is None else [table.infos[row] for row in set(changed.tolist())]
+            # A row without a node held one that is gone; whose it was does not matter, so few wait for a last victim.
+            names = list(self._waiting_on) if nodes is None or None in nodes else [node.name for node in nodes if node]
+            for name in names:
+                for uid, key in self._waiting_on.get(name, {}).items():
+                    if not self.is_waited_for(uid):
+                        self._releases.record(key)
+        return self._releases
+
     def start(self, pod: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
         """Evict those who are not on their way out already."""
         staying = [victim for victim in victims if not victim.is_terminating]
@@ -55,13 +75,26 @@ class Evictions:
             await self._clear_lower_nominations(pod, node_name)
             *others, last = victims
             await asyncio.gather(*(self._evict_one(pod, node_name, victim) for victim in others))
-            self._under_way[pod.uid] = last
+            self._wait_for(last, pod)
             await self._evict_one(pod, node_name, last)
         except Exception:
-            self._under_way.pop(pod.uid, None)
+            self._end(pod, victims[-1])
             self._handle.activate([pod])
             raise
+        self._end(pod, victims[-1])
+
+    def _wait_for(self, last: PodInfo, pod: PodInfo) -> None:
+        self._under_way[pod.uid] = last
+        self._waiting_on.setdefault(last.node_name, {})[pod.uid] = pod.key
+        self._releases.record(pod.key)
+
+    def _end(self, pod: PodInfo, last: PodInfo) -> None:
         self._under_way.pop(pod.uid, None)
+        self._releases.record(pod.key)
+        waiting = self._waiting_on.get(last.node_name, {})
+        waiting.pop(pod.uid, None)
+        if not waiting:
+            self._waiting_on.pop(last.node_name, None)
 
     async def _clear_lower_nominations(self, pod: PodInfo, node_name: str) -> None:
         lower = [p for p in self._handle.nominator.nominated_pods(node_name) if p.priority < pod.priority]

@@ -18,6 +18,7 @@ from bayplan.preemption.candidates import Candidate
 from bayplan.preemption.victim_columns import Slots, VictimColumns
 from bayplan.snapshot.axes import BoolN, Int64N, Int64RN, Rows
 from bayplan.snapshot.node_table import NodeTable
+from bayplan.snapshot.nominated import Beside
 from bayplan.snapshot.overlay import OverlayColumns
 from bayplan.snapshot.pod_info import PodInfo
 
@@ -151,7 +152,7 @@ def find_victims_on(
     rows: Rows,
     columns: VictimColumns,
     table: NodeTable,
-    nominated: dict[int, list[PodInfo]],
+    beside: Beside | None,
     budgets: Budgets,
 ) -> ManyNodes:
     slots = int(columns.filled[rows].max()) if len(rows) else 0
@@ -163,7 +164,7 @@ def find_victims_on(
     overlay = OverlayColumns(table, rows)
     overlay.used[: usage.shape[1]] -= usage.sum(axis=0)
     overlay.count -= lower.sum(axis=0)
-    trial = _Trial(dry_run, state, pod, overlay, _nominated_usage(rows, nominated, overlay) if nominated else None)
+    trial = _Trial(dry_run, state, pod, overlay, None if beside is None else _added_by(beside, rows, overlay))
     has_lower: BoolN = np.asarray(lower.any(axis=0))
     fits = trial.passes(only_counts=False) & has_lower
     hopeless = np.flatnonzero(has_lower & ~fits)
@@ -182,14 +183,11 @@ def find_victims_on(
     return ManyNodes(rows, has_lower, is_victim, np.asarray(is_victim.any(axis=0)), violations, refused)
 
 
-def _nominated_usage(rows: Rows, nominated: dict[int, list[PodInfo]], overlay: OverlayColumns) -> _Added | None:
+def _added_by(beside: Beside, rows: Rows, overlay: OverlayColumns) -> _Added | None:
     """What the pods nominated to these nodes would use."""
+    count = beside.count[rows]
+    if not count.any():
+        return None
     used = np.zeros_like(overlay.used)
-    count = np.zeros_like(overlay.count)
-    for position, row in enumerate(rows.tolist()):
-        for other in nominated.get(row, ()):
-            if other.uid not in overlay.info(position).pods:
-                count[position] += 1
-                for place, amount in other.usage.vector:
-                    used[place, position] += amount
-    return (used, count) if count.any() else None
+    used[: len(beside.used)] = beside.used.take(rows, axis=1)
+    return used, count

@@ -1,7 +1,8 @@
 """PreEnqueue: may this pod queue at all?
 
 A pod that a plugin holds back is *gated*: parked, without events or conditions, until an event of that plugin. The
-plugin that held it last is asked first, because it most likely still does.
+plugin that held it last is asked first, because it most likely still does. A plugin that keeps a log of whom it let go
+is not even asked about the others.
 """
 
 from __future__ import annotations
@@ -11,18 +12,31 @@ from collections.abc import Callable, Mapping
 
 from bayplan.framework.queued import QueuedPod
 from bayplan.framework.status import Code, Error, Status
+from bayplan.queue.unschedulable import Alike, UnschedulablePool
+from bayplan.snapshot.name_log import NameLog
 from bayplan.snapshot.pod_info import PodInfo
 
-__all__ = ["Gates", "PreEnqueue"]
+__all__ = ["Gates", "PreEnqueue", "Releases"]
 
 _log = logging.getLogger(__name__)
 
 PreEnqueue = Callable[[PodInfo], Status | None]
+Releases = Callable[[], NameLog]
+"""`namespace/name` of each pod that a plugin held and may hold no longer, in the order in which that came about."""
 
 
 class Gates:
-    def __init__(self, by_profile: Mapping[str, Mapping[str, PreEnqueue]]) -> None:
+    def __init__(
+        self,
+        by_profile: Mapping[str, Mapping[str, PreEnqueue]],
+        releases: Mapping[str, Mapping[str, Releases]] | None = None,
+    ) -> None:
         self._by_profile = {profile: dict(plugins) for profile, plugins in by_profile.items()}
+        self._released = {
+            (profile, plugin): _Released(plugin, log)
+            for profile, logs in (releases or {}).items()
+            for plugin, log in logs.items()
+        }
 
     def hold(self, queued: QueuedPod) -> bool:
         """Ask the plugins of the pod's profile; True when one holds it, which is then its gating plugin.
@@ -38,6 +52,22 @@ class Gates:
                 return True
         queued.gating_plugin = ""
         return False
+
+    def worth_asking(self, first: QueuedPod, alike: Alike, pool: UnschedulablePool) -> list[QueuedPod]:
+        """Of pods that wait alike, those who may go now if an event asks them to: all of them, unless the plugin that
+        holds them tells whom it let go."""
+        released = self._released.get((first.info.scheduler_name, first.gating_plugin))
+        # Those who have been here for too long are looked at by every event.
+        return list(alike.values()) if released is None or pool.flushed else released.among(alike, pool)
+
+    def still_hold(self, queued: QueuedPod) -> bool:
+        """Whether the plugin that held the pod last still does; the others are not asked."""
+        plugin = queued.gating_plugin
+        released = self._released.get((queued.info.scheduler_name, plugin))
+        if released is not None:
+            released.keys.discard(queued.key)
+        pre_enqueue = self._by_profile.get(queued.info.scheduler_name, {}).get(plugin)
+        return pre_enqueue is not None and self._is_held_by(plugin, pre_enqueue, queued)
 
     @staticmethod
     def _is_held_by(plugin: str, pre_enqueue: PreEnqueue, queued: QueuedPod) -> bool:
@@ -58,3 +88,31 @@ class Gates:
         queued.gating_plugin = plugin
         queued.unschedulable_plugins.add(plugin)
         return True
+
+
+class _Released:
+    """Whom one plugin let go since it was last asked about them."""
+
+    def __init__(self, plugin: str, log: Releases) -> None:
+        self._plugin = plugin
+        self._log = log
+        self._position = -1
+        self.keys: set[str] = set()
+
+    def among(self, alike: Alike, pool: UnschedulablePool) -> list[QueuedPod]:
+        """In order of arrival."""
+        log = self._log()
+        if log.position != self._position:
+            self._read(log, pool)
+        found = [alike[key] for key in self.keys if key in alike]
+        return sorted(found, key=pool.arrival)
+
+    def _read(self, log: NameLog, pool: UnschedulablePool) -> None:
+        names = log.since(self._position)
+        self._position = log.position
+        self.keys.update((queued.key for queued in pool) if names is None else names)
+        # Whoever is not held here now was asked about on the way in, and will be told of again once held.
+        self.keys = {key for key in self.keys if self._is_held(pool.get(key))}
+
+    def _is_held(self, queued: QueuedPod | None) -> bool:
+        return queued is not None and queued.gating_plugin == self._plugin

@@ -35,7 +35,7 @@ from bayplan.framework.events import ClusterEvent, EventHint
 from bayplan.framework.queued import QueuedPod
 from bayplan.queue.backoff import BackoffQueue, BackoffTimes
 from bayplan.queue.changes import pod_update_events
-from bayplan.queue.gates import Gates, PreEnqueue
+from bayplan.queue.gates import Gates, PreEnqueue, Releases
 from bayplan.queue.heap import PodHeap
 from bayplan.queue.in_flight import InFlight
 from bayplan.queue.nominator import GetPod, Nominator
@@ -53,7 +53,7 @@ from bayplan.queue.places import (
     Place,
     Sizes,
 )
-from bayplan.queue.registrations import Registrations
+from bayplan.queue.registrations import Interest, Registrations
 from bayplan.queue.requeue import HintObserver, Requeueing, Strategy
 from bayplan.queue.story import Storyteller
 from bayplan.queue.unschedulable import UnschedulablePool
@@ -79,6 +79,8 @@ class QueuePolicy:
     """Of the one queue-sort plugin that all profiles share; see `ordering.sort_key_of`."""
     pre_enqueue: Mapping[str, Mapping[str, PreEnqueue]] = field(default_factory=dict)
     """Profile to plugin name to its PreEnqueue, in the order of the profile."""
+    releases: Mapping[str, Mapping[str, Releases]] = field(default_factory=dict)
+    """The same for PreEnqueue plugins that tell of whom they let go; the others are asked again about everybody."""
     registrations: Mapping[str, Iterable[tuple[str, EventHint]]] = field(default_factory=dict)
     """Profile to (plugin name, event it wants to hear of). A plugin that names none is given `WILDCARD`."""
 
@@ -117,7 +119,7 @@ class SchedulingQueue:
         """How many pods were popped."""
 
     def _use(self, policy: QueuePolicy) -> None:
-        self._gates = Gates(policy.pre_enqueue)
+        self._gates = Gates(policy.pre_enqueue, policy.releases)
         self._registrations = Registrations(policy.registrations_of_all)
         self._requeueing = Requeueing(
             self._registrations, monotonic=self._clock.monotonic, observer=self._hint_observer
@@ -183,19 +185,14 @@ class SchedulingQueue:
         in flight hear of the event in any case.
         """
         if event.is_wildcard:
-            candidates = list(self._pool)
+            candidates = [queued for queued in self._pool if predicate is None or predicate(queued.info)]
+            woken = self._wake(candidates, event, old, new) if candidates else 0
         else:
             interest = self._registrations.interest_in(event)
             if not interest.rejectors:
                 return 0
-            candidates = [
-                queued
-                for queued in self._pool.rejected_by(interest.rejectors)
-                if not queued.gating_plugin or interest.includes(queued.info.scheduler_name, queued.gating_plugin)
-            ]
-        if predicate is not None:
-            candidates = [queued for queued in candidates if predicate(queued.info)]
-        woken = self._wake(candidates, event, old, new) if candidates else 0
+            worthy = self._worth_waking(interest, event, old, new, predicate) if len(self._pool) else ()
+            woken = self._wake_all(worthy, event) if worthy else 0
         self._in_flight.record(event, old, new)
         return woken
 
@@ -296,6 +293,7 @@ class SchedulingQueue:
         for queued in overdue:
             queued.flushed_at = now
         woken = self._wake(overdue, UNSCHEDULABLE_TIMEOUT, None, None)
+        self._pool.flushed.update(queued.key for queued in overdue if self._pool.get(queued.key) is queued)
         self._in_flight.record(UNSCHEDULABLE_TIMEOUT, None, None)
         return woken
 
@@ -354,23 +352,58 @@ class SchedulingQueue:
 
     def _reconsider(self, queued: QueuedPod, old: PodInfo, new: PodInfo) -> Place:
         """A change of the pod itself may be what the pod waited for."""
-        queued.info = new
+        self._pool.update(queued, new)
         for event in _events(old, new):
             if self._wake([queued], event, old, new):
                 return Place.ACTIVE if new.key in self._active else Place.BACKOFF
         return Place.GATED if queued.gating_plugin else Place.UNSCHEDULABLE
 
+    def _worth_waking(
+        self,
+        interest: Interest,
+        event: ClusterEvent,
+        old: Any,
+        new: Any,
+        predicate: Callable[[PodInfo], bool] | None,
+    ) -> list[_Worthy]:
+        """Whom the event may help, in order of rejectors and arrival; pods that wait alike are asked about once."""
+        appraisal = self._requeueing.appraise(event, old=old, new=new)
+        worthy: list[_Worthy] = []
+        for kinds in self._pool.rejected_by(interest.rejectors):
+            found: list[_Worthy] = []
+            for alike in kinds:
+                first = next(iter(alike.values()), None)
+                # A plugin may reach back into the queue, so there may be nobody left.
+                if first is None or not interest.includes_holder_of(first):
+                    continue
+                shared = appraisal.of_alike(alike)
+                if shared is Strategy.SKIP:
+                    continue
+                for queued in self._gates.worth_asking(first, alike, self._pool):
+                    if predicate is None or predicate(queued.info):
+                        strategy = shared or appraisal(queued)
+                        if strategy is not Strategy.SKIP:
+                            found.append((queued, strategy))
+            worthy += found if len(kinds) == 1 else sorted(found, key=lambda one: self._pool.arrival(one[0]))
+        return worthy
+
     def _wake(self, candidates: Iterable[QueuedPod], event: ClusterEvent, old: Any, new: Any) -> int:
         """Requeue those that the event may help; answers how many left the pool."""
-        woken = 0
         appraisal = self._requeueing.appraise(event, old=old, new=new)
-        for queued in candidates:
-            strategy = appraisal(queued)
-            # A plugin may reach back into the queue, so a candidate may have left the pool by now.
-            if strategy is Strategy.SKIP or self._pool.get(queued.key) is not queued:
+        answers = [(queued, appraisal(queued)) for queued in candidates]
+        return self._wake_all([answer for answer in answers if answer[1] is not Strategy.SKIP], event)
+
+    def _wake_all(self, worthy: Iterable[_Worthy], event: ClusterEvent) -> int:
+        woken = 0
+        for queued, strategy in worthy:
+            # A plugin may reach back into the queue, so a pod may have left the pool by now.
+            if self._pool.get(queued.key) is not queued:
+                continue
+            _mark_woken(queued, event)
+            self._pool.flushed.discard(queued.key)
+            if queued.gating_plugin and self._gates.still_hold(queued):
                 continue
             self._pool.remove(queued.key)
-            _mark_woken(queued, event)
             woken += self._requeue(queued, strategy, event.name) in _LEFT_THE_POOL
         return woken
 
@@ -403,6 +436,7 @@ class SchedulingQueue:
         return self._story.entered(queued, Place.GATED if queued.gating_plugin else Place.UNSCHEDULABLE, cause)
 
 
+_Worthy = tuple[QueuedPod, Strategy]
 _LEFT_THE_POOL = (Place.ACTIVE, Place.BACKOFF)
 
 

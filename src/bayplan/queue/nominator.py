@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from bayplan.api.pod import Pod
+from bayplan.snapshot.name_log import NameLog
 from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["GetPod", "Nominator"]
@@ -24,6 +25,7 @@ class Nominator:
         self._get_pod = get_pod
         self._node_of: dict[str, str] = {}
         self._pods_on: dict[str, dict[str, PodInfo]] = {}
+        self.changes = NameLog()
 
     def __len__(self) -> int:
         return len(self._node_of)
@@ -54,6 +56,7 @@ class Nominator:
             return
         self._node_of[info.uid] = node_name
         self._pods_on.setdefault(node_name, {})[info.uid] = info
+        self.changes.record(node_name)
 
     def update(self, old: PodInfo, new: PodInfo) -> None:
         """Follow the new status, except that silence on both sides keeps what memory holds."""
@@ -67,6 +70,7 @@ class Nominator:
         node_name = self._node_of.pop(info.uid, None)
         if node_name is None:
             return
+        self.changes.record(node_name)
         pods = self._pods_on[node_name]
         del pods[info.uid]
         if not pods:

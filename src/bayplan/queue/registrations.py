@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from bayplan.framework.events import ActionType, ClusterEvent, EventHint, HintFunction, Resource
+from bayplan.framework.queued import QueuedPod
 from bayplan.queue.unschedulable import Rejector
 
 __all__ = ["Hints", "HintsByProfile", "Interest", "Registrations"]
@@ -35,6 +36,11 @@ class Interest(NamedTuple):
 
     def includes(self, profile: str, plugin: str) -> bool:
         return plugin in self.by_profile.get(profile, {})
+
+    def includes_holder_of(self, queued: QueuedPod) -> bool:
+        """Whether the plugin that holds the pod back is among them; nobody has to be if nobody does."""
+        holder = queued.gating_plugin
+        return not holder or self.includes(queued.info.scheduler_name, holder)
 
 
 class Registrations:

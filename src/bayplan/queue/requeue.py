@@ -2,7 +2,7 @@
 
 Only plugins that rejected the pod are asked, through the hints they registered. A plugin that said "pending" waits for
 something outside; when that comes, its pod skips the back-off. A hint that fails counts as "queue": a needless try is
-cheap, a pod that sleeps forever is not.
+cheap, a pod that sleeps forever is not. Pods that wait alike get one answer, unless a hint wants to see each of them.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from enum import Enum
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
-from bayplan.framework.events import ClusterEvent, Hint, HintFunction
+from bayplan.framework.events import ClusterEvent, Hint, HintFunction, is_by_shape
 from bayplan.framework.queued import QueuedPod
 from bayplan.queue.in_flight import RecordedEvent
-from bayplan.queue.registrations import Hints, HintsByProfile, Registrations
+from bayplan.queue.registrations import Hints, Registrations
+from bayplan.queue.unschedulable import Alike
 from bayplan.snapshot.pod_info import PodInfo
 
-__all__ = ["HintObserver", "Requeueing", "Strategy"]
+__all__ = ["Appraisal", "HintObserver", "Requeueing", "Strategy"]
 
 _log = logging.getLogger(__name__)
 
@@ -33,23 +33,17 @@ class Strategy(Enum):
     IMMEDIATELY = "immediately"
 
 
-Appraisal = Callable[[QueuedPod], Strategy]
-
-
 class Requeueing:
     def __init__(
         self, registrations: Registrations, *, monotonic: Callable[[], float], observer: HintObserver | None = None
     ) -> None:
-        self._registrations = registrations
-        self._monotonic = monotonic
-        self._observer = observer
+        self.registrations = registrations
+        self.monotonic = monotonic
+        self.observer = observer
 
     def appraise(self, event: ClusterEvent, *, old: Any, new: Any) -> Appraisal:
-        """What an event means, pod by pod: work that is the same for all pods is done here, once."""
-        if event.is_wildcard:
-            return partial(_after_wildcard, only=new.uid if isinstance(new, PodInfo) else None)
-        hints = self._registrations.interest_in(event).by_profile
-        return partial(self._after, hints_by_profile=hints, change=_Change(event, old, new))
+        """What an event means: for one pod, or for pods that wait alike."""
+        return Appraisal(self, event, old, new)
 
     def after_all(self, queued: QueuedPod, events: list[RecordedEvent] | None) -> Strategy:
         """What the events of its time in flight mean for a pod that comes back; None stands for "unknown"."""
@@ -66,15 +60,30 @@ class Requeueing:
                     break
         return strategy
 
-    def _after(self, queued: QueuedPod, *, hints_by_profile: HintsByProfile, change: _Change) -> Strategy:
+
+class Appraisal:
+    """One event, and the hints that were registered for it."""
+
+    __slots__ = ("_asking", "_event", "_hints", "_new", "_old")
+
+    def __init__(self, asking: Requeueing, event: ClusterEvent, old: Any, new: Any) -> None:
+        self._asking = asking
+        self._event = event
+        self._old = old
+        self._new = new
+        self._hints = None if event.is_wildcard else asking.registrations.interest_in(event).by_profile
+
+    def __call__(self, queued: QueuedPod) -> Strategy:
+        if self._hints is None:
+            return self._after_wildcard(queued)
         blamed, pending = queued.unschedulable_plugins, queued.pending_plugins
         profile = queued.info.scheduler_name
-        if not (blamed or pending) or profile not in self._registrations.profiles:
+        if not (blamed or pending) or profile not in self._asking.registrations.profiles:
             # Nobody can be asked, so any event counts.
             return Strategy.AFTER_BACKOFF
         strategy = Strategy.SKIP
-        for plugin, hints in hints_by_profile.get(profile, _NO_HINTS).items():
-            if not (plugin in blamed or plugin in pending) or not self._is_queued_by(plugin, hints, queued, change):
+        for plugin, hints in self._hints.get(profile, _NO_HINTS).items():
+            if not (plugin in blamed or plugin in pending) or not self._is_queued_by(plugin, hints, queued):
                 continue
             if plugin in pending:
                 return Strategy.IMMEDIATELY
@@ -83,35 +92,44 @@ class Requeueing:
                 break
         return strategy
 
-    def _is_queued_by(self, plugin: str, hints: Hints, queued: QueuedPod, change: _Change) -> bool:
-        return any(hint is None or self._ask(plugin, hint, queued.info, change) for hint in hints)
+    def of_alike(self, alike: Alike) -> Strategy | None:
+        """The answer for pods that wait alike; None when each has to be asked."""
+        if self._hints is None or self._is_about_one_of(alike):
+            return None
+        queued = next(iter(alike.values()))
+        rejectors = queued.rejectors
+        hints_by_plugin = self._hints.get(queued.info.scheduler_name, _NO_HINTS)
+        for plugin, hints in hints_by_plugin.items():
+            if plugin in rejectors and not all(map(is_by_shape, hints)):
+                return None
+        return self(queued)
 
-    def _ask(self, plugin: str, hint: HintFunction, info: PodInfo, change: _Change) -> bool:
-        started = self._monotonic() if self._observer else 0.0
+    def _is_about_one_of(self, alike: Alike) -> bool:
+        return any(isinstance(side, PodInfo) and side.key in alike for side in (self._old, self._new))
+
+    def _after_wildcard(self, queued: QueuedPod) -> Strategy:
+        """Every pod, or the one that the event is about; but an error never waits for an event."""
+        is_about_another = isinstance(self._new, PodInfo) and self._new.uid != queued.uid
+        return Strategy.SKIP if is_about_another and queued.rejectors else Strategy.AFTER_BACKOFF
+
+    def _is_queued_by(self, plugin: str, hints: Hints, queued: QueuedPod) -> bool:
+        return any(hint is None or self._ask(plugin, hint, queued.info) for hint in hints)
+
+    def _ask(self, plugin: str, hint: HintFunction, info: PodInfo) -> bool:
+        monotonic, observer = self._asking.monotonic, self._asking.observer
+        started = monotonic() if observer else 0.0
         outcome = "Queue"
         try:
-            if hint(info, change.old, change.new) is Hint.SKIP:
+            if hint(info, self._old, self._new) is Hint.SKIP:
                 outcome = "QueueSkip"
         except Exception:
             outcome = "Error"
             _log.exception(
-                "the hint of plugin `%s` for `%s` failed; pod `%s` is tried again", plugin, change.event.name, info.key
+                "the hint of plugin `%s` for `%s` failed; pod `%s` is tried again", plugin, self._event.name, info.key
             )
-        if self._observer:
-            self._observer(plugin, change.event.name, outcome, self._monotonic() - started)
+        if observer:
+            observer(plugin, self._event.name, outcome, monotonic() - started)
         return outcome != "QueueSkip"
 
 
-class _Change(NamedTuple):
-    event: ClusterEvent
-    old: Any
-    new: Any
-
-
 _NO_HINTS: dict[str, Hints] = {}
-
-
-def _after_wildcard(queued: QueuedPod, *, only: str | None) -> Strategy:
-    """Every pod, or the one that the event is about; but an error never waits for an event."""
-    is_about_another = only is not None and only != queued.uid
-    return Strategy.SKIP if is_about_another and queued.rejectors else Strategy.AFTER_BACKOFF

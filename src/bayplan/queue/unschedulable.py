@@ -1,20 +1,29 @@
 """The pool of pods that wait for the cluster to change: rejected by plugins, or held back before they ever queued.
 
 An event concerns the plugins that registered for it, so the pool is indexed by who rejected a pod: five thousand
-waiting pods cost an event nothing unless one of their rejectors cares. The index is read off a pod when it enters;
-whoever changes a pod's rejectors takes it out first.
+waiting pods cost an event nothing unless one of their rejectors cares. Under a rejector, pods that wait alike (of one
+shape, with the same rejectors and the same holder) stand together, so that most hints are asked once for all of them.
+The index is read off a pod when it enters; whoever changes a pod's rejectors takes it out first.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterable, Iterator
 
 from bayplan.framework.queued import QueuedPod
+from bayplan.snapshot.pod_info import PodInfo
 
-__all__ = ["Rejector", "UnschedulablePool"]
+__all__ = ["Alike", "Rejector", "UnschedulablePool"]
 
 Rejector = tuple[str, str]
 """(profile, plugin)."""
+
+Alike = dict[str, QueuedPod]
+"""Pods that wait alike, by `namespace/name`; never empty."""
+
+_Kind = tuple[int, frozenset[str], frozenset[str], str]
+"""(number of the shape, blamed plugins, pending plugins, gating plugin)."""
 
 _STRANGER: Rejector = ("", "")
 """Where pods of unknown profiles are found: nobody speaks for them, so every event counts."""
@@ -27,8 +36,13 @@ class UnschedulablePool:
         self._profiles = profiles
         self._pods: dict[str, QueuedPod] = {}
         self._gated: set[str] = set()
-        self._rejectors: dict[str, list[Rejector]] = {}
-        self._by_rejector: dict[Rejector, dict[str, QueuedPod]] = {}
+        self.flushed: set[str] = set()
+        """Those who stayed when their time here was over; kept by the queue as long as they do."""
+        self._arrivals: dict[str, int] = {}
+        self._numbers = itertools.count()
+        self._kinds: dict[str, _Kind] = {}
+        self._files: dict[_Kind, tuple[list[Rejector], Alike]] = {}
+        self._by_rejector: dict[Rejector, dict[_Kind, Alike]] = {}
 
     def __len__(self) -> int:
         return len(self._pods)
@@ -43,35 +57,68 @@ class UnschedulablePool:
     def get(self, key: str) -> QueuedPod | None:
         return self._pods.get(key)
 
+    def arrival(self, queued: QueuedPod) -> int:
+        """Smaller for the one of two pods that came first; 0 for one that is gone."""
+        return self._arrivals.get(queued.key, 0)
+
     def add(self, queued: QueuedPod) -> None:
         key = queued.key
+        self.remove(key)
         self._pods[key] = queued
+        self._arrivals[key] = next(self._numbers)
         if queued.gating_plugin:
             self._gated.add(key)
-        rejectors = self._rejectors[key] = self._rejectors_of(queued)
-        for rejector in rejectors:
-            self._by_rejector.setdefault(rejector, {})[key] = queued
+        self._file(key, queued)
 
     def remove(self, key: str) -> QueuedPod | None:
         queued = self._pods.pop(key, None)
         if queued is None:
             return None
         self._gated.discard(key)
-        for rejector in self._rejectors.pop(key):
-            rejected = self._by_rejector[rejector]
-            del rejected[key]
-            if not rejected:
-                del self._by_rejector[rejector]
+        self.flushed.discard(key)
+        del self._arrivals[key]
+        self._unfile(key)
         return queued
 
-    def rejected_by(self, rejectors: Iterable[Rejector]) -> list[QueuedPod]:
-        """Pods that at least one of these rejected, and pods that nobody speaks for; each once."""
-        found: dict[str, QueuedPod] = dict(self._by_rejector.get(_STRANGER, {}))
+    def update(self, queued: QueuedPod, info: PodInfo) -> None:
+        """Give a waiting pod its new version; it keeps its place."""
+        self._unfile(queued.key)
+        queued.info = info
+        self._file(queued.key, queued)
+
+    def rejected_by(self, rejectors: Iterable[Rejector]) -> list[list[Alike]]:
+        """Pods that at least one of these rejected, under the first that did, and pods that nobody speaks for."""
+        seen: set[_Kind] = set()
+        found = []
+        for rejector in (_STRANGER, *rejectors):
+            kinds = self._by_rejector.get(rejector)
+            if kinds:
+                found.append([alike for kind, alike in kinds.items() if kind not in seen])
+                seen.update(kinds)
+        return found
+
+    def _file(self, key: str, queued: QueuedPod) -> None:
+        blamed, pending = frozenset(queued.unschedulable_plugins), frozenset(queued.pending_plugins)
+        kind = self._kinds[key] = (queued.info.shape.number, blamed, pending, queued.gating_plugin)
+        known = self._files.get(kind)
+        if known is None:
+            known = self._files[kind] = (self._rejectors_of(queued), {})
+            for rejector in known[0]:
+                self._by_rejector.setdefault(rejector, {})[kind] = known[1]
+        known[1][key] = queued
+
+    def _unfile(self, key: str) -> None:
+        kind = self._kinds.pop(key)
+        rejectors, alike = self._files[kind]
+        del alike[key]
+        if alike:
+            return
+        del self._files[kind]
         for rejector in rejectors:
-            rejected = self._by_rejector.get(rejector)
-            if rejected:
-                found.update(rejected)
-        return list(found.values())
+            kinds = self._by_rejector[rejector]
+            del kinds[kind]
+            if not kinds:
+                del self._by_rejector[rejector]
 
     def _rejectors_of(self, queued: QueuedPod) -> list[Rejector]:
         profile = queued.info.scheduler_name

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bayplan.api.node import Node, Taint
-from bayplan.api.quantity import value
-from bayplan.api.requests import to_amounts
 from bayplan.snapshot.pod_info import PodInfo
 from bayplan.snapshot.resources import ResourceAxis
 
@@ -90,8 +88,7 @@ class NodeInfo:
 
     def set_node(self, node: Node) -> None:
         """Take over a new version of the node object; what runs on it stays."""
-        amounts = to_amounts(node.status.allocatable)
-        vector = self.resources.vector(amounts)
+        vector, self.allowed_pods = self.resources.offer(node.status.allocatable)
         self.node = node
         self.labels: dict[str, str] = node.labels
         self.taints: list[Taint] = node.spec.taints or []
@@ -99,7 +96,6 @@ class NodeInfo:
         for place, amount in vector:
             self.allocatable[place] = amount
         self._widen(len(self.resources))
-        self.allowed_pods = value((node.status.allocatable or {}).get("pods", 0))
 
     @property
     def annotations(self) -> dict[str, str]:

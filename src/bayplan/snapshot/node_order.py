@@ -9,15 +9,15 @@ from bayplan.snapshot.axes import Rows
 
 __all__ = ["NodeOrder", "zone_of"]
 
-_REGION = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
-_ZONE = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
+_OLD_REGION, _REGION = "failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"
+_OLD_ZONE, _ZONE = "failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"
 
 
 def zone_of(node: Node) -> str:
     """Region and zone together; nodes without either share one zone."""
     labels = node.labels
-    region = next((labels[key] for key in _REGION if key in labels), "")
-    zone = next((labels[key] for key in _ZONE if key in labels), "")
+    region = labels.get(_OLD_REGION, labels.get(_REGION, ""))
+    zone = labels.get(_OLD_ZONE, labels.get(_ZONE, ""))
     return f"{region}:\x00:{zone}" if region or zone else ""
 
 

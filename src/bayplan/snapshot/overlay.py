@@ -85,6 +85,13 @@ class OverlayColumns(NodeColumns):
         """Count a pod on the node at a position, for those who look at counts only: `info` does not show it."""
         self._count(position, pod, 1)
 
+    def count_in_all(self, used: Int64RN, nonzero: Int64RN, count: Int64N) -> None:
+        """Count what pods use that come to every node, for those who look at counts only."""
+        self._widen(len(used))
+        self.used[: len(used)] += used
+        self._nonzero += nonzero
+        self.count += count
+
     def _twin(self, position: int) -> NodeInfo:
         twin = self._twins.get(position)
         if twin is None:

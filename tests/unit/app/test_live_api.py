@@ -19,6 +19,8 @@ from bayplan.testing.build import pod
 CLAIM = PersistentVolumeClaim(metadata=Metadata(name="data", namespace="ns"))
 OURS = {"metadata": {"annotations": {"volume.kubernetes.io/selected-node": "n"}}}
 
+PINNED = {"metadata": {**OURS["metadata"], "resourceVersion": "5"}}
+
 
 def stored(version: str, **annotations: str) -> Response:
     metadata = {"name": "data", "namespace": "ns", "resourceVersion": version, "annotations": annotations}
@@ -48,10 +50,28 @@ async def test_a_conflict_is_tried_again_on_the_new_version() -> None:
     assert [method for method, _, _ in transport.calls] == ["GET", "PUT", "GET", "PUT"]
 
 
+async def test_a_change_of_one_version_is_one_request() -> None:
+    live, transport = api(stored("6"))
+    written = await live.update(CLAIM, PINNED)
+
+    assert [(method, msgspec.json.decode(body or b"")) for method, _, body in transport.calls] == [("PATCH", PINNED)]
+    assert written.metadata.resource_version == "6"
+
+
 async def test_a_conflict_on_a_pinned_version_is_raised() -> None:
-    live, _ = api(stored("7"), answer(409, {}))
+    live, _ = api(answer(409, {}))
     with pytest.raises(Conflict):
-        await live.update(CLAIM, {"metadata": {"resourceVersion": "5"}})
+        await live.update(CLAIM, PINNED)
+
+
+async def test_who_may_not_patch_updates() -> None:
+    live, transport = api(answer(403, {}), stored("5", other="x"), stored("6"))
+    await live.update(CLAIM, PINNED)
+    sent = msgspec.json.decode(transport.calls[2][2] or b"")
+
+    assert [method for method, _, _ in transport.calls] == ["PATCH", "GET", "PUT"]
+    assert sent["metadata"]["resourceVersion"] == "5"
+    assert sent["metadata"]["annotations"] == {"other": "x", "volume.kubernetes.io/selected-node": "n"}
 
 
 async def test_an_object_that_is_gone_is_none() -> None:

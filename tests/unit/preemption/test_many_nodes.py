@@ -60,7 +60,7 @@ def test_columns_and_one_by_one_find_the_same_victims(seed: int, budgets: bool) 
         return
     assert plugin.handle.dry_run.reads_counts_only(decision.state)
     found = Found()
-    plugin._try(decision.state, info, rows, plugin._current_budgets(), plugin._nominated(info), found)
+    plugin._try(decision.state, info, rows, plugin._current_budgets(), plugin._nominations(), found)
     candidates = plugin.all_candidates(found)
     expected, refused = _one_by_one(plugin, decision.state, info, rows.tolist())
 
@@ -74,11 +74,12 @@ def _one_by_one(
     plugin: DefaultPreemption, state: Any, info: Any, rows: list[int]
 ) -> tuple[list[Candidate], dict[int, Status]]:
     table = plugin.handle.snapshot.nodes
-    nominated = plugin._nominated(info)
+    nominator = plugin.handle.nominator
     found, refused = [], {}
     for row in rows:
         lower = [p for p in table.at(row).pods.values() if p.priority < info.priority]
-        trial = OneNodeTrial(plugin.handle.dry_run, state, info, table, row, nominated.get(row, []))
+        nominated = [p for p in nominator.nominated_pods(table.at(row).name) if p.priority >= info.priority]
+        trial = OneNodeTrial(plugin.handle.dry_run, state, info, table, row, nominated)
         outcome = find_victims(trial, lower, plugin._current_budgets())
         if isinstance(outcome, Status):
             refused[row] = outcome

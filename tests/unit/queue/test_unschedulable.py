@@ -3,7 +3,7 @@ from __future__ import annotations
 from tests.unit.queue.kit import PROFILE, make_queued
 
 from bayplan.framework.queued import QueuedPod
-from bayplan.queue.unschedulable import UnschedulablePool
+from bayplan.queue.unschedulable import Alike, UnschedulablePool
 
 
 def rejected(name: str, *plugins: str, gated_by: str = "", profile: str = PROFILE) -> QueuedPod:
@@ -20,8 +20,8 @@ def pool_of(*pods: QueuedPod) -> UnschedulablePool:
     return pool
 
 
-def names(pods: list[QueuedPod]) -> list[str]:
-    return [queued.info.name for queued in pods]
+def names(kinds_by_rejector: list[list[Alike]]) -> list[str]:
+    return [queued.info.name for kinds in kinds_by_rejector for alike in kinds for queued in alike.values()]
 
 
 def test_pods_are_found_by_who_rejected_them() -> None:
@@ -59,7 +59,7 @@ def test_a_removed_pod_leaves_no_trace() -> None:
     assert pool.remove("ns/a") is not None
     assert pool.remove("ns/a") is None
     assert pool.remove("ns/b") is not None
-    assert (len(pool), pool.gated, pool._by_rejector, pool._rejectors) == (0, 0, {}, {})
+    assert (len(pool), pool.gated, pool._by_rejector, pool._files, pool._arrivals) == (0, 0, {}, {}, {})
 
 
 def test_rejectors_are_read_when_a_pod_enters() -> None:

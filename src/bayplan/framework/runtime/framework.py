@@ -42,6 +42,7 @@ from bayplan.framework.times import PluginTimes
 from bayplan.snapshot.axes import BoolN, Rows
 from bayplan.snapshot.columns import NodeColumns
 from bayplan.snapshot.node_info import NodeInfo
+from bayplan.snapshot.nominated import NominatedRows, Nominations
 from bayplan.snapshot.pod_info import PodInfo
 from bayplan.snapshot.snapshot import Snapshot
 
@@ -68,6 +69,7 @@ class Framework:
         self.plugins = dict(plugins)
         self.complain = complain
         self.remember = remember
+        self._nominated: NominatedRows | None = None
         self._points = {point: [plugins[name] for name in names] for point, names in points.items()}
         self.filter_calls = [FilterCall(p, rank + 1, complain) for rank, p in enumerate(self.at(ExtensionPoint.FILTER))]
         self.score_calls = [ScoreCall(p, weights.get(p.name, 1), complain) for p in self.at(ExtensionPoint.SCORE)]
@@ -225,15 +227,24 @@ class Framework:
 
     # Dry runs
 
+    def nominated_rows(self, nominator: Nominations) -> NominatedRows:
+        """The nominations of a nominator as columns."""
+        known = self._nominated
+        if known is None or known.nominator is not nominator or not self.remember:
+            known = self._nominated = NominatedRows(nominator, self.snapshot.nodes)
+        return known
+
     def run_filters_on(self, state: CycleState, pod: PodInfo, nodes: NodeColumns, position: int) -> Status | None:
         """Every filter on one node of an overlay; the first rejection, None if all let it pass."""
-        view = nodes.take(np.array([position], dtype=np.intp))
+        info = nodes.info(position)
+        view: NodeColumns | None = None
         for call in self.filter_calls:
             if call.name in state.skip_filter:
                 continue
             if call.has_one:
-                status = call.one(state, pod, view.info(0))
+                status = call.one(state, pod, info)
             else:
+                view = view or nodes.take(np.array([position], dtype=np.intp))
                 verdicts = call.verdicts(state, pod, view)
                 status = verdicts.status(int(verdicts.ids[0])) if verdicts.ids[0] else None
             if status is not None and not status.is_success:
@@ -263,6 +274,13 @@ class Framework:
             for call in self.filter_calls
             if call.name not in state.skip_filter
         )
+
+    def remembers(self, state: CycleState) -> tuple[tuple[str, int], ...] | None:
+        """The filters in play and how often each was told to forget; None if one looks beyond the node."""
+        calls = [call for call in self.filter_calls if call.name not in state.skip_filter]
+        if not self.remember or any(call.depends not in (Depends.NODE, Depends.ROW) for call in calls):
+            return None
+        return tuple((call.name, call.plugin.version) for call in calls)
 
     def rejections(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> list[tuple[Status, Rows]]:
         """The first rejection of every position that has one, grouped by status."""

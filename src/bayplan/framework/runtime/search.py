@@ -23,10 +23,11 @@ from bayplan.framework.verdicts import Ids
 from bayplan.snapshot.axes import Rows
 from bayplan.snapshot.columns import NodeColumns
 from bayplan.snapshot.node_table import NodeTable
+from bayplan.snapshot.nominated import Beside, NominatedRows
 from bayplan.snapshot.overlay import OverlayColumns
 from bayplan.snapshot.pod_info import PodInfo
 
-__all__ = ["FilterOutcome", "check_rows", "find_feasible", "nominated_on"]
+__all__ = ["FilterOutcome", "check_rows", "find_feasible"]
 
 Ranks = np.ndarray[tuple[int], np.dtype[np.uint8]]
 _OVERRIDDEN = 254
@@ -123,8 +124,9 @@ def find_feasible(
     if evaluation.has_failures:
         _raise_failures(evaluation)
     asked = [call for call in plan.due_filters if call.name not in state.skip_filter]
-    nominated = nominated_on(nominator, pod)
-    if not asked and not nominated:
+    nominated = framework.nominated_rows(nominator)
+    beside = nominated.beside(pod)
+    if not asked and beside is None:
         return FilterOutcome(evaluation, None, {}, [])
     rank: Ranks = evaluation.rank[: framework.snapshot.nodes.size].copy()
     is_clean = evaluation.feasible_count == len(rank)
@@ -132,7 +134,7 @@ def find_feasible(
     for call in asked:
         answers[call.rank], rejects = _ask(framework, call, state, pod, rank, is_clean=is_clean)
         is_clean = is_clean and not rejects
-    overrides = _with_nominated(framework, state, pod, nominated, rank) if nominated else []
+    overrides = _with_nominated(framework, state, pod, nominated, beside, rank) if beside is not None else []
     return FilterOutcome(evaluation, rank, answers, overrides)
 
 
@@ -169,53 +171,38 @@ def _ask(
     return (ids, verdicts.status, call.name), rejects
 
 
-def nominated_on(nominator: Nominator, pod: PodInfo) -> dict[str, list[PodInfo]]:
-    """Per node, the nominated pods that this pod must leave room for: of equal or higher priority, not itself."""
-    found = {}
-    for name in nominator.nominated_nodes():
-        pods = [p for p in nominator.nominated_pods(name) if p.priority >= pod.priority and p.uid != pod.uid]
-        if pods:
-            found[name] = pods
-    return found
-
-
 def _with_nominated(
-    framework: Framework, state: CycleState, pod: PodInfo, nominated: dict[str, list[PodInfo]], rank: Ranks
+    framework: Framework, state: CycleState, pod: PodInfo, nominated: NominatedRows, beside: Beside, rank: Ranks
 ) -> list[tuple[Status, Rows]]:
     """Look again at nodes with nominated pods, as if those were there; a rejection then comes first."""
-    row_of = framework.snapshot.nodes.row_of
-    waiting = {row_of[name]: pods for name, pods in nominated.items() if name in row_of}
-    if not waiting:
-        return []
-    by_count = len(waiting) > _ONE_BY_ONE_UP_TO and framework.reads_counts_only(state)
-    groups = (_rejected_by_count if by_count else _rejected_one_by_one)(framework, state, pod, waiting)
+    if len(beside.rows) > _ONE_BY_ONE_UP_TO and framework.reads_counts_only(state):
+        groups = _rejected_by_count(framework, state, pod, beside)
+    else:
+        groups = _rejected_one_by_one(framework, state, pod, nominated, beside.rows)
     for _, rows in groups:
         rank[rows] = _OVERRIDDEN
     return groups
 
 
 def _rejected_one_by_one(
-    framework: Framework, state: CycleState, pod: PodInfo, waiting: dict[int, list[PodInfo]]
+    framework: Framework, state: CycleState, pod: PodInfo, nominated: NominatedRows, rows: Rows
 ) -> list[tuple[Status, Rows]]:
     by_status: dict[Status, list[int]] = {}
-    for row, pods in waiting.items():
-        status = _status_with(framework, state, pod, row, pods)
+    for row in rows.tolist():
+        status = _status_with(framework, state, pod, row, nominated.pods_on(row, pod))
         if status is not None:
             by_status.setdefault(status, []).append(row)
     return [(status, np.array(rows, dtype=np.intp)) for status, rows in by_status.items()]
 
 
 def _rejected_by_count(
-    framework: Framework, state: CycleState, pod: PodInfo, waiting: dict[int, list[PodInfo]]
+    framework: Framework, state: CycleState, pod: PodInfo, beside: Beside
 ) -> list[tuple[Status, Rows]]:
     """The same for filters that look at counts only: all nodes at once."""
-    overlay = OverlayColumns(framework.snapshot.nodes, np.fromiter(waiting, dtype=np.intp, count=len(waiting)))
-    for position, pods in enumerate(waiting.values()):
-        present = overlay.info(position).pods
-        for other in pods:
-            if other.uid not in present:
-                overlay.count_in(position, other)
-    return [(status, overlay.rows[some]) for status, some in framework.rejections(state, pod, overlay)]
+    rows = beside.rows
+    overlay = OverlayColumns(framework.snapshot.nodes, rows)
+    overlay.count_in_all(beside.used.take(rows, axis=1), beside.nonzero.take(rows, axis=1), beside.count[rows])
+    return [(status, rows[some]) for status, some in framework.rejections(state, pod, overlay)]
 
 
 def _status_with(framework: Framework, state: CycleState, pod: PodInfo, row: int, pods: list[PodInfo]) -> Status | None:
@@ -223,8 +210,6 @@ def _status_with(framework: Framework, state: CycleState, pod: PodInfo, row: int
     follows = framework.follows_pods(state)
     trial = state.clone() if follows else state
     for other in pods:
-        if other.uid in overlay.info(0).pods:
-            continue
         node = overlay.add(0, other)
         if follows:
             framework.run_on_pods("add_pod", trial, pod, other, node)
@@ -235,11 +220,11 @@ def check_rows(
     framework: Framework, state: CycleState, pod: PodInfo, rows: list[int], nominator: Nominator
 ) -> dict[int, Status | None]:
     """A handful of rows, one by one: for pods that may go to a few nodes only. None stands for passing."""
-    nominated = nominated_on(nominator, pod)
+    nominated = framework.nominated_rows(nominator)
     view = NodeColumns(framework.snapshot.nodes, np.array(rows, dtype=np.intp))
     result: dict[int, Status | None] = {}
     for position, row in enumerate(rows):
-        pods = nominated.get(framework.snapshot.nodes.at(row).name)
+        pods = nominated.pods_on(row, pod)
         status = _status_with(framework, state, pod, row, pods) if pods else None
         result[row] = status if status is not None else framework.run_filters_on(state, pod, view, position)
     return result

@@ -22,14 +22,18 @@ from bayplan.framework import (
     Status,
     Unresolvable,
     Unschedulable,
+    by_shape,
 )
 from bayplan.preemption.budgets import Budgets
 from bayplan.preemption.candidates import Candidate, pick_cheapest
 from bayplan.preemption.eviction import Evictions
 from bayplan.preemption.many_nodes import ManyNodes, find_victims_on
 from bayplan.preemption.one_node import NO_VICTIMS, OneNodeTrial, candidate_on, find_victims
+from bayplan.preemption.remembered import RememberedVictims
 from bayplan.preemption.victim_columns import VictimColumns
 from bayplan.snapshot.axes import Rows
+from bayplan.snapshot.name_log import NameLog
+from bayplan.snapshot.nominated import NominatedRows
 
 __all__ = ["DefaultPreemption", "Found"]
 
@@ -97,18 +101,23 @@ class DefaultPreemption(Plugin):
     def setup(self) -> None:
         self._evictions = Evictions(self)
         self._columns = VictimColumns()
+        self._remembered = RememberedVictims()
         self._budgets: Budgets | None = None
         self._budgets_version = -1
         self._offset = 0
+        self._nominated: NominatedRows | None = None
 
     # PreEnqueue
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
         return GATED if self._evictions.is_waited_for(pod.uid) else None
 
+    def releases(self) -> NameLog:
+        return self._evictions.releases()
+
     def events_to_register(self) -> list[EventHint]:
         """The hint never queues: deletions of victims wake a held-back preemptor, other plugins wake the rest."""
-        return [EventHint(ClusterEvent(Resource.POD, ActionType.DELETE), lambda pod, old, new: Hint.SKIP)]
+        return [EventHint(ClusterEvent(Resource.POD, ActionType.DELETE), _never)]
 
     # PostFilter
 
@@ -168,7 +177,7 @@ class DefaultPreemption(Plugin):
         enough = min(enough, len(rows))
         self._offset = (self._offset * 31 + 17) % len(rows)
         turned = np.concatenate([rows[self._offset :], rows[: self._offset]])
-        budgets, nominated = self._current_budgets(), self._nominated(pod)
+        budgets, nominated = self._current_budgets(), self._nominations()
         found = Found()
         for start in range(0, len(turned), max(enough, 1)):
             self._try(state, pod, turned[start : start + max(enough, 1)], budgets, nominated, found)
@@ -189,7 +198,7 @@ class DefaultPreemption(Plugin):
         pod: PodInfo,
         rows: Rows,
         budgets: Budgets,
-        nominated: dict[int, list[PodInfo]],
+        nominated: NominatedRows,
         found: Found,
     ) -> None:
         if self.handle.dry_run.reads_counts_only(state):
@@ -198,7 +207,7 @@ class DefaultPreemption(Plugin):
         table = self.handle.snapshot.nodes
         for row in rows.tolist():
             pods = [p for p in table.at(row).pods.values() if p.priority < pod.priority]
-            trial = OneNodeTrial(self.handle.dry_run, state, pod, table, row, nominated.get(row, []))
+            trial = OneNodeTrial(self.handle.dry_run, state, pod, table, row, nominated.pods_on(row, pod))
             outcome = find_victims(trial, pods, budgets)
             if isinstance(outcome, Status):
                 found.refuse(outcome, [row])
@@ -211,12 +220,29 @@ class DefaultPreemption(Plugin):
         pod: PodInfo,
         rows: Rows,
         budgets: Budgets,
-        nominated: dict[int, list[PodInfo]],
+        nominated: NominatedRows,
         found: Found,
     ) -> None:
-        table, columns = self.handle.snapshot.nodes, self._columns
+        table, columns, dry_run = self.handle.snapshot.nodes, self._columns, self.handle.dry_run
         columns.refresh(table)
-        many = find_victims_on(self.handle.dry_run, state, pod, rows, columns, table, nominated, budgets)
+        beside = nominated.beside(pod)
+
+        def dry_runs(rows: Rows) -> ManyNodes:
+            return find_victims_on(dry_run, state, pod, rows, columns, table, beside, budgets)
+
+        terms = dry_run.remembers(state)
+        if terms is None or nominated.includes(pod):
+            many = dry_runs(rows)
+        else:
+            many = self._remembered.find(
+                pod,
+                rows,
+                terms=(terms, self._budgets_version),
+                beside=beside,
+                columns=columns,
+                table=table,
+                dry_runs=dry_runs,
+            )
         found.columns.append((many, columns))
         found.candidate_count += int(many.takes.sum())
         found.unviolating_count += int((many.takes & (many.violations == 0)).sum())
@@ -224,15 +250,11 @@ class DefaultPreemption(Plugin):
         for status, some in many.refused:
             found.refuse(status, some.tolist())
 
-    def _nominated(self, pod: PodInfo) -> dict[int, list[PodInfo]]:
-        """By row, the nominated pods that must keep their room."""
-        nominator, rows = self.handle.nominator, self.handle.snapshot.nodes.row_of
-        found = {}
-        for name in nominator.nominated_nodes():
-            pods = [p for p in nominator.nominated_pods(name) if p.priority >= pod.priority and p.uid != pod.uid]
-            if pods and name in rows:
-                found[rows[name]] = pods
-        return found
+    def _nominations(self) -> NominatedRows:
+        nominator, table = self.handle.nominator, self.handle.snapshot.nodes
+        if self._nominated is None or self._nominated.nominator is not nominator:
+            self._nominated = NominatedRows(nominator, table)
+        return self._nominated
 
     def choose(self, found: Found, *, most: int | None = None) -> list[Candidate]:
         """The candidates that tie for the lowest price; of each search in columns no more than `most`, if given."""
@@ -250,3 +272,8 @@ class DefaultPreemption(Plugin):
             takes = np.flatnonzero(many.takes).tolist()
             result += [many.candidate(position, columns, table) for position in takes]
         return result
+
+
+@by_shape
+def _never(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> Hint:
+    return Hint.SKIP

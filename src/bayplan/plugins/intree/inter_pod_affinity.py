@@ -24,6 +24,7 @@ from bayplan.framework import (
     Unresolvable,
     Unschedulable,
     Verdicts,
+    by_shape,
     normalize_range,
 )
 from bayplan.framework.verdicts import Ids
@@ -228,6 +229,7 @@ class InterPodAffinity(Plugin):
             EventHint(ClusterEvent(Resource.NODE, nodes), self._node_hint),
         ]
 
+    @by_shape
     def _pod_hint(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> Hint:
         other = new or old
         if other is None:
@@ -251,6 +253,7 @@ class InterPodAffinity(Plugin):
     def _means_all(self, terms: tuple[PodTerm, ...], other: PodInfo) -> bool:
         return bool(terms) and all(_means_blindly(term, other) for term in terms)
 
+    @by_shape
     def _node_hint(self, pod: PodInfo, old: Node | None, new: Node | None) -> Hint:
         if new is None:
             return Hint.SKIP

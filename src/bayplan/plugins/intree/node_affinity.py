@@ -36,6 +36,7 @@ from bayplan.framework import (
     Status,
     Unresolvable,
     Verdicts,
+    by_shape,
     normalize_highest,
 )
 from bayplan.snapshot.axes import Int64N
@@ -144,6 +145,7 @@ class NodeAffinity(Plugin):
         event = ClusterEvent(Resource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)
         return [EventHint(event, self._after_node_change)]
 
+    @by_shape
     def _after_node_change(self, pod: PodInfo, old: Node | None, new: Node) -> Hint:
         was_wrong = old is None or not self._is_acceptable(old, pod)
         return Hint.QUEUE if was_wrong and self._is_acceptable(new, pod) else Hint.SKIP

@@ -23,6 +23,7 @@ from bayplan.framework import (
     Status,
     Unresolvable,
     Verdicts,
+    by_shape,
 )
 from bayplan.snapshot.axes import BoolN
 
@@ -77,10 +78,12 @@ class NodeDeclaredFeatures(Plugin):
             EventHint(ClusterEvent(Resource.POD, ActionType.UPDATE), self._after_pod_update),
         ]
 
+    @by_shape
     def _after_node_change(self, pod: PodInfo, old: Node | None, new: Node) -> Hint:
         is_news = old is None or (old.status.declared_features or []) != (new.status.declared_features or [])
         return Hint.QUEUE if is_news else Hint.SKIP
 
+    @by_shape
     def _after_pod_update(self, pod: PodInfo, old: PodInfo | None, new: PodInfo) -> Hint:
         if new.uid != pod.uid:
             return Hint.SKIP

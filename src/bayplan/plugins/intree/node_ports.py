@@ -23,6 +23,7 @@ from bayplan.framework import (
     Status,
     Unschedulable,
     Verdicts,
+    by_shape,
 )
 from bayplan.snapshot.axes import BoolN
 from bayplan.snapshot.node_info import HostPorts
@@ -86,6 +87,7 @@ class NodePorts(Plugin):
             EventHint(ClusterEvent(Resource.NODE, ActionType.ADD)),
         ]
 
+    @by_shape
     def _after_pod_deleted(self, pod: PodInfo, old: PodInfo, new: PodInfo | None) -> Hint:
         if not old.node_name and not old.nominated_node_name:
             return Hint.SKIP

@@ -28,6 +28,7 @@ from bayplan.framework import (
     Resource,
     Status,
     Verdicts,
+    by_shape,
 )
 from bayplan.framework.joint import JointScore
 from bayplan.plugins.intree.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
@@ -281,6 +282,7 @@ class NodeResourcesFit(Plugin):
             EventHint(classes, self._class_hint),
         ]
 
+    @by_shape
     def _pod_hint(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> Hint:
         if new is None:
             freed = old is not None and bool(old.node_name or old.nominated_node_name)
@@ -294,6 +296,7 @@ class NodeResourcesFit(Plugin):
         less = any(after.get(name, 0) < before.get(name, 0) for name in wanted)
         return Hint.QUEUE if less else Hint.SKIP
 
+    @by_shape
     def _node_hint(self, pod: PodInfo, old: Node | None, new: Node | None) -> Hint:
         if new is None or not self._fits_empty(pod, new):
             return Hint.SKIP
@@ -309,6 +312,7 @@ class NodeResourcesFit(Plugin):
         wanted = {n: a for n, a in pod.shape.amounts.items() if a > 0 and not self._is_ignored(n)}
         return offered.get("pods", 0) >= 1 and all(offered.get(n, 0) >= a for n, a in wanted.items())
 
+    @by_shape
     def _class_hint(self, pod: PodInfo, old: DeviceClass | None, new: DeviceClass | None) -> Hint:
         if new is None:
             return Hint.SKIP

@@ -21,6 +21,7 @@ from bayplan.framework import (
     Status,
     Unresolvable,
     Verdicts,
+    by_shape,
 )
 
 __all__ = ["NodeUnschedulable"]
@@ -66,10 +67,12 @@ class NodeUnschedulable(Plugin):
             EventHint(ClusterEvent(Resource.POD, ActionType.UPDATE_POD_TOLERATION), self._after_toleration_change),
         ]
 
+    @by_shape
     def _after_node_change(self, pod: PodInfo, old: Node | None, new: Node) -> Hint:
         was_closed = old is None or old.spec.unschedulable
         return Hint.QUEUE if was_closed and not new.spec.unschedulable else Hint.SKIP
 
+    @by_shape
     def _after_toleration_change(self, pod: PodInfo, old: PodInfo | None, new: PodInfo) -> Hint:
         return Hint.QUEUE if new.uid == pod.uid and _tolerates_cordon(new) else Hint.SKIP
 

@@ -93,6 +93,8 @@ class NodeVolumeLimits(Plugin):
         wanted = self._known(state, pod)
         if isinstance(nodes, OverlayColumns) or nodes.table is not self.handle.snapshot.nodes:
             return self._one_by_one(wanted, nodes)
+        if not self._may_reject(wanted):
+            return Verdicts.accept(len(nodes))
         columns, statuses = self._followed(), StatusTable()
         ids, has_csi_node = np.zeros(len(nodes), dtype=np.int32), columns.has_csi_node[nodes.rows]
         if isinstance(wanted.without_csi_node, Status):
@@ -102,6 +104,14 @@ class NodeVolumeLimits(Plugin):
         elif wanted.with_csi_node:
             ids[self._over_limit(wanted.with_csi_node, columns, nodes.rows)] = statuses.number(TOO_MANY)
         return Verdicts(ids, statuses.status)
+
+    def _may_reject(self, wanted: WantedVolumes) -> bool:
+        """Whether something is wrong with a volume, or some node has a limit for one of the drivers."""
+        if isinstance(wanted.with_csi_node, Status) or isinstance(wanted.without_csi_node, Status):
+            return True
+        columns = self._made_columns()
+        columns.follow_limits()
+        return columns.is_limited(driver for driver, _ in wanted.with_csi_node)
 
     def _one_by_one(self, wanted: WantedVolumes, nodes: NodeColumns) -> Verdicts:
         """For a dry run, whose pods are its own."""
@@ -151,9 +161,13 @@ class NodeVolumeLimits(Plugin):
 
     def _followed(self) -> VolumeLimitColumns:
         """The columns, up to date, and the exact counts with them."""
+        columns = self._made_columns()
+        self._use.follow(columns.follow())
+        return columns
+
+    def _made_columns(self) -> VolumeLimitColumns:
         if self._columns is None:
             self._columns, self._use = VolumeLimitColumns(self.handle.snapshot), VolumeUse(self.handle.snapshot)
-        self._use.follow(self._columns.follow())
         return self._columns
 
     def _check(self, wanted: WantedVolumes, node: NodeInfo) -> Status | None:

@@ -29,6 +29,7 @@ from bayplan.framework import (
     Unresolvable,
     Unschedulable,
     Verdicts,
+    by_shape,
 )
 from bayplan.framework.verdicts import Ids
 from bayplan.plugins.intree.spread_constraints import (
@@ -405,6 +406,7 @@ class PodTopologySpread(Plugin):
             EventHint(ClusterEvent(Resource.NODE, nodes), self._node_hint),
         ]
 
+    @by_shape
     def _pod_hint(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> Hint:
         other = new or old
         if other is None:
@@ -430,6 +432,7 @@ class PodTopologySpread(Plugin):
         flips = any(c.counts(old) != c.counts(new) for c in constraints)
         return Hint.QUEUE if flips else Hint.SKIP
 
+    @by_shape
     def _node_hint(self, pod: PodInfo, old: Node | None, new: Node | None) -> Hint:
         constraints = self._constraints(pod, _HARD_EFFECT)
         before, after = _has_all_keys(old, constraints), _has_all_keys(new, constraints)

@@ -175,7 +175,9 @@ class PodVolumeFinder:
         except ClaimError as error:
             findings.fail(todo, str(error))
             return
-        to_provision += [(claim, ~_cut(rows, nodes)) for claim, rows in zip(to_match, found, strict=True)]
+        to_provision += [
+            (claim, todo if rows is None else ~_cut(rows, nodes)) for claim, rows in zip(to_match, found, strict=True)
+        ]
         for claim, needed in to_provision:
             todo = self._check_provision(claim, needed & todo, nodes, findings, todo)
 
@@ -214,7 +216,7 @@ class _Findings:
         return np.less(self._conflicts, len(_STATUSES))
 
     def reject(self, where: BoolN, conflict: Conflict) -> None:
-        self._conflicts[where] |= int(conflict)
+        self._conflicts |= where * np.int32(conflict)
 
     def fail(self, where: BoolN, problem: str) -> None:
         if where.any():

@@ -22,6 +22,7 @@ from bayplan.framework import (
     Status,
     Unresolvable,
     Verdicts,
+    by_shape,
     normalize_lowest,
 )
 from bayplan.snapshot.axes import Int64N
@@ -80,10 +81,12 @@ class TaintToleration(Plugin):
             EventHint(ClusterEvent(Resource.POD, ActionType.UPDATE_POD_TOLERATION), self._after_toleration_change),
         ]
 
+    @by_shape
     def _after_node_change(self, pod: PodInfo, old: Node | None, new: Node) -> Hint:
         was_closed = old is None or _is_closed(old, pod)
         return Hint.QUEUE if was_closed and not _is_closed(new, pod) else Hint.SKIP
 
+    @by_shape
     def _after_toleration_change(self, pod: PodInfo, old: PodInfo | None, new: PodInfo) -> Hint:
         return Hint.QUEUE if new.uid == pod.uid else Hint.SKIP
 

@@ -1,13 +1,15 @@
 """Binding for real: promise volumes to a pod, write it to the API server, wait until the volume controller is done.
 
 Between promise and answer the volumes count as taken for other pods. The wait judges by what the API server says, never
-by our own promises. There is no way back once written: when binding fails, the pod is decided anew with whatever is
-bound by then.
+by our own promises; it looks at all news of a claim, and every second in case it missed some. There is no way back once
+written: when binding fails, the pod is decided anew with whatever is bound by then.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Collection, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -39,6 +41,10 @@ class VolumeBinder:
         claims: AssumedObjects[PersistentVolumeClaim],
     ) -> None:
         self._handle, self._volumes, self._claims = handle, volumes, claims
+        self._waits: dict[str, list[_Wait]] = {}
+        """By claim, who waits for it to be bound."""
+        handle.snapshot.objects.on_change(PersistentVolume, self._volume_changed)
+        handle.snapshot.objects.on_change(PersistentVolumeClaim, self._claim_changed)
 
     def promise(self, found: PodVolumes, node_name: str) -> PodVolumes:
         """Take the volumes for the pod; what is then to be written. Raises BindingFailed, with nothing taken."""
@@ -87,17 +93,47 @@ class VolumeBinder:
         return PodVolumes(tuple(bindings), tuple(provisions))
 
     async def wait(self, pod: PodInfo, written: PodVolumes, node_name: str, timeout_seconds: float) -> None:
-        """Look every second until all is bound. Raises BindingFailed."""
+        """Look every second, and at any news of the claims, until all is bound. Raises BindingFailed."""
         clock = self._handle.clock
-        sleep = getattr(clock, "sleep", asyncio.sleep)
         deadline = clock.monotonic() + timeout_seconds
-        while True:
-            left = deadline - clock.monotonic()
-            await sleep(max(0.0, min(_POLL_SECONDS, left)))
-            if left < _POLL_SECONDS:
-                raise BindingFailed("context deadline exceeded")
-            if self._is_done(pod, written, node_name):
-                return
+        keys = {binding.claim.key for binding in written.bindings} | {claim.key for claim in written.provisions}
+        with self._waiting_for(keys) as wait:
+            while True:
+                left = deadline - clock.monotonic()
+                is_news = await wait.for_news(clock.sleep(max(0.0, min(_POLL_SECONDS, left))))
+                if left < _POLL_SECONDS and not is_news:
+                    raise BindingFailed("context deadline exceeded")
+                if self._is_done(pod, written, node_name):
+                    return
+
+    @contextmanager
+    def _waiting_for(self, keys: Collection[str]) -> Iterator[_Wait]:
+        wait = _Wait()
+        for key in keys:
+            self._waits.setdefault(key, []).append(wait)
+        try:
+            yield wait
+        finally:
+            for key in keys:
+                self._waits[key].remove(wait)
+                if not self._waits[key]:
+                    del self._waits[key]
+
+    def _claim_changed(self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> None:
+        claim = new or old
+        if claim is not None and self._waits:
+            self._tell_those_who_wait_for(claim.key)
+
+    def _volume_changed(self, old: PersistentVolume | None, new: PersistentVolume | None) -> None:
+        """News of a volume may come after news of the claim that it is for."""
+        volume = new or old
+        reference = volume.spec.claim_ref if volume is not None else None
+        if reference is not None and self._waits:
+            self._tell_those_who_wait_for(f"{reference.namespace}/{reference.name}")
+
+    def _tell_those_who_wait_for(self, key: str) -> None:
+        for wait in self._waits.get(key, ()):
+            wait.tell()
 
     def _is_done(self, pod: PodInfo, written: PodVolumes, node_name: str) -> bool:
         node = self._handle.snapshot.node(node_name)
@@ -152,6 +188,27 @@ class VolumeBinder:
         if not is_reachable(places, node.labels):
             mismatch = f'pv "{volume.name}" node affinity doesn\'t match node "{node.name}"'
             raise BindingFailed(f"{mismatch}: no matching NodeSelectorTerms")
+
+
+class _Wait:
+    """One wait for news, or for the next look."""
+
+    def __init__(self) -> None:
+        self._sleeping: asyncio.Future[None] | None = None
+
+    async def for_news(self, sleep: Awaitable[None]) -> bool:
+        """Whether there was news before the sleep was over."""
+        sleeping = self._sleeping = asyncio.ensure_future(sleep)
+        try:
+            await asyncio.wait([sleeping])
+            return sleeping.cancelled()
+        finally:
+            self._sleeping = None
+            sleeping.cancel()
+
+    def tell(self) -> None:
+        if self._sleeping is not None:
+            self._sleeping.cancel()
 
 
 def bound_volume(volume: PersistentVolume, claim: PersistentVolumeClaim) -> tuple[PersistentVolume, bool]:

@@ -7,6 +7,8 @@ exact count.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from bayplan.api.storage import CSINode, VolumeAttachment
@@ -51,9 +53,19 @@ class VolumeLimitColumns:
     def attachments_of(self, node_name: str) -> list[VolumeAttachment]:
         return list(self._attachments.get(node_name, {}).values())
 
+    def follow_limits(self) -> None:
+        """Take over what nodes allow, and leave what is used for later."""
+        self._grow()
+        for row in self._csi_nodes.follow():
+            self._write_limits(row, self._csi_nodes.nodes[row])
+
+    def is_limited(self, drivers: Iterable[str]) -> bool:
+        """Whether any node has a limit for one of the drivers."""
+        return any(driver in self._limits for driver in drivers)
+
     def follow(self) -> set[int]:
         """Take over what changed. The rows whose exact count may have changed with their pods or node."""
-        self._grow()
+        self.follow_limits()
         changed = set(self._pod_rows.changed())
         for row in changed:
             node = self._table.infos[row]
@@ -93,8 +105,6 @@ class VolumeLimitColumns:
         for row in self._node_rows.changed():
             node = self._table.infos[row]
             self._attached[row] = 0 if node is None else len(self._attachments.get(node.name, ()))
-        for row in self._csi_nodes.follow():
-            self._write_limits(row, self._csi_nodes.nodes[row])
 
     def _write_limits(self, row: int, csi_node: CSINode | None) -> None:
         self.has_csi_node[row] = csi_node is not None

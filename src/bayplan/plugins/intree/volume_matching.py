@@ -28,6 +28,7 @@ __all__ = ["ClaimError", "VolumeMatcher", "affinity_places", "offered_bytes", "r
 
 _Offer = tuple[str, str, frozenset[str]]
 """Volume mode, attributes class, access modes: what makes volumes of one size interchangeable."""
+_NO_SLOTS: Rows = np.zeros(0, dtype=np.intp)
 
 
 class ClaimError(Exception):
@@ -70,15 +71,16 @@ class VolumeMatcher:
         for volume in fitting.set_aside:
             if volume.name not in excluded:
                 return volume if is_reachable(affinity_places(volume), node.labels) else None
-        here = fitting.open.reachable_from(node.row, fitting.slots)
+        here = fitting.open.reachable_from(node.row, fitting.slots) if len(fitting.slots) else fitting.slots
         for slot in fitting.open.smallest_first(here):
             name = fitting.open.name(slot)
             if name not in excluded:
                 return self._assumed.get(name)
         return None
 
-    def choose_all(self, claims: list[PersistentVolumeClaim]) -> list[BoolN]:
-        """For each claim, in order, the rows on which it gets a volume that no claim before it got there.
+    def choose_all(self, claims: list[PersistentVolumeClaim]) -> list[BoolN | None]:
+        """For each claim, in order, the rows on which it gets a volume that no claim before it got there; None if on
+        none.
 
         Raises ClaimError.
         """
@@ -88,11 +90,11 @@ class VolumeMatcher:
         taken: dict[str, BoolN] = {}
         return [self._reach_untaken(claim, taken) for claim in claims]
 
-    def _reach(self, claim: PersistentVolumeClaim) -> BoolN:
+    def _reach(self, claim: PersistentVolumeClaim) -> BoolN | None:
         fitting = self._candidates(claim)
         if fitting.set_aside:
             return self._mask(affinity_places(fitting.set_aside[0]))
-        return fitting.open.reach(fitting.slots)
+        return fitting.open.reach(fitting.slots) if len(fitting.slots) else None
 
     def _reach_untaken(self, claim: PersistentVolumeClaim, taken: dict[str, BoolN]) -> BoolN:
         fitting = self._candidates(claim)
@@ -128,6 +130,8 @@ class VolumeMatcher:
         opened = self._open.get(name)
         if opened is None:
             opened = self._open[name] = SizedPlaces(self._snapshot.nodes, self._masks)
+        if not len(opened):
+            return Candidates(self._set_aside_for(claim, name, size), opened, _NO_SLOTS)
         groups = [number for offer, number in opened.groups.items() if _suits(offer, claim)]
         promised = [v.name for v in self._assumed.matching(lambda volume: volume.name in opened)]
         slots = self._selected(opened, opened.at_least(size, groups, promised), selector)

@@ -32,12 +32,14 @@ from bayplan.plugins.intree.volume_claims import (
     not_found,
 )
 from bayplan.snapshot.axes import ABSENT, BoolN
+from bayplan.snapshot.node_table import NodeTable
 
 __all__ = ["VolumeZone"]
 
 _ZONE, _REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 _BETA_ZONE, _BETA_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"
 _LABELS = (_BETA_ZONE, _BETA_REGION, _ZONE, _REGION)
+_MOST_MASKS = 64
 _SUCCESSOR = {_BETA_ZONE: _ZONE, _BETA_REGION: _REGION}
 
 NO_ZONE = Unresolvable("node(s) had no available volume zone")
@@ -85,6 +87,10 @@ class VolumeZone(Plugin):
         'storageclass.storage.k8s.io "<name>" not found',
     )
 
+    def setup(self) -> None:
+        self._wrong: dict[tuple[Topology, ...], BoolN] = {}
+        self._as_of = (0, 0, 0)
+
     def is_relevant(self, pod: PodInfo) -> bool:
         return bool(pod.shape.claim_names)
 
@@ -101,12 +107,22 @@ class VolumeZone(Plugin):
         found = self._known(state, pod)
         if isinstance(found, Status):
             return Verdicts.reject(np.ones(len(nodes), dtype=np.bool_), found)
-        wrong = np.zeros(len(nodes), dtype=np.bool_)
-        for topology in found:
-            wrong |= ~_admits_column(topology, nodes)
-        if wrong.any():
+        return Verdicts.reject(nodes.cut(self._wrong_rows(found, nodes.table)), NO_ZONE)
+
+    def _wrong_rows(self, topologies: tuple[Topology, ...], table: NodeTable) -> BoolN:
+        """Where a node is in another zone than the volumes. There are few zones, so that is kept for each."""
+        as_of = (id(table), table.size, table.node_changes.position)
+        if self._as_of != as_of or len(self._wrong) >= _MOST_MASKS:
+            self._as_of, self._wrong = as_of, {}
+        wrong = self._wrong.get(topologies)
+        if wrong is None:
+            nodes = NodeColumns(table)
+            wrong = np.zeros(len(nodes), dtype=np.bool_)
+            for topology in topologies:
+                wrong |= ~_admits_column(topology, nodes)
             wrong &= _is_placed_column(nodes)
-        return Verdicts.reject(wrong, NO_ZONE)
+            self._wrong[topologies] = wrong
+        return wrong
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
         found = self._known(state, pod)

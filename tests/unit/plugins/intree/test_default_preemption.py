@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable
 from types import SimpleNamespace
 from typing import Any
@@ -274,6 +275,44 @@ async def test_the_preemptor_is_held_back_until_its_last_victim_is_leaving() -> 
     await one.tasks[0]
 
     assert one.plugin.pre_enqueue(one.info) is None
+
+
+@pytest.mark.parametrize("happens", ["leaves", "is told to go", "loses its node", "stays", "falls behind"])
+async def test_whoever_is_no_longer_held_back_is_named(happens: str) -> None:
+    """As soon as PreEnqueue lets a preemptor pass, the log has its name; nobody has to ask about everybody."""
+    one = Preempting(low("a", "n1"), low("bystander", "n1", cpu="100m", priority=20))
+    cache, answered = one.harness.scheduler.cache, asyncio.Event()
+
+    async def waits_for_an_answer(pod: PodInfo) -> None:
+        await answered.wait()
+
+    one.api.delete_pod = waits_for_an_answer  # type: ignore[method-assign]
+    position = one.plugin.releases().position
+    task = asyncio.ensure_future(one.tasks[0])
+    await asyncio.sleep(0.01)
+    assert one.plugin.releases().since(position) == {"default/new"}
+    position = one.plugin.releases().position
+    cache.remove_pod("uid-default-bystander")
+    assert one.plugin.releases().since(position) == set()
+
+    if happens == "leaves":
+        cache.remove_pod("uid-default-a")
+    elif happens == "is told to go":
+        cache.add_pod(low("a", "n1", terminating=True))
+    elif happens == "loses its node":
+        cache.remove_node("n1")
+    elif happens == "falls behind":
+        cache.remove_pod("uid-default-a")
+        cache.snapshot.nodes.row_changes.forget_all()
+    is_held = one.plugin.pre_enqueue(one.info) is not None
+    assert is_held == (happens == "stays")
+    assert one.plugin.releases().since(position) == (set() if is_held else {"default/new"})
+    position = one.plugin.releases().position
+    answered.set()
+    await task
+
+    assert one.plugin.releases().since(position) == {"default/new"}
+    assert one.plugin._evictions._waiting_on == {}
 
 
 async def test_nominations_of_lower_pods_to_the_node_are_cleared() -> None:

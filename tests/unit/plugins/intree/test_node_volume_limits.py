@@ -100,6 +100,22 @@ def test_limits_and_pods_are_followed(cluster: VolumeCluster) -> None:
     assert reasons(plugin, cluster.pod_with("b"), cluster) == {"n1": TOO_MANY}
 
 
+def test_pods_that_came_before_any_limit_count_once_there_is_one() -> None:
+    """Nothing is counted for drivers that nobody limits; what is needed later is caught up with."""
+    cluster = VolumeCluster(node("n0"), node("n1"))
+    for name in "abc":
+        cluster.put(csi(name), claim(name, bound_to=name))
+    cluster.put(csi_node("n0", another=1))
+    plugin, pod = cluster.plugin(NodeVolumeLimits), cluster.pod_with("c")
+    cluster.run("first", "n0", volumes=uses("a"))
+    assert reasons(plugin, pod, cluster) == {}
+    cluster.run("second", "n0", volumes=uses("b"))
+    assert reasons(plugin, pod, cluster) == {}
+    cluster.put(csi_node("n0", csi_x=2), csi_node("n1", csi_x=2))
+
+    assert reasons(plugin, pod, cluster) == {"n0": TOO_MANY}
+
+
 def test_exact_counts_are_kept_until_a_row_changes(cluster: VolumeCluster) -> None:
     plugin, pod = cluster.plugin(NodeVolumeLimits), cluster.pod_with("b")
 

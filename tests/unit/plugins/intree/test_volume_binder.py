@@ -121,6 +121,50 @@ async def test_the_first_look_is_after_a_second() -> None:
     assert await attempt.after(0.1) is None
 
 
+async def test_news_of_a_claim_is_looked_at_at_once() -> None:
+    attempt = Attempt()
+    await attempt.start()
+    assert await attempt.after(0.1) == "waiting"
+    attempt.written()
+    assert await attempt.after(0.1) == "waiting"
+    attempt.bound()
+
+    assert await attempt.after(0.1) is None
+    assert attempt.plugin._binder._waits == {}
+
+
+async def test_news_of_a_volume_may_come_after_news_of_its_claim() -> None:
+    attempt = Attempt(claims=("made",))
+    await attempt.start()
+    assert await attempt.after(0.1) == "waiting"
+    attempt.cluster.put(claim("made", size="50Gi", bound_to="new", annotations={SELECTED: "n"}, version="3"))
+    assert await attempt.after(0.1) == "waiting"
+    attempt.cluster.put(volume("elsewhere", claim="another"), volume("new", claim="made"))
+
+    assert await attempt.after(0.1) is None
+
+
+async def test_a_claim_that_goes_away_is_noticed_at_once() -> None:
+    attempt = Attempt(claims=("made",))
+    await attempt.start()
+    assert await attempt.after(0.1) == "waiting"
+    attempt.cluster.cache.remove_object(claim("made"))
+
+    status = await attempt.after(0.1)
+    assert isinstance(status, Status)
+    assert "not found" in status.message
+
+
+async def test_a_wait_that_is_given_up_leaves_nothing() -> None:
+    attempt = Attempt()
+    await attempt.start()
+    assert await attempt.after(0.1) == "waiting"
+    await attempt.stop()
+    attempt.bound()
+
+    assert attempt.plugin._binder._waits == {}
+
+
 async def test_the_wait_ends_at_the_timeout() -> None:
     attempt = Attempt(timeout=3)
     await attempt.start()

@@ -31,7 +31,9 @@ def chosen(cluster: VolumeCluster, matcher: VolumeMatcher, wanted: Any, *exclude
     nodes = [cluster.snapshot.nodes.at(row) for row in range(2)]
     found = [matcher.choose(wanted, each, excluded) for each in nodes]
     if not excluded:
-        assert matcher.choose_all([wanted])[0].tolist() == [each is not None for each in found]
+        rows = matcher.choose_all([wanted])[0]
+        everywhere = [False, False] if rows is None else rows.tolist()
+        assert everywhere == [each is not None for each in found]
     return [None if each is None else each.name for each in found]
 
 
@@ -140,17 +142,22 @@ def test_a_volume_of_a_class_nobody_asked_for_yet_can_go(cluster: VolumeCluster,
 
 def test_two_claims_of_a_class_never_share_a_volume(cluster: VolumeCluster, matcher: VolumeMatcher) -> None:
     cluster.put(volume("v", affinity=terms("zone", "a")), volume("w"))
-    first, second = matcher.choose_all([claim("c"), claim("d")])
+    found = matcher.choose_all([claim("c"), claim("d")])
 
-    assert first.tolist() == [True, True]
-    assert second.tolist() == [True, False]
+    assert [rows is not None and rows.tolist() for rows in found] == [[True, True], [True, False]]
 
 
 def test_claims_of_different_classes_do_not_meet(cluster: VolumeCluster, matcher: VolumeMatcher) -> None:
     cluster.put(volume("v"), volume("w", storage_class="slow"))
     found = matcher.choose_all([claim("c"), claim("d", storage_class="slow")])
 
-    assert [rows.tolist() for rows in found] == [[True, True], [True, True]]
+    assert [rows is not None and rows.tolist() for rows in found] == [[True, True], [True, True]]
+
+
+def test_a_claim_that_no_volume_is_for_gets_none_anywhere(cluster: VolumeCluster, matcher: VolumeMatcher) -> None:
+    cluster.put(volume("small", size="1Gi"))
+
+    assert matcher.choose_all([claim("c"), claim("d", storage_class="slow")]) == [None, None]
 
 
 def test_a_volume_of_unreadable_size_does_not_hide_the_others(cluster: VolumeCluster, matcher: VolumeMatcher) -> None:

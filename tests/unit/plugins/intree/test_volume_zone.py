@@ -27,6 +27,28 @@ def test_only_nodes_in_the_zone_of_the_volume_pass() -> None:
     assert reasons(cluster.plugin(VolumeZone), cluster.pod_with("c"), cluster) == {"n1": NO_ZONE}
 
 
+def test_nodes_that_come_and_change_are_looked_at_again() -> None:
+    cluster = cluster_of({ZONE: "a"}, {ZONE: "b"})
+    cluster.put(volume("v", labels={ZONE: "a"}), claim("c", bound_to="v"))
+    plugin, pod = cluster.plugin(VolumeZone), cluster.pod_with("c")
+    assert reasons(plugin, pod, cluster) == {"n1": NO_ZONE}
+    cluster.cache.add_node(node("n1", labels={ZONE: "a"}))
+    assert reasons(plugin, pod, cluster) == {}
+    cluster.cache.add_node(node("n2", labels={ZONE: "b"}))
+
+    assert reasons(plugin, pod, cluster) == {"n2": NO_ZONE}
+
+
+def test_zones_that_never_come_again_do_not_fill_memory() -> None:
+    cluster = cluster_of({ZONE: "a"})
+    plugin = cluster.plugin(VolumeZone)
+    for number in range(200):
+        cluster.put(volume("v", labels={ZONE: f"z{number}"}), claim("c", bound_to="v"))
+        assert reasons(plugin, cluster.pod_with("c"), cluster) == {"n0": NO_ZONE}
+
+    assert len(plugin._wrong) <= 64
+
+
 def test_a_label_may_list_several_zones() -> None:
     cluster = cluster_of({ZONE: "a"}, {ZONE: "b"}, {ZONE: "c"})
     cluster.put(volume("v", labels={ZONE: "a__ b"}), claim("c", bound_to="v"))

@@ -1,0 +1,144 @@
+"""Dry runs that need not be made again: who would have to leave a node is kept by shape and row.
+
+A preemptor is seldom alone. The next one of its template asks the same question about the same nodes, of which one or
+two changed meanwhile; so what came out is kept, and dry runs are made for rows whose pods, node or nominations changed.
+Only for filters whose answer follows from the shape and the row (`DryRun.remembers`).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+
+import numpy as np
+
+from bayplan.framework.status import Status
+from bayplan.preemption.many_nodes import ManyNodes
+from bayplan.preemption.victim_columns import VictimColumns
+from bayplan.snapshot.axes import Int64N, Rows
+from bayplan.snapshot.node_table import NodeTable
+from bayplan.snapshot.nominated import Beside
+from bayplan.snapshot.pod_info import PodInfo
+
+__all__ = ["RememberedVictims"]
+
+DryRuns = Callable[[Rows], ManyNodes]
+_MOST_SHAPES = 8
+_NOT_REFUSED = -1
+
+
+class RememberedVictims:
+    """For the shapes that asked last."""
+
+    def __init__(self) -> None:
+        self._by_shape: OrderedDict[int, _Outcomes] = OrderedDict()
+
+    def find(
+        self,
+        pod: PodInfo,
+        rows: Rows,
+        *,
+        terms: Hashable,
+        beside: Beside | None,
+        columns: VictimColumns,
+        table: NodeTable,
+        dry_runs: DryRuns,
+    ) -> ManyNodes:
+        """What dry runs on these rows give. `terms` are what the outcome depends on besides the shape and the row."""
+        number = pod.shape.number
+        known = self._by_shape.pop(number, None)
+        if known is None or not known.holds(terms, beside, columns, table):
+            known = _Outcomes(terms, beside, columns, table)
+        self._by_shape[number] = known
+        if len(self._by_shape) > _MOST_SHAPES:
+            self._by_shape.popitem(last=False)
+        known.follow(table)
+        known.complete(rows, dry_runs)
+        return known.outcome(rows, columns)
+
+
+class _Outcomes:
+    """Of one shape: columns over all rows, right where `fresh` says so."""
+
+    def __init__(self, terms: Hashable, beside: Beside | None, columns: VictimColumns, table: NodeTable) -> None:
+        capacity, slots = table.capacity, columns.slots
+        self._terms = terms
+        self._beside = beside
+        self._shape = (slots, capacity)
+        self._layout = table.layout
+        self._row_position = table.row_changes.position
+        self._nominated_position = -1 if beside is None else beside.changes.position
+        self._fresh = np.zeros(capacity, dtype=np.bool_)
+        self._seen = np.zeros(capacity, dtype=np.bool_)
+        self._has_lower = np.zeros(capacity, dtype=np.bool_)
+        self._takes = np.zeros(capacity, dtype=np.bool_)
+        self._is_victim = np.zeros((slots, capacity), dtype=np.bool_)
+        self._violations: Int64N = np.zeros(capacity, dtype=np.int64)
+        self._refusal = np.full(capacity, _NOT_REFUSED, dtype=np.int32)
+        self._statuses: list[Status] = []
+
+    def holds(self, terms: Hashable, beside: Beside | None, columns: VictimColumns, table: NodeTable) -> bool:
+        same = self._beside is beside and self._layout == table.layout and self._shape[0] == columns.slots
+        return same and self._terms == terms
+
+    def follow(self, table: NodeTable) -> None:
+        """Forget the rows that changed."""
+        self._forget(table.row_changes.since(self._row_position))
+        self._row_position = table.row_changes.position
+        if self._beside is not None:
+            self._forget(self._beside.changes.since(self._nominated_position))
+            self._nominated_position = self._beside.changes.position
+
+    def _forget(self, rows: Rows | None) -> None:
+        self._fresh[slice(None) if rows is None else rows] = False
+
+    def complete(self, rows: Rows, dry_runs: DryRuns) -> None:
+        """Make the dry runs that these rows lack, and with them those that other rows lack by now: runs over a few
+        rows cost as much as over one."""
+        missing = rows[~self._fresh[rows]]
+        if not len(missing):
+            return
+        outdated = np.flatnonzero(self._seen & ~self._fresh)
+        if len(outdated) <= len(rows):
+            together = np.union1d(missing, outdated)
+            if len(together) > len(missing) and self._keep_if_sound(together, dry_runs):
+                return
+        self._keep(dry_runs(missing))
+
+    def _keep_if_sound(self, rows: Rows, dry_runs: DryRuns) -> bool:
+        """A filter that fails on a row nobody asked about must not end the search."""
+        try:
+            self._keep(dry_runs(rows))
+        except Exception:
+            return False
+        return True
+
+    def _keep(self, many: ManyNodes) -> None:
+        rows = many.rows
+        slots = len(many.is_victim)
+        self._has_lower[rows] = many.has_lower
+        self._takes[rows] = many.takes
+        self._is_victim[:slots, rows] = many.is_victim
+        self._is_victim[slots:, rows] = False
+        self._violations[rows] = many.violations
+        self._refusal[rows] = _NOT_REFUSED
+        for status, some in many.refused:
+            if status not in self._statuses:
+                self._statuses.append(status)
+            self._refusal[some] = self._statuses.index(status)
+        self._fresh[rows] = self._seen[rows] = True
+
+    def outcome(self, rows: Rows, columns: VictimColumns) -> ManyNodes:
+        slots = int(columns.filled[rows].max()) if len(rows) else 0
+        refusal = self._refusal[rows]
+        refused = [
+            (status, rows[refusal == number]) for number, status in enumerate(self._statuses) if number in refusal
+        ]
+        return ManyNodes(
+            rows,
+            self._has_lower[rows],
+            self._is_victim[:slots].take(rows, axis=1),
+            self._takes[rows],
+            self._violations[rows],
+            refused,
+        )
