@@ -44,6 +44,8 @@ class Stage:
     async def settled(self, *, bound: int = 0, failed: int = 0) -> None:
         recorder = self.explaining.recorder
         await self.until(lambda: recorder.bound_count >= bound and recorder.failed_count >= failed)
+        # The answer to a binding may be there before the watch has told of it.
+        await self.until(lambda: not self.local.live.cache.assumed_count)
 
 
 def raw_pod(name: str, *, cpu: str = "100m", annotations: dict[str, str] | None = None, **spec: Any) -> JsonObject:
