@@ -91,6 +91,7 @@ class FilterCall:
         "plugin",
         "rank",
         "times",
+        "vetted",
     )
 
     def __init__(self, plugin: Plugin, rank: int, complain: Complaint) -> None:
@@ -103,6 +104,8 @@ class FilterCall:
         self.has_columns = callable(getattr(plugin, "filter_nodes", None))
         self.has_failed = False
         """Whether an answer was ever an Error; only then are remembered columns searched for one."""
+        self.vetted: tuple[Status, ...] | None = None
+        """Statuses of an answer that were looked at: each of them rejects."""
         self._statuses = StatusTable()
         self._complain = complain
         self.times: PluginTimes | None = None

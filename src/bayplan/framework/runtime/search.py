@@ -19,7 +19,7 @@ from bayplan.framework.runtime.framework import Framework, checked
 from bayplan.framework.runtime.plan import Plan
 from bayplan.framework.runtime.standing import NO_NODE
 from bayplan.framework.status import Status
-from bayplan.framework.verdicts import Ids
+from bayplan.framework.verdicts import Ids, Verdicts
 from bayplan.snapshot.axes import Rows
 from bayplan.snapshot.columns import NodeColumns
 from bayplan.snapshot.node_table import NodeTable
@@ -163,12 +163,24 @@ def _ask(
         ids = np.zeros(len(rank), dtype=np.int32)
         ids[rows] = verdicts.ids
     rejected = ids != 0
-    rejects = bool(rejected.any())
+    rejects = bool(np.count_nonzero(rejected))
     if rejects:
-        for number in distinct(ids):
-            checked(verdicts.status(number).by(call.name))
-        np.copyto(rank, call.rank, where=rejected)
+        _vet(call, verdicts)
+        np.putmask(rank, rejected, call.rank)
     return (ids, verdicts.status, call.name), rejects
+
+
+def _vet(call: FilterCall, verdicts: Verdicts) -> None:
+    """A filter may reject; anything else ends the cycle. A list of statuses that was good once is good for ever."""
+    statuses = getattr(verdicts.status, "__self__", None)
+    if isinstance(statuses, tuple) and int(verdicts.ids.max()) < len(statuses):
+        if statuses is call.vetted:
+            return
+        if all(status.is_rejected for status in statuses[1:]):
+            call.vetted = statuses
+            return
+    for number in distinct(verdicts.ids):
+        checked(verdicts.status(number).by(call.name))
 
 
 def _with_nominated(

@@ -39,15 +39,15 @@ class PairCounts:
     def copy(self) -> PairCounts:
         return PairCounts(self._snapshot, {key: counts.copy() for key, counts in self.by_key.items()})
 
-    def add(self, key: str, source: RowCounts, weight: int = 1) -> bool:
-        """Count what a source holds, by value; whether it holds anything under any value."""
+    def add(self, key: str, source: RowCounts, weight: int = 1) -> DomainCounts:
+        """Count what a source holds, by value; what was added."""
         column = self._snapshot.nodes.label(key)
         counts = source.by_domain(column.bins(), column.domains)
         known = self.by_key.get(key)
         if weight != 1:
             counts = counts * weight
         self.by_key[key] = counts if known is None else known + counts
-        return bool(counts.any())
+        return counts
 
     def move(self, key: str, node: NodeInfo, by: int) -> None:
         """Count one pod on one node, if the node has the key."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from bayplan.api.node import Node
 from bayplan.api.selectors import SelectorError
@@ -27,10 +28,9 @@ from bayplan.framework import (
     by_shape,
     normalize_range,
 )
-from bayplan.framework.verdicts import Ids
 from bayplan.plugins.intree.affinity_counts import PairCounts, matching_groups, meant_namespaces, term_queries
 from bayplan.snapshot.affinity_terms import PodTerm
-from bayplan.snapshot.axes import ABSENT, BoolN, Int64N
+from bayplan.snapshot.axes import Int64N
 from bayplan.snapshot.term_index import TermKind
 
 __all__ = ["InterPodAffinity"]
@@ -38,7 +38,10 @@ __all__ = ["InterPodAffinity"]
 NOT_NEAR = Unresolvable("node(s) didn't match pod affinity rules")
 NOT_APART = Unschedulable("node(s) didn't match pod anti-affinity rules")
 KEPT_AWAY = Unschedulable("node(s) didn't satisfy existing pods anti-affinity rules")
-_STATUSES = (Status(NOT_NEAR.code.SUCCESS), NOT_NEAR, NOT_APART, KEPT_AWAY)
+_STATUSES = (Status(NOT_NEAR.code.SUCCESS), KEPT_AWAY, NOT_APART, NOT_NEAR)
+"""Where several hold for a node, the last of them is what users read."""
+_KEPT_AWAY, _NOT_APART, _NOT_NEAR = (np.uint8(number) for number in (1, 2, 3))
+_Codes = npt.NDArray[np.uint8]
 
 
 class _Required:
@@ -151,22 +154,36 @@ class InterPodAffinity(Plugin):
         return all(self._means(term, pod) for term in pod.shape.pod_terms.required_affinity)
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Verdicts:
-        required, terms = state[_REQUIRED], pod.shape.pod_terms
-        ids: Ids | None = None
-        for key in required.existing.by_key:
-            ids = _entered(ids, 3, _positive(required.existing, key, nodes))
-        for term in terms.required_anti_affinity:
-            ids = _entered(ids, 2, _positive(required.anti, term.topology_key, nodes))
-        if terms.required_affinity:
-            ids = _entered(ids, 1, ~self._near(required, pod, nodes))
-        return Verdicts(np.zeros(len(nodes), dtype=np.int32) if ids is None else ids, _STATUSES.__getitem__)
+        found: _Codes | None = None
+        for key, codes in self._codes(state[_REQUIRED], pod).items():
+            numbers = codes.take(nodes.label_bins(key))
+            found = numbers if found is None else np.maximum(found, numbers)
+        if found is None:
+            return Verdicts.accept(len(nodes))
+        return Verdicts(found.astype(np.int32), _STATUSES.__getitem__)
 
-    def _near(self, required: _Required, pod: PodInfo, nodes: NodeColumns) -> BoolN:
-        keys = [term.topology_key for term in pod.shape.pod_terms.required_affinity]
-        near = _all_of([_positive(required.affinity, key, nodes) for key in keys])
-        if not near.all() and self._is_first(required, pod):
-            return _all_of([nodes.label_values(key) != ABSENT for key in keys])
-        return near
+    def _codes(self, required: _Required, pod: PodInfo) -> dict[str, _Codes]:
+        """By topology key, and by value with one place more for nodes without the key: a number in `_STATUSES`."""
+        terms = pod.shape.pod_terms
+        codes = {key: (counts > 0).view(np.uint8) * _KEPT_AWAY for key, counts in required.existing.by_key.items()}
+        for term in terms.required_anti_affinity:
+            counts = required.anti.by_key.get(term.topology_key)
+            if counts is not None:
+                _enter(codes, term.topology_key, (counts > 0).view(np.uint8) * _NOT_APART)
+        if terms.required_affinity:
+            is_first = self._is_first(required, pod)
+            for term in terms.required_affinity:
+                _enter(codes, term.topology_key, self._far(required, term.topology_key, is_first=is_first))
+        return codes
+
+    def _far(self, required: _Required, key: str, *, is_first: bool) -> _Codes:
+        counts = required.affinity.by_key.get(key)
+        if is_first or counts is None:
+            far = np.full(self.handle.snapshot.nodes.label(key).domains + 1, 0 if is_first else _NOT_NEAR, np.uint8)
+        else:
+            far = (counts <= 0).view(np.uint8) * _NOT_NEAR
+        far[-1] = _NOT_NEAR
+        return far
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
         required, terms = state[_REQUIRED], pod.shape.pod_terms
@@ -194,11 +211,12 @@ class InterPodAffinity(Plugin):
         total = PairCounts(snapshot)
         has_any = False
         for key, query, weight in term_queries(pod, snapshot).weighted:
-            has_any |= total.add(key, snapshot.pods.counter(query), weight)
+            has_any |= bool(total.add(key, snapshot.pods.counter(query), weight).any())
         for group in groups:
             weight = self._weight_of(group.rule.kind, group.rule.weight)
             if weight:
-                has_any |= total.add(group.rule.term.topology_key, group.column(snapshot.nodes.capacity), weight)
+                column = group.column(snapshot.nodes.capacity)
+                has_any |= bool(total.add(group.rule.term.topology_key, column, weight).any())
         if not has_any:
             return SKIP
         state.put(_PREFERRED, total)
@@ -275,25 +293,6 @@ def _means_blindly(term: PodTerm, other: PodInfo) -> bool:
     return term.matches(other.namespace, other.labels, {})
 
 
-def _all_of(masks: list[BoolN]) -> BoolN:
-    first, *others = masks
-    for other in others:
-        first &= other
-    return first
-
-
-def _entered(ids: Ids | None, number: int, where: BoolN) -> Ids:
-    """The number where the mask is set, what was there elsewhere: later entries come first in what users read."""
-    if ids is None:
-        return where * np.int32(number)
-    np.copyto(ids, number, where=where)
-    return ids
-
-
-def _positive(pairs: PairCounts, key: str, nodes: NodeColumns) -> BoolN:
-    """Where the node has the key and something is counted under its value."""
-    counts = pairs.by_key.get(key)
-    if counts is None:
-        return np.zeros(len(nodes), dtype=np.bool_)
-    mask: BoolN = (counts > 0).take(nodes.label_bins(key))
-    return mask
+def _enter(codes: dict[str, _Codes], key: str, more: _Codes) -> None:
+    known = codes.get(key)
+    codes[key] = more if known is None else np.maximum(known, more)
