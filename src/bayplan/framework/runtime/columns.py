@@ -8,6 +8,7 @@ threshold is where their costs cross.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,13 @@ def _widened(answers: Any, table: NodeTable, dtype: Any) -> Any:
     column[: table.size] = answers
     column[table.size :] = 0
     return column
+
+
+@lru_cache(maxsize=4)
+def _zeros(length: int) -> Ids:
+    ids: Ids = np.zeros(length, dtype=np.int32)
+    ids.flags.writeable = False
+    return ids
 
 
 class RowChanges:
@@ -174,7 +182,7 @@ class FilterColumn(Column):
         self._checked.clear()
         if self._call.accepts_all(pod, nodes):
             self._verdict_status = _NO_STATUS
-            self.ids = np.zeros(table.capacity, dtype=np.int32)
+            self.ids = _zeros(table.capacity)
             self.rejects_any = False
             return
         verdicts = self._call.verdicts(_NO_STATE, pod, nodes)
@@ -197,7 +205,15 @@ class FilterColumn(Column):
                 self._checked.clear()
                 ids = self._renumbered(verdicts)
             self._check(verdicts)
+        elif not self.rejects_any:
+            return
+        self._own_ids()
         self.ids[nodes.rows] = ids
+
+    def _own_ids(self) -> None:
+        """Columns that reject nobody share one array."""
+        if not self.ids.flags.writeable:
+            self.ids = self.ids.copy()
 
     def _check(self, verdicts: Verdicts) -> None:
         """A filter may reject; an Error among its answers must not pass for a rejection."""
@@ -219,11 +235,12 @@ class FilterColumn(Column):
             info = table.infos[row]
             if info is not None:
                 status = self._call.one(_NO_STATE, pod, info)
-                if status is None or status.is_success:
-                    self.ids[row] = 0
-                else:
+                if status is not None and not status.is_success:
+                    self._own_ids()
                     self.ids[row] = self._number(status)
                     self.rejects_any = True
+                elif self.rejects_any:
+                    self.ids[row] = 0
 
     def _number(self, status: Status) -> int:
         """One-node answers get numbers of their own below zero, apart from those of the column form."""

@@ -97,6 +97,7 @@ class Evaluation:
         self._epochs: list[int] = []
         self._layout = -1
         self._row_position = self._node_position = -1
+        self._shares_rank = False
         self.offset = 0
         """What uniform scores add to every feasible node; not part of `key`."""
         self.is_suspect = False
@@ -226,11 +227,12 @@ class Evaluation:
     def _rebuild(self, epochs: list[int]) -> None:
         table, standing = self.table, self._standing
         self._epochs, self._layout = epochs, table.layout
-        self.rank = rank = standing.rank.copy()
+        rejecting = [(call.rank, column) for call, column in self._row_filters if column.rejects_any]
+        self.rank = rank = standing.rank.copy() if rejecting else standing.rank
+        self._shares_rank = not rejecting
         counts = self.rank_counts = [0] * (standing.last_rank + 1)
         for number, count in standing.counts.items():
             counts[number] = count
-        rejecting = [(call.rank, column) for call, column in self._row_filters if column.rejects_any]
         for number, column in reversed(rejecting):
             rank[(column.ids != 0) & ((rank == 0) | ((rank > number) & (rank != NO_NODE)))] = number
         if rejecting:
@@ -304,6 +306,7 @@ class Evaluation:
         before = int(self.rank[row])
         self.base[row] = base
         if rank != before:
+            self._own_rank()
             self.rank[row] = rank
             self._count([(before, rank)])
         if rank:
@@ -324,6 +327,11 @@ class Evaluation:
             if column.rejects_any and column.ids[row] and (rank == 0 or call.rank < rank != NO_NODE):
                 return call.rank
         return rank
+
+    def _own_rank(self) -> None:
+        """While nobody is rejected for the pods that are there, ranks are those of the standing, and its array."""
+        if self._shares_rank:
+            self.rank, self._shares_rank = self.rank.copy(), False
 
     def _count(self, moves: Iterable[tuple[int, int]]) -> None:
         """Rows went from one rank to another."""
@@ -366,11 +374,12 @@ class Evaluation:
         rank = self._standing.rank[rows]
         for number, column in reversed(rejecting):
             rank[(column.ids[rows] != 0) & ((rank == 0) | ((rank > number) & (rank != NO_NODE)))] = number
-        self.rank[rows] = rank
         self.key[rows] = np.where(rank == 0, base, -1)
         changed = before != rank
         if not changed.any():
             return False
+        self._own_rank()
+        self.rank[rows] = rank
         pairs = zip(before[changed].tolist(), rank[changed].tolist(), strict=True)
         self._count(dict(zip(rows[changed].tolist(), pairs, strict=True)).values())
         return True
