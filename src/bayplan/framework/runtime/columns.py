@@ -188,14 +188,14 @@ class FilterColumn(Column):
         verdicts = self._call.verdicts(_NO_STATE, pod, nodes)
         self._verdict_status = verdicts.status
         self.ids = _widened(verdicts.ids, table, np.int32)
-        self.rejects_any = bool(verdicts.ids.any())
+        self.rejects_any = bool(np.count_nonzero(verdicts.ids))
         if self.rejects_any:
             self._check(verdicts)
 
     def _mend(self, pod: PodInfo, nodes: NodeColumns) -> None:
         verdicts = self._call.verdicts(_NO_STATE, pod, nodes)
         ids = verdicts.ids
-        if ids.any():
+        if np.count_nonzero(ids):
             if not self.rejects_any:
                 # No number was given out yet.
                 self._verdict_status = verdicts.status

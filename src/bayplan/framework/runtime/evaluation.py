@@ -35,12 +35,15 @@ from bayplan.framework.runtime.distinct import group_by_status
 from bayplan.framework.runtime.joint import JointCall
 from bayplan.framework.runtime.standing import NO_NODE, Standing
 from bayplan.framework.status import Status
+from bayplan.framework.verdicts import Ids
 from bayplan.snapshot.axes import BoolN, Int64N, Rows
 from bayplan.snapshot.columns import NodeColumns
 from bayplan.snapshot.node_table import NodeTable
 from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["Evaluation", "Normalized"]
+
+Ranks = np.ndarray[tuple[int], np.dtype[np.uint8]]
 
 
 class Normalized:
@@ -108,7 +111,7 @@ class Evaluation:
     # Read by the caller after `refresh`.
     pod: PodInfo
     """The one that it was last brought up to date for."""
-    rank: np.ndarray[tuple[int], np.dtype[np.uint8]]
+    rank: Ranks
     base: Totals
     key: Totals
 
@@ -234,7 +237,7 @@ class Evaluation:
         for number, count in standing.counts.items():
             counts[number] = count
         for number, column in reversed(rejecting):
-            rank[(column.ids != 0) & ((rank == 0) | ((rank > number) & (rank != NO_NODE)))] = number
+            np.copyto(rank, number, where=_comes_first(column.ids, number, rank))
         if rejecting:
             for number in (*standing.counts, *(number for number, _ in rejecting)):
                 counts[number] = int(np.count_nonzero(rank == number))
@@ -267,7 +270,7 @@ class Evaluation:
                 self.key += entry.contribution.astype(self.key.dtype)
         if self.feasible_count != self.table.size:
             self._part_key()
-            self.key[self.rank != 0] = -1
+            np.copyto(self.key, -1, where=self.rank != 0)
 
     def _part_key(self) -> None:
         """Let `key` differ from `base`. While it does not they are one array, and a row is mended once."""
@@ -370,10 +373,15 @@ class Evaluation:
                 self.key[rows] = base
             return False
         self._part_key()
-        before = self.rank[rows]
-        rank = self._standing.rank[rows]
+        before = self.rank.take(rows)
+        rank = self._standing.rank.take(rows)
         for number, column in reversed(rejecting):
-            rank[(column.ids[rows] != 0) & ((rank == 0) | ((rank > number) & (rank != NO_NODE)))] = number
+            ids = column.ids.take(rows)
+            if np.count_nonzero(ids):
+                np.copyto(rank, number, where=_comes_first(ids, number, rank))
+        if not np.count_nonzero(rank) and not np.count_nonzero(before):
+            self.key[rows] = base
+            return False
         self.key[rows] = np.where(rank == 0, base, -1)
         changed = before != rank
         if not changed.any():
@@ -383,3 +391,9 @@ class Evaluation:
         pairs = zip(before[changed].tolist(), rank[changed].tolist(), strict=True)
         self._count(dict(zip(rows[changed].tolist(), pairs, strict=True)).values())
         return True
+
+
+def _comes_first(ids: Ids, number: int, rank: Ranks) -> BoolN:
+    """Where a filter rejects, and none before it does."""
+    first: BoolN = (ids != 0) & ((rank == 0) | ((rank > number) & (rank != NO_NODE)))
+    return first

@@ -15,7 +15,7 @@ import numpy as np
 
 from bayplan.api.requests import is_scalar_resource
 from bayplan.framework import NodeColumns
-from bayplan.snapshot.axes import FloatRN, Int64N
+from bayplan.snapshot.axes import FloatRN, Int64N, Rows
 from bayplan.snapshot.derived import DerivedColumns
 from bayplan.snapshot.node_table import NodeTable
 from bayplan.snapshot.resources import CPU, MEMORY
@@ -138,13 +138,18 @@ class PlainFacts(DerivedColumns):
         if not any(map(gt, needs, self._lowest)):
             return True
         columns, size = self._columns, self._table.size
-        for need, place, row in zip(needs, self.FLOORED, self._poorest, strict=True):
-            if need > columns[place, row]:
+        for which, need in enumerate(needs):
+            if need > self._lowest[which] and need > columns[self.FLOORED[which], self._poorest[which]]:
                 return False
         self._poorest = [int(columns[place, :size].argmin()) for place in self.FLOORED]
         places = zip(self.FLOORED, self._poorest, strict=True)
         self._lowest = tuple([float(columns[place, row]) for place, row in places])
         return not any(map(gt, needs, self._lowest))
+
+    def room(self, rows: Rows | None) -> FloatRN:
+        """FREE and PLACES of some rows, or of all. Ask after `refreshed`."""
+        columns = self._columns[self.FREE.start : self.PLACES + 1]
+        return columns[:, : self._table.size] if rows is None else columns.take(rows, axis=1)
 
     def write_all(self, columns: FloatRN) -> None:
         table = self._table
