@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tests.unit.plugins.intree.small_cluster import STATE, SmallCluster, node, verdicts
+from tests.unit.plugins.intree.small_cluster import STATE, SmallCluster, node
 
 from bayplan.framework import NodeColumns, PodInfo
 from bayplan.plugins.intree.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
@@ -119,10 +119,14 @@ def test_who_has_room_is_the_same_by_facts_and_by_looking_at_each_node(
     cluster = _cluster([*nodes, *((cpu, memory, []) for cpu, memory in more)])
     plugin, pod = cluster.plugin(NodeResourcesFit), cluster.pod(**_requests(asked))
 
-    found = verdicts(plugin, pod, cluster)
-
-    if plugin.accepts_all(pod, cluster.columns):
-        assert all(status.is_success for status in found.values())
+    columns = cluster.columns
+    right = [plugin.filter(STATE, pod, info) for info in columns]
+    for view in (columns, columns.take(np.arange(0, len(columns), 2))):
+        found = plugin.filter_nodes(STATE, pod, view)
+        told = [found.status(number) if number else None for number in found.ids.tolist()]
+        assert told == [right[row] for row in view.rows.tolist()]
+    if plugin.accepts_all(pod, columns):
+        assert right == [None] * len(right)
 
 
 @settings(max_examples=60, deadline=None)
