@@ -84,10 +84,11 @@ def followed_log(table: NodeTable, depends: Depends) -> ChangeLog:
 class Column:
     """When to mend what; subclasses say how."""
 
-    __slots__ = ("_call", "_layout", "_position", "_version", "epoch")
+    __slots__ = ("_call", "_layout", "_log", "_position", "_version", "epoch")
 
     def __init__(self, call: FilterCall | ScoreCall) -> None:
         self._call: Any = call
+        self._log: ChangeLog | None = None
         self._layout = -1
         self._position = -1
         self._version = -1
@@ -114,7 +115,8 @@ class Column:
 
     def follow(self, table: NodeTable, pod: PodInfo, changes: RowChanges) -> None:
         """The same as `refresh` when pods alone changed, with the work of finding out shared between columns."""
-        if not self._is_as_of(table, changes):
+        # Positions in different logs have nothing in common.
+        if self._position != changes.since or self._log is not changes.log:
             self.refresh(table, pod)
             return
         self._position = changes.position
@@ -127,11 +129,8 @@ class Column:
         """Whether computing every row is cheaper than mending these."""
         return (FAR_SHARE if self._call.has_columns else 2) * len(rows) > table.size
 
-    def _is_as_of(self, table: NodeTable, changes: RowChanges) -> bool:
-        """Whether these changes are all that there is to follow. Positions in different logs have nothing in common."""
-        return self._position == changes.since and changes.log is followed_log(table, self._call.depends)
-
     def _all(self, table: NodeTable, pod: PodInfo, log: ChangeLog) -> None:
+        self._log = log
         self._layout, self._version, self._position = table.layout, self._call.plugin.version, log.position
         self.epoch += 1
         self._compute(table, pod)
@@ -169,13 +168,6 @@ class FilterColumn(Column):
             found = self._verdict_status(number)
         return found.by(self._call.name)
 
-    def follow(self, table: NodeTable, pod: PodInfo, changes: RowChanges) -> None:
-        is_clean = changes.few is None and not self.rejects_any and self._is_as_of(table, changes)
-        if is_clean and self._call.accepts_all(pod, changes.view):
-            self._position = changes.position
-        else:
-            super().follow(table, pod, changes)
-
     def _compute(self, table: NodeTable, pod: PodInfo) -> None:
         nodes = NodeColumns(table)
         self._extra.clear()
@@ -193,6 +185,8 @@ class FilterColumn(Column):
             self._check(verdicts)
 
     def _mend(self, pod: PodInfo, nodes: NodeColumns) -> None:
+        if not self.rejects_any and self._call.accepts_all(pod, nodes):
+            return
         verdicts = self._call.verdicts(_NO_STATE, pod, nodes)
         ids = verdicts.ids
         if np.count_nonzero(ids):
