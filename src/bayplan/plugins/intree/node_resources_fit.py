@@ -343,7 +343,7 @@ def _used_column(nodes: NodeColumns, place: int) -> Int64N:
 def _least_allocated(facts: FloatRN, terms: ScoreTerms) -> Int64N:
     """Cpu and memory, both on every node: the share of each that stays free, and their weighted mean."""
     shares = facts[PlainFacts.SPARE] - terms.amounts * 100.0
-    shares /= facts[PlainFacts.DIVISOR]
+    shares /= facts[PlainFacts.OF_SPARE]
     np.maximum(shares, 0.0, out=shares)
     np.floor(shares, out=shares)
     (_, _, first), (_, _, second) = terms.items
@@ -371,7 +371,7 @@ def _plain_verdicts(checks: _Checks, facts: PlainFacts, rows: Rows | None) -> Ve
     mask = bits[0] * np.uint8(_FIRST_RESOURCE)
     mask |= bits[1] * np.uint8(2 * _FIRST_RESOURCE)
     mask |= bits[2]
-    beyond = facts.cut(rows)[PlainFacts.DIVISOR] < amounts[:2]
+    beyond = facts.cut(rows)[PlainFacts.OF_SPARE] < amounts[:2]
     if np.count_nonzero(beyond):
         # What exceeds all that a node has is short as well.
         mask |= (beyond[0] | beyond[1]).view(np.uint8) * np.uint8(_BEYOND_ALLOCATABLE)
