@@ -25,10 +25,12 @@ from bayplan.api.node import Node
 from bayplan.api.pod import Pod
 from bayplan.framework.plugin import Plugin
 from bayplan.testing.contract_promises import (
+    accepting_all_means_silent,
     cached_equals_uncached,
     columns_equal_one_node,
     filter_is_pure,
     idle_means_silent,
+    kinds_are_settled_alike,
     odd_pods_are_answered,
     raw_scores_are_in_bounds,
     reserve_is_undone,
@@ -53,6 +55,8 @@ PROMISES: dict[str, Promise] = {
     "decisions with caches equal decisions without": cached_equals_uncached,
     "scores are within bounds where that is promised": raw_scores_are_in_bounds,
     "an idle plugin has nothing to say": idle_means_silent,
+    "a filter that accepts all nodes rejects none": accepting_all_means_silent,
+    "pods of one kind are told apart only where that is allowed": kinds_are_settled_alike,
     "the order of the queue is an order": queue_order_is_strict,
 }
 """What is checked, by name."""
@@ -179,6 +183,12 @@ class PluginContract:
 
     def test_an_idle_plugin_has_nothing_to_say(self) -> None:
         self._check("an idle plugin has nothing to say")
+
+    def test_a_filter_that_accepts_all_nodes_rejects_none(self) -> None:
+        self._check("a filter that accepts all nodes rejects none")
+
+    def test_pods_of_one_kind_are_told_apart_only_where_that_is_allowed(self) -> None:
+        self._check("pods of one kind are told apart only where that is allowed")
 
     def test_the_order_of_the_queue_is_an_order(self) -> None:
         self._check("the order of the queue is an order")

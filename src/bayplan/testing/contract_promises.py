@@ -19,10 +19,12 @@ from bayplan.testing.odd import ODD_PODS
 from bayplan.testing.outcome import Outcome
 
 __all__ = [
+    "accepting_all_means_silent",
     "cached_equals_uncached",
     "columns_equal_one_node",
     "filter_is_pure",
     "idle_means_silent",
+    "kinds_are_settled_alike",
     "odd_pods_are_answered",
     "raw_scores_are_in_bounds",
     "reserve_is_undone",
@@ -86,6 +88,39 @@ def idle_means_silent(trial: Trial) -> list[str]:
             problems += [f"is_idle, but filter says {v} of `{n}`" for n, v in verdicts.items() if not v.is_success]
         if len(set(_raw_scores(trial, info).values())) > 1:
             problems.append("is_idle, but nodes score differently")
+    return problems
+
+
+def accepting_all_means_silent(trial: Trial) -> list[str]:
+    """What `accepts_all` promises: no node is rejected by a filter that says so."""
+    if not trial.has("accepts_all") or not trial.has("filter", "filter_nodes"):
+        return []
+    problems = []
+    for pod in trial.pods():
+        info = trial.one.info(pod)
+        state = trial.prepared(info)
+        if state is None or not trial.plugin.accepts_all(info, trial.nodes):
+            continue
+        verdicts = _verdicts(trial, state, info)
+        problems += [f"accepts_all, but filter says {v} of `{n}`" for n, v in verdicts.items() if not v.is_success]
+    return problems
+
+
+def kinds_are_settled_alike(trial: Trial) -> list[str]:
+    """What `settles_by_kind` and `signs_by_kind` promise: other labels and another namespace change nothing."""
+    plugin = trial.plugin
+    if not (plugin.settles_by_kind or plugin.signs_by_kind):
+        return []
+    problems = []
+    for pod, twin in zip(trial.pods(), trial.pods(), strict=True):
+        twin.metadata.labels, twin.metadata.namespace = {"kind": "twin"}, "elsewhere"
+        one, other = trial.one.info(pod), trial.one.info(twin)
+        if one.shape.kind != other.shape.kind:
+            continue
+        if plugin.settles_by_kind and plugin.is_relevant(one) != plugin.is_relevant(other):
+            problems.append("settles_by_kind, but is_relevant tells pods of one kind apart")
+        if plugin.signs_by_kind and plugin.sign(one) != plugin.sign(other):
+            problems.append("signs_by_kind, but signs pods of one kind differently")
     return problems
 
 

@@ -163,6 +163,35 @@ class PromisesBounds(Plugin):
     normalize = normalize_highest
 
 
+class PromisesRoom(Plugin):
+    """Says that every node passes, and rejects."""
+
+    depends = Depends.NODE
+
+    def accepts_all(self, pod: PodInfo, nodes: NodeColumns) -> bool:
+        return True
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
+        return Unschedulable("no")
+
+
+class PromisesKinds(Plugin):
+    """Says that it looks at kinds, and looks at labels."""
+
+    depends = Depends.NODE
+    settles_by_kind = True
+    signs_by_kind = True
+
+    def is_relevant(self, pod: PodInfo) -> bool:
+        return "kind" in pod.labels
+
+    def sign(self, pod: PodInfo) -> str:
+        return pod.namespace
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> None:
+        return None
+
+
 class PromisesSilence(Plugin):
     """Says that it is idle, and rejects."""
 

@@ -35,6 +35,8 @@ def test_an_honest_plugin_keeps_the_contract(plugin: type[Plugin]) -> None:
         (plugins.DependsOnMoreThanItSays, "decisions with caches equal decisions without"),
         (plugins.PromisesBounds, "scores are within bounds where that is promised"),
         (plugins.PromisesSilence, "an idle plugin has nothing to say"),
+        (plugins.PromisesRoom, "a filter that accepts all nodes rejects none"),
+        (plugins.PromisesKinds, "pods of one kind are told apart only where that is allowed"),
         (plugins.GoesBeforeItself, "the order of the queue is an order"),
         (plugins.ComparesApplesAndPears, "the order of the queue is an order"),
     ],

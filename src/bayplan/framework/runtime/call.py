@@ -113,8 +113,10 @@ class FilterCall:
 
     def accepts_all(self, pod: PodInfo, nodes: NodeColumns) -> bool:
         """Whether it is known without a look at each that every node passes, those not at issue included."""
-        if self._accepts_all is None or self.times is not None:
+        if self._accepts_all is None:
             return False
+        if self.times is not None:
+            return self.times.ask_once(self, _FILTER, self.accepts_all, pod, nodes)
         try:
             return self._accepts_all(pod, nodes)
         except Exception:

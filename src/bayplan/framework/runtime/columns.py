@@ -8,6 +8,7 @@ threshold is where their costs cross.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,13 @@ def _widened(answers: Any, table: NodeTable, dtype: Any) -> Any:
     return column
 
 
+@lru_cache(maxsize=4)
+def _zeros(length: int) -> Ids:
+    ids: Ids = np.zeros(length, dtype=np.int32)
+    ids.flags.writeable = False
+    return ids
+
+
 class RowChanges:
     """Rows whose pods (not whose node objects) changed between two positions of the log, for several columns."""
 
@@ -76,10 +84,11 @@ def followed_log(table: NodeTable, depends: Depends) -> ChangeLog:
 class Column:
     """When to mend what; subclasses say how."""
 
-    __slots__ = ("_call", "_layout", "_position", "_version", "epoch")
+    __slots__ = ("_call", "_layout", "_log", "_position", "_version", "epoch")
 
     def __init__(self, call: FilterCall | ScoreCall) -> None:
         self._call: Any = call
+        self._log: ChangeLog | None = None
         self._layout = -1
         self._position = -1
         self._version = -1
@@ -106,7 +115,8 @@ class Column:
 
     def follow(self, table: NodeTable, pod: PodInfo, changes: RowChanges) -> None:
         """The same as `refresh` when pods alone changed, with the work of finding out shared between columns."""
-        if not self._is_as_of(table, changes):
+        # Positions in different logs have nothing in common.
+        if self._position != changes.since or self._log is not changes.log:
             self.refresh(table, pod)
             return
         self._position = changes.position
@@ -119,11 +129,8 @@ class Column:
         """Whether computing every row is cheaper than mending these."""
         return (FAR_SHARE if self._call.has_columns else 2) * len(rows) > table.size
 
-    def _is_as_of(self, table: NodeTable, changes: RowChanges) -> bool:
-        """Whether these changes are all that there is to follow. Positions in different logs have nothing in common."""
-        return self._position == changes.since and changes.log is followed_log(table, self._call.depends)
-
     def _all(self, table: NodeTable, pod: PodInfo, log: ChangeLog) -> None:
+        self._log = log
         self._layout, self._version, self._position = table.layout, self._call.plugin.version, log.position
         self.epoch += 1
         self._compute(table, pod)
@@ -161,33 +168,28 @@ class FilterColumn(Column):
             found = self._verdict_status(number)
         return found.by(self._call.name)
 
-    def follow(self, table: NodeTable, pod: PodInfo, changes: RowChanges) -> None:
-        is_clean = changes.few is None and not self.rejects_any and self._is_as_of(table, changes)
-        if is_clean and self._call.accepts_all(pod, changes.view):
-            self._position = changes.position
-        else:
-            super().follow(table, pod, changes)
-
     def _compute(self, table: NodeTable, pod: PodInfo) -> None:
         nodes = NodeColumns(table)
         self._extra.clear()
         self._checked.clear()
         if self._call.accepts_all(pod, nodes):
             self._verdict_status = _NO_STATUS
-            self.ids = np.zeros(table.capacity, dtype=np.int32)
+            self.ids = _zeros(table.capacity)
             self.rejects_any = False
             return
         verdicts = self._call.verdicts(_NO_STATE, pod, nodes)
         self._verdict_status = verdicts.status
         self.ids = _widened(verdicts.ids, table, np.int32)
-        self.rejects_any = bool(verdicts.ids.any())
+        self.rejects_any = bool(np.count_nonzero(verdicts.ids))
         if self.rejects_any:
             self._check(verdicts)
 
     def _mend(self, pod: PodInfo, nodes: NodeColumns) -> None:
+        if not self.rejects_any and self._call.accepts_all(pod, nodes):
+            return
         verdicts = self._call.verdicts(_NO_STATE, pod, nodes)
         ids = verdicts.ids
-        if ids.any():
+        if np.count_nonzero(ids):
             if not self.rejects_any:
                 # No number was given out yet.
                 self._verdict_status = verdicts.status
@@ -197,7 +199,15 @@ class FilterColumn(Column):
                 self._checked.clear()
                 ids = self._renumbered(verdicts)
             self._check(verdicts)
+        elif not self.rejects_any:
+            return
+        self._own_ids()
         self.ids[nodes.rows] = ids
+
+    def _own_ids(self) -> None:
+        """Columns that reject nobody share one array."""
+        if not self.ids.flags.writeable:
+            self.ids = self.ids.copy()
 
     def _check(self, verdicts: Verdicts) -> None:
         """A filter may reject; an Error among its answers must not pass for a rejection."""
@@ -219,11 +229,12 @@ class FilterColumn(Column):
             info = table.infos[row]
             if info is not None:
                 status = self._call.one(_NO_STATE, pod, info)
-                if status is None or status.is_success:
-                    self.ids[row] = 0
-                else:
+                if status is not None and not status.is_success:
+                    self._own_ids()
                     self.ids[row] = self._number(status)
                     self.rejects_any = True
+                elif self.rejects_any:
+                    self.ids[row] = 0
 
     def _number(self, status: Status) -> int:
         """One-node answers get numbers of their own below zero, apart from those of the column form."""

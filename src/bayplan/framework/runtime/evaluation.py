@@ -35,12 +35,15 @@ from bayplan.framework.runtime.distinct import group_by_status
 from bayplan.framework.runtime.joint import JointCall
 from bayplan.framework.runtime.standing import NO_NODE, Standing
 from bayplan.framework.status import Status
+from bayplan.framework.verdicts import Ids
 from bayplan.snapshot.axes import BoolN, Int64N, Rows
 from bayplan.snapshot.columns import NodeColumns
 from bayplan.snapshot.node_table import NodeTable
 from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["Evaluation", "Normalized"]
+
+Ranks = np.ndarray[tuple[int], np.dtype[np.uint8]]
 
 
 class Normalized:
@@ -97,6 +100,7 @@ class Evaluation:
         self._epochs: list[int] = []
         self._layout = -1
         self._row_position = self._node_position = -1
+        self._shares_rank = False
         self.offset = 0
         """What uniform scores add to every feasible node; not part of `key`."""
         self.is_suspect = False
@@ -107,7 +111,7 @@ class Evaluation:
     # Read by the caller after `refresh`.
     pod: PodInfo
     """The one that it was last brought up to date for."""
-    rank: np.ndarray[tuple[int], np.dtype[np.uint8]]
+    rank: Ranks
     base: Totals
     key: Totals
 
@@ -226,13 +230,14 @@ class Evaluation:
     def _rebuild(self, epochs: list[int]) -> None:
         table, standing = self.table, self._standing
         self._epochs, self._layout = epochs, table.layout
-        self.rank = rank = standing.rank.copy()
+        rejecting = [(call.rank, column) for call, column in self._row_filters if column.rejects_any]
+        self.rank = rank = standing.rank.copy() if rejecting else standing.rank
+        self._shares_rank = not rejecting
         counts = self.rank_counts = [0] * (standing.last_rank + 1)
         for number, count in standing.counts.items():
             counts[number] = count
-        rejecting = [(call.rank, column) for call, column in self._row_filters if column.rejects_any]
         for number, column in reversed(rejecting):
-            rank[(column.ids != 0) & ((rank == 0) | ((rank > number) & (rank != NO_NODE)))] = number
+            np.copyto(rank, number, where=_comes_first(column.ids, number, rank))
         if rejecting:
             for number in (*standing.counts, *(number for number, _ in rejecting)):
                 counts[number] = int(np.count_nonzero(rank == number))
@@ -265,7 +270,7 @@ class Evaluation:
                 self.key += entry.contribution.astype(self.key.dtype)
         if self.feasible_count != self.table.size:
             self._part_key()
-            self.key[self.rank != 0] = -1
+            np.copyto(self.key, -1, where=self.rank != 0)
 
     def _part_key(self) -> None:
         """Let `key` differ from `base`. While it does not they are one array, and a row is mended once."""
@@ -304,6 +309,7 @@ class Evaluation:
         before = int(self.rank[row])
         self.base[row] = base
         if rank != before:
+            self._own_rank()
             self.rank[row] = rank
             self._count([(before, rank)])
         if rank:
@@ -324,6 +330,11 @@ class Evaluation:
             if column.rejects_any and column.ids[row] and (rank == 0 or call.rank < rank != NO_NODE):
                 return call.rank
         return rank
+
+    def _own_rank(self) -> None:
+        """While nobody is rejected for the pods that are there, ranks are those of the standing, and its array."""
+        if self._shares_rank:
+            self.rank, self._shares_rank = self.rank.copy(), False
 
     def _count(self, moves: Iterable[tuple[int, int]]) -> None:
         """Rows went from one rank to another."""
@@ -362,15 +373,27 @@ class Evaluation:
                 self.key[rows] = base
             return False
         self._part_key()
-        before = self.rank[rows]
-        rank = self._standing.rank[rows]
+        before = self.rank.take(rows)
+        rank = self._standing.rank.take(rows)
         for number, column in reversed(rejecting):
-            rank[(column.ids[rows] != 0) & ((rank == 0) | ((rank > number) & (rank != NO_NODE)))] = number
-        self.rank[rows] = rank
+            ids = column.ids.take(rows)
+            if np.count_nonzero(ids):
+                np.copyto(rank, number, where=_comes_first(ids, number, rank))
+        if not np.count_nonzero(rank) and not np.count_nonzero(before):
+            self.key[rows] = base
+            return False
         self.key[rows] = np.where(rank == 0, base, -1)
         changed = before != rank
         if not changed.any():
             return False
+        self._own_rank()
+        self.rank[rows] = rank
         pairs = zip(before[changed].tolist(), rank[changed].tolist(), strict=True)
         self._count(dict(zip(rows[changed].tolist(), pairs, strict=True)).values())
         return True
+
+
+def _comes_first(ids: Ids, number: int, rank: Ranks) -> BoolN:
+    """Where a filter rejects, and none before it does."""
+    first: BoolN = (ids != 0) & ((rank == 0) | ((rank > number) & (rank != NO_NODE)))
+    return first

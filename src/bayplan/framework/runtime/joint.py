@@ -1,4 +1,4 @@
-"""A joint score at work: asked as one, or plugin by plugin where it has no answer or where times are taken."""
+"""A joint score at work: asked as one, or plugin by plugin where it has no answer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from bayplan.framework.cycle import CycleState
 from bayplan.framework.depends import Depends
 from bayplan.framework.joint import JointScore, Totals
 from bayplan.framework.plugin import Plugin
+from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.runtime.call import Complaint, ScoreCall
+from bayplan.framework.status import Code
+from bayplan.framework.times import PluginTimes
 from bayplan.snapshot.columns import NodeColumns
 from bayplan.snapshot.node_info import NodeInfo
 from bayplan.snapshot.pod_info import PodInfo
@@ -50,16 +53,15 @@ class JointCall:
         self._name = " and ".join(self.members)
         self._first = self.calls[0]
 
-    @property
-    def _is_measured(self) -> bool:
-        """Whether this cycle is one of those in which the time of each plugin is taken."""
-        return self._first.times is not None
-
     def sign(self, pod: PodInfo) -> Hashable:
         return self._joint.sign(pod)
 
     def totals(self, pod: PodInfo, nodes: NodeColumns, out: Totals) -> None:
-        if not self._is_measured and self._answers(pod, nodes, out):
+        times = self._first.times
+        began = 0.0 if times is None else times.monotonic()
+        if self._answers(pod, nodes, out):
+            if times is not None:
+                self._share(times, times.monotonic() - began)
             return
         out[:] = 0
         for call in self.calls:
@@ -72,8 +74,14 @@ class JointCall:
             self._complain(self._name, "score", exception)
             return False
 
+    def _share(self, times: PluginTimes, seconds: float) -> None:
+        """Nobody can tell whose the time was: each plugin gets its share."""
+        for call in self.calls:
+            times.add(call.name, ExtensionPoint.SCORE.label, Code.SUCCESS.label, seconds / len(self.calls))
+
     def one(self, pod: PodInfo, node: NodeInfo) -> int:
-        total = None if self._is_measured else self._joint.total(pod, node)
+        # A cycle in which times are taken asks each plugin: reading the clock costs as much as the sum of both.
+        total = None if self._first.times is not None else self._joint.total(pod, node)
         if total is None:
             total = sum(call.one(_NO_STATE, pod, node) * call.weight for call in self.calls)
         return total

@@ -131,8 +131,8 @@ def _sum(numbers: list[float]) -> float:
 
 def _plain_scores(facts: FloatRN, terms: ScoreTerms) -> Int64N:
     """Cpu and memory, both on every node; how balanced a node is without the pod is known."""
-    halves = facts[PlainFacts.HALF_USED] + terms.amounts * 0.5
-    halves /= facts[PlainFacts.DIVISOR]
+    halves = facts[PlainFacts.HALF_USED] + terms.amounts[::-1] * 0.5
+    halves /= facts[PlainFacts.OF_USED]
     balance = balance_of(halves * 2.0)
     balance += facts[PlainFacts.LEAN]
     scores: Int64N = balance.astype(np.int64)

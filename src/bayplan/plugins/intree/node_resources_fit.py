@@ -46,7 +46,7 @@ from bayplan.plugins.intree.resource_scoring import (
     plain_source,
     skips_scalar,
 )
-from bayplan.snapshot.axes import FloatRN, Int64N
+from bayplan.snapshot.axes import FloatRN, Int64N, Rows
 from bayplan.snapshot.resources import CPU, MEMORY, Vector
 
 __all__ = ["NodeResourcesFit"]
@@ -157,6 +157,9 @@ class NodeResourcesFit(Plugin):
         checks = self._checks(pod)
         if len(checks.pairs) > _MOST_BITS:
             return _by_combination(checks, nodes)
+        facts = None if checks.needs is None else plain_source(nodes)
+        if facts is not None:
+            return _plain_verdicts(checks, facts, None if nodes.is_all else nodes.rows)
         mask = (nodes.pod_count >= nodes.allowed_pods).astype(np.int32)
         bit = _FIRST_RESOURCE
         for place, amount in checks.pairs:
@@ -344,7 +347,7 @@ def _used_column(nodes: NodeColumns, place: int) -> Int64N:
 def _least_allocated(facts: FloatRN, terms: ScoreTerms) -> Int64N:
     """Cpu and memory, both on every node: the share of each that stays free, and their weighted mean."""
     shares = facts[PlainFacts.SPARE] - terms.amounts * 100.0
-    shares /= facts[PlainFacts.DIVISOR]
+    shares /= facts[PlainFacts.OF_SPARE]
     np.maximum(shares, 0.0, out=shares)
     np.floor(shares, out=shares)
     (_, _, first), (_, _, second) = terms.items
@@ -361,10 +364,28 @@ def _least_allocated(facts: FloatRN, terms: ScoreTerms) -> Int64N:
     return mean
 
 
+def _plain_verdicts(checks: _Checks, facts: PlainFacts, rows: Rows | None) -> Verdicts:
+    """Cpu and memory alone, where facts hold what is free of them."""
+    amounts = checks.amounts
+    short = facts.room(rows) < amounts
+    if not np.count_nonzero(short):
+        return Verdicts(np.zeros(short.shape[1], dtype=np.int32), checks.status)
+    bits = short.view(np.uint8)
+    # Products, because NumPy shifts slowly; pods come last, as _TOO_MANY_PODS is the lowest bit.
+    mask = bits[0] * np.uint8(_FIRST_RESOURCE)
+    mask |= bits[1] * np.uint8(2 * _FIRST_RESOURCE)
+    mask |= bits[2]
+    beyond = facts.cut(rows)[PlainFacts.OF_SPARE] < amounts[:2]
+    if np.count_nonzero(beyond):
+        # What exceeds all that a node has is short as well.
+        mask |= (beyond[0] | beyond[1]).view(np.uint8) * np.uint8(_BEYOND_ALLOCATABLE)
+    return Verdicts(mask.astype(np.int32), checks.status)
+
+
 class _Checks:
     """What a pod asks for, ready to be compared."""
 
-    __slots__ = ("needs", "pairs", "status")
+    __slots__ = ("_amounts", "needs", "pairs", "status")
 
     def __init__(self, pairs: Vector, status: Callable[[int], Status]) -> None:
         self.pairs = pairs
@@ -374,6 +395,14 @@ class _Checks:
         """What every node must have so that none is rejected, for pods that ask for cpu and memory alone."""
         self.status = status
         """Turns a bit mask of shortages into a Status."""
+        self._amounts: FloatRN | None = None
+
+    @property
+    def amounts(self) -> FloatRN:
+        """Cpu, memory and one pod, one row each, for pods that ask for these alone."""
+        if self._amounts is None:
+            self._amounts = np.array([[float(amount)] for _, amount in self.pairs] + [[1.0]])
+        return self._amounts
 
 
 def _by_combination(checks: _Checks, nodes: NodeColumns) -> Verdicts:

@@ -35,8 +35,8 @@ class PlainScores:
         self._fit_weight = fit_weight
         self._balance_weight = balance_weight
         is_weighted = fit_weight != 1 or balance_weight != 1
-        self._weights = np.array([[balance_weight], [fit_weight]], dtype=np.float64) if is_weighted else None
-        self._room: FloatRN = np.empty((4, 0))
+        self._weights = (float(balance_weight), float(fit_weight)) if is_weighted else None
+        self._room: FloatRN = np.empty(0)
         self._scratches: dict[int, _Scratch] = {}
         """By how many nodes are asked about: mostly the same number again and again."""
 
@@ -52,7 +52,13 @@ class PlainScores:
         scratch = self._scratches.get(count) or self._make_scratch(count)
         balance, fit, free, both = scratch.balance, scratch.fit, scratch.free, scratch.both
         np.add(facts[PlainFacts.SUMMANDS], asked.column, scratch.all)
-        np.divide(scratch.pairs, facts[PlainFacts.DIVISOR], scratch.pairs)
+        if nodes.is_all:
+            np.divide(scratch.all[:2], facts[PlainFacts.OF_USED], scratch.all[:2])
+            np.divide(scratch.all[2:], facts[PlainFacts.OF_SPARE], scratch.all[2:])
+        else:
+            # What was picked lies in one piece, and one row is divided sooner than two.
+            scratch.used /= facts[PlainFacts.OF_USED].reshape(-1)
+            free /= facts[PlainFacts.OF_SPARE].reshape(-1)
         if not source.has_everywhere(asked.needs):
             np.minimum(scratch.used, 0.5, out=scratch.used)
             np.maximum(free, 0.0, out=free)
@@ -67,17 +73,19 @@ class PlainScores:
         both *= 0.5
         np.floor(both, both)
         if self._weights is not None:
-            both *= self._weights
+            balance *= self._weights[0]
+            fit *= self._weights[1]
         balance += fit
         out[:] = balance
         return True
 
     def _make_scratch(self, count: int) -> _Scratch:
-        if self._room.shape[1] < count or len(self._scratches) >= _MOST_SCRATCHES:
+        size = 4 * count
+        if len(self._room) < size or len(self._scratches) >= _MOST_SCRATCHES:
             self._scratches.clear()
-        if self._room.shape[1] < count:
-            self._room = np.empty((4, 2 * count))
-        scratch = self._scratches[count] = _Scratch(self._room[:, :count])
+        if len(self._room) < size:
+            self._room = np.empty(2 * size)
+        scratch = self._scratches[count] = _Scratch(self._room[:size], count)
         return scratch
 
     def total(self, pod: PodInfo, node: NodeInfo) -> int | None:
@@ -103,14 +111,13 @@ def _balance(used_cpu: int, cpu: int, used_memory: int, memory: int) -> int:
 class _Scratch:
     """Room for the shares of some nodes, and names for its parts: cutting arrays costs as much as small sums do."""
 
-    __slots__ = ("all", "balance", "both", "fit", "free", "free_memory", "pairs", "used", "used_memory")
+    __slots__ = ("all", "balance", "both", "fit", "free", "free_memory", "used", "used_memory")
 
-    def __init__(self, shares: FloatRN) -> None:
-        self.all = shares
-        self.pairs = shares.reshape(2, 2, shares.shape[1])
-        self.used, self.free = shares[:2], shares[2:]
-        self.balance, self.used_memory, self.fit, self.free_memory = shares
-        self.both = shares[0:3:2]
+    def __init__(self, room: FloatRN, count: int) -> None:
+        self.all = room.reshape(4, count)
+        self.used_memory, self.balance, self.fit, self.free_memory = self.all
+        # Two rows in one piece are one long row, which NumPy is through with sooner.
+        self.used, self.free, self.both = room[: 2 * count], room[2 * count :], room[count : 3 * count]
 
 
 class _Asked:
@@ -123,7 +130,7 @@ class _Asked:
         cpu, memory = requests.get("cpu", 0), requests.get("memory", 0)
         scored_cpu, scored_memory = scored.get("cpu", 0), scored.get("memory", 0)
         self.amounts = (cpu, memory, scored_cpu, scored_memory)
-        self.column = np.array([[cpu * 0.5], [memory * 0.5], [scored_cpu * -100.0], [scored_memory * -100.0]])
+        self.column = np.array([[memory * 0.5], [cpu * 0.5], [scored_cpu * -100.0], [scored_memory * -100.0]])
         """One row each of `PlainFacts.SUMMANDS`."""
         self.needs: Needs = (scored_cpu * 100.0, scored_memory * 100.0, cpu, memory, NO_NEED)
         """Where every node has as much, no share has to be cut off at full or at nothing."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from bayplan.api.requests import is_scalar_resource
 from bayplan.framework import NodeColumns
-from bayplan.snapshot.axes import FloatRN, Int64N
+from bayplan.snapshot.axes import FloatRN, Int64N, Rows
 from bayplan.snapshot.derived import DerivedColumns
 from bayplan.snapshot.node_table import NodeTable
 from bayplan.snapshot.resources import CPU, MEMORY
@@ -45,7 +45,7 @@ EXACT_BELOW = 1 << 46
 """Smaller amounts, and a hundred times as much, are exact as floats, and so is the floor of a quotient of them."""
 _EVEN = 150
 _NOTHING_KNOWN = (-inf,) * 5
-_NO_NODE = np.array([0, 0, *[2.0**53] * 4, 50, *[2.0**53] * 3])[:, None]
+_NO_NODE = np.array([0, 0, *[2.0**53] * 5, 50, *[2.0**53] * 3])[:, None]
 _INT64_MAX = 2**63 - 1
 
 
@@ -103,15 +103,18 @@ class PlainFacts(DerivedColumns):
     without a node has room for anything, so that it is never the reason to look closer.
     """
 
-    HEIGHT = 10
-    HANDED_OUT = 7
+    HEIGHT = 11
+    HANDED_OUT = 8
     IS_ABOUT_USE = True
-    HALF_USED, SPARE, DIVISOR, LEAN, FREE, PLACES = slice(0, 2), slice(2, 4), slice(4, 6), 6, slice(7, 9), 9
-    """Half of what is requested; a hundred times allocatable less requested with scoring defaults; allocatable; (one
-    row) 150 less how evenly both are used; allocatable less requested; (one row) how many more pods may come."""
+    HALF_USED, SPARE, LEAN, FREE, PLACES = slice(0, 2), slice(2, 4), 7, slice(8, 10), 10
+    """Half of what is requested, memory before cpu; a hundred times allocatable less requested with scoring defaults;
+    (one row) 150 less how evenly both are used; allocatable less requested; (one row) how many more pods may come."""
+    OF_USED, OF_SPARE = slice(4, 6), slice(5, 7)
+    """Allocatable, as HALF_USED and as SPARE are to be divided by: memory, cpu, and memory again."""
     SUMMANDS = slice(0, 4)
-    """HALF_USED and SPARE: what amounts are added to and what is then divided."""
-    FLOORED = (2, 3, 7, 8, 9)
+    """HALF_USED and SPARE: what amounts are added to and what is then divided. Cpu used and cpu spare are neighbours,
+    so that what comes of both can be treated as one row."""
+    FLOORED = (2, 3, 8, 9, 10)
     """SPARE, FREE and PLACES: the rows that `has_everywhere` is about."""
 
     def __init__(self, table: NodeTable) -> None:
@@ -138,21 +141,27 @@ class PlainFacts(DerivedColumns):
         if not any(map(gt, needs, self._lowest)):
             return True
         columns, size = self._columns, self._table.size
-        for need, place, row in zip(needs, self.FLOORED, self._poorest, strict=True):
-            if need > columns[place, row]:
+        for which, need in enumerate(needs):
+            if need > self._lowest[which] and need > columns[self.FLOORED[which], self._poorest[which]]:
                 return False
         self._poorest = [int(columns[place, :size].argmin()) for place in self.FLOORED]
         places = zip(self.FLOORED, self._poorest, strict=True)
         self._lowest = tuple([float(columns[place, row]) for place, row in places])
         return not any(map(gt, needs, self._lowest))
 
+    def room(self, rows: Rows | None) -> FloatRN:
+        """FREE and PLACES of some rows, or of all. Ask after `refreshed`."""
+        columns = self._columns[self.FREE.start : self.PLACES + 1]
+        return columns[:, : self._table.size] if rows is None else columns.take(rows, axis=1)
+
     def write_all(self, columns: FloatRN) -> None:
         table = self._table
         size = columns.shape[1]
         used, allocatable = table.requested[:2, :size], table.allocatable[:2, :size]
-        columns[self.HALF_USED] = used * 0.5
+        columns[self.HALF_USED] = used[::-1] * 0.5
         columns[self.SPARE] = (allocatable - table.nonzero[:, :size]) * 100.0
-        columns[self.DIVISOR] = table.divisor[:2, :size]
+        columns[self.OF_USED] = table.divisor[:2, :size][::-1]
+        columns[self.OF_SPARE] = table.divisor[:2, :size]
         columns[self.LEAN] = _EVEN - balance_of(used / table.divisor[:2, :size])
         columns[self.FREE] = allocatable - used
         columns[self.PLACES] = table.allowed_pods[:size] - table.pod_count[:size]
@@ -173,10 +182,11 @@ class PlainFacts(DerivedColumns):
         share_of_cpu = used_cpu / divisor_cpu if used_cpu < divisor_cpu else 1.0
         share_of_memory = used_memory / divisor_memory if used_memory < divisor_memory else 1.0
         columns[:, row] = (
-            used_cpu * 0.5,
             used_memory * 0.5,
+            used_cpu * 0.5,
             spare_cpu,
             spare_memory,
+            divisor_memory,
             divisor_cpu,
             divisor_memory,
             _EVEN - int((1 - abs((share_of_cpu - share_of_memory) / 2)) * 100.0),

@@ -159,12 +159,16 @@ def test_the_share_of_each_plugin_can_be_seen() -> None:
     assert (scores.shares["Odd"] == nodes.pod_count % 2 * 50).all()
 
 
-def test_a_cycle_that_takes_times_asks_each_plugin() -> None:
+def test_the_time_of_joined_scores_is_shared_by_the_plugins() -> None:
     changes = Changes(4)
     framework = framework_of(changes.cache, Joining, Odd)
-    times = PluginTimes(lambda: 0.0)
+    clock = iter((0.0, 3.0))
+    times = PluginTimes(lambda: next(clock))
     framework.time_plugins(times)
 
     _totals(framework, changes.cache.info(pod("waiting")))
 
-    assert {time.plugin for time in times.all()} == {"Emptier", "Odd"}
+    assert [(time.plugin, time.point, time.seconds) for time in times.all()] == [
+        ("Emptier", "Score", 1.5),
+        ("Odd", "Score", 1.5),
+    ]

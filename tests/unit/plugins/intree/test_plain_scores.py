@@ -44,7 +44,7 @@ def _requests(asked: tuple[int | None, int | None]) -> dict[str, Any]:
 
 
 def _cluster(nodes: list[tuple[int, int, list[tuple[int | None, int | None]]]]) -> SmallCluster:
-    offered = [{"cpu": f"{cpu}m", "memory": str(memory), "pods": "9"} for cpu, memory, _ in nodes]
+    offered = [{"cpu": f"{cpu}m", "memory": str(memory), "pods": "3"} for cpu, memory, _ in nodes]
     cluster = SmallCluster(*(node(f"n{i}", status={"allocatable": each}) for i, each in enumerate(offered)))
     for number, (_, _, running) in enumerate(nodes):
         for place, asked in enumerate(running):
@@ -106,6 +106,27 @@ def test_there_is_no_joint_answer_where_a_node_offers_nothing_or_more_than_float
     assert not joint.totals(pod, cluster.columns, np.zeros(len(cluster.columns), dtype=np.int32))
     _check(cluster, pod, [])
     assert joint.total(pod, cluster.columns.info(len(nodes))) is None
+
+
+@settings(max_examples=200, deadline=None)
+@given(nodes=_NODES, more=st.lists(st.tuples(_NONE_OR_HUGE, _NONE_OR_HUGE), max_size=1), asked=_ASKED)
+def test_who_has_room_is_the_same_by_facts_and_by_looking_at_each_node(
+    nodes: list[tuple[int, int, list[tuple[int | None, int | None]]]],
+    more: list[tuple[int, int]],
+    asked: tuple[int | None, int | None],
+) -> None:
+    """Places for pods are scarce, too: some nodes hold as many as they may."""
+    cluster = _cluster([*nodes, *((cpu, memory, []) for cpu, memory in more)])
+    plugin, pod = cluster.plugin(NodeResourcesFit), cluster.pod(**_requests(asked))
+
+    columns = cluster.columns
+    right = [plugin.filter(STATE, pod, info) for info in columns]
+    for view in (columns, columns.take(np.arange(0, len(columns), 2))):
+        found = plugin.filter_nodes(STATE, pod, view)
+        told = [found.status(number) if number else None for number in found.ids.tolist()]
+        assert told == [right[row] for row in view.rows.tolist()]
+    if plugin.accepts_all(pod, columns):
+        assert right == [None] * len(right)
 
 
 @settings(max_examples=60, deadline=None)
