@@ -134,12 +134,14 @@ class Plugin:
     #   accepts_all(pod, nodes) -> bool     a filter that is remembered lets every node there is pass at present; False
     #                             where it would have to look at each to know
     #   is_within_bounds = True   raw scores are 0 to 100 by construction, so the engine need not look for others
+    #   releases() -> NameLog     of a PreEnqueue plugin: `namespace/name` of each pod that it held back and may now let
+    #                             pass; held pods that are not named are not asked about again by events
 
     def events_to_register(self) -> list[EventHint] | None:
         """Events that may make a pod schedulable that this plugin rejected; None stands for all events.
 
         *Effect on the queue*: a pod that this plugin rejected is tried again when one of them happens and its hint
-        says QUEUE.
+        says QUEUE. A hint marked with `by_shape` is asked once for all waiting pods of a shape.
         """
         return None
 

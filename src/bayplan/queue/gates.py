@@ -100,12 +100,10 @@ class _Released:
         self.keys: set[str] = set()
 
     def among(self, alike: Alike, pool: UnschedulablePool) -> list[QueuedPod]:
-        """In order of arrival."""
         log = self._log()
         if log.position != self._position:
             self._read(log, pool)
-        found = [alike[key] for key in self.keys if key in alike]
-        return sorted(found, key=pool.arrival)
+        return [alike[key] for key in self.keys if key in alike]
 
     def _read(self, log: NameLog, pool: UnschedulablePool) -> None:
         names = log.since(self._position)

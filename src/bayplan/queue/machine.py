@@ -54,15 +54,16 @@ from bayplan.queue.places import (
     Sizes,
 )
 from bayplan.queue.registrations import Interest, Registrations
-from bayplan.queue.requeue import HintObserver, Requeueing, Strategy
+from bayplan.queue.requeue import Appraisal, HintObserver, Requeueing, Strategy
 from bayplan.queue.story import Storyteller
-from bayplan.queue.unschedulable import UnschedulablePool
+from bayplan.queue.unschedulable import Alike, UnschedulablePool
 from bayplan.queue.waiting import WaitingPods
 from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["QueuePolicy", "SchedulingQueue"]
 
 _log = logging.getLogger(__name__)
+Predicate = Callable[[PodInfo], bool]
 
 
 class Clock(Protocol):
@@ -177,7 +178,7 @@ class SchedulingQueue:
         *,
         old: Any = None,
         new: Any = None,
-        predicate: Callable[[PodInfo], bool] | None = None,
+        predicate: Predicate | None = None,
     ) -> int:
         """Something changed in the cluster: wake the pods that it may help; answers how many left the pool.
 
@@ -359,33 +360,30 @@ class SchedulingQueue:
         return Place.GATED if queued.gating_plugin else Place.UNSCHEDULABLE
 
     def _worth_waking(
-        self,
-        interest: Interest,
-        event: ClusterEvent,
-        old: Any,
-        new: Any,
-        predicate: Callable[[PodInfo], bool] | None,
+        self, interest: Interest, event: ClusterEvent, old: Any, new: Any, predicate: Predicate | None
     ) -> list[_Worthy]:
-        """Whom the event may help, in order of rejectors and arrival; pods that wait alike are asked about once."""
+        """Whom the event may help, in order of rejectors and arrival."""
         appraisal = self._requeueing.appraise(event, old=old, new=new)
         worthy: list[_Worthy] = []
         for kinds in self._pool.rejected_by(interest.rejectors):
-            found: list[_Worthy] = []
-            for alike in kinds:
-                first = next(iter(alike.values()), None)
-                # A plugin may reach back into the queue, so there may be nobody left.
-                if first is None or not interest.includes_holder_of(first):
-                    continue
-                shared = appraisal.of_alike(alike)
-                if shared is Strategy.SKIP:
-                    continue
-                for queued in self._gates.worth_asking(first, alike, self._pool):
-                    if predicate is None or predicate(queued.info):
-                        strategy = shared or appraisal(queued)
-                        if strategy is not Strategy.SKIP:
-                            found.append((queued, strategy))
-            worthy += found if len(kinds) == 1 else sorted(found, key=lambda one: self._pool.arrival(one[0]))
+            found = [one for alike in kinds for one in self._worthy_among(alike, interest, appraisal, predicate)]
+            worthy += sorted(found, key=lambda one: self._pool.arrival(one[0]))
         return worthy
+
+    def _worthy_among(
+        self, alike: Alike, interest: Interest, appraisal: Appraisal, predicate: Predicate | None
+    ) -> list[_Worthy]:
+        """The same of pods that wait alike, which are asked about once where that will do."""
+        first = next(iter(alike.values()), None)
+        # A plugin may reach back into the queue, so there may be nobody left.
+        if first is None or not interest.includes_holder_of(first):
+            return []
+        shared = appraisal.of_alike(alike)
+        if shared is Strategy.SKIP:
+            return []
+        pods = self._gates.worth_asking(first, alike, self._pool)
+        answers = [(q, shared or appraisal(q)) for q in pods if predicate is None or predicate(q.info)]
+        return [answer for answer in answers if answer[1] is not Strategy.SKIP]
 
     def _wake(self, candidates: Iterable[QueuedPod], event: ClusterEvent, old: Any, new: Any) -> int:
         """Requeue those that the event may help; answers how many left the pool."""

@@ -240,3 +240,17 @@ def test_a_pod_that_was_let_go_waits_for_an_event_that_helps() -> None:
     assert bench.queue.move_all(NODE_ADD) == 0
     hint.helped = "1"
     assert bench.queue.move_all(NODE_ADD) == 1
+
+
+def test_a_pod_that_changed_keeps_its_place_among_those_who_wake() -> None:
+    bench = Bench(("Fit", EventHint(NODE_ADD, by_shape(Asked()))), ("Free", EventHint(NODE_ADD)))
+    for name in "abc":
+        bench.reject(name, "Free", cpu="1")
+    old = bench.queue.get("ns/b")
+    assert old is not None
+    bench.queue.update(old.info, make_pod("b", cpu="1", labels={"l": "new"}))
+    bench.queue.update(old.info, make_pod("b", cpu="1"))
+    bench.clock.advance(60)
+
+    assert bench.queue.move_all(NODE_ADD) == 3
+    assert bench.popped_names() == ["a", "b", "c"]

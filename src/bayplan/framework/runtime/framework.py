@@ -278,7 +278,7 @@ class Framework:
     def remembers(self, state: CycleState) -> tuple[tuple[str, int], ...] | None:
         """The filters in play and how often each was told to forget; None if one looks beyond the node."""
         calls = [call for call in self.filter_calls if call.name not in state.skip_filter]
-        if not self.remember or any(call.depends not in (Depends.NODE, Depends.ROW) for call in calls):
+        if not self.remember or any(call.depends > Depends.ROW for call in calls):
             return None
         return tuple((call.name, call.plugin.version) for call in calls)
 
