@@ -10,7 +10,7 @@ from math import inf
 import numpy as np
 
 from bayplan.preemption.candidates import importance
-from bayplan.snapshot.axes import Int64N, Int64RN
+from bayplan.snapshot.axes import BoolN, Int64N, Int64RN, Rows
 from bayplan.snapshot.node_table import NodeTable
 from bayplan.snapshot.pod_info import PodInfo
 
@@ -49,6 +49,12 @@ class VictimColumns:
         for row in changed:
             self._write(table, row)
         self._position = table.row_changes.position
+
+    def has_lower(self, rows: Rows, priority: int) -> BoolN:
+        """Which of these rows hold a pod of lower priority."""
+        slots = int(self.filled[rows].max()) if len(rows) else 0
+        lower: BoolN = np.asarray((self.priority[:slots].take(rows, axis=1) < priority).any(axis=0))
+        return lower
 
     def _allocate(self, table: NodeTable, slots: int) -> None:
         most = max((len(info.pods) for info in table.infos if info is not None), default=0)

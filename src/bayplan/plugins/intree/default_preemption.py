@@ -205,7 +205,10 @@ class DefaultPreemption(Plugin):
             self._try_in_columns(state, pod, rows, budgets, nominated, found)
             return
         table = self.handle.snapshot.nodes
-        for row in rows.tolist():
+        self._columns.refresh(table)
+        has_lower = self._columns.has_lower(rows, pod.priority)
+        found.refuse(NO_VICTIMS, rows[~has_lower].tolist())
+        for row in rows[has_lower].tolist():
             pods = [p for p in table.at(row).pods.values() if p.priority < pod.priority]
             trial = OneNodeTrial(self.handle.dry_run, state, pod, table, row, nominated.pods_on(row, pod))
             outcome = find_victims(trial, pods, budgets)

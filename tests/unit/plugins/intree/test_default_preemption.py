@@ -15,6 +15,7 @@ from bayplan.explain.case import evaluate_one
 from bayplan.framework import ClusterEvent, Hint
 from bayplan.framework.events import ActionType, Resource
 from bayplan.framework.offline import FixedNominator
+from bayplan.plugins.intree import default_preemption
 from bayplan.plugins.intree.default_preemption import DefaultPreemption
 from bayplan.snapshot.pod_info import PodInfo
 from bayplan.testing import HOSTNAME, Harness, apart, expect, node, pdb, pod, selector, verdict_table
@@ -173,6 +174,29 @@ def test_filters_that_look_at_pods_are_asked_for_each_victim() -> None:
     wanted = pod("new", cpu=1, priority=10, affinity=apart(HOSTNAME, {"app": "db"}))
 
     expect(Harness(nodes=["n1"], pods=pods).schedule(wanted)).preempts(["enemy"], on="n1")
+
+
+def test_nodes_without_lower_pods_are_not_tried_where_filters_look_at_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One pod a host, all of one priority: with thousands of nodes a dry run on each took longer than the decision."""
+    tried: list[int] = []
+
+    class Noted(default_preemption.OneNodeTrial):
+        def __init__(self, *arguments: Any) -> None:
+            tried.append(arguments[4])
+            super().__init__(*arguments)
+
+    monkeypatch.setattr(default_preemption, "OneNodeTrial", Noted)
+    mine: dict[str, Any] = {"labels": {"app": "web"}, "affinity": apart(HOSTNAME, {"app": "web"})}
+    pods = [low("low", "n1", cpu=1, **mine), *(low(f"p{i}", f"n{i}", cpu=1, priority=10, **mine) for i in (2, 3))]
+    harness = Harness(nodes=["n1", "n2", "n3"], pods=pods)
+
+    expect(harness.schedule(pod("new", cpu=1, priority=10, **mine))).preempts(["low"], on="n1")
+    assert len(tried) == 1
+
+    expect(harness.schedule(pod("weak", cpu=1, priority=1, **mine))).message_says(
+        "preemption: 0/3 nodes are available: 3 No preemption victims found for incoming pod."
+    )
+    assert len(tried) == 1
 
 
 def test_every_tie_is_told_when_a_decision_is_explained() -> None:
