@@ -17,6 +17,12 @@ from bayplan.snapshot.pod_info import PodInfo
 __all__ = ["Evictions"]
 
 
+_AT_ONCE = 32
+"""So many victims are told to go at a time; the others wait here. Else bindings would wait behind all of them, and so
+would the nominations of the very pods that preempt: one that is tried again before its nomination is known does not
+wait for the victims on that node, and may evict others."""
+
+
 class Evictions:
     """The evictions that one plugin ordered and that are not done yet."""
 
@@ -26,6 +32,7 @@ class Evictions:
         """uid of the preemptor to its last victim, once that one is being evicted."""
         self._waiting_on: dict[str, dict[str, str]] = {}
         """Node of a last victim to the preemptors that wait for it: uid to `namespace/name`."""
+        self._turns = asyncio.Semaphore(_AT_ONCE)
         self._releases = NameLog()
         self._row_position = -1
 
@@ -112,6 +119,7 @@ class Evictions:
                 reason="PreemptionByScheduler",
                 message=f"{pod.scheduler_name}: preempting to accommodate a higher priority pod",
             )
-            await self._handle.api.patch_pod_status(victim, condition=condition)
-            await self._handle.api.delete_pod(victim)
+            async with self._turns:
+                await self._handle.api.patch_pod_status(victim, condition=condition)
+                await self._handle.api.delete_pod(victim)
         self._handle.recorder.event(victim, kind="Normal", reason="Preempted", action="Preempting", note=note)

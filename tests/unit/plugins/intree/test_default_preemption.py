@@ -339,6 +339,29 @@ async def test_whoever_is_no_longer_held_back_is_named(happens: str) -> None:
     assert one.plugin._evictions._waiting_on == {}
 
 
+async def test_few_victims_are_told_to_go_at_a_time() -> None:
+    """The writer has other things to do: bindings, and the nomination of the preemptor."""
+    one = Preempting(*(low(f"v{i}", "n1", cpu="50m") for i in range(80)))
+    answered, under_way, most = asyncio.Event(), 0, 0
+
+    async def waits_for_an_answer(pod: PodInfo, **said: Any) -> None:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await answered.wait()
+        under_way -= 1
+
+    one.api.patch_pod_status = waits_for_an_answer  # type: ignore[method-assign]
+    task = asyncio.ensure_future(one.tasks[0])
+    await asyncio.sleep(0.01)
+    assert under_way == 32
+    answered.set()
+    await task
+
+    assert most == 32
+    assert len(one.api.calls) == len(one.events) > 32
+
+
 async def test_nominations_of_lower_pods_to_the_node_are_cleared() -> None:
     lower = pod("lower", priority=2, nominated="n1")
     higher = pod("higher", priority=50, cpu="100m", nominated="n1")
