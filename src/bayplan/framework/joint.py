@@ -23,7 +23,7 @@ from bayplan.snapshot.pod_info import PodInfo
 __all__ = ["JointScore", "Totals"]
 
 Totals = np.ndarray[tuple[int], np.dtype[Any]]
-"""int32, or int64 where weights are absurd."""
+"""As wide as weights make it: int16, or more."""
 
 
 class JointScore(Protocol):

@@ -64,8 +64,8 @@ class Normalized:
 
 
 class Evaluation:
-    BYTES_PER_ROW = 9
-    """Of rank, base and key."""
+    BYTES_PER_ROW = 5
+    """Of rank, base and key, with ordinary weights."""
 
     def __init__(
         self,
@@ -101,6 +101,7 @@ class Evaluation:
         self._layout = -1
         self._row_position = self._node_position = -1
         self._shares_rank = False
+        self._most = standing.most
         self.offset = 0
         """What uniform scores add to every feasible node; not part of `key`."""
         self.is_suspect = False
@@ -307,7 +308,7 @@ class Evaluation:
         for weight, final in self._finals:
             base += weight * int(final.values[row])
         before = int(self.rank[row])
-        self.base[row] = base
+        self.base[row] = base if 0 <= base <= self._most else self._bounded(base)
         if rank != before:
             self._own_rank()
             self.rank[row] = rank
@@ -321,8 +322,13 @@ class Evaluation:
                     share = entry.one(row)
                     entry.contribution[row] = share
                     base += share
-            self.key[row] = base
+            self.key[row] = base if 0 <= base <= self._most else self._bounded(base)
         return (rank == 0) != (before == 0)
+
+    def _bounded(self, total: int) -> int:
+        """What can be written down of a total out of range. Such a score is looked at by plugin, or was normalised with
+        bounds that have just moved, and is about to be computed anew."""
+        return min(max(total, 0), self._most)
 
     def _rank_of(self, row: int) -> int:
         rank = int(self._standing.rank[row])

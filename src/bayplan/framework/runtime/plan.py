@@ -81,7 +81,7 @@ class ScoreOutline(NamedTuple):
     """ROW where a filter or score looks at more of the pods on a node than at what they use, USE where none does."""
     last_rank: int
     dtype: Any
-    """Of totals: half the width is half the memory to read in every decision; only absurd weights need more."""
+    """Of totals: half the width is half the memory to read in every decision; only large weights need more."""
     standing: Standing | None
     """None where pods of one kind need not agree on it."""
 

@@ -34,7 +34,6 @@ C = TypeVar("C")
 _MEBIBYTE = 1024 * 1024
 _ALONE = (Depends.NODE, Depends.NODES)
 _WITH_PODS = (Depends.USE, Depends.ROW)
-_INT32_MAX = int(np.iinfo(np.int32).max)
 
 
 class Planner:
@@ -146,7 +145,7 @@ class Planner:
             joint=joint,
             follows=Depends.ROW if any(call.depends is Depends.ROW for call in with_pods) else Depends.USE,
             last_rank=last_rank,
-            dtype=np.int32 if highest < _INT32_MAX else np.int64,
+            dtype=next(kind for kind in (np.int16, np.int32, np.int64) if highest <= np.iinfo(kind).max),
             standing=None,
         )
         return found._replace(standing=self._standing(outline, found, pod)) if self._shares_standings else found

@@ -39,13 +39,14 @@ class Standing:
         "filters",
         "is_suspect",
         "last_rank",
+        "most",
         "normalized",
         "rank",
         "scores",
         "table",
     )
-    BYTES_PER_ROW = 5
-    """Of rank and base."""
+    BYTES_PER_ROW = 3
+    """Of rank and base, with ordinary weights."""
 
     def __init__(
         self,
@@ -65,6 +66,8 @@ class Standing:
         self._columns: list[Column] = [*(column for _, column in filters), *(column for _, column in scores)]
         self.table = table
         self._dtype = dtype
+        self.most = int(np.iinfo(dtype).max)
+        """The highest total that can be written down."""
         self._epochs: list[int] = []
         self._layout = self._position = -1
         self.epoch = 0

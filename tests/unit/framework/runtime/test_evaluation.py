@@ -21,6 +21,7 @@ from tests.unit.framework.runtime.toys import (
     framework_of,
 )
 
+from bayplan.framework import Depends, Plugin
 from bayplan.framework.runtime.evaluation import Evaluation
 from bayplan.testing.build import node, pod
 
@@ -143,6 +144,60 @@ def test_absurd_weights_do_not_overflow() -> None:
     evaluation.refresh(waiting)
 
     assert evaluation.best()[0] == 100 * 2**40
+
+
+@pytest.mark.parametrize("others", [0, 9])
+def test_a_score_that_outgrows_its_bounds_does_not_overflow(others: int) -> None:
+    """Normalised with the bounds of before, the new score would be a hundred thousand times the highest."""
+
+    class Leap(ByZone):
+        name = "ByZone"
+
+        def score(self, state: Any, pod: Any, node: Any) -> int:
+            return 100_000 if node.labels.get("leaps") else 1
+
+    changes = Changes(3)
+    cache = changes.cache
+    cache.add_node(node("n0", labels={"other": "1"}))
+    cache.add_node(node("n1", labels={"leaps": "1"}))
+    cache.add_node(node("n1"))
+    framework = framework_of(cache, Leap, Emptier, weights={"ByZone": 2})
+    waiting = cache.info(pod("waiting"))
+    for name in ("n2", "n3"):
+        cache.add_node(node(name, labels={"leaps": "1"}))
+    for _ in range(3):
+        evaluation = framework.plan(waiting).evaluation
+        evaluation.refresh(waiting)
+    for name in ("n2", "n3"):
+        cache.add_node(node(name))
+    evaluation.refresh(waiting)
+    for number in (1, *range(4, 4 + others)):
+        cache.add_node(node(f"n{number}", labels={"leaps": "1"}))
+    evaluation.refresh(waiting)
+    fresh = framework_of(cache, Leap, Emptier, weights={"ByZone": 2}, remember=False).plan(waiting).evaluation
+    fresh.refresh(waiting)
+
+    assert _told(evaluation) == _told(fresh)
+
+
+@pytest.mark.parametrize("number", [40_000, -7, 2**40])
+def test_an_absurd_score_of_one_node_does_not_overflow(number: int) -> None:
+    class Absurd(Plugin):
+        depends = Depends.ROW
+
+        def score(self, state: Any, pod: Any, node: Any) -> int:
+            return number if node.pods else 50
+
+    changes = Changes(5)
+    framework = framework_of(changes.cache, Absurd)
+    waiting = changes.cache.info(pod("waiting"))
+    for _ in range(2):
+        evaluation = framework.plan(waiting).evaluation
+        evaluation.refresh(waiting)
+    changes.cache.add_pod(pod("there", node="n0"))
+    evaluation.refresh(waiting)
+
+    assert evaluation.is_suspect
 
 
 def test_a_score_out_of_range_is_noticed_when_it_first_appears() -> None:
