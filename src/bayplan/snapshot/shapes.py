@@ -17,7 +17,7 @@ import msgspec
 
 from bayplan.api.images import normalized_image_name
 from bayplan.api.node_selectors import NodeTerm, RequiredNodes, compile_node_selector, compile_term
-from bayplan.api.pod import Container, Pod, PodPort, PodSpec, Toleration, Volume
+from bayplan.api.pod import Affinity, Container, Pod, PodPort, PodSpec, Toleration, Volume
 from bayplan.api.requests import Amounts, has_pod_level_requests, pod_requests
 from bayplan.snapshot.affinity_terms import PodTerms, compile_pod_terms, compile_readable_terms
 from bayplan.snapshot.lazy import lazy
@@ -68,13 +68,28 @@ class PodShape:
         return found
 
     @lazy
-    def kind(self) -> Hashable:
-        """What is left of the shape without namespace, labels, owner, names of containers and amounts of resources.
+    def pinned_to(self) -> str:
+        """The node that the pod must go to by name, as the DaemonSet controller writes it; empty if there is no such
+        one."""
+        affinity = self.spec.affinity.node_affinity if self.spec.affinity else None
+        terms = affinity.required.node_selector_terms if affinity is not None and affinity.required else None
+        fields = terms[0].match_fields if terms is not None and len(terms) == 1 else None
+        if fields is None or len(fields) != 1:
+            return ""
+        (field,) = fields
+        is_pin = field.key == "metadata.name" and field.operator == "In" and len(field.values or ()) == 1
+        return field.values[0] if is_pin and field.values else ""
 
-        Deployments mostly differ in these alone. A shape with more to it than that is a kind of its own.
+    @lazy
+    def kind(self) -> Hashable:
+        """What is left of the shape without namespace, labels, owner, names of containers, of claims and of the node
+        that it is pinned to, and amounts of resources.
+
+        Deployments, and the pods of a DaemonSet or a StatefulSet, mostly differ in these alone. A shape with more to it
+        than that is a kind of its own.
         """
         spec = self.spec
-        if spec.volumes or spec.resource_claims or spec.resources or spec.overhead or _is_actuated(self._sample):
+        if spec.resource_claims or spec.resources or spec.overhead or _is_actuated(self._sample):
             return self.number
         return _encode(
             (
@@ -82,7 +97,7 @@ class PodShape:
                 [_without_amounts(container) for container in spec.containers or ()],
                 [_without_amounts(container) for container in spec.init_containers or ()],
                 spec.node_selector,
-                spec.affinity,
+                _unpinned(spec.affinity) if spec.affinity and self.pinned_to else spec.affinity,
                 spec.tolerations,
                 spec.topology_spread_constraints,
                 spec.priority,
@@ -91,6 +106,7 @@ class PodShape:
                 spec.scheduling_gates,
                 spec.host_network,
                 spec.host_users,
+                [None if volume.persistent_volume_claim else volume for volume in spec.volumes or ()],
             )
         )
 
@@ -167,6 +183,15 @@ class PodShape:
 
 def _without_amounts(container: Container) -> tuple[object, ...]:
     return container.image, container.ports, container.restart_policy, container.restart_policy_rules
+
+
+def _unpinned(affinity: Affinity) -> object:
+    """The affinity of a pinned pod without the name of its node."""
+    rules = affinity.node_affinity
+    terms = rules.required.node_selector_terms if rules is not None and rules.required is not None else None
+    expressions = terms[0].match_expressions if terms else None
+    preferred = rules.preferred if rules is not None else None
+    return "pinned", expressions, preferred, affinity.pod_affinity, affinity.pod_anti_affinity
 
 
 def usage_of(pod: Pod, resources: ResourceAxis) -> Usage:

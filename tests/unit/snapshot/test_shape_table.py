@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 
+from bayplan.api.pod import AwsElasticBlockStore, Volume
 from bayplan.snapshot.resources import ResourceAxis
 from bayplan.snapshot.shapes import ShapeTable
 from bayplan.testing import pod
@@ -54,8 +55,13 @@ def test_shapes_of_one_kind_differ_in_labels_owners_names_and_amounts_alone() ->
     assert first.kind not in [table.shape_of(each).kind for each in others]
 
 
-def test_a_shape_with_volumes_is_a_kind_of_its_own() -> None:
+def test_volumes_other_than_claims_tell_kinds_apart() -> None:
     table = ShapeTable(ResourceAxis())
-    kinds = [table.shape_of(pod("a", labels={"app": name}, volumes=["claim"])).kind for name in ("web", "db")]
+    named = [table.shape_of(pod("a", volumes=[name])).kind for name in ("one", "another")]
+    two = table.shape_of(pod("a", volumes=["one", "another"])).kind
+    disk = table.shape_of(
+        pod("a", volumes=[Volume(name="d", aws_elastic_block_store=AwsElasticBlockStore(volume_id="v"))])
+    ).kind
 
-    assert kinds[0] != kinds[1]
+    assert named[0] == named[1]
+    assert len({named[0], two, disk}) == 3

@@ -15,7 +15,7 @@ import numpy as np
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.depends import Depends
 from bayplan.framework.normalize import MAX_NODE_SCORE
-from bayplan.framework.plugin import UNSIGNED, Plugin
+from bayplan.framework.plugin import UNSIGNED, Plugin, PreFilterResult
 from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.runtime.call import Complaint, FilterCall, ScoreCall, call_plugin
 from bayplan.framework.runtime.columns import FilterColumn, ScoreColumn
@@ -118,6 +118,9 @@ class Planner:
             answer = call_plugin(plugin, "pre_filter", self._complain, CycleState(), pod, nodes)
             if isinstance(answer, Status) and answer.is_skip:
                 skip_filter.add(plugin.name)
+            elif isinstance(answer, PreFilterResult):
+                # Which nodes it names is the pod's own affair: a kind leaves out the name that a pod is pinned to.
+                steps.append(PreFilterStep(plugin, ask, None, is_settled=False))
             elif answer is not None and not (isinstance(answer, Status) and answer.is_success):
                 steps.append(PreFilterStep(plugin, ask, answer, is_settled=True))
         return steps
@@ -148,7 +151,9 @@ class Planner:
             dtype=next(kind for kind in (np.int16, np.int32, np.int64) if highest <= np.iinfo(kind).max),
             standing=None,
         )
-        return found._replace(standing=self._standing(outline, found, pod)) if self._shares_standings else found
+        if not self._shares_standings or pod.shape.pinned_to:
+            return found
+        return found._replace(standing=self._standing(outline, found, pod))
 
     def _pre_score_steps(self, pod: PodInfo, scores: list[ScoreCall]) -> list[PreScoreStep]:
         """The PreScores that are due in a decision. Scores that are known to be skipped leave `scores`."""

@@ -1,0 +1,70 @@
+"""Pods that differ in the node they are pinned to, or in the names of their claims, are of one kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from bayplan.api.pod import Affinity, Pod
+from bayplan.testing import Harness, node, pod
+
+NODES = [node(f"n{i}", cpu=4, labels={"disk": "fast" if i % 2 else "slow"}) for i in range(4)]
+
+
+def pinned(name: str, to: str, **more: Any) -> Pod:
+    field = {"key": "metadata.name", "operator": "In", "values": [to]}
+    terms = {"nodeSelectorTerms": [{"matchFields": [field], **more}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    plain = pod(name, cpu=1)
+    spec = msgspec.structs.replace(plain.spec, affinity=msgspec.convert(affinity, Affinity))
+    return msgspec.structs.replace(plain, spec=spec)
+
+
+@pytest.mark.parametrize("remember", [True, False])
+def test_each_pod_goes_to_the_node_it_is_pinned_to(remember: bool) -> None:
+    harness = Harness(nodes=NODES, remember=remember)
+
+    placed = [harness.schedule(pinned(f"p{i}", f"n{i % 4}")).node_name for i in range(12)]
+
+    assert placed == [f"n{i % 4}" for i in range(12)]
+
+
+def test_pins_share_a_kind_unless_something_else_differs() -> None:
+    harness = Harness(nodes=NODES)
+    expression = {"key": "disk", "operator": "In", "values": ["fast"]}
+    one, other = harness.info(pinned("a", "n0")).shape, harness.info(pinned("b", "n1")).shape
+    fast = harness.info(pinned("c", "n1", matchExpressions=[expression])).shape
+    free = harness.info(pod("d", cpu=1)).shape
+
+    assert (one.pinned_to, other.pinned_to, free.pinned_to) == ("n0", "n1", "")
+    assert one is not other
+    assert one.kind == other.kind
+    assert len({one.kind, fast.kind, free.kind}) == 3
+
+
+def test_a_pin_and_an_expression_must_both_hold() -> None:
+    harness = Harness(nodes=NODES)
+    expression = {"key": "disk", "operator": "In", "values": ["fast"]}
+    pods = [pinned(f"p{i}", f"n{i % 4}", matchExpressions=[expression]) for i in range(8)]
+
+    assert [harness.schedule(each).node_name for each in pods] == ["", "n1", "", "n3"] * 2
+
+
+def test_a_pin_to_a_node_that_is_not_there_says_so() -> None:
+    harness = Harness(nodes=NODES)
+    harness.schedule(pinned("a", "n0"))
+    outcome = harness.schedule(pinned("b", "ghost"))
+
+    assert outcome.node_name == ""
+    assert "4 node(s) didn't satisfy plugin(s) [NodeAffinity]" in outcome.message
+
+
+def test_names_of_claims_make_shapes_and_no_kinds() -> None:
+    harness = Harness(nodes=NODES)
+    one, other = harness.info(pod("a", volumes=["x"])).shape, harness.info(pod("b", volumes=["y"])).shape
+    none = harness.info(pod("c")).shape
+
+    assert one is not other
+    assert one.kind == other.kind != none.kind
