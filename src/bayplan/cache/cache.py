@@ -308,6 +308,8 @@ def _differs_in_labels_only(before: PodInfo, after: PodInfo) -> bool:
 
 
 def _is_alike_but_for_labels(one: PodShape, other: PodShape) -> bool:
+    if one.spec is other.spec:
+        return one.usage == other.usage
     return one.namespace == other.namespace and one.usage == other.usage and one.spec == other.spec
 
 

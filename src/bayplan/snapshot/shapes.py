@@ -60,6 +60,13 @@ class PodShape:
         self._resources = resources
         self._notes: dict[Hashable, Any] = {}
 
+    def relabelled(self, number: int, labels: dict[str, str]) -> PodShape:
+        """The same with other labels. All that was computed from the rest is taken over, notes are not."""
+        twin = PodShape.__new__(PodShape)
+        twin.__dict__.update(self.__dict__)
+        twin.number, twin.labels, twin._notes = number, labels, {}
+        return twin
+
     def note(self, key: Hashable, compute: Callable[[], T]) -> T:
         """Something derived from this shape alone, computed once and kept with it."""
         found: T | None = self._notes.get(key)
@@ -232,12 +239,15 @@ def _is_actuated(pod: Pod) -> bool:
 class ShapeTable:
     """Finds the shape of a pod, making it when the template is new.
 
-    A shape lives as long as a pod that has it; the latest ones are also kept for pods to come.
+    A shape lives as long as a pod that has it; the latest ones are also kept for pods to come. Every pod gets other
+    labels when it is bound, so a shape that differs from a known one in its labels alone is made from that one.
     """
 
     def __init__(self, resources: ResourceAxis) -> None:
         self._resources = resources
-        self._shapes: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()
+        self._shapes: WeakValueDictionary[tuple[bytes, bytes], PodShape] = WeakValueDictionary()
+        self._by_rest: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()
+        """By all that is not labels, one shape of those that have it."""
         self._latest: deque[PodShape] = deque(maxlen=_LATEST)
         self._made = 0
 
@@ -245,17 +255,23 @@ class ShapeTable:
         return len(self._shapes)
 
     def shape_of(self, pod: Pod) -> PodShape:
-        key = _shape_key(pod)
+        rest = _rest_key(pod)
+        key = (_encode(pod.metadata.labels), rest)
         shape = self._shapes.get(key)
         if shape is None:
             self._made += 1
-            shape = PodShape(self._made, pod, self._resources)
+            like = self._by_rest.get(rest)
+            if like is None:
+                shape = self._by_rest[rest] = PodShape(self._made, pod, self._resources)
+            else:
+                shape = like.relabelled(self._made, pod.labels)
             self._shapes[key] = shape
             self._latest.append(shape)
         return shape
 
 
-def _shape_key(pod: Pod) -> bytes:
+def _rest_key(pod: Pod) -> bytes:
+    """Everything that a shape holds save its labels."""
     spec, metadata = pod.spec, pod.metadata
     volumes = spec.volumes
     if volumes is not None:
@@ -264,7 +280,6 @@ def _shape_key(pod: Pod) -> bytes:
     return _encode(
         (
             metadata.namespace,
-            metadata.labels,
             spec.containers,
             spec.init_containers,
             spec.node_selector,

@@ -35,6 +35,35 @@ def test_a_shape_stays_while_a_pod_has_it() -> None:
     assert table.shape_of(pod("b")) is kept
 
 
+def test_a_shape_with_other_labels_takes_over_what_does_not_depend_on_them() -> None:
+    table = ShapeTable(ResourceAxis())
+    first = table.shape_of(pod("a", labels={"app": "web"}, cpu=1, host_ports=[80], node_selector={"disk": "ssd"}))
+    noted: list[str] = first.note("key", list)
+    bound = table.shape_of(
+        pod("a", labels={"app": "web", "zone": "b"}, cpu=1, host_ports=[80], node="n1", node_selector={"disk": "ssd"})
+    )
+    alone = ShapeTable(ResourceAxis()).shape_of(bound._sample)
+
+    assert (bound.labels, first.labels) == ({"app": "web", "zone": "b"}, {"app": "web"})
+    assert bound.number != first.number
+    assert bound.spec is first.spec
+    assert bound.note("key", list) is not noted
+    for name in ("usage", "requests", "required_nodes", "host_ports", "kind", "images", "tolerations", "priority"):
+        assert getattr(bound, name) == getattr(alone, name)
+
+
+def test_shapes_with_other_labels_do_not_keep_each_other() -> None:
+    table = ShapeTable(ResourceAxis())
+    kept = [table.shape_of(pod("a", labels={"app": str(number)})) for number in range(3)]
+    for number in range(2_000):
+        table.shape_of(pod("job", labels={"job": str(number)}, cpu=number + 1))
+    del kept[0]
+    gc.collect()
+
+    assert table.shape_of(pod("a", labels={"app": "1"})) is kept[0]
+    assert len(table) <= 1_024 + 2
+
+
 def test_shapes_of_one_kind_differ_in_labels_owners_names_and_amounts_alone() -> None:
     table = ShapeTable(ResourceAxis())
     first = table.shape_of(pod("a", labels={"app": "web"}, cpu=1, memory="1Gi"))
