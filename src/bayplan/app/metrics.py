@@ -13,7 +13,7 @@ from itertools import pairwise
 from bayplan.app.live import LiveScheduler
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.queued import QueuedPod
-from bayplan.framework.runtime.plan import Plan
+from bayplan.framework.runtime.plan import Outline
 from bayplan.framework.status import Status
 from bayplan.loop.decide import Decision
 from bayplan.loop.observer import Observer
@@ -27,7 +27,7 @@ __all__ = ["Current", "SchedulerMetrics", "register_leadership", "register_live"
 Current = Callable[[], LiveScheduler | None]
 """The scheduler at work now, if any: it is replaced when the configuration is reloaded."""
 
-_MOST_NOTED_PLANS = 128
+_MOST_NOTED = 128
 _MOST_ATTEMPTS = 15
 _ATTEMPT_LABELS = ("0", *(str(attempts) for attempts in range(1, _MOST_ATTEMPTS)), f"{_MOST_ATTEMPTS}+")
 
@@ -53,7 +53,7 @@ class SchedulerMetrics(Observer):
         self._permits = registry.histogram(scheduler.PERMIT_WAIT)
         self._failures = registry.counter(component.PLUGIN_FAILURES)
         self._results: dict[tuple[str, str], tuple[Counter, Histogram]] = {}
-        self._noted: dict[Plan, _Noted] = {}
+        self._noted: dict[Outline, _Noted] = {}
         self._phases: dict[tuple[str, bool, str], Histogram] = {}
         registry.before_scrape(self._name_plugins)
         _register_unfed(registry, frozenset(gates))
@@ -64,7 +64,7 @@ class SchedulerMetrics(Observer):
         self._algorithm.observe(seconds)
         self._time_phases(queued.info.scheduler_name, decision)
         if decision.plan is not None:
-            self._note(decision.plan, queued.info.scheduler_name, decision)
+            self._note(decision.plan.outline, queued.info.scheduler_name, decision)
         if decision.state.times is not None:
             decision.state.times.pass_on(self.plugin_ran)
         nomination = decision.nomination
@@ -128,22 +128,22 @@ class SchedulerMetrics(Observer):
         found[0].value += 1
         found[1].observe(seconds)
 
-    def _note(self, plan: Plan, profile: str, decision: Decision) -> None:
-        noted = self._noted.get(plan)
+    def _note(self, outline: Outline, profile: str, decision: Decision) -> None:
+        noted = self._noted.get(outline)
         if noted is None:
-            if len(self._noted) >= _MOST_NOTED_PLANS:
-                # A plan holds columns; those of shapes that are gone must not stay alive through us.
+            if len(self._noted) >= _MOST_NOTED:
+                # Kinds of pods that are gone must not stay alive through us.
                 self._name_plugins()
-            noted = self._noted[plan] = _Noted(profile)
+            noted = self._noted[outline] = _Noted(profile)
         noted.decisions += 1
         if decision.feasible_nodes > 1 and decision.node_name:
             noted.scored += 1
 
     def _name_plugins(self) -> None:
-        """From counts per plan to counts per plugin."""
-        noted_plans, self._noted = self._noted, {}
-        for plan, noted in noted_plans.items():
-            for plugin, point, times in _who_had_a_say(plan, noted):
+        """From counts per kind of pod to counts per plugin."""
+        all_noted, self._noted = self._noted, {}
+        for outline, noted in all_noted.items():
+            for plugin, point, times in _who_had_a_say(outline, noted):
                 self._evaluations.labels(plugin, point, noted.profile).value += times
 
 
@@ -156,14 +156,15 @@ class _Noted:
         self.scored = 0
 
 
-def _who_had_a_say(plan: Plan, noted: _Noted) -> Iterable[tuple[str, str, int]]:
-    pre_filters = {step.plugin.name for step in plan.pre_filters}
-    pre_filters |= {call.name for call in plan.filters if _has(call.plugin, "pre_filter")}
+def _who_had_a_say(outline: Outline, noted: _Noted) -> Iterable[tuple[str, str, int]]:
+    pre_filters = {step.plugin.name for step in outline.pre_filters}
+    pre_filters |= {call.name for call in outline.filters if _has(call.plugin, "pre_filter")}
     yield from ((name, "PreFilter", noted.decisions) for name in sorted(pre_filters))
-    yield from ((call.name, "Filter", noted.decisions) for call in plan.filters)
-    if noted.scored:
-        yield from ((call.name, "PreScore", noted.scored) for call in plan.scores if _has(call.plugin, "pre_score"))
-        yield from ((call.name, "Score", noted.scored) for call in plan.scores)
+    yield from ((call.name, "Filter", noted.decisions) for call in outline.filters)
+    if noted.scored and outline.scores is not None:
+        scores = outline.scores.scores
+        yield from ((call.name, "PreScore", noted.scored) for call in scores if _has(call.plugin, "pre_score"))
+        yield from ((call.name, "Score", noted.scored) for call in scores)
 
 
 def _has(plugin: Plugin, method: str) -> bool:
