@@ -41,6 +41,11 @@ class Step:
         return f"{self.workload.name}, {self.nodes:,} nodes{how}, round {self.round + 1}: {self.what}"
 
     @property
+    def stage(self) -> tuple[str, int]:
+        """What has to be there for it."""
+        return (self.workload.name, self.nodes)
+
+    @property
     def kind(self) -> tuple[str, int, str, float]:
         """Steps of one kind take about the same time."""
         return (self.workload.name, self.nodes, self.what, self.rate)
