@@ -44,7 +44,7 @@ class BodyStream:
             self._wakes = self._loop.create_future()
             await self._wakes
         taken, self._pieces = self._pieces, []
-        if self._bytes_ahead > _MOST_BYTES_AHEAD:
+        if self._bytes_ahead > _MOST_BYTES_AHEAD and not self._has_ended and self._error is None:
             self._resume()
         self._bytes_ahead = 0
         return taken[0] if len(taken) == 1 else b"".join(taken)

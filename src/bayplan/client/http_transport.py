@@ -220,6 +220,8 @@ class HttpTransport:
         connection = await self._open_connection(self._streaming.discard, self._context(identity))
         self._streaming.add(connection)
         try:
+            if self._is_closed:
+                raise ConnectionFailed("the client is closed", may_have_been_processed=False)
             body = connection.stream(head)
             status, headers = await body.begun
             yield status, headers, body

@@ -96,3 +96,13 @@ async def test_a_consumer_that_falls_behind_stops_the_reading_until_it_has_caugh
 
     await anext(connection.body)
     assert connection.asked == ["pause", "resume"]
+
+
+async def test_a_connection_that_is_gone_is_not_asked_to_read_on() -> None:
+    connection = _Connection()
+    connection.body.begin(200, {})
+    connection.body.feed(b"x" * (body_stream._MOST_BYTES_AHEAD + 1))
+    connection.body.fail(ConnectionFailed("reset", may_have_been_processed=True))
+
+    await anext(connection.body)
+    assert connection.asked == ["pause"]

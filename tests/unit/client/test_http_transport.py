@@ -429,6 +429,19 @@ async def test_after_close_nothing_is_sent_and_closing_again_is_allowed() -> Non
         await _open(transport)
 
 
+async def test_a_stream_that_was_being_opened_when_the_client_closed_is_given_up() -> None:
+    async with LoopbackServer(replying(http(200, b"late"))) as server:
+        transport = http_transport(server.url)
+        opening = asyncio.create_task(_open(transport))
+        await asyncio.sleep(0)
+        await transport.close()
+
+        with pytest.raises(ConnectionFailed, match="closed"):
+            await opening
+
+    assert server.requests == []
+
+
 async def test_no_secret_shows_in_a_representation_an_error_or_a_log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     transport = http_transport("http://127.0.0.1:1", proxy_url="http://user:secret-password@127.0.0.1:1")
