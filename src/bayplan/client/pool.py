@@ -36,7 +36,8 @@ class ConnectionPool:
         self._connect = connect
         self._settings = settings
         self._draw = draw
-        self._resting: list[HttpConnection] = []
+        self._resting: deque[HttpConnection] = deque()
+        """The one that has rested longest comes first."""
         self._all: set[HttpConnection] = set()
         self._opening = 0
         self._waiting: deque[asyncio.Future[HttpConnection | None]] = deque()
@@ -65,8 +66,7 @@ class ConnectionPool:
         now = asyncio.get_running_loop().time()
         while self._resting:
             connection = self._resting.pop()
-            has_rested_too_long = now - connection.idle_since > self._settings.max_rest_seconds
-            if connection.is_open and not has_rested_too_long and now < connection.retire_at:
+            if self._is_good(connection, now):
                 return connection
             self.discard(connection)
         return None
@@ -84,6 +84,9 @@ class ConnectionPool:
                 return
         connection.idle_since = now
         self._resting.append(connection)
+        # What a burst opened lies below those in use, where nobody takes it: one of them is looked at each time.
+        if not self._is_good(self._resting[0], now):
+            self.discard(self._resting.popleft())
 
     def discard(self, connection: HttpConnection) -> None:
         """Close a connection whose state is unknown, and let somebody else open one in its place."""
@@ -94,7 +97,7 @@ class ConnectionPool:
         """Use none of the present connections for a new request; what is under way may finish."""
         for connection in self._all:
             connection.retire_at = 0.0
-        resting, self._resting = self._resting, []
+        resting, self._resting = self._resting, deque()
         for connection in resting:
             self.discard(connection)
 
@@ -106,6 +109,10 @@ class ConnectionPool:
             waiter = self._waiting.popleft()
             if not waiter.done():
                 waiter.set_result(None)
+
+    def _is_good(self, connection: HttpConnection, now: float) -> bool:
+        has_rested_too_long = now - connection.idle_since > self._settings.max_rest_seconds
+        return connection.is_open and not has_rested_too_long and now < connection.retire_at
 
     async def _open(self) -> HttpConnection:
         self._opening += 1

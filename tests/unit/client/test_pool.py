@@ -89,6 +89,19 @@ async def test_an_old_connection_is_retired_and_a_rested_one_is_not_trusted() ->
         assert server.connections == 2
 
 
+async def test_what_a_burst_opened_is_given_up_again_while_a_few_go_on() -> None:
+    async with LoopbackServer(_answer_later) as server:
+        transport = http_transport(server.url, pool=PoolSettings(max_rest_seconds=0.1))
+        await asyncio.gather(*(transport.request("GET", "/burst") for _ in range(8)))
+        after_burst = transport.open_connections
+        for _ in range(30):
+            await transport.request("GET", "/steady")
+        later = transport.open_connections
+        await transport.close()
+
+    assert (after_burst, later) == (8, 1)
+
+
 async def test_a_server_that_closes_a_resting_connection_is_noticed() -> None:
     async def handle(request: ReceivedRequest, writer: asyncio.StreamWriter) -> None:
         writer.write(http(200))
