@@ -233,10 +233,9 @@ def check_rows(
 ) -> dict[int, Status | None]:
     """A handful of rows, one by one: for pods that may go to a few nodes only. None stands for passing."""
     nominated = framework.nominated_rows(nominator)
-    view = NodeColumns(framework.snapshot.nodes, np.array(rows, dtype=np.intp))
     result: dict[int, Status | None] = {}
-    for position, row in enumerate(rows):
+    for row in rows:
         pods = nominated.pods_on(row, pod)
         status = _status_with(framework, state, pod, row, pods) if pods else None
-        result[row] = status if status is not None else framework.run_filters_on(state, pod, view, position)
+        result[row] = status if status is not None else framework.run_filters_on_row(state, pod, row)
     return result
