@@ -5,10 +5,10 @@ Only for filters that look at counts (see `DryRun.reads_counts_only`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.handle import DryRun
@@ -22,10 +22,13 @@ from bayplan.snapshot.nominated import Beside
 from bayplan.snapshot.overlay import OverlayColumns
 from bayplan.snapshot.pod_info import PodInfo
 
-__all__ = ["ManyNodes", "find_victims_on"]
+__all__ = ["ManyNodes", "find_victims_on", "no_prices"]
 
 _PRIORITY_SHIFT = 1 << 31
-_MOST = np.iinfo(np.int64).max
+
+
+Prices = list[npt.NDArray[Any]]
+"""A column for each criterion after broken budgets, in the order of `candidates.price`."""
 
 
 class ManyNodes(NamedTuple):
@@ -42,6 +45,8 @@ class ManyNodes(NamedTuple):
     """How many victims break a disruption budget."""
     refused: list[tuple[Status, Rows]]
     """Nodes where the pod does not fit even when all of lower priority leave, by what is still in the way."""
+    prices: Prices
+    """What the victims cost, where the pod fits."""
 
     def candidate(self, position: int, columns: VictimColumns, table: NodeTable) -> Candidate:
         row = int(self.rows[position])
@@ -49,45 +54,35 @@ class ManyNodes(NamedTuple):
         victims = tuple(pods[slot] for slot in np.flatnonzero(self.is_victim[:, position]).tolist())
         return Candidate(row, table.at(row).name, victims, int(self.violations[position]))
 
-    def cheapest(self, columns: VictimColumns) -> Rows:
+    def cheapest(self) -> Rows:
         """Positions of the candidates that tie on every criterion; the order of criteria is `candidates.price`."""
         positions: Rows = np.flatnonzero(self.takes)
-        positions = positions[self.violations[positions] == self.violations[positions].min(initial=_MOST)]
-        if len(positions) < 2:
-            return positions
-        victim = self.is_victim.take(positions, axis=1)
-        slots = len(victim)
-        priority = columns.priority[:slots].take(self.rows[positions], axis=1)
-        highest = priority[victim.argmax(axis=0), np.arange(len(positions))]
-        costs: list[Callable[[Slots, _Priorities, Rows], _Costs]] = [
-            lambda victim, priority, rows: ((priority + _PRIORITY_SHIFT) * victim).sum(axis=0),
-            lambda victim, priority, rows: victim.sum(axis=0),
-            lambda victim, priority, rows: -_earliest(victim, priority, columns.start[:slots].take(rows, axis=1)),
-        ]
-        keep = np.flatnonzero(highest == highest.min())
-        for cost in costs:
-            positions, victim, priority = positions[keep], victim.take(keep, axis=1), priority.take(keep, axis=1)
-            if len(positions) == 1:
-                return positions
-            found = cost(victim, priority, self.rows[positions])
-            keep = np.flatnonzero(found == found.min())
-        return positions[keep]
+        for costs in (self.violations, *self.prices):
+            if len(positions) < 2:
+                break
+            found = costs[positions]
+            positions = positions[found == found.min()]
+        return positions
+
+
+def no_prices(count: int) -> Prices:
+    return [*np.zeros((3, count), dtype=np.int64), np.zeros(count)]
+
+
+def _prices(is_victim: Slots, columns: VictimColumns, rows: Rows) -> Prices:
+    """The highest priority of a node's victims, the sum of them (each moved above zero), how many there are, and how
+    late the first of the most important started."""
+    slots = len(is_victim)
+    priority = columns.priority[:slots].take(rows, axis=1)
+    highest = priority[is_victim.argmax(axis=0), np.arange(len(rows))]
+    total = ((priority + _PRIORITY_SHIFT) * is_victim).sum(axis=0)
+    most_important = is_victim & (priority == highest)
+    earliest = np.where(most_important, columns.start[:slots].take(rows, axis=1), np.inf).min(axis=0)
+    return [highest, total, is_victim.sum(axis=0), -earliest]
 
 
 _Added = tuple[Int64RN, Int64N]
 """What nominated pods add to the use of resources and to the number of pods, by position."""
-_Priorities = np.ndarray[tuple[int, int], np.dtype[np.int64]]
-_Starts = np.ndarray[tuple[int, int], np.dtype[np.float64]]
-_Costs = np.ndarray[tuple[int], np.dtype[np.int64]] | np.ndarray[tuple[int], np.dtype[np.float64]]
-
-
-def _earliest(victim: Slots, priority: _Priorities, start: _Starts) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """When the first of the most important victims started; those tie on the highest priority already."""
-    highest = priority[victim.argmax(axis=0), np.arange(priority.shape[1])]
-    earliest: np.ndarray[tuple[int], np.dtype[np.float64]] = np.where(
-        victim & (priority == highest), start, np.inf
-    ).min(axis=0)
-    return earliest
 
 
 class _Trial:
@@ -180,7 +175,9 @@ def find_victims_on(
                 is_victim[slot] |= trial.reprieve(wave[slot], amounts)
     is_victim &= fits
     violations = np.zeros(len(rows), dtype=np.int64) if breaks is None else (is_victim & breaks).sum(axis=0)
-    return ManyNodes(rows, has_lower, is_victim, np.asarray(is_victim.any(axis=0)), violations, refused)
+    takes: BoolN = np.asarray(is_victim.any(axis=0))
+    prices = _prices(is_victim, columns, rows) if takes.any() else no_prices(len(rows))
+    return ManyNodes(rows, has_lower, is_victim, takes, violations, refused, prices)
 
 
 def _added_by(beside: Beside, rows: Rows, overlay: OverlayColumns) -> _Added | None:
