@@ -25,6 +25,7 @@ from bayplan.snapshot.pod_info import PodInfo
 __all__ = ["ManyNodes", "find_victims_on", "no_prices"]
 
 _PRIORITY_SHIFT = 1 << 31
+_NOBODY: Rows = np.empty(0, dtype=np.intp)
 
 
 Prices = list[npt.NDArray[Any]]
@@ -81,44 +82,52 @@ def _prices(is_victim: Slots, columns: VictimColumns, rows: Rows) -> Prices:
     return [highest, total, is_victim.sum(axis=0), -earliest]
 
 
-_Added = tuple[Int64RN, Int64N]
-"""What nominated pods add to the use of resources and to the number of pods, by position."""
-
-
 class _Trial:
-    """Nodes without their pods of lower priority, which then come back as far as there is room beside the pod."""
+    """Nodes without their pods of lower priority, which then come back as far as there is room beside the pod.
+
+    Nodes that pods are nominated to are there twice, the second time with those pods; both must take the pod.
+    """
 
     def __init__(
-        self, dry_run: DryRun, state: CycleState, pod: PodInfo, overlay: OverlayColumns, added: _Added | None
+        self, dry_run: DryRun, state: CycleState, pod: PodInfo, rows: Rows, table: NodeTable, beside: Beside | None
     ) -> None:
         self._dry_run = dry_run
         self._state = state
         self._pod = pod
-        self._overlay = overlay
-        self._added = added
+        self._rows = rows
+        self._twice: Rows = np.flatnonzero(beside.count[rows]) if beside is not None else _NOBODY
+        self._overlay = OverlayColumns(table, self._stacked(rows))
+        if beside is not None and len(self._twice):
+            added, used = beside.used.take(rows[self._twice], axis=1), self._overlay.used
+            used[: len(added), len(rows) :] += added
+            self._overlay.count[len(rows) :] += beside.count[rows[self._twice]]
+
+    def _stacked(self, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """One entry a node, and one more for each that is there twice."""
+        if not len(self._twice):
+            return column
+        return np.concatenate([column, column.take(self._twice, axis=-1)], axis=-1)
+
+    def remove(self, amounts: Int64RN, counts: Int64N | BoolN) -> None:
+        self._overlay.used[: len(amounts)] -= self._stacked(amounts)
+        self._overlay.count -= self._stacked(counts)
 
     def passes(self, *, only_counts: bool) -> BoolN:
         """Where the pod fits now, both with the nominated pods of the node and without them."""
-        passing = self._dry_run.passes(self._state, self._pod, self._overlay, only_counts=only_counts)
-        if self._added is None:
-            return passing
-        self._add_nominated(1)
-        passing = passing & self._dry_run.passes(self._state, self._pod, self._overlay, only_counts=True)
-        self._add_nominated(-1)
+        found = self._dry_run.passes(self._state, self._pod, self._overlay, only_counts=only_counts)
+        if not len(self._twice):
+            return found
+        passing = found[: len(self._rows)]
+        passing[self._twice] &= found[len(self._rows) :]
         return passing
 
-    def _add_nominated(self, sign: int) -> None:
-        if self._added is not None:
-            self._overlay.used += sign * self._added[0]
-            self._overlay.count += sign * self._added[1]
-
-    def refused(self, positions: Rows) -> list[tuple[Status, Rows]]:
+    def refused(self, hopeless: BoolN) -> list[tuple[Status, Rows]]:
         """What is in the way on nodes that do not take the pod, first with the nominated pods; rows by status."""
-        self._add_nominated(1)
-        with_nominated = self._rejections(positions)
-        self._add_nominated(-1)
+        with_nominated = self._rejections(len(self._rows) + hopeless[self._twice].nonzero()[0])
         told = {row for _, rows in with_nominated for row in rows.tolist()}
-        rest = positions[[row not in told for row in self._overlay.rows[positions].tolist()]]
+        rest = hopeless.nonzero()[0]
+        if told:
+            rest = rest[[row not in told for row in self._rows[rest].tolist()]]
         return with_nominated + self._rejections(rest)
 
     def _rejections(self, positions: Rows) -> list[tuple[Status, Rows]]:
@@ -131,12 +140,11 @@ class _Trial:
     def reprieve(self, here: BoolN, amounts: Int64RN) -> BoolN:
         """One pod of each node comes back; where it does not fit beside the pod it is out again."""
         used, count = self._overlay.used[: len(amounts)], self._overlay.count
-        used += amounts
-        count += here
+        used += self._stacked(amounts)
+        count += self._stacked(here)
         out = here & ~self.passes(only_counts=True)
         if out.any():
-            used -= amounts * out
-            count -= out
+            self.remove(amounts * out, out)
         return out
 
 
@@ -156,14 +164,12 @@ def find_victims_on(
     usage = columns.usage[:slots].take(rows, axis=2)
     if not lower.all():
         usage *= lower[:, None, :]
-    overlay = OverlayColumns(table, rows)
-    overlay.used[: usage.shape[1]] -= usage.sum(axis=0)
-    overlay.count -= lower.sum(axis=0)
-    trial = _Trial(dry_run, state, pod, overlay, None if beside is None else _added_by(beside, rows, overlay))
+    trial = _Trial(dry_run, state, pod, rows, table, beside)
+    trial.remove(usage.sum(axis=0), lower.sum(axis=0))
     has_lower: BoolN = np.asarray(lower.any(axis=0))
     fits = trial.passes(only_counts=False) & has_lower
-    hopeless = np.flatnonzero(has_lower & ~fits)
-    refused = trial.refused(hopeless) if len(hopeless) else []
+    hopeless = has_lower & ~fits
+    refused = trial.refused(hopeless) if hopeless.any() else []
     breaks = budgets.breaking(columns, rows, lower) if budgets else None
     is_victim = np.zeros_like(lower)
     # Those whose eviction breaks a budget are the first to come back. Nodes that take nobody are wrong from here on and
@@ -178,13 +184,3 @@ def find_victims_on(
     takes: BoolN = np.asarray(is_victim.any(axis=0))
     prices = _prices(is_victim, columns, rows) if takes.any() else no_prices(len(rows))
     return ManyNodes(rows, has_lower, is_victim, takes, violations, refused, prices)
-
-
-def _added_by(beside: Beside, rows: Rows, overlay: OverlayColumns) -> _Added | None:
-    """What the pods nominated to these nodes would use."""
-    count = beside.count[rows]
-    if not count.any():
-        return None
-    used = np.zeros_like(overlay.used)
-    used[: len(beside.used)] = beside.used.take(rows, axis=1)
-    return used, count

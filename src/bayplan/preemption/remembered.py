@@ -91,9 +91,11 @@ class Outcomes:
         if np.count_nonzero(fresh) == len(rows):
             return
         missing = rows[~fresh]
-        outdated = np.flatnonzero(self._seen & ~self._fresh)
-        if len(outdated) <= len(rows):
-            together = np.union1d(missing, outdated)
+        outdated = self._seen & ~self._fresh
+        others = np.count_nonzero(outdated)
+        if others and others <= len(rows):
+            outdated[missing] = True
+            together = outdated.nonzero()[0]
             if len(together) > len(missing) and self._keep_if_sound(together, dry_runs):
                 return
         self._keep(dry_runs(missing))

@@ -142,11 +142,12 @@ class NominatedRows:
         table = self._table
         log: NameLog | None = getattr(self.nominator, "changes", None)
         known = log if log is self._log else None
-        if known is not None and self._is_empty and known.position == self._log_position:
+        as_of = (table.layout, len(table.resources), table.node_changes.position)
+        is_as_before = self._is_empty or (table.row_changes.position == self._row_position and as_of == self._as_of)
+        if is_as_before and known is not None and known.position == self._log_position:
             return
         names = None if known is None else known.since(self._log_position)
         changed = table.row_changes.since(self._row_position)
-        as_of = (table.layout, len(table.resources), table.node_changes.position)
         if names is None or changed is None or as_of != self._as_of:
             self._start_over()
             rows = {table.row_of[name] for name in self.nominator.nominated_nodes() if name in table.row_of}

@@ -15,6 +15,7 @@ from bayplan.framework.cycle import CycleState
 from bayplan.framework.depends import Depends
 from bayplan.framework.plugin import Plugin, PostFilterResult, PreFilterResult
 from bayplan.framework.points import ExtensionPoint
+from bayplan.framework.runtime.beside import RejectedBeside
 from bayplan.framework.runtime.call import (
     POINT_LABELS,
     Complaint,
@@ -70,6 +71,7 @@ class Framework:
         self.complain = complain
         self.remember = remember
         self._nominated: NominatedRows | None = None
+        self.rejected_beside = RejectedBeside(snapshot.nodes)
         self._points = {point: [plugins[name] for name in names] for point, names in points.items()}
         self.filter_calls = [FilterCall(p, rank + 1, complain) for rank, p in enumerate(self.at(ExtensionPoint.FILTER))]
         self.score_calls = [ScoreCall(p, weights.get(p.name, 1), complain) for p in self.at(ExtensionPoint.SCORE)]

@@ -89,12 +89,15 @@ class FilterOutcome:
         if self._rank is None:
             return self._evaluation.rejected_groups()
         groups: list[tuple[Status, Rows]] = []
+        counts = self.rank_counts()
         for call, column in self._evaluation.filters:
-            rows = np.flatnonzero(self._rank == call.rank)
-            groups += group_by_status(rows, column.ids[rows], column.status)
+            if call.rank in counts:
+                rows = np.flatnonzero(self._rank == call.rank)
+                groups += group_by_status(rows, column.ids[rows], column.status)
         for rank, (ids, status, name) in self._open.items():
-            rows = np.flatnonzero(self._rank == rank)
-            groups += [(status_.by(name), some) for status_, some in group_by_status(rows, ids[rows], status)]
+            if rank in counts:
+                rows = np.flatnonzero(self._rank == rank)
+                groups += [(status_.by(name), some) for status_, some in group_by_status(rows, ids[rows], status)]
         return groups + self._overrides
 
 
@@ -187,10 +190,17 @@ def _with_nominated(
     framework: Framework, state: CycleState, pod: PodInfo, nominated: NominatedRows, beside: Beside, rank: Ranks
 ) -> list[tuple[Status, Rows]]:
     """Look again at nodes with nominated pods, as if those were there; a rejection then comes first."""
-    if len(beside.rows) > _ONE_BY_ONE_UP_TO and framework.reads_counts_only(state):
-        groups = _rejected_by_count(framework, state, pod, beside)
+
+    def look(rows: Rows) -> list[tuple[Status, Rows]]:
+        if len(rows) > _ONE_BY_ONE_UP_TO and framework.reads_counts_only(state):
+            return _rejected_by_count(framework, state, pod, beside, rows)
+        return _rejected_one_by_one(framework, state, pod, nominated, rows)
+
+    terms = framework.remembers(state)
+    if terms is None or nominated.includes(pod):
+        groups = look(beside.rows)
     else:
-        groups = _rejected_one_by_one(framework, state, pod, nominated, beside.rows)
+        groups = framework.rejected_beside.find(pod, beside, terms, look)
     for _, rows in groups:
         rank[rows] = _OVERRIDDEN
     return groups
@@ -208,10 +218,9 @@ def _rejected_one_by_one(
 
 
 def _rejected_by_count(
-    framework: Framework, state: CycleState, pod: PodInfo, beside: Beside
+    framework: Framework, state: CycleState, pod: PodInfo, beside: Beside, rows: Rows
 ) -> list[tuple[Status, Rows]]:
     """The same for filters that look at counts only: all nodes at once."""
-    rows = beside.rows
     overlay = OverlayColumns(framework.snapshot.nodes, rows)
     overlay.count_in_all(beside.used.take(rows, axis=1), beside.nonzero.take(rows, axis=1), beside.count[rows])
     return [(status, rows[some]) for status, some in framework.rejections(state, pod, overlay)]

@@ -33,7 +33,6 @@ from bayplan.preemption.remembered import RememberedVictims
 from bayplan.preemption.victim_columns import VictimColumns
 from bayplan.snapshot.axes import Rows
 from bayplan.snapshot.name_log import NameLog
-from bayplan.snapshot.nominated import NominatedRows
 
 __all__ = ["DefaultPreemption", "Found"]
 
@@ -85,7 +84,6 @@ class DefaultPreemption(Plugin):
         self._budgets: Budgets | None = None
         self._budgets_version = -1
         self._offset = 0
-        self._nominated: NominatedRows | None = None
 
     # PreEnqueue
 
@@ -168,7 +166,7 @@ class DefaultPreemption(Plugin):
     def _attempts(self, state: CycleState, pod: PodInfo) -> Attempts:
         """How to make dry runs: what a filter looks at says whether that can be done for many nodes at once."""
         dry_run, table = self.handle.dry_run, self.handle.snapshot.nodes
-        columns, nominated = self._columns, self._nominations()
+        columns, nominated = self._columns, dry_run.nominated_rows(self.handle.nominator)
         columns.refresh(table)
         runs = DryRuns(dry_run, state, pod, table=table, columns=columns, budgets=self._current_budgets())
         if not dry_run.reads_counts_only(state):
@@ -188,12 +186,6 @@ class DefaultPreemption(Plugin):
         if self._budgets is None or self._budgets_version != version:
             self._budgets, self._budgets_version = Budgets(objects.list(PodDisruptionBudget)), version
         return self._budgets
-
-    def _nominations(self) -> NominatedRows:
-        nominator, table = self.handle.nominator, self.handle.snapshot.nodes
-        if self._nominated is None or self._nominated.nominator is not nominator:
-            self._nominated = NominatedRows(nominator, table)
-        return self._nominated
 
     def choose(self, found: Found, *, most: int | None = None) -> list[Candidate]:
         """The candidates that tie for the lowest price; of each search in columns no more than `most`, if given."""
