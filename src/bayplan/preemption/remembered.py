@@ -24,6 +24,8 @@ __all__ = ["Outcomes", "RememberedVictims"]
 
 DryRuns = Callable[[Rows], ManyNodes]
 _MOST_SHAPES = 8
+_AT_MOST_TIMES = 4
+"""So many times the rows at issue are tried when they have to be tried at all."""
 _NOT_REFUSED = -1
 
 
@@ -93,7 +95,7 @@ class Outcomes:
         missing = rows[~fresh]
         outdated = self._seen & ~self._fresh
         others = np.count_nonzero(outdated)
-        if others and others <= len(rows):
+        if others and others <= _AT_MOST_TIMES * len(rows):
             outdated[missing] = True
             together = outdated.nonzero()[0]
             if len(together) > len(missing) and self._keep_if_sound(together, dry_runs):

@@ -155,6 +155,13 @@ class NominatedRows:
             rows = {table.row_of[name] for name in names if name in table.row_of}
             if self._pods and len(changed):
                 rows.update(self._pods.keys() & changed.tolist())
+        if rows:
+            self._look_at(rows)
+        self._log, self._log_position = log, log.position if log is not None else -1
+        self._as_of, self._row_position = as_of, table.row_changes.position
+        self._is_empty = not self._pods and next(iter(self.nominator.nominated_nodes()), None) is None
+
+    def _look_at(self, rows: set[int]) -> None:
         found = {row: self._find(row) for row in rows}
         changes = {row: pods for row, pods in found.items() if pods != self._pods.get(row)}
         # A pod may have moved from one of them to another: all leave before any is entered again.
@@ -162,9 +169,6 @@ class NominatedRows:
             self._leave(row)
         for row, pods in changes.items():
             self._enter(row, pods)
-        self._log, self._log_position = log, log.position if log is not None else -1
-        self._as_of, self._row_position = as_of, table.row_changes.position
-        self._is_empty = next(iter(self.nominator.nominated_nodes()), None) is None
 
     def _start_over(self) -> None:
         self._pods, self._row_of, self._levels = {}, {}, {}

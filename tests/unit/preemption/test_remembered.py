@@ -62,7 +62,7 @@ class World:
         if what == 0:
             cache.add_pod(self.running(self.born))
         elif what == 1:
-            cache.remove_pod(f"uid-r{self.rng.randrange(self.born)}")
+            cache.remove_pod(f"uid-default-r{self.rng.randrange(self.born)}")
         elif what == 2:
             waiting = pod(f"w{self.rng.randrange(5)}", cpu=1, priority=self.rng.randint(0, 5))
             nominator.put(self.harness.info(_nominated(waiting, f"n{self.rng.randrange(8)}")))

@@ -59,6 +59,8 @@ class _Rejections:
         self._fresh = np.zeros(table.capacity, dtype=np.bool_)
         self._ids = np.zeros(table.capacity, dtype=np.int32)
         self._statuses = StatusTable()
+        self._rows: Rows | None = None
+        self._groups: Groups = []
 
     def holds(self, terms: Hashable, beside: Beside, table: NodeTable) -> bool:
         return self._beside is beside and self._layout == table.layout and self._terms == terms
@@ -68,15 +70,20 @@ class _Rejections:
         rows = self._beside.rows
         fresh = self._fresh[rows]
         if np.count_nonzero(fresh) < len(rows):
-            missing = rows[~fresh]
-            found = look(missing)
-            self._ids[missing] = 0
-            for status, some in found:
-                self._ids[some] = self._statuses.number(status)
-            self._fresh[missing] = True
+            self._complete(rows[~fresh], look)
+        elif rows is self._rows:
+            return self._groups
         ids = self._ids[rows]
         rejected = ids.nonzero()[0]
-        return group_by_status(rows[rejected], ids[rejected], self._statuses.status)
+        self._rows, self._groups = rows, group_by_status(rows[rejected], ids[rejected], self._statuses.status)
+        return self._groups
+
+    def _complete(self, missing: Rows, look: Callable[[Rows], Groups]) -> None:
+        found = look(missing)
+        self._ids[missing] = 0
+        for status, rows in found:
+            self._ids[rows] = self._statuses.number(status)
+        self._fresh[missing] = True
 
     def _follow(self) -> None:
         """Forget the rows that changed."""
