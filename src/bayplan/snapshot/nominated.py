@@ -96,6 +96,11 @@ class NominatedRows:
         self._is_empty = False
         """Whether nobody was nominated to anything when last looked."""
 
+    def is_of(self, nominator: Nominations) -> bool:
+        """Whether it tells of the same nominations: those who note their changes in one log do."""
+        log = getattr(nominator, "changes", None)
+        return nominator is self.nominator or (log is not None and log is self._log)
+
     def pods_on(self, row: int, pod: PodInfo) -> list[PodInfo]:
         """The nominated pods on a row that a pod must leave room for: of equal or higher priority, not itself."""
         self.refresh()

@@ -233,7 +233,7 @@ class Framework:
     def nominated_rows(self, nominator: Nominations) -> NominatedRows:
         """The nominations of a nominator as columns."""
         known = self._nominated
-        if known is None or known.nominator is not nominator or not self.remember:
+        if known is None or not known.is_of(nominator) or not self.remember:
             known = self._nominated = NominatedRows(nominator, self.snapshot.nodes)
         return known
 
