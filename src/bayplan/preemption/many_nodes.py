@@ -121,21 +121,21 @@ class _Trial:
         passing[self._twice] &= found[len(self._rows) :]
         return passing
 
-    def refused(self, hopeless: BoolN) -> list[tuple[Status, Rows]]:
-        """What is in the way on nodes that do not take the pod, first with the nominated pods; rows by status."""
-        with_nominated = self._rejections(len(self._rows) + hopeless[self._twice].nonzero()[0])
-        told = {row for _, rows in with_nominated for row in rows.tolist()}
-        rest = hopeless.nonzero()[0]
-        if told:
-            rest = rest[[row not in told for row in self._rows[rest].tolist()]]
-        return with_nominated + self._rejections(rest)
+    def refused(self, asked: BoolN) -> list[tuple[Status, Rows]]:
+        """What is in the way on nodes that do not take the pod, with nominated pods or else without: positions."""
+        twice = asked[self._twice].nonzero()[0]
+        groups = [(status, self._twice[twice[some]]) for status, some in self._rejections(twice + len(self._rows))]
+        left = asked.copy()
+        for _, positions in groups:
+            left[positions] = False
+        rest = left.nonzero()[0]
+        return groups + [(status, rest[some]) for status, some in self._rejections(rest)]
 
     def _rejections(self, positions: Rows) -> list[tuple[Status, Rows]]:
         if not len(positions):
             return []
-        part = self._overlay.take(positions)
-        found = self._dry_run.rejections(self._state, self._pod, part)
-        return [(status, part.rows[some]) for status, some in found]
+        part = self._overlay if len(positions) == len(self._overlay) else self._overlay.take(positions)
+        return self._dry_run.rejections(self._state, self._pod, part)
 
     def reprieve(self, here: BoolN, amounts: Int64RN) -> BoolN:
         """One pod of each node comes back; where it does not fit beside the pod it is out again."""
@@ -167,20 +167,29 @@ def find_victims_on(
     trial = _Trial(dry_run, state, pod, rows, table, beside)
     trial.remove(usage.sum(axis=0), lower.sum(axis=0))
     has_lower: BoolN = np.asarray(lower.any(axis=0))
-    fits = trial.passes(only_counts=False) & has_lower
-    hopeless = has_lower & ~fits
-    refused = trial.refused(hopeless) if hopeless.any() else []
-    breaks = budgets.breaking(columns, rows, lower) if budgets else None
-    is_victim = np.zeros_like(lower)
-    # Those whose eviction breaks a budget are the first to come back. Nodes that take nobody are wrong from here on and
-    # left out at the end.
+    refused = trial.refused(has_lower)
+    fits = has_lower.copy()
+    for _, positions in refused:
+        fits[positions] = False
+    is_victim, violations = np.zeros_like(lower), np.zeros(len(rows), dtype=np.int64)
+    prices = no_prices(len(rows))
+    if fits.any():
+        breaks = budgets.breaking(columns, rows, lower) if budgets else None
+        is_victim = _left_out(trial, lower, breaks, usage) & fits
+        prices = _prices(is_victim, columns, rows)
+        if breaks is not None:
+            violations = (is_victim & breaks).sum(axis=0)
+    takes: BoolN = np.asarray(is_victim.any(axis=0))
+    by_row = [(status, rows[positions]) for status, positions in refused]
+    return ManyNodes(rows, has_lower, is_victim, takes, violations, by_row, prices)
+
+
+def _left_out(trial: _Trial, lower: Slots, breaks: Slots | None, usage: npt.NDArray[np.int64]) -> Slots:
+    """Who does not come back, of those nodes that take the pod. Whoever breaks a budget is the first to."""
+    left_out = np.zeros_like(lower)
     for wave in (lower,) if breaks is None else (breaks, lower & ~breaks):
-        for slot in range(slots):
+        for slot in range(len(lower)):
             if wave is lower or wave[slot].any():
                 amounts = usage[slot] if wave is lower else usage[slot] * wave[slot]
-                is_victim[slot] |= trial.reprieve(wave[slot], amounts)
-    is_victim &= fits
-    violations = np.zeros(len(rows), dtype=np.int64) if breaks is None else (is_victim & breaks).sum(axis=0)
-    takes: BoolN = np.asarray(is_victim.any(axis=0))
-    prices = _prices(is_victim, columns, rows) if takes.any() else no_prices(len(rows))
-    return ManyNodes(rows, has_lower, is_victim, takes, violations, refused, prices)
+                left_out[slot] |= trial.reprieve(wave[slot], amounts)
+    return left_out

@@ -239,16 +239,17 @@ class Framework:
 
     def run_filters_on(self, state: CycleState, pod: PodInfo, nodes: NodeColumns, position: int) -> Status | None:
         """Every filter on one node of an overlay; the first rejection, None if all let it pass."""
-        return self._first_rejection(state, pod, nodes.info(position), lambda: nodes.take(_only(position)))
+        return self.first_rejection(state, pod, nodes.info(position), lambda: nodes.take(_only(position)))
 
     def run_filters_on_row(self, state: CycleState, pod: PodInfo, row: int) -> Status | None:
         """The same on a node as it is."""
         table = self.snapshot.nodes
-        return self._first_rejection(state, pod, table.at(row), lambda: NodeColumns(table, _only(row)))
+        return self.first_rejection(state, pod, table.at(row), lambda: NodeColumns(table, _only(row)))
 
-    def _first_rejection(
+    def first_rejection(
         self, state: CycleState, pod: PodInfo, info: NodeInfo, columns: Callable[[], NodeColumns]
     ) -> Status | None:
+        """The same on a node that somebody made up; `columns` gives it to filters that know no other form."""
         view: NodeColumns | None = None
         skipped = state.skip_filter
         for call in self.filter_calls:

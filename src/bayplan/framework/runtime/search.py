@@ -24,7 +24,7 @@ from bayplan.snapshot.axes import Rows
 from bayplan.snapshot.columns import NodeColumns
 from bayplan.snapshot.node_table import NodeTable
 from bayplan.snapshot.nominated import Beside, NominatedRows
-from bayplan.snapshot.overlay import OverlayColumns
+from bayplan.snapshot.overlay import OverlayColumns, overlay_of
 from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["FilterOutcome", "check_rows", "find_feasible"]
@@ -89,15 +89,15 @@ class FilterOutcome:
         if self._rank is None:
             return self._evaluation.rejected_groups()
         groups: list[tuple[Status, Rows]] = []
-        counts = self.rank_counts()
+        counts = self._evaluation.rank_counts
         for call, column in self._evaluation.filters:
-            if call.rank in counts:
+            # What is asked in a decision only takes nodes away from those who rejected them before.
+            if counts[call.rank]:
                 rows = np.flatnonzero(self._rank == call.rank)
                 groups += group_by_status(rows, column.ids[rows], column.status)
         for rank, (ids, status, name) in self._open.items():
-            if rank in counts:
-                rows = np.flatnonzero(self._rank == rank)
-                groups += [(status_.by(name), some) for status_, some in group_by_status(rows, ids[rows], status)]
+            rows = np.flatnonzero(self._rank == rank)
+            groups += [(status_.by(name), some) for status_, some in group_by_status(rows, ids[rows], status)]
         return groups + self._overrides
 
 
@@ -227,14 +227,23 @@ def _rejected_by_count(
 
 
 def _status_with(framework: Framework, state: CycleState, pod: PodInfo, row: int, pods: list[PodInfo]) -> Status | None:
-    overlay = OverlayColumns(framework.snapshot.nodes, np.array([row], dtype=np.intp))
-    follows = framework.follows_pods(state)
-    trial = state.clone() if follows else state
+    table = framework.snapshot.nodes
+    if framework.follows_pods(state):
+        trial, overlay = state.clone(), overlay_of(table, row)
+        for other in pods:
+            framework.run_on_pods("add_pod", trial, pod, other, overlay.add(0, other))
+        return framework.run_filters_on(trial, pod, overlay, 0)
+    node = table.at(row).copy()
     for other in pods:
-        node = overlay.add(0, other)
-        if follows:
-            framework.run_on_pods("add_pod", trial, pod, other, node)
-    return framework.run_filters_on(trial, pod, overlay, 0)
+        node.add_pod(other)
+    return framework.first_rejection(state, pod, node, lambda: _overlay_with(table, row, pods))
+
+
+def _overlay_with(table: NodeTable, row: int, pods: list[PodInfo]) -> NodeColumns:
+    overlay = overlay_of(table, row)
+    for other in pods:
+        overlay.add(0, other)
+    return overlay
 
 
 def check_rows(
