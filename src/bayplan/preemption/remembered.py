@@ -41,26 +41,26 @@ class RememberedVictims:
         """What is known for the shape. `terms` are what outcomes depend on besides the shape and the row."""
         number = pod.shape.number
         known = self._by_shape.pop(number, None)
-        if known is None or not known.holds(terms, beside, columns, table):
-            known = Outcomes(terms, beside, columns, table)
+        if known is None or not known.holds(terms, columns, table):
+            known = Outcomes(terms, columns, table)
         self._by_shape[number] = known
         if len(self._by_shape) > _MOST_SHAPES:
             self._by_shape.popitem(last=False)
-        known.follow(table)
+        known.follow(table, beside)
         return known
 
 
 class Outcomes:
     """Of one shape: columns over all rows, right where `fresh` says so."""
 
-    def __init__(self, terms: Hashable, beside: Beside | None, columns: VictimColumns, table: NodeTable) -> None:
+    def __init__(self, terms: Hashable, columns: VictimColumns, table: NodeTable) -> None:
         capacity, slots = table.capacity, columns.slots
         self._terms = terms
-        self._beside = beside
-        self._shape = (slots, capacity)
+        self._slots = slots
         self._layout = table.layout
         self._row_position = table.row_changes.position
-        self._nominated_position = -1 if beside is None else beside.changes.position
+        self._beside: Beside | None = None
+        self._nominated_position = -1
         self._fresh = np.zeros(capacity, dtype=np.bool_)
         self._seen = np.zeros(capacity, dtype=np.bool_)
         self._has_lower = np.zeros(capacity, dtype=np.bool_)
@@ -71,17 +71,22 @@ class Outcomes:
         self._refusal = np.full(capacity, _NOT_REFUSED, dtype=np.int32)
         self._statuses: list[Status] = []
 
-    def holds(self, terms: Hashable, beside: Beside | None, columns: VictimColumns, table: NodeTable) -> bool:
-        same = self._beside is beside and self._layout == table.layout and self._shape[0] == columns.slots
-        return same and self._terms == terms
+    def holds(self, terms: Hashable, columns: VictimColumns, table: NodeTable) -> bool:
+        return self._layout == table.layout and self._slots == columns.slots and self._terms == terms
 
-    def follow(self, table: NodeTable) -> None:
-        """Forget the rows that changed."""
+    def follow(self, table: NodeTable, beside: Beside | None) -> None:
+        """Forget the rows that changed, or whose nominated pods did."""
         self._forget(table.row_changes.since(self._row_position))
         self._row_position = table.row_changes.position
-        if self._beside is not None:
-            self._forget(self._beside.changes.since(self._nominated_position))
-            self._nominated_position = self._beside.changes.position
+        before = self._beside
+        if before is not None:
+            self._forget(before.changes.since(self._nominated_position))
+        if before is not beside:
+            for each in (before, beside):
+                if each is not None:
+                    self._forget(each.rows)
+        self._beside = beside
+        self._nominated_position = -1 if beside is None else beside.changes.position
 
     def _forget(self, rows: Rows | None) -> None:
         self._fresh[slice(None) if rows is None else rows] = False
