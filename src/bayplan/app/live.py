@@ -44,8 +44,9 @@ from bayplan.loop.extending import Extenders
 from bayplan.loop.intake import Intake
 from bayplan.loop.observer import Observer, Observers
 from bayplan.loop.profile import Profile, Shared
-from bayplan.loop.scheduler import Scheduler, Tasks
+from bayplan.loop.scheduler import Scheduler
 from bayplan.loop.select import seeded_tie_break
+from bayplan.loop.tasks import Tasks
 from bayplan.loop.waiting import WaitingRoom
 from bayplan.observe.clock import Clock, SystemClock
 from bayplan.queue import BackoffTimes, Doorbell, QueueShell, SchedulingQueue
@@ -148,6 +149,7 @@ class LiveScheduler:
             observer=self.observer,
             get_pod=self.watching.pod,
             start_task=self.tasks.start,
+            start_brief=self.tasks.start_brief,
             is_allowed_to_bind=self.options.is_leader,
         )
         self.is_ready = asyncio.Event()

@@ -78,6 +78,9 @@ class Plugin:
     `shape.kind` and `node_name`: not at labels, amounts or owners. They are then asked once per kind."""
     signs_by_kind: ClassVar[bool] = False
     """The same about `sign`: pods of one kind share the answers."""
+    binds_at_once: ClassVar[bool] = False
+    """`bind` is a request to the API server and waits for nothing else. Such bindings take turns on a few dozen tasks;
+    others have a task each."""
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -89,6 +92,8 @@ class Plugin:
             cls.settles_by_kind = False
         if "signs_by_kind" not in stated and "sign" in stated:
             cls.signs_by_kind = False
+        if "binds_at_once" not in stated and "bind" in stated:
+            cls.binds_at_once = False
 
     def __init__(self, args: PluginArgs | None = None, handle: Handle | None = None) -> None:
         self.args: Any = self.Args() if args is None else args
