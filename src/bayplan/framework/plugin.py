@@ -70,6 +70,9 @@ class Plugin:
     watches: ClassVar[tuple[type[Any], ...]] = ()
     permissions: ClassVar[tuple[Permission, ...]] = ()
     allow_parallel_pre_bind: ClassVar[bool] = False
+    binds_at_once: ClassVar[bool] = False
+    """`bind` is a request to the API server and waits for nothing else. Such bindings take turns on a few dozen tasks;
+    others have a task each."""
     filter_reads_counts_only: ClassVar[bool] = False
     """Of the pods on nodes, `filter_nodes` reads nothing but the counts in the columns (requested, pod_count); dry
     runs can then move thousands of pods at once."""
@@ -78,9 +81,6 @@ class Plugin:
     `shape.kind` and `node_name`: not at labels, amounts or owners. They are then asked once per kind."""
     signs_by_kind: ClassVar[bool] = False
     """The same about `sign`: pods of one kind share the answers."""
-    binds_at_once: ClassVar[bool] = False
-    """`bind` is a request to the API server and waits for nothing else. Such bindings take turns on a few dozen tasks;
-    others have a task each."""
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)

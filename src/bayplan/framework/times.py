@@ -57,8 +57,8 @@ class PluginTimes:
 
     def pass_on(self, listener: Callable[[str, str, str, float], None]) -> None:
         """Tell (plugin, point, status, seconds) of what was measured, and from now on as it is measured."""
-        for time in self.all():
-            listener(*time)
+        for (plugin, point, status), seconds in self._seconds.items():
+            listener(plugin, point, status, seconds)
         self._listener = listener
 
     def ask(self, plugin: str, point: str, call: Callable[..., T], *arguments: Any) -> T:
