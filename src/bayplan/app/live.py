@@ -60,6 +60,8 @@ _log = structlog.get_logger()
 _OBJECTS_BEFORE_COLLECTING = 20_000
 """Cycles are rare here. The default of a few hundred objects has the collector run several times a second in vain."""
 _MANY_PODS = 32
+_MOST_TIMED_PER_SECOND = 20
+"""A tenth of the cycles up to 200 pods a second, and fewer beyond."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +112,12 @@ class LiveScheduler:
         bell = Doorbell()
         self._search = NodeSearch()
         draw = random.Random(self.options.seed).random
-        self._sampling = Sampling(draw=draw, monotonic=clock.monotonic, share=self.options.timed_share)
+        self._sampling = Sampling(
+            draw=draw,
+            monotonic=clock.monotonic,
+            share=self.options.timed_share,
+            most_per_second=_MOST_TIMED_PER_SECOND,
+        )
         self._ports = self._make_ports(LiveApi(self.writer))
         self._extender_http = ExtenderHttp()
         extenders, frameworks = self._make_frameworks(config, profiles, registry)
