@@ -110,7 +110,8 @@ class DecisionRecord(msgspec.Struct, kw_only=True, rename="camel", omit_defaults
     phases: tuple[tuple[str, float], ...] = ()
     """(extension point, seconds) in the order in which they ran; of complete and of measured attempts."""
     times: tuple[PluginTook, ...] = ()
-    """By plugin, in the cycles that are measured, one of ten at most; plugins whose remembered answers were used took no time."""
+    """By plugin, in cycles that are measured, one of ten at most. Plugins whose remembered answers were used took no
+    time."""
     outcome: str = UNDER_WAY
     """under way, bound, unschedulable, or error"""
     outcome_seconds: float = 0.0
