@@ -2,9 +2,9 @@
 
 `DecisionRecorder` listens to the loop and keeps the last few thousand attempts. It is on the path of every pod, so it
 does two things. Always: who, when, which snapshot, how long in the queue and why, how many nodes each filter was the
-first to reject, ties, total, how long it took and the outcome; some two microseconds, put into words when somebody
-reads it. When it can afford it: reasons with samples, the names of ties, and the scores of the
-best nodes by plugin (raw, normalised, weighted).
+first to reject, ties, total, how long it took and the outcome; about a microsecond, put into words when somebody reads
+it. When it can afford it: reasons with samples, the names of ties, and the scores of the best nodes by plugin (raw,
+normalised, weighted).
 What it can afford is a share of the time that passes, so at ten pods a second every record is complete and at ten
 thousand a second some are not (`is_complete` says which). Attempts that fail are always complete.
 

@@ -77,7 +77,7 @@ class Tasks:
 
     async def _work_off(self) -> None:
         """One after the other. To rest when nobody waits costs less than to end and to begin again."""
-        brief, loop = self._brief, asyncio.get_running_loop()
+        brief, loop, own = self._brief, asyncio.get_running_loop(), asyncio.current_task()
         while brief or not self._is_closing:
             if not brief:
                 rest = loop.create_future()
@@ -89,6 +89,10 @@ class Tasks:
                 await work.run()
             except Exception as exception:
                 self._on_failure(work.name, exception)
+            except asyncio.CancelledError:
+                # If it is not this task that is cancelled but what the work waited for, the next one's turn comes.
+                if own is None or own.cancelling():
+                    raise
             finally:
                 self._brief_count -= 1
                 self._note_room()
@@ -118,7 +122,8 @@ class Tasks:
         self._note_room()
 
     def _note_room(self) -> None:
-        if len(self) - self._idle() <= _FEWER:
+        # It is set unless somebody waits.
+        if not self._has_room.is_set() and len(self) - self._idle() <= _FEWER:
             self._has_room.set()
 
     async def wait_for_room(self) -> None:

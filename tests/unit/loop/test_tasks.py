@@ -149,6 +149,24 @@ async def test_brief_work_that_fails_is_reported_by_name_and_the_next_one_goes_o
     assert log[-1] == "good ends"
 
 
+async def test_brief_work_that_is_cancelled_by_others_does_not_take_the_rest_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_BRIEF_AT_A_TIME", 1)
+    tasks, log = Tasks(_no_failures), []
+
+    class Cancelled(Errand):
+        async def run(self) -> None:
+            raise asyncio.CancelledError
+
+    tasks.start_brief(Cancelled("a", log))
+    tasks.start_brief(Errand("b", log))
+    await tasks.finish(timeout=1)
+
+    assert log == ["b begins", "b ends"]
+    assert len(tasks) == 0
+
+
 async def test_brief_work_counts_when_the_scheduler_looks_for_room() -> None:
     tasks, end = Tasks(_no_failures), asyncio.Event()
     for number in range(MOST):
