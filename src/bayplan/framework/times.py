@@ -95,8 +95,8 @@ def status_label(answer: object) -> str:
 class Sampling:
     """Draws the cycles to measure: each with the same chance, whatever came before, but not too soon after another.
 
-    A measured cycle takes half as long again, and a thousand a second tell no more than `most_per_second` do. Where all
-    are asked for, all are measured.
+    A measured cycle costs a third more, and a thousand a second tell no more than `most_per_second` do. Where all are
+    asked for, all are measured.
     """
 
     __slots__ = ("_draw", "_left", "_monotonic", "_not_before", "_pause_seconds", "_share")
