@@ -44,8 +44,9 @@ from bayplan.loop.extending import Extenders
 from bayplan.loop.intake import Intake
 from bayplan.loop.observer import Observer, Observers
 from bayplan.loop.profile import Profile, Shared
-from bayplan.loop.scheduler import Scheduler, Tasks
+from bayplan.loop.scheduler import Scheduler
 from bayplan.loop.select import seeded_tie_break
+from bayplan.loop.tasks import Tasks
 from bayplan.loop.waiting import WaitingRoom
 from bayplan.observe.clock import Clock, SystemClock
 from bayplan.queue import BackoffTimes, Doorbell, QueueShell, SchedulingQueue
@@ -59,6 +60,8 @@ _log = structlog.get_logger()
 _OBJECTS_BEFORE_COLLECTING = 20_000
 """Cycles are rare here. The default of a few hundred objects has the collector run several times a second in vain."""
 _MANY_PODS = 32
+_MOST_TIMED_PER_SECOND = 20
+"""A tenth of the cycles up to 200 pods a second, and fewer beyond."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +112,12 @@ class LiveScheduler:
         bell = Doorbell()
         self._search = NodeSearch()
         draw = random.Random(self.options.seed).random
-        self._sampling = Sampling(draw=draw, monotonic=clock.monotonic, share=self.options.timed_share)
+        self._sampling = Sampling(
+            draw=draw,
+            monotonic=clock.monotonic,
+            share=self.options.timed_share,
+            most_per_second=_MOST_TIMED_PER_SECOND,
+        )
         self._ports = self._make_ports(LiveApi(self.writer))
         self._extender_http = ExtenderHttp()
         extenders, frameworks = self._make_frameworks(config, profiles, registry)
@@ -148,6 +156,7 @@ class LiveScheduler:
             observer=self.observer,
             get_pod=self.watching.pod,
             start_task=self.tasks.start,
+            start_brief=self.tasks.start_brief,
             is_allowed_to_bind=self.options.is_leader,
         )
         self.is_ready = asyncio.Event()

@@ -7,8 +7,8 @@ queue and cache sizes at scrape time from whichever scheduler is at work then; a
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from itertools import pairwise
 
 from bayplan.app.live import LiveScheduler
 from bayplan.framework.plugin import Plugin
@@ -54,17 +54,19 @@ class SchedulerMetrics(Observer):
         self._failures = registry.counter(component.PLUGIN_FAILURES)
         self._results: dict[tuple[str, str], tuple[Counter, Histogram]] = {}
         self._noted: dict[Outline, _Noted] = {}
-        self._phases: dict[tuple[str, bool, str], Histogram] = {}
+        self._phases: defaultdict[tuple[bool, str], dict[str, Histogram]] = defaultdict(dict)
+        """By whether a node was found and by profile."""
         registry.before_scrape(self._name_plugins)
         _register_unfed(registry, frozenset(gates))
 
     # What the loop tells
 
     def decided(self, queued: QueuedPod, decision: Decision, seconds: float) -> None:
+        profile = queued.info.scheduler_name
         self._algorithm.observe(seconds)
-        self._time_phases(queued.info.scheduler_name, decision)
+        self._time_phases(profile, decision)
         if decision.plan is not None:
-            self._note(decision.plan.outline, queued.info.scheduler_name, decision)
+            self._note(decision.plan.outline, profile, decision)
         if decision.state.times is not None:
             decision.state.times.pass_on(self.plugin_ran)
         nomination = decision.nomination
@@ -109,14 +111,16 @@ class SchedulerMetrics(Observer):
         self._plugins.labels(plugin, point, status).observe(seconds)
 
     def _time_phases(self, profile: str, decision: Decision) -> None:
-        marks = decision.marks
-        for (_, began), (phase, ended) in pairwise(marks):
-            key = (phase, decision.is_scheduled, profile)
-            histogram = self._phases.get(key)
-            if histogram is None:
-                status = "Success" if decision.is_scheduled or phase == "PreFilter" else "Unschedulable"
-                histogram = self._phases[key] = self._points.labels(phase, status, profile)
-            histogram.observe(ended - began)
+        is_scheduled, began = decision.is_scheduled, 0.0
+        histograms = self._phases[is_scheduled, profile]
+        for phase, ended in decision.marks:
+            if phase:
+                histogram = histograms.get(phase)
+                if histogram is None:
+                    status = "Success" if is_scheduled or phase == "PreFilter" else "Unschedulable"
+                    histogram = histograms[phase] = self._points.labels(phase, status, profile)
+                histogram.observe(ended - began)
+            began = ended
 
     # Counting
 

@@ -18,7 +18,6 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 import msgspec
 
@@ -42,7 +41,7 @@ _BUSY_CHECK_SECONDS = 0.05
 _log = logging.getLogger(__name__)
 
 
-class ObjectReference(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class ObjectReference(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
     """Which object an event is about. Equal references make one series."""
 
     kind: str
@@ -84,7 +83,7 @@ class _SeriesPatch(msgspec.Struct):
     series: _Series
 
 
-class _SeriesKey(NamedTuple):
+class _SeriesKey(msgspec.Struct, frozen=True, gc=False):
     controller: str
     type: str
     reason: str
@@ -93,7 +92,7 @@ class _SeriesKey(NamedTuple):
     related: ObjectReference | None
 
 
-class _Recorded(msgspec.Struct):
+class _Recorded(msgspec.Struct, gc=False):
     """An event that was created, or is about to be, and how often it was seen since. It is rendered when it is sent."""
 
     key: _SeriesKey
@@ -107,7 +106,7 @@ class _Recorded(msgspec.Struct):
     is_created: bool = False
 
 
-class _Job(NamedTuple):
+class _Job(msgspec.Struct, frozen=True, gc=False):
     """One write to make: create the event, or patch its series."""
 
     recorded: _Recorded
@@ -185,7 +184,7 @@ class EventRecorder:
             self._count(known, now)
             return
         recorded = _Recorded(key, note, self._new_nanos(), now, now)
-        if self._enqueue(_Job(recorded, is_patch=False, noted_at=now)) and can_repeat:
+        if self._enqueue(_Job(recorded, False, now)) and can_repeat:
             self._remember(key, recorded)
 
     async def run(self) -> None:

@@ -324,12 +324,12 @@ class Reflector(Generic[T]):
             self._finish_list(bookmark.resource_version)
 
     def _take(self, event: Event[T]) -> None:
-        key = object_key(event.object.metadata)
+        metadata = event.object.metadata
         if event.type == "DELETED":
-            self.replica.drop(key, uid=event.object.metadata.uid)
+            self.replica.drop(object_key(metadata), uid=metadata.uid)
             return
         if self._listed is not None:
-            self._listed.add(key)
+            self._listed.add(object_key(metadata))
         self.replica.keep(event.object)
 
     def _take_rejected(self, event: RejectedEvent) -> None:

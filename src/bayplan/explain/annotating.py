@@ -16,6 +16,7 @@ from bayplan.explain.sentences import summary_of
 from bayplan.framework.handle import ApiPort
 from bayplan.framework.queued import QueuedPod
 from bayplan.loop.decision import DecisionRecorder
+from bayplan.loop.observer import Observer
 from bayplan.observe.clock import Clock
 from bayplan.snapshot.pod_info import PodInfo
 
@@ -30,16 +31,14 @@ _EVERY_SECONDS = 0.25
 _log = structlog.get_logger()
 
 
-class Annotator:
-    """Hears of bindings from the recorder, which tells several at a time; `run` asks it to."""
-
+class Annotator(Observer):
     def __init__(self, recorder: DecisionRecorder, api: Callable[[], ApiPort | None]) -> None:
+        """`recorder` hears of bindings before this does."""
         self._recorder = recorder
-        recorder.on_bound.append(self._bound)
         self._api = api
         self._waiting: deque[PodInfo] = deque(maxlen=_MOST_WAITING)
 
-    def _bound(self, queued: QueuedPod) -> None:
+    def bound(self, queued: QueuedPod, node_name: str, seconds: float) -> None:
         annotations = queued.info.pod.metadata.annotations
         if annotations and annotations.get(ASK) == "summary":
             self._waiting.append(queued.info)
@@ -48,7 +47,6 @@ class Annotator:
         """Write summaries until cancelled."""
         while True:
             await clock.sleep(_EVERY_SECONDS)
-            self._recorder.catch_up()
             while self._waiting:
                 await self._annotate(self._waiting.popleft())
 

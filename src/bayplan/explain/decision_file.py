@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -59,16 +59,14 @@ class DecisionFile:
             self.lost += 1
         self._waiting.append(record)
 
-    async def run(self, clock: Clock, *, before: Callable[[], None] = lambda: None) -> None:
-        """Write until cancelled, and once more then. `before` each turn whoever holds attempts back hands them over."""
+    async def run(self, clock: Clock) -> None:
+        """Write until cancelled, and once more then."""
         try:
             while True:
                 await clock.sleep(_EVERY_SECONDS)
-                before()
                 while self._waiting:
                     await asyncio.to_thread(self._write, self._next_lines())
         finally:
-            before()
             self.flush()
 
     def flush(self) -> None:

@@ -94,7 +94,7 @@ class Explanation(_Wire):
     phases: tuple[tuple[str, float], ...] = ()
     """(extension point, seconds) in the order in which they ran."""
     times: tuple[PluginTook, ...] = ()
-    """By plugin and extension point; of attempts that are past, one in ten is measured."""
+    """By plugin and extension point; of attempts that are past, one in ten at most is measured."""
     lead: Lead | None = None
     victims: Victims | None = None
     queue: QueueState | None = None

@@ -46,7 +46,7 @@ class Explaining:
 
     @property
     def observers(self) -> list[Observer]:
-        return [self.recorder]
+        return [self.recorder, self._annotator]
 
     def attach(self, live: LiveScheduler) -> None:
         """The scheduler at work from now on."""
@@ -65,4 +65,4 @@ class Explaining:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._annotator.run(self._clock), name="summaries")
             if self._file is not None:
-                group.create_task(self._file.run(self._clock, before=self.recorder.catch_up), name="decision file")
+                group.create_task(self._file.run(self._clock), name="decision file")

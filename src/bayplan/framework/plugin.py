@@ -70,6 +70,9 @@ class Plugin:
     watches: ClassVar[tuple[type[Any], ...]] = ()
     permissions: ClassVar[tuple[Permission, ...]] = ()
     allow_parallel_pre_bind: ClassVar[bool] = False
+    binds_at_once: ClassVar[bool] = False
+    """`bind` is a request to the API server and waits for nothing else. Such bindings take turns on a few dozen tasks;
+    others have a task each."""
     filter_reads_counts_only: ClassVar[bool] = False
     """Of the pods on nodes, `filter_nodes` reads nothing but the counts in the columns (requested, pod_count); dry
     runs can then move thousands of pods at once."""
@@ -89,6 +92,8 @@ class Plugin:
             cls.settles_by_kind = False
         if "signs_by_kind" not in stated and "sign" in stated:
             cls.signs_by_kind = False
+        if "binds_at_once" not in stated and "bind" in stated:
+            cls.binds_at_once = False
 
     def __init__(self, args: PluginArgs | None = None, handle: Handle | None = None) -> None:
         self.args: Any = self.Args() if args is None else args

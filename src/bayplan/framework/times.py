@@ -1,8 +1,9 @@
 """How long each plugin took, of a sample of the cycles.
 
 Reading the clock around every plugin call would cost more than many of the calls, so kube-scheduler does it in one
-cycle of ten, drawn at random, and so do we. `Sampling` says which cycles; a `PluginTimes` belongs to one of them and is
-filled from its first extension point to its last, binding included. The other cycles pay for one countdown.
+cycle of ten, drawn at random, and so do we, up to a number of them a second. `Sampling` says which cycles; a
+`PluginTimes` belongs to one of them and is filled from its first extension point to its last, binding included. The
+other cycles pay for one countdown.
 
 A plugin whose answers are remembered is not called in every cycle; there is then no time to tell. Where a plugin is
 asked node by node, the time is that of all nodes together.
@@ -57,8 +58,8 @@ class PluginTimes:
 
     def pass_on(self, listener: Callable[[str, str, str, float], None]) -> None:
         """Tell (plugin, point, status, seconds) of what was measured, and from now on as it is measured."""
-        for time in self.all():
-            listener(*time)
+        for (plugin, point, status), seconds in self._seconds.items():
+            listener(plugin, point, status, seconds)
         self._listener = listener
 
     def ask(self, plugin: str, point: str, call: Callable[..., T], *arguments: Any) -> T:
@@ -92,16 +93,27 @@ def status_label(answer: object) -> str:
 
 
 class Sampling:
-    """Draws the cycles to measure: each with the same chance, whatever came before."""
+    """Draws the cycles to measure: each with the same chance, whatever came before, but not too soon after another.
 
-    __slots__ = ("_draw", "_left", "_monotonic", "_share")
+    A measured cycle costs a third more, and a thousand a second tell no more than `most_per_second` do. Where all are
+    asked for, all are measured.
+    """
+
+    __slots__ = ("_draw", "_left", "_monotonic", "_not_before", "_pause_seconds", "_share")
 
     def __init__(
-        self, *, draw: Callable[[], float], monotonic: Callable[[], float], share: float = SAMPLED_SHARE
+        self,
+        *,
+        draw: Callable[[], float],
+        monotonic: Callable[[], float],
+        share: float = SAMPLED_SHARE,
+        most_per_second: float = math.inf,
     ) -> None:
         self._draw = draw
         self._monotonic = monotonic
         self._share = share
+        self._pause_seconds = 1.0 / most_per_second if share < 1 else 0.0
+        self._not_before = monotonic()
         self._left = self._gap()
 
     def is_due(self) -> bool:
@@ -110,6 +122,10 @@ class Sampling:
         if self._left:
             return False
         self._left = self._gap()
+        now = self._monotonic()
+        if now < self._not_before:
+            return False
+        self._not_before = now + self._pause_seconds
         return True
 
     def times(self) -> PluginTimes:

@@ -2,9 +2,9 @@
 
 `DecisionRecorder` listens to the loop and keeps the last few thousand attempts. It is on the path of every pod, so it
 does two things. Always: who, when, which snapshot, how long in the queue and why, how many nodes each filter was the
-first to reject, ties, total, how long it took and the outcome; about a microsecond, noted down and put into words when
-somebody reads it. When it can afford it: reasons with samples, the names of ties, and the scores of the
-best nodes by plugin (raw, normalised, weighted).
+first to reject, ties, total, how long it took and the outcome; about a microsecond, put into words when somebody reads
+it. When it can afford it: reasons with samples, the names of ties, and the scores of the best nodes by plugin (raw,
+normalised, weighted).
 What it can afford is a share of the time that passes, so at ten pods a second every record is complete and at ten
 thousand a second some are not (`is_complete` says which). Attempts that fail are always complete.
 
@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any
 
 import msgspec
 
@@ -43,11 +42,8 @@ __all__ = [
 KEPT_DECISIONS = 10_000
 UNDER_WAY = "under way"
 _SHARE_OF_TIME = 0.005
-_BURST_SECONDS = 6.0
+_BURST_SECONDS = 2.0
 _MOST_OPEN = 4096
-_MOST_HEARD = 40_000
-_BOUND = 2
-"""So many words tell of a binding; more tell of a decision."""
 _SAMPLE = 3
 _MOST_GROUPS = 16
 _MOST_VICTIMS = 32
@@ -110,7 +106,8 @@ class DecisionRecord(msgspec.Struct, kw_only=True, rename="camel", omit_defaults
     phases: tuple[tuple[str, float], ...] = ()
     """(extension point, seconds) in the order in which they ran; of complete and of measured attempts."""
     times: tuple[PluginTook, ...] = ()
-    """By plugin, in the one cycle of ten that is measured; plugins whose remembered answers were used took no time."""
+    """By plugin, in cycles that are measured, one of ten at most. Plugins whose remembered answers were used took no
+    time."""
     outcome: str = UNDER_WAY
     """under way, bound, unschedulable, or error"""
     outcome_seconds: float = 0.0
@@ -225,47 +222,25 @@ class DecisionRecorder(Observer):
         """The one that is decided on, for its generation; replaced once the scheduler is built."""
         self._noted: deque[_Noted] = deque(maxlen=keep)
         self._open: dict[str, _Noted] = {}
-        self._heard: deque[tuple[Any, ...]] = deque(maxlen=max(2 * keep, _MOST_HEARD))
-        """What the loop told, as it was told. Read several times a second, or the oldest is lost."""
-        self._hear = self._heard.append
         self._share = share_of_time
         self._affordable_at = 0.0
-        self._count = self._bound_count = 0
-        self.failed_count = 0
+        self.count = 0
+        """How many attempts there were."""
+        self.bound_count = self.failed_count = 0
         self.plugin_errors: dict[str, int] = {}
         """By plugin, how often it raised."""
-        self._latencies: deque[float] = deque(maxlen=4096)
-        self.on_bound: list[Callable[[QueuedPod], None]] = []
-        """Told about each binding, a little later; must be quick and must not raise."""
+        self.latencies: deque[float] = deque(maxlen=4096)
+        """Seconds from the start of an attempt to its binding, of the last pods that were bound."""
         self.on_settled: list[Callable[[DecisionRecord], None]] = []
-        """Told about each attempt some time after its outcome is known; must be quick and must not raise."""
+        """Told about each attempt once its outcome is known; must be quick and must not raise."""
 
     # What readers ask
 
-    @property
-    def count(self) -> int:
-        """How many attempts there were."""
-        self.catch_up()
-        return self._count
-
-    @property
-    def bound_count(self) -> int:
-        self.catch_up()
-        return self._bound_count
-
-    @property
-    def latencies(self) -> deque[float]:
-        """Seconds from the start of an attempt to its binding, of the last pods that were bound."""
-        self.catch_up()
-        return self._latencies
-
     def __len__(self) -> int:
-        self.catch_up()
         return len(self._noted)
 
     def __iter__(self) -> Iterator[DecisionRecord]:
         """Newest first."""
-        self.catch_up()
         return (noted.record() for noted in reversed(self._noted))
 
     def of_pod(self, key: str, *, most: int = 50) -> list[DecisionRecord]:
@@ -282,7 +257,6 @@ class DecisionRecorder(Observer):
         return self._found(lambda noted: True, most)
 
     def _found(self, wanted: Callable[[_Noted], bool], most: int) -> list[DecisionRecord]:
-        self.catch_up()
         found: list[DecisionRecord] = []
         for noted in reversed(self._noted):
             if len(found) == most:
@@ -293,7 +267,6 @@ class DecisionRecorder(Observer):
 
     def rejections(self) -> dict[str, int]:
         """By filter, how many nodes it was the first to reject in the attempts that are kept."""
-        self.catch_up()
         sums: dict[str, int] = {}
         for noted in self._noted:
             for plugin, count in noted.rejected():
@@ -302,7 +275,6 @@ class DecisionRecorder(Observer):
 
     def plugin_times(self) -> dict[tuple[str, str], tuple[int, float]]:
         """(plugin, extension point) to (cycles in which it was timed, seconds in all), of the attempts kept."""
-        self.catch_up()
         sums: dict[tuple[str, str], tuple[int, float]] = {}
         for noted in self._noted:
             for time in noted.times.all() if noted.times is not None else ():
@@ -314,7 +286,7 @@ class DecisionRecorder(Observer):
 
     def decided(self, queued: QueuedPod, decision: Decision, seconds: float) -> None:
         marks, outcome, plan, node = decision.marks, decision.outcome, decision.plan, decision.node_name
-        at = marks[-1][1] if marks else self._monotonic()
+        info, at = queued.info, marks[-1][1] if marks else self._monotonic()
         details: _Details | None = None
         if not node:
             details = _failure_details(decision)
@@ -325,28 +297,37 @@ class DecisionRecorder(Observer):
         if outcome is not None and outcome.rows is None and plan is not None:
             filters, counts = plan.filters, plan.evaluation.rank_counts
         times = decision.state.times
+        self.count += 1
         # What is kept costs more than the keeping, by the memory that the next decision must do without: numbers and
         # what lives on anyway, but neither the decision nor, in most cycles, its marks.
-        self._hear(
-            (
-                queued,
-                at,
-                seconds,
-                self.snapshot.generation,
-                decision.evaluated_nodes,
-                decision.feasible_nodes,
-                node,
-                decision.total,
-                decision.ties,
-                filters,
-                counts,
-                marks if times is not None or details is not None else (),
-                times,
-                details,
-            )
+        noted = _Noted(
+            self.count,
+            self._now(),
+            info.namespace,
+            info.name,
+            info.uid,
+            info.scheduler_name,
+            queued.attempts,
+            tuple(queued.story),
+            queued.last_event,
+            seconds,
+            self.snapshot.generation,
+            decision.evaluated_nodes,
+            decision.feasible_nodes,
+            node,
+            decision.total,
+            decision.ties,
+            filters,
+            counts,
+            marks if times is not None or details is not None else (),
+            times,
+            details,
         )
-        if not node:
-            self.catch_up()  # the queue will write to this pod's history again
+        self._noted.append(noted)
+        self._open[info.uid] = noted
+        if len(self._open) > _MOST_OPEN:
+            # Bindings that were cancelled never tell how they ended.
+            del self._open[next(iter(self._open))]
 
     def _complete(self, decision: Decision, at: float) -> _Details:
         began = self._monotonic()
@@ -359,7 +340,6 @@ class DecisionRecorder(Observer):
         return details
 
     def attempt_failed(self, queued: QueuedPod, status: Status, seconds: float) -> None:
-        self.catch_up()
         self.failed_count += 1
         noted = self._open.pop(queued.uid, None)
         if noted is None:
@@ -370,56 +350,15 @@ class DecisionRecorder(Observer):
         self._settle(noted, seconds)
 
     def bound(self, queued: QueuedPod, node_name: str, seconds: float) -> None:
-        self._hear((queued, seconds))
-
-    def plugin_failed(self, plugin: str, point: str, exception: BaseException) -> None:
-        self.plugin_errors[plugin] = self.plugin_errors.get(plugin, 0) + 1
-
-    # From what was told to notes
-
-    def catch_up(self) -> None:
-        """Turn what was told into notes. What nobody asks about is forgotten before, which costs least."""
-        if not self._heard:
-            return
-        heard = list(self._heard)
-        self._heard.clear()
-        since_epoch = self._now() - self._monotonic()
-        for entry in heard:
-            if len(entry) == _BOUND:
-                self._note_bound(*entry)
-            else:
-                self._note(since_epoch, *entry)
-
-    def _note(self, since_epoch: float, queued: QueuedPod, at: float, *facts: Any) -> None:
-        info = queued.info
-        self._count += 1
-        noted = _Noted(
-            self._count,
-            at + since_epoch,
-            info.namespace,
-            info.name,
-            info.uid,
-            info.scheduler_name,
-            queued.attempts,
-            tuple(queued.story),
-            queued.last_event,
-            *facts,
-        )
-        self._noted.append(noted)
-        self._open[info.uid] = noted
-        if len(self._open) > _MOST_OPEN:
-            # Bindings that were cancelled never tell how they ended.
-            del self._open[next(iter(self._open))]
-
-    def _note_bound(self, queued: QueuedPod, seconds: float) -> None:
-        self._bound_count += 1
-        self._latencies.append(seconds)
-        for listener in self.on_bound:
-            listener(queued)
-        noted = self._open.pop(queued.uid, None)
+        self.bound_count += 1
+        self.latencies.append(seconds)
+        noted = self._open.pop(queued.info.uid, None)
         if noted is not None:
             noted.outcome = "bound"
             self._settle(noted, seconds)
+
+    def plugin_failed(self, plugin: str, point: str, exception: BaseException) -> None:
+        self.plugin_errors[plugin] = self.plugin_errors.get(plugin, 0) + 1
 
     def _settle(self, noted: _Noted, seconds: float) -> None:
         noted.outcome_seconds = seconds

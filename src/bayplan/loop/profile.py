@@ -8,13 +8,17 @@ from dataclasses import dataclass
 from bayplan.api.pod import Pod
 from bayplan.cache import Cache
 from bayplan.framework.handle import ApiPort, Recorder
+from bayplan.framework.plugin import Plugin
+from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.runtime.framework import Framework
 from bayplan.loop.decide import Decider
 from bayplan.loop.extending import Extenders
 from bayplan.loop.observer import Observer
+from bayplan.loop.tasks import BriefWork
 from bayplan.loop.waiting import WaitingRoom
 from bayplan.observe.clock import Clock
 from bayplan.queue import SchedulingQueue
+from bayplan.snapshot.lazy import lazy
 
 __all__ = ["Profile", "Shared", "StatusPort"]
 
@@ -27,9 +31,35 @@ class Profile:
     extenders: Extenders | None = None
     """None when the configuration names none."""
 
-    @property
+    @lazy
     def framework(self) -> Framework:
         return self.decider.framework
+
+    @lazy
+    def reserving(self) -> list[Plugin]:
+        """The plugins that define `reserve`; one may define `unreserve` alone."""
+        return [p for p in self.framework.at(ExtensionPoint.RESERVE) if callable(getattr(p, "reserve", None))]
+
+    @lazy
+    def permitting(self) -> list[Plugin]:
+        return self.framework.at(ExtensionPoint.PERMIT)
+
+    @lazy
+    def pre_binding(self) -> list[Plugin]:
+        return self.framework.at(ExtensionPoint.PRE_BIND)
+
+    @lazy
+    def binding(self) -> list[Plugin]:
+        return self.framework.at(ExtensionPoint.BIND)
+
+    @lazy
+    def post_binding(self) -> list[Plugin]:
+        return self.framework.at(ExtensionPoint.POST_BIND)
+
+    @lazy
+    def binds_at_once(self) -> bool:
+        """Whether a binding is one request, whoever makes it."""
+        return self.extenders is None and all(plugin.binds_at_once for plugin in self.binding)
 
 
 class StatusPort:
@@ -54,5 +84,7 @@ class Shared:
     get_pod: Callable[[str, str], Pod | None]
     """(namespace, name) -> the pod as last heard from the API server."""
     start_task: Callable[[str, Awaitable[None]], None]
+    start_brief: Callable[[BriefWork], None]
+    """The same for work that may wait for its turn."""
     is_allowed_to_bind: Callable[[], bool] = lambda: True
     """False once leadership is lost: nothing may be bound any more."""

@@ -1,18 +1,17 @@
 """The scheduling cycle: one pod, from the queue to a node it is assumed on.
 
 Nothing here awaits, but for the answers of extenders where a profile has them. What may take time (waiting at Permit,
-volumes, the binding itself) happens in the binding cycle, which this starts as a task of its own.
+volumes, the binding itself) happens in the binding cycle, which this starts.
 """
 
 from __future__ import annotations
 
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.diagnosis import Diagnosis
-from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.queued import QueuedPod
 from bayplan.framework.runtime.call import caller
 from bayplan.framework.status import SUCCESS, Code, Error, Status
-from bayplan.loop.binding_cycle import Binding, activate, bind_pod, unreserve
+from bayplan.loop.binding_cycle import Binding, activate, start_binding, unreserve
 from bayplan.loop.decide import Decision, decide
 from bayplan.loop.extending import decide_with_extenders
 from bayplan.loop.failure import CLEAR_NOMINATION, report_failure
@@ -71,8 +70,8 @@ def _act_on(shared: Shared, profile: Profile, queued: QueuedPod, decision: Decis
         _give_up(shared, profile, queued, assumed, decision, status, began)
         return
     activate(shared, decision.state)
-    binding = Binding(queued=queued, assumed=assumed, state=decision.state, node_name=decision.node_name, began=began)
-    shared.start_task(f"bind {assumed.key}", bind_pod(shared, profile, binding))
+    binding = Binding(shared, profile, queued, assumed, decision.state, decision.node_name, began)
+    start_binding(binding, is_held=status.is_wait)
 
 
 def _is_skipped(shared: Shared, profile: Profile, queued: QueuedPod) -> bool:
@@ -101,15 +100,14 @@ def _reserve_and_permit(
     shared: Shared, profile: Profile, state: CycleState, assumed: PodInfo, node_name: str
 ) -> Status:
     """Success, Wait (the pod is then held), or the status of the plugin that objected."""
-    framework, call = profile.framework, caller(state)
-    for plugin in framework.at(ExtensionPoint.RESERVE):
-        if callable(getattr(plugin, "reserve", None)):
-            status = call(plugin, "reserve", framework.complain, state, assumed, node_name)
-            if isinstance(status, Status) and not status.is_success:
-                return _explained("Reserve", status)
+    complain, call = profile.framework.complain, caller(state)
+    for plugin in profile.reserving:
+        status = call(plugin, "reserve", complain, state, assumed, node_name)
+        if isinstance(status, Status) and not status.is_success:
+            return _explained("Reserve", status)
     timeouts: dict[str, float] = {}
-    for plugin in framework.at(ExtensionPoint.PERMIT):
-        status = call(plugin, "permit", framework.complain, state, assumed, node_name)
+    for plugin in profile.permitting:
+        status = call(plugin, "permit", complain, state, assumed, node_name)
         if not isinstance(status, Status) or status.is_success:
             continue
         if not status.is_wait:

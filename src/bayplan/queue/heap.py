@@ -1,7 +1,9 @@
 """A heap of pods with a name for each: push, pop the first, remove any.
 
-The dictionary is the truth and the list only the order: an entry that was removed or replaced stays in the list until
-it surfaces, or until the list is twice as long as it needs to be. Pods that tie leave in order of arrival.
+The dictionary is the truth and the rest only the order: an entry that was removed or replaced stays there until it
+surfaces, or until there are twice as many as need be. Pods that tie leave in order of arrival.
+
+Most pods come in the order in which they leave: those stand in a line, and only what must jump it is in the heap.
 
 The order comes from a plugin, and a plugin may fail. Then nothing is lost: the heap says so once, falls back to an
 order that cannot fail, and is built anew from the dictionary.
@@ -12,6 +14,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import logging
+from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -30,13 +33,15 @@ Entry = tuple[Any, int, int, str, QueuedPod]
 class PodHeap:
     """Keyed by `namespace/name`. A pod in the heap must not change: push a changed copy in its place."""
 
-    __slots__ = ("_entries", "_fallback", "_heap", "_numbers", "_sort_key")
+    __slots__ = ("_entries", "_fallback", "_heap", "_line", "_numbers", "_sort_key")
 
     def __init__(self, sort_key: SortKey, *, fallback: SortKey) -> None:
         self._sort_key = sort_key
         self._fallback = fallback
         self._entries: dict[str, Entry] = {}
         self._heap: list[Entry] = []
+        self._line: deque[Entry] = deque()
+        """None of them goes before one that stands in front of it."""
         self._numbers = itertools.count()
 
     def __len__(self) -> int:
@@ -61,12 +66,18 @@ class PodHeap:
         try:
             entry = (self._sort_key(queued), arrival, serial, key, queued)
             self._entries[key] = entry
-            heapq.heappush(self._heap, entry)
+            self._place(entry)
         except Exception:
             self._entries[key] = (None, arrival, serial, key, queued)
             self._fall_back()
-        if len(self._heap) > 2 * len(self._entries) + _STALE_ALLOWANCE:
+        if len(self._heap) + len(self._line) > 2 * len(self._entries) + _STALE_ALLOWANCE:
             self._rebuild()
+
+    def _place(self, entry: Entry) -> None:
+        if not self._line or self._line[-1] < entry:
+            self._line.append(entry)
+        else:
+            heapq.heappush(self._heap, entry)
 
     def peek(self) -> QueuedPod | None:
         entry = self._first()
@@ -84,17 +95,18 @@ class PodHeap:
         return None if entry is None else entry[4]
 
     def _first(self) -> Entry | None:
-        heap, entries = self._heap, self._entries
-        while heap:
-            entry = heap[0]
-            if entries.get(entry[3]) is entry:
-                return entry
-            try:
+        heap, line, entries = self._heap, self._line, self._entries
+        while line and entries.get(line[0][3]) is not line[0]:
+            line.popleft()
+        try:
+            while heap and entries.get(heap[0][3]) is not heap[0]:
                 heapq.heappop(heap)
-            except Exception:
-                self._fall_back()
-                return self._first()
-        return None
+            if heap and (not line or heap[0] < line[0]):
+                return heap[0]
+        except Exception:
+            self._fall_back()
+            return self._first()
+        return line[0] if line else None
 
     def _fall_back(self) -> None:
         _log.exception("the queue-sort plugin failed; pods are ordered by priority and time until it is replaced")
@@ -106,5 +118,5 @@ class PodHeap:
         self._rebuild()
 
     def _rebuild(self) -> None:
-        self._heap = list(self._entries.values())
-        heapq.heapify(self._heap)
+        self._line = deque(sorted(self._entries.values()))
+        self._heap = []

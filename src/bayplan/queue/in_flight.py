@@ -49,9 +49,13 @@ class InFlight:
     def count_by_event(self) -> dict[str, int]:
         return dict(Counter(recorded.event.name for recorded in self._events))
 
-    def begin(self, uid: str) -> None:
+    def begin(self, uid: str) -> bool:
+        """False when a pod with that uid is in flight already."""
+        if uid in self._pods:
+            return False
         self._number += 1
         self._pods[uid] = self._number
+        return True
 
     def end(self, uid: str) -> None:
         """The pod is settled; drop the events that no pod in flight is older than."""

@@ -210,7 +210,7 @@ class SchedulingQueue:
                 queued, cause = self._backoff.pop_early(), POP_FROM_BACKOFF
             if queued is None:
                 return None
-            if queued.uid not in self._in_flight:
+            if self._in_flight.begin(queued.info.uid):
                 break
             _log.error(
                 "pod `%s` is dropped from the queue: a pod with its uid `%s` is being scheduled\n"
@@ -222,7 +222,6 @@ class SchedulingQueue:
             self.incoming[Place.ACTIVE.value, cause] += 1
         queued.attempts += 1
         self.scheduling_cycle += 1
-        self._in_flight.begin(queued.uid)
         self._story.popped(queued, cause)
         return queued
 

@@ -11,6 +11,7 @@ from bayplan.queue.places import Place
 __all__ = ["STORY_LENGTH", "Storyteller"]
 
 STORY_LENGTH = 48
+_IN_FLIGHT = Place.IN_FLIGHT.value
 
 
 class Storyteller:
@@ -23,16 +24,17 @@ class Storyteller:
         """The pod is there now. One that stays gated after all has not entered anything."""
         if place is Place.GATED and queued.story and queued.story[-1][1] == Place.GATED.value:
             return place
-        self.incoming[place.value, cause] += 1
-        self._tell(queued, place, cause)
+        name = place.value
+        self.incoming[name, cause] += 1
+        self._tell(queued, name, cause)
         return place
 
     def popped(self, queued: QueuedPod, cause: str) -> None:
-        self._tell(queued, Place.IN_FLIGHT, cause)
+        self._tell(queued, _IN_FLIGHT, cause)
 
-    def _tell(self, queued: QueuedPod, place: Place, cause: str) -> None:
+    def _tell(self, queued: QueuedPod, place: str, cause: str) -> None:
         story = queued.story
-        story.append((self._now(), place.value, cause))
+        story.append((self._now(), place, cause))
         if len(story) > STORY_LENGTH:
             # The beginning says how it all started, so the oldest entry after it goes.
             del story[1]

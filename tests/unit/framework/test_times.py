@@ -89,7 +89,18 @@ def test_about_one_cycle_in_ten_is_drawn_and_no_rhythm_is_kept() -> None:
     assert len(gaps) > 30
 
 
+def test_no_more_than_so_many_cycles_a_second_are_drawn() -> None:
+    now = 0.0
+    sampling = Sampling(draw=random.Random(1).random, monotonic=lambda: now, most_per_second=20)
+    drawn = 0
+    for _ in range(10_000):
+        now += 0.0005
+        drawn += sampling.is_due()
+
+    assert 80 < drawn <= 100
+
+
 def test_every_cycle_can_be_asked_for() -> None:
-    sampling = Sampling(draw=lambda: 0.5, monotonic=lambda: 0.0, share=1.0)
+    sampling = Sampling(draw=lambda: 0.5, monotonic=lambda: 0.0, share=1.0, most_per_second=20)
 
     assert all(sampling.is_due() for _ in range(10))

@@ -11,7 +11,9 @@ from tests.unit.loop.kit import Call, Loop, node, pod, refusal, running
 from bayplan.client.errors import ConnectionFailed
 from bayplan.client.transport import Response
 from bayplan.framework import SKIP, CycleState, Plugin, PodInfo, Status, Unschedulable, Wait
+from bayplan.loop import tasks
 from bayplan.loop.observer import Observer
+from bayplan.plugins.intree.default_binder import DefaultBinder
 from bayplan.queue import Place
 
 NODES = [node("n", cpu=1)]
@@ -214,6 +216,47 @@ async def test_a_cancelled_binding_leaves_no_assumption_behind() -> None:
 
     assert loop.live.cache.assumed_count == 0
     assert len(loop.live.tasks) == 0
+
+
+async def test_a_binding_that_waits_for_its_turn_leaves_no_assumption_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "_BRIEF_AT_A_TIME", 1)
+    loop = Loop(NODES)
+    loop.transport.hold = asyncio.Event()
+    async with running(loop):
+        loop.put(pod("p"), pod("q"))
+        await loop.settle()
+        assert loop.live.cache.assumed_count == 2
+        assert loop.queue.sizes.in_flight == 0
+
+    assert sum(call.path.endswith("/binding") for call in loop.transport.calls) == 1
+    assert loop.live.cache.assumed_count == 0
+    assert len(loop.live.tasks) == 0
+
+
+class SlowBinder(DefaultBinder):
+    """Waits for something of its own before it binds."""
+
+    gate = asyncio.Event()
+
+    async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        await self.gate.wait()
+        return await super().bind(state, pod, node_name)
+
+
+async def test_a_binder_that_promises_nothing_keeps_no_others_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "_BRIEF_AT_A_TIME", 1)
+    slow = type("SlowBinder", (SlowBinder,), {"gate": asyncio.Event()})
+    more = "    bind:\n      enabled: [{name: SlowBinder}]\n      disabled: [{name: DefaultBinder}]"
+    loop = Loop(NODES, plugins=[slow], config=config("SlowBinder", more))
+    async with running(loop):
+        loop.put(pod("p"), pod("q"))
+        await loop.settle()
+        assert not slow.binds_at_once
+        assert len(loop.live.tasks._running) == 2
+        slow.gate.set()
+        await loop.settle()
+
+    assert loop.transport.bindings == {"p": "n", "q": "n"}
 
 
 class Timed(Observer):

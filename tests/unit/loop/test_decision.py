@@ -117,7 +117,6 @@ def test_listeners_hear_of_settled_attempts_once() -> None:
     queued, decision = decided(recorder, three_nodes())
     assert heard == []
     recorder.bound(queued, decision.node_name, 0.01)
-    recorder.catch_up()
 
     assert [record.outcome for record in heard] == ["bound"]
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from tests.unit.loop.kit import Loop, node, pod, running
 
-from bayplan.loop import scheduler as module
+from bayplan.loop import tasks
 
 
 async def test_higher_priority_is_scheduled_first() -> None:
@@ -20,7 +20,7 @@ async def test_higher_priority_is_scheduled_first() -> None:
 
 
 async def test_it_waits_when_many_bindings_are_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_MOST_BINDINGS", 3)
+    monkeypatch.setattr(tasks, "_MOST", 3)
     loop = Loop([node("n", cpu=64)])
     loop.transport.hold = asyncio.Event()
     loop.put(*(pod(f"p{i}", cpu="1") for i in range(10)))

@@ -8,6 +8,7 @@ from tests.unit.loop.kit import Loop, node, pod, running
 
 from bayplan.framework import CycleState, Plugin, PodInfo, Status, Unschedulable
 from bayplan.framework.status import Error
+from bayplan.loop.tasks import BriefWork
 from bayplan.queue import Place
 from bayplan.testing.build import LONG_AGO
 
@@ -143,15 +144,14 @@ async def test_a_preemptor_is_nominated_and_its_victims_are_deleted() -> None:
 async def test_a_bug_in_the_cycle_costs_one_attempt_and_leaves_nothing_assumed() -> None:
     loop = Loop([node("n", cpu=1)])
     shared = loop.live.scheduler.shared
-    start, failures = shared.start_task, ["once"]
+    start, failures = shared.start_brief, ["once"]
 
-    def fail_once(name: str, work: Any) -> None:
+    def fail_once(work: BriefWork) -> None:
         if failures:
-            work.close()
             raise RuntimeError(failures.pop())
-        start(name, work)
+        start(work)
 
-    object.__setattr__(shared, "start_task", fail_once)
+    object.__setattr__(shared, "start_brief", fail_once)
     async with running(loop):
         loop.put(pod("p", cpu="1"))
         await loop.settle()

@@ -19,6 +19,7 @@ class DefaultBinder(Plugin):
     """
 
     permissions = (Permission("", "pods/binding", ("create",)),)
+    binds_at_once = True
 
     async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         try:

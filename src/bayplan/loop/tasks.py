@@ -1,0 +1,160 @@
+"""Work beside the main path: every task is named, kept until it ends, and its failure is reported.
+
+Bindings are the bulk of it, and nearly each is one request. Those share a few dozen tasks, which take one after the
+other: a task for each would be made, woken and cleared away for every pod, and most only to wait for their turn.
+
+Nothing here knows what the work is. When so much is under way that deciding further ahead makes no sense, the scheduler
+waits here for room.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Protocol
+
+from bayplan.observe.clock import Clock
+
+__all__ = ["BriefWork", "Tasks"]
+
+_MOST = 512
+_FEWER = 384
+"""Once there are too many, go on below this: a run of decisions and then a run of bindings find their data in the
+processor's caches, where one of each in turn finds the other's. It is many times what is in flight at once."""
+_PATIENCE_SECONDS = 0.1
+"""For so long at most: bindings that wait for volumes may take minutes, and one place is better than none."""
+_BRIEF_AT_A_TIME = 64
+"""As many as the client writes at a time."""
+
+
+class BriefWork(Protocol):
+    """Work that waits for nothing but its own request: it may wait for its turn instead."""
+
+    @property
+    def name(self) -> str: ...
+
+    def run(self) -> Coroutine[Any, Any, None]: ...
+
+    def abandon(self) -> None:
+        """Its turn will not come."""
+
+
+class Tasks:
+    def __init__(
+        self, on_failure: Callable[[str, BaseException], None], *, idle: Callable[[], int] = lambda: 0
+    ) -> None:
+        """`idle` says how many tasks only wait for other pods to be scheduled: they must not keep those from it."""
+        self._running: dict[asyncio.Future[None], str] = {}
+        self._brief: deque[BriefWork] = deque()
+        self._brief_count = 0
+        """Of those that wait for their turn and those under way."""
+        self._workers: set[asyncio.Task[None]] = set()
+        self._resting: list[asyncio.Future[None]] = []
+        self._is_closing = False
+        self._timers: set[asyncio.Task[None]] = set()
+        self._on_failure = on_failure
+        self._idle = idle
+        self._has_room = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._running) + self._brief_count
+
+    def start(self, name: str, work: Awaitable[None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._running[task] = name
+        task.add_done_callback(self._ended)
+
+    def start_brief(self, work: BriefWork) -> None:
+        self._brief.append(work)
+        self._brief_count += 1
+        if self._resting:
+            self._resting.pop().set_result(None)
+        elif len(self._workers) < _BRIEF_AT_A_TIME:
+            worker = asyncio.create_task(self._work_off(), name="brief work")
+            self._workers.add(worker)
+            worker.add_done_callback(self._workers.discard)
+
+    async def _work_off(self) -> None:
+        """One after the other. To rest when nobody waits costs less than to end and to begin again."""
+        brief, loop, own = self._brief, asyncio.get_running_loop(), asyncio.current_task()
+        while brief or not self._is_closing:
+            if not brief:
+                rest = loop.create_future()
+                self._resting.append(rest)
+                await rest
+                continue
+            work = brief.popleft()
+            try:
+                await work.run()
+            except Exception as exception:
+                self._on_failure(work.name, exception)
+            except asyncio.CancelledError:
+                # If it is not this task that is cancelled but what the work waited for, the next one's turn comes.
+                if own is None or own.cancelling():
+                    raise
+            finally:
+                self._brief_count -= 1
+                self._note_room()
+
+    def call_later(self, seconds: float, callback: Callable[[], None], *, clock: Clock) -> None:
+        """Call back after some time, unless everything ends before."""
+        timer = asyncio.ensure_future(self._wait(seconds, callback, clock))
+        self._timers.add(timer)
+        timer.add_done_callback(self._timers.discard)
+
+    async def _wait(self, seconds: float, callback: Callable[[], None], clock: Clock) -> None:
+        await clock.sleep(seconds)
+        try:
+            callback()
+        except Exception as exception:
+            self._on_failure("timer", exception)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so much is under way that deciding further ahead makes no sense."""
+        return len(self) >= _MOST and len(self) - self._idle() >= _MOST
+
+    def _ended(self, task: asyncio.Future[None]) -> None:
+        name = self._running.pop(task)
+        if not task.cancelled() and (exception := task.exception()) is not None:
+            self._on_failure(name, exception)
+        self._note_room()
+
+    def _note_room(self) -> None:
+        # It is set unless somebody waits.
+        if not self._has_room.is_set() and len(self) - self._idle() <= _FEWER:
+            self._has_room.set()
+
+    async def wait_for_room(self) -> None:
+        while self.is_full:
+            self._has_room.clear()
+            patience = asyncio.get_running_loop().call_later(_PATIENCE_SECONDS, self._has_room.set)
+            try:
+                await self._has_room.wait()
+            finally:
+                patience.cancel()
+
+    async def finish(self, *, timeout: float) -> None:
+        """Wait for what is under way, then cancel the rest; timers are not waited for."""
+        for timer in list(self._timers):
+            timer.cancel()
+        await asyncio.gather(*self._timers, return_exceptions=True)
+        self._is_closing = True
+        while self._resting:
+            self._resting.pop().set_result(None)
+        if self._running or self._workers:
+            await asyncio.wait({*self._running, *self._workers}, timeout=timeout)
+        self._abandon_brief()
+        for task in (*self._running, *self._workers):
+            task.cancel()
+        await asyncio.gather(*self._running, *self._workers, return_exceptions=True)
+
+    def _abandon_brief(self) -> None:
+        while self._brief:
+            self._brief_count -= 1
+            work = self._brief.popleft()
+            try:
+                work.abandon()
+            except Exception as exception:
+                self._on_failure(work.name, exception)
