@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from bayplan.framework.by_value import ByValue
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.depends import Depends
 from bayplan.framework.normalize import MAX_NODE_SCORE, Normalizer
@@ -31,6 +32,7 @@ Complaint = Callable[[str, str, BaseException], None]
 """(plugin, extension point, exception): told once for every exception that a plugin raised."""
 
 
+_ByValueForm = Callable[[CycleState, PodInfo, NodeColumns], "ByValue | None"]
 _FILTER, _SCORE = ExtensionPoint.FILTER.label, ExtensionPoint.SCORE.label
 _NORMALIZE = "ScoreExtensionNormalize"
 POINT_LABELS = {method: point.label for point in ExtensionPoint for method in point.methods} | {
@@ -164,6 +166,7 @@ class ScoreCall:
     """A score plugin in column form and in one-node form, with its weight and normaliser."""
 
     __slots__ = (
+        "_by_value",
         "_complain",
         "depends",
         "has_columns",
@@ -184,6 +187,7 @@ class ScoreCall:
         self.depends = plugin.depends if plugin.score_depends is None else plugin.score_depends
         self.has_one = callable(getattr(plugin, "score", None))
         self.has_columns = callable(getattr(plugin, "score_nodes", None))
+        self._by_value: _ByValueForm | None = getattr(plugin, "score_by_value", None)
         self.normalize = getattr(plugin, "normalize", None)
         self.normalizer: Normalizer | None = self.normalize if isinstance(self.normalize, Normalizer) else None
         self.is_remembered = self.depends is not Depends.CLUSTER and (
@@ -207,6 +211,18 @@ class ScoreCall:
         except Exception as exception:
             self._complain(self.name, "score", exception)
             raise self._refused(f"{type(exception).__name__}: {exception}", exception) from exception
+
+    def by_value(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> ByValue | None:
+        """What `raw` would say, by the values of a label; None where the plugin must be asked for all nodes."""
+        if self._by_value is None:
+            return None
+        if self.times is not None:
+            return self.times.ask_once(self, _SCORE, self.by_value, state, pod, nodes)
+        try:
+            return self._by_value(state, pod, nodes)
+        except Exception:
+            # Whatever is wrong will be said where it is reported: when the plugin is asked for all nodes.
+            return None
 
     def one(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         if self.times is not None:
@@ -232,6 +248,8 @@ class ScoreCall:
 
     def check(self, scores: Int64N) -> None:
         """Scores must be within 0 to 100 once normalised."""
+        if self.normalizer is not None and self.normalizer.takes_negative:
+            return  # nothing else can come of it
         # Read without a sign, numbers below zero are the largest of all: one pass finds both kinds.
         if len(scores) and int(scores.view(np.uint64).max()) > MAX_NODE_SCORE:
             bad = int(scores[(scores < 0) | (scores > 100)][0])

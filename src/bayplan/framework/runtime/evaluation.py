@@ -41,7 +41,7 @@ from bayplan.snapshot.columns import NodeColumns
 from bayplan.snapshot.node_table import NodeTable
 from bayplan.snapshot.pod_info import PodInfo
 
-__all__ = ["Evaluation", "Normalized"]
+__all__ = ["Evaluation", "Normalized", "best_of"]
 
 Ranks = np.ndarray[tuple[int], np.dtype[np.uint8]]
 
@@ -144,9 +144,16 @@ class Evaluation:
 
     def best(self) -> tuple[int, Rows]:
         """The highest total and the rows that have it."""
-        key = self.key[: self.table.size]
-        highest = key[key.argmax()]
-        return int(highest) + self.offset, (key == highest).nonzero()[0]
+        total, rows = best_of(self.key[: self.table.size])
+        return total + self.offset, rows
+
+    @property
+    def has_shares(self) -> bool:
+        """Whether what a node gets depends on which other nodes are feasible."""
+        for entry in self.normalized:  # noqa: SIM110 - a generator costs more than the loop, every decision asks
+            if entry.contribution is not None:
+                return True
+        return False
 
     @property
     def feasible_count(self) -> int:
@@ -397,6 +404,12 @@ class Evaluation:
         pairs = zip(before[changed].tolist(), rank[changed].tolist(), strict=True)
         self._count(dict(zip(rows[changed].tolist(), pairs, strict=True)).values())
         return True
+
+
+def best_of(totals: Totals) -> tuple[int, Rows]:
+    """The highest of some totals and the places that have it."""
+    highest = totals[totals.argmax()]
+    return int(highest), (totals == highest).nonzero()[0]
 
 
 def _comes_first(ids: Ids, number: int, rank: Ranks) -> BoolN:

@@ -135,7 +135,7 @@ class Planner:
         scores = [call for call in self._score_calls if call.name not in irrelevant]
         pre_scores = self._pre_score_steps(pod, scores)
         remembered = [call for call in scores if call.is_remembered]
-        highest = sum(MAX_NODE_SCORE * call.weight for call in remembered)
+        highest = sum(MAX_NODE_SCORE * call.weight for call in scores)
         last_rank = max((call.rank for call in outline.filters if call.depends is not Depends.CLUSTER), default=0)
         joint = self._joint_of(remembered)
         row_scores = [c for c in remembered if c.depends in _WITH_PODS and not (joint and c.name in joint.members)]
