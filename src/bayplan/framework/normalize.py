@@ -39,6 +39,10 @@ class Normalizer:
     def apply(self, scores: Int64N, bounds: tuple[int, int]) -> Int64N:
         raise TypeError(f"{type(self).__name__} does not say how to apply bounds")
 
+    def weighted(self, scores: Int64N, bounds: tuple[int, int], weight: int, dtype: Any) -> Any:
+        """The result times a weight, as wide as totals are."""
+        return (self.apply(scores, bounds) * weight).astype(dtype)
+
     def apply_one(self, score: int, bounds: tuple[int, int]) -> int:
         return int(self.apply(np.array([score], dtype=np.int64), bounds)[0])
 
@@ -70,11 +74,13 @@ class _Range(Normalizer):
 
     def apply(self, scores: Int64N, bounds: tuple[int, int]) -> Int64N:
         smallest, largest = bounds
-        above = scores - smallest if smallest else scores
-        if largest - smallest <= _FEW_STEPS and len(scores) > _FEW_STEPS:
-            # Nodes that are not feasible may be out of bounds; nobody looks at what they get.
-            return _steps(largest - smallest).take(above, mode="clip")
-        return _stretched(above, largest - smallest)
+        return _stretched(scores - smallest, largest - smallest)
+
+    def weighted(self, scores: Int64N, bounds: tuple[int, int], weight: int, dtype: Any) -> Any:
+        smallest, largest = bounds
+        if largest - smallest > _FEW_STEPS or len(scores) <= _FEW_STEPS:
+            return super().weighted(scores, bounds, weight, dtype)
+        return _steps(largest - smallest, weight, dtype).take(scores - smallest if smallest else scores)
 
 
 def stretched(scores: list[int], places: list[int]) -> list[int]:
@@ -99,9 +105,9 @@ def _stretched(above: Int64N, span: int) -> Int64N:
 
 
 @lru_cache(maxsize=_FEW_STEPS)
-def _steps(span: int) -> Int64N:
+def _steps(span: int, weight: int, dtype: Any) -> Any:
     """What each whole number from 0 to `span` becomes: looking it up is sooner done than dividing thousands."""
-    return _stretched(np.arange(span + 1), span)
+    return (_stretched(np.arange(span + 1), span) * weight).astype(dtype)
 
 
 def _truncated(numerator: Int64N, denominator: int) -> Int64N:

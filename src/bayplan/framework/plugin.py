@@ -78,6 +78,8 @@ class Plugin:
     `shape.kind` and `node_name`: not at labels, amounts or owners. They are then asked once per kind."""
     signs_by_kind: ClassVar[bool] = False
     """The same about `sign`: pods of one kind share the answers."""
+    version_changes: ClassVar[int] = 0
+    """How often the version of any plugin changed: while it stands still, nobody has to look at each."""
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -85,6 +87,8 @@ class Plugin:
             cls.name = cls.__name__
         # A promise about methods does not hold for those that replace them.
         stated = cls.__dict__
+        if "version" in stated:
+            raise TypeError(f"plugin class `{cls.__name__}`: `version` counts changes of answers; rename yours")
         if "settles_by_kind" not in stated and not stated.keys().isdisjoint(("is_relevant", "pre_filter", "pre_score")):
             cls.settles_by_kind = False
         if "signs_by_kind" not in stated and "sign" in stated:
@@ -94,12 +98,21 @@ class Plugin:
         self.args: Any = self.Args() if args is None else args
         self._handle = handle
         self.version = 0
-        """Raise it when something other than pods, nodes and arguments changed the answers; see `Depends`. Changes of
-        custom resources in `watches` raise it by themselves."""
         self.setup()
         if handle is not None:
             for kind in self.watches:
                 handle.resources(kind).on_change(self._resource_changed)
+
+    @property
+    def version(self) -> int:
+        """Raise it when something other than pods, nodes and arguments changed the answers; see `Depends`. Changes of
+        custom resources in `watches` raise it by themselves."""
+        return self._version
+
+    @version.setter
+    def version(self, number: int) -> None:
+        self._version = number
+        Plugin.version_changes += 1
 
     def _resource_changed(self, old: Any, new: Any) -> None:
         self.version += 1

@@ -171,11 +171,11 @@ class NodeColumns:
     def by_label(self, key: str, answers: _Column) -> _Column:
         """What is given for each value id, and once more at the end for nodes without the key, one entry a position.
         Not to be changed."""
-        bins = self.label_bins(key)
-        column = self.table.label(key)
-        if self.is_all and column.is_rows and column.domains == self.table.size:
-            return answers[:-1]
-        return answers.take(bins)
+        column, size = self.table.label(key), self.table.size
+        bins = column.bins()
+        if column.is_rows and column.domains == size:
+            return answers[:-1] if self.is_all else answers.take(self.rows)
+        return answers.take(bins[:size] if self.is_all else self.label_bins(key))
 
     def places_in_use(self, key: str) -> list[int]:
         """Which places of answers by value id the nodes at issue look at. Ask where every row holds a node."""

@@ -88,6 +88,7 @@ class FilterCall:
         "depends",
         "has_columns",
         "has_failed",
+        "has_glance",
         "has_one",
         "name",
         "plugin",
@@ -103,6 +104,7 @@ class FilterCall:
         self.depends = plugin.depends if plugin.filter_depends is None else plugin.filter_depends
         self.has_one = callable(getattr(plugin, "filter", None))
         self._accepts_all: Callable[[PodInfo, NodeColumns], bool] | None = getattr(plugin, "accepts_all", None)
+        self.has_glance = self._accepts_all is not None
         self.has_columns = callable(getattr(plugin, "filter_nodes", None))
         self.has_failed = False
         """Whether an answer was ever an Error; only then are remembered columns searched for one."""
@@ -246,10 +248,17 @@ class ScoreCall:
             raise self._refused(f"{type(exception).__name__}: {exception}", exception) from exception
         return result
 
+    def share(self, state: CycleState, pod: PodInfo, raw: Int64N, dtype: Any) -> Any:
+        """Normalised over these nodes, checked and weighted."""
+        normalizer = self.normalizer
+        if normalizer is not None and normalizer.takes_negative and self.times is None and len(raw):
+            return normalizer.weighted(raw, normalizer.bounds(raw), self.weight, dtype)
+        scores = self.normalized(state, pod, raw)
+        self.check(scores)
+        return (scores if self.weight == 1 else scores * self.weight).astype(dtype)
+
     def check(self, scores: Int64N) -> None:
         """Scores must be within 0 to 100 once normalised."""
-        if self.normalizer is not None and self.normalizer.takes_negative:
-            return  # nothing else can come of it
         # Read without a sign, numbers below zero are the largest of all: one pass finds both kinds.
         if len(scores) and int(scores.view(np.uint64).max()) > MAX_NODE_SCORE:
             bad = int(scores[(scores < 0) | (scores > 100)][0])

@@ -250,18 +250,23 @@ class Evaluation:
             for number in (*standing.counts, *(number for number, _ in rejecting)):
                 counts[number] = int(np.count_nonzero(rank == number))
         counts[0] = len(table) - sum(counts)
-        self.base = standing.base.copy()
-        for weight, final in self._finals:
-            self.base += final.values if weight == 1 else final.values * weight
-        if self._joint is not None:
-            self.base[: table.size] += self._joint_totals(NodeColumns(table))
+        self.base = np.empty(table.capacity, dtype=standing.base.dtype)
+        self.base[table.size :] = 0
+        self._add_up(NodeColumns(table), self.base[: table.size])
         self._renormalize()
 
-    def _joint_totals(self, nodes: NodeColumns) -> Totals:
-        assert self._joint is not None  # the caller checked
-        totals: Totals = np.empty(len(nodes), dtype=self.base.dtype)
-        self._joint.totals(self.pod, nodes, totals)
-        return totals
+    def _add_up(self, nodes: NodeColumns, totals: Totals) -> None:
+        """Write the sum of the scores that need no normalising."""
+        standing = self._standing
+        if self._joint is None:
+            totals[:] = nodes.cut(standing.base)
+        else:
+            self._joint.totals(self.pod, nodes, totals)
+            if standing.has_scores:
+                totals += nodes.cut(standing.base)
+        for weight, final in self._finals:
+            values = nodes.cut(final.values)
+            totals += (values if weight == 1 else values * weight).astype(totals.dtype)
 
     def _renormalize(self) -> None:
         """Compute the bounds, the contributions and the keys anew."""
@@ -369,11 +374,8 @@ class Evaluation:
     def _mend_many(self, nodes: NodeColumns) -> bool:
         """Mend many rows at once, some perhaps named twice; whether the feasibility of any changed."""
         rows = nodes.rows
-        base = self._standing.base.take(rows)
-        for weight, final in self._finals:
-            base += final.values.take(rows) if weight == 1 else final.values.take(rows) * weight
-        if self._joint is not None:
-            base += self._joint_totals(nodes)
+        base: Totals = np.empty(len(rows), dtype=self.base.dtype)
+        self._add_up(nodes, base)
         self.base[rows] = base
         for entry in self.normalized:
             if entry.contribution is not None and entry.call.normalizer is not None:

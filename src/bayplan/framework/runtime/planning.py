@@ -210,11 +210,15 @@ class Planner:
     def _make_evaluation(self, outline: Outline, scores: ScoreOutline, pod: PodInfo) -> Evaluation:
         return Evaluation(
             scores.standing or self._standing(outline, scores, pod),
-            filters=[(call, self._filter_column(call, pod)) for call in outline.row_filters],
+            filters=[(call, self._row_filter_column(call, pod)) for call in outline.row_filters],
             scores=[(call, self._score_column(call, pod)) for call in scores.row_scores],
             joint=scores.joint,
             follows=scores.follows,
         )
+
+    def _row_filter_column(self, call: FilterCall, pod: PodInfo) -> FilterColumn:
+        """Where a glance mostly tells that nobody is rejected, a column is not worth being looked for and shared."""
+        return FilterColumn(call) if call.has_glance else self._filter_column(call, pod)
 
     def _filter_column(self, call: FilterCall, pod: PodInfo) -> FilterColumn:
         return self._kept(self._filter_columns, call, pod, lambda: FilterColumn(call))

@@ -116,7 +116,7 @@ def score_feasible(
         by_value = call.by_value(state, pod, nodes)
         if by_value is None:
             raw = call.raw(state, pod, nodes)
-            share = _share(call, state, pod, raw).astype(totals.dtype)
+            share = call.share(state, pod, raw, totals.dtype)
             answers[call.name] = raw
         else:
             share = nodes.by_label(by_value.key, _weighted(call, by_value.normalized, totals.dtype))
@@ -160,12 +160,6 @@ def score_rows(plan: Plan, state: CycleState, pod: PodInfo, nodes: NodeColumns, 
         else:
             continue
         answers[call.name] = raw
-        shares[call.name] = share = _share(call, state, pod, raw)
+        shares[call.name] = share = call.share(state, pod, raw, np.int64)
         totals += share
     return Scores(nodes, totals, shares, answers)
-
-
-def _share(call: ScoreCall, state: CycleState, pod: PodInfo, raw: Int64N) -> Int64N:
-    scores = call.normalized(state, pod, raw)
-    call.check(scores)
-    return scores if call.weight == 1 else scores * call.weight

@@ -174,11 +174,13 @@ class InterPodAffinity(Plugin):
             counts = required.anti.by_key.get(term.topology_key)
             if counts is not None:
                 _enter(codes, term.topology_key, (counts > 0).view(np.uint8) * _NOT_APART)
-        if terms.required_affinity:
+        far = [
+            t.topology_key for t in terms.required_affinity if not self._is_near_everywhere(required, t.topology_key)
+        ]
+        if far:
             is_first = self._is_first(required, pod)
-            for term in terms.required_affinity:
-                if not self._is_near_everywhere(required, term.topology_key):
-                    _enter(codes, term.topology_key, self._far(required, term.topology_key, is_first=is_first))
+            for key in far:
+                _enter(codes, key, self._far(required, key, is_first=is_first))
         return codes
 
     def _is_near_everywhere(self, required: _Required, key: str) -> bool:
