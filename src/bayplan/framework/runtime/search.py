@@ -141,10 +141,15 @@ def find_feasible(
         so_far = remembered if rank is None else rank
         is_clean = rank is None and evaluation.feasible_count == len(remembered)
         ids, status = _ask(framework, call, state, pod, None if is_clean else so_far)
-        if ids is not None:
-            answers[call.rank] = ids, status, call.name
+        if ids is None:
+            continue
+        answers[call.rank] = ids, status, call.name
+        rejected = ids != 0
+        if is_clean:
+            rank = rejected.view(np.uint8) * np.uint8(call.rank)
+        else:
             rank = remembered.copy() if rank is None else rank
-            np.putmask(rank, ids != 0, call.rank)
+            np.putmask(rank, rejected, call.rank)
     overrides: list[tuple[Status, Rows]] = []
     if beside is not None:
         rank = remembered.copy() if rank is None else rank

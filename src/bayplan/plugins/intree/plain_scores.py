@@ -13,7 +13,7 @@ import numpy as np
 
 from bayplan.framework import NodeColumns, NodeInfo, PodInfo
 from bayplan.framework.joint import Totals
-from bayplan.plugins.intree.resource_scoring import EXACT_BELOW, NO_NEED, Needs, PlainFacts, plain_source
+from bayplan.plugins.intree.resource_scoring import EXACT_BELOW, NO_NEED, Needs, plain_source
 from bayplan.snapshot.axes import FloatRN
 from bayplan.snapshot.resources import CPU, MEMORY
 from bayplan.snapshot.shapes import PodShape
@@ -49,20 +49,16 @@ class PlainScores:
         if source is None:
             return False
         rows = None if nodes.is_all else nodes.rows
-        facts = source.cut(rows)
+        parts = source.parts(rows)
         asked, count = _asked(pod.shape), len(out)
         scratch = self._scratches.get(count) or self._make_scratch(count)
-        balance, free = scratch.balance, scratch.free
-        np.add(facts[PlainFacts.SUMMANDS], asked.column, scratch.all)
-        if rows is None:
-            np.divide(scratch.all[:2], facts[PlainFacts.OF_USED], scratch.all[:2])
-            np.divide(scratch.all[2:], facts[PlainFacts.OF_SPARE], scratch.all[2:])
-        else:
-            # What was picked lies in one piece, and one row is divided sooner than two.
-            scratch.used /= facts[PlainFacts.OF_USED].reshape(-1)
-            free /= facts[PlainFacts.OF_SPARE].reshape(-1)
+        balance = scratch.balance
+        np.add(parts.summands, asked.column, scratch.all)
+        used, free = (scratch.used_rows, scratch.free_rows) if rows is None else (scratch.used, scratch.free)
+        np.divide(used, parts.of_used, used)
+        np.divide(free, parts.of_spare, free)
         if not source.has_everywhere(asked.needs):
-            np.minimum(scratch.used, 0.5, out=scratch.used)
+            np.minimum(used, 0.5, out=used)
             np.maximum(free, 0.0, out=free)
         balance -= scratch.used_memory
         np.abs(balance, balance)
@@ -70,7 +66,7 @@ class PlainScores:
         balance *= 100.0
         # Nothing is below zero, so to make whole numbers of shares is to round them down.
         np.copyto(scratch.whole, scratch.shares, casting="unsafe")
-        self._add_up(scratch, source.lean[:count] if rows is None else source.lean.take(rows), out)
+        self._add_up(scratch, parts.lean, out)
         return True
 
     def _add_up(self, scratch: _Scratch, lean: Totals, out: Totals) -> None:
@@ -125,9 +121,11 @@ class _Scratch:
         "all",
         "balance",
         "free",
+        "free_rows",
         "shares",
         "used",
         "used_memory",
+        "used_rows",
         "whole",
         "whole_balance",
         "whole_both",
@@ -138,6 +136,7 @@ class _Scratch:
     def __init__(self, room: FloatRN, whole: Totals, count: int) -> None:
         self.all = room.reshape(4, count)
         self.used_memory, self.balance, _, _ = self.all
+        self.used_rows, self.free_rows = self.all[:2], self.all[2:]
         self.used, self.free, self.shares = room[: 2 * count], room[2 * count :], room[count:]
         self.whole, self.whole_both = whole, whole[: 2 * count]
         self.whole_balance, self.whole_fit, self.whole_free_memory = whole.reshape(3, count)
@@ -153,7 +152,7 @@ class _Asked:
         cpu, memory = requests.get("cpu", 0), requests.get("memory", 0)
         scored_cpu, scored_memory = scored.get("cpu", 0), scored.get("memory", 0)
         self.amounts = (cpu, memory, scored_cpu, scored_memory)
-        self.column = np.array([[memory * 0.5], [cpu * 0.5], [scored_cpu * -100.0], [scored_memory * -100.0]])
+        self.column = np.array((memory * 0.5, cpu * 0.5, scored_cpu * -100.0, scored_memory * -100.0)).reshape(4, 1)
         """One row each of `PlainFacts.SUMMANDS`."""
         self.needs: Needs = (scored_cpu * 100.0, scored_memory * 100.0, cpu, memory, NO_NEED)
         """Where every node has as much, no share has to be cut off at full or at nothing."""
