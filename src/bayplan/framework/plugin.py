@@ -146,8 +146,8 @@ class Plugin:
     #                             affinity terms changes; asked again only then
     #   accepts_all(pod, nodes) -> bool     a filter that is remembered lets every node there is pass at present; False
     #                             where it would have to look at each to know
-    #   score_by_value(state, pod, nodes) -> ByValue | None     scores that one label decides, for each of its few values
-    #                             and normalised; see `bayplan.framework.by_value`
+    #   score_by_value(state, pod, nodes) -> ByValue | None     scores that one label decides, for each of its values;
+    #                             see `bayplan.framework.by_value`
     #   is_within_bounds = True   raw scores are 0 to 100 by construction, so the engine need not look for others
     #   releases() -> NameLog     of a PreEnqueue plugin: `namespace/name` of each pod that it held back and may now let
     #                             pass; held pods that are not named are not asked about again by events

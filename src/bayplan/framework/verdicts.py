@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,8 @@ from bayplan.snapshot.axes import BoolN
 
 __all__ = ["Ids", "StatusTable", "Verdicts", "no_rejections"]
 
-Ids = npt.NDArray[np.int32]
+Ids = npt.NDArray[np.integer[Any]]
+"""As narrow as the plugin likes."""
 
 
 @lru_cache(maxsize=4)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -96,6 +96,8 @@ class FilterCall:
         "times",
         "vetted",
     )
+    has_any_failed: ClassVar[bool] = False
+    """Whether any filter ever answered with an Error: while none did, nobody has to look at each."""
 
     def __init__(self, plugin: Plugin, rank: int, complain: Complaint) -> None:
         self.plugin = plugin
@@ -114,6 +116,9 @@ class FilterCall:
         self._complain = complain
         self.times: PluginTimes | None = None
         """Set while a cycle is measured."""
+
+    def note_failure(self) -> None:
+        self.has_failed = FilterCall.has_any_failed = True
 
     def accepts_all(self, pod: PodInfo, nodes: NodeColumns) -> bool:
         """Whether it is known without a look at each that every node passes, those not at issue included."""
@@ -136,7 +141,7 @@ class FilterCall:
             verdicts: Verdicts = self.plugin.filter_nodes(state, pod, nodes)  # type: ignore[attr-defined]
         except Exception as exception:
             self._complain(self.name, "filter_nodes", exception)
-            self.has_failed = True
+            self.note_failure()
             return Verdicts(np.ones(len(nodes), dtype=np.int32), (SUCCESS, _failure(exception)).__getitem__)
         return verdicts
 
@@ -150,7 +155,7 @@ class FilterCall:
             self._complain(self.name, "filter", exception)
             status = _failure(exception)
         if status is not None and not status.is_rejected and not status.is_success:
-            self.has_failed = True
+            self.note_failure()
         return status
 
     def _lifted(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Verdicts:

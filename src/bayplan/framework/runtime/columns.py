@@ -207,11 +207,11 @@ class FilterColumn(Column):
             if number not in self._checked:
                 self._checked.add(number)
                 if not verdicts.status(number).is_rejected:
-                    self._call.has_failed = True
+                    self._call.note_failure()
 
     def _renumbered(self, verdicts: Verdicts) -> Ids:
         """A plugin may number its statuses anew in every answer; the column keeps one numbering."""
-        ids = verdicts.ids.copy()
+        ids = verdicts.ids.astype(np.int32)
         for number in distinct(verdicts.ids):
             ids[verdicts.ids == number] = self._number(verdicts.status(number))
         return ids

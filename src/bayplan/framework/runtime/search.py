@@ -127,7 +127,7 @@ def find_feasible(
     """All nodes."""
     evaluation = plan.evaluation
     evaluation.refresh(pod)
-    if evaluation.has_failures:
+    if FilterCall.has_any_failed and evaluation.has_failures:
         _raise_failures(evaluation)
     asked = [call for call in plan.due_filters if call.name not in state.skip_filter]
     nominated = framework.nominated_rows(nominator)

@@ -163,7 +163,7 @@ class InterPodAffinity(Plugin):
             found = numbers if found is None else np.maximum(found, numbers)
         if found is None:
             return Verdicts.accept(len(nodes))
-        return Verdicts(found.astype(np.int32), _STATUSES.__getitem__)
+        return Verdicts(found, _STATUSES.__getitem__)
 
     def _codes(self, required: _Required, pod: PodInfo) -> dict[str, _Codes]:
         """By topology key, and by value with one place more for nodes without the key: a number in `_STATUSES`. Keys by
