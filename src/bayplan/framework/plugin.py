@@ -11,6 +11,7 @@ with the plugin's name; the scheduler goes on.
 from __future__ import annotations
 
 from collections.abc import Hashable
+from itertools import count
 from typing import Any, ClassVar, NamedTuple
 
 from bayplan.framework.args import NoArgs, PluginArgs
@@ -21,6 +22,9 @@ from bayplan.framework.status import Status
 from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["EXTENSION_POINTS", "UNSIGNED", "Permission", "Plugin", "PostFilterResult", "PreFilterResult"]
+
+
+_version_changes = count(1)
 
 
 class _Unsigned:
@@ -79,7 +83,7 @@ class Plugin:
     signs_by_kind: ClassVar[bool] = False
     """The same about `sign`: pods of one kind share the answers."""
     version_changes: ClassVar[int] = 0
-    """How often the version of any plugin changed: while it stands still, nobody has to look at each."""
+    """Another number whenever the version of any plugin changed: while it stands still, nobody has to look at each."""
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -112,7 +116,8 @@ class Plugin:
     @version.setter
     def version(self, number: int) -> None:
         self._version = number
-        Plugin.version_changes += 1
+        # Never a number that was there before, even if other threads make plugins: each framework compares it.
+        Plugin.version_changes = next(_version_changes)
 
     def _resource_changed(self, old: Any, new: Any) -> None:
         self.version += 1
