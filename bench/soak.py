@@ -47,7 +47,6 @@ from bayplan.client.kubeconfig import find_access
 from bayplan.client.pool import PoolSettings
 from bayplan.explain.process import Explaining
 from bayplan.loop.observer import Observer
-from bayplan.observe.allocator import keep_large_blocks_apart
 from bayplan.observe.clock import SystemClock
 from bayplan.observe.logs import LogSettings, configure_logging
 from bayplan.observe.metrics import Registry
@@ -57,9 +56,8 @@ SAMPLE_SECONDS = 3.0
 _PODS = "/api/v1/namespaces/default/pods"
 _MIB = 1 << 20
 _SHORT_LIVED = PoolSettings(max_age_seconds=15.0)
-"""Connections are retired twenty times as often as they would be. What a connection leaves behind must be seen too, and
-their buffers (256 KiB each, of which the kernel gives pages as they are first touched) are to pass through the heap
-during warm-up, and not slowly for hours."""
+"""Connections are retired twenty times as often as they would be: what a connection leaves behind must be seen too, in
+minutes and not in hours."""
 _WARM_UP_PODS = 15_000
 _FEWEST_PODS = 20_000
 """After warm-up. An arena more or less, which is noise, is a mebibyte: 52 bytes for each of these."""
@@ -353,7 +351,6 @@ def main() -> int:
     if options.schedule is not None:
         import uvloop
 
-        keep_large_blocks_apart()
         uvloop.run(schedule(options.schedule))
         return 0
     with ControlPlane() as cluster:

@@ -1,7 +1,8 @@
 """A stand-in for the API server that costs the scheduler what the real one costs it, and next to nothing itself.
 
-It speaks HTTP/1.1 over TLS, lists nodes and pods, answers bindings after some milliseconds and tells the pod watch of
-them. Nothing is checked or stored: whatever is measured against it is the scheduler's own work.
+It speaks HTTP/1.1 over TLS, lists nodes, pods and other objects, answers bindings, deletions of pods and changes of
+their status after some milliseconds, and tells the pod watch of them. Nothing is checked: whatever is measured against
+it is the scheduler's own work.
 """
 
 from __future__ import annotations
@@ -30,17 +31,32 @@ _HEADERS = (
     b"Content-Type: application/json\r\nDate: Thu, 01 Jan 2026 00:00:00 GMT\r\n"
 )
 _WATCH = b"HTTP/1.1 200 OK\r\n" + _HEADERS + b"Transfer-Encoding: chunked\r\n\r\n"
+_PLURALS = {"PodDisruptionBudget": "poddisruptionbudgets", "PriorityClass": "priorityclasses"}
 _DONE = msgspec.json.encode({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
-_BINDING_SECONDS = 0.02
+_GONE = msgspec.json.encode(
+    {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "status": "Failure",
+        "reason": "NotFound",
+        "code": 404,
+        "message": "not found",
+    }
+)
+_WRITE_SECONDS = 0.02
 """How long the real one takes for a binding when it is busy."""
 
 
 class StandIn:
-    """One cluster: `nodes` and waiting `pods` by name. `bound` is told of every binding, before it is answered."""
+    """One cluster: `nodes`, `pods` and other objects. `bound` is told of every binding, before it is answered."""
 
-    def __init__(self, nodes: Iterable[Json], pods: Iterable[Json], *, bound: Callable[[str], None]) -> None:
+    def __init__(
+        self, nodes: Iterable[Json], pods: Iterable[Json], *, others: Iterable[Json] = (), bound: Callable[[str], None]
+    ) -> None:
         self._pods = {pod["metadata"]["name"]: pod for pod in pods}
         self._lists = {"nodes": _list(nodes), "pods": _list(self._pods.values())}
+        for kind, plural in _PLURALS.items():
+            self._lists[plural] = _list([each for each in others if each["kind"] == kind])
         self._version = 1_000_000
         self.bound = bound
         self.events = 0
@@ -60,13 +76,32 @@ class StandIn:
 
     def bind(self, name: str, node: str) -> bytes:
         """The line that tells the watch."""
-        self._version += 1
         pod = self._pods[name]
-        metadata = pod["metadata"] | {"resourceVersion": str(self._version)}
         # The real one adds the node's zone to the labels of every pod that is bound.
-        metadata["labels"] = metadata.get("labels", {}) | {"topology.kubernetes.io/zone": f"zone-{int(node[-5:]) % 3}"}
-        changed = pod | {"metadata": metadata, "spec": pod["spec"] | {"nodeName": node}}
-        return msgspec.json.encode({"type": "MODIFIED", "object": changed}) + b"\n"
+        labels = pod["metadata"].get("labels", {}) | {"topology.kubernetes.io/zone": f"zone-{int(node[-5:]) % 3}"}
+        metadata = pod["metadata"] | {"labels": labels}
+        return self._change(name, pod | {"metadata": metadata, "spec": pod["spec"] | {"nodeName": node}})
+
+    def patch_status(self, name: str, status: Json) -> bytes:
+        pod = self._pods.get(name)
+        if pod is None:
+            return b""
+        conditions = {each["type"]: each for each in pod["status"].get("conditions", ())}
+        conditions |= {each["type"]: each for each in status.get("conditions", ())}
+        return self._change(name, pod | {"status": pod["status"] | status | {"conditions": [*conditions.values()]}})
+
+    def delete(self, name: str) -> bytes:
+        pod = self._pods.pop(name, None)
+        return b"" if pod is None else self._event("DELETED", pod)
+
+    def _change(self, name: str, pod: Json) -> bytes:
+        self._pods[name] = pod
+        return self._event("MODIFIED", pod)
+
+    def _event(self, what: str, pod: Json) -> bytes:
+        self._version += 1
+        metadata = pod["metadata"] | {"resourceVersion": str(self._version)}
+        return msgspec.json.encode({"type": what, "object": pod | {"metadata": metadata}}) + b"\n"
 
 
 class _Connection(asyncio.Protocol):
@@ -98,18 +133,33 @@ class _Connection(asyncio.Protocol):
         elif method == "GET":
             self._transport.write(self._server.get(path, query))
         elif path.endswith("/binding"):
-            name, node = path.rsplit("/", 2)[1], msgspec.json.decode(body)["target"]["name"]
-            asyncio.get_running_loop().call_later(_BINDING_SECONDS, self._bind, name, node)
+            self._later(self._bind, path.rsplit("/", 2)[1], msgspec.json.decode(body)["target"]["name"])
+        elif path.endswith("/status") and "/pods/" in path:
+            self._later(self._patch_status, path.rsplit("/", 2)[1], msgspec.json.decode(body)["status"])
+        elif method == "DELETE" and "/pods/" in path:
+            self._later(self._delete, path.rsplit("/", 1)[1])
         else:
             self._server.events += "/events" in path
             self._transport.write(_answer(201, body))
 
+    def _later(self, write: Callable[..., None], *arguments: Any) -> None:
+        asyncio.get_running_loop().call_later(_WRITE_SECONDS, write, *arguments)
+
     def _bind(self, name: str, node: str) -> None:
         self._server.bound(name)
-        line = self._server.bind(name, node)
-        if self._server.pod_watch is not None:
+        self._tell(self._server.bind(name, node), 201)
+
+    def _patch_status(self, name: str, status: Json) -> None:
+        self._tell(self._server.patch_status(name, status), 200)
+
+    def _delete(self, name: str) -> None:
+        self._tell(self._server.delete(name), 200)
+
+    def _tell(self, line: bytes, code: int) -> None:
+        """Tell the watch and then the one who asked; an empty line says that the pod is gone."""
+        if line and self._server.pod_watch is not None:
             self._server.pod_watch.write(b"%x\r\n%s\r\n" % (len(line), line))
-        self._transport.write(_answer(201, _DONE))
+        self._transport.write(_answer(code, _DONE) if line else _answer(404, _GONE))
 
 
 def _answer(status: int, body: bytes) -> bytes:

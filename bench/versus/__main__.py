@@ -33,6 +33,7 @@ from bench.versus.growth import growth
 from bench.versus.measure import Task, measure
 from bench.versus.plan import RAW, Choice, Pace, Step, steps
 from bench.versus.progress import Narrator
+from bench.versus.raw import raw_binding_rate
 from bench.versus.records import Raw, Record, Run, Session, append, read
 from bench.versus.report import save
 from bench.versus.schedulers import ADMIN, SCHEDULER, SCHEDULERS
@@ -40,7 +41,6 @@ from bench.versus.stage import Stage
 from bench.versus.workload import load_workloads
 
 _RESULTS = Path("bench/results")
-_RAW_PODS = 1000
 _GROWTH_SIZES = [500, 5_000, 15_000]
 _GROWTH_PODS = 150_000
 _SMOKE_NODES, _SMOKE_PODS = 500, 100
@@ -145,9 +145,7 @@ class _Bench:
         workload, nodes = step.workload, step.nodes
         pods = workload.pod_count(nodes, self.options.pods)
         if step.what == RAW:
-            await stage.set(workload, nodes, pods)
-            plain = load_workloads(["plain"])[0].measured[0]
-            rate = await stage.cluster.raw_binding_rate(min(pods, _RAW_PODS), nodes, plain)
+            rate = await raw_binding_rate(self.plane, stage, workload, nodes, pods)
             return Raw(session=self.session, workload=workload.name, nodes=nodes, per_second=rate)
         task = Task(
             session=self.session,

@@ -1,10 +1,9 @@
-"""The cluster under a benchmark: fast creation and removal of objects, and the raw binding rate of its API server."""
+"""The cluster under a benchmark: fast creation and removal of objects."""
 
 from __future__ import annotations
 
 import asyncio
 import random
-import time
 from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ import msgspec
 from bayplan.client.http_transport import HttpTransport
 from bayplan.client.kubeconfig import find_access
 from bayplan.client.transport import MERGE_PATCH, Response
-from bayplan.client.writer import Writer
 from bayplan.observe.clock import SystemClock
 
 Json = dict[str, Any]
@@ -93,25 +91,6 @@ class BenchCluster:
         if response.status >= 300 and response.status not in (404, 409, 429, 504):
             raise RuntimeError(f"deleting {path} was answered {response.status}: {response.body[:300]!r}")
         return response
-
-    async def raw_binding_rate(self, count: int, nodes: int, template: Json) -> float:
-        """Bindings a second that a bare client gets out of the API server, with 48 requests in flight."""
-        header = {"apiVersion": "v1", "kind": "Pod"}
-        # Nobody schedules these while they wait.
-        spec = template["spec"] | {"schedulerName": "nobody"}
-        metadata = [{"name": f"raw-{i:06}", "namespace": "default"} for i in range(count)]
-        await self.create(header | {"metadata": each, "spec": spec} for each in metadata)
-        writer = Writer(self.transport, clock=self.clock, draw=random.Random(2).random, max_in_flight=SIDE_BY_SIDE)
-
-        async def bind(numbered: tuple[int, Json]) -> None:
-            i, each = numbered
-            await writer.bind("default", each["name"], uid="", node=f"node-{i % nodes:05}")
-
-        began = time.perf_counter()
-        await side_by_side(enumerate(metadata), bind)
-        seconds = time.perf_counter() - began
-        await self.delete(header | {"metadata": each} for each in metadata)
-        return count / seconds
 
 
 def collection_of(item: Json) -> str:

@@ -88,7 +88,7 @@ class _Meters:
 
 
 async def measure(plane: ControlPlane, stage: Stage, task: Task) -> Run:
-    with _no_pauses():
+    with no_pauses():
         return await (_arrival if task.rate else _backlog)(plane, stage, task)
 
 
@@ -162,7 +162,7 @@ async def _create_steadily(cluster: BenchCluster, bodies: list[tuple[str, bytes]
 
 
 @contextmanager
-def _no_pauses() -> Iterator[None]:
+def no_pauses() -> Iterator[None]:
     """No garbage collection of the bench during a run: it would delay what the watcher sees."""
     gc.collect()
     gc.disable()

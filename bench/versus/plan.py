@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from bench.versus.workload import Workload
 
 RAW = "raw"
-_GUESS_SECONDS = {RAW: 5.0, "kube-scheduler": 28.0, "bayplan": 16.0}
+_GUESS_SECONDS = {RAW: 12.0, "kube-scheduler": 28.0, "bayplan": 16.0}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -70,7 +70,7 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Raw:
-    """What a bare client got out of the API server just before a round."""
+    """What a bare client got out of the API server just before a round, with the pods of the workload."""
 
     session: str
     workload: str

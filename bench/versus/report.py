@@ -73,7 +73,8 @@ def markdown(results: Results, workloads: list[Workload]) -> str:
         "Both schedulers ran in turn on the same objects of one API server, client QPS raised to 10,000 on both sides; "
         "Bayplan scores every node. Medians of rounds. pods/s count from the first to the last binding that a watcher "
         "sees, latency from creation to binding as it sees both (in a backlog: from the start of the scheduler). "
-        "The raw binding rate is what a bare client with 48 requests in flight got just before each round.",
+        "The raw binding rate is what a bare client with 48 requests in flight got just before each round, with the "
+        "same pods and as the same user, seen by the same watcher.",
         "## Speed",
         table(_SPEED_HEAD, (_speed_row(results, key) for key in keys)),
         "## Targets",

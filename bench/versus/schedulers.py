@@ -63,8 +63,8 @@ def _write_config(folder: Path, extra: dict[str, Any]) -> Path:
     return path
 
 
-def _kubeconfig(plane: ControlPlane) -> Path:
-    """Both schedulers come as the same user with a bearer token, as pods of a cluster do.
+def scheduler_kubeconfig(plane: ControlPlane) -> Path:
+    """Both schedulers and the bare client come as the same user with a bearer token, as pods of a cluster do.
 
     With a client certificate the API server would verify a signature for every request, a third of its work, which only
     hides how the schedulers differ.
@@ -75,7 +75,7 @@ def _kubeconfig(plane: ControlPlane) -> Path:
 @contextmanager
 def kube_scheduler(plane: ControlPlane, extra: dict[str, Any], profile: Path | None = None) -> Iterator[Running]:
     path = _write_config(Path(plane.folder), extra)
-    with plane.start_kube_scheduler(path, kubeconfig=_kubeconfig(plane)) as process:
+    with plane.start_kube_scheduler(path, kubeconfig=scheduler_kubeconfig(plane)) as process:
         yield Running(process.pid, metrics=process.metrics, is_alive=lambda: process.is_running, log=process.log_path)
 
 
@@ -86,7 +86,7 @@ def bayplan(plane: ControlPlane, extra: dict[str, Any], profile: Path | None = N
     port = free_loopback_port()
     profiler = ["-m", "cProfile", "-o", str(profile)] if profile else []
     command = [sys.executable, *profiler, "-m", "bayplan.cli", "run", "--config", str(path)]
-    command += ["--kubeconfig", str(_kubeconfig(plane)), "--secure-port", str(port), "-v", "1"]
+    command += ["--kubeconfig", str(scheduler_kubeconfig(plane)), "--secure-port", str(port), "-v", "1"]
     log_path = Path(plane.folder) / "bayplan.log"
     with log_path.open("w") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)

@@ -56,7 +56,13 @@ class NodeTerm(NamedTuple):
     def matches(self, labels: Mapping[str, str], name: str) -> bool:
         if not self.is_valid or self.is_empty:
             return False
-        return all(r.accepts(labels.get(r.key)) for r in self.expressions) and all(r.accepts(name) for r in self.fields)
+        for requirement in self.expressions:
+            if not requirement.accepts(labels.get(requirement.key)):
+                return False
+        for requirement in self.fields:  # noqa: SIM110 - generators cost more than loops, and every pinned pod asks
+            if not requirement.accepts(name):
+                return False
+        return True
 
     def node_names(self) -> frozenset[str] | None:
         """The nodes this term pins by name, or None when it pins none."""
@@ -79,9 +85,22 @@ class RequiredNodes(NamedTuple):
         return not self.labels and self.terms is None
 
     def matches(self, labels: Mapping[str, str], name: str) -> bool:
-        if any(labels.get(key) != value for key, value in self.labels):
-            return False
-        return self.terms is None or any(term.matches(labels, name) for term in self.terms)
+        for key, value in self.labels:
+            if labels.get(key) != value:
+                return False
+        if self.terms is None:
+            return True
+        for term in self.terms:  # noqa: SIM110 - see NodeTerm.matches
+            if term.matches(labels, name):
+                return True
+        return False
+
+    def repinned(self, name: str) -> RequiredNodes:
+        """The same with another name in its only term, whose only field is a name."""
+        (term,) = self.terms or ()
+        (field,) = term.fields
+        pin = NodeRequirement(field.key, field.operator, (name,))
+        return RequiredNodes(self.labels, (NodeTerm(term.expressions, (pin,), term.is_valid),))
 
 
 def compile_node_selector(selector: NodeSelector) -> tuple[NodeTerm, ...]:

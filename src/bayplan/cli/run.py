@@ -135,10 +135,7 @@ def _explaining(clock: Clock, settings: Callable[[], Settings], *, decision_file
 
 
 def run_on_fast_loop(work: Coroutine[Any, Any, int]) -> int:
-    """Run to the end, on uvloop where there is one, in a process that may live for months."""
-    from bayplan.observe.allocator import keep_large_blocks_apart
-
-    keep_large_blocks_apart()
+    """Run to the end, on uvloop where there is one."""
     try:
         import uvloop
     except ImportError:

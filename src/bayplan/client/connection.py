@@ -26,26 +26,28 @@ MAX_RESPONSE_BYTES: Final = 2 << 30
 _MAX_HEADERS: Final = 256
 _SHORT_BYTES: Final = 4 << 10
 _NEVER: Final = float("inf")
-_BUFFER_BYTES: Final = 16 << 10
+BUFFER_BYTES: Final = 16 << 10
 """As much as one record of TLS holds."""
 
 
 class HttpConnection(asyncio.BufferedProtocol):
-    """A socket to one server. `exchange` sends a request and returns the future of its answer.
-
-    It reads into a buffer of its own: else the TLS layer makes one of 256 KiB for every answer of 300 bytes.
-    """
+    """A socket to one server. `exchange` sends a request and returns the future of its answer."""
 
     def __init__(
-        self, *, on_lost: Callable[[HttpConnection], None], max_response_bytes: int = MAX_RESPONSE_BYTES
+        self,
+        *,
+        on_lost: Callable[[HttpConnection], None],
+        buffer: memoryview,
+        max_response_bytes: int = MAX_RESPONSE_BYTES,
     ) -> None:
+        """`buffer` is where answers are read to; it may be that of other connections of the same event loop."""
         self._on_lost = on_lost
         self._max_response_bytes = max_response_bytes
         self._short_bytes = min(_SHORT_BYTES, max_response_bytes)
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
         self._parser = httptools.HttpResponseParser(self)
-        self._buffer = memoryview(bytearray(_BUFFER_BYTES))
+        self._buffer = buffer
         self._answer: asyncio.Future[Response] | None = None
         self._stream: BodyStream | None = None
         self._timer: asyncio.TimerHandle | None = None

@@ -19,11 +19,12 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import bayplan
 from bayplan.client.access import ClusterAccess
-from bayplan.client.connection import HttpConnection
+from bayplan.client.connection import BUFFER_BYTES, HttpConnection
 from bayplan.client.credentials import Identity, is_header_safe
 from bayplan.client.errors import ConnectionFailed, RequestTimeout, api_error
 from bayplan.client.pool import ConnectionPool, PoolSettings
 from bayplan.client.tls import TlsContexts
+from bayplan.client.tls_channel import TlsChannel
 from bayplan.client.transport import JSON, Response
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 CONNECT_TIMEOUT_SECONDS = 10.0
 
 _MOST_OF_A_REFUSAL_BYTES = 1 << 20
+_SEALED_BYTES = 64 << 10
 _Answer = tuple[int, Mapping[str, str], AsyncIterator[bytes]]
 
 
@@ -58,6 +60,8 @@ class HttpTransport:
         self._rendered_for: Identity | None = None
         self._rendered = ""
         self._streaming: set[HttpConnection] = set()
+        self._sealed = memoryview(bytearray(_SEALED_BYTES))
+        self._opened = memoryview(bytearray(BUFFER_BYTES))
         self._proxied: ProxiedHttp | None = None
         self._is_closed = False
 
@@ -181,23 +185,34 @@ class HttpTransport:
     async def _open_connection(
         self, on_lost: Callable[[HttpConnection], None], context: ssl.SSLContext | None
     ) -> HttpConnection:
-        loop = asyncio.get_running_loop()
+        connection = HttpConnection(on_lost=on_lost, buffer=self._opened)
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_SECONDS):
-                transport, connection = await loop.create_connection(
-                    lambda: HttpConnection(on_lost=on_lost),
-                    self._url.hostname or "",
-                    self._url.port or (443 if self._is_tls else 80),
-                    ssl=context,
-                    server_hostname=(self._access.tls.server_name or self._url.hostname) if context else None,
-                )
-                _keep_alive(transport.get_extra_info("socket"))
+                if context is None:
+                    await self._open_socket(connection)
+                else:
+                    await self._open_channel(connection, context)
                 return connection
         except TimeoutError:
             what = f"cannot connect to {self._access.server} within {CONNECT_TIMEOUT_SECONDS:g} s"
             raise ConnectionFailed(what, may_have_been_processed=False) from None
         except OSError as error:
             raise self._failed(error, may_have_been_processed=False) from error
+
+    async def _open_channel(self, connection: HttpConnection, context: ssl.SSLContext) -> None:
+        name = self._access.tls.server_name or self._url.hostname
+        channel = TlsChannel(connection, context=context, server_hostname=name, buffer=self._sealed)
+        await self._open_socket(channel)
+        try:
+            await channel.secured
+        except BaseException:
+            channel.abort()
+            raise
+
+    async def _open_socket(self, protocol: asyncio.BufferedProtocol) -> None:
+        host, port = self._url.hostname or "", self._url.port or (443 if self._is_tls else 80)
+        transport, _ = await asyncio.get_running_loop().create_connection(lambda: protocol, host, port)
+        _keep_alive(transport.get_extra_info("socket"))
 
     def _failed(self, error: Exception, *, may_have_been_processed: bool = True) -> ConnectionFailed:
         return ConnectionFailed(

@@ -13,6 +13,7 @@ from bayplan.framework.status import Status
 from bayplan.snapshot.axes import BoolN, Rows
 from bayplan.snapshot.columns import NodeColumns
 from bayplan.snapshot.node_info import NodeInfo
+from bayplan.snapshot.nominated import NominatedRows
 from bayplan.snapshot.pod_info import PodInfo
 from bayplan.snapshot.snapshot import Snapshot
 
@@ -120,6 +121,9 @@ class ApiPort(Protocol):
 
 class DryRun(Protocol):
     """The filters of the profile on an overlay: what would they say if pods came or went?"""
+
+    def nominated_rows(self, nominator: Nominator) -> NominatedRows:
+        """The nominations of a nominator as columns, kept for whoever asks next."""
 
     def run_filters_on(self, state: CycleState, pod: PodInfo, nodes: NodeColumns, position: int) -> Status | None:
         """The first rejection of one node; None if every filter lets it pass."""

@@ -147,8 +147,8 @@ class Plugin:
         return True
 
     # More attributes may be defined, all promises that save work and change no answer:
-    #   is_idle(pod) -> bool      nothing to say about pods of this shape until an object, a node object or a pod with
-    #                             affinity terms changes; asked again only then
+    #   is_idle(pod) -> bool      nothing to say about pods of this shape, whichever node they are pinned to, until an
+    #                             object, a node object or a pod with affinity terms changes; asked again only then
     #   accepts_all(pod, nodes) -> bool     a filter that is remembered lets every node there is pass at present; False
     #                             where it would have to look at each to know
     #   score_by_value(state, pod, nodes) -> ByValue | None     scores that one label decides, for each of its values;

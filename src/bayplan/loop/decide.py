@@ -212,8 +212,7 @@ def _search_all(decider: Decider, pod: PodInfo, decision: Decision) -> None:
     if enough < decision.evaluated_nodes or decider.extenders:
         _choose_from_sample(decider, pod, decision, outcome, enough)
     elif outcome.count == 1 and not decider.always_score:
-        row = int(outcome.feasible_rows()[0])
-        decision.node_name, decision.ties = framework.snapshot.nodes.at(row).name, 1
+        _take_only(decider, decision, int(outcome.feasible_rows()[0]))
     else:
         _choose(decider, pod, decision, plan, outcome)
 
@@ -240,6 +239,10 @@ def _take(decider: Decider, decision: Decision, ties: Rows) -> None:
     decision.node_name = decider.framework.snapshot.nodes.at(row).name
 
 
+def _take_only(decider: Decider, decision: Decision, row: int) -> None:
+    decision.node_name, decision.ties = decider.framework.snapshot.nodes.at(row).name, 1
+
+
 def _choose_from_sample(
     decider: Decider, pod: PodInfo, decision: Decision, outcome: FilterOutcome, enough: int
 ) -> None:
@@ -255,12 +258,17 @@ def _search_few(decider: Decider, pod: PodInfo, decision: Decision, prepared: Pr
     """Some plugin named the only nodes worth looking at."""
     assert prepared.node_names is not None  # the caller checked
     table = decider.framework.snapshot.nodes
-    rows = sorted(table.row_of[name] for name in prepared.node_names if name in table.row_of)
+    rows = sorted([table.row_of[name] for name in prepared.node_names if name in table.row_of])
     statuses = check_rows(decider.framework, decision.state, pod, rows, decider.nominator)
     decision.evaluated_nodes = len(rows)
-    decision.refused = _group_by_status(statuses)
-    decision.absent = _not_named(prepared.restricted_by)
     feasible = [row for row, status in statuses.items() if status is None]
+    if len(feasible) < len(rows):
+        decision.refused = _group_by_status(statuses)
+    decision.absent = _not_named(prepared.restricted_by)
+    if len(feasible) == 1 and not decider.extenders and not decider.always_score:
+        decision.feasible_nodes = 1
+        _take_only(decider, decision, feasible[0])
+        return
     _choose_among(decider, pod, decision, np.array(feasible, dtype=np.intp), prepared.restricted_by)
 
 

@@ -44,14 +44,17 @@ class Budgets:
 
     def breaking(self, columns: VictimColumns, rows: Rows, lower: Slots) -> Slots | None:
         """`split` for many nodes at once: the pods that would break a budget; None if nobody would."""
-        covered: dict[int, Slots] = {}
+        width = len(rows)
+        covered: dict[int, list[int]] = {}
         for position, row in enumerate(rows.tolist()):
             for slot, pod in enumerate(columns.pods[row]):
                 for place in self.covering(pod):
-                    if pod.name not in (self._budgets[place][0].status.disrupted_pods or {}):
-                        covered.setdefault(place, np.zeros_like(lower))[slot, position] = True
+                    if pod.name not in (self._budgets[place][0].status.disrupted_pods or ()):
+                        covered.setdefault(place, []).append(slot * width + position)
         found: Slots | None = None
-        for place, mask in covered.items():
+        for place, entries in covered.items():
+            mask = np.zeros_like(lower)
+            mask.reshape(-1)[entries] = True
             mask &= lower
             breaks = mask & (mask.cumsum(axis=0) > self._budgets[place][0].status.disruptions_allowed)
             found = breaks if found is None else found | breaks

@@ -43,8 +43,8 @@ def _started(pod: PodInfo) -> float:
 
 def pick_cheapest(candidates: Sequence[Candidate]) -> list[Candidate]:
     """The candidates that tie on every criterion."""
-    if not candidates:
-        return []
+    if len(candidates) < 2:
+        return list(candidates)
     prices = [price(candidate) for candidate in candidates]
     lowest = min(prices)
     return [candidate for candidate, cost in zip(candidates, prices, strict=True) if cost == lowest]

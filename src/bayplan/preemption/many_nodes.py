@@ -5,10 +5,10 @@ Only for filters that look at counts (see `DryRun.reads_counts_only`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.handle import DryRun
@@ -22,10 +22,14 @@ from bayplan.snapshot.nominated import Beside
 from bayplan.snapshot.overlay import OverlayColumns
 from bayplan.snapshot.pod_info import PodInfo
 
-__all__ = ["ManyNodes", "find_victims_on"]
+__all__ = ["ManyNodes", "find_victims_on", "no_prices"]
 
 _PRIORITY_SHIFT = 1 << 31
-_MOST = np.iinfo(np.int64).max
+_NOBODY: Rows = np.empty(0, dtype=np.intp)
+
+
+Prices = list[npt.NDArray[Any]]
+"""A column for each criterion after broken budgets, in the order of `candidates.price`."""
 
 
 class ManyNodes(NamedTuple):
@@ -42,6 +46,8 @@ class ManyNodes(NamedTuple):
     """How many victims break a disruption budget."""
     refused: list[tuple[Status, Rows]]
     """Nodes where the pod does not fit even when all of lower priority leave, by what is still in the way."""
+    prices: Prices
+    """What the victims cost, where the pod fits."""
 
     def candidate(self, position: int, columns: VictimColumns, table: NodeTable) -> Candidate:
         row = int(self.rows[position])
@@ -49,99 +55,96 @@ class ManyNodes(NamedTuple):
         victims = tuple(pods[slot] for slot in np.flatnonzero(self.is_victim[:, position]).tolist())
         return Candidate(row, table.at(row).name, victims, int(self.violations[position]))
 
-    def cheapest(self, columns: VictimColumns) -> Rows:
+    def cheapest(self) -> Rows:
         """Positions of the candidates that tie on every criterion; the order of criteria is `candidates.price`."""
         positions: Rows = np.flatnonzero(self.takes)
-        positions = positions[self.violations[positions] == self.violations[positions].min(initial=_MOST)]
-        if len(positions) < 2:
-            return positions
-        victim = self.is_victim.take(positions, axis=1)
-        slots = len(victim)
-        priority = columns.priority[:slots].take(self.rows[positions], axis=1)
-        highest = priority[victim.argmax(axis=0), np.arange(len(positions))]
-        costs: list[Callable[[Slots, _Priorities, Rows], _Costs]] = [
-            lambda victim, priority, rows: ((priority + _PRIORITY_SHIFT) * victim).sum(axis=0),
-            lambda victim, priority, rows: victim.sum(axis=0),
-            lambda victim, priority, rows: -_earliest(victim, priority, columns.start[:slots].take(rows, axis=1)),
-        ]
-        keep = np.flatnonzero(highest == highest.min())
-        for cost in costs:
-            positions, victim, priority = positions[keep], victim.take(keep, axis=1), priority.take(keep, axis=1)
-            if len(positions) == 1:
-                return positions
-            found = cost(victim, priority, self.rows[positions])
-            keep = np.flatnonzero(found == found.min())
-        return positions[keep]
+        for costs in (self.violations, *self.prices):
+            if len(positions) < 2:
+                break
+            found = costs[positions]
+            positions = positions[found == found.min()]
+        return positions
 
 
-_Added = tuple[Int64RN, Int64N]
-"""What nominated pods add to the use of resources and to the number of pods, by position."""
-_Priorities = np.ndarray[tuple[int, int], np.dtype[np.int64]]
-_Starts = np.ndarray[tuple[int, int], np.dtype[np.float64]]
-_Costs = np.ndarray[tuple[int], np.dtype[np.int64]] | np.ndarray[tuple[int], np.dtype[np.float64]]
+def no_prices(count: int) -> Prices:
+    return [*np.zeros((3, count), dtype=np.int64), np.zeros(count)]
 
 
-def _earliest(victim: Slots, priority: _Priorities, start: _Starts) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """When the first of the most important victims started; those tie on the highest priority already."""
-    highest = priority[victim.argmax(axis=0), np.arange(priority.shape[1])]
-    earliest: np.ndarray[tuple[int], np.dtype[np.float64]] = np.where(
-        victim & (priority == highest), start, np.inf
-    ).min(axis=0)
-    return earliest
+def _prices(is_victim: Slots, columns: VictimColumns, rows: Rows) -> Prices:
+    """The highest priority of a node's victims, the sum of them (each moved above zero), how many there are, and how
+    late the first of the most important started."""
+    slots = len(is_victim)
+    priority = columns.priority[:slots].take(rows, axis=1)
+    highest = priority[is_victim.argmax(axis=0), np.arange(len(rows))]
+    total = ((priority + _PRIORITY_SHIFT) * is_victim).sum(axis=0)
+    most_important = is_victim & (priority == highest)
+    earliest = np.where(most_important, columns.start[:slots].take(rows, axis=1), np.inf).min(axis=0)
+    return [highest, total, is_victim.sum(axis=0), -earliest]
 
 
 class _Trial:
-    """Nodes without their pods of lower priority, which then come back as far as there is room beside the pod."""
+    """Nodes without their pods of lower priority, which then come back as far as there is room beside the pod.
+
+    Nodes that pods are nominated to are there twice, the second time with those pods; both must take the pod.
+    """
 
     def __init__(
-        self, dry_run: DryRun, state: CycleState, pod: PodInfo, overlay: OverlayColumns, added: _Added | None
+        self, dry_run: DryRun, state: CycleState, pod: PodInfo, rows: Rows, table: NodeTable, beside: Beside | None
     ) -> None:
         self._dry_run = dry_run
         self._state = state
         self._pod = pod
-        self._overlay = overlay
-        self._added = added
+        self._rows = rows
+        self._twice: Rows = np.flatnonzero(beside.count[rows]) if beside is not None else _NOBODY
+        self._overlay = OverlayColumns(table, self._stacked(rows))
+        if beside is not None and len(self._twice):
+            added, used = beside.used.take(rows[self._twice], axis=1), self._overlay.used
+            used[: len(added), len(rows) :] += added
+            self._overlay.count[len(rows) :] += beside.count[rows[self._twice]]
+
+    def _stacked(self, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """One entry a node, and one more for each that is there twice."""
+        if not len(self._twice):
+            return column
+        return np.concatenate([column, column.take(self._twice, axis=-1)], axis=-1)
+
+    def remove(self, amounts: Int64RN, counts: Int64N | BoolN) -> None:
+        self._overlay.used[: len(amounts)] -= self._stacked(amounts)
+        self._overlay.count -= self._stacked(counts)
 
     def passes(self, *, only_counts: bool) -> BoolN:
         """Where the pod fits now, both with the nominated pods of the node and without them."""
-        passing = self._dry_run.passes(self._state, self._pod, self._overlay, only_counts=only_counts)
-        if self._added is None:
-            return passing
-        self._add_nominated(1)
-        passing = passing & self._dry_run.passes(self._state, self._pod, self._overlay, only_counts=True)
-        self._add_nominated(-1)
+        found = self._dry_run.passes(self._state, self._pod, self._overlay, only_counts=only_counts)
+        if not len(self._twice):
+            return found
+        passing = found[: len(self._rows)]
+        passing[self._twice] &= found[len(self._rows) :]
         return passing
 
-    def _add_nominated(self, sign: int) -> None:
-        if self._added is not None:
-            self._overlay.used += sign * self._added[0]
-            self._overlay.count += sign * self._added[1]
-
-    def refused(self, positions: Rows) -> list[tuple[Status, Rows]]:
-        """What is in the way on nodes that do not take the pod, first with the nominated pods; rows by status."""
-        self._add_nominated(1)
-        with_nominated = self._rejections(positions)
-        self._add_nominated(-1)
-        told = {row for _, rows in with_nominated for row in rows.tolist()}
-        rest = positions[[row not in told for row in self._overlay.rows[positions].tolist()]]
-        return with_nominated + self._rejections(rest)
+    def refused(self, asked: BoolN) -> list[tuple[Status, Rows]]:
+        """What is in the way on nodes that do not take the pod, with nominated pods or else without: positions."""
+        twice = asked[self._twice].nonzero()[0]
+        groups = [(status, self._twice[twice[some]]) for status, some in self._rejections(twice + len(self._rows))]
+        left = asked.copy()
+        for _, positions in groups:
+            left[positions] = False
+        rest = left.nonzero()[0]
+        return groups + [(status, rest[some]) for status, some in self._rejections(rest)]
 
     def _rejections(self, positions: Rows) -> list[tuple[Status, Rows]]:
         if not len(positions):
             return []
-        part = self._overlay.take(positions)
-        found = self._dry_run.rejections(self._state, self._pod, part)
-        return [(status, part.rows[some]) for status, some in found]
+        part = self._overlay if len(positions) == len(self._overlay) else self._overlay.take(positions)
+        return self._dry_run.rejections(self._state, self._pod, part)
 
     def reprieve(self, here: BoolN, amounts: Int64RN) -> BoolN:
         """One pod of each node comes back; where it does not fit beside the pod it is out again."""
         used, count = self._overlay.used[: len(amounts)], self._overlay.count
-        used += amounts
-        count += here
+        used += self._stacked(amounts)
+        count += self._stacked(here)
         out = here & ~self.passes(only_counts=True)
         if out.any():
-            used -= amounts * out
-            count -= out
+            self.remove(amounts * out, out)
         return out
 
 
@@ -161,33 +164,32 @@ def find_victims_on(
     usage = columns.usage[:slots].take(rows, axis=2)
     if not lower.all():
         usage *= lower[:, None, :]
-    overlay = OverlayColumns(table, rows)
-    overlay.used[: usage.shape[1]] -= usage.sum(axis=0)
-    overlay.count -= lower.sum(axis=0)
-    trial = _Trial(dry_run, state, pod, overlay, None if beside is None else _added_by(beside, rows, overlay))
+    trial = _Trial(dry_run, state, pod, rows, table, beside)
+    trial.remove(usage.sum(axis=0), lower.sum(axis=0))
     has_lower: BoolN = np.asarray(lower.any(axis=0))
-    fits = trial.passes(only_counts=False) & has_lower
-    hopeless = np.flatnonzero(has_lower & ~fits)
-    refused = trial.refused(hopeless) if len(hopeless) else []
-    breaks = budgets.breaking(columns, rows, lower) if budgets else None
-    is_victim = np.zeros_like(lower)
-    # Those whose eviction breaks a budget are the first to come back. Nodes that take nobody are wrong from here on and
-    # left out at the end.
+    refused = trial.refused(has_lower)
+    fits = has_lower.copy()
+    for _, positions in refused:
+        fits[positions] = False
+    is_victim, violations = np.zeros_like(lower), np.zeros(len(rows), dtype=np.int64)
+    prices = no_prices(len(rows))
+    if fits.any():
+        breaks = budgets.breaking(columns, rows, lower) if budgets else None
+        is_victim = _left_out(trial, lower, breaks, usage) & fits
+        prices = _prices(is_victim, columns, rows)
+        if breaks is not None:
+            violations = (is_victim & breaks).sum(axis=0)
+    takes: BoolN = np.asarray(is_victim.any(axis=0))
+    by_row = [(status, rows[positions]) for status, positions in refused]
+    return ManyNodes(rows, has_lower, is_victim, takes, violations, by_row, prices)
+
+
+def _left_out(trial: _Trial, lower: Slots, breaks: Slots | None, usage: npt.NDArray[np.int64]) -> Slots:
+    """Who does not come back, of those nodes that take the pod. Whoever breaks a budget is the first to."""
+    left_out = np.zeros_like(lower)
     for wave in (lower,) if breaks is None else (breaks, lower & ~breaks):
-        for slot in range(slots):
+        for slot in range(len(lower)):
             if wave is lower or wave[slot].any():
                 amounts = usage[slot] if wave is lower else usage[slot] * wave[slot]
-                is_victim[slot] |= trial.reprieve(wave[slot], amounts)
-    is_victim &= fits
-    violations = np.zeros(len(rows), dtype=np.int64) if breaks is None else (is_victim & breaks).sum(axis=0)
-    return ManyNodes(rows, has_lower, is_victim, np.asarray(is_victim.any(axis=0)), violations, refused)
-
-
-def _added_by(beside: Beside, rows: Rows, overlay: OverlayColumns) -> _Added | None:
-    """What the pods nominated to these nodes would use."""
-    count = beside.count[rows]
-    if not count.any():
-        return None
-    used = np.zeros_like(overlay.used)
-    used[: len(beside.used)] = beside.used.take(rows, axis=1)
-    return used, count
+                left_out[slot] |= trial.reprieve(wave[slot], amounts)
+    return left_out

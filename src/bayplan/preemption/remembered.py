@@ -13,17 +13,19 @@ from collections.abc import Callable, Hashable
 import numpy as np
 
 from bayplan.framework.status import Status
-from bayplan.preemption.many_nodes import ManyNodes
+from bayplan.preemption.many_nodes import ManyNodes, no_prices
 from bayplan.preemption.victim_columns import VictimColumns
 from bayplan.snapshot.axes import Int64N, Rows
 from bayplan.snapshot.node_table import NodeTable
 from bayplan.snapshot.nominated import Beside
 from bayplan.snapshot.pod_info import PodInfo
 
-__all__ = ["RememberedVictims"]
+__all__ = ["Outcomes", "RememberedVictims"]
 
 DryRuns = Callable[[Rows], ManyNodes]
 _MOST_SHAPES = 8
+_AT_MOST_TIMES = 4
+"""So many times the rows at issue are tried when they have to be tried at all."""
 _NOT_REFUSED = -1
 
 
@@ -31,63 +33,60 @@ class RememberedVictims:
     """For the shapes that asked last."""
 
     def __init__(self) -> None:
-        self._by_shape: OrderedDict[int, _Outcomes] = OrderedDict()
+        self._by_shape: OrderedDict[int, Outcomes] = OrderedDict()
 
-    def find(
-        self,
-        pod: PodInfo,
-        rows: Rows,
-        *,
-        terms: Hashable,
-        beside: Beside | None,
-        columns: VictimColumns,
-        table: NodeTable,
-        dry_runs: DryRuns,
-    ) -> ManyNodes:
-        """What dry runs on these rows give. `terms` are what the outcome depends on besides the shape and the row."""
+    def of(
+        self, pod: PodInfo, *, terms: Hashable, beside: Beside | None, columns: VictimColumns, table: NodeTable
+    ) -> Outcomes:
+        """What is known for the shape. `terms` are what outcomes depend on besides the shape and the row."""
         number = pod.shape.number
         known = self._by_shape.pop(number, None)
-        if known is None or not known.holds(terms, beside, columns, table):
-            known = _Outcomes(terms, beside, columns, table)
+        if known is None or not known.holds(terms, columns, table):
+            known = Outcomes(terms, columns, table)
         self._by_shape[number] = known
         if len(self._by_shape) > _MOST_SHAPES:
             self._by_shape.popitem(last=False)
-        known.follow(table)
-        known.complete(rows, dry_runs)
-        return known.outcome(rows, columns)
+        known.follow(table, beside)
+        return known
 
 
-class _Outcomes:
+class Outcomes:
     """Of one shape: columns over all rows, right where `fresh` says so."""
 
-    def __init__(self, terms: Hashable, beside: Beside | None, columns: VictimColumns, table: NodeTable) -> None:
+    def __init__(self, terms: Hashable, columns: VictimColumns, table: NodeTable) -> None:
         capacity, slots = table.capacity, columns.slots
         self._terms = terms
-        self._beside = beside
-        self._shape = (slots, capacity)
+        self._slots = slots
         self._layout = table.layout
         self._row_position = table.row_changes.position
-        self._nominated_position = -1 if beside is None else beside.changes.position
+        self._beside: Beside | None = None
+        self._nominated_position = -1
         self._fresh = np.zeros(capacity, dtype=np.bool_)
         self._seen = np.zeros(capacity, dtype=np.bool_)
         self._has_lower = np.zeros(capacity, dtype=np.bool_)
         self._takes = np.zeros(capacity, dtype=np.bool_)
         self._is_victim = np.zeros((slots, capacity), dtype=np.bool_)
         self._violations: Int64N = np.zeros(capacity, dtype=np.int64)
+        self._prices = no_prices(capacity)
         self._refusal = np.full(capacity, _NOT_REFUSED, dtype=np.int32)
         self._statuses: list[Status] = []
 
-    def holds(self, terms: Hashable, beside: Beside | None, columns: VictimColumns, table: NodeTable) -> bool:
-        same = self._beside is beside and self._layout == table.layout and self._shape[0] == columns.slots
-        return same and self._terms == terms
+    def holds(self, terms: Hashable, columns: VictimColumns, table: NodeTable) -> bool:
+        return self._layout == table.layout and self._slots == columns.slots and self._terms == terms
 
-    def follow(self, table: NodeTable) -> None:
-        """Forget the rows that changed."""
+    def follow(self, table: NodeTable, beside: Beside | None) -> None:
+        """Forget the rows that changed, or whose nominated pods did."""
         self._forget(table.row_changes.since(self._row_position))
         self._row_position = table.row_changes.position
-        if self._beside is not None:
-            self._forget(self._beside.changes.since(self._nominated_position))
-            self._nominated_position = self._beside.changes.position
+        before = self._beside
+        if before is not None:
+            self._forget(before.changes.since(self._nominated_position))
+        if before is not beside:
+            for each in (before, beside):
+                if each is not None:
+                    self._forget(each.rows)
+        self._beside = beside
+        self._nominated_position = -1 if beside is None else beside.changes.position
 
     def _forget(self, rows: Rows | None) -> None:
         self._fresh[slice(None) if rows is None else rows] = False
@@ -95,12 +94,15 @@ class _Outcomes:
     def complete(self, rows: Rows, dry_runs: DryRuns) -> None:
         """Make the dry runs that these rows lack, and with them those that other rows lack by now: runs over a few
         rows cost as much as over one."""
-        missing = rows[~self._fresh[rows]]
-        if not len(missing):
+        fresh = self._fresh[rows]
+        if np.count_nonzero(fresh) == len(rows):
             return
-        outdated = np.flatnonzero(self._seen & ~self._fresh)
-        if len(outdated) <= len(rows):
-            together = np.union1d(missing, outdated)
+        missing = rows[~fresh]
+        outdated = self._seen & ~self._fresh
+        others = np.count_nonzero(outdated)
+        if others and others <= _AT_MOST_TIMES * len(rows):
+            outdated[missing] = True
+            together = outdated.nonzero()[0]
             if len(together) > len(missing) and self._keep_if_sound(together, dry_runs):
                 return
         self._keep(dry_runs(missing))
@@ -121,12 +123,20 @@ class _Outcomes:
         self._is_victim[:slots, rows] = many.is_victim
         self._is_victim[slots:, rows] = False
         self._violations[rows] = many.violations
+        for kept, prices in zip(self._prices, many.prices, strict=True):
+            kept[rows] = prices
         self._refusal[rows] = _NOT_REFUSED
         for status, some in many.refused:
             if status not in self._statuses:
                 self._statuses.append(status)
             self._refusal[some] = self._statuses.index(status)
         self._fresh[rows] = self._seen[rows] = True
+
+    def counts(self, rows: Rows) -> tuple[int, int]:
+        """How many of these rows are candidates, and how many of those break no budget."""
+        takes = self._takes[rows]
+        unviolating = takes & (self._violations[rows] == 0)
+        return int(np.count_nonzero(takes)), int(np.count_nonzero(unviolating))
 
     def outcome(self, rows: Rows, columns: VictimColumns) -> ManyNodes:
         slots = int(columns.filled[rows].max()) if len(rows) else 0
@@ -141,4 +151,5 @@ class _Outcomes:
             self._takes[rows],
             self._violations[rows],
             refused,
+            [prices[rows] for prices in self._prices],
         )

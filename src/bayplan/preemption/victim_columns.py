@@ -76,14 +76,15 @@ class VictimColumns:
             for other in range(table.size):
                 self._write(table, other)
             return
-        filled = int(self.filled[row])
-        self.priority[:filled, row] = _NO_POD
-        self.start[:filled, row] = np.inf
+        filled, count = int(self.filled[row]), len(pods)
+        if count < filled:
+            self.priority[count:filled, row] = _NO_POD
+            self.start[count:filled, row] = np.inf
         self.usage[:filled, :, row] = 0
-        self.priority[: len(pods), row] = [pod.shape.priority for pod in pods]
-        self.start[: len(pods), row] = [inf if pod.start_time is None else pod.start_time for pod in pods]
+        self.priority[:count, row] = [pod.shape.priority for pod in pods]
+        self.start[:count, row] = [inf if pod.start_time is None else pod.start_time for pod in pods]
         for slot, pod in enumerate(pods):
             for place, amount in pod.shape.usage.vector:
                 self.usage[slot, place, row] = amount
-        self.filled[row] = len(pods)
+        self.filled[row] = count
         self.pods[row] = pods

@@ -96,6 +96,11 @@ class NominatedRows:
         self._is_empty = False
         """Whether nobody was nominated to anything when last looked."""
 
+    def is_of(self, nominator: Nominations) -> bool:
+        """Whether it tells of the same nominations: those who note their changes in one log do."""
+        log = getattr(nominator, "changes", None)
+        return nominator is self.nominator or (log is not None and log is self._log)
+
     def pods_on(self, row: int, pod: PodInfo) -> list[PodInfo]:
         """The nominated pods on a row that a pod must leave room for: of equal or higher priority, not itself."""
         self.refresh()
@@ -142,11 +147,12 @@ class NominatedRows:
         table = self._table
         log: NameLog | None = getattr(self.nominator, "changes", None)
         known = log if log is self._log else None
-        if known is not None and self._is_empty and known.position == self._log_position:
+        as_of = (table.layout, len(table.resources), table.node_changes.position)
+        is_as_before = self._is_empty or (table.row_changes.position == self._row_position and as_of == self._as_of)
+        if is_as_before and known is not None and known.position == self._log_position:
             return
         names = None if known is None else known.since(self._log_position)
         changed = table.row_changes.since(self._row_position)
-        as_of = (table.layout, len(table.resources), table.node_changes.position)
         if names is None or changed is None or as_of != self._as_of:
             self._start_over()
             rows = {table.row_of[name] for name in self.nominator.nominated_nodes() if name in table.row_of}
@@ -154,6 +160,13 @@ class NominatedRows:
             rows = {table.row_of[name] for name in names if name in table.row_of}
             if self._pods and len(changed):
                 rows.update(self._pods.keys() & changed.tolist())
+        if rows:
+            self._look_at(rows)
+        self._log, self._log_position = log, log.position if log is not None else -1
+        self._as_of, self._row_position = as_of, table.row_changes.position
+        self._is_empty = not self._pods and next(iter(self.nominator.nominated_nodes()), None) is None
+
+    def _look_at(self, rows: set[int]) -> None:
         found = {row: self._find(row) for row in rows}
         changes = {row: pods for row, pods in found.items() if pods != self._pods.get(row)}
         # A pod may have moved from one of them to another: all leave before any is entered again.
@@ -161,9 +174,6 @@ class NominatedRows:
             self._leave(row)
         for row, pods in changes.items():
             self._enter(row, pods)
-        self._log, self._log_position = log, log.position if log is not None else -1
-        self._as_of, self._row_position = as_of, table.row_changes.position
-        self._is_empty = next(iter(self.nominator.nominated_nodes()), None) is None
 
     def _start_over(self) -> None:
         self._pods, self._row_of, self._levels = {}, {}, {}

@@ -27,6 +27,7 @@ __all__ = ["PodShape", "ShapeTable", "Usage", "usage_of"]
 
 T = TypeVar("T")
 _LATEST = 1024
+_SAME_FOR_ALL_PINS = ("kind", "tolerations", "readable_terms", "host_ports", "claim_names")
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode
 
 
@@ -43,6 +44,8 @@ class PodShape:
 
     def __init__(self, number: int, pod: Pod, resources: ResourceAxis) -> None:
         self.number = number
+        self.template_number = number
+        """The same for shapes that differ in the node that they are pinned to and in nothing else."""
         self.namespace = pod.namespace
         self.labels: dict[str, str] = pod.labels
         self.spec: PodSpec = _without_identity(pod)
@@ -59,12 +62,30 @@ class PodShape:
         self._sample = pod
         self._resources = resources
         self._notes: dict[Hashable, Any] = {}
+        self._notes_on_amounts: dict[Hashable, Any] = {}
 
     def relabelled(self, number: int, labels: dict[str, str]) -> PodShape:
         """The same with other labels. All that was computed from the rest is taken over, notes are not."""
+        twin = self._twin(number)
+        twin.template_number, twin.labels = number, labels
+        return twin
+
+    def repinned(self, number: int, name: str, affinity: Affinity | None) -> PodShape:
+        """The same pinned to another node, by an affinity that differs from this one's in the name alone.
+
+        What every pod needs sooner or later is computed now, once for all of them.
+        """
+        for attribute in _SAME_FOR_ALL_PINS:
+            getattr(self, attribute)
+        twin = self._twin(number)
+        twin.__dict__.update(pinned_to=name, required_nodes=self.required_nodes.repinned(name))
+        twin.spec = msgspec.structs.replace(self.spec, affinity=affinity)
+        return twin
+
+    def _twin(self, number: int) -> PodShape:
         twin = PodShape.__new__(PodShape)
         twin.__dict__.update(self.__dict__)
-        twin.number, twin.labels, twin._notes = number, labels, {}
+        twin.number, twin._notes = number, {}
         return twin
 
     def note(self, key: Hashable, compute: Callable[[], T]) -> T:
@@ -74,18 +95,18 @@ class PodShape:
             found = self._notes[key] = compute()
         return found
 
+    def note_on_amounts(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """The same for what follows from the amounts that are asked for, which many shapes share."""
+        found: T | None = self._notes_on_amounts.get(key)
+        if found is None:
+            found = self._notes_on_amounts[key] = compute()
+        return found
+
     @lazy
     def pinned_to(self) -> str:
         """The node that the pod must go to by name, as the DaemonSet controller writes it; empty if there is no such
         one."""
-        affinity = self.spec.affinity.node_affinity if self.spec.affinity else None
-        terms = affinity.required.node_selector_terms if affinity is not None and affinity.required else None
-        fields = terms[0].match_fields if terms is not None and len(terms) == 1 else None
-        if fields is None or len(fields) != 1:
-            return ""
-        (field,) = fields
-        is_pin = field.key == "metadata.name" and field.operator == "In" and len(field.values or ()) == 1
-        return field.values[0] if is_pin and field.values else ""
+        return _pinned_to(self.spec.affinity) if self.spec.affinity else ""
 
     @lazy
     def kind(self) -> Hashable:
@@ -192,6 +213,17 @@ def _without_amounts(container: Container) -> tuple[object, ...]:
     return container.image, container.ports, container.restart_policy, container.restart_policy_rules
 
 
+def _pinned_to(affinity: Affinity) -> str:
+    rules = affinity.node_affinity
+    terms = rules.required.node_selector_terms if rules is not None and rules.required is not None else None
+    fields = terms[0].match_fields if terms is not None and len(terms) == 1 else None
+    if fields is None or len(fields) != 1:
+        return ""
+    (field,) = fields
+    is_pin = field.key == "metadata.name" and field.operator == "In" and len(field.values or ()) == 1
+    return field.values[0] if is_pin and field.values else ""
+
+
 def _unpinned(affinity: Affinity) -> object:
     """The affinity of a pinned pod without the name of its node."""
     rules = affinity.node_affinity
@@ -240,14 +272,18 @@ class ShapeTable:
     """Finds the shape of a pod, making it when the template is new.
 
     A shape lives as long as a pod that has it; the latest ones are also kept for pods to come. Every pod gets other
-    labels when it is bound, so a shape that differs from a known one in its labels alone is made from that one.
+    labels when it is bound, and every pod of a DaemonSet is pinned to another node; so a shape that differs from a
+    known one in its labels alone, or in its pin alone, is made from that one.
     """
 
     def __init__(self, resources: ResourceAxis) -> None:
         self._resources = resources
-        self._shapes: WeakValueDictionary[tuple[bytes, bytes], PodShape] = WeakValueDictionary()
+        self._shapes: WeakValueDictionary[tuple[bytes, bytes, str], PodShape] = WeakValueDictionary()
+        """By labels, the rest, and the node that it is pinned to."""
         self._by_rest: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()
-        """By all that is not labels, one shape of those that have it."""
+        """By all that is not labels, one of the shapes that have it and are not pinned."""
+        self._by_template: WeakValueDictionary[tuple[bytes, bytes], PodShape] = WeakValueDictionary()
+        """By labels and the rest, one of the pinned shapes that have them."""
         self._latest: deque[PodShape] = deque(maxlen=_LATEST)
         self._made = 0
 
@@ -255,23 +291,35 @@ class ShapeTable:
         return len(self._shapes)
 
     def shape_of(self, pod: Pod) -> PodShape:
-        rest = _rest_key(pod)
-        key = (_encode(pod.metadata.labels), rest)
+        affinity = pod.spec.affinity
+        pinned_to = _pinned_to(affinity) if affinity is not None else ""
+        labels, rest = _encode(pod.metadata.labels), _rest_key(pod, pinned_to)
+        key = (labels, rest, pinned_to)
         shape = self._shapes.get(key)
         if shape is None:
             self._made += 1
-            like = self._by_rest.get(rest)
-            if like is None:
-                shape = self._by_rest[rest] = PodShape(self._made, pod, self._resources)
-            else:
-                shape = like.relabelled(self._made, pod.labels)
+            shape = self._pinned(pod, labels, rest, pinned_to) if pinned_to else self._unpinned(pod, rest)
             self._shapes[key] = shape
             self._latest.append(shape)
         return shape
 
+    def _unpinned(self, pod: Pod, rest: bytes) -> PodShape:
+        like = self._by_rest.get(rest)
+        if like is not None:
+            return like.relabelled(self._made, pod.labels)
+        shape = self._by_rest[rest] = PodShape(self._made, pod, self._resources)
+        return shape
 
-def _rest_key(pod: Pod) -> bytes:
-    """Everything that a shape holds save its labels."""
+    def _pinned(self, pod: Pod, labels: bytes, rest: bytes, name: str) -> PodShape:
+        like = self._by_template.get((labels, rest))
+        if like is not None:
+            return like.repinned(self._made, name, pod.spec.affinity)
+        shape = self._by_template[labels, rest] = PodShape(self._made, pod, self._resources)
+        return shape
+
+
+def _rest_key(pod: Pod, pinned_to: str) -> bytes:
+    """Everything that a shape holds save its labels and the name of the node that it is pinned to."""
     spec, metadata = pod.spec, pod.metadata
     volumes = spec.volumes
     if volumes is not None:
@@ -283,7 +331,7 @@ def _rest_key(pod: Pod) -> bytes:
             spec.containers,
             spec.init_containers,
             spec.node_selector,
-            spec.affinity,
+            _unpinned(spec.affinity) if pinned_to and spec.affinity else spec.affinity,
             spec.tolerations,
             spec.topology_spread_constraints,
             spec.overhead,

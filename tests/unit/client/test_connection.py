@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from bayplan.client.connection import HttpConnection
+from bayplan.client.connection import BUFFER_BYTES, HttpConnection
 from bayplan.client.errors import ConnectionFailed, InvalidResponse, RequestTimeout
 
 from .support import LoopbackServer, ReceivedRequest, http, replying
@@ -12,7 +12,9 @@ from .support import LoopbackServer, ReceivedRequest, http, replying
 
 async def _connect(server: LoopbackServer, *, max_response_bytes: int = 1 << 20) -> HttpConnection:
     _, connection = await asyncio.get_running_loop().create_connection(
-        lambda: HttpConnection(on_lost=lambda lost: None, max_response_bytes=max_response_bytes),
+        lambda: HttpConnection(
+            on_lost=lambda lost: None, buffer=memoryview(bytearray(BUFFER_BYTES)), max_response_bytes=max_response_bytes
+        ),
         "127.0.0.1",
         server.port,
     )

@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 
 from bayplan.client.credentials import Identity, TokenFileCredentials, bearer
-from bayplan.client.errors import ConnectionFailed, Forbidden, Gone, InvalidResponse, RequestTimeout, ServerError
+from bayplan.client.errors import (
+    ConnectionFailed,
+    Forbidden,
+    Gone,
+    InvalidResponse,
+    RequestTimeout,
+    ServerError,
+    Unauthorized,
+)
 from bayplan.client.tls import ClientCertificate, Pem, TlsSettings
 from bayplan.client.transport import Transport
 from bayplan.observe.clock import VirtualClock
@@ -238,6 +246,32 @@ async def test_a_401_makes_a_rotated_token_be_read_again_once(tmp_path: Path, cl
         "Bearer new",
         "Bearer new",
     ]
+
+
+async def test_a_stream_that_meets_a_rotated_token_is_opened_again_once(tmp_path: Path, clock: VirtualClock) -> None:
+    token_file = tmp_path / "token"
+    token_file.write_text("old")
+
+    async def handle(request: ReceivedRequest, writer: asyncio.StreamWriter) -> None:
+        is_new = request.headers["authorization"] == "Bearer new"
+        writer.write(http(200, b'{"ok":true}\n') if is_new else http(401))
+
+    async with LoopbackServer(handle) as server:
+        transport = http_transport(server.url, credentials=TokenFileCredentials(token_file, clock=clock))
+        with pytest.raises(Unauthorized):
+            await _open(transport)
+        token_file.write_text("new")
+        async with transport.stream("/y") as chunks:
+            streamed = b"".join([chunk async for chunk in chunks])
+        await transport.close()
+
+    assert streamed == b'{"ok":true}\n'
+    assert [request.headers["authorization"] for request in server.requests] == [
+        "Bearer old",
+        "Bearer old",
+        "Bearer new",
+    ]
+    assert server.connections == 3
 
 
 async def test_a_static_token_that_is_refused_is_not_tried_twice() -> None:

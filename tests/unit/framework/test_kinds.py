@@ -8,6 +8,8 @@ import msgspec
 import pytest
 
 from bayplan.api.pod import Affinity, Pod
+from bayplan.snapshot.resources import ResourceAxis
+from bayplan.snapshot.shapes import ShapeTable
 from bayplan.testing import Harness, node, pod
 
 NODES = [node(f"n{i}", cpu=4, labels={"disk": "fast" if i % 2 else "slow"}) for i in range(4)]
@@ -42,6 +44,45 @@ def test_pins_share_a_kind_unless_something_else_differs() -> None:
     assert one is not other
     assert one.kind == other.kind
     assert len({one.kind, fast.kind, free.kind}) == 3
+
+
+def test_a_shape_with_another_pin_is_as_if_it_had_been_made_alone() -> None:
+    expression = {"key": "disk", "operator": "In", "values": ["fast"]}
+    pods = [pinned("a", "n0", matchExpressions=[expression]), pinned("b", "n1", matchExpressions=[expression])]
+    table = ShapeTable(ResourceAxis())
+    first, other = (table.shape_of(each) for each in pods)
+    alone = ShapeTable(ResourceAxis()).shape_of(pods[1])
+
+    assert other.number != first.number
+    assert other.template_number == first.template_number
+    assert other.spec == pods[1].spec
+    assert other.spec.containers is first.spec.containers
+    for name in ("usage", "requests", "required_nodes", "pinned_to", "kind", "readable_terms", "labels", "priority"):
+        assert getattr(other, name) == getattr(alone, name)
+
+
+def test_pins_of_other_labels_are_another_template() -> None:
+    table = ShapeTable(ResourceAxis())
+    first = table.shape_of(pinned("a", "n0"))
+    labelled = pinned("a", "n0")
+    labelled.metadata.labels = {"app": "web"}
+    other = table.shape_of(labelled)
+
+    assert other.labels == {"app": "web"}
+    assert other.template_number != first.template_number
+    assert other.required_nodes == first.required_nodes
+
+
+def test_a_plan_that_pins_share_keeps_their_evaluations_apart() -> None:
+    harness = Harness(nodes=NODES)
+    infos = [harness.info(pinned(f"p{i}", f"n{i % 4}")) for i in range(6)]
+
+    decisions = [harness.scheduler.decide(info, always_score=True) for info in infos]
+
+    assert [decision.node_name for decision in decisions] == [f"n{i % 4}" for i in range(6)]
+    plans = [decision.plan for decision in decisions]
+    assert len({id(plan.outline) for plan in plans[2:] if plan is not None}) == 1
+    assert len({id(plan.evaluation) for plan in plans if plan is not None}) == 6
 
 
 def test_a_pin_and_an_expression_must_both_hold() -> None:

@@ -60,7 +60,9 @@ def test_columns_and_one_by_one_find_the_same_victims(seed: int, budgets: bool) 
         return
     assert plugin.handle.dry_run.reads_counts_only(decision.state)
     found = Found()
-    plugin._try(decision.state, info, rows, plugin._current_budgets(), plugin._nominations(), found)
+    attempts = plugin._attempts(decision.state, info)
+    attempts.make(rows, found)
+    attempts.end(rows, found)
     candidates = plugin.all_candidates(found)
     expected, refused = _one_by_one(plugin, decision.state, info, rows.tolist())
 

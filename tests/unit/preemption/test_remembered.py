@@ -28,7 +28,9 @@ def searched(harness: Harness, wanted: Pod, rows: Any, *, remembered: bool) -> t
     kept = plugin._remembered
     if not remembered:
         plugin._remembered = type(kept)()
-    plugin._try(state, info, rows, plugin._current_budgets(), plugin._nominations(), found)
+    attempts = plugin._attempts(state, info)
+    attempts.make(rows, found)
+    attempts.end(rows, found)
     plugin._remembered = kept
     refused = {status: sorted(rows) for status, rows in found.refused.items()}
     return sorted(plugin.all_candidates(found)), refused, found.candidate_count, found.unviolating_count
@@ -60,7 +62,7 @@ class World:
         if what == 0:
             cache.add_pod(self.running(self.born))
         elif what == 1:
-            cache.remove_pod(f"uid-r{self.rng.randrange(self.born)}")
+            cache.remove_pod(f"uid-default-r{self.rng.randrange(self.born)}")
         elif what == 2:
             waiting = pod(f"w{self.rng.randrange(5)}", cpu=1, priority=self.rng.randint(0, 5))
             nominator.put(self.harness.info(_nominated(waiting, f"n{self.rng.randrange(8)}")))
@@ -102,7 +104,7 @@ def count_dry_runs(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
         made.append(rows.tolist())
         return real(dry_run, state, info, rows, *rest)
 
-    monkeypatch.setattr("bayplan.plugins.intree.default_preemption.find_victims_on", counted)
+    monkeypatch.setattr("bayplan.preemption.attempts.find_victims_on", counted)
     return made
 
 
@@ -177,7 +179,9 @@ def test_a_filter_that_fails_elsewhere_does_not_end_the_search() -> None:
     harness.plugin("Moody").fails_on = "n2"
     found = Found()
 
-    plugin._try(state, info, rows[:2], plugin._current_budgets(), plugin._nominations(), found)
+    attempts = plugin._attempts(state, info)
+    attempts.make(rows[:2], found)
+    attempts.end(rows[:2], found)
     assert [candidate.node_name for candidate in plugin.all_candidates(found)] == ["n0", "n1"]
 
 

@@ -153,3 +153,24 @@ def test_a_log_that_is_too_short_says_so() -> None:
     assert log.since(19_998) == {"n19998", "n19999"}
     assert log.since(5) is None
     assert log.since(20_001) is None
+
+
+def test_those_who_share_a_log_tell_of_the_same_nominations() -> None:
+    class Other:
+        def __init__(self, changes: NameLog | None) -> None:
+            self.changes = changes
+
+        def nominated_pods(self, node_name: str) -> list[PodInfo]:
+            return []
+
+        def nominated_nodes(self) -> list[str]:
+            return []
+
+    nominator = Nominator(lambda namespace, name: None)
+    rows = NominatedRows(nominator, Cache().snapshot.nodes)
+    rows.refresh()
+
+    assert rows.is_of(nominator)
+    assert rows.is_of(Other(nominator.changes))
+    assert not rows.is_of(Other(NameLog()))
+    assert not rows.is_of(Other(None))

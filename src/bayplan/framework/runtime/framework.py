@@ -6,7 +6,7 @@ columns anew: slower, and a test says that it decides the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,6 +15,7 @@ from bayplan.framework.cycle import CycleState
 from bayplan.framework.depends import Depends
 from bayplan.framework.plugin import Plugin, PostFilterResult, PreFilterResult
 from bayplan.framework.points import ExtensionPoint
+from bayplan.framework.runtime.beside import RejectedBeside
 from bayplan.framework.runtime.call import (
     POINT_LABELS,
     Complaint,
@@ -70,6 +71,7 @@ class Framework:
         self.complain = complain
         self.remember = remember
         self._nominated: NominatedRows | None = None
+        self.rejected_beside = RejectedBeside(snapshot.nodes)
         self._points = {point: [plugins[name] for name in names] for point, names in points.items()}
         self.filter_calls = [FilterCall(p, rank + 1, complain) for rank, p in enumerate(self.at(ExtensionPoint.FILTER))]
         self.score_calls = [ScoreCall(p, weights.get(p.name, 1), complain) for p in self.at(ExtensionPoint.SCORE)]
@@ -109,7 +111,8 @@ class Framework:
     # The plan of a shape
 
     def plan(self, pod: PodInfo) -> Plan:
-        key = (pod.shape.number, pod.node_name)
+        shape = pod.shape
+        key = (shape.template_number if self._planner.shares_outlines else shape.number, pod.node_name)
         if self._version_changes != Plugin.version_changes:
             self._version_changes = Plugin.version_changes
             self._versions = [plugin.version for plugin in self._in_order]
@@ -124,7 +127,7 @@ class Framework:
             as_of = (snapshot.objects.generation, snapshot.terms.generation, snapshot.nodes.node_changes.position)
             if plan.idle_as_of != as_of:
                 plan.follow(pod, self._idlers, as_of)
-        return plan
+        return plan.of(pod) if shape.pinned_to else plan
 
     def forget(self, plugin: str) -> None:
         """Ask a plugin everything anew."""
@@ -235,21 +238,32 @@ class Framework:
     def nominated_rows(self, nominator: Nominations) -> NominatedRows:
         """The nominations of a nominator as columns."""
         known = self._nominated
-        if known is None or known.nominator is not nominator or not self.remember:
+        if known is None or not known.is_of(nominator) or not self.remember:
             known = self._nominated = NominatedRows(nominator, self.snapshot.nodes)
         return known
 
     def run_filters_on(self, state: CycleState, pod: PodInfo, nodes: NodeColumns, position: int) -> Status | None:
         """Every filter on one node of an overlay; the first rejection, None if all let it pass."""
-        info = nodes.info(position)
+        return self.first_rejection(state, pod, nodes.info(position), lambda: nodes.take(_only(position)))
+
+    def run_filters_on_row(self, state: CycleState, pod: PodInfo, row: int) -> Status | None:
+        """The same on a node as it is."""
+        table = self.snapshot.nodes
+        return self.first_rejection(state, pod, table.at(row), lambda: NodeColumns(table, _only(row)))
+
+    def first_rejection(
+        self, state: CycleState, pod: PodInfo, info: NodeInfo, columns: Callable[[], NodeColumns]
+    ) -> Status | None:
+        """The same on a node that somebody made up; `columns` gives it to filters that know no other form."""
         view: NodeColumns | None = None
+        skipped = state.skip_filter
         for call in self.filter_calls:
-            if call.name in state.skip_filter:
+            if call.name in skipped:
                 continue
             if call.has_one:
                 status = call.one(state, pod, info)
             else:
-                view = view or nodes.take(np.array([position], dtype=np.intp))
+                view = view or columns()
                 verdicts = call.verdicts(state, pod, view)
                 status = verdicts.status(int(verdicts.ids[0])) if verdicts.ids[0] else None
             if status is not None and not status.is_success:
@@ -310,6 +324,10 @@ class Framework:
                 found = call.verdicts(state, pod, nodes).ids == 0
                 passing = found if passing is None else passing & found
         return np.ones(len(nodes), dtype=np.bool_) if passing is None else passing
+
+
+def _only(row: int) -> Rows:
+    return np.array([row], dtype=np.intp)
 
 
 def _nothing_left(plugins: list[str]) -> Status:

@@ -182,6 +182,15 @@ class Plan:
         self.idle_as_of = (-1, -1, -1)
         self._settle(_NOBODY)
 
+    def of(self, pod: PodInfo) -> Plan:
+        """The plan of a pod that is pinned to another node: the same but for what depends on the node."""
+        twin = Plan.__new__(Plan)
+        twin.outline, twin._completion, twin._pod, twin._evaluation = self.outline, self._completion, pod, None
+        twin.idle, twin.idle_as_of, twin._settled = self.idle, self.idle_as_of, self._settled
+        twin.skip_filter, twin.due_filters = self.skip_filter, self.due_filters
+        twin.due_pre_filters = self.due_pre_filters
+        return twin
+
     @property
     def versions(self) -> list[int]:
         return self.outline.versions

@@ -58,10 +58,11 @@ class Planner:
         self._choosy = [p for p in plugins if type(p).is_relevant is not Plugin.is_relevant]
         self._filter_depends = {call.name: call.depends for call in filter_calls}
         self._joints = joined(score_calls, complain) if remember else []
-        self._shares_outlines = remember and all(plugin.settles_by_kind for plugin in self._settling())
+        self.shares_outlines = remember and all(plugin.settles_by_kind for plugin in self._settling())
+        """Whether pods of one kind have one outline."""
         remembered: list[FilterCall | ScoreCall] = [*filter_calls, *score_calls]
         alone = [call for call in remembered if call.depends in _ALONE]
-        self._shares_standings = self._shares_outlines and all(call.plugin.signs_by_kind for call in alone)
+        self._shares_standings = self.shares_outlines and all(call.plugin.signs_by_kind for call in alone)
         self._outlines = Memory[Outline](bytes_per_row=Standing.BYTES_PER_ROW, most_bytes=16 * _MEBIBYTE)
         self._filter_columns = Memory[FilterColumn](bytes_per_row=4, most_bytes=32 * _MEBIBYTE)
         self._score_columns = Memory[ScoreColumn](bytes_per_row=8, most_bytes=32 * _MEBIBYTE)
@@ -83,7 +84,7 @@ class Planner:
     # What pods of one kind share
 
     def _outline(self, pod: PodInfo, versions: list[int]) -> Outline:
-        if not self._shares_outlines:
+        if not self.shares_outlines:
             return self._make_outline(pod, versions)
         key = (pod.shape.kind, pod.node_name)
         outline = self._outlines.get(key)

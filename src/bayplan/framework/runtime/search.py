@@ -24,7 +24,7 @@ from bayplan.snapshot.axes import BoolN, Rows
 from bayplan.snapshot.columns import NodeColumns
 from bayplan.snapshot.node_table import NodeTable
 from bayplan.snapshot.nominated import Beside, NominatedRows
-from bayplan.snapshot.overlay import OverlayColumns
+from bayplan.snapshot.overlay import OverlayColumns, overlay_of
 from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["FilterOutcome", "check_rows", "find_feasible"]
@@ -95,9 +95,12 @@ class FilterOutcome:
         if self._rank is None:
             return self._evaluation.rejected_groups()
         groups: list[tuple[Status, Rows]] = []
+        counts = self._evaluation.rank_counts
         for call, column in self._evaluation.filters:
-            rows = np.flatnonzero(self._rank == call.rank)
-            groups += group_by_status(rows, column.ids[rows], column.status)
+            # What is asked in a decision only takes nodes away from those who rejected them before.
+            if counts[call.rank]:
+                rows = np.flatnonzero(self._rank == call.rank)
+                groups += group_by_status(rows, column.ids[rows], column.status)
         for rank, (ids, status, name) in self._open.items():
             rows = np.flatnonzero(self._rank == rank)
             groups += [(status_.by(name), some) for status_, some in group_by_status(rows, ids[rows], status)]
@@ -202,10 +205,17 @@ def _with_nominated(
     framework: Framework, state: CycleState, pod: PodInfo, nominated: NominatedRows, beside: Beside, rank: Ranks
 ) -> list[tuple[Status, Rows]]:
     """Look again at nodes with nominated pods, as if those were there; a rejection then comes first."""
-    if len(beside.rows) > _ONE_BY_ONE_UP_TO and framework.reads_counts_only(state):
-        groups = _rejected_by_count(framework, state, pod, beside)
+
+    def look(rows: Rows) -> list[tuple[Status, Rows]]:
+        if len(rows) > _ONE_BY_ONE_UP_TO and framework.reads_counts_only(state):
+            return _rejected_by_count(framework, state, pod, beside, rows)
+        return _rejected_one_by_one(framework, state, pod, nominated, rows)
+
+    terms = framework.remembers(state)
+    if terms is None or nominated.includes(pod):
+        groups = look(beside.rows)
     else:
-        groups = _rejected_one_by_one(framework, state, pod, nominated, beside.rows)
+        groups = framework.rejected_beside.find(pod, beside, terms, look)
     for _, rows in groups:
         rank[rows] = _OVERRIDDEN
     return groups
@@ -223,24 +233,32 @@ def _rejected_one_by_one(
 
 
 def _rejected_by_count(
-    framework: Framework, state: CycleState, pod: PodInfo, beside: Beside
+    framework: Framework, state: CycleState, pod: PodInfo, beside: Beside, rows: Rows
 ) -> list[tuple[Status, Rows]]:
     """The same for filters that look at counts only: all nodes at once."""
-    rows = beside.rows
     overlay = OverlayColumns(framework.snapshot.nodes, rows)
     overlay.count_in_all(beside.used.take(rows, axis=1), beside.nonzero.take(rows, axis=1), beside.count[rows])
     return [(status, rows[some]) for status, some in framework.rejections(state, pod, overlay)]
 
 
 def _status_with(framework: Framework, state: CycleState, pod: PodInfo, row: int, pods: list[PodInfo]) -> Status | None:
-    overlay = OverlayColumns(framework.snapshot.nodes, np.array([row], dtype=np.intp))
-    follows = framework.follows_pods(state)
-    trial = state.clone() if follows else state
+    table = framework.snapshot.nodes
+    if framework.follows_pods(state):
+        trial, overlay = state.clone(), overlay_of(table, row)
+        for other in pods:
+            framework.run_on_pods("add_pod", trial, pod, other, overlay.add(0, other))
+        return framework.run_filters_on(trial, pod, overlay, 0)
+    node = table.at(row).copy()
     for other in pods:
-        node = overlay.add(0, other)
-        if follows:
-            framework.run_on_pods("add_pod", trial, pod, other, node)
-    return framework.run_filters_on(trial, pod, overlay, 0)
+        node.add_pod(other)
+    return framework.first_rejection(state, pod, node, lambda: _overlay_with(table, row, pods))
+
+
+def _overlay_with(table: NodeTable, row: int, pods: list[PodInfo]) -> NodeColumns:
+    overlay = overlay_of(table, row)
+    for other in pods:
+        overlay.add(0, other)
+    return overlay
 
 
 def check_rows(
@@ -248,10 +266,9 @@ def check_rows(
 ) -> dict[int, Status | None]:
     """A handful of rows, one by one: for pods that may go to a few nodes only. None stands for passing."""
     nominated = framework.nominated_rows(nominator)
-    view = NodeColumns(framework.snapshot.nodes, np.array(rows, dtype=np.intp))
     result: dict[int, Status | None] = {}
-    for position, row in enumerate(rows):
+    for row in rows:
         pods = nominated.pods_on(row, pod)
         status = _status_with(framework, state, pod, row, pods) if pods else None
-        result[row] = status if status is not None else framework.run_filters_on(state, pod, view, position)
+        result[row] = status if status is not None else framework.run_filters_on_row(state, pod, row)
     return result

@@ -24,16 +24,15 @@ from bayplan.framework import (
     Unschedulable,
     by_shape,
 )
+from bayplan.preemption.attempts import Attempts, DryRuns, Found, FromMemory, InColumns, OneByOne
 from bayplan.preemption.budgets import Budgets
 from bayplan.preemption.candidates import Candidate, pick_cheapest
 from bayplan.preemption.eviction import Evictions
-from bayplan.preemption.many_nodes import ManyNodes, find_victims_on
-from bayplan.preemption.one_node import NO_VICTIMS, OneNodeTrial, candidate_on, find_victims
+from bayplan.preemption.one_node import NO_VICTIMS
 from bayplan.preemption.remembered import RememberedVictims
 from bayplan.preemption.victim_columns import VictimColumns
 from bayplan.snapshot.axes import Rows
 from bayplan.snapshot.name_log import NameLog
-from bayplan.snapshot.nominated import NominatedRows
 
 __all__ = ["DefaultPreemption", "Found"]
 
@@ -41,26 +40,6 @@ NOT_HELPFUL = Unresolvable("Preemption is not helpful for scheduling")
 GATED = Unresolvable("waiting for the preemption for this pod to be finished")
 _NEVER = "not eligible due to preemptionPolicy=Never."
 _TERMINATING = "not eligible due to a terminating pod on the nominated node."
-
-
-class Found:
-    """What a search for victims turned up: candidates (worked out in columns or one by one) and refusals."""
-
-    def __init__(self) -> None:
-        self.candidates: list[Candidate] = []
-        self.columns: list[tuple[ManyNodes, VictimColumns]] = []
-        self.refused: dict[Status, list[int]] = {}
-        self.candidate_count = 0
-        self.unviolating_count = 0
-
-    def refuse(self, status: Status, rows: list[int]) -> None:
-        if rows:
-            self.refused.setdefault(status, []).extend(rows)
-
-    def take(self, candidate: Candidate) -> None:
-        self.candidates.append(candidate)
-        self.candidate_count += 1
-        self.unviolating_count += candidate.violations == 0
 
 
 class DefaultPreemption(Plugin):
@@ -105,7 +84,6 @@ class DefaultPreemption(Plugin):
         self._budgets: Budgets | None = None
         self._budgets_version = -1
         self._offset = 0
-        self._nominated: NominatedRows | None = None
 
     # PreEnqueue
 
@@ -177,13 +155,30 @@ class DefaultPreemption(Plugin):
         enough = min(enough, len(rows))
         self._offset = (self._offset * 31 + 17) % len(rows)
         turned = np.concatenate([rows[self._offset :], rows[: self._offset]])
-        budgets, nominated = self._current_budgets(), self._nominations()
-        found = Found()
-        for start in range(0, len(turned), max(enough, 1)):
-            self._try(state, pod, turned[start : start + max(enough, 1)], budgets, nominated, found)
-            if found.unviolating_count and found.candidate_count >= enough:
-                break
+        found, step, tried = Found(), max(enough, 1), 0
+        attempts = self._attempts(state, pod)
+        while tried < len(turned) and not (found.unviolating_count and found.candidate_count >= enough):
+            attempts.make(turned[tried : tried + step], found)
+            tried += step
+        attempts.end(turned[:tried], found)
         return found
+
+    def _attempts(self, state: CycleState, pod: PodInfo) -> Attempts:
+        """How to make dry runs: what a filter looks at says whether that can be done for many nodes at once."""
+        dry_run, table = self.handle.dry_run, self.handle.snapshot.nodes
+        columns, nominated = self._columns, dry_run.nominated_rows(self.handle.nominator)
+        columns.refresh(table)
+        runs = DryRuns(dry_run, state, pod, table=table, columns=columns, budgets=self._current_budgets())
+        if not dry_run.reads_counts_only(state):
+            return OneByOne(runs, nominated)
+        beside = nominated.beside(pod)
+        in_columns = InColumns(runs, beside)
+        terms = dry_run.remembers(state)
+        if terms is None or nominated.includes(pod):
+            return in_columns
+        terms = (terms, self._budgets_version)
+        outcomes = self._remembered.of(pod, terms=terms, beside=beside, columns=columns, table=table)
+        return FromMemory(in_columns, outcomes, columns)
 
     def _current_budgets(self) -> Budgets:
         objects = self.handle.snapshot.objects
@@ -192,79 +187,12 @@ class DefaultPreemption(Plugin):
             self._budgets, self._budgets_version = Budgets(objects.list(PodDisruptionBudget)), version
         return self._budgets
 
-    def _try(
-        self,
-        state: CycleState,
-        pod: PodInfo,
-        rows: Rows,
-        budgets: Budgets,
-        nominated: NominatedRows,
-        found: Found,
-    ) -> None:
-        if self.handle.dry_run.reads_counts_only(state):
-            self._try_in_columns(state, pod, rows, budgets, nominated, found)
-            return
-        table = self.handle.snapshot.nodes
-        self._columns.refresh(table)
-        has_lower = self._columns.has_lower(rows, pod.priority)
-        found.refuse(NO_VICTIMS, rows[~has_lower].tolist())
-        for row in rows[has_lower].tolist():
-            pods = [p for p in table.at(row).pods.values() if p.priority < pod.priority]
-            trial = OneNodeTrial(self.handle.dry_run, state, pod, table, row, nominated.pods_on(row, pod))
-            outcome = find_victims(trial, pods, budgets)
-            if isinstance(outcome, Status):
-                found.refuse(outcome, [row])
-            elif outcome[0]:
-                found.take(candidate_on(table, row, outcome))
-
-    def _try_in_columns(
-        self,
-        state: CycleState,
-        pod: PodInfo,
-        rows: Rows,
-        budgets: Budgets,
-        nominated: NominatedRows,
-        found: Found,
-    ) -> None:
-        table, columns, dry_run = self.handle.snapshot.nodes, self._columns, self.handle.dry_run
-        columns.refresh(table)
-        beside = nominated.beside(pod)
-
-        def dry_runs(rows: Rows) -> ManyNodes:
-            return find_victims_on(dry_run, state, pod, rows, columns, table, beside, budgets)
-
-        terms = dry_run.remembers(state)
-        if terms is None or nominated.includes(pod):
-            many = dry_runs(rows)
-        else:
-            many = self._remembered.find(
-                pod,
-                rows,
-                terms=(terms, self._budgets_version),
-                beside=beside,
-                columns=columns,
-                table=table,
-                dry_runs=dry_runs,
-            )
-        found.columns.append((many, columns))
-        found.candidate_count += int(many.takes.sum())
-        found.unviolating_count += int((many.takes & (many.violations == 0)).sum())
-        found.refuse(NO_VICTIMS, rows[~many.has_lower].tolist())
-        for status, some in many.refused:
-            found.refuse(status, some.tolist())
-
-    def _nominations(self) -> NominatedRows:
-        nominator, table = self.handle.nominator, self.handle.snapshot.nodes
-        if self._nominated is None or self._nominated.nominator is not nominator:
-            self._nominated = NominatedRows(nominator, table)
-        return self._nominated
-
     def choose(self, found: Found, *, most: int | None = None) -> list[Candidate]:
         """The candidates that tie for the lowest price; of each search in columns no more than `most`, if given."""
         table = self.handle.snapshot.nodes
         finalists = list(found.candidates)
         for many, columns in found.columns:
-            finalists += [many.candidate(int(p), columns, table) for p in many.cheapest(columns)[:most].tolist()]
+            finalists += [many.candidate(int(p), columns, table) for p in many.cheapest()[:most].tolist()]
         return pick_cheapest(finalists)
 
     def all_candidates(self, found: Found) -> list[Candidate]:

@@ -104,6 +104,8 @@ class NodeAffinity(Plugin):
         return bool(self._added_preferred) or pod.shape.preferred_nodes is not None
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Status | PreFilterResult | None:
+        if pod.shape.pinned_to:
+            return PreFilterResult(frozenset((pod.shape.pinned_to,)))
         if not self._may_reject(pod):
             return SKIP
         names = _pinned_names(pod.shape.required_nodes.terms)

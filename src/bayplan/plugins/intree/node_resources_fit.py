@@ -130,7 +130,7 @@ class NodeResourcesFit(Plugin):
 
     def _checks(self, pod: PodInfo) -> _Checks:
         """What to compare, in the order in which reasons are listed."""
-        return pod.shape.note(self._checks_key, lambda: self._wanted(pod.shape.requests))
+        return pod.shape.note_on_amounts(self._checks_key, lambda: self._wanted(pod.shape.requests))
 
     def _wanted(self, requests: Vector) -> _Checks:
         names = self.handle.snapshot.resources.names
