@@ -7,15 +7,17 @@ alone while those stay the same.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 
 from bayplan.snapshot.axes import Int64N
 
-__all__ = ["MAX_NODE_SCORE", "Normalizer", "normalize_highest", "normalize_lowest", "normalize_range"]
+__all__ = ["MAX_NODE_SCORE", "Normalizer", "normalize_highest", "normalize_lowest", "normalize_range", "stretched"]
 
 MAX_NODE_SCORE = 100
+_FEW_STEPS = 256
 
 
 class Normalizer:
@@ -36,6 +38,10 @@ class Normalizer:
 
     def apply(self, scores: Int64N, bounds: tuple[int, int]) -> Int64N:
         raise TypeError(f"{type(self).__name__} does not say how to apply bounds")
+
+    def weighted(self, scores: Int64N, bounds: tuple[int, int], weight: int, dtype: Any) -> Any:
+        """The result times a weight, as wide as totals are."""
+        return (self.apply(scores, bounds) * weight).astype(dtype)
 
     def apply_one(self, score: int, bounds: tuple[int, int]) -> int:
         return int(self.apply(np.array([score], dtype=np.int64), bounds)[0])
@@ -68,10 +74,40 @@ class _Range(Normalizer):
 
     def apply(self, scores: Int64N, bounds: tuple[int, int]) -> Int64N:
         smallest, largest = bounds
-        if largest == smallest:
-            return np.zeros(len(scores), dtype=np.int64)
-        stretched = MAX_NODE_SCORE * ((scores - smallest).astype(np.float64) / float(largest - smallest))
-        return stretched.astype(np.int64)
+        return _stretched(scores - smallest, largest - smallest)
+
+    def weighted(self, scores: Int64N, bounds: tuple[int, int], weight: int, dtype: Any) -> Any:
+        smallest, largest = bounds
+        if largest - smallest > _FEW_STEPS or len(scores) <= _FEW_STEPS:
+            return super().weighted(scores, bounds, weight, dtype)
+        return _steps(largest - smallest, weight, dtype).take(scores - smallest if smallest else scores)
+
+
+def stretched(scores: list[int], places: list[int]) -> list[int]:
+    """What `normalize_range` makes of a few scores, over those of some places; 0 elsewhere."""
+    result = [0] * len(scores)
+    some = [scores[place] for place in places]
+    smallest = min(some)
+    span = float(max(some) - smallest)
+    if span:
+        for place, score in zip(places, some, strict=True):
+            result[place] = int(MAX_NODE_SCORE * ((score - smallest) / span))
+    return result
+
+
+def _stretched(above: Int64N, span: int) -> Int64N:
+    if not span:
+        return np.zeros(len(above), dtype=np.int64)
+    stretched = above.astype(np.float64)
+    stretched /= float(span)
+    stretched *= MAX_NODE_SCORE
+    return stretched.astype(np.int64)
+
+
+@lru_cache(maxsize=_FEW_STEPS)
+def _steps(span: int, weight: int, dtype: Any) -> Any:
+    """What each whole number from 0 to `span` becomes: looking it up is sooner done than dividing thousands."""
+    return (_stretched(np.arange(span + 1), span) * weight).astype(dtype)
 
 
 def _truncated(numerator: Int64N, denominator: int) -> Int64N:

@@ -11,6 +11,7 @@ with the plugin's name; the scheduler goes on.
 from __future__ import annotations
 
 from collections.abc import Hashable
+from itertools import count
 from typing import Any, ClassVar, NamedTuple
 
 from bayplan.framework.args import NoArgs, PluginArgs
@@ -21,6 +22,9 @@ from bayplan.framework.status import Status
 from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["EXTENSION_POINTS", "UNSIGNED", "Permission", "Plugin", "PostFilterResult", "PreFilterResult"]
+
+
+_version_changes = count(1)
 
 
 class _Unsigned:
@@ -81,6 +85,8 @@ class Plugin:
     `shape.kind` and `node_name`: not at labels, amounts or owners. They are then asked once per kind."""
     signs_by_kind: ClassVar[bool] = False
     """The same about `sign`: pods of one kind share the answers."""
+    version_changes: ClassVar[int] = 0
+    """Another number whenever the version of any plugin changed: while it stands still, nobody has to look at each."""
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -88,6 +94,8 @@ class Plugin:
             cls.name = cls.__name__
         # A promise about methods does not hold for those that replace them.
         stated = cls.__dict__
+        if "version" in stated:
+            raise TypeError(f"plugin class `{cls.__name__}`: `version` counts changes of answers; rename yours")
         if "settles_by_kind" not in stated and not stated.keys().isdisjoint(("is_relevant", "pre_filter", "pre_score")):
             cls.settles_by_kind = False
         if "signs_by_kind" not in stated and "sign" in stated:
@@ -99,12 +107,22 @@ class Plugin:
         self.args: Any = self.Args() if args is None else args
         self._handle = handle
         self.version = 0
-        """Raise it when something other than pods, nodes and arguments changed the answers; see `Depends`. Changes of
-        custom resources in `watches` raise it by themselves."""
         self.setup()
         if handle is not None:
             for kind in self.watches:
                 handle.resources(kind).on_change(self._resource_changed)
+
+    @property
+    def version(self) -> int:
+        """Raise it when something other than pods, nodes and arguments changed the answers; see `Depends`. Changes of
+        custom resources in `watches` raise it by themselves."""
+        return self._version
+
+    @version.setter
+    def version(self, number: int) -> None:
+        self._version = number
+        # Never a number that was there before, even if other threads make plugins: each framework compares it.
+        Plugin.version_changes = next(_version_changes)
 
     def _resource_changed(self, old: Any, new: Any) -> None:
         self.version += 1
@@ -133,11 +151,13 @@ class Plugin:
         """
         return True
 
-    # Three more attributes may be defined, all promises that save work and change no answer:
+    # More attributes may be defined, all promises that save work and change no answer:
     #   is_idle(pod) -> bool      nothing to say about pods of this shape, whichever node they are pinned to, until an
     #                             object, a node object or a pod with affinity terms changes; asked again only then
     #   accepts_all(pod, nodes) -> bool     a filter that is remembered lets every node there is pass at present; False
     #                             where it would have to look at each to know
+    #   score_by_value(state, pod, nodes) -> ByValue | None     scores that one label decides, for each of its values;
+    #                             see `bayplan.framework.by_value`
     #   is_within_bounds = True   raw scores are 0 to 100 by construction, so the engine need not look for others
     #   releases() -> NameLog     of a PreEnqueue plugin: `namespace/name` of each pod that it held back and may now let
     #                             pass; held pods that are not named are not asked about again by events

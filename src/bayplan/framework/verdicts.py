@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,19 +12,30 @@ import numpy.typing as npt
 from bayplan.framework.status import SUCCESS, Status
 from bayplan.snapshot.axes import BoolN
 
-__all__ = ["Ids", "StatusTable", "Verdicts"]
+__all__ = ["Ids", "StatusTable", "Verdicts", "no_rejections"]
 
-Ids = npt.NDArray[np.int32]
+Ids = npt.NDArray[np.integer[Any]]
+"""As narrow as the plugin likes."""
+
+
+@lru_cache(maxsize=4)
+def no_rejections(length: int) -> Ids:
+    """A column that lets every node pass; read-only, because all that ask for it share it."""
+    ids: Ids = np.zeros(length, dtype=np.int32)
+    ids.flags.writeable = False
+    return ids
 
 
 class Verdicts:
     """`ids[position]` is 0 where the node passes, otherwise a number that `status` turns into a Status."""
 
-    __slots__ = ("ids", "status")
+    __slots__ = ("accepts_all", "ids", "status")
 
-    def __init__(self, ids: Ids, status: Callable[[int], Status]) -> None:
+    def __init__(self, ids: Ids, status: Callable[[int], Status], *, accepts_all: bool = False) -> None:
         self.ids = ids
         self.status = status
+        self.accepts_all = accepts_all
+        """Whether it is known without looking that nobody is rejected."""
 
     @classmethod
     def reject(cls, mask: BoolN, status: Status) -> Verdicts:
@@ -36,7 +49,7 @@ class Verdicts:
 
     @classmethod
     def accept(cls, length: int) -> Verdicts:
-        return cls(np.zeros(length, dtype=np.int32), (SUCCESS,).__getitem__)
+        return cls(no_rejections(length), (SUCCESS,).__getitem__, accepts_all=True)
 
 
 class StatusTable:

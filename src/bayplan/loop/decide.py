@@ -225,7 +225,7 @@ def _choose(decider: Decider, pod: PodInfo, decision: Decision, plan: Plan, outc
     if decider.explains:
         scores = decision.scores = score_rows(plan, state, pod, nodes, asked)
         decision.total, ties = scores.best()
-    elif not asked and outcome.rows is None and not evaluation.is_suspect:
+    elif not asked and outcome.passing is None and not evaluation.is_suspect:
         decision.total, ties = evaluation.best()
     else:
         scores = decision.scores = score_feasible(plan, state, pod, outcome, nodes, asked)

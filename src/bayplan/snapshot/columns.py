@@ -21,6 +21,7 @@ from bayplan.snapshot.node_table import NodeTable
 __all__ = ["NodeColumns"]
 
 D = TypeVar("D", bound=DerivedColumns)
+_Column = np.ndarray[tuple[int], np.dtype[Any]]
 
 
 class NodeColumns:
@@ -167,7 +168,24 @@ class NodeColumns:
         column: Rows = self._cut(("bins", key), self.table.label(key).bins())
         return column
 
-    def cut(self, column: np.ndarray[tuple[int], np.dtype[Any]]) -> np.ndarray[tuple[int], np.dtype[Any]]:
+    def by_label(self, key: str, answers: _Column) -> _Column:
+        """What is given for each value id, and once more at the end for nodes without the key, one entry a position.
+        Not to be changed."""
+        column, size = self.table.label(key), self.table.size
+        bins = column.bins()
+        if column.is_rows and column.domains == size:
+            return answers[:-1] if self.is_all else answers.take(self.rows)
+        return answers.take(bins[:size] if self.is_all else self.label_bins(key))
+
+    def places_in_use(self, key: str) -> list[int]:
+        """Which places of answers by value id the nodes at issue look at. Ask where every row holds a node."""
+        column = self.table.label(key)
+        if self.is_all and column.present == len(self.table):
+            return column.ids_in_use()
+        found: list[int] = np.flatnonzero(np.bincount(self.label_bins(key))).tolist()
+        return found
+
+    def cut(self, column: _Column) -> _Column:
         """Any column over all rows, one entry a position."""
         return column[: self.table.size] if self.is_all else column[self.rows]
 
@@ -188,7 +206,7 @@ class NodeColumns:
         infos = self.table.infos
         return infos if self.is_all else [infos[row] for row in self.rows.tolist()]
 
-    def _cut(self, name: object, column: np.ndarray[tuple[int], np.dtype[Any]]) -> Any:
+    def _cut(self, name: object, column: _Column) -> Any:
         found = self._kept.get(name)
         if found is None:
             found = self._kept[name] = self.cut(column)

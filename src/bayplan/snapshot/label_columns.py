@@ -36,6 +36,11 @@ class LabelColumn:
         """How many nodes have the key."""
         self._bins: Rows | None = None
         self._bins_version = -1
+        self._ids_in_use: list[int] = []
+        self._ids_version = -1
+        self.is_rows = False
+        """As of the last `bins`: row for row, the id of the value is the number of the row, for as many as there are
+        ids. So it is with the hostname where nodes came and never went."""
 
     @property
     def domains(self) -> int:
@@ -52,7 +57,16 @@ class LabelColumn:
         if self._bins is None or self._bins_version != self.version:
             self._bins = np.where(self.values >= 0, self.values, self.domains).astype(np.intp)
             self._bins_version = self.version
+            first = self._bins[: self.domains]
+            self.is_rows = self.present == self.domains and np.array_equal(first, np.arange(self.domains))
         return self._bins
+
+    def ids_in_use(self) -> list[int]:
+        """The ids of the values that some node has."""
+        if self._ids_version != self.version:
+            self._ids_in_use = np.unique(self.values[self.values != ABSENT]).tolist()
+            self._ids_version = self.version
+        return self._ids_in_use
 
     def values_in_use(self) -> int:
         """How many values some node has."""

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from bayplan.snapshot.axes import Int32N, Rows
 
-__all__ = ["DomainCounts", "RowCounts"]
+__all__ = ["DomainCounts", "DomainSums", "RowCounts"]
 
 DomainCounts = npt.NDArray[np.float64]
 """By value id, with one place more at the end for rows that do not count; that one is always 0. Floats, because that is
@@ -20,25 +20,29 @@ what NumPy's weighted bincount gives; always whole."""
 _MOST_SUMS = 4
 
 
-class _Sums:
+class DomainSums:
     """The sums for one assignment of rows to values."""
 
-    __slots__ = ("bins", "counts", "shown", "trash")
+    __slots__ = ("_counts", "bins", "shown", "total", "trash")
 
     def __init__(self, bins: Rows, trash: int, rows: Int32N) -> None:
         self.bins = bins
         self.trash = trash
         weights = rows[: len(bins)].astype(np.float64)
-        self.counts: DomainCounts = np.bincount(bins, weights=weights, minlength=trash + 1).astype(np.float64)
-        self.counts[trash] = 0.0
-        self.shown = self.counts.view()
+        self._counts: DomainCounts = np.bincount(bins, weights=weights, minlength=trash + 1).astype(np.float64)
+        self._counts[trash] = 0.0
+        self.total = int(self._counts.sum())
+        """All of them together."""
+        self.shown = self._counts.view()
+        """Read-only and alive: it changes with the next pod."""
         self.shown.flags.writeable = False
 
     def move(self, row: int, by: int) -> None:
         if row < len(self.bins):
             domain = self.bins[row]
             if domain != self.trash:
-                self.counts[domain] += by
+                self._counts[domain] += by
+                self.total += by
 
 
 class RowCounts:
@@ -48,18 +52,18 @@ class RowCounts:
 
     def __init__(self, capacity: int) -> None:
         self.rows: Int32N = np.zeros(capacity, dtype=np.int32)
-        self._sums: list[_Sums] = []
+        self._sums: list[DomainSums] = []
 
-    def by_domain(self, bins: Rows, trash: int) -> DomainCounts:
-        """Sums by value, given each row's value id (`trash` for rows that do not count). Read-only and alive: it
-        changes with the next pod. Pass the very same `bins` array again to be answered at once."""
+    def by_domain(self, bins: Rows, trash: int) -> DomainSums:
+        """Sums by value, given each row's value id (`trash` for rows that do not count). Pass the very same `bins`
+        array again to be answered at once."""
         for sums in self._sums:
             if sums.bins is bins:
-                return sums.shown
+                return sums
         if len(self._sums) >= _MOST_SUMS:
             del self._sums[0]
-        self._sums.append(_Sums(bins, trash, self.rows))
-        return self._sums[-1].shown
+        self._sums.append(DomainSums(bins, trash, self.rows))
+        return self._sums[-1]
 
     def sums(self) -> list[tuple[Rows, int, DomainCounts]]:
         """(bins, trash, sums by value) of everything that is kept up to date here."""

@@ -34,3 +34,12 @@ def test_equal_statuses_get_one_number() -> None:
 
     assert [table.number(status) for status in (None, SUCCESS, FULL, WRONG, Unschedulable("full"))] == [0, 0, 1, 2, 1]
     assert table.status(2) is WRONG
+
+
+def test_columns_that_accept_everything_share_what_nobody_may_change() -> None:
+    first, second = Verdicts.accept(5), Verdicts.accept(5)
+
+    assert first.accepts_all
+    assert not Verdicts.reject(np.array([True]), FULL).accepts_all
+    assert first.ids is second.ids
+    assert not first.ids.flags.writeable

@@ -69,3 +69,36 @@ def test_taking_positions_of_some_rows_gives_their_rows(cache: Cache) -> None:
 
     assert some.rows.tolist() == [0, 3]
     assert some.info(1).name == "n3"
+
+
+def test_answers_by_value_are_spread_over_the_nodes(cache: Cache) -> None:
+    zone, host = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+    by_zone, by_host = np.array([10, 20, 30]), np.array([1, 2, 3, 4, 5])
+    everything, some = cache.snapshot.columns(), NodeColumns(cache.snapshot.nodes, _rows(3, 2))
+
+    assert everything.by_label(zone, by_zone).tolist() == [10, 20, 30, 10]
+    assert some.by_label(zone, by_zone).tolist() == [10, 30]
+    assert everything.by_label(host, by_host).tolist() == [1, 2, 3, 4]
+    assert some.by_label(host, by_host).tolist() == [4, 3]
+
+
+def test_answers_by_hostname_follow_nodes_that_come_and_go(cache: Cache) -> None:
+    cache.remove_node("n1")
+    cache.remove_node("n0")
+    cache.add_node(node("n4"))
+    nodes = cache.snapshot.columns()
+    names = nodes.label("kubernetes.io/hostname").names
+
+    spread = nodes.by_label("kubernetes.io/hostname", np.arange(len(names) + 1))
+
+    assert {info.name: names[spread[info.row]] for info in nodes} == {name: name for name in ("n2", "n3", "n4")}
+
+
+def test_places_that_the_nodes_at_issue_look_at_are_known(cache: Cache) -> None:
+    zone = "topology.kubernetes.io/zone"
+    assert cache.snapshot.columns().places_in_use(zone) == [0, 1, 2]
+    assert NodeColumns(cache.snapshot.nodes, _rows(0, 3)).places_in_use(zone) == [0]
+
+    cache.remove_node("n2")
+
+    assert NodeColumns(cache.snapshot.nodes, _rows(0, 1)).places_in_use(zone) == [0, 1]

@@ -128,3 +128,30 @@ def test_columns_that_nobody_needs_any_more_make_room_when_a_node_changes() -> N
     assert len(list(columns)) == MOST_COLUMNS // 2
     assert columns.column("one-more", []) is asked_last
     assert asked_last.values.tolist() == [0, ABSENT]
+
+
+def test_ids_of_values_that_some_node_has_are_known() -> None:
+    column = LabelColumn("zone", 4)
+    for row, zone in enumerate("abac"):
+        column.set(row, zone)
+    assert column.ids_in_use() == [0, 1, 2]
+
+    column.set(1, None)
+
+    assert column.ids_in_use() == [0, 2]
+
+
+def test_a_column_whose_ids_are_the_rows_says_so_until_they_are_not() -> None:
+    column = LabelColumn("host", 4)
+    for row in range(3):
+        column.set(row, f"n{row}")
+    column.bins()
+    assert column.is_rows
+
+    column.set(1, None)
+    column.bins()
+    assert not column.is_rows
+
+    column.set(1, "n0")
+    column.bins()
+    assert not column.is_rows

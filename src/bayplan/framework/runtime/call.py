@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from bayplan.framework.by_value import ByValue
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.depends import Depends
 from bayplan.framework.normalize import MAX_NODE_SCORE, Normalizer
@@ -31,6 +32,7 @@ Complaint = Callable[[str, str, BaseException], None]
 """(plugin, extension point, exception): told once for every exception that a plugin raised."""
 
 
+_ByValueForm = Callable[[CycleState, PodInfo, NodeColumns], "ByValue | None"]
 _FILTER, _SCORE = ExtensionPoint.FILTER.label, ExtensionPoint.SCORE.label
 _NORMALIZE = "ScoreExtensionNormalize"
 POINT_LABELS = {method: point.label for point in ExtensionPoint for method in point.methods} | {
@@ -86,6 +88,7 @@ class FilterCall:
         "depends",
         "has_columns",
         "has_failed",
+        "has_glance",
         "has_one",
         "name",
         "plugin",
@@ -93,6 +96,8 @@ class FilterCall:
         "times",
         "vetted",
     )
+    has_any_failed: ClassVar[bool] = False
+    """Whether any filter ever answered with an Error: while none did, nobody has to look at each."""
 
     def __init__(self, plugin: Plugin, rank: int, complain: Complaint) -> None:
         self.plugin = plugin
@@ -101,6 +106,7 @@ class FilterCall:
         self.depends = plugin.depends if plugin.filter_depends is None else plugin.filter_depends
         self.has_one = callable(getattr(plugin, "filter", None))
         self._accepts_all: Callable[[PodInfo, NodeColumns], bool] | None = getattr(plugin, "accepts_all", None)
+        self.has_glance = self._accepts_all is not None
         self.has_columns = callable(getattr(plugin, "filter_nodes", None))
         self.has_failed = False
         """Whether an answer was ever an Error; only then are remembered columns searched for one."""
@@ -110,6 +116,9 @@ class FilterCall:
         self._complain = complain
         self.times: PluginTimes | None = None
         """Set while a cycle is measured."""
+
+    def note_failure(self) -> None:
+        self.has_failed = FilterCall.has_any_failed = True
 
     def accepts_all(self, pod: PodInfo, nodes: NodeColumns) -> bool:
         """Whether it is known without a look at each that every node passes, those not at issue included."""
@@ -132,7 +141,7 @@ class FilterCall:
             verdicts: Verdicts = self.plugin.filter_nodes(state, pod, nodes)  # type: ignore[attr-defined]
         except Exception as exception:
             self._complain(self.name, "filter_nodes", exception)
-            self.has_failed = True
+            self.note_failure()
             return Verdicts(np.ones(len(nodes), dtype=np.int32), (SUCCESS, _failure(exception)).__getitem__)
         return verdicts
 
@@ -146,7 +155,7 @@ class FilterCall:
             self._complain(self.name, "filter", exception)
             status = _failure(exception)
         if status is not None and not status.is_rejected and not status.is_success:
-            self.has_failed = True
+            self.note_failure()
         return status
 
     def _lifted(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Verdicts:
@@ -164,6 +173,7 @@ class ScoreCall:
     """A score plugin in column form and in one-node form, with its weight and normaliser."""
 
     __slots__ = (
+        "_by_value",
         "_complain",
         "depends",
         "has_columns",
@@ -184,6 +194,7 @@ class ScoreCall:
         self.depends = plugin.depends if plugin.score_depends is None else plugin.score_depends
         self.has_one = callable(getattr(plugin, "score", None))
         self.has_columns = callable(getattr(plugin, "score_nodes", None))
+        self._by_value: _ByValueForm | None = getattr(plugin, "score_by_value", None)
         self.normalize = getattr(plugin, "normalize", None)
         self.normalizer: Normalizer | None = self.normalize if isinstance(self.normalize, Normalizer) else None
         self.is_remembered = self.depends is not Depends.CLUSTER and (
@@ -208,6 +219,18 @@ class ScoreCall:
             self._complain(self.name, "score", exception)
             raise self._refused(f"{type(exception).__name__}: {exception}", exception) from exception
 
+    def by_value(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> ByValue | None:
+        """What `raw` would say, by the values of a label; None where the plugin must be asked for all nodes."""
+        if self._by_value is None:
+            return None
+        if self.times is not None:
+            return self.times.ask_once(self, _SCORE, self.by_value, state, pod, nodes)
+        try:
+            return self._by_value(state, pod, nodes)
+        except Exception:
+            # Whatever is wrong will be said where it is reported: when the plugin is asked for all nodes.
+            return None
+
     def one(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         if self.times is not None:
             return self.times.ask_once(self, _SCORE, self.one, state, pod, node)
@@ -229,6 +252,15 @@ class ScoreCall:
             self._complain(self.name, "normalize", exception)
             raise self._refused(f"{type(exception).__name__}: {exception}", exception) from exception
         return result
+
+    def share(self, state: CycleState, pod: PodInfo, raw: Int64N, dtype: Any) -> Any:
+        """Normalised over these nodes, checked and weighted."""
+        normalizer = self.normalizer
+        if normalizer is not None and normalizer.takes_negative and self.times is None and len(raw):
+            return normalizer.weighted(raw, normalizer.bounds(raw), self.weight, dtype)
+        scores = self.normalized(state, pod, raw)
+        self.check(scores)
+        return (scores if self.weight == 1 else scores * self.weight).astype(dtype)
 
     def check(self, scores: Int64N) -> None:
         """Scores must be within 0 to 100 once normalised."""

@@ -8,7 +8,6 @@ threshold is where their costs cross.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from bayplan.framework.normalize import MAX_NODE_SCORE
 from bayplan.framework.runtime.call import FilterCall, ScoreCall
 from bayplan.framework.runtime.distinct import distinct
 from bayplan.framework.status import SUCCESS, Status
-from bayplan.framework.verdicts import Ids, Verdicts
+from bayplan.framework.verdicts import Ids, Verdicts, no_rejections
 from bayplan.snapshot.axes import Int64N, Rows
 from bayplan.snapshot.changes import ChangeLog
 from bayplan.snapshot.columns import NodeColumns
@@ -49,13 +48,6 @@ def _widened(answers: Any, table: NodeTable, dtype: Any) -> Any:
     column[: table.size] = answers
     column[table.size :] = 0
     return column
-
-
-@lru_cache(maxsize=4)
-def _zeros(length: int) -> Ids:
-    ids: Ids = np.zeros(length, dtype=np.int32)
-    ids.flags.writeable = False
-    return ids
 
 
 class RowChanges:
@@ -174,7 +166,7 @@ class FilterColumn(Column):
         self._checked.clear()
         if self._call.accepts_all(pod, nodes):
             self._verdict_status = _NO_STATUS
-            self.ids = _zeros(table.capacity)
+            self.ids = no_rejections(table.capacity)
             self.rejects_any = False
             return
         verdicts = self._call.verdicts(_NO_STATE, pod, nodes)
@@ -215,11 +207,11 @@ class FilterColumn(Column):
             if number not in self._checked:
                 self._checked.add(number)
                 if not verdicts.status(number).is_rejected:
-                    self._call.has_failed = True
+                    self._call.note_failure()
 
     def _renumbered(self, verdicts: Verdicts) -> Ids:
         """A plugin may number its statuses anew in every answer; the column keeps one numbering."""
-        ids = verdicts.ids.copy()
+        ids = verdicts.ids.astype(np.int32)
         for number in distinct(verdicts.ids):
             ids[verdicts.ids == number] = self._number(verdicts.status(number))
         return ids

@@ -41,7 +41,7 @@ from bayplan.snapshot.columns import NodeColumns
 from bayplan.snapshot.node_table import NodeTable
 from bayplan.snapshot.pod_info import PodInfo
 
-__all__ = ["Evaluation", "Normalized"]
+__all__ = ["Evaluation", "Normalized", "best_of"]
 
 Ranks = np.ndarray[tuple[int], np.dtype[np.uint8]]
 
@@ -144,9 +144,16 @@ class Evaluation:
 
     def best(self) -> tuple[int, Rows]:
         """The highest total and the rows that have it."""
-        key = self.key[: self.table.size]
-        highest = key[key.argmax()]
-        return int(highest) + self.offset, (key == highest).nonzero()[0]
+        total, rows = best_of(self.key[: self.table.size])
+        return total + self.offset, rows
+
+    @property
+    def has_shares(self) -> bool:
+        """Whether what a node gets depends on which other nodes are feasible."""
+        for entry in self.normalized:  # noqa: SIM110 - a generator costs more than the loop, every decision asks
+            if entry.contribution is not None:
+                return True
+        return False
 
     @property
     def feasible_count(self) -> int:
@@ -243,18 +250,23 @@ class Evaluation:
             for number in (*standing.counts, *(number for number, _ in rejecting)):
                 counts[number] = int(np.count_nonzero(rank == number))
         counts[0] = len(table) - sum(counts)
-        self.base = standing.base.copy()
-        for weight, final in self._finals:
-            self.base += final.values if weight == 1 else final.values * weight
-        if self._joint is not None:
-            self.base[: table.size] += self._joint_totals(NodeColumns(table))
+        self.base = np.empty(table.capacity, dtype=standing.base.dtype)
+        self.base[table.size :] = 0
+        self._add_up(NodeColumns(table), self.base[: table.size])
         self._renormalize()
 
-    def _joint_totals(self, nodes: NodeColumns) -> Totals:
-        assert self._joint is not None  # the caller checked
-        totals: Totals = np.empty(len(nodes), dtype=self.base.dtype)
-        self._joint.totals(self.pod, nodes, totals)
-        return totals
+    def _add_up(self, nodes: NodeColumns, totals: Totals) -> None:
+        """Write the sum of the scores that need no normalising."""
+        standing = self._standing
+        if self._joint is None:
+            totals[:] = nodes.cut(standing.base)
+        else:
+            self._joint.totals(self.pod, nodes, totals)
+            if standing.has_scores:
+                totals += nodes.cut(standing.base)
+        for weight, final in self._finals:
+            values = nodes.cut(final.values)
+            totals += (values if weight == 1 else values * weight).astype(totals.dtype)
 
     def _renormalize(self) -> None:
         """Compute the bounds, the contributions and the keys anew."""
@@ -362,11 +374,8 @@ class Evaluation:
     def _mend_many(self, nodes: NodeColumns) -> bool:
         """Mend many rows at once, some perhaps named twice; whether the feasibility of any changed."""
         rows = nodes.rows
-        base = self._standing.base.take(rows)
-        for weight, final in self._finals:
-            base += final.values.take(rows) if weight == 1 else final.values.take(rows) * weight
-        if self._joint is not None:
-            base += self._joint_totals(nodes)
+        base: Totals = np.empty(len(rows), dtype=self.base.dtype)
+        self._add_up(nodes, base)
         self.base[rows] = base
         for entry in self.normalized:
             if entry.contribution is not None and entry.call.normalizer is not None:
@@ -397,6 +406,12 @@ class Evaluation:
         pairs = zip(before[changed].tolist(), rank[changed].tolist(), strict=True)
         self._count(dict(zip(rows[changed].tolist(), pairs, strict=True)).values())
         return True
+
+
+def best_of(totals: Totals) -> tuple[int, Rows]:
+    """The highest of some totals and the places that have it."""
+    highest = totals[totals.argmax()]
+    return int(highest), (totals == highest).nonzero()[0]
 
 
 def _comes_first(ids: Ids, number: int, rank: Ranks) -> BoolN:

@@ -78,6 +78,8 @@ class Framework:
         self._in_order = list(self.plugins.values())
         self._idlers: Idlers = [(p.name, p.is_idle) for p in self._in_order if hasattr(p, "is_idle")]
         self._names = set(self.plugins)
+        self._versions: list[int] = []
+        self._version_changes = -1
         self._planner = Planner(
             snapshot=snapshot,
             points=self._points,
@@ -111,9 +113,12 @@ class Framework:
     def plan(self, pod: PodInfo) -> Plan:
         shape = pod.shape
         key = (shape.template_number if self._planner.shares_outlines else shape.number, pod.node_name)
-        versions = [plugin.version for plugin in self._in_order]
+        if self._version_changes != Plugin.version_changes:
+            self._version_changes = Plugin.version_changes
+            self._versions = [plugin.version for plugin in self._in_order]
+        versions = self._versions
         plan = self._plans.get(key)
-        if plan is None or plan.versions != versions:
+        if plan is None or plan.outline.versions != versions:
             plan = self._planner.plan(pod, versions)
             if self.remember:
                 self._plans.offer(key, plan, rows=self.snapshot.nodes.capacity)

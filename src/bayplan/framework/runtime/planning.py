@@ -136,7 +136,7 @@ class Planner:
         scores = [call for call in self._score_calls if call.name not in irrelevant]
         pre_scores = self._pre_score_steps(pod, scores)
         remembered = [call for call in scores if call.is_remembered]
-        highest = sum(MAX_NODE_SCORE * call.weight for call in remembered)
+        highest = sum(MAX_NODE_SCORE * call.weight for call in scores)
         last_rank = max((call.rank for call in outline.filters if call.depends is not Depends.CLUSTER), default=0)
         joint = self._joint_of(remembered)
         row_scores = [c for c in remembered if c.depends in _WITH_PODS and not (joint and c.name in joint.members)]
@@ -211,11 +211,15 @@ class Planner:
     def _make_evaluation(self, outline: Outline, scores: ScoreOutline, pod: PodInfo) -> Evaluation:
         return Evaluation(
             scores.standing or self._standing(outline, scores, pod),
-            filters=[(call, self._filter_column(call, pod)) for call in outline.row_filters],
+            filters=[(call, self._row_filter_column(call, pod)) for call in outline.row_filters],
             scores=[(call, self._score_column(call, pod)) for call in scores.row_scores],
             joint=scores.joint,
             follows=scores.follows,
         )
+
+    def _row_filter_column(self, call: FilterCall, pod: PodInfo) -> FilterColumn:
+        """Where a glance mostly tells that nobody is rejected, a column is not worth being looked for and shared."""
+        return FilterColumn(call) if call.has_glance else self._filter_column(call, pod)
 
     def _filter_column(self, call: FilterCall, pod: PodInfo) -> FilterColumn:
         return self._kept(self._filter_columns, call, pod, lambda: FilterColumn(call))

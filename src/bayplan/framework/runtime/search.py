@@ -20,7 +20,7 @@ from bayplan.framework.runtime.plan import Plan
 from bayplan.framework.runtime.standing import NO_NODE
 from bayplan.framework.status import Status
 from bayplan.framework.verdicts import Ids, Verdicts
-from bayplan.snapshot.axes import Rows
+from bayplan.snapshot.axes import BoolN, Rows
 from bayplan.snapshot.columns import NodeColumns
 from bayplan.snapshot.node_table import NodeTable
 from bayplan.snapshot.nominated import Beside, NominatedRows
@@ -37,9 +37,9 @@ _ONE_BY_ONE_UP_TO = 3
 
 
 class FilterOutcome:
-    """Who passes. `rows` is None when exactly the evaluation's feasible nodes do."""
+    """Who passes: the nodes that are feasible by the evaluation, or fewer."""
 
-    __slots__ = ("_evaluation", "_open", "_overrides", "_rank", "rows")
+    __slots__ = ("_evaluation", "_open", "_overrides", "_rank", "_rows", "count", "passing")
 
     def __init__(
         self,
@@ -52,19 +52,25 @@ class FilterOutcome:
         self._rank = rank
         self._open = asked
         self._overrides = overrides
-        self.rows: Rows | None = None if rank is None else np.flatnonzero(rank == 0)
+        self._rows: Rows | None = None
+        self.passing: BoolN | None = None if rank is None else rank == 0
+        """Which rows pass; None when exactly the evaluation's feasible nodes do."""
+        self.count = evaluation.feasible_count if self.passing is None else int(np.count_nonzero(self.passing))
 
     @property
-    def count(self) -> int:
-        return self._evaluation.feasible_count if self.rows is None else len(self.rows)
+    def rows(self) -> Rows | None:
+        """The rows that pass; None when exactly the evaluation's feasible nodes do."""
+        return None if self.passing is None else self.feasible_rows()
 
     @property
     def has_all(self) -> bool:
         """Whether every row holds a node that passes."""
-        return self.rows is None and self._evaluation.feasible_count == self._evaluation.table.size
+        return self.passing is None and self.count == self._evaluation.table.size
 
     def feasible_rows(self) -> Rows:
-        return np.flatnonzero(self._evaluation.feasible()) if self.rows is None else self.rows
+        if self._rows is None:
+            self._rows = np.flatnonzero(self._evaluation.feasible() if self.passing is None else self.passing)
+        return self._rows
 
     def feasible_nodes(self) -> NodeColumns:
         """The nodes that pass, as PreScore and Score see them."""
@@ -124,20 +130,33 @@ def find_feasible(
     """All nodes."""
     evaluation = plan.evaluation
     evaluation.refresh(pod)
-    if evaluation.has_failures:
+    if FilterCall.has_any_failed and evaluation.has_failures:
         _raise_failures(evaluation)
     asked = [call for call in plan.due_filters if call.name not in state.skip_filter]
     nominated = framework.nominated_rows(nominator)
     beside = nominated.beside(pod)
     if not asked and beside is None:
         return FilterOutcome(evaluation, None, {}, [])
-    rank: Ranks = evaluation.rank[: framework.snapshot.nodes.size].copy()
-    is_clean = evaluation.feasible_count == len(rank)
+    remembered: Ranks = evaluation.rank[: framework.snapshot.nodes.size]
+    rank: Ranks | None = None
     answers = {}
     for call in asked:
-        answers[call.rank], rejects = _ask(framework, call, state, pod, rank, is_clean=is_clean)
-        is_clean = is_clean and not rejects
-    overrides = _with_nominated(framework, state, pod, nominated, beside, rank) if beside is not None else []
+        so_far = remembered if rank is None else rank
+        is_clean = rank is None and evaluation.feasible_count == len(remembered)
+        ids, status = _ask(framework, call, state, pod, None if is_clean else so_far)
+        if ids is None:
+            continue
+        answers[call.rank] = ids, status, call.name
+        rejected = ids != 0
+        if is_clean:
+            rank = rejected.view(np.uint8) * np.uint8(call.rank)
+        else:
+            rank = remembered.copy() if rank is None else rank
+            np.putmask(rank, rejected, call.rank)
+    overrides: list[tuple[Status, Rows]] = []
+    if beside is not None:
+        rank = remembered.copy() if rank is None else rank
+        overrides = _with_nominated(framework, state, pod, nominated, beside, rank)
     return FilterOutcome(evaluation, rank, answers, overrides)
 
 
@@ -149,28 +168,24 @@ def _raise_failures(evaluation: Evaluation) -> None:
 
 
 def _ask(
-    framework: Framework, call: FilterCall, state: CycleState, pod: PodInfo, rank: Ranks, *, is_clean: bool
-) -> tuple[tuple[Ids, Callable[[int], Status], str], bool]:
-    """Ask one filter now, and enter its rejections into `rank` where it is the first to reject; whether there are any.
+    framework: Framework, call: FilterCall, state: CycleState, pod: PodInfo, rank: Ranks | None
+) -> tuple[Ids | None, Callable[[int], Status]]:
+    """Ask one filter now: numbers of the rows that it is the first to reject, 0 elsewhere; None if it rejects nobody.
 
-    `is_clean` says that no node was rejected so far.
+    `rank` says who was rejected so far, and is None if nobody was.
     """
     table = framework.snapshot.nodes
-    candidates = None if is_clean else (rank == 0) | ((rank > call.rank) & (rank < _OVERRIDDEN))
-    if candidates is None or candidates.all():
-        verdicts = call.verdicts(state, pod, NodeColumns(table))
-        ids = verdicts.ids
-    else:
-        rows = np.flatnonzero(candidates)
-        verdicts = call.verdicts(state, pod, NodeColumns(table, rows))
-        ids = np.zeros(len(rank), dtype=np.int32)
-        ids[rows] = verdicts.ids
-    rejected = ids != 0
-    rejects = bool(np.count_nonzero(rejected))
-    if rejects:
-        _vet(call, verdicts)
-        np.putmask(rank, rejected, call.rank)
-    return (ids, verdicts.status, call.name), rejects
+    candidates = None if rank is None else (rank == 0) | ((rank > call.rank) & (rank < _OVERRIDDEN))
+    rows = None if candidates is None or candidates.all() else np.flatnonzero(candidates)
+    verdicts = call.verdicts(state, pod, NodeColumns(table, rows))
+    if verdicts.accepts_all or not np.count_nonzero(verdicts.ids):
+        return None, verdicts.status
+    _vet(call, verdicts)
+    if rows is None:
+        return verdicts.ids, verdicts.status
+    ids = np.zeros(table.size, dtype=np.int32)
+    ids[rows] = verdicts.ids
+    return ids, verdicts.status
 
 
 def _vet(call: FilterCall, verdicts: Verdicts) -> None:

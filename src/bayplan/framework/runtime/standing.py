@@ -37,6 +37,7 @@ class Standing:
         "counts",
         "epoch",
         "filters",
+        "has_scores",
         "is_suspect",
         "last_rank",
         "most",
@@ -80,6 +81,8 @@ class Standing:
     # Read after `refresh`. Beyond the last row there is no node.
     rank: np.ndarray[tuple[int], np.dtype[np.uint8]]
     base: Totals
+    has_scores: bool
+    """Whether any node has points in `base`."""
 
     def refresh(self, pod: PodInfo) -> None:
         """Bring it up to the table, for a pod of its kind."""
@@ -107,3 +110,4 @@ class Standing:
         self.base = np.zeros(table.capacity, dtype=self._dtype)
         for weight, final in self._finals:
             self.base += (final.values * weight).astype(self._dtype)
+        self.has_scores = bool(np.count_nonzero(self.base))

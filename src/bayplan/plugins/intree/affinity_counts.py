@@ -27,30 +27,35 @@ class PairCounts:
     A key with a single source shows the source's own sums, which are read-only; they are copied before they change.
     """
 
-    __slots__ = ("_snapshot", "by_key")
+    __slots__ = ("_is_moved", "_snapshot", "by_key")
 
     def __init__(self, snapshot: Snapshot, by_key: dict[str, DomainCounts] | None = None) -> None:
         self._snapshot = snapshot
         self.by_key: dict[str, DomainCounts] = {} if by_key is None else by_key
+        self._is_moved = False
 
     def __bool__(self) -> bool:
-        return any(counts.any() for counts in self.by_key.values())
+        """Whether anything is counted. A key has something, unless a dry run took pods away."""
+        return any(counts.any() for counts in self.by_key.values()) if self._is_moved else bool(self.by_key)
 
     def copy(self) -> PairCounts:
-        return PairCounts(self._snapshot, {key: counts.copy() for key, counts in self.by_key.items()})
+        twin = PairCounts(self._snapshot, {key: counts.copy() for key, counts in self.by_key.items()})
+        twin._is_moved = self._is_moved
+        return twin
 
-    def add(self, key: str, source: RowCounts, weight: int = 1) -> DomainCounts:
-        """Count what a source holds, by value; what was added."""
+    def add(self, key: str, source: RowCounts, weight: int = 1) -> None:
+        """Count what a source holds, by value."""
         column = self._snapshot.nodes.label(key)
-        counts = source.by_domain(column.bins(), column.domains)
+        sums = source.by_domain(column.bins(), column.domains)
+        if not sums.total:
+            return
         known = self.by_key.get(key)
-        if weight != 1:
-            counts = counts * weight
+        counts = sums.shown if weight == 1 else sums.shown * weight
         self.by_key[key] = counts if known is None else known + counts
-        return counts
 
     def move(self, key: str, node: NodeInfo, by: int) -> None:
         """Count one pod on one node, if the node has the key."""
+        self._is_moved = True
         value = node.labels.get(key)
         if value is None:
             return

@@ -28,9 +28,12 @@ from bayplan.framework import (
     by_shape,
     normalize_range,
 )
+from bayplan.framework.by_value import MOST_VALUES, ByValue
+from bayplan.framework.normalize import stretched
 from bayplan.plugins.intree.affinity_counts import PairCounts, matching_groups, meant_namespaces, term_queries
 from bayplan.snapshot.affinity_terms import PodTerm
 from bayplan.snapshot.axes import Int64N
+from bayplan.snapshot.row_counts import DomainCounts
 from bayplan.snapshot.term_index import TermKind
 
 __all__ = ["InterPodAffinity"]
@@ -39,8 +42,8 @@ NOT_NEAR = Unresolvable("node(s) didn't match pod affinity rules")
 NOT_APART = Unschedulable("node(s) didn't match pod anti-affinity rules")
 KEPT_AWAY = Unschedulable("node(s) didn't satisfy existing pods anti-affinity rules")
 _STATUSES = (Status(NOT_NEAR.code.SUCCESS), KEPT_AWAY, NOT_APART, NOT_NEAR)
-"""Where several hold for a node, the last of them is what users read."""
-_KEPT_AWAY, _NOT_APART, _NOT_NEAR = (np.uint8(number) for number in (1, 2, 3))
+"""Where several hold for a node, the last of them is what users read. KEPT_AWAY is 1, as truth is."""
+_NOT_APART, _NOT_NEAR = np.uint8(2), np.uint8(3)
 _Codes = npt.NDArray[np.uint8]
 
 
@@ -156,25 +159,33 @@ class InterPodAffinity(Plugin):
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Verdicts:
         found: _Codes | None = None
         for key, codes in self._codes(state[_REQUIRED], pod).items():
-            numbers = codes.take(nodes.label_bins(key))
+            numbers = nodes.by_label(key, codes)
             found = numbers if found is None else np.maximum(found, numbers)
         if found is None:
             return Verdicts.accept(len(nodes))
-        return Verdicts(found.astype(np.int32), _STATUSES.__getitem__)
+        return Verdicts(found, _STATUSES.__getitem__)
 
     def _codes(self, required: _Required, pod: PodInfo) -> dict[str, _Codes]:
-        """By topology key, and by value with one place more for nodes without the key: a number in `_STATUSES`."""
+        """By topology key, and by value with one place more for nodes without the key: a number in `_STATUSES`. Keys by
+        which nobody is rejected are left out where that is easily seen."""
         terms = pod.shape.pod_terms
-        codes = {key: (counts > 0).view(np.uint8) * _KEPT_AWAY for key, counts in required.existing.by_key.items()}
+        codes = {key: (counts > 0).view(np.uint8) for key, counts in required.existing.by_key.items()}
         for term in terms.required_anti_affinity:
             counts = required.anti.by_key.get(term.topology_key)
             if counts is not None:
                 _enter(codes, term.topology_key, (counts > 0).view(np.uint8) * _NOT_APART)
-        if terms.required_affinity:
+        far = [
+            t.topology_key for t in terms.required_affinity if not self._is_near_everywhere(required, t.topology_key)
+        ]
+        if far:
             is_first = self._is_first(required, pod)
-            for term in terms.required_affinity:
-                _enter(codes, term.topology_key, self._far(required, term.topology_key, is_first=is_first))
+            for key in far:
+                _enter(codes, key, self._far(required, key, is_first=is_first))
         return codes
+
+    def _is_near_everywhere(self, required: _Required, key: str) -> bool:
+        counts, nodes = required.affinity.by_key.get(key), self.handle.snapshot.nodes
+        return counts is not None and bool(counts[:-1].min() > 0) and nodes.label(key).present == len(nodes)
 
     def _far(self, required: _Required, key: str, *, is_first: bool) -> _Codes:
         counts = required.affinity.by_key.get(key)
@@ -209,15 +220,13 @@ class InterPodAffinity(Plugin):
         if not groups and not terms.has_preferred:
             return SKIP
         total = PairCounts(snapshot)
-        has_any = False
         for key, query, weight in term_queries(pod, snapshot).weighted:
-            has_any |= bool(total.add(key, snapshot.pods.counter(query), weight).any())
+            total.add(key, snapshot.pods.counter(query), weight)
         for group in groups:
             weight = self._weight_of(group.rule.kind, group.rule.weight)
             if weight:
-                column = group.column(snapshot.nodes.capacity)
-                has_any |= bool(total.add(group.rule.term.topology_key, column, weight).any())
-        if not has_any:
+                total.add(group.rule.term.topology_key, group.column(snapshot.nodes.capacity), weight)
+        if not total:
             return SKIP
         state.put(_PREFERRED, total)
         return None
@@ -231,11 +240,21 @@ class InterPodAffinity(Plugin):
         return weight if kind is TermKind.PREFERRED_AFFINITY else -weight
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Int64N:
-        total: Int64N | None = None
+        total: DomainCounts | None = None
         for key, counts in state[_PREFERRED].by_key.items():
-            share = counts.astype(np.int64).take(nodes.label_bins(key))
+            share = nodes.by_label(key, counts)
             total = share if total is None else total + share
-        return np.zeros(len(nodes), dtype=np.int64) if total is None else total
+        return np.zeros(len(nodes), dtype=np.int64) if total is None else total.astype(np.int64)
+
+    def score_by_value(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> ByValue | None:
+        by_key = state[_PREFERRED].by_key
+        if len(by_key) != 1:
+            return None
+        ((key, counts),) = by_key.items()
+        if len(counts) > MOST_VALUES:
+            return None
+        scores = list(map(int, counts.tolist()))
+        return ByValue(key, scores, stretched(scores, nodes.places_in_use(key)))
 
     # Requeueing
 

@@ -134,7 +134,8 @@ class NodeResourcesFit(Plugin):
 
     def _wanted(self, requests: Vector) -> _Checks:
         names = self.handle.snapshot.resources.names
-        pairs = tuple([(p, a) for p, a in requests if a > 0 and not self._is_ignored(names[p])])
+        ignores = bool(self._ignored or self._ignored_groups)
+        pairs = tuple([(p, a) for p, a in requests if a > 0 and not (ignores and self._is_ignored(names[p]))])
         places = tuple([place for place, _ in pairs])
         status = self._status_by_places.get(places)
         if status is None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from bayplan.framework import NodeColumns, NodeInfo, PodInfo
 from bayplan.framework.joint import Totals
-from bayplan.plugins.intree.resource_scoring import EXACT_BELOW, NO_NEED, Needs, PlainFacts, plain_source
+from bayplan.plugins.intree.resource_scoring import EXACT_BELOW, NO_NEED, Needs, plain_source
 from bayplan.snapshot.axes import FloatRN
 from bayplan.snapshot.resources import CPU, MEMORY
 from bayplan.snapshot.shapes import PodShape
@@ -35,8 +35,9 @@ class PlainScores:
         self._fit_weight = fit_weight
         self._balance_weight = balance_weight
         is_weighted = fit_weight != 1 or balance_weight != 1
-        self._weights = (float(balance_weight), float(fit_weight)) if is_weighted else None
+        self._weights = (balance_weight, fit_weight) if is_weighted else None
         self._room: FloatRN = np.empty(0)
+        self._whole_room: Totals = np.empty(0, dtype=np.int16)
         self._scratches: dict[int, _Scratch] = {}
         """By how many nodes are asked about: mostly the same number again and again."""
 
@@ -47,45 +48,46 @@ class PlainScores:
         source = plain_source(nodes)
         if source is None:
             return False
-        facts = source.cut(None if nodes.is_all else nodes.rows)
+        rows = None if nodes.is_all else nodes.rows
+        parts = source.parts(rows)
         asked, count = _asked(pod.shape), len(out)
         scratch = self._scratches.get(count) or self._make_scratch(count)
-        balance, fit, free, both = scratch.balance, scratch.fit, scratch.free, scratch.both
-        np.add(facts[PlainFacts.SUMMANDS], asked.column, scratch.all)
-        if nodes.is_all:
-            np.divide(scratch.all[:2], facts[PlainFacts.OF_USED], scratch.all[:2])
-            np.divide(scratch.all[2:], facts[PlainFacts.OF_SPARE], scratch.all[2:])
-        else:
-            # What was picked lies in one piece, and one row is divided sooner than two.
-            scratch.used /= facts[PlainFacts.OF_USED].reshape(-1)
-            free /= facts[PlainFacts.OF_SPARE].reshape(-1)
+        balance = scratch.balance
+        np.add(parts.summands, asked.column, scratch.all)
+        used, free = (scratch.used_rows, scratch.free_rows) if rows is None else (scratch.used, scratch.free)
+        np.divide(used, parts.of_used, used)
+        np.divide(free, parts.of_spare, free)
         if not source.has_everywhere(asked.needs):
-            np.minimum(scratch.used, 0.5, out=scratch.used)
+            np.minimum(used, 0.5, out=used)
             np.maximum(free, 0.0, out=free)
-        np.floor(free, free)
-        fit += scratch.free_memory
         balance -= scratch.used_memory
         np.abs(balance, balance)
         np.subtract(1.0, balance, balance)
         balance *= 100.0
-        np.trunc(balance, balance)
-        balance += facts[PlainFacts.LEAN]
-        both *= 0.5
-        np.floor(both, both)
-        if self._weights is not None:
-            balance *= self._weights[0]
-            fit *= self._weights[1]
-        balance += fit
-        out[:] = balance
+        # Nothing is below zero, so to make whole numbers of shares is to round them down.
+        np.copyto(scratch.whole, scratch.shares, casting="unsafe")
+        self._add_up(scratch, parts.lean, out)
         return True
+
+    def _add_up(self, scratch: _Scratch, lean: Totals, out: Totals) -> None:
+        """The weighted sum of both scores from shares that are whole numbers."""
+        balance, fit, both = scratch.whole_balance, scratch.whole_fit, scratch.whole_both
+        balance += lean
+        fit += scratch.whole_free_memory
+        both >>= 1
+        if self._weights is None:
+            np.add(balance, fit, out)
+        else:
+            np.multiply(balance, self._weights[0], out, dtype=out.dtype)
+            out += np.multiply(fit, self._weights[1], dtype=out.dtype)
 
     def _make_scratch(self, count: int) -> _Scratch:
         size = 4 * count
         if len(self._room) < size or len(self._scratches) >= _MOST_SCRATCHES:
             self._scratches.clear()
         if len(self._room) < size:
-            self._room = np.empty(2 * size)
-        scratch = self._scratches[count] = _Scratch(self._room[:size], count)
+            self._room, self._whole_room = np.empty(2 * size), np.empty(2 * size, dtype=np.int16)
+        scratch = self._scratches[count] = _Scratch(self._room[:size], self._whole_room[: 3 * count], count)
         return scratch
 
     def total(self, pod: PodInfo, node: NodeInfo) -> int | None:
@@ -109,15 +111,35 @@ def _balance(used_cpu: int, cpu: int, used_memory: int, memory: int) -> int:
 
 
 class _Scratch:
-    """Room for the shares of some nodes, and names for its parts: cutting arrays costs as much as small sums do."""
+    """Room for the shares of some nodes, and names for its parts: cutting arrays costs as much as small sums do.
 
-    __slots__ = ("all", "balance", "both", "fit", "free", "free_memory", "used", "used_memory")
+    Rows in one piece are one long row, which NumPy is through with sooner. Once shares are whole numbers they are below
+    300, so narrow ones do, of which there are four where there was one float.
+    """
 
-    def __init__(self, room: FloatRN, count: int) -> None:
+    __slots__ = (
+        "all",
+        "balance",
+        "free",
+        "free_rows",
+        "shares",
+        "used",
+        "used_memory",
+        "used_rows",
+        "whole",
+        "whole_balance",
+        "whole_both",
+        "whole_fit",
+        "whole_free_memory",
+    )
+
+    def __init__(self, room: FloatRN, whole: Totals, count: int) -> None:
         self.all = room.reshape(4, count)
-        self.used_memory, self.balance, self.fit, self.free_memory = self.all
-        # Two rows in one piece are one long row, which NumPy is through with sooner.
-        self.used, self.free, self.both = room[: 2 * count], room[2 * count :], room[count : 3 * count]
+        self.used_memory, self.balance, _, _ = self.all
+        self.used_rows, self.free_rows = self.all[:2], self.all[2:]
+        self.used, self.free, self.shares = room[: 2 * count], room[2 * count :], room[count:]
+        self.whole, self.whole_both = whole, whole[: 2 * count]
+        self.whole_balance, self.whole_fit, self.whole_free_memory = whole.reshape(3, count)
 
 
 class _Asked:
@@ -130,7 +152,7 @@ class _Asked:
         cpu, memory = requests.get("cpu", 0), requests.get("memory", 0)
         scored_cpu, scored_memory = scored.get("cpu", 0), scored.get("memory", 0)
         self.amounts = (cpu, memory, scored_cpu, scored_memory)
-        self.column = np.array([[memory * 0.5], [cpu * 0.5], [scored_cpu * -100.0], [scored_memory * -100.0]])
+        self.column = np.array((memory * 0.5, cpu * 0.5, scored_cpu * -100.0, scored_memory * -100.0)).reshape(4, 1)
         """One row each of `PlainFacts.SUMMANDS`."""
         self.needs: Needs = (scored_cpu * 100.0, scored_memory * 100.0, cpu, memory, NO_NEED)
         """Where every node has as much, no share has to be cut off at full or at nothing."""

@@ -31,6 +31,7 @@ from bayplan.framework import (
     Verdicts,
     by_shape,
 )
+from bayplan.framework.by_value import MOST_VALUES, ByValue
 from bayplan.framework.verdicts import Ids
 from bayplan.plugins.intree.spread_constraints import (
     HOSTNAME,
@@ -47,6 +48,7 @@ from bayplan.plugins.intree.spread_counts import (
     is_included,
     query_of,
 )
+from bayplan.plugins.intree.spread_domains import CountedDomains, HardSpread
 from bayplan.snapshot.axes import ABSENT, BoolN, Int64N
 from bayplan.snapshot.objects import Objects
 from bayplan.snapshot.pod_index import PodQuery
@@ -62,87 +64,26 @@ _DEFAULTING = ("System", "List")
 _HARD_EFFECT, _SOFT_EFFECT = "DoNotSchedule", "ScheduleAnyway"
 
 
-class _Domain:
-    """Matching pods per domain of one constraint, with the two lowest domains kept as kube-scheduler keeps them.
-
-    After a dry run moved counts, the minimum comes from these two slots alone; that approximation is deliberate.
-    """
-
-    __slots__ = ("constraint", "counts", "inclusion", "slots")
-
-    def __init__(self, constraint: Constraint, inclusion: Inclusion, counts: DomainCounts) -> None:
-        self.constraint = constraint
-        self.inclusion = inclusion
-        self.counts = counts
-        self.slots: list[list[float]] | None = None
-
-    def copy(self) -> _Domain:
-        twin = _Domain(self.constraint, self.inclusion, self.counts.copy())
-        twin.slots = None if self.slots is None else [list(slot) for slot in self.slots]
-        return twin
-
-    def minimum(self) -> float:
-        if self.inclusion.domains < self.constraint.min_domains:
-            return 0.0
-        if self.slots is not None:
-            return self.slots[0][1]
-        if not self.inclusion.domains:
-            return float(2**31 - 1)
-        counts = self.counts[: self.inclusion.trash]
-        if self.inclusion.domains < self.inclusion.trash:
-            counts = counts[self.inclusion.registered]
-        return float(counts.min())
-
-    def move(self, domain: int, by: int) -> None:
-        if self.slots is None:
-            self.slots = self._lowest_two()
-        self.counts[domain] += by
-        _update(self.slots, domain, float(self.counts[domain]))
-
-    def _lowest_two(self) -> list[list[float]]:
-        domains = np.flatnonzero(self.inclusion.registered)
-        lowest = domains[np.argsort(self.counts[domains], kind="stable")[:2]]
-        slots = [[float(domain), float(self.counts[domain])] for domain in lowest]
-        return slots + [[-1.0, float(2**31 - 1)]] * (2 - len(slots))
-
-
-def _update(slots: list[list[float]], domain: int, count: float) -> None:
-    if slots[0][0] == domain:
-        slots[0][1] = count
-    elif slots[1][0] == domain:
-        slots[1][1] = count
-    elif count < slots[0][1]:
-        slots[1], slots[0] = slots[0], [domain, count]
-        return
-    elif count < slots[1][1]:
-        slots[1] = [domain, count]
-        return
-    if slots[0][1] > slots[1][1]:
-        slots[0], slots[1] = slots[1], slots[0]
-
-
-class _Hard:
-    __slots__ = ("domains",)
-
-    def __init__(self, domains: list[_Domain]) -> None:
-        self.domains = domains
-
-    def clone(self) -> _Hard:
-        return _Hard([domain.copy() for domain in self.domains])
-
-
 class _Soft:
-    """Prepared at PreScore: per constraint what to add by domain, or None where it is counted by node.
+    """Prepared at PreScore: per constraint the pods by domain, or None where they are counted by node.
 
-    The last place of a table stands for nodes without the key.
+    The last place of the counts stands for nodes without the key.
     """
 
-    __slots__ = ("rules", "tables", "weights")
+    __slots__ = ("counts", "rules", "weights")
 
     def __init__(self, rules: tuple[_Rule, ...]) -> None:
         self.rules = rules
-        self.tables: list[DomainCounts | None] = []
+        self.counts: list[DomainCounts | None] = []
         self.weights: list[float] = []
+
+    def table(self, number: int) -> DomainCounts:
+        """What a constraint that is counted by domain adds for each."""
+        counts = self.counts[number]
+        assert counts is not None  # the caller checked
+        table = counts * self.weights[number] + (self.rules[number].constraint.max_skew - 1)
+        table[-1] = 0.0
+        return table
 
 
 class _Rule:
@@ -168,7 +109,7 @@ class _Known:
         self.by_effect: dict[str, tuple[_Rule, ...]] = {}
 
 
-_HARD = StateKey[_Hard]("PodTopologySpread/hard")
+_HARD = StateKey[HardSpread]("PodTopologySpread/hard")
 _SOFT = StateKey[_Soft]("PodTopologySpread/soft")
 
 
@@ -266,7 +207,7 @@ class PodTopologySpread(Plugin):
         rules = self._rules(pod, _HARD_EFFECT)
         if not rules:
             return SKIP
-        state.put(_HARD, _Hard([_Domain(rule.constraint, *self._count(rule, pod)) for rule in rules]))
+        state.put(_HARD, HardSpread([CountedDomains(rule.constraint, *self._count(rule, pod)) for rule in rules]))
         return None
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> None:
@@ -275,7 +216,7 @@ class PodTopologySpread(Plugin):
     def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> None:
         self._move(state[_HARD], pod, removed, node, -1)
 
-    def _move(self, hard: _Hard, pod: PodInfo, other: PodInfo, node: NodeInfo, by: int) -> None:
+    def _move(self, hard: HardSpread, pod: PodInfo, other: PodInfo, node: NodeInfo, by: int) -> None:
         if other.namespace != pod.namespace:
             return
         if any(domain.constraint.topology_key not in node.labels for domain in hard.domains):
@@ -291,10 +232,12 @@ class PodTopologySpread(Plugin):
             constraint = domain.constraint
             allowed = constraint.max_skew + domain.minimum() - constraint.matches_self
             verdict = (domain.counts > allowed) * np.int32(_SKEWED)
+            if not np.count_nonzero(verdict) and domain.inclusion.column.present == len(nodes.table):
+                continue
             verdict[-1] = _MISSING
-            found = verdict.take(nodes.label_bins(constraint.topology_key))
+            found = nodes.by_label(constraint.topology_key, verdict)
             ids = found if ids is None else np.where(found != 0, found, ids)
-        return Verdicts(np.zeros(len(nodes), dtype=np.int32) if ids is None else ids, _STATUSES.__getitem__)
+        return Verdicts.accept(len(nodes)) if ids is None else Verdicts(ids, _STATUSES.__getitem__)
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
         for domain in state[_HARD].domains:
@@ -319,13 +262,7 @@ class PodTopologySpread(Plugin):
             constraint = rule.constraint
             weight = log(self._domains_in_play(constraint, nodes, ignored) + 2)
             soft.weights.append(weight)
-            if constraint.topology_key == HOSTNAME:
-                soft.tables.append(None)
-                continue
-            _, counts = self._count(rule, pod)
-            table = counts * weight + (constraint.max_skew - 1)
-            table[-1] = 0.0
-            soft.tables.append(table)
+            soft.counts.append(None if constraint.topology_key == HOSTNAME else self._count(rule, pod)[1])
         state.put(_SOFT, soft)
         return None
 
@@ -357,8 +294,8 @@ class PodTopologySpread(Plugin):
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Int64N:
         soft = state[_SOFT]
-        if len(soft.tables) == 1 and soft.tables[0] is not None:
-            scores = _rounded(soft.tables[0]).take(nodes.label_bins(soft.rules[0].constraint.topology_key))
+        if len(soft.counts) == 1 and soft.counts[0] is not None:
+            scores = _rounded(soft.table(0)).take(nodes.label_bins(soft.rules[0].constraint.topology_key))
         else:
             scores = _rounded(self._sum(soft, nodes))
         ignored = self._ignored(soft.rules, pod, nodes)
@@ -366,18 +303,33 @@ class PodTopologySpread(Plugin):
             scores[ignored] = -1
         return scores
 
+    def score_by_value(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> ByValue | None:
+        soft = state[_SOFT]
+        counts, weight, constraint = soft.counts[0], soft.weights[0], soft.rules[0].constraint
+        if len(soft.counts) != 1 or counts is None or len(counts) > MOST_VALUES:
+            return None
+        more = constraint.max_skew - 1
+        scores = [_round(count * weight + more) for count in counts.tolist()]
+        scores[-1] = 0
+        key = constraint.topology_key
+        places = nodes.places_in_use(key)
+        if places[-1] == len(scores) - 1 and self._ignored(soft.rules, pod, nodes) is not None:
+            scores[-1] = -1
+            places = places[:-1]
+        return ByValue(key, scores, _reversed_few(scores, places))
+
     def _sum(self, soft: _Soft, nodes: NodeColumns) -> DomainCounts:
         total: DomainCounts | None = None
-        for rule, table, weight in zip(soft.rules, soft.tables, soft.weights, strict=True):
+        for number, (rule, counts, weight) in enumerate(zip(soft.rules, soft.counts, soft.weights, strict=True)):
             constraint = rule.constraint
-            if table is None:
+            if counts is None:
                 share = self._count_rows(rule, nodes).astype(np.float64)
                 share *= weight
                 share += constraint.max_skew - 1
                 if nodes.label(constraint.topology_key).present < len(nodes.table):
                     share[nodes.label_values(constraint.topology_key) == ABSENT] = 0.0
             else:
-                share = table.take(nodes.label_bins(constraint.topology_key))
+                share = soft.table(number).take(nodes.label_bins(constraint.topology_key))
             total = share if total is None else total + share
         assert total is not None  # PreScore skips a pod without constraints
         return total
@@ -458,6 +410,22 @@ def _rounded(numbers: DomainCounts) -> Int64N:
     whole = np.trunc(numbers)
     rounded: Int64N = (whole + (numbers - whole >= 0.5)).astype(np.int64)
     return rounded
+
+
+def _round(number: float) -> int:
+    """The same for one number."""
+    whole = int(number)
+    return whole + (number - whole >= 0.5)
+
+
+def _reversed_few(scores: list[int], places: list[int]) -> list[int]:
+    """The same for the scores of some places; 0 elsewhere."""
+    result = [0] * len(scores)
+    some = [scores[place] for place in places]
+    highest = max(some, default=0)
+    for place, score in zip(places, some, strict=True):
+        result[place] = 100 * (highest + min(some) - score) // highest if highest else 100
+    return result
 
 
 def _reversed(scores: Int64N) -> Int64N:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import inf
 from operator import gt
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -47,6 +48,7 @@ _EVEN = 150
 _NOTHING_KNOWN = (-inf,) * 5
 _NO_NODE = np.array([0, 0, *[2.0**53] * 5, 50, *[2.0**53] * 3])[:, None]
 _INT64_MAX = 2**63 - 1
+_Narrow = np.ndarray[tuple[int], np.dtype[np.int16]]
 
 
 class ResourceWeight(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -96,6 +98,15 @@ class ScoreTerms:
         return plain_facts(nodes) if self._is_plain else None
 
 
+class ScoredParts(NamedTuple):
+    """Parts of the `PlainFacts` of some nodes; see there for what they are."""
+
+    summands: FloatRN
+    of_used: FloatRN
+    of_spare: FloatRN
+    lean: _Narrow
+
+
 class PlainFacts(DerivedColumns):
     """Cpu and memory of every node as floats, prepared for filtering and scoring: two rows each unless said otherwise.
 
@@ -125,6 +136,9 @@ class PlainFacts(DerivedColumns):
         """For each of FLOORED a row that had least of it when all were last looked at."""
         self._is_exact = False
         self._is_exact_as_of = -1
+        self._lean: _Narrow = np.zeros(0, dtype=np.int16)
+        """LEAN by row as narrow whole numbers: a quarter to read where the rest is narrow as well."""
+        self._all_parts: ScoredParts | None = None
 
     @property
     def is_exact(self) -> bool:
@@ -149,6 +163,20 @@ class PlainFacts(DerivedColumns):
         self._lowest = tuple([float(columns[place, row]) for place, row in places])
         return not any(map(gt, needs, self._lowest))
 
+    def parts(self, rows: Rows | None) -> ScoredParts:
+        """What `PlainScores` reads, of some rows or of all. Ask after `refreshed`."""
+        if rows is not None:
+            picked = self._columns[: self.LEAN].take(rows, axis=1)
+            # What was picked lies in one piece, and one row is divided sooner than two.
+            used, spare = picked[self.OF_USED].reshape(-1), picked[self.OF_SPARE].reshape(-1)
+            return ScoredParts(picked[self.SUMMANDS], used, spare, self._lean.take(rows))
+        size, known = self._table.size, self._all_parts
+        if known is None or known.lean.base is not self._lean or len(known.lean) != size:
+            columns = self._columns[:, :size]
+            summands, used, spare = columns[self.SUMMANDS], columns[self.OF_USED], columns[self.OF_SPARE]
+            known = self._all_parts = ScoredParts(summands, used, spare, self._lean[:size])
+        return known
+
     def room(self, rows: Rows | None) -> FloatRN:
         """FREE and PLACES of some rows, or of all. Ask after `refreshed`."""
         columns = self._columns[self.FREE.start : self.PLACES + 1]
@@ -167,12 +195,15 @@ class PlainFacts(DerivedColumns):
         columns[self.PLACES] = table.allowed_pods[:size] - table.pod_count[:size]
         if len(table) != size:
             columns[:, ~table.valid[:size]] = _NO_NODE
+        self._lean = np.empty(table.capacity, dtype=np.int16)
+        self._lean[:size] = columns[self.LEAN]
         self._lowest, self._poorest = _NOTHING_KNOWN, [0] * len(_NOTHING_KNOWN)
 
     def write_row(self, columns: FloatRN, row: int) -> None:
         info = self._table.infos[row]
         if info is None:
             columns[:, row : row + 1] = _NO_NODE
+            self._lean[row] = columns[self.LEAN, row]
             return
         allocatable, requested = info.allocatable, info.requested
         cpu, memory, used_cpu, used_memory = allocatable[CPU], allocatable[MEMORY], requested[CPU], requested[MEMORY]
@@ -181,6 +212,7 @@ class PlainFacts(DerivedColumns):
         divisor_cpu, divisor_memory = cpu or 1, memory or 1
         share_of_cpu = used_cpu / divisor_cpu if used_cpu < divisor_cpu else 1.0
         share_of_memory = used_memory / divisor_memory if used_memory < divisor_memory else 1.0
+        lean = self._lean[row] = _EVEN - int((1 - abs((share_of_cpu - share_of_memory) / 2)) * 100.0)
         columns[:, row] = (
             used_memory * 0.5,
             used_cpu * 0.5,
@@ -189,7 +221,7 @@ class PlainFacts(DerivedColumns):
             divisor_memory,
             divisor_cpu,
             divisor_memory,
-            _EVEN - int((1 - abs((share_of_cpu - share_of_memory) / 2)) * 100.0),
+            lean,
             free_cpu,
             free_memory,
             places,

@@ -115,4 +115,4 @@ def count_domains(inclusion: Inclusion, query: PodQuery | None, snapshot: Snapsh
     """Matching pods by domain; a place more at the end, always 0, for nodes without the key. Not to be written to."""
     if query is None:
         return np.zeros(inclusion.trash + 1, dtype=np.float64)
-    return snapshot.pods.counter(query).by_domain(inclusion.bins, inclusion.trash)
+    return snapshot.pods.counter(query).by_domain(inclusion.bins, inclusion.trash).shown

@@ -142,3 +142,20 @@ def test_only_what_is_relevant_is_planned_for() -> None:
     assert plan.filters == []
     assert plan.skip_filter == {"Choosy"}
     assert [call.name for call in plan.scores] == ["Emptier"]
+
+
+def test_a_version_that_moves_is_noticed_by_every_framework() -> None:
+    changes = Changes(2)
+    frameworks = [framework_of(changes.cache, Room, Emptier) for _ in range(2)]
+    new = changes.cache.info(pod("web"))
+    before = [framework.plan(new) for framework in frameworks]
+
+    frameworks[0].plugins["Room"].version += 1
+
+    assert frameworks[0].plan(new).versions != before[0].versions
+    assert frameworks[1].plan(new).versions == before[1].versions
+
+
+def test_a_class_that_takes_the_name_of_the_version_is_refused() -> None:
+    with pytest.raises(TypeError, match="`version` counts changes of answers"):
+        type("Versioned", (Plugin,), {"version": "1.2"})

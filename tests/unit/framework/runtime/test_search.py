@@ -8,7 +8,7 @@ import pytest
 
 from bayplan.api.pod import Pod
 from bayplan.framework.runtime import search
-from bayplan.testing import Harness, Outcome, node, pod
+from bayplan.testing import ZONE, Harness, Outcome, near, node, pod
 
 NODES = 24
 
@@ -58,3 +58,19 @@ def test_nominations_to_nodes_that_are_gone_stand_in_nobodys_way(monkeypatch: py
     monkeypatch.setattr(search, "_ONE_BY_ONE_UP_TO", 0)
 
     assert Harness(nodes=["n1"], pods=[pod("waiting", nominated="ghost")]).schedule(pod("new")).is_scheduled
+
+
+def test_filters_that_reject_nobody_leave_what_is_remembered_alone() -> None:
+    running = [pod(f"r{i}", labels={"app": "web"}, node=f"n{i}") for i in range(2)]
+    harness = Harness(nodes=[node("n0", zone="a"), node("n1", zone="b")], pods=running)
+    near_zone = pod("web", labels={"app": "web"}, affinity=near(ZONE, {"app": "web"}))
+
+    everywhere = harness.scheduler.decide(harness.info(near_zone)).outcome
+    harness.scheduler.cache.add_node(node("n2", zone="c"))
+    not_everywhere = harness.scheduler.decide(harness.info(near_zone)).outcome
+
+    assert everywhere is not None
+    assert (everywhere.passing, everywhere.count, everywhere.rows) == (None, 2, None)
+    assert not_everywhere is not None
+    assert not_everywhere.feasible_rows().tolist() == [0, 1]
+    assert [(status.plugin, rows.tolist()) for status, rows in not_everywhere.groups()] == [("InterPodAffinity", [2])]

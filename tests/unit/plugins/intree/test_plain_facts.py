@@ -35,6 +35,7 @@ def test_mended_rows_equal_rows_computed_at_once() -> None:
         PlainFacts(table).write_all(fresh)
         rows = list(table.row_of.values())
         assert (kept[:, rows] == fresh[:, rows]).all()
+        assert (table.derived(PlainFacts).parts(None).lean[rows] == kept[PlainFacts.LEAN, rows]).all()
 
 
 def test_what_every_node_has_is_known_without_looking_at_each() -> None:
