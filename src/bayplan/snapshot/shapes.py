@@ -64,6 +64,11 @@ class PodShape:
         self._notes: dict[Hashable, Any] = {}
         self._notes_on_amounts: dict[Hashable, Any] = {}
 
+    def prepare(self) -> None:
+        """Compute what a decision will ask for, while the pod is in the processor's caches: seconds later, reading it
+        again takes ten times as long as the computation."""
+        self.kind  # noqa: B018 - it is kept once read
+
     def relabelled(self, number: int, labels: dict[str, str]) -> PodShape:
         """The same with other labels. All that was computed from the rest is taken over, notes are not."""
         twin = self._twin(number)
@@ -308,6 +313,8 @@ class ShapeTable:
         if like is not None:
             return like.relabelled(self._made, pod.labels)
         shape = self._by_rest[rest] = PodShape(self._made, pod, self._resources)
+        if not pod.spec.node_name:
+            shape.prepare()
         return shape
 
     def _pinned(self, pod: Pod, labels: bytes, rest: bytes, name: str) -> PodShape:
