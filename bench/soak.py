@@ -13,9 +13,9 @@ shapes seen once, 10,000 decisions, arenas of the allocator). A straight line is
 number of pods bound.
 Whatever the scheduler keeps of a pod that is gone costs at least a name or a uid: one allocation and some 90 bytes,
 mostly more. So a leak is a line that rises by more than 64 bytes of resident memory, half an allocated block, or a
-twentieth of an object that the collector follows, per pod. Descriptors, tasks and waiting events must not rise by more
-than a few in all, however many pods there were. A run in which too few pods were bound after warm-up cannot tell and
-does not pass.
+twentieth of an object that the collector follows, per pod. Descriptors (besides connections to the API server, whose
+number follows the load and is bounded), tasks and waiting events must not rise by more than a few in all, however many
+pods there were. A run in which too few pods were bound after warm-up cannot tell and does not pass.
 """
 
 from __future__ import annotations
@@ -75,7 +75,10 @@ class Sample:
     """What the garbage collector follows."""
     garbage: int
     """What the garbage collector found since the last sample."""
+    connections: int
+    """Open to the API server for requests: as many as the load asks for, and no more than the pools allow."""
     descriptors: int
+    """All others."""
     tasks: int
     events_waiting: int
     events_dropped: int
@@ -114,14 +117,16 @@ async def schedule(kubeconfig: Path) -> None:
     task, began = asyncio.create_task(process.run()), time.monotonic()
     while not task.done():
         if process.live is not None:
-            print(json.dumps(asdict(_sample(process.live, counter.bound_count, time.monotonic() - began))), flush=True)
+            connections = sum(transport.open_connections for transport in opened)
+            sample = _sample(process.live, counter.bound_count, connections, time.monotonic() - began)
+            print(json.dumps(asdict(sample)), flush=True)
         await asyncio.wait([task], timeout=SAMPLE_SECONDS)
     for transport in opened:
         await transport.close()
     task.result()
 
 
-def _sample(live: LiveScheduler, bound: int, seconds: float) -> Sample:
+def _sample(live: LiveScheduler, bound: int, connections: int, seconds: float) -> Sample:
     garbage = gc.collect()
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return Sample(
@@ -130,7 +135,8 @@ def _sample(live: LiveScheduler, bound: int, seconds: float) -> Sample:
         blocks=sys.getallocatedblocks(),
         objects=len(gc.get_objects()),
         garbage=garbage,
-        descriptors=len(os.listdir("/proc/self/fd")),
+        connections=connections,
+        descriptors=len(os.listdir("/proc/self/fd")) - connections,
         tasks=len(asyncio.all_tasks()),
         events_waiting=live.events.waiting,
         events_dropped=live.events.stats.dropped,
@@ -266,7 +272,8 @@ async def _read(scheduler: asyncio.subprocess.Process, samples: list[Sample]) ->
 def _line(sample: Sample) -> str:
     return (
         f"{sample.seconds:7.0f} s {sample.bound:8} bound {sample.rss_bytes / _MIB:7.1f} MiB {sample.blocks:8} blocks"
-        f" {sample.descriptors:4} descriptors {sample.tasks:4} tasks {sample.events_waiting:6} events waiting"
+        f" {sample.connections:4} connections {sample.descriptors:4} other descriptors {sample.tasks:4} tasks"
+        f" {sample.events_waiting:6} events waiting"
     )
 
 

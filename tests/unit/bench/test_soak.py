@@ -34,6 +34,7 @@ def samples(
                 blocks=int(blocks(bound) + dice.uniform(-4000, 4000)),
                 objects=int(objects(bound) + dice.uniform(-400, 400)),
                 garbage=0,
+                connections=12,
                 descriptors=int(descriptors(bound)),
                 tasks=40,
                 events_waiting=int(waiting(bound)),
