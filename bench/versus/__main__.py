@@ -22,7 +22,6 @@ import time
 import traceback
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 
 from tests.controlplane import ControlPlane, ControlPlaneOptions
@@ -68,9 +67,12 @@ def _run(options: argparse.Namespace, plan: list[Step]) -> int:
     with Narrator(len(plan)) as narrator:
         try:
             pace = Pace()
-            for _, some in groupby(enumerate(plan), key=lambda numbered: numbered[1].stage):
+            for number, step in enumerate(plan):
+                narrator.begin(step.title, pace.left_seconds(plan[number:]))
+                began = time.perf_counter()
                 with _control_plane() as plane:
-                    failures += _loop(_Bench(plane, session, options, narrator, pace).run(list(some), plan))
+                    failures += not _loop(_Measurement(plane, session, options, narrator).keep(step))
+                pace.took(step, time.perf_counter() - began)
             if options.growth:
                 _grow(options, session, narrator)
         except (KeyboardInterrupt, asyncio.CancelledError):
@@ -80,10 +82,9 @@ def _run(options: argparse.Namespace, plan: list[Step]) -> int:
 
 
 def _control_plane() -> ControlPlane:
-    """A new one for every workload: an API server whose memory has grown over many runs collects its garbage seldom and
-    then for seconds, in one run and not in the next."""
-    users = {ADMIN[0]: ADMIN[1], SCHEDULER: ()}
-    return ControlPlane(ControlPlaneOptions(users=users, apiserver_args=["--delete-collection-workers=16"]))
+    """A new one for every measurement: an API server whose memory has grown over many runs collects its garbage seldom
+    and then for seconds, in one run and not in the next."""
+    return ControlPlane(ControlPlaneOptions(users={ADMIN[0]: ADMIN[1], SCHEDULER: ()}))
 
 
 def _grow(options: argparse.Namespace, session: str, narrator: Narrator) -> None:
@@ -94,7 +95,7 @@ def _grow(options: argparse.Namespace, session: str, narrator: Narrator) -> None
         append(options.results, record)
 
 
-def _loop(work: Coroutine[None, None, int]) -> int:
+def _loop(work: Coroutine[None, None, bool]) -> bool:
     """On uvloop where there is one: the bench shares the machine with those it measures."""
     try:
         import uvloop
@@ -104,39 +105,27 @@ def _loop(work: Coroutine[None, None, int]) -> int:
 
 
 @dataclass
-class _Bench:
+class _Measurement:
+    """One step of the plan, on a control plane of its own."""
+
     plane: ControlPlane
     session: str
     options: argparse.Namespace
     narrator: Narrator
-    pace: Pace
 
-    async def run(self, some: list[tuple[int, Step]], plan: list[Step]) -> int:
-        """Some steps of the plan, each with its place there, one after the other; how many failed."""
+    async def keep(self, step: Step) -> bool:
+        """Measure and write down. One step that fails must not cost the others."""
         cluster = BenchCluster(self.plane.token_kubeconfig(self.plane.token_for(*ADMIN)))
-        stage = Stage(cluster, self.narrator.say)
-        failures = 0
         _cancel_on_signals()
         try:
-            for number, step in some:
-                self.narrator.begin(step.title, self.pace.left_seconds(plan[number:]))
-                began = time.perf_counter()
-                failures += not await self._keep(stage, step)
-                self.pace.took(step, time.perf_counter() - began)
-        finally:
-            await cluster.close()
-        return failures
-
-    async def _keep(self, stage: Stage, step: Step) -> bool:
-        """Measure and write down. One step that fails must not cost the others."""
-        try:
-            record = await self._measured(stage, step)
+            record = await self._measured(Stage(cluster, self.narrator.say), step)
         except Exception as error:
             self.narrator.say(f"{step.title} FAILED: {_first_of(error)}")
             if self.options.verbose:
                 traceback.print_exc()
-            await stage.reset()
             return False
+        finally:
+            await cluster.close()
         append(self.options.results, record)
         self.narrator.say(f"    {_told(record)}")
         return True

@@ -30,8 +30,6 @@ _COLLECTIONS = {
     "Service": "/api/v1/namespaces/{}/services",
     "StorageClass": "/apis/storage.k8s.io/v1/storageclasses",
 }
-STANDING_KINDS = ("Namespace", "PriorityClass", "StorageClass")
-"""Objects of these kinds stay once they are made: they matter only to the workload that names them."""
 
 
 class BenchCluster:
@@ -48,11 +46,11 @@ class BenchCluster:
         return await side_by_side(objects, self.create_one)
 
     async def create_one(self, item: Json) -> None:
-        await self.send_new(collection_of(item), msgspec.json.encode(item), may_exist=item["kind"] in STANDING_KINDS)
+        await self.send_new(collection_of(item), msgspec.json.encode(item))
 
-    async def send_new(self, path: str, body: bytes, *, may_exist: bool = False) -> None:
+    async def send_new(self, path: str, body: bytes) -> None:
         response = await self.transport.request("POST", path, body=body)
-        if response.status not in (200, 201) and not (may_exist and response.status == 409):
+        if response.status not in (200, 201):
             raise RuntimeError(f"creating at {path} was answered {response.status}: {response.body[:300]!r}")
 
     async def patch(self, path: str, change: Json) -> None:
@@ -69,22 +67,6 @@ class BenchCluster:
             await self._deleted(path, {})
 
         await side_by_side(objects, delete_one)
-
-    async def delete_pods(self, namespaces: Iterable[str], *, part: str = "") -> None:
-        """All pods of these namespaces, or those of one part, at once and without a grace period."""
-        query = {"labelSelector": part} if part else {}
-        for namespace in namespaces:
-            await self.delete_all("Pod", namespace=namespace, query=query)
-            await self._deleted(f"/apis/events.k8s.io/v1/namespaces/{namespace}/events", {})
-
-    async def delete_all(self, kind: str, *, namespace: str = "default", query: dict[str, str] | None = None) -> None:
-        path = _COLLECTIONS[kind].format(namespace)
-        while True:
-            await self._deleted(path, query or {})
-            response = await self.transport.request("GET", path, query={"limit": "1"} | (query or {}))
-            if not msgspec.json.decode(response.body).get("items"):
-                return
-            await asyncio.sleep(0.1)
 
     async def _deleted(self, path: str, query: dict[str, str]) -> Response:
         response = await self.transport.request("DELETE", path, query=query, body=_NO_GRACE, timeout=600)

@@ -125,25 +125,19 @@ async def provisioning(cluster: BenchCluster) -> AsyncIterator[None]:
 
 @contextlib.asynccontextmanager
 async def churning(cluster: BenchCluster, churn: Churn, place: Place, begin: asyncio.Event) -> AsyncIterator[None]:
-    """Objects come, or come and go, once `begin` is set; what is left in the end is deleted."""
-    left: list[Json] = []
+    """Objects come, or come and go, once `begin` is set."""
 
     async def churn_on() -> None:
         await begin.wait()
         for i in range(1_000_000):
             objects = churn.objects(i, place)
-            left.extend(objects)
             await cluster.create(objects)
             await asyncio.sleep(churn.every_seconds)
             if churn.recreate:
                 await cluster.delete(objects)
-                del left[:]
 
-    try:
-        async with _background(asyncio.create_task(churn_on(), name="churn")):
-            yield
-    finally:
-        await cluster.delete(left)
+    async with _background(asyncio.create_task(churn_on(), name="churn")):
+        yield
 
 
 @contextlib.asynccontextmanager

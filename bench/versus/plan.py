@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from bench.versus.workload import Workload
 
 RAW = "raw"
-_GUESS_SECONDS = {RAW: 12.0, "kube-scheduler": 28.0, "bayplan": 16.0}
+_GUESS_SECONDS = {RAW: 18.0, "kube-scheduler": 32.0, "bayplan": 20.0}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,11 +39,6 @@ class Step:
     def title(self) -> str:
         how = f", {self.rate:g}/s arriving" if self.rate else ""
         return f"{self.workload.name}, {self.nodes:,} nodes{how}, round {self.round + 1}: {self.what}"
-
-    @property
-    def stage(self) -> tuple[str, int]:
-        """What has to be there for it."""
-        return (self.workload.name, self.nodes)
 
     @property
     def kind(self) -> tuple[str, int, str, float]:

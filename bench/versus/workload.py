@@ -17,8 +17,6 @@ from typing import Any
 import yaml
 
 FOLDER = Path(__file__).parent / "workloads"
-PART = "bench-part"
-"""The label that says whether a pod stays between runs: `measured`, `kept` or `renewed`."""
 Json = dict[str, Any]
 _ARITHMETIC = re.compile(r"\{i (%|//) (\d+)(?: \+ (\d+))?\}")
 
@@ -32,16 +30,13 @@ class Initial:
     per_node: bool
     placed: bool
     """Created on their nodes; otherwise they wait, and no scheduler ever finds a node for them."""
-    renewed: bool
-    """Made anew for each run, because a scheduler changes or removes them."""
 
     def pods(self, place: Place, number: int, share: float) -> Iterator[Json]:
-        part = "renewed" if self.renewed else "kept"
         for i in range(self.count * place.nodes if self.per_node else max(1, int(self.count * share))):
             pod = filled(self.templates[i % len(self.templates)], i, place)
             if self.placed:
                 pod["spec"]["nodeName"] = place.node(i)
-            yield _pod(pod, f"init-{number}-{i:06}", part)
+            yield _pod(pod, f"init-{number}-{i:06}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +50,7 @@ class Churn:
 
     def objects(self, i: int, place: Place) -> list[Json]:
         made = [filled(template, i, place) for template in self.templates]
-        return [_pod(each, f"churn-{i:06}", "measured") if each["kind"] == "Pod" else each for each in made]
+        return [_pod(each, f"churn-{i:06}") if each["kind"] == "Pod" else each for each in made]
 
 
 @dataclass(frozen=True)
@@ -103,11 +98,10 @@ class Workload:
         for i in range(count):
             yield filled(self.node[i % len(self.node)], i, place) | {"apiVersion": "v1", "kind": "Node"}
 
-    def initial_pods(self, nodes: int, measured: int, *, renewed: bool) -> Iterator[Json]:
+    def initial_pods(self, nodes: int, measured: int) -> Iterator[Json]:
         """Those that go with so many measured pods."""
         for number, each in enumerate(self.initial):
-            if each.renewed == renewed:
-                yield from each.pods(self.place(nodes), number, measured / self.count)
+            yield from each.pods(self.place(nodes), number, measured / self.count)
 
     def pod_count(self, nodes: int, most: int = 0) -> int:
         """How many pods are measured on so many nodes; `most` is a limit from outside, 0 for none."""
@@ -117,7 +111,7 @@ class Workload:
     def pods(self, nodes: int, count: int, *, prefix: str = "pod", start: int = 0) -> Iterator[Json]:
         place = self.place(nodes)
         for i in range(start, start + count):
-            yield _pod(filled(self.measured[i % len(self.measured)], i, place), f"{prefix}-{i:06}", "measured")
+            yield _pod(filled(self.measured[i % len(self.measured)], i, place), f"{prefix}-{i:06}")
 
     def companion_objects(self, nodes: int, count: int, *, start: int = 0) -> Iterator[Json]:
         place = self.place(nodes)
@@ -125,9 +119,8 @@ class Workload:
             yield from (filled(template, i, place) for template in self.companions)
 
 
-def _pod(pod: Json, name: str, part: str) -> Json:
+def _pod(pod: Json, name: str) -> Json:
     metadata = {"name": name, "namespace": "default"} | pod.get("metadata", {})
-    metadata["labels"] = metadata.get("labels", {}) | {PART: part}
     return {"apiVersion": "v1", "kind": "Pod"} | pod | {"metadata": metadata}
 
 
@@ -192,13 +185,11 @@ def read_workload(document: Json, shared: Json) -> Workload:
 
 
 def _initial(document: Json, shared: Json) -> Initial:
-    placed = document.get("placed", True)
     return Initial(
         templates=_templates(document.get("templates", ["plain"]), shared),
         count=document["count"],
         per_node=document.get("perNode", False),
-        placed=placed,
-        renewed=document.get("renewed", not placed),
+        placed=document.get("placed", True),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from bench.versus.cluster import collection_of
-from bench.versus.workload import PART, Place, Workload, filled, load_workloads
+from bench.versus.workload import Place, Workload, filled, load_workloads
 
 PLACE = Place(nodes=10, zones=3)
 
@@ -46,28 +46,25 @@ def test_templates_are_interleaved() -> None:
     assert apps == ["plain", "batch", "plain", "batch"]
 
 
-def test_measured_pods_say_so_and_have_names_of_their_own() -> None:
+def test_measured_pods_have_names_of_their_own() -> None:
     pods = list(workload("plain").pods(10, 3))
 
     assert [pod["metadata"]["name"] for pod in pods] == ["pod-000000", "pod-000001", "pod-000002"]
-    assert {pod["metadata"]["labels"][PART] for pod in pods} == {"measured"}
 
 
 def test_initial_pods_are_on_nodes() -> None:
-    pods = list(workload("bound-50000").initial_pods(4, 1000, renewed=False))
+    pods = list(workload("bound-50000").initial_pods(4, 1000))
 
     assert len(pods) == 40
     assert {pod["spec"]["nodeName"] for pod in pods} == {"node-00000", "node-00001", "node-00002", "node-00003"}
-    assert {pod["metadata"]["labels"][PART] for pod in pods} == {"kept"}
 
 
-def test_pods_that_fit_nowhere_wait_without_a_node_and_are_renewed() -> None:
+def test_pods_that_fit_nowhere_wait_without_a_node() -> None:
     stuck = workload("unschedulable-churn")
-    pods = list(stuck.initial_pods(10, stuck.count // 100, renewed=True))
+    pods = list(stuck.initial_pods(10, stuck.count // 100))
 
     assert len(pods) == 50
     assert all("nodeName" not in pod["spec"] for pod in pods)
-    assert list(stuck.initial_pods(10, 10, renewed=False)) == []
 
 
 def test_no_more_pods_are_measured_than_nodes_can_hold() -> None:
@@ -89,14 +86,13 @@ def test_each_pod_has_its_companions() -> None:
     assert volume["spec"]["claimRef"]["name"] == "claim-00007"
 
 
-def test_churn_makes_pods_that_go_with_the_run() -> None:
+def test_churn_makes_objects_of_several_kinds() -> None:
     churn = workload("unschedulable-churn").churn
     assert churn is not None
 
     pod, node, service = churn.objects(3, PLACE)
 
     assert pod["metadata"]["name"] == "churn-000003"
-    assert pod["metadata"]["labels"][PART] == "measured"
     assert [node["metadata"]["name"], service["metadata"]["name"]] == ["churn-00003", "churn-00003"]
 
 
@@ -116,7 +112,7 @@ def test_an_unknown_workload_is_named() -> None:
 @pytest.mark.parametrize("each", load_workloads(), ids=lambda each: each.name)
 def test_every_file_holds_objects_that_can_be_created(each: Workload) -> None:
     objects = [*each.nodes(2), *each.objects, *each.pods(2, 2), *each.companion_objects(2, 1)]
-    objects += [*each.initial_pods(2, 3, renewed=True), *each.initial_pods(2, 3, renewed=False)]
+    objects += each.initial_pods(2, 3)
     objects += each.churn.objects(0, PLACE) if each.churn else []
 
     assert all(collection_of(item).startswith("/api") for item in objects)
