@@ -131,7 +131,9 @@ class Sampling:
     def times(self) -> PluginTimes:
         return PluginTimes(self._monotonic)
 
-    def _gap(self) -> int:
+    def _gap(self) -> float:
         if self._share >= 1:
             return 1
+        if self._share <= 0:
+            return math.inf
         return 1 + int(math.log(1.0 - self._draw()) / math.log(1.0 - self._share))

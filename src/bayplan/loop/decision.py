@@ -294,7 +294,7 @@ class DecisionRecorder(Observer):
             details = self._complete(decision, at)
         filters: Sequence[FilterCall] = ()
         counts: Sequence[int] = ()
-        if outcome is not None and outcome.rows is None and plan is not None:
+        if outcome is not None and outcome.passing is None and plan is not None:
             filters, counts = plan.filters, plan.evaluation.rank_counts
         times = decision.state.times
         self.count += 1

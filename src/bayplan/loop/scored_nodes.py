@@ -46,7 +46,7 @@ def best_nodes(decision: Decision, *, most: int = MOST_NODES) -> list[ScoredNode
     evaluation = plan.evaluation
     if scores is not None:
         rows, totals, reader = scores.rows, scores.totals, _Reader(plan, outcome, scores)
-    elif outcome is not None and outcome.rows is None and decision.feasible_nodes > 1:
+    elif outcome is not None and outcome.passing is None and decision.feasible_nodes > 1:
         rows, totals, reader = None, evaluation.key[: evaluation.table.size], _Reader(plan, outcome, None)
     else:
         return []
@@ -100,7 +100,7 @@ class _Reader:
         self._extra = scores.extra if scores is not None else None
         self._columns = {call.name: column for call, column in plan.evaluation.scores}
         self._bounds: dict[str, tuple[int, int]] = {}
-        is_shared = outcome is not None and outcome.rows is None
+        is_shared = outcome is not None and outcome.passing is None
         for entry in plan.evaluation.normalized:
             if is_shared and entry.contribution is not None:
                 self._bounds[entry.call.name] = entry.bounds

@@ -222,15 +222,16 @@ async def test_a_path_that_could_change_the_request_is_refused(path: str) -> Non
         await transport.request("GET", "/", headers={"A": "b\r\nC: d"})
 
 
+async def _accept_new_token(request: ReceivedRequest, writer: asyncio.StreamWriter) -> None:
+    is_new = request.headers["authorization"] == "Bearer new"
+    writer.write(http(200, b'{"ok":true}\n') if is_new else http(401))
+
+
 async def test_a_401_makes_a_rotated_token_be_read_again_once(tmp_path: Path, clock: VirtualClock) -> None:
     token_file = tmp_path / "token"
     token_file.write_text("old")
 
-    async def handle(request: ReceivedRequest, writer: asyncio.StreamWriter) -> None:
-        is_new = request.headers["authorization"] == "Bearer new"
-        writer.write(http(200, b'{"ok":true}\n') if is_new else http(401))
-
-    async with LoopbackServer(handle) as server:
+    async with LoopbackServer(_accept_new_token) as server:
         transport = http_transport(server.url, credentials=TokenFileCredentials(token_file, clock=clock))
         before = await transport.request("GET", "/x")
         token_file.write_text("new")
@@ -252,11 +253,7 @@ async def test_a_stream_that_meets_a_rotated_token_is_opened_again_once(tmp_path
     token_file = tmp_path / "token"
     token_file.write_text("old")
 
-    async def handle(request: ReceivedRequest, writer: asyncio.StreamWriter) -> None:
-        is_new = request.headers["authorization"] == "Bearer new"
-        writer.write(http(200, b'{"ok":true}\n') if is_new else http(401))
-
-    async with LoopbackServer(handle) as server:
+    async with LoopbackServer(_accept_new_token) as server:
         transport = http_transport(server.url, credentials=TokenFileCredentials(token_file, clock=clock))
         with pytest.raises(Unauthorized):
             await _open(transport)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,8 @@ async def test_verdicts_and_points_of_extenders_are_explained(tmp_path: Path) ->
         placed = service.explain_pod("default/placed")
         decision = await service.ask_extenders("default/refused")
         refused = service.explain_pod("default/refused", decision=decision)
-        board = await service.pending()
+        while not (board := await service.pending()).causes:
+            await asyncio.sleep(0.005)  # the pod is on its next attempt at the moment
         changes = await service.changes("default/refused")
 
     points = {node.node: {score.plugin: score.weighted for score in node.scores} for node in placed.best}

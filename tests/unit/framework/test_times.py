@@ -100,6 +100,12 @@ def test_no_more_than_so_many_cycles_a_second_are_drawn() -> None:
     assert 80 < drawn <= 100
 
 
+def test_no_cycle_can_be_asked_for() -> None:
+    sampling = Sampling(draw=random.Random(1).random, monotonic=lambda: 0.0, share=0.0)
+
+    assert not any(sampling.is_due() for _ in range(1000))
+
+
 def test_every_cycle_can_be_asked_for() -> None:
     sampling = Sampling(draw=lambda: 0.5, monotonic=lambda: 0.0, share=1.0, most_per_second=20)
 

@@ -58,11 +58,6 @@ class FilterOutcome:
         self.count = evaluation.feasible_count if self.passing is None else int(np.count_nonzero(self.passing))
 
     @property
-    def rows(self) -> Rows | None:
-        """The rows that pass; None when exactly the evaluation's feasible nodes do."""
-        return None if self.passing is None else self.feasible_rows()
-
-    @property
     def has_all(self) -> bool:
         """Whether every row holds a node that passes."""
         return self.passing is None and self.count == self._evaluation.table.size
