@@ -41,8 +41,9 @@ async def test_verdicts_and_points_of_extenders_are_explained(tmp_path: Path) ->
         placed = service.explain_pod("default/placed")
         decision = await service.ask_extenders("default/refused")
         refused = service.explain_pod("default/refused", decision=decision)
-        while not (board := await service.pending()).causes:
-            await asyncio.sleep(0.005)  # the pod is on its next attempt at the moment
+        # The pod may be on its next attempt at the moment; nothing tells when that is over.
+        while not (board := await service.pending()).causes:  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
         changes = await service.changes("default/refused")
 
     points = {node.node: {score.plugin: score.weighted for score in node.scores} for node in placed.best}
