@@ -150,8 +150,11 @@ class NodeColumns:
 
     def derivation(self, kind: type[D]) -> D | None:
         """What derives those columns, brought up to date, for questions about all nodes; None in a dry run."""
-        source = self.table.derived(kind)
-        source.refreshed()
+        key = ("derivation", kind)
+        source: D | None = self._kept.get(key)
+        if source is None:
+            source = self._kept[key] = self.table.derived(kind)
+            source.refreshed()
         return source
 
     def label(self, key: str) -> LabelColumn:

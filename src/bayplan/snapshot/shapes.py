@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple, TypeVar
-from weakref import WeakValueDictionary
+from weakref import WeakMethod, WeakValueDictionary
 
 import msgspec
 
@@ -67,7 +67,7 @@ class PodShape:
     def prepare(self) -> None:
         """Compute what a decision will ask for, while the pod is in the processor's caches: seconds later, reading it
         again takes ten times as long as the computation."""
-        self.kind  # noqa: B018 - it is kept once read
+        self.kind, self.pinned_to  # noqa: B018 - both are kept once read
 
     def relabelled(self, number: int, labels: dict[str, str]) -> PodShape:
         """The same with other labels. All that was computed from the rest is taken over, notes are not."""
@@ -291,9 +291,15 @@ class ShapeTable:
         """By labels and the rest, one of the pinned shapes that have them."""
         self._latest: deque[PodShape] = deque(maxlen=_LATEST)
         self._made = 0
+        self._prepare: list[WeakMethod[Callable[[PodShape], None]]] = []
 
     def __len__(self) -> int:
         return len(self._shapes)
+
+    def on_new(self, prepare: Callable[[PodShape], None]) -> None:
+        """Have a method called with every shape that a pod still to be placed is the first to have, so that it computes
+        what decisions will ask for (see `PodShape.prepare`). Its owner is not kept alive by it."""
+        self._prepare.append(WeakMethod(prepare))
 
     def shape_of(self, pod: Pod) -> PodShape:
         affinity = pod.spec.affinity
@@ -314,8 +320,21 @@ class ShapeTable:
             return like.relabelled(self._made, pod.labels)
         shape = self._by_rest[rest] = PodShape(self._made, pod, self._resources)
         if not pod.spec.node_name:
-            shape.prepare()
+            self._prepare_new(shape)
         return shape
+
+    def _prepare_new(self, shape: PodShape) -> None:
+        shape.prepare()
+        for method in self._prepare:
+            prepare = method()
+            if prepare is None:
+                self._prepare = [each for each in self._prepare if each() is not None]
+                continue
+            try:
+                prepare(shape)
+            except Exception:
+                # A decision will compute it then, and report what is wrong as the plugin's.
+                continue
 
     def _pinned(self, pod: Pod, labels: bytes, rest: bytes, name: str) -> PodShape:
         like = self._by_template.get((labels, rest))

@@ -6,7 +6,7 @@ import gc
 
 from bayplan.api.pod import AwsElasticBlockStore, Volume
 from bayplan.snapshot.resources import ResourceAxis
-from bayplan.snapshot.shapes import ShapeTable
+from bayplan.snapshot.shapes import PodShape, ShapeTable
 from bayplan.testing import pod
 
 
@@ -94,3 +94,47 @@ def test_volumes_other_than_claims_tell_kinds_apart() -> None:
 
     assert named[0] == named[1]
     assert len({named[0], two, disk}) == 3
+
+
+class _Preparing:
+    def __init__(self) -> None:
+        self.shapes: list[PodShape] = []
+
+    def prepare(self, shape: PodShape) -> None:
+        self.shapes.append(shape)
+
+
+def test_who_wants_to_prepare_is_told_of_shapes_that_a_waiting_pod_is_the_first_to_have() -> None:
+    table, listener = ShapeTable(ResourceAxis()), _Preparing()
+    table.on_new(listener.prepare)
+    table.shape_of(pod("runs", node="n", cpu=3))
+    first = table.shape_of(pod("a", labels={"app": "web"}, cpu=1))
+    table.shape_of(pod("b", labels={"app": "web"}, cpu=1))
+    table.shape_of(pod("c", labels={"app": "db"}, cpu=1))
+    other = table.shape_of(pod("d", cpu=2))
+
+    assert listener.shapes == [first, other]
+
+
+def test_who_is_gone_is_told_no_more() -> None:
+    table, listener, stays = ShapeTable(ResourceAxis()), _Preparing(), _Preparing()
+    table.on_new(listener.prepare)
+    table.on_new(stays.prepare)
+    del listener
+    gc.collect()
+
+    assert table.shape_of(pod("a", cpu=1)) in stays.shapes
+    assert table.shape_of(pod("b", cpu=2)) in stays.shapes
+
+
+class _Failing:
+    def prepare(self, shape: PodShape) -> None:
+        raise ValueError("cannot")
+
+
+def test_a_preparation_that_fails_costs_no_pod() -> None:
+    table, failing, listener = ShapeTable(ResourceAxis()), _Failing(), _Preparing()
+    table.on_new(failing.prepare)
+    table.on_new(listener.prepare)
+
+    assert table.shape_of(pod("a", cpu=1)) in listener.shapes

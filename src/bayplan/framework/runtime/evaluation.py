@@ -19,6 +19,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from bayplan.framework.cycle import CycleState
 from bayplan.framework.depends import Depends
 from bayplan.framework.joint import Totals
 from bayplan.framework.runtime.call import FilterCall, ScoreCall
@@ -44,6 +45,8 @@ from bayplan.snapshot.pod_info import PodInfo
 __all__ = ["Evaluation", "Normalized", "best_of"]
 
 Ranks = np.ndarray[tuple[int], np.dtype[np.uint8]]
+_NO_STATE = CycleState()
+"""Remembered plugins see no state: their answers must not depend on the cycle."""
 
 
 class Normalized:
@@ -72,21 +75,25 @@ class Evaluation:
         standing: Standing,
         *,
         filters: Sequence[tuple[FilterCall, FilterColumn]],
+        glanced: Sequence[FilterCall],
         scores: Sequence[tuple[ScoreCall, ScoreColumn]],
         joint: JointCall | None,
         follows: Depends,
     ) -> None:
-        """`filters` and `scores` are those that look at the pods of a node; some scores are in `joint` instead.
+        """`filters`, `glanced` and `scores` are those that look at the pods of a node.
 
-        `follows` says at what of the pods they look between them.
+        Some scores are in `joint` instead, and filters that tell at a glance when nobody is rejected are in `glanced`.
+        `follows` says at what of the pods they all look between them.
         """
         self.table: NodeTable = standing.table
         self._standing = standing
         self._row_filters = filters
+        self._glanced = glanced
+        """Filters that reject nobody so far. Few shapes ever need a column for one."""
         self._row_scores = scores
         self._joint = joint
         self._finals: list[tuple[int, ScoreColumn]] = []
-        self._row_columns: list[Column] = [column for _, column in filters]
+        self._row_columns: list[Column] = [column for _, column in filters] if filters else []
         self.normalized = [Normalized(call, column) for call, column in standing.normalized]
         self._follows_rows = False
         for call, column in scores:
@@ -119,6 +126,8 @@ class Evaluation:
     @property
     def filters(self) -> list[tuple[FilterCall, FilterColumn]]:
         """Every remembered filter and its column, in order."""
+        if self._glanced:
+            self._make_columns(self.pod)
         return sorted([*self._standing.filters, *self._row_filters], key=lambda each: each[0].rank)
 
     @property
@@ -190,8 +199,8 @@ class Evaluation:
         if self._row_position == log.position and self._layout == table.layout:
             return
         self.pod = pod
-        rows = log.since(self._row_position)
-        if rows is None or self._layout != table.layout or FAR_SHARE * len(rows) > table.size:
+        rows = log.since(self._row_position) if self._layout == table.layout else None
+        if rows is None or FAR_SHARE * len(rows) > table.size:
             self._refresh_all(pod, None)
         elif self._node_position != table.node_changes.position:
             self._refresh_all(pod, rows)
@@ -202,17 +211,52 @@ class Evaluation:
     def _refresh_all(self, pod: PodInfo, rows: Rows | None) -> None:
         """Node objects changed, or so much that starting over is cheaper (`rows` is then None)."""
         self._standing.refresh(pod)
+        nodes = NodeColumns(self.table)
+        if self._glanced and not self._accepts_all(pod, nodes):
+            self._make_columns(pod)
         for column in self._row_columns:
             column.refresh(self.table, pod)
         self._suspect()
         epochs = self._current_epochs()
         if rows is None or epochs != self._epochs:
-            self._rebuild(epochs)
+            self._rebuild(nodes, epochs)
         else:
             self._mend(NodeColumns(self.table, rows), moved=True)
 
+    def _glance_tells(self, pod: PodInfo, changes: RowChanges) -> bool:
+        """Whether nobody is rejected after some changes either."""
+        return self._accepts_all(pod, changes.view) if changes.few is None else self._accepts_each(pod, changes.few)
+
+    def _accepts_all(self, pod: PodInfo, nodes: NodeColumns) -> bool:
+        for call in self._glanced:  # noqa: SIM110 - a generator costs more than the loop, every new shape asks
+            if not call.accepts_all(pod, nodes):
+                return False
+        return True
+
+    def _accepts_each(self, pod: PodInfo, rows: list[int]) -> bool:
+        """Whether the glanced filters let these nodes pass, asked one by one."""
+        for call in self._glanced:
+            for row in rows:
+                info = self.table.infos[row]
+                status = None if info is None else call.one(_NO_STATE, pod, info)
+                if status is not None and not status.is_success:
+                    return False
+        return True
+
+    def _make_columns(self, pod: PodInfo) -> None:
+        """A glance no longer tells, or somebody wants to see who rejects whom."""
+        made = [(call, FilterColumn(call)) for call in self._glanced]
+        self._glanced = ()
+        for _, column in made:
+            column.refresh(self.table, pod)
+        self._row_filters = sorted([*self._row_filters, *made], key=lambda each: each[0].rank)
+        self._row_columns = [column for _, column in (*self._row_filters, *self._row_scores)]
+        # What is made now was never part of what the others have been compared with.
+        self._epochs = []
+
     def _current_epochs(self) -> list[int]:
-        return [self._standing.epoch, *(column.epoch for column in self._row_columns)]
+        epoch = self._standing.epoch
+        return [epoch, *[column.epoch for column in self._row_columns]] if self._row_columns else [epoch]
 
     def _suspect(self) -> None:
         if self._standing.is_suspect:
@@ -224,6 +268,8 @@ class Evaluation:
     def _follow(self, pod: PodInfo, rows: Rows) -> None:
         """Pods came and went on some rows: only columns that look at pods have anything to mend."""
         changes = RowChanges(self.table, self._log, rows, self._row_position)
+        if self._glanced and not self._glance_tells(pod, changes):
+            self._make_columns(pod)
         for column in self._row_columns:
             column.follow(self.table, pod, changes)
         if self._row_scores:
@@ -231,29 +277,40 @@ class Evaluation:
         if self._follows_rows:
             epochs = self._current_epochs()
             if epochs != self._epochs:
-                self._rebuild(epochs)
+                self._rebuild(NodeColumns(self.table), epochs)
                 return
         self._mend(changes.view, moved=self._follows_rows)
 
-    def _rebuild(self, epochs: list[int]) -> None:
+    def _rebuild(self, nodes: NodeColumns, epochs: list[int]) -> None:
+        """From the columns of all nodes."""
         table, standing = self.table, self._standing
         self._epochs, self._layout = epochs, table.layout
-        rejecting = [(call.rank, column) for call, column in self._row_filters if column.rejects_any]
-        self.rank = rank = standing.rank.copy() if rejecting else standing.rank
-        self._shares_rank = not rejecting
+        self._rank_all()
+        size = table.size
+        self.base = np.empty(len(standing.base), dtype=standing.base.dtype)
+        self.base[size:] = 0
+        self._add_up(nodes, self.base[:size])
+        self._renormalize()
+
+    def _rank_all(self) -> None:
+        standing = self._standing
         counts = self.rank_counts = [0] * (standing.last_rank + 1)
         for number, count in standing.counts.items():
             counts[number] = count
+        self.rank, self._shares_rank = standing.rank, True
+        if self._row_filters:
+            self._rank_by_pods(counts)
+        counts[0] = len(self.table) - sum(counts)
+
+    def _rank_by_pods(self, counts: list[int]) -> None:
+        rejecting = [(call.rank, column) for call, column in self._row_filters if column.rejects_any]
+        if not rejecting:
+            return
+        self._own_rank()
         for number, column in reversed(rejecting):
-            np.copyto(rank, number, where=_comes_first(column.ids, number, rank))
-        if rejecting:
-            for number in (*standing.counts, *(number for number, _ in rejecting)):
-                counts[number] = int(np.count_nonzero(rank == number))
-        counts[0] = len(table) - sum(counts)
-        self.base = np.empty(table.capacity, dtype=standing.base.dtype)
-        self.base[table.size :] = 0
-        self._add_up(NodeColumns(table), self.base[: table.size])
-        self._renormalize()
+            np.copyto(self.rank, number, where=_comes_first(column.ids, number, self.rank))
+        for number in (*self._standing.counts, *(number for number, _ in rejecting)):
+            counts[number] = int(np.count_nonzero(self.rank == number))
 
     def _add_up(self, nodes: NodeColumns, totals: Totals) -> None:
         """Write the sum of the scores that need no normalising."""

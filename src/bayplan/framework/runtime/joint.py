@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.depends import Depends
@@ -43,36 +43,31 @@ def _can_be_joined(call: ScoreCall) -> bool:
 
 
 class JointCall:
-    __slots__ = ("_complain", "_first", "_joint", "_name", "calls", "members")
+    __slots__ = ("_complain", "_first", "_joint", "_name", "calls", "members", "sign")
 
     def __init__(self, joint: JointScore, members: Mapping[str, ScoreCall], complain: Complaint) -> None:
         self._joint = joint
+        self.sign: Callable[[PodInfo], Hashable] = joint.sign
         self._complain = complain
         self.members = dict(members)
         self.calls = list(self.members.values())
         self._name = " and ".join(self.members)
         self._first = self.calls[0]
 
-    def sign(self, pod: PodInfo) -> Hashable:
-        return self._joint.sign(pod)
-
     def totals(self, pod: PodInfo, nodes: NodeColumns, out: Totals) -> None:
         times = self._first.times
         began = 0.0 if times is None else times.monotonic()
-        if self._answers(pod, nodes, out):
-            if times is not None:
-                self._share(times, times.monotonic() - began)
-            return
-        out[:] = 0
-        for call in self.calls:
-            out += (call.raw(_NO_STATE, pod, nodes) * call.weight).astype(out.dtype)
-
-    def _answers(self, pod: PodInfo, nodes: NodeColumns, out: Totals) -> bool:
         try:
-            return self._joint.totals(pod, nodes, out)
+            has_answer = self._joint.totals(pod, nodes, out)
         except Exception as exception:
             self._complain(self._name, "score", exception)
-            return False
+            has_answer = False
+        if not has_answer:
+            out[:] = 0
+            for call in self.calls:
+                out += (call.raw(_NO_STATE, pod, nodes) * call.weight).astype(out.dtype)
+        elif times is not None:
+            self._share(times, times.monotonic() - began)
 
     def _share(self, times: PluginTimes, seconds: float) -> None:
         """Nobody can tell whose the time was: each plugin gets its share."""

@@ -5,7 +5,7 @@ What shapes of one kind (`PodShape.kind`) have in common is in their `Outline`, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from bayplan.framework.cycle import CycleState
@@ -77,6 +77,8 @@ class ScoreOutline(NamedTuple):
     row_scores: list[ScoreCall]
     """Remembered scores that look at the pods of a node, except those that are joined."""
     joint: JointCall | None
+    signs: list[Callable[[PodInfo], Hashable]]
+    """What an evaluation depends on besides the kind: who of the above looks at what of the pod."""
     follows: Depends
     """ROW where a filter or score looks at more of the pods on a node than at what they use, USE where none does."""
     last_rank: int
@@ -106,6 +108,8 @@ class Outline:
     __slots__ = (
         "_settled",
         "filters",
+        "glanced",
+        "last_settled",
         "number",
         "open_filters",
         "pre_filters",
@@ -113,6 +117,7 @@ class Outline:
         "scores",
         "skip_filter",
         "versions",
+        "watched",
     )
 
     def __init__(
@@ -135,14 +140,19 @@ class Outline:
         self.open_filters = [call for call in filters if call.depends is Depends.CLUSTER]
         """Filters that must be asked for every decision."""
         self.row_filters = [call for call in filters if call.depends in (Depends.USE, Depends.ROW)]
+        self.glanced = [call for call in self.row_filters if call.has_glance and call.has_one]
+        """Those of them that mostly tell at a glance that nobody is rejected."""
+        self.watched = [call for call in self.row_filters if call not in self.glanced]
         self.scores: ScoreOutline | None = None
         """Worked out for the first pod that needs it."""
         self._settled: dict[frozenset[str], Settled] = {}
+        self.last_settled = self.settled(_NOBODY)
 
     def settled(self, idle: frozenset[str]) -> Settled:
         found = self._settled.get(idle)
         if found is None:
             found = self._settled[idle] = Settled(self, idle)
+        self.last_settled = found
         return found
 
 
@@ -180,7 +190,8 @@ class Plan:
         self._pod = pod
         self._evaluation: Evaluation | None = None
         self.idle_as_of = (-1, -1, -1)
-        self._settle(_NOBODY)
+        # Mostly the same plugins are idle as for the last pod of the kind; `follow` says who is.
+        self._settle(outline.last_settled)
 
     def of(self, pod: PodInfo) -> Plan:
         """The plan of a pod that is pinned to another node: the same but for what depends on the node."""
@@ -254,19 +265,18 @@ class Plan:
         """Find out which plugins have nothing to say at the moment. They are not asked until `as_of` moves."""
         self.idle_as_of = as_of
         skipped = self.outline.skip_filter
-        idle = frozenset([name for name, is_idle in idlers if name not in skipped and _safely(is_idle, pod)])
+        idle = set()
+        for name, is_idle in idlers:
+            try:
+                if name not in skipped and is_idle(pod):
+                    idle.add(name)
+            except Exception:
+                # Whatever is wrong will be said where it is reported: when the plugin is asked.
+                continue
         if idle != self.idle:
-            self._settle(idle)
+            self._settle(self.outline.settled(frozenset(idle)))
 
-    def _settle(self, idle: frozenset[str]) -> None:
-        self._settled = settled = self.outline.settled(idle)
-        self.idle, self.skip_filter = idle, settled.skip_filter
+    def _settle(self, settled: Settled) -> None:
+        self._settled = settled
+        self.idle, self.skip_filter = settled.idle, settled.skip_filter
         self.due_pre_filters, self.due_filters = settled.pre_filters, settled.filters
-
-
-def _safely(is_idle: Callable[[PodInfo], bool], pod: PodInfo) -> bool:
-    try:
-        return is_idle(pod)
-    except Exception:
-        # Whatever is wrong will be said where it is reported: when the plugin is asked.
-        return False

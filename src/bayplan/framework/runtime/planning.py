@@ -7,7 +7,7 @@ is shared with remembering off.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import TypeVar
 
 import numpy as np
@@ -147,6 +147,7 @@ class Planner:
             open_scores=[call for call in scores if not call.is_remembered],
             row_scores=row_scores,
             joint=joint,
+            signs=_signs(outline.row_filters, row_scores, joint),
             follows=Depends.ROW if any(call.depends is Depends.ROW for call in with_pods) else Depends.USE,
             last_rank=last_rank,
             dtype=next(kind for kind in (np.int16, np.int32, np.int64) if highest <= np.iinfo(kind).max),
@@ -194,14 +195,12 @@ class Planner:
 
     def evaluation(self, outline: Outline, pod: PodInfo) -> Evaluation:
         """That of all pods of the kind which sign alike, or one for this plan alone."""
-        scores = self.scores(outline, pod)
+        scores = outline.scores or self.scores(outline, pod)
         if scores.standing is None:
             return self._make_evaluation(outline, scores, pod)
-        signs = [call.plugin.sign(pod) for call in outline.row_filters]
-        signs += [call.plugin.sign(pod) for call in scores.row_scores]
-        if any(sign is UNSIGNED for sign in signs):
+        key = (outline.number, *[sign(pod) for sign in scores.signs])
+        if UNSIGNED in key:
             return self._make_evaluation(outline, scores, pod)
-        key = (outline.number, *signs, None if scores.joint is None else scores.joint.sign(pod))
         found = self._evaluations.get(key)
         if found is None:
             found = self._make_evaluation(outline, scores, pod)
@@ -211,15 +210,12 @@ class Planner:
     def _make_evaluation(self, outline: Outline, scores: ScoreOutline, pod: PodInfo) -> Evaluation:
         return Evaluation(
             scores.standing or self._standing(outline, scores, pod),
-            filters=[(call, self._row_filter_column(call, pod)) for call in outline.row_filters],
-            scores=[(call, self._score_column(call, pod)) for call in scores.row_scores],
+            filters=[(call, self._filter_column(call, pod)) for call in outline.watched] if outline.watched else (),
+            glanced=outline.glanced,
+            scores=[(call, self._score_column(call, pod)) for call in scores.row_scores] if scores.row_scores else (),
             joint=scores.joint,
             follows=scores.follows,
         )
-
-    def _row_filter_column(self, call: FilterCall, pod: PodInfo) -> FilterColumn:
-        """Where a glance mostly tells that nobody is rejected, a column is not worth being looked for and shared."""
-        return FilterColumn(call) if call.has_glance else self._filter_column(call, pod)
 
     def _filter_column(self, call: FilterCall, pod: PodInfo) -> FilterColumn:
         return self._kept(self._filter_columns, call, pod, lambda: FilterColumn(call))
@@ -232,3 +228,13 @@ class Planner:
         if sign is UNSIGNED:
             return make()
         return columns.find((call.name, sign), make, rows=self._snapshot.nodes.capacity)
+
+
+def _signs(
+    filters: list[FilterCall], scores: list[ScoreCall], joint: JointCall | None
+) -> list[Callable[[PodInfo], Hashable]]:
+    signs: list[Callable[[PodInfo], Hashable]] = [call.plugin.sign for call in filters]
+    signs += [call.plugin.sign for call in scores]
+    if joint is not None:
+        signs.append(joint.sign)
+    return signs

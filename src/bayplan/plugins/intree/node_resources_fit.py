@@ -32,7 +32,7 @@ from bayplan.framework import (
 )
 from bayplan.framework.joint import JointScore
 from bayplan.plugins.intree.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
-from bayplan.plugins.intree.plain_scores import PlainScores
+from bayplan.plugins.intree.plain_scores import PlainScores, note_amounts
 from bayplan.plugins.intree.resource_scoring import (
     NO_NEED,
     Needs,
@@ -48,6 +48,7 @@ from bayplan.plugins.intree.resource_scoring import (
 )
 from bayplan.snapshot.axes import FloatRN, Int64N, Rows
 from bayplan.snapshot.resources import CPU, MEMORY, Vector
+from bayplan.snapshot.shapes import PodShape
 
 __all__ = ["NodeResourcesFit"]
 
@@ -117,25 +118,33 @@ class NodeResourcesFit(Plugin):
         ratio = strategy.requested_to_capacity_ratio
         self._curve = _curve(ratio.shape) if ratio is not None else [0] * 101
         self._curve_column = np.array(self._curve, dtype=np.int64)
+        self._resources = self.handle.snapshot.resources
         self._status_by_places: dict[tuple[int, ...], Callable[[int], Status]] = {}
         self._checks_key, self._terms_key = (self, "checks"), (self, "terms")
+        self.handle.snapshot.shapes.on_new(self._prepare)
 
     def sign(self, pod: PodInfo) -> Hashable:
-        return pod.shape.note((NodeResourcesFit, "sign"), lambda: _sign(pod))
+        shape = pod.shape
+        return shape.requests, tuple(sorted(shape.scoring_requests.items()))
 
     # Filter
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> None:
         """Nothing to prepare; the shape holds the requests."""
 
-    def _checks(self, pod: PodInfo) -> _Checks:
+    def _prepare(self, shape: PodShape) -> None:
+        self._checks(shape)
+        note_amounts(shape)
+
+    def _checks(self, shape: PodShape) -> _Checks:
         """What to compare, in the order in which reasons are listed."""
-        return pod.shape.note_on_amounts(self._checks_key, lambda: self._wanted(pod.shape.requests))
+        return shape.note_on_amounts(self._checks_key, lambda: self._wanted(shape.requests))
 
     def _wanted(self, requests: Vector) -> _Checks:
-        names = self.handle.snapshot.resources.names
-        ignores = bool(self._ignored or self._ignored_groups)
-        pairs = tuple([(p, a) for p, a in requests if a > 0 and not (ignores and self._is_ignored(names[p]))])
+        names = self._resources.names
+        pairs = tuple([pair for pair in requests if pair[1] > 0])
+        if self._ignored or self._ignored_groups:
+            pairs = tuple([(place, amount) for place, amount in pairs if not self._is_ignored(names[place])])
         places = tuple([place for place, _ in pairs])
         status = self._status_by_places.get(places)
         if status is None:
@@ -150,12 +159,12 @@ class NodeResourcesFit(Plugin):
 
     def accepts_all(self, pod: PodInfo, nodes: NodeColumns) -> bool:
         """Most pods fit everywhere, and the node with the least room tells."""
-        needs = self._checks(pod).needs
+        needs = self._checks(pod.shape).needs
         facts = None if needs is None else plain_source(nodes)
         return facts is not None and needs is not None and facts.has_everywhere(needs)
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Verdicts:
-        checks = self._checks(pod)
+        checks = self._checks(pod.shape)
         if len(checks.pairs) > _MOST_BITS:
             return _by_combination(checks, nodes)
         facts = None if checks.needs is None else plain_source(nodes)
@@ -175,7 +184,7 @@ class NodeResourcesFit(Plugin):
         return Verdicts(mask, checks.status)
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
-        checks = self._checks(pod)
+        checks = self._checks(pod.shape)
         mask = _TOO_MANY_PODS if len(node.pods) >= node.allowed_pods else 0
         bit = _FIRST_RESOURCE
         allocatable, requested = node.allocatable, node.requested
@@ -325,10 +334,6 @@ class NodeResourcesFit(Plugin):
             return Hint.QUEUE
         implicit = f"deviceclass.resource.kubernetes.io/{new.name}"
         return Hint.QUEUE if old is None and implicit in pod.shape.amounts else Hint.SKIP
-
-
-def _sign(pod: PodInfo) -> Hashable:
-    return pod.shape.requests, tuple(sorted(pod.shape.scoring_requests.items()))
 
 
 def _used(node: NodeInfo, place: int) -> int:

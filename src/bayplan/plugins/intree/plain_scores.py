@@ -18,7 +18,7 @@ from bayplan.snapshot.axes import FloatRN
 from bayplan.snapshot.resources import CPU, MEMORY
 from bayplan.snapshot.shapes import PodShape
 
-__all__ = ["PlainScores"]
+__all__ = ["PlainScores", "note_amounts"]
 
 _MOST_SCRATCHES = 512
 
@@ -42,7 +42,7 @@ class PlainScores:
         """By how many nodes are asked about: mostly the same number again and again."""
 
     def sign(self, pod: PodInfo) -> Amounts:
-        return _asked(pod.shape).amounts
+        return note_amounts(pod.shape).amounts
 
     def totals(self, pod: PodInfo, nodes: NodeColumns, out: Totals) -> bool:
         source = plain_source(nodes)
@@ -50,13 +50,13 @@ class PlainScores:
             return False
         rows = None if nodes.is_all else nodes.rows
         parts = source.parts(rows)
-        asked, count = _asked(pod.shape), len(out)
+        asked, count = note_amounts(pod.shape), len(out)
         scratch = self._scratches.get(count) or self._make_scratch(count)
         balance = scratch.balance
         np.add(parts.summands, asked.column, scratch.all)
         used, free = (scratch.used_rows, scratch.free_rows) if rows is None else (scratch.used, scratch.free)
         np.divide(used, parts.of_used, used)
-        np.divide(free, parts.of_spare, free)
+        source.share(free, parts.of_spare, free)
         if not source.has_everywhere(asked.needs):
             np.minimum(used, 0.5, out=used)
             np.maximum(free, 0.0, out=free)
@@ -94,7 +94,7 @@ class PlainScores:
         cpu, memory = node.allocatable[CPU], node.allocatable[MEMORY]
         if not (0 < cpu < EXACT_BELOW and 0 < memory < EXACT_BELOW):
             return None
-        more_cpu, more_memory, scored_cpu, scored_memory = _asked(pod.shape).amounts
+        more_cpu, more_memory, scored_cpu, scored_memory = note_amounts(pod.shape).amounts
         free_cpu = cpu - node.nonzero_cpu - scored_cpu
         free_memory = memory - node.nonzero_memory - scored_memory
         fit = (free_cpu * 100 // cpu if free_cpu > 0 else 0) + (free_memory * 100 // memory if free_memory > 0 else 0)
@@ -143,7 +143,7 @@ class _Scratch:
 
 
 class _Asked:
-    """What a shape adds to the facts, ready to be added. Noted at the shape."""
+    """What a shape adds to the facts, ready to be added."""
 
     __slots__ = ("amounts", "column", "needs")
 
@@ -158,5 +158,5 @@ class _Asked:
         """Where every node has as much, no share has to be cut off at full or at nothing."""
 
 
-def _asked(shape: PodShape) -> _Asked:
-    return shape.note(_Asked, lambda: _Asked(shape))
+def note_amounts(shape: PodShape) -> _Asked:
+    return shape.note_on_amounts(_Asked, lambda: _Asked(shape))

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.unit.framework.runtime.toys import (
+    NAMES,
     ByNodes,
     ByPods,
     ByZone,
     Changes,
     Crowd,
     Emptier,
+    Glancing,
     OutOfRange,
     Reds,
     Room,
@@ -36,10 +38,12 @@ MIXES = {
     "use and labels": (Zones, Crowd, Reds, ByZone),
     "nodes first": (Zones, Room, Emptier, ByZone),
     "scores alone": (Emptier, ByZone, ByPods),
+    "a glance": (Glancing, Emptier),
+    "a glance between others": (Zones, RoomOneByOne, Glancing, ByPods, Crowd),
 }
 
 
-def _told(evaluation: Evaluation) -> dict[str, Any]:
+def _numbers(evaluation: Evaluation) -> dict[str, Any]:
     size = evaluation.table.size
     feasible = evaluation.feasible()
     totals = np.where(feasible, evaluation.key[:size] + evaluation.offset, -1)
@@ -47,6 +51,12 @@ def _told(evaluation: Evaluation) -> dict[str, Any]:
         "rank": evaluation.rank[:size].tolist(),
         "totals": totals.tolist(),
         "counts": evaluation.rank_counts,
+    }
+
+
+def _told(evaluation: Evaluation) -> dict[str, Any]:
+    size = evaluation.table.size
+    return _numbers(evaluation) | {
         "groups": sorted((str(status), rows.tolist()) for status, rows in evaluation.rejected_groups()),
         "statuses": [str(evaluation.status(row)) for row in range(size)],
     }
@@ -69,6 +79,45 @@ def test_mending_equals_computing_anew(mix: str, seed: int) -> None:
 
         assert _told(kept) == _told(fresh)
     assert remembering.plan(waiting).evaluation is kept
+
+
+@pytest.mark.parametrize("mix", [mix for mix, kinds in MIXES.items() if Glancing in kinds])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_filter_that_tells_at_a_glance_gets_a_column_when_it_rejects_somebody(mix: str, seed: int) -> None:
+    """Who is rejected by whom is not asked on the way: whoever asks has every column made."""
+    changes = Changes(seed)
+    for name in NAMES[:7]:
+        changes.cache.add_node(node(name))
+    remembering = framework_of(changes.cache, *MIXES[mix])
+    forgetful = framework_of(changes.cache, *MIXES[mix], remember=False)
+    waiting = changes.cache.info(pod("waiting"))
+    for number in range(200):
+        changes.step()
+        if number == 100:
+            for each in range(Glancing.most):
+                changes.cache.add_pod(pod(f"crowd-{each}", node=NAMES[0]))
+        kept, fresh = (framework.plan(waiting).evaluation for framework in (remembering, forgetful))
+        kept.refresh(waiting)
+        fresh.refresh(waiting)
+
+        assert _numbers(kept) == _numbers(fresh)
+    assert _told(kept) == _told(fresh)
+
+
+def test_while_a_glance_tells_no_column_is_asked_for() -> None:
+    changes = Changes(1)
+    cache = changes.cache
+    for name in NAMES[:7]:
+        cache.add_node(node(name))
+    framework = framework_of(cache, Glancing, Emptier)
+    waiting = cache.info(pod("waiting"))
+    for number in range(40):
+        cache.add_pod(pod(f"p{number}", node=NAMES[number % 7]))
+        framework.plan(waiting).evaluation.refresh(waiting)
+
+    assert framework.plugins["Glancing"].columns == 0
+    assert framework.plan(waiting).evaluation.filters[0][1].rejects_any is False
+    assert framework.plan(waiting).evaluation.status(0) is None
 
 
 def test_other_labels_of_a_pod_that_is_there_concern_only_those_who_look_at_them() -> None:

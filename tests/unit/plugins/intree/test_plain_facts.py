@@ -5,9 +5,12 @@ from __future__ import annotations
 import random
 
 import numpy as np
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from bayplan.cache import Cache
 from bayplan.plugins.intree.resource_scoring import NO_NEED, PlainFacts, balance_of, plain_facts
+from bayplan.snapshot.columns import NodeColumns
 from bayplan.snapshot.overlay import overlay_of
 from bayplan.testing.build import node, pod
 
@@ -73,6 +76,35 @@ def test_what_every_node_has_is_known_without_looking_at_each() -> None:
 
         assert asked[-1] == bool((columns >= np.array(needs)[:, None]).all()), f"step {step}"
     assert {True, False} == set(asked)
+
+
+@given(st.integers(1, 1 << 42), st.integers(0, 100), st.integers(-2, 2))
+@example(1 << 42, 99, -1)
+@example((1 << 42) - 1, 100, -1)
+@example(3, 33, 0)
+@example(100, 29, 0)
+def test_a_product_with_the_inverse_gives_whole_shares(offered: int, share: int, beside: int) -> None:
+    """Just at, just below and just above every whole share, the floor of the product is that of the quotient."""
+    cache = Cache()
+    cache.add_node(node("n", cpu="1m", memory=offered))
+    spare = min(max(offered * share // 100 + beside, 0), offered)
+    facts = NodeColumns(cache.snapshot.nodes).derivation(PlainFacts)
+    assert facts is not None and facts.is_exact
+
+    (_, found) = facts.share([[0.0], [spare * 100.0]], facts.parts(None).of_spare)
+
+    assert facts.share is np.multiply
+    assert int(found[0]) == spare * 100 // offered
+
+
+def test_amounts_beyond_that_are_divided() -> None:
+    cache = Cache()
+    cache.add_node(node("n", cpu=1, memory=(1 << 42) + 1))
+    facts = NodeColumns(cache.snapshot.nodes).derivation(PlainFacts)
+    assert facts is not None and facts.is_exact
+
+    assert facts.share is np.divide
+    assert facts.parts(None).of_spare[1] == (1 << 42) + 1
 
 
 def test_balance_goes_from_even_to_one_sided() -> None:

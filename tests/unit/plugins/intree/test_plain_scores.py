@@ -24,6 +24,7 @@ _CPU = st.one_of(
 _MEMORY = st.one_of(
     st.sampled_from((1, 7, 1 << 20, 1 << 33, (1 << 35) + 1)),
     st.integers(1, 1 << 40),
+    st.integers((1 << 42) - 50, (1 << 42) + 50),
     st.integers((1 << 46) - 50, (1 << 46) - 1),
 )
 _NONE_OR_HUGE = st.sampled_from((0, 1 << 46, (1 << 46) + 1, 1 << 50, 1 << 53, (1 << 62) - 1))
