@@ -52,18 +52,27 @@ _NO_STATE = CycleState()
 class Normalized:
     """A remembered score that is normalised over the feasible nodes."""
 
-    __slots__ = ("bounds", "call", "column", "contribution")
+    __slots__ = ("bounds", "call", "column", "contribution", "is_standing")
 
-    def __init__(self, call: ScoreCall, column: ScoreColumn) -> None:
+    def __init__(self, call: ScoreCall, column: ScoreColumn, *, is_standing: bool) -> None:
         self.call = call
         self.column = column
+        self.is_standing = is_standing
+        """Whether it depends on node objects alone, so that contributions stand while pods come and go."""
         self.bounds: tuple[int, int] = (0, 0)
         self.contribution: Int64N | None = None
         """Weighted scores by row; None while the column is uniform and its share is the same everywhere."""
 
     def one(self, row: int) -> int:
+        """What a row contributes now."""
         normalizer = self.call.normalizer
         return self.call.weight * normalizer.apply_one(int(self.column.values[row]), self.bounds) if normalizer else 0
+
+    def some(self, rows: Rows | slice) -> Int64N:
+        """What some rows contribute now."""
+        normalizer = self.call.normalizer
+        assert normalizer is not None  # only scores with a known normaliser are kept as Normalized
+        return normalizer.apply(self.column.values[rows], self.bounds) * self.call.weight
 
 
 class Evaluation:
@@ -94,14 +103,14 @@ class Evaluation:
         self._joint = joint
         self._finals: list[tuple[int, ScoreColumn]] = []
         self._row_columns: list[Column] = [column for _, column in filters] if filters else []
-        self.normalized = [Normalized(call, column) for call, column in standing.normalized]
+        self.normalized = [Normalized(call, column, is_standing=True) for call, column in standing.normalized]
         self._follows_rows = False
         for call, column in scores:
             self._row_columns.append(column)
             if call.normalizer is None:
                 self._finals.append((call.weight, column))
             else:
-                self.normalized.append(Normalized(call, column))
+                self.normalized.append(Normalized(call, column, is_standing=False))
                 self._follows_rows = True
         self._log = followed_log(self.table, follows)
         self._epochs: list[int] = []
@@ -221,7 +230,7 @@ class Evaluation:
         if rows is None or epochs != self._epochs:
             self._rebuild(nodes, epochs)
         else:
-            self._mend(NodeColumns(self.table, rows), moved=True)
+            self._mend(NodeColumns(self.table, rows), moved=True, nodes_changed=True)
 
     def _glance_tells(self, pod: PodInfo, changes: RowChanges) -> bool:
         """Whether nobody is rejected after some changes either."""
@@ -279,7 +288,7 @@ class Evaluation:
             if epochs != self._epochs:
                 self._rebuild(NodeColumns(self.table), epochs)
                 return
-        self._mend(changes.view, moved=self._follows_rows)
+        self._mend(changes.view, moved=self._follows_rows, nodes_changed=False)
 
     def _rebuild(self, nodes: NodeColumns, epochs: list[int]) -> None:
         """From the columns of all nodes."""
@@ -335,7 +344,7 @@ class Evaluation:
                 self.offset += entry.column.uniform_share()
             else:
                 entry.bounds = self._bounds(entry, self.rank == 0)
-                entry.contribution = self._contribution(entry)
+                entry.contribution = entry.some(slice(None))
                 self._part_key()
                 self.key += entry.contribution.astype(self.key.dtype)
         if self.feasible_count != self.table.size:
@@ -352,22 +361,17 @@ class Evaluation:
         normalizer = entry.call.normalizer
         return normalizer.bounds(values) if normalizer is not None and len(values) else (0, 0)
 
-    def _contribution(self, entry: Normalized) -> Int64N:
-        normalizer = entry.call.normalizer
-        assert normalizer is not None  # only scores with a known normaliser are kept as Normalized
-        return normalizer.apply(entry.column.values, entry.bounds) * entry.call.weight
-
-    def _mend(self, nodes: NodeColumns, *, moved: bool) -> None:
+    def _mend(self, nodes: NodeColumns, *, moved: bool, nodes_changed: bool) -> None:
         """Mend some rows; `moved` says that bounds may have moved even if no node became feasible or ceased to be."""
         if len(nodes.rows) > FEW_ROWS:
-            moved |= self._mend_many(nodes)
+            moved |= self._mend_many(nodes, nodes_changed=nodes_changed)
         else:
             for row in nodes.rows.tolist():
-                moved |= self._mend_row(row)
+                moved |= self._mend_row(row, nodes_changed=nodes_changed)
         if moved and self._bounds_moved():
             self._renormalize()
 
-    def _mend_row(self, row: int) -> bool:
+    def _mend_row(self, row: int, *, nodes_changed: bool) -> bool:
         """Mend one row; whether its feasibility changed."""
         rank = self._rank_of(row)
         base = int(self._standing.base[row])
@@ -387,10 +391,11 @@ class Evaluation:
             self.key[row] = -1
         elif self.key is not self.base:
             for entry in self.normalized:
-                if entry.contribution is not None:
-                    share = entry.one(row)
-                    entry.contribution[row] = share
-                    base += share
+                if entry.contribution is None:
+                    continue
+                if nodes_changed or not entry.is_standing:
+                    entry.contribution[row] = entry.one(row)
+                base += int(entry.contribution[row])
             self.key[row] = base if 0 <= base <= self._most else self._bounded(base)
         return (rank == 0) != (before == 0)
 
@@ -428,17 +433,18 @@ class Evaluation:
         feasible = self.rank == 0
         return any(self._bounds(entry, feasible) != entry.bounds for entry in entries)
 
-    def _mend_many(self, nodes: NodeColumns) -> bool:
+    def _mend_many(self, nodes: NodeColumns, *, nodes_changed: bool) -> bool:
         """Mend many rows at once, some perhaps named twice; whether the feasibility of any changed."""
         rows = nodes.rows
         base: Totals = np.empty(len(rows), dtype=self.base.dtype)
         self._add_up(nodes, base)
         self.base[rows] = base
         for entry in self.normalized:
-            if entry.contribution is not None and entry.call.normalizer is not None:
-                share = entry.call.normalizer.apply(entry.column.values[rows], entry.bounds) * entry.call.weight
-                entry.contribution[rows] = share
-                base = base + share
+            if entry.contribution is None:
+                continue
+            if nodes_changed or not entry.is_standing:
+                entry.contribution[rows] = entry.some(rows)
+            base = base + entry.contribution.take(rows)
         rejecting = [(call.rank, column) for call, column in self._row_filters if column.rejects_any]
         if not rejecting and self.rank_counts[0] == self.table.size == len(self.table) and not self._standing.counts:
             if self.key is not self.base:
