@@ -49,6 +49,7 @@ from bayplan.plugins.intree.spread_counts import (
     query_of,
 )
 from bayplan.plugins.intree.spread_domains import CountedDomains, HardSpread
+from bayplan.plugins.intree.spread_scores import IGNORED, normalize_spread, reversed_few, round_half_up, rounded
 from bayplan.snapshot.axes import ABSENT, BoolN, Int64N
 from bayplan.snapshot.objects import Objects
 from bayplan.snapshot.pod_index import PodQuery
@@ -128,6 +129,7 @@ class PodTopologySpread(Plugin):
 
     settles_by_kind = True
     reasons = (MISSING_LABEL.message, TOO_SKEWED.message)
+    normalize = normalize_spread
 
     class Args(PluginArgs):
         default_constraints: list[TopologySpreadConstraint] = msgspec.field(default_factory=list)
@@ -295,12 +297,12 @@ class PodTopologySpread(Plugin):
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Int64N:
         soft = state[_SOFT]
         if len(soft.counts) == 1 and soft.counts[0] is not None:
-            scores = _rounded(soft.table(0)).take(nodes.label_bins(soft.rules[0].constraint.topology_key))
+            scores = rounded(soft.table(0)).take(nodes.label_bins(soft.rules[0].constraint.topology_key))
         else:
-            scores = _rounded(self._sum(soft, nodes))
+            scores = rounded(self._sum(soft, nodes))
         ignored = self._ignored(soft.rules, pod, nodes)
         if ignored is not None:
-            scores[ignored] = -1
+            scores[ignored] = IGNORED
         return scores
 
     def score_by_value(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> ByValue | None:
@@ -309,14 +311,14 @@ class PodTopologySpread(Plugin):
         if len(soft.counts) != 1 or counts is None or len(counts) > MOST_VALUES:
             return None
         more = constraint.max_skew - 1
-        scores = [_round(count * weight + more) for count in counts.tolist()]
+        scores = [round_half_up(count * weight + more) for count in counts.tolist()]
         scores[-1] = 0
         key = constraint.topology_key
         places = nodes.places_in_use(key)
         if places[-1] == len(scores) - 1 and self._ignored(soft.rules, pod, nodes) is not None:
-            scores[-1] = -1
+            scores[-1] = IGNORED
             places = places[:-1]
-        return ByValue(key, scores, _reversed_few(scores, places))
+        return ByValue(key, scores, reversed_few(scores, places))
 
     def _sum(self, soft: _Soft, nodes: NodeColumns) -> DomainCounts:
         total: DomainCounts | None = None
@@ -338,15 +340,6 @@ class PodTopologySpread(Plugin):
         if rule.query is None:
             return np.zeros(len(nodes), dtype=np.int32)
         return nodes.cut(self.handle.snapshot.pods.counter(rule.query).rows)
-
-    def normalize(self, state: CycleState, pod: PodInfo, scores: Int64N) -> Int64N:
-        """Nodes that lack a key (marked below zero) get 0; the others the more the less they hold."""
-        counted = scores >= 0
-        if not counted.all():
-            result = np.zeros(len(scores), dtype=np.int64)
-            result[counted] = _reversed(scores[counted])
-            return result
-        return _reversed(scores)
 
     # Requeueing
 
@@ -403,41 +396,6 @@ def _differs(old: Node, new: Node, constraints: tuple[Constraint, ...]) -> bool:
     if any(old.labels.get(c.topology_key) != new.labels.get(c.topology_key) for c in constraints):
         return True
     return (old.spec.taints or []) != (new.spec.taints or [])
-
-
-def _rounded(numbers: DomainCounts) -> Int64N:
-    """To whole numbers, halves up; nothing is below zero."""
-    whole = np.trunc(numbers)
-    rounded: Int64N = (whole + (numbers - whole >= 0.5)).astype(np.int64)
-    return rounded
-
-
-def _round(number: float) -> int:
-    """The same for one number."""
-    whole = int(number)
-    return whole + (number - whole >= 0.5)
-
-
-def _reversed_few(scores: list[int], places: list[int]) -> list[int]:
-    """The same for the scores of some places; 0 elsewhere."""
-    result = [0] * len(scores)
-    some = [scores[place] for place in places]
-    highest = max(some, default=0)
-    for place, score in zip(places, some, strict=True):
-        result[place] = 100 * (highest + min(some) - score) // highest if highest else 100
-    return result
-
-
-def _reversed(scores: Int64N) -> Int64N:
-    if not len(scores):
-        return scores
-    highest, lowest = max(int(scores.max()), 0), int(scores.min())
-    if highest == 0:
-        return np.full(len(scores), 100, dtype=np.int64)
-    result: Int64N = highest + lowest - scores
-    result *= 100
-    result //= highest
-    return result
 
 
 def _validate(args: Any) -> list[str]:

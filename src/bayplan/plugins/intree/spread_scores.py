@@ -1,0 +1,83 @@
+"""How PodTopologySpread makes points of counts: rounded halves up, then turned over, so that fewer pods are worth more.
+
+Pods that are spread are nearly as many here as there: a few different numbers on many nodes. What each of these is
+worth is then worked out once and looked up.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bayplan.framework.normalize import MAX_NODE_SCORE, Normalizer
+from bayplan.snapshot.axes import Int64N
+from bayplan.snapshot.row_counts import DomainCounts
+
+__all__ = ["IGNORED", "normalize_spread", "reversed_few", "round_half_up", "rounded"]
+
+IGNORED = -1
+"""Score of a node that lacks a key: it gets no points, and others are not compared with it."""
+_FEW_STEPS = 32
+
+
+def rounded(numbers: DomainCounts) -> Int64N:
+    """To whole numbers, halves up. Every number must be 0 or at least a half: then adding a half is exact enough, where
+    just below a half it would round up to one."""
+    scores: Int64N = (numbers + 0.5).astype(np.int64)
+    return scores
+
+
+def round_half_up(number: float) -> int:
+    """The same for one number."""
+    return int(number + 0.5)
+
+
+def reversed_few(scores: list[int], places: list[int]) -> list[int]:
+    """What `normalize_spread` makes of the scores of some places; 0 elsewhere."""
+    result = [0] * len(scores)
+    some = [scores[place] for place in places]
+    if some:
+        bounds = min(some), max(some)
+        for place, score in zip(places, some, strict=True):
+            result[place] = _turned(score, bounds)
+    return result
+
+
+def _turned(score: int, bounds: tuple[int, int]) -> int:
+    lowest, highest = bounds
+    return MAX_NODE_SCORE * (highest + lowest - score) // highest if highest else MAX_NODE_SCORE
+
+
+class _Reversed(Normalizer):
+    """Ignored nodes get 0; the others the more the less they hold."""
+
+    takes_negative = True
+
+    def bounds(self, scores: Int64N) -> tuple[int, int]:
+        lowest = int(scores.min())
+        if lowest < 0:
+            counted = scores[scores >= 0]
+            lowest = int(counted.min()) if len(counted) else 0
+        return lowest, max(int(scores.max()), 0)
+
+    def apply(self, scores: Int64N, bounds: tuple[int, int]) -> Int64N:
+        lowest, highest = bounds
+        if highest == 0:
+            return np.where(scores < 0, 0, MAX_NODE_SCORE)
+        result: Int64N = highest + lowest - scores
+        result *= MAX_NODE_SCORE
+        result //= highest
+        result[scores < 0] = 0
+        return result
+
+    def weighted(self, scores: Int64N, bounds: tuple[int, int], weight: int, dtype: Any) -> Any:
+        lowest, highest = bounds
+        if highest - lowest > _FEW_STEPS or len(scores) <= _FEW_STEPS:
+            return super().weighted(scores, bounds, weight, dtype)
+        # IGNORED has the first place: what lies before it is looked up there.
+        worth = [0, *[weight * _turned(score, bounds) for score in range(lowest, highest + 1)]]
+        return np.array(worth, dtype=dtype).take(scores - (lowest - 1), mode="clip")
+
+
+normalize_spread = _Reversed()
