@@ -220,8 +220,14 @@ def _search_all(decider: Decider, pod: PodInfo, decision: Decision) -> None:
 def _choose(decider: Decider, pod: PodInfo, decision: Decision, plan: Plan, outcome: FilterOutcome) -> None:
     """Score all feasible nodes and take one of the best."""
     state, evaluation = decision.state, plan.evaluation
+    pre_scores, asked = plan.due_pre_scores, plan.due_scores
+    if not pre_scores and not asked and outcome.passing is None and not evaluation.is_suspect and not decider.explains:
+        decision.total, ties = evaluation.best()
+        _take(decider, decision, ties)
+        return
     nodes = outcome.feasible_nodes()
-    asked = decider.framework.run_pre_scores(plan, state, pod, nodes) if plan.due_pre_scores else plan.due_scores
+    if pre_scores:
+        asked = decider.framework.run_pre_scores(plan, state, pod, nodes)
     if decider.explains:
         scores = decision.scores = score_rows(plan, state, pod, nodes, asked)
         decision.total, ties = scores.best()
