@@ -92,6 +92,7 @@ class Framework:
             complain=complain,
             remember=remember,
         )
+        self._shares_plans = self._planner.shares_outlines
         self._plans = Memory[Plan](bytes_per_row=Evaluation.BYTES_PER_ROW, most_bytes=64 * _MEBIBYTE)
 
     def at(self, point: ExtensionPoint) -> list[Plugin]:
@@ -120,14 +121,16 @@ class Framework:
     def shared_plan(self, pod: PodInfo) -> Plan:
         """The plan of all pods that differ in the node they are pinned to alone. Its evaluation is that of one of them:
         whoever wants to see it, or to score, asks for the plan `of` the pod."""
-        shape = pod.shape
-        key = (shape.template_number if self._planner.shares_outlines else shape.number, pod.node_name)
+        key = (pod.shape.template_number if self._shares_plans else pod.shape.number, pod.node_name)
         if self._version_changes != Plugin.version_changes:
             self._version_changes = Plugin.version_changes
-            self._versions = [plugin.version for plugin in self._in_order]
+            versions = [plugin.version for plugin in self._in_order]
+            if versions != self._versions:
+                self._versions = versions
         versions = self._versions
         plan = self._plans.get(key)
-        if plan is None or plan.outline.versions != versions:
+        # A list that is the same need not be read; one that is not may still say the same.
+        if plan is None or (plan.outline.versions is not versions and plan.outline.versions != versions):
             plan = self._planner.plan(pod, versions)
             if self.remember:
                 self._plans.offer(key, plan, rows=self.snapshot.nodes.capacity)
@@ -269,13 +272,20 @@ class Framework:
         """The same on a node that somebody made up; `columns` gives it to filters that know no other form."""
         view: NodeColumns | None = None
         for call in self._in_play.get(state.skip_filter) or self._find_in_play(state.skip_filter):
-            if call.has_one:
-                status = call.one(state, pod, info)
-            else:
+            if call.ask is None:
                 view = view or (columns() if columns is not None else NodeColumns(self.snapshot.nodes, _only(info.row)))
                 verdicts = call.verdicts(state, pod, view)
                 status = verdicts.status(int(verdicts.ids[0])) if verdicts.ids[0] else None
+            elif call.times is not None:
+                status = call.one(state, pod, info)
+            else:
+                try:
+                    status = call.ask(state, pod, info)
+                except Exception as exception:
+                    status = call.raised(exception)
             if status is not None and not status.is_success:
+                if not status.is_rejected:
+                    call.note_failure()
                 return checked(status.by(call.name))
         return None
 
