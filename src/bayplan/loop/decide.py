@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -192,7 +191,7 @@ def _find_node(decider: Decider, pod: PodInfo, decision: Decision) -> None:
     if prepared.is_pinned:
         _search_pinned(decider, pod, decision, prepared)
     elif prepared.node_names is not None:
-        _search_few(decider, pod, decision, prepared.node_names, prepared.restricted_by)
+        _search_few(decider, pod, decision, prepared, prepared.node_names)
     else:
         _search_all(decider, pod, decision)
     if decision.feasible_nodes > 1 and decision.node_name:
@@ -293,11 +292,11 @@ def _search_pinned(decider: Decider, pod: PodInfo, decision: Decision, prepared:
     framework, pin = decider.framework, pod.shape.pinned_to
     row = framework.snapshot.nodes.row_of.get(pin)
     if row is None or decider.extenders or decider.always_score:
-        _search_few(decider, pod, decision, (pin,), prepared.restricted_by)
+        _search_few(decider, pod, decision, prepared, (pin,))
         return
     status = check_row(framework, decision.state, pod, row, decider.nominator)
     decision.evaluated_nodes = 1
-    decision.absent = _not_named(prepared.restricted_by)
+    decision.absent = prepared.absent
     if status is None:
         decision.feasible_nodes = decision.ties = 1
         decision.node_name = pin
@@ -307,7 +306,7 @@ def _search_pinned(decider: Decider, pod: PodInfo, decision: Decision, prepared:
 
 
 def _search_few(
-    decider: Decider, pod: PodInfo, decision: Decision, names: Iterable[str], restricted_by: tuple[str, ...]
+    decider: Decider, pod: PodInfo, decision: Decision, prepared: PreFilterOutcome, names: Iterable[str]
 ) -> None:
     """Some plugin named the only nodes worth looking at."""
     table = decider.framework.snapshot.nodes
@@ -317,18 +316,12 @@ def _search_few(
     feasible = [row for row, status in statuses.items() if status is None]
     if len(feasible) < len(rows):
         decision.refused = _group_by_status(statuses)
-    decision.absent = _not_named(restricted_by)
+    decision.absent = prepared.absent
     if len(feasible) == 1 and not decider.extenders and not decider.always_score:
         decision.feasible_nodes = 1
         _take_only(decider, decision, feasible[0])
         return
-    _choose_among(decider, pod, decision, np.array(feasible, dtype=np.intp), restricted_by)
-
-
-@lru_cache(maxsize=64)
-def _not_named(plugins: tuple[str, ...]) -> Status:
-    """What is said of the nodes that plugins left out."""
-    return Unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(plugins))}]")
+    _choose_among(decider, pod, decision, np.array(feasible, dtype=np.intp), prepared.restricted_by)
 
 
 def _choose_among(

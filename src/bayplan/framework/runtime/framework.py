@@ -80,7 +80,7 @@ class Framework:
         self._idlers: Idlers = [(p.name, p.is_idle) for p in self._in_order if hasattr(p, "is_idle")]
         self._names = frozenset(self.plugins)
         self._in_play: dict[frozenset[str], list[FilterCall]] = {}
-        self._pinned: dict[str, PreFilterOutcome] = {}
+        self._pinned = {p: _pinned_by(p.name) for p in self.at(ExtensionPoint.PRE_FILTER) if p.names_pin}
         self._versions: list[int] = []
         self._version_changes = -1
         self._planner = Planner(
@@ -152,8 +152,10 @@ class Framework:
         steps = plan.due_pre_filters
         if not steps:
             return NO_RESTRICTION
-        if len(steps) == 1 and steps[0].plugin.names_pin and pod.shape.pinned_to and state.times is None:
-            return self._pinned_by(steps[0].plugin.name)
+        if len(steps) == 1 and pod.shape.pinned_to and state.times is None:
+            pinned = self._pinned.get(steps[0].plugin)
+            if pinned is not None:
+                return pinned
         nodes = self.snapshot.columns()
         rejection: Status | None = None
         names: frozenset[str] | None = None
@@ -181,13 +183,7 @@ class Framework:
                 raise PluginFailure(_explained(f'running PreFilter plugin "{plugin.name}": ', answer.by(plugin.name)))
         if rejection is None and names is None:
             return NO_RESTRICTION
-        return PreFilterOutcome(rejection, names, tuple(restricted_by))
-
-    def _pinned_by(self, plugin: str) -> PreFilterOutcome:
-        found = self._pinned.get(plugin)
-        if found is None:
-            found = self._pinned[plugin] = PreFilterOutcome(None, None, (plugin,), is_pinned=True)
-        return found
+        return PreFilterOutcome(rejection, names, tuple(restricted_by), absent=_left_out(restricted_by))
 
     def _asked(
         self, step: PreFilterStep | PreScoreStep, method: str, state: CycleState, pod: PodInfo, nodes: NodeColumns
@@ -354,6 +350,14 @@ class Framework:
 
 def _only(row: int) -> Rows:
     return np.array([row], dtype=np.intp)
+
+
+def _pinned_by(plugin: str) -> PreFilterOutcome:
+    return PreFilterOutcome(None, None, (plugin,), absent=_left_out([plugin]), is_pinned=True)
+
+
+def _left_out(plugins: list[str]) -> Status:
+    return Unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(plugins))}]")
 
 
 def _nothing_left(plugins: list[str]) -> Status:

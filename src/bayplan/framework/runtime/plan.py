@@ -56,6 +56,8 @@ class PreFilterOutcome(NamedTuple):
     node_names: frozenset[str] | None
     """The only nodes to look at; None for all."""
     restricted_by: tuple[str, ...]
+    absent: Status | None = None
+    """What is said of nodes that are not to be looked at."""
     is_pinned: bool = False
     """Only the node that the pod is pinned to is to be looked at. Which one that is its shape knows, so that all pods
     which are pinned have one outcome, and `node_names` is None."""
