@@ -7,6 +7,7 @@ columns anew: slower, and a test says that it decides the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -183,7 +184,7 @@ class Framework:
                 raise PluginFailure(_explained(f'running PreFilter plugin "{plugin.name}": ', answer.by(plugin.name)))
         if rejection is None and names is None:
             return NO_RESTRICTION
-        return PreFilterOutcome(rejection, names, tuple(restricted_by), absent=_left_out(restricted_by))
+        return PreFilterOutcome(rejection, names, tuple(restricted_by), absent=_left_out(tuple(restricted_by)))
 
     def _asked(
         self, step: PreFilterStep | PreScoreStep, method: str, state: CycleState, pod: PodInfo, nodes: NodeColumns
@@ -353,10 +354,12 @@ def _only(row: int) -> Rows:
 
 
 def _pinned_by(plugin: str) -> PreFilterOutcome:
-    return PreFilterOutcome(None, None, (plugin,), absent=_left_out([plugin]), is_pinned=True)
+    return PreFilterOutcome(None, None, (plugin,), absent=_left_out((plugin,)), is_pinned=True)
 
 
-def _left_out(plugins: list[str]) -> Status:
+@lru_cache(maxsize=64)
+def _left_out(plugins: tuple[str, ...]) -> Status:
+    """What is said of the nodes that plugins do not name."""
     return Unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(plugins))}]")
 
 
