@@ -101,6 +101,11 @@ class NominatedRows:
         log = getattr(nominator, "changes", None)
         return nominator is self.nominator or (log is not None and log is self._log)
 
+    def is_empty(self) -> bool:
+        """Whether nobody is nominated to anything."""
+        self.refresh()
+        return self._is_empty
+
     def pods_on(self, row: int, pod: PodInfo) -> list[PodInfo]:
         """The nominated pods on a row that a pod must leave room for: of equal or higher priority, not itself."""
         self.refresh()

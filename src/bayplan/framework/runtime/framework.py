@@ -259,14 +259,11 @@ class Framework:
         """Every filter on one node of an overlay; the first rejection, None if all let it pass."""
         return self.first_rejection(state, pod, nodes.info(position), lambda: nodes.take(_only(position)))
 
-    def run_filters_on_row(self, state: CycleState, pod: PodInfo, row: int) -> Status | None:
-        """The same on a node as it is."""
-        return self.first_rejection(state, pod, self.snapshot.nodes.at(row))
-
     def first_rejection(
         self, state: CycleState, pod: PodInfo, info: NodeInfo, columns: Callable[[], NodeColumns] | None = None
     ) -> Status | None:
-        """The same on a node that somebody made up; `columns` gives it to filters that know no other form."""
+        """The same on a node as it is, or on one that somebody made up. Filters that know no other form get `columns`;
+        a node as it is needs none."""
         view: NodeColumns | None = None
         for call in self._in_play.get(state.skip_filter) or self._find_in_play(state.skip_filter):
             if call.ask is None:

@@ -127,7 +127,7 @@ def find_feasible(
     evaluation.refresh(pod)
     if FilterCall.has_any_failed and evaluation.has_failures:
         _raise_failures(evaluation)
-    asked = [call for call in plan.due_filters if call.name not in state.skip_filter]
+    asked = [call for call in plan.due_filters if call.name not in state.skip_filter] if plan.due_filters else ()
     nominated = framework.nominated_rows(nominator)
     beside = nominated.beside(pod)
     if not asked and beside is None:
@@ -265,6 +265,10 @@ def check_rows(
 
 def check_row(framework: Framework, state: CycleState, pod: PodInfo, row: int, nominator: Nominator) -> Status | None:
     """One of them."""
-    pods = framework.nominated_rows(nominator).pods_on(row, pod)
-    status = _status_with(framework, state, pod, row, pods) if pods else None
-    return status if status is not None else framework.run_filters_on_row(state, pod, row)
+    nominated = framework.nominated_rows(nominator)
+    if not nominated.is_empty():
+        pods = nominated.pods_on(row, pod)
+        status = _status_with(framework, state, pod, row, pods) if pods else None
+        if status is not None:
+            return status
+    return framework.first_rejection(state, pod, framework.snapshot.nodes.at(row))
