@@ -127,7 +127,8 @@ def find_feasible(
     evaluation.refresh(pod)
     if FilterCall.has_any_failed and evaluation.has_failures:
         _raise_failures(evaluation)
-    asked = [call for call in plan.due_filters if call.name not in state.skip_filter] if plan.due_filters else ()
+    due = plan.due_filters
+    asked = [call for call in due if call.name not in state.skip_filter] if due else due
     nominated = framework.nominated_rows(nominator)
     beside = nominated.beside(pod)
     if not asked and beside is None:
