@@ -197,6 +197,14 @@ def test_a_plugin_that_changed_its_mind_and_was_told_to_forget_is_asked_again(pl
     assert "1 not here" in second.message
 
 
+def test_a_filter_that_was_replaced_is_the_one_that_is_asked() -> None:
+    harness = cluster(Asked)
+    place(harness, pinned("a", "n1"))
+    harness.plugin("Asked").filter = lambda state, pod, node: Unschedulable("another")
+
+    assert "1 another" in place(harness, pinned("b", "n1")).message
+
+
 def test_a_filter_that_answers_in_columns_is_heard() -> None:
     harness = cluster(InColumns)
 
@@ -351,7 +359,8 @@ def test_a_measured_cycle_asks_and_times_the_plugin_that_names_the_pin() -> None
 # What a plugin promises
 
 
-def test_a_plugin_that_names_pins_is_not_asked_for_them() -> None:
+@pytest.mark.parametrize("remember", [True, False])
+def test_a_plugin_that_names_pins_is_asked_for_them_only_where_nothing_is_remembered(remember: bool) -> None:
     class Names(NodeAffinity):
         name, names_pin, settles_by_kind = "NodeAffinity", True, True
 
@@ -363,13 +372,13 @@ def test_a_plugin_that_names_pins_is_not_asked_for_them() -> None:
             self.asked += 1
             return super().pre_filter(state, pod, nodes)
 
-    harness = cluster(Names)
+    harness = cluster(Names, remember=remember)
     before = [place(harness, pinned(f"p{i}", f"n{i}")).node_name for i in range(3)]
     asked = harness.plugin("NodeAffinity").asked
     after = [place(harness, pinned(f"q{i}", f"n{i}")).node_name for i in range(3)]
 
     assert before == after == ["n0", "n1", "n2"]
-    assert harness.plugin("NodeAffinity").asked == asked
+    assert (harness.plugin("NodeAffinity").asked == asked) == remember
 
 
 def test_the_promise_does_not_hold_for_a_method_that_replaces_the_one_it_was_made_of() -> None:

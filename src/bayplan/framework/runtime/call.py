@@ -32,7 +32,6 @@ Complaint = Callable[[str, str, BaseException], None]
 """(plugin, extension point, exception): told once for every exception that a plugin raised."""
 
 
-_OneNodeForm = Callable[[CycleState, PodInfo, NodeInfo], "Status | None"]
 _ByValueForm = Callable[[CycleState, PodInfo, NodeColumns], "ByValue | None"]
 _FILTER, _SCORE = ExtensionPoint.FILTER.label, ExtensionPoint.SCORE.label
 _NORMALIZE = "ScoreExtensionNormalize"
@@ -86,7 +85,6 @@ class FilterCall:
         "_accepts_all",
         "_complain",
         "_statuses",
-        "ask",
         "depends",
         "has_columns",
         "has_failed",
@@ -107,8 +105,6 @@ class FilterCall:
         self.rank = rank
         self.depends = plugin.depends if plugin.filter_depends is None else plugin.filter_depends
         self.has_one = callable(getattr(plugin, "filter", None))
-        self.ask: _OneNodeForm | None = getattr(plugin, "filter", None) if self.has_one else None
-        """What `one` calls. Whoever calls it for himself looks at `times` first and at what came out afterwards."""
         self._accepts_all: Callable[[PodInfo, NodeColumns], bool] | None = getattr(plugin, "accepts_all", None)
         self.has_glance = self._accepts_all is not None
         self.has_columns = callable(getattr(plugin, "filter_nodes", None))
@@ -153,9 +149,8 @@ class FilterCall:
         """One node. Only for plugins that define `filter`."""
         if self.times is not None:
             return self.times.ask_once(self, _FILTER, self.one, state, pod, node)
-        assert self.ask is not None  # see above
         try:
-            status = self.ask(state, pod, node)
+            status: Status | None = self.plugin.filter(state, pod, node)  # type: ignore[attr-defined]
         except Exception as exception:
             return self.raised(exception)
         if status is not None and not status.is_rejected and not status.is_success:
@@ -163,7 +158,7 @@ class FilterCall:
         return status
 
     def raised(self, exception: Exception) -> Status:
-        """Report what `ask` raised; the status that it counts as."""
+        """Report what `filter` raised; the status that it counts as."""
         self._complain(self.name, "filter", exception)
         self.note_failure()
         return _failure(exception)

@@ -81,7 +81,8 @@ class Framework:
         self._idlers: Idlers = [(p.name, p.is_idle) for p in self._in_order if hasattr(p, "is_idle")]
         self._names = frozenset(self.plugins)
         self._in_play: dict[frozenset[str], list[FilterCall]] = {}
-        self._pinned = {p: _pinned_by(p.name) for p in self.at(ExtensionPoint.PRE_FILTER) if p.names_pin}
+        namers = [p for p in self.at(ExtensionPoint.PRE_FILTER) if p.names_pin and remember]
+        self._pinned = {plugin: _pinned_by(plugin.name) for plugin in namers}
         self._versions: list[int] = []
         self._version_changes = -1
         self._planner = Planner(
@@ -266,15 +267,16 @@ class Framework:
         a node as it is needs none."""
         view: NodeColumns | None = None
         for call in self._in_play.get(state.skip_filter) or self._find_in_play(state.skip_filter):
-            if call.ask is None:
+            if not call.has_one:
                 view = view or (columns() if columns is not None else NodeColumns(self.snapshot.nodes, _only(info.row)))
                 verdicts = call.verdicts(state, pod, view)
                 status = verdicts.status(int(verdicts.ids[0])) if verdicts.ids[0] else None
             elif call.times is not None:
                 status = call.one(state, pod, info)
             else:
+                # As `call.one` does it. This is most of what a pod that may go to one node takes, and a call less counts.
                 try:
-                    status = call.ask(state, pod, info)
+                    status = call.plugin.filter(state, pod, info)  # type: ignore[attr-defined]
                 except Exception as exception:
                     status = call.raised(exception)
             if status is not None and not status.is_success:
