@@ -274,7 +274,7 @@ class Framework:
             elif call.times is not None:
                 status = call.one(state, pod, info)
             else:
-                # As `call.one` does it. This is most of what a pod that may go to one node takes, and a call less counts.
+                # As `call.one` does it: of a pod that may go to one node this is the most, and a call less counts.
                 try:
                     status = call.plugin.filter(state, pod, info)  # type: ignore[attr-defined]
                 except Exception as exception:
