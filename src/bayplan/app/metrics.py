@@ -65,8 +65,9 @@ class SchedulerMetrics(Observer):
         profile = queued.info.scheduler_name
         self._algorithm.observe(seconds)
         self._time_phases(profile, decision)
-        if decision.plan is not None:
-            self._note(decision.plan.outline, profile, decision)
+        outline = decision.outline
+        if outline is not None:
+            self._note(outline, profile, decision)
         if decision.state.times is not None:
             decision.state.times.pass_on(self.plugin_ran)
         nomination = decision.nomination

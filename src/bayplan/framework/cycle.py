@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["CycleState", "StateKey"]
 
 T = TypeVar("T")
+_NOBODY: frozenset[str] = frozenset()
 
 
 class StateKey(Generic[T]):
@@ -36,9 +37,10 @@ class CycleState:
 
     def __init__(self) -> None:
         self._values: dict[StateKey[Any], Any] = {}
-        self.skip_filter: set[str] = set()
-        self.skip_score: set[str] = set()
-        self.reached: set[str] = set()
+        # Sets that many cycles share: whoever has another name to say puts another set in place.
+        self.skip_filter = _NOBODY
+        self.skip_score = _NOBODY
+        self.reached = _NOBODY
         """Plugins whose PreFilter was reached in this cycle."""
         self.pods_to_activate: dict[str, Any] = {}
         """Pods to put into the active queue at the end of the cycle, by `namespace/name`."""
@@ -62,8 +64,8 @@ class CycleState:
         """A state that a dry run may change."""
         copy = CycleState()
         copy._values = {key: _cloned(value) for key, value in self._values.items()}
-        copy.skip_filter, copy.skip_score = set(self.skip_filter), set(self.skip_score)
-        copy.reached, copy.pods_to_activate = set(self.reached), dict(self.pods_to_activate)
+        copy.skip_filter, copy.skip_score, copy.reached = self.skip_filter, self.skip_score, self.reached
+        copy.pods_to_activate = dict(self.pods_to_activate)
         return copy
 
 

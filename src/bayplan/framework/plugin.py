@@ -85,6 +85,9 @@ class Plugin:
     `shape.kind` and `node_name`: not at labels, amounts or owners. They are then asked once per kind."""
     signs_by_kind: ClassVar[bool] = False
     """The same about `sign`: pods of one kind share the answers."""
+    names_pin: ClassVar[bool] = False
+    """For a pod that is pinned to a node (`shape.pinned_to`), `pre_filter` names that node, and none besides. It then
+    need not be asked."""
     version_changes: ClassVar[int] = 0
     """Another number whenever the version of any plugin changed: while it stands still, nobody has to look at each."""
 
@@ -100,6 +103,8 @@ class Plugin:
             cls.settles_by_kind = False
         if "signs_by_kind" not in stated and "sign" in stated:
             cls.signs_by_kind = False
+        if "names_pin" not in stated and "pre_filter" in stated:
+            cls.names_pin = False
         if "binds_at_once" not in stated and "bind" in stated:
             cls.binds_at_once = False
 

@@ -6,9 +6,8 @@ things happen: PreFilter, the nominated node, Filter, (PostFilter when nothing f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -19,9 +18,9 @@ from bayplan.framework.handle import Nominator
 from bayplan.framework.plugin import PostFilterResult
 from bayplan.framework.runtime.call import PluginFailure
 from bayplan.framework.runtime.framework import Framework
-from bayplan.framework.runtime.plan import Plan, PreFilterOutcome
+from bayplan.framework.runtime.plan import Outline, Plan, PreFilterOutcome
 from bayplan.framework.runtime.scoring import Scores, score_feasible, score_rows
-from bayplan.framework.runtime.search import FilterOutcome, check_rows, find_feasible
+from bayplan.framework.runtime.search import FilterOutcome, check_row, check_rows, find_feasible
 from bayplan.framework.status import Status, Unresolvable
 from bayplan.framework.times import PluginTime, PluginTimes, Sampling
 from bayplan.loop.select import TieBreak, nodes_to_find, sample_rows
@@ -32,33 +31,62 @@ from bayplan.snapshot.pod_info import PodInfo
 __all__ = ["Decider", "Decision", "NodeSearch", "decide"]
 
 
-@dataclass(slots=True)
 class Decision:
     """What was decided for one pod in one attempt, and what it was decided on."""
 
-    pod: PodInfo
-    state: CycleState
-    node_name: str = ""
-    """Empty when no node was found."""
-    failure: Status | None = None
-    """Set when something went wrong, or when the cluster has no nodes."""
-    diagnosis: Diagnosis | None = None
-    """Set when no node fits."""
-    nomination: PostFilterResult | None = None
-    evaluated_nodes: int = 0
-    feasible_nodes: int = 0
-    total: int = 0
-    ties: int = 0
-    plan: Plan | None = None
-    outcome: FilterOutcome | None = None
-    """The Filter phase over all nodes; None when only some were looked at."""
-    refused: list[tuple[Status, Rows]] = field(default_factory=list)
-    """Nodes refused one by one or by extenders, by status."""
-    absent: Status | None = None
-    """Status of the nodes that were not looked at."""
-    scores: Scores | None = None
-    marks: list[tuple[str, float]] = field(default_factory=list)
-    """(phase, when it ended), the first entry being the start; empty without a clock."""
+    __slots__ = (
+        "_plan",
+        "absent",
+        "diagnosis",
+        "evaluated_nodes",
+        "failure",
+        "feasible_nodes",
+        "marks",
+        "node_name",
+        "nomination",
+        "outcome",
+        "pod",
+        "refused",
+        "scores",
+        "state",
+        "ties",
+        "total",
+    )
+
+    def __init__(self, pod: PodInfo, state: CycleState) -> None:
+        self.pod = pod
+        self.state = state
+        self._plan: Plan | None = None
+        self.node_name = ""
+        """Empty when no node was found."""
+        self.failure: Status | None = None
+        """Set when something went wrong, or when the cluster has no nodes."""
+        self.diagnosis: Diagnosis | None = None
+        """Set when no node fits."""
+        self.nomination: PostFilterResult | None = None
+        self.evaluated_nodes = self.feasible_nodes = self.total = self.ties = 0
+        self.outcome: FilterOutcome | None = None
+        """The Filter phase over all nodes; None when only some were looked at."""
+        self.refused: Sequence[tuple[Status, Rows]] = ()
+        """Nodes refused one by one or by extenders, by status."""
+        self.absent: Status | None = None
+        """Status of the nodes that were not looked at."""
+        self.scores: Scores | None = None
+        self.marks: list[tuple[str, float]] = []
+        """(phase, when it ended), the first entry being the start; empty without a clock."""
+
+    @property
+    def plan(self) -> Plan | None:
+        """Who had a say. A pod that is pinned to a node shares it with others until somebody asks for its own."""
+        plan = self._plan
+        if plan is not None and self.pod.shape.pinned_to:
+            plan = self._plan = plan.of(self.pod)
+        return plan
+
+    @property
+    def outline(self) -> Outline | None:
+        """What of the plan is that of all pods of the kind."""
+        return None if self._plan is None else self._plan.outline
 
     @property
     def is_scheduled(self) -> bool:
@@ -71,7 +99,7 @@ class Decision:
 
     def rejected_groups(self) -> list[tuple[Status, Rows]]:
         """Every node that was looked at and refused, by status. Ask before the next decision."""
-        return (self.outcome.groups() if self.outcome is not None else []) + self.refused
+        return [*(self.outcome.groups() if self.outcome is not None else ()), *self.refused]
 
     @property
     def message(self) -> str:
@@ -123,13 +151,15 @@ class Decider:
 def decide(decider: Decider, pod: PodInfo) -> Decision:
     """Find a node for the pod, or say why there is none."""
     decision = Decision(pod, CycleState())
-    _mark(decider, decision, "")
-    if not len(decider.framework.snapshot.nodes):
+    monotonic, sampling = decider.monotonic, decider.sampling
+    if monotonic is not None:
+        decision.marks.append(("", monotonic()))
+    if not decider.framework.snapshot.nodes.row_of:
         decision.failure = Unresolvable("no nodes available to schedule pods")
         return decision
     try:
-        if decider.sampling is not None and decider.sampling.is_due():
-            _find_node_timed(decider, pod, decision, decider.sampling.times())
+        if sampling is not None and sampling.is_due():
+            _find_node_timed(decider, pod, decision, sampling.times())
         else:
             _find_node(decider, pod, decision)
     except PluginFailure as failure:
@@ -148,20 +178,23 @@ def _find_node_timed(decider: Decider, pod: PodInfo, decision: Decision, times: 
 
 
 def _find_node(decider: Decider, pod: PodInfo, decision: Decision) -> None:
-    framework, state = decider.framework, decision.state
-    plan = decision.plan = framework.plan(pod)
-    prepared = framework.run_pre_filters(plan, state, pod)
-    _mark(decider, decision, "PreFilter")
+    framework = decider.framework
+    plan = decision._plan = framework.shared_plan(pod)
+    prepared = framework.run_pre_filters(plan, decision.state, pod)
+    if decider.monotonic is not None:
+        decision.marks.append(("PreFilter", decider.monotonic()))
     if prepared.rejection is not None:
         _reject(decider, pod, decision, _prefilter_diagnosis(framework, prepared))
         return
     if pod.nominated_node_name and _takes_nominated(decider, pod, decision):
         return
-    if prepared.node_names is not None:
-        _search_few(decider, pod, decision, prepared)
+    if prepared.is_pinned:
+        _search_pinned(decider, pod, decision, prepared)
+    elif prepared.node_names is not None:
+        _search_few(decider, pod, decision, prepared, prepared.node_names)
     else:
         _search_all(decider, pod, decision)
-    if decision.is_scheduled and decision.feasible_nodes > 1:
+    if decision.feasible_nodes > 1 and decision.node_name:
         _mark(decider, decision, "Score")
 
 
@@ -181,7 +214,7 @@ def _takes_nominated(decider: Decider, pod: PodInfo, decision: Decision) -> bool
     if row is None:
         return False
     try:
-        status = check_rows(framework, decision.state, pod, [row], decider.nominator)[row]
+        status = check_row(framework, decision.state, pod, row, decider.nominator)
         if status is not None or not _survives_extenders(decider, pod, row):
             return False
     except PluginFailure:
@@ -260,28 +293,41 @@ def _choose_from_sample(
     _choose_among(decider, pod, decision, rows)
 
 
-def _search_few(decider: Decider, pod: PodInfo, decision: Decision, prepared: PreFilterOutcome) -> None:
+def _search_pinned(decider: Decider, pod: PodInfo, decision: Decision, prepared: PreFilterOutcome) -> None:
+    """As below for the one node that a pod of a DaemonSet is pinned to."""
+    framework, pin = decider.framework, pod.shape.pinned_to
+    row = framework.snapshot.nodes.row_of.get(pin)
+    if row is None or decider.extenders or decider.always_score:
+        _search_few(decider, pod, decision, prepared, (pin,))
+        return
+    status = check_row(framework, decision.state, pod, row, decider.nominator)
+    decision.evaluated_nodes = 1
+    decision.absent = prepared.absent
+    if status is None:
+        decision.feasible_nodes = decision.ties = 1
+        decision.node_name = pin
+        return
+    decision.refused = [(status, np.array([row], dtype=np.intp))]
+    _reject(decider, pod, decision, _filter_diagnosis(framework, decision, prepared.restricted_by))
+
+
+def _search_few(
+    decider: Decider, pod: PodInfo, decision: Decision, prepared: PreFilterOutcome, names: Iterable[str]
+) -> None:
     """Some plugin named the only nodes worth looking at."""
-    assert prepared.node_names is not None  # the caller checked
     table = decider.framework.snapshot.nodes
-    rows = sorted([table.row_of[name] for name in prepared.node_names if name in table.row_of])
+    rows = sorted([table.row_of[name] for name in names if name in table.row_of])
     statuses = check_rows(decider.framework, decision.state, pod, rows, decider.nominator)
     decision.evaluated_nodes = len(rows)
     feasible = [row for row, status in statuses.items() if status is None]
     if len(feasible) < len(rows):
         decision.refused = _group_by_status(statuses)
-    decision.absent = _not_named(prepared.restricted_by)
+    decision.absent = prepared.absent
     if len(feasible) == 1 and not decider.extenders and not decider.always_score:
         decision.feasible_nodes = 1
         _take_only(decider, decision, feasible[0])
         return
     _choose_among(decider, pod, decision, np.array(feasible, dtype=np.intp), prepared.restricted_by)
-
-
-@lru_cache(maxsize=64)
-def _not_named(plugins: tuple[str, ...]) -> Status:
-    """What is said of the nodes that plugins left out."""
-    return Unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(plugins))}]")
 
 
 def _choose_among(
@@ -293,7 +339,7 @@ def _choose_among(
     before = len(rows)
     for extender in decider.extenders:
         rows, refused = extender.filter(pod, rows)
-        decision.refused += refused
+        decision.refused = [*decision.refused, *refused]
     decision.feasible_nodes = len(rows)
     if not len(rows):
         diagnosis = _filter_diagnosis(framework, decision, restricted_by)

@@ -285,7 +285,7 @@ class DecisionRecorder(Observer):
     # What the loop tells
 
     def decided(self, queued: QueuedPod, decision: Decision, seconds: float) -> None:
-        marks, outcome, plan, node = decision.marks, decision.outcome, decision.plan, decision.node_name
+        marks, outcome, node = decision.marks, decision.outcome, decision.node_name
         info, at = queued.info, marks[-1][1] if marks else self._monotonic()
         details: _Details | None = None
         if not node:
@@ -294,8 +294,8 @@ class DecisionRecorder(Observer):
             details = self._complete(decision, at)
         filters: Sequence[FilterCall] = ()
         counts: Sequence[int] = ()
-        if outcome is not None and outcome.passing is None and plan is not None:
-            filters, counts = plan.filters, plan.evaluation.rank_counts
+        if outcome is not None and outcome.passing is None and decision.plan is not None:
+            filters, counts = decision.plan.filters, decision.plan.evaluation.rank_counts
         times = decision.state.times
         self.count += 1
         # What is kept costs more than the keeping, by the memory that the next decision must do without: numbers and

@@ -15,6 +15,8 @@ from bayplan.snapshot.resources import ResourceAxis
 __all__ = ["HostPorts", "NodeInfo"]
 
 _ANY_ADDRESS = "0.0.0.0"
+_NO_TAINTS: list[Taint] = []
+"""Of all nodes without any. Nobody writes to the taints of a node."""
 
 
 class HostPorts:
@@ -70,6 +72,7 @@ class NodeInfo:
         "resources",
         "row",
         "taints",
+        "unschedulable",
     )
 
     def __init__(self, node: Node, row: int, resources: ResourceAxis) -> None:
@@ -91,7 +94,8 @@ class NodeInfo:
         vector, self.allowed_pods = self.resources.offer(node.status.allocatable)
         self.node = node
         self.labels: dict[str, str] = node.labels
-        self.taints: list[Taint] = node.spec.taints or []
+        self.taints: list[Taint] = node.spec.taints or _NO_TAINTS
+        self.unschedulable = node.spec.unschedulable
         self.allocatable: list[int] = [0] * len(self.resources)
         for place, amount in vector:
             self.allocatable[place] = amount
@@ -149,7 +153,8 @@ class NodeInfo:
         """A twin that can be changed without touching this one."""
         twin = NodeInfo.__new__(NodeInfo)
         twin.row, twin.name, twin.resources, twin.node = self.row, self.name, self.resources, self.node
-        twin.labels, twin.taints, twin.allocatable = self.labels, self.taints, list(self.allocatable)
+        twin.labels, twin.taints, twin.unschedulable = self.labels, self.taints, self.unschedulable
+        twin.allocatable = list(self.allocatable)
         twin.allowed_pods, twin.pods, twin.requested = self.allowed_pods, dict(self.pods), list(self.requested)
         twin.nonzero_cpu, twin.nonzero_memory = self.nonzero_cpu, self.nonzero_memory
         twin.ports = self.ports.copy()

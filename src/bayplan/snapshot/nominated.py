@@ -101,10 +101,16 @@ class NominatedRows:
         log = getattr(nominator, "changes", None)
         return nominator is self.nominator or (log is not None and log is self._log)
 
+    def is_empty(self) -> bool:
+        """Whether nobody is nominated to anything."""
+        self.refresh()
+        return self._is_empty
+
     def pods_on(self, row: int, pod: PodInfo) -> list[PodInfo]:
         """The nominated pods on a row that a pod must leave room for: of equal or higher priority, not itself."""
         self.refresh()
-        return [p for p in self._pods.get(row, ()) if p.priority >= pod.priority and p.uid != pod.uid]
+        pods = self._pods.get(row)
+        return [p for p in pods if p.priority >= pod.priority and p.uid != pod.uid] if pods else []
 
     def includes(self, pod: PodInfo) -> bool:
         """Whether the pod itself is nominated to a node that it is not on yet."""
@@ -147,9 +153,11 @@ class NominatedRows:
         table = self._table
         log: NameLog | None = getattr(self.nominator, "changes", None)
         known = log if log is self._log else None
+        is_as_noted = known is not None and known.position == self._log_position
+        if is_as_noted and self._is_empty:
+            return
         as_of = (table.layout, len(table.resources), table.node_changes.position)
-        is_as_before = self._is_empty or (table.row_changes.position == self._row_position and as_of == self._as_of)
-        if is_as_before and known is not None and known.position == self._log_position:
+        if is_as_noted and table.row_changes.position == self._row_position and as_of == self._as_of:
             return
         names = None if known is None else known.since(self._log_position)
         changed = table.row_changes.since(self._row_position)

@@ -27,7 +27,7 @@ __all__ = ["PodShape", "ShapeTable", "Usage", "usage_of"]
 
 T = TypeVar("T")
 _LATEST = 1024
-_SAME_FOR_ALL_PINS = ("kind", "tolerations", "readable_terms", "host_ports", "claim_names")
+_SAME_FOR_ALL_PINS = ("kind", "tolerations", "readable_terms", "host_ports", "claim_names", "requires_pin_alone")
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode
 
 
@@ -83,7 +83,13 @@ class PodShape:
         for attribute in _SAME_FOR_ALL_PINS:
             getattr(self, attribute)
         twin = self._twin(number)
-        twin.__dict__.update(pinned_to=name, required_nodes=self.required_nodes.repinned(name))
+        attributes = twin.__dict__
+        attributes["pinned_to"] = name
+        if self.requires_pin_alone:
+            # Its name says it all: who asks for the terms is the exception.
+            attributes.pop("required_nodes", None)
+        else:
+            attributes["required_nodes"] = self.required_nodes.repinned(name)
         twin.spec = msgspec.structs.replace(self.spec, affinity=affinity)
         return twin
 
@@ -112,6 +118,14 @@ class PodShape:
         """The node that the pod must go to by name, as the DaemonSet controller writes it; empty if there is no such
         one."""
         return _pinned_to(self.spec.affinity) if self.spec.affinity else ""
+
+    @lazy
+    def requires_pin_alone(self) -> bool:
+        """Whether the pod requires nothing of a node but the name that it is pinned to."""
+        if not self.pinned_to or self.spec.node_selector:
+            return False
+        (term,) = self.required_nodes.terms or ()
+        return term.is_valid and not term.expressions
 
     @lazy
     def kind(self) -> Hashable:

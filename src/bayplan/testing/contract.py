@@ -32,6 +32,7 @@ from bayplan.testing.contract_promises import (
     idle_means_silent,
     kinds_are_settled_alike,
     odd_pods_are_answered,
+    pins_are_named,
     raw_scores_are_in_bounds,
     reserve_is_undone,
     same_shape_same_answer,
@@ -57,6 +58,7 @@ PROMISES: dict[str, Promise] = {
     "an idle plugin has nothing to say": idle_means_silent,
     "a filter that accepts all nodes rejects none": accepting_all_means_silent,
     "pods of one kind are told apart only where that is allowed": kinds_are_settled_alike,
+    "a pin is named where that is promised": pins_are_named,
     "the order of the queue is an order": queue_order_is_strict,
 }
 """What is checked, by name."""
@@ -189,6 +191,9 @@ class PluginContract:
 
     def test_pods_of_one_kind_are_told_apart_only_where_that_is_allowed(self) -> None:
         self._check("pods of one kind are told apart only where that is allowed")
+
+    def test_a_pin_is_named_where_that_is_promised(self) -> None:
+        self._check("a pin is named where that is promised")
 
     def test_the_order_of_the_queue_is_an_order(self) -> None:
         self._check("the order of the queue is an order")

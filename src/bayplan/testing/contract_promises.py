@@ -5,11 +5,13 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import msgspec
 import numpy as np
 
-from bayplan.api.pod import Pod
+from bayplan.api.pod import Affinity, Pod
 from bayplan.cache.check import check_cache
 from bayplan.framework.cycle import CycleState
+from bayplan.framework.plugin import PreFilterResult
 from bayplan.framework.status import SUCCESS, Code, Status
 from bayplan.snapshot.columns import NodeColumns
 from bayplan.snapshot.pod_info import PodInfo
@@ -26,6 +28,7 @@ __all__ = [
     "idle_means_silent",
     "kinds_are_settled_alike",
     "odd_pods_are_answered",
+    "pins_are_named",
     "raw_scores_are_in_bounds",
     "reserve_is_undone",
     "same_shape_same_answer",
@@ -122,6 +125,28 @@ def kinds_are_settled_alike(trial: Trial) -> list[str]:
         if plugin.signs_by_kind and plugin.sign(one) != plugin.sign(other):
             problems.append("signs_by_kind, but signs pods of one kind differently")
     return problems
+
+
+def pins_are_named(trial: Trial) -> list[str]:
+    """What `names_pin` promises: for a pod that is pinned to a node, PreFilter names that node and no other."""
+    if not trial.plugin.names_pin or not trial.has("pre_filter"):
+        return []
+    problems = []
+    for pod in trial.pods():
+        for name in (trial.nodes.names[0], "elsewhere"):
+            info = trial.one.info(_pinned(pod, name))
+            answer = trial.plugin.pre_filter(CycleState(), info, trial.nodes)
+            if not isinstance(answer, PreFilterResult) or answer.node_names != frozenset((name,)):
+                problems.append(f"names_pin, but pre_filter says {answer} of a pod that is pinned to `{name}`")
+    return problems
+
+
+def _pinned(pod: Pod, name: str) -> Pod:
+    field = {"key": "metadata.name", "operator": "In", "values": [name]}
+    terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    spec = msgspec.structs.replace(pod.spec, affinity=msgspec.convert(affinity, Affinity))
+    return msgspec.structs.replace(pod, spec=spec)
 
 
 def filter_is_pure(trial: Trial) -> list[str]:

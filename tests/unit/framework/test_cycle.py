@@ -44,14 +44,17 @@ def test_a_clone_may_be_changed_without_the_original_noticing() -> None:
     state = CycleState()
     state.put(COUNTER, Counter(1))
     state.put(SEATS, 3)
-    state.skip_filter.add("A")
+    state.skip_filter |= {"A"}
     twin = state.clone()
     twin[COUNTER].number = 9
     twin.put(SEATS, 4)
-    twin.skip_filter.add("B")
-    twin.skip_score.add("B")
+    twin.skip_filter |= {"B"}
+    twin.skip_score |= {"B"}
+    twin.pods_to_activate["default/web"] = None
 
     assert state[COUNTER].number == 1
     assert state[SEATS] == 3
     assert state.skip_filter == {"A"}
     assert state.skip_score == set()
+    assert state.pods_to_activate == {}
+    assert twin.skip_filter == {"A", "B"}

@@ -57,8 +57,24 @@ def test_a_shape_with_another_pin_is_as_if_it_had_been_made_alone() -> None:
     assert other.template_number == first.template_number
     assert other.spec == pods[1].spec
     assert other.spec.containers is first.spec.containers
-    for name in ("usage", "requests", "required_nodes", "pinned_to", "kind", "readable_terms", "labels", "priority"):
+    names = ("usage", "requests", "required_nodes", "pinned_to", "kind", "readable_terms", "labels", "priority")
+    for name in (*names, "requires_pin_alone"):
         assert getattr(other, name) == getattr(alone, name)
+
+
+def test_a_shape_knows_whether_its_pin_is_all_that_it_requires() -> None:
+    table, expression = ShapeTable(ResourceAxis()), {"key": "disk", "operator": "In", "values": ["fast"]}
+    first, other = (table.shape_of(pinned(name, f"n-{name}")) for name in ("a", "b"))
+    selecting = pinned("c", "n0")
+    selecting.spec.node_selector = {"disk": "fast"}
+    unreadable = pinned("d", "n0", matchExpressions=[{"key": "disk", "operator": "Near", "values": ["fast"]}])
+    more = [pinned("e", "n0", matchExpressions=[expression]), selecting, unreadable, pod("f")]
+
+    assert first.requires_pin_alone
+    assert other.requires_pin_alone
+    assert other.required_nodes.matches({}, "n-b")
+    assert not other.required_nodes.matches({}, "n-a")
+    assert not any(table.shape_of(each).requires_pin_alone for each in more)
 
 
 def test_pins_of_other_labels_are_another_template() -> None:

@@ -77,6 +77,10 @@ class Nominations(RuleBasedStateMachine):
         ]
 
     @invariant()
+    def nobody_is_told_apart_from_somebody(self) -> None:
+        assert self.rows.is_empty() == (not list(self.nominator.nominated_nodes()))
+
+    @invariant()
     def columns_are_sums_of_pods(self) -> None:
         for asking in (pod("new", priority=1), pod("low", priority=0), pod("high", priority=9), *self.server.values()):
             info = self.cache.info(asking)

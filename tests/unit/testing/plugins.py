@@ -14,6 +14,7 @@ from bayplan.framework import (
     Plugin,
     PluginArgs,
     PodInfo,
+    PreFilterResult,
     QueuedPod,
     Status,
     Unschedulable,
@@ -190,6 +191,15 @@ class PromisesKinds(Plugin):
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> None:
         return None
+
+
+class PromisesPins(Plugin):
+    """Says that it names the node that a pod is pinned to, and names another."""
+
+    names_pin = True
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> PreFilterResult:
+        return PreFilterResult(frozenset(("elsewhere",)))
 
 
 class PromisesSilence(Plugin):

@@ -37,6 +37,7 @@ def test_an_honest_plugin_keeps_the_contract(plugin: type[Plugin]) -> None:
         (plugins.PromisesSilence, "an idle plugin has nothing to say"),
         (plugins.PromisesRoom, "a filter that accepts all nodes rejects none"),
         (plugins.PromisesKinds, "pods of one kind are told apart only where that is allowed"),
+        (plugins.PromisesPins, "a pin is named where that is promised"),
         (plugins.GoesBeforeItself, "the order of the queue is an order"),
         (plugins.ComparesApplesAndPears, "the order of the queue is an order"),
     ],

@@ -152,11 +152,16 @@ class FilterCall:
         try:
             status: Status | None = self.plugin.filter(state, pod, node)  # type: ignore[attr-defined]
         except Exception as exception:
-            self._complain(self.name, "filter", exception)
-            status = _failure(exception)
+            return self.raised(exception)
         if status is not None and not status.is_rejected and not status.is_success:
             self.note_failure()
         return status
+
+    def raised(self, exception: Exception) -> Status:
+        """Report what `filter` raised; the status that it counts as."""
+        self._complain(self.name, "filter", exception)
+        self.note_failure()
+        return _failure(exception)
 
     def _lifted(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Verdicts:
         ids = np.zeros(len(nodes), dtype=np.int32)

@@ -7,6 +7,7 @@ columns anew: slower, and a test says that it decides the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -51,6 +52,7 @@ __all__ = ["Framework", "checked"]
 
 C = TypeVar("C")
 _MEBIBYTE = 1024 * 1024
+_MOST_IN_PLAY = 256
 
 
 class Framework:
@@ -77,7 +79,10 @@ class Framework:
         self.score_calls = [ScoreCall(p, weights.get(p.name, 1), complain) for p in self.at(ExtensionPoint.SCORE)]
         self._in_order = list(self.plugins.values())
         self._idlers: Idlers = [(p.name, p.is_idle) for p in self._in_order if hasattr(p, "is_idle")]
-        self._names = set(self.plugins)
+        self._names = frozenset(self.plugins)
+        self._in_play: dict[frozenset[str], list[FilterCall]] = {}
+        namers = [p for p in self.at(ExtensionPoint.PRE_FILTER) if p.names_pin and remember]
+        self._pinned = {plugin: _pinned_by(plugin.name) for plugin in namers}
         self._versions: list[int] = []
         self._version_changes = -1
         self._planner = Planner(
@@ -89,6 +94,7 @@ class Framework:
             complain=complain,
             remember=remember,
         )
+        self._shares_plans = self._planner.shares_outlines
         self._plans = Memory[Plan](bytes_per_row=Evaluation.BYTES_PER_ROW, most_bytes=64 * _MEBIBYTE)
 
     def at(self, point: ExtensionPoint) -> list[Plugin]:
@@ -111,14 +117,22 @@ class Framework:
     # The plan of a shape
 
     def plan(self, pod: PodInfo) -> Plan:
-        shape = pod.shape
-        key = (shape.template_number if self._planner.shares_outlines else shape.number, pod.node_name)
+        plan = self.shared_plan(pod)
+        return plan.of(pod) if pod.shape.pinned_to else plan
+
+    def shared_plan(self, pod: PodInfo) -> Plan:
+        """The plan of all pods that differ in the node they are pinned to alone. Its evaluation is that of one of them:
+        whoever wants to see it, or to score, asks for the plan `of` the pod."""
+        key = (pod.shape.template_number if self._shares_plans else pod.shape.number, pod.node_name)
         if self._version_changes != Plugin.version_changes:
             self._version_changes = Plugin.version_changes
-            self._versions = [plugin.version for plugin in self._in_order]
+            versions = [plugin.version for plugin in self._in_order]
+            if versions != self._versions:
+                self._versions = versions
         versions = self._versions
         plan = self._plans.get(key)
-        if plan is None or plan.outline.versions != versions:
+        # A list that is the same need not be read; one that is not may still say the same.
+        if plan is None or (plan.outline.versions is not versions and plan.outline.versions != versions):
             plan = self._planner.plan(pod, versions)
             if self.remember:
                 self._plans.offer(key, plan, rows=self.snapshot.nodes.capacity)
@@ -127,7 +141,7 @@ class Framework:
             as_of = (snapshot.objects.generation, snapshot.terms.generation, snapshot.nodes.node_changes.position)
             if plan.idle_as_of != as_of:
                 plan.follow(pod, self._idlers, as_of)
-        return plan.of(pod) if shape.pinned_to else plan
+        return plan
 
     def forget(self, plugin: str) -> None:
         """Ask a plugin everything anew."""
@@ -136,16 +150,19 @@ class Framework:
     # PreFilter
 
     def run_pre_filters(self, plan: Plan, state: CycleState, pod: PodInfo) -> PreFilterOutcome:
-        state.skip_filter |= plan.skip_filter
-        state.skip_score |= plan.idle
-        state.reached = self._names
-        if not plan.due_pre_filters:
+        state.skip_filter, state.skip_score, state.reached = plan.skip_filter, plan.idle, self._names
+        steps = plan.due_pre_filters
+        if not steps:
             return NO_RESTRICTION
+        if len(steps) == 1 and pod.shape.pinned_to and state.times is None:
+            pinned = self._pinned.get(steps[0].plugin)
+            if pinned is not None:
+                return pinned
         nodes = self.snapshot.columns()
         rejection: Status | None = None
         names: frozenset[str] | None = None
         restricted_by: list[str] = []
-        for step in plan.due_pre_filters:
+        for step in steps:
             plugin = step.plugin
             answer = step.settled if step.is_settled else self._asked(step, "pre_filter", state, pod, nodes)
             if answer is None:
@@ -158,7 +175,7 @@ class Framework:
                         state.reached = self._reached_up_to(plugin)
                         return PreFilterOutcome(_nothing_left(restricted_by), names, tuple(restricted_by))
             elif answer.is_skip:
-                state.skip_filter.add(plugin.name)
+                state.skip_filter |= {plugin.name}
             elif answer.code is Code.UNRESOLVABLE:
                 state.reached = self._reached_up_to(plugin)
                 return PreFilterOutcome(answer.by(plugin.name), names, tuple(restricted_by))
@@ -168,7 +185,7 @@ class Framework:
                 raise PluginFailure(_explained(f'running PreFilter plugin "{plugin.name}": ', answer.by(plugin.name)))
         if rejection is None and names is None:
             return NO_RESTRICTION
-        return PreFilterOutcome(rejection, names, tuple(restricted_by))
+        return PreFilterOutcome(rejection, names, tuple(restricted_by), absent=_left_out(tuple(restricted_by)))
 
     def _asked(
         self, step: PreFilterStep | PreScoreStep, method: str, state: CycleState, pod: PodInfo, nodes: NodeColumns
@@ -191,21 +208,17 @@ class Framework:
                 continue
             name = step.plugin.name
             if answer.is_skip:
-                state.skip_score.add(name)
+                state.skip_score |= {name}
             elif not answer.is_success:
                 raise PluginFailure(_explained(f'running PreScore plugin "{name}": ', answer.by(name)))
         if not state.skip_score:
             return plan.due_scores
         return [call for call in plan.due_scores if call.name not in state.skip_score]
 
-    def _reached_up_to(self, last: Plugin) -> set[str]:
+    def _reached_up_to(self, last: Plugin) -> frozenset[str]:
         """The plugins whose PreFilter came before the one that ended the phase."""
-        reached = set()
-        for plugin in self.at(ExtensionPoint.PRE_FILTER):
-            reached.add(plugin.name)
-            if plugin is last:
-                break
-        return reached
+        plugins = self.at(ExtensionPoint.PRE_FILTER)
+        return frozenset(plugin.name for plugin in plugins[: plugins.index(last) + 1])
 
     # PostFilter
 
@@ -238,37 +251,46 @@ class Framework:
     def nominated_rows(self, nominator: Nominations) -> NominatedRows:
         """The nominations of a nominator as columns."""
         known = self._nominated
-        if known is None or not known.is_of(nominator) or not self.remember:
-            known = self._nominated = NominatedRows(nominator, self.snapshot.nodes)
+        if known is not None and self.remember and (known.nominator is nominator or known.is_of(nominator)):
+            return known
+        known = self._nominated = NominatedRows(nominator, self.snapshot.nodes)
         return known
 
     def run_filters_on(self, state: CycleState, pod: PodInfo, nodes: NodeColumns, position: int) -> Status | None:
         """Every filter on one node of an overlay; the first rejection, None if all let it pass."""
         return self.first_rejection(state, pod, nodes.info(position), lambda: nodes.take(_only(position)))
 
-    def run_filters_on_row(self, state: CycleState, pod: PodInfo, row: int) -> Status | None:
-        """The same on a node as it is."""
-        table = self.snapshot.nodes
-        return self.first_rejection(state, pod, table.at(row), lambda: NodeColumns(table, _only(row)))
-
     def first_rejection(
-        self, state: CycleState, pod: PodInfo, info: NodeInfo, columns: Callable[[], NodeColumns]
+        self, state: CycleState, pod: PodInfo, info: NodeInfo, columns: Callable[[], NodeColumns] | None = None
     ) -> Status | None:
-        """The same on a node that somebody made up; `columns` gives it to filters that know no other form."""
+        """The same on a node as it is, or on one that somebody made up. Filters that know no other form get `columns`;
+        a node as it is needs none."""
         view: NodeColumns | None = None
-        skipped = state.skip_filter
-        for call in self.filter_calls:
-            if call.name in skipped:
-                continue
-            if call.has_one:
-                status = call.one(state, pod, info)
-            else:
-                view = view or columns()
+        for call in self._in_play.get(state.skip_filter) or self._find_in_play(state.skip_filter):
+            if not call.has_one:
+                view = view or (columns() if columns is not None else NodeColumns(self.snapshot.nodes, _only(info.row)))
                 verdicts = call.verdicts(state, pod, view)
                 status = verdicts.status(int(verdicts.ids[0])) if verdicts.ids[0] else None
+            elif call.times is not None:
+                status = call.one(state, pod, info)
+            else:
+                # As `call.one` does it: of a pod that may go to one node this is the most, and a call less counts.
+                try:
+                    status = call.plugin.filter(state, pod, info)  # type: ignore[attr-defined]
+                except Exception as exception:
+                    status = call.raised(exception)
             if status is not None and not status.is_success:
+                if not status.is_rejected:
+                    call.note_failure()
                 return checked(status.by(call.name))
         return None
+
+    def _find_in_play(self, skipped: frozenset[str]) -> list[FilterCall]:
+        """The filters that are not skipped. There are as many answers as there are kinds of pods, and a few more."""
+        if len(self._in_play) >= _MOST_IN_PLAY:
+            self._in_play.clear()
+        calls = self._in_play[skipped] = [call for call in self.filter_calls if call.name not in skipped]
+        return calls
 
     def run_on_pods(self, method: str, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> None:
         """`add_pod` or `remove_pod` of every plugin whose filter takes part."""
@@ -328,6 +350,16 @@ class Framework:
 
 def _only(row: int) -> Rows:
     return np.array([row], dtype=np.intp)
+
+
+def _pinned_by(plugin: str) -> PreFilterOutcome:
+    return PreFilterOutcome(None, None, (plugin,), absent=_left_out((plugin,)), is_pinned=True)
+
+
+@lru_cache(maxsize=64)
+def _left_out(plugins: tuple[str, ...]) -> Status:
+    """What is said of the nodes that plugins do not name."""
+    return Unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(plugins))}]")
 
 
 def _nothing_left(plugins: list[str]) -> Status:

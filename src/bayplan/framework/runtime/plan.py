@@ -56,6 +56,11 @@ class PreFilterOutcome(NamedTuple):
     node_names: frozenset[str] | None
     """The only nodes to look at; None for all."""
     restricted_by: tuple[str, ...]
+    absent: Status | None = None
+    """What is said of nodes that are not to be looked at."""
+    is_pinned: bool = False
+    """Only the node that the pod is pinned to is to be looked at. Which one that is its shape knows, so that all pods
+    which are pinned have one outcome, and `node_names` is None."""
 
 
 NO_RESTRICTION = PreFilterOutcome(None, None, ())
@@ -95,7 +100,7 @@ class Settled:
 
     def __init__(self, outline: Outline, idle: frozenset[str]) -> None:
         self.idle = idle
-        self.skip_filter = outline.skip_filter | idle
+        self.skip_filter = idle.union(outline.skip_filter)
         self.pre_filters = [step for step in outline.pre_filters if step.is_settled or step.plugin.name not in idle]
         self.filters = [call for call in outline.open_filters if call.name not in idle]
         self.scores: list[ScoreCall] | None = None
@@ -195,6 +200,8 @@ class Plan:
 
     def of(self, pod: PodInfo) -> Plan:
         """The plan of a pod that is pinned to another node: the same but for what depends on the node."""
+        if pod is self._pod:
+            return self
         twin = Plan.__new__(Plan)
         twin.outline, twin._completion, twin._pod, twin._evaluation = self.outline, self._completion, pod, None
         twin.idle, twin.idle_as_of, twin._settled = self.idle, self.idle_as_of, self._settled

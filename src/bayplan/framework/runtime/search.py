@@ -27,7 +27,7 @@ from bayplan.snapshot.nominated import Beside, NominatedRows
 from bayplan.snapshot.overlay import OverlayColumns, overlay_of
 from bayplan.snapshot.pod_info import PodInfo
 
-__all__ = ["FilterOutcome", "check_rows", "find_feasible"]
+__all__ = ["FilterOutcome", "check_row", "check_rows", "find_feasible"]
 
 Ranks = np.ndarray[tuple[int], np.dtype[np.uint8]]
 _OVERRIDDEN = 254
@@ -261,10 +261,15 @@ def check_rows(
     framework: Framework, state: CycleState, pod: PodInfo, rows: list[int], nominator: Nominator
 ) -> dict[int, Status | None]:
     """A handful of rows, one by one: for pods that may go to a few nodes only. None stands for passing."""
+    return {row: check_row(framework, state, pod, row, nominator) for row in rows}
+
+
+def check_row(framework: Framework, state: CycleState, pod: PodInfo, row: int, nominator: Nominator) -> Status | None:
+    """One of them."""
     nominated = framework.nominated_rows(nominator)
-    result: dict[int, Status | None] = {}
-    for row in rows:
+    if not nominated.is_empty():
         pods = nominated.pods_on(row, pod)
         status = _status_with(framework, state, pod, row, pods) if pods else None
-        result[row] = status if status is not None else framework.run_filters_on_row(state, pod, row)
-    return result
+        if status is not None:
+            return status
+    return framework.first_rejection(state, pod, framework.snapshot.nodes.at(row))

@@ -69,6 +69,7 @@ class NodeAffinity(Plugin):
     depends = Depends.NODE
     settles_by_kind = True
     signs_by_kind = True
+    names_pin = True
     reasons = (*_NOT_WANTED.reasons, *_NOT_ENFORCED.reasons, *_CONFLICT.reasons)
     normalize = normalize_highest
 
@@ -121,9 +122,12 @@ class NodeAffinity(Plugin):
         return Verdicts.of(ids, _STATUSES)
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        shape = pod.shape
+        if shape.requires_pin_alone and self._enforced is None:
+            return None if node.name == shape.pinned_to else _NOT_WANTED
         if self._enforced is not None and not self._enforced.matches(node.labels, node.name):
             return _NOT_ENFORCED
-        return None if pod.shape.required_nodes.matches(node.labels, node.name) else _NOT_WANTED
+        return None if shape.required_nodes.matches(node.labels, node.name) else _NOT_WANTED
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Status | None:
         if not self._may_prefer(pod):

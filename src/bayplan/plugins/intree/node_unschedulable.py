@@ -57,7 +57,7 @@ class NodeUnschedulable(Plugin):
         return Verdicts.reject(nodes.unschedulable, _CORDONED)
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
-        return _CORDONED if node.node.spec.unschedulable and not _tolerates_cordon(pod) else None
+        return _CORDONED if node.unschedulable and not _tolerates_cordon(pod) else None
 
     def events_to_register(self) -> list[EventHint]:
         return [

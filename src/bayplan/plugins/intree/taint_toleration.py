@@ -60,7 +60,8 @@ class TaintToleration(Plugin):
         return Verdicts.reject(has_untolerated_taint(pod.shape.tolerations, nodes), _TAINTED)
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
-        return _TAINTED if first_untolerated(node.taints, pod.shape.tolerations) is not None else None
+        taints = node.taints
+        return _TAINTED if taints and first_untolerated(taints, pod.shape.tolerations) is not None else None
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Status | None:
         """Never skips: where no node has a soft taint every node gets the full score, which counts in the total."""

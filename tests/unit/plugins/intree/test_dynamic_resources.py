@@ -34,7 +34,7 @@ def test_a_pod_with_claims_stays_pending_with_a_sentence_that_says_why() -> None
 
 def test_a_pod_that_fits_nowhere_is_told_that_no_claim_can_be_freed() -> None:
     state = CycleState()
-    state.reached.add("DynamicResources")
+    state.reached |= {"DynamicResources"}
     status = DynamicResources().post_filter(state, CLUSTER.pod(), NOBODY)
 
     assert status is not None
