@@ -89,7 +89,7 @@ def _listed(costs: list[float]) -> str:
 
 async def _round(workload: Workload, nodes: int, pods: int) -> Round:
     watched = Round(pods)
-    begin_with = (pod for part in (False, True) for pod in workload.initial_pods(nodes, pods, renewed=part))
+    begin_with = workload.initial_pods(nodes, pods)
     waiting_and_placed = _numbered(chain(workload.pods(nodes, pods), begin_with), _priorities(workload))
     server = StandIn(workload.nodes(nodes), waiting_and_placed, others=workload.objects, bound=watched.bound)
     with tempfile.TemporaryDirectory() as folder:
