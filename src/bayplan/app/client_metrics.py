@@ -35,6 +35,7 @@ class RequestMetrics:
         self._seconds = registry.histogram(component.REST_DURATION)
         self._waits = registry.histogram(component.REST_RATE_LIMITER)
         self._children: dict[tuple[str, int, str], tuple[Counter, Histogram]] = {}
+        self._waited: dict[tuple[str, str], Histogram] = {}
 
     def answered(self, method: str, status: int, host: str, seconds: float) -> None:
         """Status 0 stands for no answer."""
@@ -49,7 +50,10 @@ class RequestMetrics:
 
     def waited(self, host: str, method: str, seconds: float) -> None:
         """For the client's own limit, before the request was sent."""
-        self._waits.labels(method, host).observe(seconds)
+        found = self._waited.get((method, host))
+        if found is None:
+            found = self._waited[method, host] = self._waits.labels(method, host)
+        found.observe(seconds)
         if seconds >= _LONG_WAIT_SECONDS:
             _log.warning(
                 "requests wait for the limit that this client keeps by itself",

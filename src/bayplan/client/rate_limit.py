@@ -79,23 +79,17 @@ class RateLimitedTransport:
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
     ) -> Coroutine[Any, Any, Response]:
-        send = partial(
-            self._transport.request,
-            method,
-            path,
-            query=query,
-            body=body,
-            content_type=content_type,
-            headers=headers,
-            timeout=timeout,
+        if not self._bucket.is_unlimited:
+            delay = self._bucket.reserve()
+            if delay > 0.0:
+                send = partial(self._transport.request, method, path, query=query, body=body)
+                return self._delayed(
+                    delay, method, partial(send, content_type=content_type, headers=headers, timeout=timeout)
+                )
+            self._on_wait(method, 0.0)
+        return self._transport.request(
+            method, path, query=query, body=body, content_type=content_type, headers=headers, timeout=timeout
         )
-        if self._bucket.is_unlimited:
-            return send()
-        delay = self._bucket.reserve()
-        if delay > 0.0:
-            return self._delayed(delay, method, send)
-        self._on_wait(method, 0.0)
-        return send()
 
     async def _delayed(self, delay: float, method: str, send: Callable[[], Awaitable[Response]]) -> Response:
         await self._bucket.wait(delay)

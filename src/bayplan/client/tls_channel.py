@@ -110,14 +110,19 @@ class TlsChannel(asyncio.BufferedProtocol, asyncio.Transport):
     def _open(self) -> None:
         """Hand over everything that is readable."""
         tls, inside, incoming = self._tls, self._inside, self._incoming
+        if not incoming.pending and not tls.pending():
+            return
         try:
-            while incoming.pending or tls.pending():
+            while True:
                 buffer = inside.get_buffer(-1)
                 count: int = tls.read(len(buffer), buffer)  # type: ignore[assignment]  # how many, given a buffer
                 if not count:
                     self.abort()
                     return
                 inside.buffer_updated(count)
+                # A read hands over what is left of one record, as far as there is room for it.
+                if not incoming.pending and (count < len(buffer) or not tls.pending()):
+                    break
         except ssl.SSLWantReadError:
             # Half a record, or something that concerns TLS alone.
             pass
