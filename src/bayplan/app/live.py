@@ -7,7 +7,6 @@ plugins are built against ports that look the queue up when they are called.
 from __future__ import annotations
 
 import asyncio
-import gc
 import random
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
@@ -19,6 +18,7 @@ import structlog
 
 from bayplan.api.kinds import Kind
 from bayplan.api.pod import Pod
+from bayplan.app.collecting import Collecting
 from bayplan.app.custom_resources import CustomResources
 from bayplan.app.extenders import make_extenders, with_asking_preemption
 from bayplan.app.frameworks import Ports, build_framework, percentage_of_nodes, watched_resources
@@ -57,8 +57,6 @@ from bayplan.snapshot.pod_info import PodInfo
 __all__ = ["LiveOptions", "LiveScheduler"]
 
 _log = structlog.get_logger()
-_OBJECTS_BEFORE_COLLECTING = 20_000
-"""Cycles are rare here. The default of a few hundred objects has the collector run several times a second in vain."""
 _MANY_PODS = 32
 _MOST_TIMED_PER_SECOND = 20
 """A tenth of the cycles up to 200 pods a second, and fewer beyond."""
@@ -163,6 +161,10 @@ class LiveScheduler:
         """Set once the caches hold the whole cluster."""
         self._shell = QueueShell(self.queue, bell, clock)
         self.scheduler = Scheduler(shared, self._shell, self.tasks)
+        self.collecting = Collecting(clock, is_idle=self._is_idle)
+
+    def _is_idle(self) -> bool:
+        return not len(self.tasks) and not self.queue.sizes.active
 
     def _is_in_a_rush(self) -> bool:
         """Whether many pods wait, be it for a decision or for their binding: then nobody needs events at once."""
@@ -245,20 +247,19 @@ class LiveScheduler:
 
     async def run(self) -> None:
         """Reflect, sync, schedule. On cancellation bindings under way are finished first."""
+        self.collecting.start()
         background = [
             asyncio.create_task(self.watching.run(), name="reflectors"),
             asyncio.create_task(self.custom_resources.run(), name="custom resources"),
             asyncio.create_task(self.events.run(), name="events"),
             asyncio.create_task(self.status.run(), name="pod status"),
             asyncio.create_task(self._shell.run_timers(), name="queue timers"),
+            asyncio.create_task(self.collecting.run(), name="garbage collection"),
         ]
         try:
             await self._first_of(self._sync(), background)
             await self._first_of(self.custom_resources.wait_until_settled(), background)
-            # What was read at the start lives as long as the process: the collector need not walk it again and again.
-            gc.collect()
-            gc.freeze()
-            gc.set_threshold(_OBJECTS_BEFORE_COLLECTING, *gc.get_threshold()[1:])
+            self.collecting.settle()
             self.is_ready.set()
             _log.info("the cluster is read", nodes=len(self.cache.snapshot.nodes), pods=len(self.cache))
             if self.options.wait_to_lead is not None:
@@ -267,6 +268,7 @@ class LiveScheduler:
             await self._first_of(self.scheduler.run(), background)
         finally:
             await self._stop(background)
+            self.collecting.stop()
 
     async def _sync(self) -> None:
         left_out = await self.watching.wait_until_synced()
