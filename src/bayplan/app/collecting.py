@@ -4,8 +4,9 @@ Nearly everything here is given back by counting references; cycles are rare. Le
 number of new objects, which is mostly in the midst of a decision, walks everything that bindings under way hold, and
 finds nothing. So it is asked to come by itself only as a safety net, for plugins that make cycles, and otherwise:
 
-- While the cluster is read, everything is new and nothing is garbage: nobody looks.
-- What was read then lives as long as the process, mostly: it is looked at once and then never again (`gc.freeze`).
+- Before the cluster is read, what starting left behind is collected.
+- While it is read, everything is new and nothing is garbage: nobody looks. What was read lives as long as the process,
+  mostly, and is never looked at (`gc.freeze`).
 - Afterwards, once a second, between slices of scheduling: new objects are looked at when nothing else is to be done, or
   when there are many. They are looked at once; what has grown old is looked at every few minutes.
 
@@ -43,12 +44,12 @@ class Collecting:
         self._before: tuple[int, int, int] | None = None
 
     def start(self) -> None:
+        gc.collect()
         self._before = gc.get_threshold()
         gc.set_threshold(_SAFETY_NET, *self._before[1:])
 
     def settle(self) -> None:
         """The cluster is read."""
-        gc.collect()
         gc.freeze()
         self._looked_at_all = self._clock.monotonic()
 
