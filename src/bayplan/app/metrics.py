@@ -7,7 +7,6 @@ queue and cache sizes at scrape time from whichever scheduler is at work then; a
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 
@@ -130,10 +129,7 @@ class SchedulerMetrics(Observer):
                 if histogram is None:
                     status = "Success" if is_scheduled or phase == "PreFilter" else "Unschedulable"
                     histogram = histograms[phase] = self._points.labels(phase, status, profile)
-                # As `Histogram.observe`, without a call for each of half a dozen phases of every pod.
-                seconds = ended - began
-                histogram.counts[bisect_left(histogram.bounds, seconds)] += 1
-                histogram.total += seconds
+                histogram.observe(ended - began)
             began = ended
 
     # Counting

@@ -10,13 +10,13 @@ Writes wait for one of `max_in_flight` places, in order. Nothing here decides wh
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 
 import msgspec
 
 from bayplan.client.backoff import BackoffSettings, Draw
 from bayplan.client.errors import ApiError, Conflict, InvalidResponse, NoAnswer, NotFound, ServerError
-from bayplan.client.places import Places
 from bayplan.client.resources import ResourceClient, ResourceType, delete_options, segment
 from bayplan.client.retry import Outcome, RetryingSender, RetryPolicy, WriteRequest
 from bayplan.client.transport import STRATEGIC_MERGE_PATCH, Transport
@@ -52,7 +52,7 @@ class Writer:
     def __init__(self, transport: Transport, *, clock: Clock, draw: Draw, max_in_flight: int = 64) -> None:
         self._transport = transport
         self._sender = RetryingSender(transport, clock=clock, draw=draw)
-        self._places = Places(max_in_flight)
+        self._places = asyncio.Semaphore(max_in_flight)
         self._many = max_in_flight // 2
         self._bindings_under_way = 0
 
@@ -80,17 +80,12 @@ class Writer:
         """
         body = _binding_body(namespace, name, uid, node)
         request = WriteRequest(method="POST", path=f"{_pod_path(namespace, name)}/binding", body=body)
-        places = self._places
         self._bindings_under_way += 1
         try:
-            if not places.take():
-                await places.wait()
-            try:
+            async with self._places:
                 outcome = await self._sender.send(request, _BINDING_POLICY)
                 if outcome.error is not None:
                     await self._settle(outcome, outcome.error, namespace=namespace, name=name, uid=uid, node=node)
-            finally:
-                places.give()
         finally:
             self._bindings_under_way -= 1
 

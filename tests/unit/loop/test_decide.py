@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.unit.loop.toys import preparing
 
 from bayplan.framework import (
     CycleState,
@@ -42,18 +43,6 @@ def filtering(name: str, status: Status, *names: str) -> type[Plugin]:
         return status if node.name in names else None
 
     return type(name, (Plugin,), {"filter": answer})
-
-
-def preparing(name: str, answer: Status | PreFilterResult | None, *, rejects: bool = False) -> type[Plugin]:
-    """A plugin with this PreFilter; its Filter, if it runs, rejects every node or none."""
-
-    def pre_filter(self: Plugin, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Any:
-        return answer
-
-    def filter(self: Plugin, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
-        return Unschedulable("asked") if rejects else None
-
-    return type(name, (Plugin,), {"pre_filter": pre_filter, "filter": filter})
 
 
 # PreFilter

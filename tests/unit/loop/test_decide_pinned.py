@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.unit.loop.toys import preparing
 
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod
@@ -102,16 +103,6 @@ class InColumns(Plugin):
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Verdicts:
         return Verdicts.reject(np.array([name == "n1" for name in nodes.names]), Unresolvable("not in a column"))
-
-
-def preparing(name: str, answer: Status | PreFilterResult | None, *, rejects: bool = False) -> type[Plugin]:
-    def pre_filter(self: Plugin, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Any:
-        return answer
-
-    def filter(self: Plugin, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
-        return Unschedulable("asked") if rejects else None
-
-    return type(name, (Plugin,), {"pre_filter": pre_filter, "filter": filter})
 
 
 # Where the pods go

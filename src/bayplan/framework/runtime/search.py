@@ -265,7 +265,7 @@ def check_rows(
 
 
 def check_row(framework: Framework, state: CycleState, pod: PodInfo, row: int, nominator: Nominator) -> Status | None:
-    """One of them."""
+    """One row: why it does not take the pod, None if it does."""
     nominated = framework.nominated_rows(nominator)
     if not nominated.is_empty():
         pods = nominated.pods_on(row, pod)
