@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from bayplan.app.offline import OfflineScheduler
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.config.loading import load_config
 from bayplan.config.profiles import resolve_profile
 from bayplan.loop.decide import decide
 from bayplan.plugins.intree import default_registry
-from bayplan.snapshot.pod_info import PodInfo
 from bench.calibration import REFERENCE_SECONDS, calibrate
 from bench.clusters import full_cluster, make_pod, running_cluster
 from bench.workloads import Workload

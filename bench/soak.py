@@ -141,7 +141,7 @@ def _sample(live: LiveScheduler, bound: int, connections: int, seconds: float) -
         events_waiting=live.events.waiting,
         events_dropped=live.events.stats.dropped,
         cached_pods=len(live.cache),
-        shapes=len(live.cache.snapshot.shapes),
+        shapes=len(live.cache.cluster.shapes),
         bound=bound,
         cpu_seconds=round(time.process_time(), 2),
     )

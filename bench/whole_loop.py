@@ -120,7 +120,7 @@ async def measure_whole_loop(workload: Workload, nodes: int, tell: Callable[[boo
     options = LiveOptions(observers=observers, clock=clock)
     kinds = [kind_of(Node), kind_of(Pod)]
     live = LiveScheduler(server, config, resolve_profiles(config, registry), registry, kinds, options)
-    recorder.snapshot = live.cache.snapshot
+    recorder.cluster = live.cache.cluster
     pods = [(pod.name, _event("ADDED", pod)) for pod in workload.pods("whole", _BLOCK * _BLOCKS, nodes)]
     running = asyncio.create_task(live.run())
     await live.is_ready.wait()

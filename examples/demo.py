@@ -116,7 +116,7 @@ class Showing(Observer):
 
 def _scores(decision: Decision, decider: Decider, chosen: str) -> Table:
     table = Table("node", box=None, padding=(0, 3, 0, 2))
-    nodes = decider.framework.snapshot.nodes
+    nodes = decider.framework.cluster.nodes
     scores = decision.scores
     if scores is None:
         table.add_row(chosen)
@@ -136,7 +136,7 @@ def _scores(decision: Decision, decider: Decider, chosen: str) -> Table:
 
 def _refusals(decision: Decision, decider: Decider) -> Table:
     table = Table("node", "refused by", "because", box=None, padding=(0, 3, 0, 2))
-    nodes = decider.framework.snapshot.nodes
+    nodes = decider.framework.cluster.nodes
     for status, rows in decision.rejected_groups():
         for row in rows.tolist():
             table.add_row(nodes.at(row).name, status.plugin, status.message)

@@ -134,7 +134,7 @@ async def test_hostile_text_is_shown_as_text(browser: Browser) -> None:
         # An API server refuses such names; a cache that somebody else filled, or a plugin's message, might not.
         record = stage.recorder.latest(1)[0]
         live = stage.local.live
-        info = live.cache.snapshot.nodes.at(0)
+        info = live.cache.cluster.nodes.at(0)
         info.labels["topology.kubernetes.io/zone"] = PAYLOAD
         info.labels[PAYLOAD] = PAYLOAD
         queued = live.queue.get("default/plain-0")

@@ -128,7 +128,7 @@ def cache_differences(live: LiveScheduler, nodes: list[JsonObject], pods: list[J
     pods = [pod for pod in pods if pod["status"].get("phase") not in _FINISHED]
     placed = {p["metadata"]["uid"]: p["spec"]["nodeName"] for p in pods if p["spec"].get("nodeName")}
     known = {info.uid: info.node_name for info in live.cache.pods()}
-    rows = {info.name: info.node.metadata.resource_version for info in live.cache.snapshot.nodes.infos if info}
+    rows = {info.name: info.node.metadata.resource_version for info in live.cache.cluster.nodes.infos if info}
     ours = {p["metadata"]["uid"] for p in pods if p["metadata"]["uid"] not in placed and _is_ours(live, p)}
     queued = {q.uid for waiting in live.queue.pending_pods().values() for q in waiting}
     sizes = live.queue.sizes

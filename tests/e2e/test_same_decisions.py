@@ -93,7 +93,7 @@ def decided_offline(objects: list[KubeObject], waiting: Pod) -> tuple[set[str], 
     if decision.scores is None:
         return set(), decision.message
     _, ties = decision.scores.best()
-    return {scheduler.cache.snapshot.nodes.at(int(row)).name for row in ties}, ""
+    return {scheduler.cache.cluster.nodes.at(int(row)).name for row in ties}, ""
 
 
 async def read_cluster(api: ApiSession) -> list[KubeObject]:

@@ -26,7 +26,7 @@ Facts = dict[str, Any]
 
 def facts_of(scheduler: OfflineScheduler, decision: Decision) -> Facts:
     """Everything about a decision that must not depend on what is remembered."""
-    table = scheduler.cache.snapshot.nodes
+    table = scheduler.cache.cluster.nodes
     rejected = {
         table.at(row).name: (status.plugin, status.code.label, tuple(sorted(status.reasons)))
         for status, rows in decision.rejected_groups()

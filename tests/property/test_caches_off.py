@@ -7,7 +7,7 @@ import pytest
 from bayplan.api.pod import Pod
 from bayplan.app.offline import OfflineScheduler
 from bayplan.cache.check import check_cache
-from bayplan.snapshot import label_columns
+from bayplan.cluster import label_columns
 from bayplan.testing import Harness
 from tests.property.histories import Facts, History, facts_of, scheduler
 

@@ -17,10 +17,10 @@ from bayplan.api.node import Node
 from bayplan.api.pod import Pod
 from bayplan.app.live import LiveScheduler
 from bayplan.cache.check import check_node
+from bayplan.cluster.node_info import NodeInfo
 from bayplan.framework.queued import QueuedPod
 from bayplan.observe.clock import Clock
 from bayplan.queue import Place
-from bayplan.snapshot.node_info import NodeInfo
 
 __all__ = ["CacheDebugger", "differences"]
 
@@ -64,7 +64,7 @@ class CacheDebugger:
     async def _compare(self, live: LiveScheduler) -> None:
         found: list[str] = []
         await self._in_slices(_collect(differences(live), found))
-        facts = {"nodes": len(live.cache.snapshot.nodes), "pods": len(live.cache), "assumed": live.cache.assumed_count}
+        facts = {"nodes": len(live.cache.cluster.nodes), "pods": len(live.cache), "assumed": live.cache.assumed_count}
         if not found:
             _log.info("the cache agrees with what the API server told", **facts)
             return
@@ -99,7 +99,7 @@ def differences(live: LiveScheduler) -> Iterator[str | None]:
     """A sentence for each difference, None for each thing that is as it should be. Others may work in between."""
     cache, reflectors = live.cache, live.watching.reflectors
     nodes, pods = reflectors[Node].objects, reflectors[Pod].objects
-    rows = cache.snapshot.nodes.row_of
+    rows = cache.cluster.nodes.row_of
     for name in sorted(nodes.keys() ^ rows.keys()):
         if name in nodes and name not in rows:
             yield f"node {name} is there, and the cache does not know it"
@@ -113,8 +113,8 @@ def differences(live: LiveScheduler) -> Iterator[str | None]:
         is_there = cache.pod(info.uid) is not None and not cache.is_assumed(info.uid)
         yield f"pod {info.key} is gone, and the cache still has it" if is_there and not is_known else None
     for name in list(rows):
-        node = cache.snapshot.nodes.info(name)
-        yield None if node is None else "; ".join(check_node(cache.snapshot, node)) or None
+        node = cache.cluster.nodes.info(name)
+        yield None if node is None else "; ".join(check_node(cache.cluster, node)) or None
 
 
 def _missed(live: LiveScheduler, pod: Pod | None) -> str | None:
@@ -132,8 +132,8 @@ def _missed(live: LiveScheduler, pod: Pod | None) -> str | None:
 
 
 def _dump_nodes(live: LiveScheduler) -> Iterator[None]:
-    for name in list(live.cache.snapshot.nodes.row_of):
-        info = live.cache.snapshot.nodes.info(name)
+    for name in list(live.cache.cluster.nodes.row_of):
+        info = live.cache.cluster.nodes.info(name)
         if info is not None:
             _dump_node(live, info)
         yield

@@ -10,6 +10,9 @@ from pathlib import Path
 
 from bayplan.client.extender import ExtenderEndpoint, ExtenderHttp
 from bayplan.client.tls import ClientCertificate, Pem, TlsSettings
+from bayplan.cluster.axes import Rows
+from bayplan.cluster.pod_info import PodInfo
+from bayplan.cluster.state import ClusterState
 from bayplan.config.model import Extender as ExtenderConfig
 from bayplan.config.model import ExtenderTls, SchedulerConfig
 from bayplan.framework.cycle import CycleState
@@ -20,18 +23,15 @@ from bayplan.framework.status import Error, Status
 from bayplan.loop.extender import Extender
 from bayplan.loop.extending import Extenders, Round
 from bayplan.plugins.intree.default_preemption import DefaultPreemption, Found
-from bayplan.snapshot.axes import Rows
-from bayplan.snapshot.pod_info import PodInfo
-from bayplan.snapshot.snapshot import Snapshot
 
 __all__ = ["make_extenders", "with_asking_preemption"]
 
 
-def make_extenders(config: SchedulerConfig, http: ExtenderHttp, snapshot: Snapshot) -> Extenders | None:
+def make_extenders(config: SchedulerConfig, http: ExtenderHttp, cluster: ClusterState) -> Extenders | None:
     """None when the configuration names none."""
     if not config.extenders:
         return None
-    return Extenders([_extender(extender, http) for extender in config.extenders], snapshot)
+    return Extenders([_extender(extender, http) for extender in config.extenders], cluster)
 
 
 def _extender(config: ExtenderConfig, http: ExtenderHttp) -> Extender:

@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Iterable, Set
 from dataclasses import dataclass
 from typing import Any
 
+from bayplan.cluster.pod_info import PodInfo
+from bayplan.cluster.state import ClusterState
 from bayplan.config.model import SchedulerConfig
 from bayplan.config.profiles import ResolvedProfile
 from bayplan.framework.handle import ApiPort, Clock, DryRun, Handle, Nominator, Recorder, ResourceLister, WaitingPods
@@ -13,8 +15,6 @@ from bayplan.framework.plugin import Plugin
 from bayplan.framework.registry import Registry
 from bayplan.framework.runtime.call import Complaint
 from bayplan.framework.runtime.framework import Framework
-from bayplan.snapshot.pod_info import PodInfo
-from bayplan.snapshot.snapshot import Snapshot
 
 __all__ = ["Ports", "build_framework", "percentage_of_nodes", "watched_resources"]
 
@@ -23,7 +23,7 @@ __all__ = ["Ports", "build_framework", "percentage_of_nodes", "watched_resources
 class Ports:
     """What the plugins of every profile share."""
 
-    snapshot: Snapshot
+    cluster: ClusterState
     clock: Clock
     nominator: Nominator
     waiting_pods: WaitingPods
@@ -67,7 +67,7 @@ def build_framework(profile: ResolvedProfile, registry: Registry, ports: Ports, 
     dry_run: DryRun = deferred
     forget: Callable[[str], None] = lambda plugin: deferred.forget(plugin)  # noqa: E731
     handle = Handle(
-        snapshot=ports.snapshot,
+        cluster=ports.cluster,
         clock=ports.clock,
         nominator=ports.nominator,
         waiting_pods=ports.waiting_pods,
@@ -84,7 +84,7 @@ def build_framework(profile: ResolvedProfile, registry: Registry, ports: Ports, 
     plugins: dict[str, Plugin] = {name: cls(profile.args.get(name), handle) for name, cls in classes.items()}
     deferred.framework = Framework(
         profile_name=profile.scheduler_name,
-        snapshot=ports.snapshot,
+        cluster=ports.cluster,
         plugins=plugins,
         points=profile.points,
         weights=profile.weights,

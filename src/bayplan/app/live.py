@@ -33,6 +33,8 @@ from bayplan.client.extender import ExtenderHttp
 from bayplan.client.retry import RetryingSender
 from bayplan.client.transport import Transport
 from bayplan.client.writer import Writer
+from bayplan.cluster.name_log import NameLog
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.config.model import SchedulerConfig
 from bayplan.config.profiles import ResolvedProfile
 from bayplan.framework.registry import Registry
@@ -51,8 +53,6 @@ from bayplan.loop.waiting import WaitingRoom
 from bayplan.observe.clock import Clock, SystemClock
 from bayplan.queue import BackoffTimes, Doorbell, QueueShell, SchedulingQueue
 from bayplan.queue.requeue import HintObserver
-from bayplan.snapshot.name_log import NameLog
-from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["LiveOptions", "LiveScheduler"]
 
@@ -173,7 +173,7 @@ class LiveScheduler:
     def _make_frameworks(
         self, config: SchedulerConfig, profiles: Sequence[ResolvedProfile], registry: Registry
     ) -> tuple[Extenders | None, dict[str, Framework]]:
-        extenders = make_extenders(config, self._extender_http, self.cache.snapshot)
+        extenders = make_extenders(config, self._extender_http, self.cache.cluster)
         registry = with_asking_preemption(registry, extenders)
         return extenders, {p.scheduler_name: build_framework(p, registry, self._ports) for p in profiles}
 
@@ -225,7 +225,7 @@ class LiveScheduler:
 
     def _make_ports(self, api: LiveApi) -> Ports:
         return Ports(
-            snapshot=self.cache.snapshot,
+            cluster=self.cache.cluster,
             clock=self.options.clock,
             nominator=_LateNominator(lambda: self.queue),
             waiting_pods=self.waiting,
@@ -233,7 +233,7 @@ class LiveScheduler:
             api=api,
             activate=lambda pods: self.queue.activate(pods),
             start_task=self.tasks.start,
-            resources=partial(ObjectLister, self.cache.snapshot.objects),
+            resources=partial(ObjectLister, self.cache.cluster.objects),
             complain=self._plugin_failed,
             call_later=partial(self.tasks.call_later, clock=self.options.clock),
         )
@@ -261,7 +261,7 @@ class LiveScheduler:
             await self._first_of(self.custom_resources.wait_until_settled(), background)
             self.collecting.settle()
             self.is_ready.set()
-            _log.info("the cluster is read", nodes=len(self.cache.snapshot.nodes), pods=len(self.cache))
+            _log.info("the cluster is read", nodes=len(self.cache.cluster.nodes), pods=len(self.cache))
             if self.options.wait_to_lead is not None:
                 await self._first_of(self.options.wait_to_lead(), background)
             _log.info("scheduling begins", **self.queue.sizes._asdict())

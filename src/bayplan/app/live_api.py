@@ -13,7 +13,7 @@ from bayplan.api.pod import PodCondition
 from bayplan.client.errors import Conflict, Forbidden, NotFound
 from bayplan.client.resources import JsonObject, ResourceClient
 from bayplan.client.writer import Writer
-from bayplan.snapshot.pod_info import PodInfo
+from bayplan.cluster.pod_info import PodInfo
 
 __all__ = ["LiveApi"]
 

@@ -251,7 +251,7 @@ def _cache_size(live: LiveScheduler) -> Values:
     return {
         ("assumed_pods",): cache.assumed_count,
         ("pods",): len(cache),
-        ("nodes",): len(cache.snapshot.nodes),
+        ("nodes",): len(cache.cluster.nodes),
     }
 
 

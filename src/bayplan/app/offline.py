@@ -13,6 +13,7 @@ from bayplan.api.node import Node
 from bayplan.api.pod import Pod
 from bayplan.app.frameworks import Ports, build_framework
 from bayplan.cache import Cache
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.config.profiles import ResolvedProfile
 from bayplan.framework.handle import Nominator
 from bayplan.framework.offline import FixedNominator, NoApi, NoWaitingPods, SilentRecorder, drop_task
@@ -23,7 +24,6 @@ from bayplan.framework.runtime.framework import Framework
 from bayplan.loop.decide import Decider, Decision, NodeSearch, decide
 from bayplan.loop.select import TieBreak, seeded_tie_break
 from bayplan.observe.clock import SystemClock
-from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["OfflineScheduler", "offline_ports"]
 
@@ -92,7 +92,7 @@ class OfflineScheduler:
 def offline_ports(cache: Cache, nominator: Nominator, complain: Complaint) -> Ports:
     """What plugins are given where there is no API server: they may look, and nothing they do leaves the process."""
     return Ports(
-        snapshot=cache.snapshot,
+        cluster=cache.cluster,
         clock=SystemClock(),
         nominator=nominator,
         waiting_pods=NoWaitingPods(),
@@ -100,7 +100,7 @@ def offline_ports(cache: Cache, nominator: Nominator, complain: Complaint) -> Po
         api=NoApi(),
         activate=lambda _: None,
         start_task=drop_task,
-        resources=partial(ObjectLister, cache.snapshot.objects),
+        resources=partial(ObjectLister, cache.cluster.objects),
         complain=complain,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bayplan.client.events import EventRecorder, ObjectReference
-from bayplan.snapshot.pod_info import PodInfo
+from bayplan.cluster.pod_info import PodInfo
 
 __all__ = ["ProfileRecorder"]
 

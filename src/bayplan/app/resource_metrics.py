@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Iterator
 from bayplan.api.pod import Container, Pod
 from bayplan.api.requests import Amounts, to_amounts
 from bayplan.app.live import LiveScheduler
+from bayplan.cluster.pod_info import PodInfo
+from bayplan.cluster.shapes import PodShape
 from bayplan.observe.component_metrics import POD_LIMIT, POD_REQUEST
 from bayplan.observe.exposition import escaped_label, family_header, sample_line
 from bayplan.observe.metrics import Family
-from bayplan.snapshot.pod_info import PodInfo
-from bayplan.snapshot.shapes import PodShape
 
 __all__ = ["known_pods", "pod_limits", "pod_resource_lines"]
 

@@ -1,4 +1,4 @@
-"""WRITER: the only mutator of the snapshot's columns. Assumed pods live here."""
+"""WRITER: the only mutator of the cluster's columns. Assumed pods live here."""
 
 from bayplan.cache.cache import Cache
 

@@ -19,11 +19,11 @@ import msgspec
 from bayplan.api.meta import KubeObject
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod
-from bayplan.snapshot.node_info import NodeInfo
-from bayplan.snapshot.node_table import NodeTable
-from bayplan.snapshot.pod_info import PodInfo
-from bayplan.snapshot.shapes import PodShape
-from bayplan.snapshot.snapshot import Snapshot
+from bayplan.cluster.node_info import NodeInfo
+from bayplan.cluster.node_table import NodeTable
+from bayplan.cluster.pod_info import PodInfo
+from bayplan.cluster.shapes import PodShape
+from bayplan.cluster.state import ClusterState
 
 __all__ = ["Cache"]
 
@@ -31,10 +31,10 @@ _INT64_MAX = 2**63 - 1
 
 
 class Cache:
-    """Complete after construction; every method leaves the snapshot consistent."""
+    """Complete after construction; every method leaves the cluster consistent."""
 
-    def __init__(self, snapshot: Snapshot | None = None) -> None:
-        self.snapshot = Snapshot() if snapshot is None else snapshot
+    def __init__(self, cluster: ClusterState | None = None) -> None:
+        self.cluster = ClusterState() if cluster is None else cluster
         self._pods: dict[str, PodInfo] = {}
         self._assumed: set[str] = set()
         self._orphans: dict[str, dict[str, PodInfo]] = {}
@@ -66,13 +66,13 @@ class Cache:
 
     def info(self, pod: Pod) -> PodInfo:
         """The pod with its shape, as the queue and plugins handle it."""
-        return PodInfo(pod, self.snapshot.shapes.shape_of(pod))
+        return PodInfo(pod, self.cluster.shapes.shape_of(pod))
 
     # Nodes
 
     def add_node(self, node: Node) -> NodeInfo:
         """Take over a node, new or changed."""
-        table = self.snapshot.nodes
+        table = self.cluster.nodes
         info = table.info(node.name)
         if info is None:
             info = table.add(node)
@@ -80,12 +80,12 @@ class Cache:
             self._adopt(info)
         else:
             table.update(info, node)
-        self.snapshot.images.set_row(info.row, node)
-        self.snapshot.generation += 1
+        self.cluster.images.set_row(info.row, node)
+        self.cluster.generation += 1
         return info
 
     def remove_node(self, name: str) -> None:
-        info = self.snapshot.nodes.info(name)
+        info = self.cluster.nodes.info(name)
         if info is None:
             return
         leftover = dict(info.pods)
@@ -93,9 +93,9 @@ class Cache:
             self._count_out(pod, info)
         if leftover:
             self._orphans[name] = leftover
-        self.snapshot.images.set_row(info.row, None)
-        self.snapshot.nodes.remove(info)
-        self.snapshot.generation += 1
+        self.cluster.images.set_row(info.row, None)
+        self.cluster.nodes.remove(info)
+        self.cluster.generation += 1
 
     def _adopt(self, node: NodeInfo) -> None:
         for pod in self._orphans.pop(node.name, {}).values():
@@ -121,7 +121,7 @@ class Cache:
 
     def note_pod(self, old: Pod | None, new: Pod | None) -> None:
         """Hear of any pod, waiting or not, whoever schedules it: groups are counted over all of them."""
-        labelled = self.snapshot.labelled_pods
+        labelled = self.cluster.labelled_pods
         if not labelled.is_used:
             return
         if old is not None and (new is None or old.uid != new.uid):
@@ -131,7 +131,7 @@ class Cache:
 
     def fill_groups(self, pods: Iterable[Pod]) -> None:
         """Tell of all pods there are, after a plugin named a label that groups them."""
-        labelled = self.snapshot.labelled_pods
+        labelled = self.cluster.labelled_pods
         if labelled.needs_filling:
             labelled.fill(map(self.info, pods), self._pods.values())
 
@@ -166,33 +166,33 @@ class Cache:
     # Everything else
 
     def put_object(self, item: KubeObject) -> None:
-        self.snapshot.objects.put(item)
-        self.snapshot.generation += 1
+        self.cluster.objects.put(item)
+        self.cluster.generation += 1
 
     def remove_object(self, item: KubeObject) -> None:
-        self.snapshot.objects.remove(item)
-        self.snapshot.generation += 1
+        self.cluster.objects.remove(item)
+        self.cluster.generation += 1
 
     # The one place where counts move
 
     def _put_in(self, pod: PodInfo) -> None:
         self._pods[pod.uid] = pod
-        self.snapshot.namespace_usage.add(pod)
-        if self.snapshot.labelled_pods.is_used:
-            self.snapshot.labelled_pods.place(pod)
-        node = self.snapshot.nodes.info(pod.node_name)
+        self.cluster.namespace_usage.add(pod)
+        if self.cluster.labelled_pods.is_used:
+            self.cluster.labelled_pods.place(pod)
+        node = self.cluster.nodes.info(pod.node_name)
         if node is None:
             self._orphans.setdefault(pod.node_name, {})[pod.uid] = pod
         else:
             self._count_in(pod, node)
-        self.snapshot.generation += 1
+        self.cluster.generation += 1
 
     def _take_out(self, pod: PodInfo) -> None:
         del self._pods[pod.uid]
-        self.snapshot.namespace_usage.remove(pod)
-        if self.snapshot.labelled_pods.is_used:
-            self.snapshot.labelled_pods.displace(pod)
-        node = self.snapshot.nodes.info(pod.node_name)
+        self.cluster.namespace_usage.remove(pod)
+        if self.cluster.labelled_pods.is_used:
+            self.cluster.labelled_pods.displace(pod)
+        node = self.cluster.nodes.info(pod.node_name)
         if node is None:
             orphans = self._orphans[pod.node_name]
             del orphans[pod.uid]
@@ -200,73 +200,73 @@ class Cache:
                 del self._orphans[pod.node_name]
         else:
             self._count_out(pod, node)
-        self.snapshot.generation += 1
+        self.cluster.generation += 1
 
     def _replace(self, before: PodInfo, after: PodInfo) -> None:
         """A new version of a pod that counts as before: nothing to recompute."""
         self._pods[after.uid] = after
-        if self.snapshot.labelled_pods.is_used:
-            self.snapshot.labelled_pods.place(after)
-        node = self.snapshot.nodes.info(after.node_name)
+        if self.cluster.labelled_pods.is_used:
+            self.cluster.labelled_pods.place(after)
+        node = self.cluster.nodes.info(after.node_name)
         if node is None:
             self._orphans[after.node_name][after.uid] = after
             return
         node.pods[after.uid] = after
         if before.start_time != after.start_time:
-            self.snapshot.nodes.row_changes.append(node.row)
+            self.cluster.nodes.row_changes.append(node.row)
 
     def _relabel(self, before: PodInfo, after: PodInfo) -> None:
         """A pod that selectors see differently and that counts as before: binding alone adds labels to every pod."""
-        if self.snapshot.labelled_pods.is_used:
-            self.snapshot.labelled_pods.displace(before)
+        if self.cluster.labelled_pods.is_used:
+            self.cluster.labelled_pods.displace(before)
         self._replace(before, after)
-        node = self.snapshot.nodes.info(after.node_name)
+        node = self.cluster.nodes.info(after.node_name)
         if node is None:
             return
-        self.snapshot.pods.relabel(before, after, node.row)
+        self.cluster.pods.relabel(before, after, node.row)
         # What is used of the node stays as it is, so most columns need not follow.
-        self.snapshot.nodes.row_changes.append(node.row)
-        self.snapshot.generation += 1
+        self.cluster.nodes.row_changes.append(node.row)
+        self.cluster.generation += 1
 
     def _count_in(self, pod: PodInfo, node: NodeInfo) -> None:
-        snapshot, shape, row = self.snapshot, pod.shape, node.row
+        cluster, shape, row = self.cluster, pod.shape, node.row
         node.add_pod(pod)
         self._write_counts(pod, node, 1)
-        snapshot.pods.add(pod, row)
+        cluster.pods.add(pod, row)
         if shape.readable_terms.has_any:
-            snapshot.terms.add(pod, row)
+            cluster.terms.add(pod, row)
         for port in shape.host_ports:
-            snapshot.port_rows.setdefault((port.protocol or "TCP", port.host_port), set()).add(row)
+            cluster.port_rows.setdefault((port.protocol or "TCP", port.host_port), set()).add(row)
         for claim in shape.claim_names:
             key = f"{pod.namespace}/{claim}"
-            snapshot.claims_in_use[key] = snapshot.claims_in_use.get(key, 0) + 1
+            cluster.claims_in_use[key] = cluster.claims_in_use.get(key, 0) + 1
 
     def _count_out(self, pod: PodInfo, node: NodeInfo) -> None:
-        snapshot, shape, row = self.snapshot, pod.shape, node.row
+        cluster, shape, row = self.cluster, pod.shape, node.row
         node.remove_pod(pod)
         self._write_counts(pod, node, -1)
-        snapshot.pods.remove(pod, row)
+        cluster.pods.remove(pod, row)
         if shape.readable_terms.has_any:
-            snapshot.terms.remove(pod, row)
+            cluster.terms.remove(pod, row)
         for port in shape.host_ports:
             self._release_port((port.protocol or "TCP", port.host_port), node)
         for claim in shape.claim_names:
             key = f"{pod.namespace}/{claim}"
-            left = snapshot.claims_in_use[key] - 1
+            left = cluster.claims_in_use[key] - 1
             if left:
-                snapshot.claims_in_use[key] = left
+                cluster.claims_in_use[key] = left
             else:
-                del snapshot.claims_in_use[key]
+                del cluster.claims_in_use[key]
 
     def _release_port(self, key: tuple[str, int], node: NodeInfo) -> None:
-        rows = self.snapshot.port_rows.get(key)
+        rows = self.cluster.port_rows.get(key)
         if rows is not None and key not in node.ports.keys():  # noqa: SIM118 - HostPorts is not a mapping
             rows.discard(node.row)
             if not rows:
-                del self.snapshot.port_rows[key]
+                del self.cluster.port_rows[key]
 
     def _write_counts(self, pod: PodInfo, node: NodeInfo, sign: int) -> None:
-        table, row, usage = self.snapshot.nodes, node.row, pod.shape.usage
+        table, row, usage = self.cluster.nodes, node.row, pod.shape.usage
         if len(table.resources) > table.allocatable.shape[0]:
             table.ensure_resources()
         try:
@@ -280,7 +280,7 @@ class Cache:
         table.note_use(row)
 
     def _follow_layout(self) -> None:
-        pods, capacity = self.snapshot.pods, self.snapshot.nodes.capacity
+        pods, capacity = self.cluster.pods, self.cluster.nodes.capacity
         if pods.capacity != capacity:
             pods.grow(capacity)
 

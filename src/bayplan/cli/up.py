@@ -240,7 +240,7 @@ def _write_kubeconfig(local: LocalCluster, path: Path, dashboard: str) -> None:
 
 
 def _welcome(local: LocalCluster, kubeconfig: Path, dashboard: str) -> None:
-    count = len(local.live.cache.snapshot.nodes)
+    count = len(local.live.cache.cluster.nodes)
     print(f"a cluster of {count} nodes is up at {local.cluster.url}\n", flush=True)
     print(f"  export KUBECONFIG={kubeconfig}")
     if Path("examples/web.yaml").is_file():

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import structlog
 
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.explain.explaining import explained_from_record
 from bayplan.explain.sentences import summary_of
 from bayplan.framework.handle import ApiPort
@@ -18,7 +19,6 @@ from bayplan.framework.queued import QueuedPod
 from bayplan.loop.decision import DecisionRecorder
 from bayplan.loop.observer import Observer
 from bayplan.observe.clock import Clock
-from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["ANSWER", "ASK", "Annotator"]
 

@@ -13,12 +13,12 @@ from typing import Any
 from bayplan.api.pod import Pod
 from bayplan.api.suggest import did_you_mean
 from bayplan.app.offline import OfflineScheduler
+from bayplan.cluster.axes import Rows
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.status import Code, Status
 from bayplan.loop.decide import Decision
 from bayplan.loop.select import TieBreak
 from bayplan.plugins.intree.default_preemption import DefaultPreemption
-from bayplan.snapshot.axes import Rows
-from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["JsonObject", "UnknownProfile", "decide_in_full", "evaluate_one", "evaluate_sequence", "first_by_name"]
 
@@ -38,7 +38,7 @@ class UnknownProfile(ValueError):
 
 def first_by_name(scheduler: OfflineScheduler) -> TieBreak:
     """Ties go to the node whose name sorts first."""
-    table = scheduler.cache.snapshot.nodes
+    table = scheduler.cache.cluster.nodes
     return lambda ties: min(ties.tolist(), key=lambda row: table.at(row).name)
 
 
@@ -81,7 +81,7 @@ def _all_nodes(scheduler: OfflineScheduler, info: PodInfo, decision: Decision) -
     if decision.outcome is None and decision.scores is None and decision.node_name and info.nominated_node_name:
         best = [decision.node_name]
         decision = scheduler.decide(_without_nomination(info), always_score=True, explains=True)
-    table = scheduler.cache.snapshot.nodes
+    table = scheduler.cache.cluster.nodes
     scores = decision.scores
     rejected = _rejected(scheduler, decision)
     by_node: JsonObject = {}
@@ -103,7 +103,7 @@ def _without_nomination(info: PodInfo) -> PodInfo:
 
 
 def _rejected(scheduler: OfflineScheduler, decision: Decision) -> JsonObject:
-    table = scheduler.cache.snapshot.nodes
+    table = scheduler.cache.cluster.nodes
     groups: list[tuple[Status, Rows]] = decision.rejected_groups()
     found = {table.at(row).name: _status(status) for status, rows in groups for row in rows.tolist()}
     absent = decision.absent
@@ -173,7 +173,7 @@ def _step(scheduler: OfflineScheduler, info: PodInfo, choose: TieBreak) -> JsonO
         if decision.diagnosis is not None:
             decision.diagnosis.post_filter_message = ""
         return result | {"message": decision.message}
-    table = scheduler.cache.snapshot.nodes
+    table = scheduler.cache.cluster.nodes
     best = sorted(table.at(row).name for row in ties) if ties else [decision.node_name]
     scheduler.assume(info, decision.node_name)
     return result | {"best": best, "chosen": decision.node_name, "total": decision.total}

@@ -14,6 +14,7 @@ import msgspec
 
 from bayplan.api.decode import InputError
 from bayplan.api.pod import Pod
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.config.profiles import ResolvedProfile
 from bayplan.explain.cluster_copy import ClusterCopy
 from bayplan.explain.edits import Edit, apply_edits, merge_patch
@@ -23,7 +24,6 @@ from bayplan.explain.templates import document_of, templates, twin_of
 from bayplan.explain.turns import Work
 from bayplan.framework.points import ExtensionPoint
 from bayplan.loop.decide import Decider, Decision, decide
-from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["Changes", "Suggestion", "Without", "find_changes", "try_edits"]
 
@@ -153,7 +153,7 @@ class _Search:
 
         Where PreFilter ended the decision, what it objected to is answered first, and the filters are asked then.
         """
-        table = self._copy.cache.snapshot.nodes
+        table = self._copy.cache.cluster.nodes
         if misses:
             yield from self._answers(self._pod, (), misses)
             return
@@ -167,7 +167,7 @@ class _Search:
                 yield from self._answers(trial.pod, trial.done, rejections_by_node(self.decider.framework, later))
 
     def _answers(self, pod: Pod, done: tuple[str, ...], misses: dict[int, tuple[str, ...]]) -> Iterator[Trial]:
-        table = self._copy.cache.snapshot.nodes
+        table = self._copy.cache.cluster.nodes
         rows = _by_objections(self._copy, pod, misses)
         given: dict[tuple[str, ...], int] = {}
         found_before = self.worked
@@ -202,7 +202,7 @@ class _Search:
 
     def _one_more_node(self, misses: dict[int, tuple[str, ...]]) -> Work[list[Suggestion]]:
         """One more node like one that there is, empty."""
-        table = self._copy.cache.snapshot.nodes
+        table = self._copy.cache.cluster.nodes
         rows = _by_objections(self._copy, self._pod, misses, most=200)
         for info in templates(table.at(row).node for row in rows):
             twin = twin_of(info, taken=table.row_of)
@@ -233,7 +233,7 @@ def _on(decision: Decision) -> str:
 def _by_objections(copy: ClusterCopy, pod: Pod, misses: dict[int, tuple[str, ...]], *, most: int = 40) -> list[int]:
     """Rows with the fewest objecting filters first, then the smallest shortfall."""
     fewest = sorted(misses, key=lambda row: len(misses[row]))[: max(most * 5, 200)]
-    table = copy.cache.snapshot.nodes
+    table = copy.cache.cluster.nodes
 
     def price(row: int) -> tuple[int, float, int]:
         info = table.at(row)

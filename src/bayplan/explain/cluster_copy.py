@@ -18,6 +18,8 @@ from bayplan.api.pod import Pod
 from bayplan.app.frameworks import build_framework
 from bayplan.app.offline import offline_ports
 from bayplan.cache import Cache
+from bayplan.cluster.pod_info import PodInfo
+from bayplan.cluster.state import ClusterState
 from bayplan.config.profiles import ResolvedProfile
 from bayplan.explain.turns import Work
 from bayplan.framework.offline import FixedNominator
@@ -25,8 +27,6 @@ from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.registry import Registry
 from bayplan.framework.runtime.framework import Framework
 from bayplan.loop.decide import Decider, Decision, NodeSearch, decide
-from bayplan.snapshot.pod_info import PodInfo
-from bayplan.snapshot.snapshot import Snapshot
 
 __all__ = ["ClusterCopy", "ClusterObjects", "objects_of_snapshot"]
 
@@ -65,15 +65,15 @@ def objects_of_snapshot(
     more_kinds: Sequence[type[KubeObject]] = (),
 ) -> ClusterObjects:
     """`more_kinds` are the custom resources that plugins watch."""
-    snapshot: Snapshot = cache.snapshot
+    cluster: ClusterState = cache.cluster
     kinds = [*(kind.type for kind in KINDS if kind.type not in (Node, Pod)), *more_kinds]
     return ClusterObjects(
-        nodes=[info.node for info in snapshot.nodes.infos if info is not None],
+        nodes=[info.node for info in cluster.nodes.infos if info is not None],
         placed=[(info.pod, info.node_name) for info in cache.pods()],
-        others=[item for kind in kinds for item in snapshot.objects.list(kind)],
+        others=[item for kind in kinds for item in cluster.objects.list(kind)],
         waiting=waiting,
         nominations=nominations,
-        generation=snapshot.generation,
+        generation=cluster.generation,
     )
 
 
@@ -122,7 +122,7 @@ class ClusterCopy:
 
     def deciders_with(self, profiles: Iterable[ResolvedProfile]) -> dict[str, Decider]:
         """Profiles at work on this copy, perhaps other ones than its own."""
-        table = self.cache.snapshot.nodes
+        table = self.cache.cluster.nodes
         return {
             profile.scheduler_name: Decider(
                 framework=build_framework(profile, self.registry, offline_ports(self.cache, self.nominator, _complain)),

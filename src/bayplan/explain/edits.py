@@ -65,7 +65,7 @@ def _patch_pod(copy: ClusterCopy, edit: Edit) -> Undo:
 
 
 def _patch_node(copy: ClusterCopy, edit: Edit) -> Undo:
-    info = copy.cache.snapshot.node(edit.name)
+    info = copy.cache.cluster.node(edit.name)
     if info is None:
         raise InputError(f"no node `{edit.name}`")
     before = info.node
@@ -83,14 +83,14 @@ def _delete_pod(copy: ClusterCopy, edit: Edit) -> Undo:
 
 def _add_node(copy: ClusterCopy, edit: Edit) -> Undo:
     node = read_object(edit.object, Node)
-    if copy.cache.snapshot.node(node.name) is not None:
+    if copy.cache.cluster.node(node.name) is not None:
         raise InputError(f"node `{node.name}` is there already")
     copy.cache.add_node(node)
     return lambda: copy.cache.remove_node(node.name)
 
 
 def _remove_node(copy: ClusterCopy, edit: Edit) -> Undo:
-    info = copy.cache.snapshot.node(edit.name)
+    info = copy.cache.cluster.node(edit.name)
     if info is None:
         raise InputError(f"no node `{edit.name}`")
     node = info.node

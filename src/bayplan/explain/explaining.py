@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from bayplan.app.offline import OfflineScheduler
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.explain.case import decide_in_full
 from bayplan.explain.explanation import Explanation, Funnel, Lead, Step, Victims
 from bayplan.explain.sentences import verdict_of
@@ -18,7 +19,6 @@ from bayplan.framework.runtime.framework import Framework
 from bayplan.loop.decide import Decision
 from bayplan.loop.decision import DecisionRecord, PluginTook, Refused, phases_of, refused_nodes
 from bayplan.loop.scored_nodes import ScoredNode, best_nodes, tied_nodes
-from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["explained", "explained_from_record", "funnel_of", "lead_of"]
 
@@ -63,7 +63,7 @@ def _described(framework: Framework, info: PodInfo, decision: Decision, most: in
     order = [call.name for call in framework.filter_calls]
     refused = refused_nodes(decision, most=None)
     best = best_nodes(decision, most=most)
-    count = len(framework.snapshot.nodes)
+    count = len(framework.cluster.nodes)
     nomination = decision.nomination
     victims = None
     if nomination is not None and nomination.nominated_node_name:

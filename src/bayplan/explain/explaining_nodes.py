@@ -6,14 +6,14 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from bayplan.cluster.node_info import NodeInfo
+from bayplan.cluster.pod_info import PodInfo
+from bayplan.cluster.resources import CPU, MEMORY
 from bayplan.explain.explanation import NodeExplanation, PendingHere, ResourceFill, RunningPod
 from bayplan.explain.sentences import node_verdict
 from bayplan.explain.views import ClusterView
 from bayplan.framework.status import Status
 from bayplan.loop.decide import Decision
-from bayplan.snapshot.node_info import NodeInfo
-from bayplan.snapshot.pod_info import PodInfo
-from bayplan.snapshot.resources import CPU, MEMORY
 
 __all__ = ["ZONE_LABEL", "explained_node", "fill_of"]
 

@@ -16,8 +16,8 @@ from bayplan.api.pod import Affinity, Container, NodeAffinity, Pod, PodSpec, Tol
 from bayplan.api.quantity import format_quantity
 from bayplan.api.requests import pod_requests, to_amounts
 from bayplan.api.tolerations import UNSCHEDULABLE_TAINT, is_tolerated
-from bayplan.snapshot.node_info import NodeInfo
-from bayplan.snapshot.pod_info import PodInfo
+from bayplan.cluster.node_info import NodeInfo
+from bayplan.cluster.pod_info import PodInfo
 
 __all__ = ["FIXES", "Trial", "shortfall"]
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import msgspec
 
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.explain.cluster_copy import ClusterCopy
 from bayplan.explain.turns import Work
 from bayplan.loop.decide import decide
-from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["Move", "Moves", "find_moves"]
 
@@ -61,7 +61,7 @@ def _found(copy: ClusterCopy, info: PodInfo, home: str) -> Work[Moves]:
 
 
 def _without_home(copy: ClusterCopy, free: PodInfo, home: str) -> list[Move]:
-    info = copy.cache.snapshot.node(home)
+    info = copy.cache.cluster.node(home)
     if info is None:
         return []
     spec = msgspec.structs.replace(info.node.spec, unschedulable=True)

@@ -7,12 +7,12 @@ import numpy as np
 
 from bayplan.api.pod import Pod
 from bayplan.api.quantity import format_quantity
+from bayplan.cluster.axes import BoolN
+from bayplan.cluster.node_columns import NodeColumns
 from bayplan.explain.cluster_copy import ClusterCopy
 from bayplan.explain.fixes import shortfall
 from bayplan.framework.runtime.framework import Framework
 from bayplan.loop.decide import Decision
-from bayplan.snapshot.axes import BoolN
-from bayplan.snapshot.columns import NodeColumns
 
 __all__ = ["Miss", "nearest_nodes", "objections", "rejections_by_node", "sole_objectors"]
 
@@ -37,7 +37,7 @@ def objections(framework: Framework, decision: Decision) -> list[tuple[str, Bool
     plan = decision.plan
     if plan is None or decision.outcome is None:
         return []
-    table = framework.snapshot.nodes
+    table = framework.cluster.nodes
     nodes, valid = NodeColumns(table), table.valid[: table.size]
     columns = {call.name: column for call, column in plan.evaluation.filters}
     found: list[tuple[str, BoolN]] = []
@@ -53,7 +53,7 @@ def objections(framework: Framework, decision: Decision) -> list[tuple[str, Bool
 def rejections_by_node(framework: Framework, decision: Decision) -> dict[int, tuple[str, ...]]:
     """Row to the filters that reject it, in order."""
     found = objections(framework, decision)
-    table = framework.snapshot.nodes
+    table = framework.cluster.nodes
     if not found:
         return {}
     return {
@@ -74,7 +74,7 @@ def sole_objectors(framework: Framework, decision: Decision) -> dict[str, int]:
 
 def nearest_nodes(copy: ClusterCopy, pod: Pod, misses: dict[int, tuple[str, ...]]) -> list[Miss]:
     """By shortfall relative to the size of the node; those with no other objection first."""
-    table = copy.cache.snapshot.nodes
+    table = copy.cache.cluster.nodes
     found = []
     for row, plugins in misses.items():
         if _FIT not in plugins:

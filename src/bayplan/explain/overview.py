@@ -8,12 +8,12 @@ import msgspec
 import numpy as np
 
 from bayplan.app.live import LiveScheduler
+from bayplan.cluster.axes import Int64N
+from bayplan.cluster.resources import CPU, MEMORY
 from bayplan.explain.explaining_nodes import ZONE_LABEL
 from bayplan.loop.decision import DecisionRecord, DecisionRecorder
 from bayplan.observe.clock import Clock
 from bayplan.queue.places import POD_ADD
-from bayplan.snapshot.axes import Int64N
-from bayplan.snapshot.resources import CPU, MEMORY
 
 __all__ = ["Heat", "Overview", "Rates", "RecentDecision", "heat_of", "latest_of", "overview_of"]
 
@@ -84,7 +84,7 @@ def overview_of(live: LiveScheduler, recorder: DecisionRecorder, rates: Rates, *
     latencies = np.array(recorder.latencies or (0.0,), dtype=np.float64)
     return Overview(
         time=now,
-        nodes=len(live.cache.snapshot.nodes),
+        nodes=len(live.cache.cluster.nodes),
         pods=len(live.cache),
         queue={
             "active": sizes.active,
@@ -135,7 +135,7 @@ class Heat(msgspec.Struct, kw_only=True, rename="camel"):
 
 
 def heat_of(live: LiveScheduler) -> Heat:
-    table = live.cache.snapshot.nodes
+    table = live.cache.cluster.nodes
     rows = np.flatnonzero(table.valid[: table.size])
     infos = [table.at(row) for row in rows.tolist()]
     order = sorted(range(len(infos)), key=lambda i: (infos[i].labels.get(ZONE_LABEL, ""), infos[i].name))

@@ -12,6 +12,7 @@ import msgspec
 
 from bayplan.api.decode import InputError
 from bayplan.api.pod import Pod
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.explain.changes import Suggestion, find_changes
 from bayplan.explain.cluster_copy import ClusterCopy
 from bayplan.explain.edits import Edit, apply_edits
@@ -21,7 +22,6 @@ from bayplan.explain.views import ClusterView
 from bayplan.loop.decide import Decision, decide
 from bayplan.loop.decision import refused_nodes
 from bayplan.loop.scored_nodes import EXTENDER
-from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["Cause", "PendingBoard", "Waiting", "find_best_change", "group_pending"]
 

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
+from bayplan.cluster.node_columns import NodeColumns
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.explain.explaining import lead_of
 from bayplan.explain.views import ClusterView
 from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.registry import Registry
 from bayplan.framework.runtime.framework import Framework
 from bayplan.loop.decision import DecisionRecord, DecisionRecorder
-from bayplan.snapshot.columns import NodeColumns
-from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["PluginState", "plugins_of"]
 

@@ -51,7 +51,7 @@ class Explaining:
     def attach(self, live: LiveScheduler) -> None:
         """The scheduler at work from now on."""
         self._live, self._api = live, LiveApi(live.writer)
-        self.recorder.snapshot = live.cache.snapshot
+        self.recorder.cluster = live.cache.cluster
 
     def routes(self, *, with_dashboard: bool = True) -> list[BaseRoute]:
         return [*explain_routes(self.service, self._clock), *(dashboard_routes() if with_dashboard else ())]

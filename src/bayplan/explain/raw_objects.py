@@ -15,7 +15,7 @@ from bayplan.api.node import Node
 from bayplan.api.pod import Pod
 from bayplan.api.pod_defaults import UnknownPriorityClass, apply_pod_defaults
 from bayplan.api.workload import PriorityClass
-from bayplan.snapshot.pod_info import parse_time
+from bayplan.cluster.pod_info import parse_time
 
 __all__ = ["check_pod", "complete_objects"]
 

@@ -16,6 +16,7 @@ from bayplan.api.pod import Pod
 from bayplan.app.frameworks import watched_resources
 from bayplan.app.live import LiveScheduler
 from bayplan.app.settings import Settings
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.explain.changes import Changes, find_changes
 from bayplan.explain.cluster_copy import ClusterCopy, ClusterObjects, objects_of_snapshot
 from bayplan.explain.config_page import ConfigPage, config_page
@@ -34,7 +35,6 @@ from bayplan.loop.decide import Decision
 from bayplan.loop.decision import DecisionRecord, DecisionRecorder
 from bayplan.loop.extending import decide_with_extenders
 from bayplan.queue.places import Place
-from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["ExplainService", "NotReady", "Sources", "UnknownObject"]
 
@@ -205,7 +205,7 @@ class ExplainService:
 
     def explain_node(self, name: str) -> NodeExplanation:
         live = self._live
-        node = live.cache.snapshot.node(name)
+        node = live.cache.cluster.node(name)
         if node is None:
             raise UnknownObject(f"no node `{name}`")
         explanation = explained_node(self.view(), node, [info for info, _, gate in self._pending_pods() if not gate])
@@ -290,7 +290,7 @@ class ExplainService:
 
     def _is_fresh(self, kept: tuple[float, ClusterCopy], now: float) -> bool:
         made_at, copy = kept
-        unchanged = copy.generation == self._live.cache.snapshot.generation
+        unchanged = copy.generation == self._live.cache.cluster.generation
         same_pods = copy.waiting.keys() == {info.key for info, _, _ in self._pending_pods()}
         return same_pods and (unchanged or now - made_at < _KEEP_COPY_SECONDS)
 

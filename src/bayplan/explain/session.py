@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from bayplan.api.pod import Pod
 from bayplan.app.offline import OfflineScheduler
+from bayplan.cluster.pod_info import PodInfo, parse_time
 from bayplan.explain.case import JsonObject, UnknownProfile, decide_in_full
 from bayplan.explain.report import Context, PodReport, report_of
 from bayplan.explain.verdict import verdict
@@ -19,7 +20,6 @@ from bayplan.framework.runtime.call import call_plugin
 from bayplan.framework.runtime.framework import Framework
 from bayplan.framework.status import Status
 from bayplan.queue.ordering import sort_key_of
-from bayplan.snapshot.pod_info import PodInfo, parse_time
 
 __all__ = ["Session", "held_back_by", "machine_form"]
 
@@ -61,7 +61,7 @@ class Session:
     ) -> Context:
         return Context(
             pod=info.key,
-            node_count=len(self.scheduler.cache.snapshot.nodes),
+            node_count=len(self.scheduler.cache.cluster.nodes),
             filters=tuple(call.name for call in framework.filter_calls),
             weights={call.name: call.weight for call in framework.score_calls},
             chosen=chosen,

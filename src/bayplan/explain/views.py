@@ -1,6 +1,6 @@
 """Where explanations look: a cluster that can be decided on without changing it.
 
-`OfflineScheduler` is one. `LiveView` is the other: the snapshot, plugins and remembered columns of a running scheduler,
+`OfflineScheduler` is one. `LiveView` is the other: the cluster, plugins and remembered columns of a running scheduler,
 with the two things taken away that would have effects, the writing half of preemption and the position of node
 samples. Everything happens between two decisions of the scheduler, in its own thread.
 """
@@ -14,6 +14,7 @@ from typing import Protocol
 from bayplan.api.pod import Pod
 from bayplan.app.live import LiveScheduler
 from bayplan.cache import Cache
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.offline import NoApi, SilentRecorder, drop_task
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.points import ExtensionPoint
@@ -22,7 +23,6 @@ from bayplan.framework.times import Sampling
 from bayplan.loop.decide import Decider, Decision, NodeSearch, decide
 from bayplan.plugins.intree.default_preemption import DefaultPreemption
 from bayplan.plugins.intree.dynamic_resources import DynamicResources
-from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["ClusterView", "LiveView"]
 
@@ -68,7 +68,7 @@ class LiveView:
 
 
 def _quiet_decider(decider: Decider) -> Decider:
-    table = decider.framework.snapshot.nodes
+    table = decider.framework.cluster.nodes
     return replace(
         decider,
         framework=_Quiet(decider.framework),

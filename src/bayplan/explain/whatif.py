@@ -17,6 +17,7 @@ import msgspec
 
 from bayplan.api.decode import InputError
 from bayplan.api.pod import Pod
+from bayplan.cluster.pod_info import PodInfo, parse_time
 from bayplan.config.errors import ConfigError
 from bayplan.config.loading import load_config
 from bayplan.config.profiles import ResolvedProfile, resolve_profiles
@@ -31,7 +32,6 @@ from bayplan.framework.queued import QueuedPod
 from bayplan.framework.registry import Registry
 from bayplan.loop.decide import Decision, decide
 from bayplan.queue.ordering import sort_key_of
-from bayplan.snapshot.pod_info import PodInfo, parse_time
 
 __all__ = [
     "AddedNodes",
@@ -158,7 +158,7 @@ def _adjusted(profile: ResolvedProfile, scenario: Scenario) -> ResolvedProfile:
 def _add_nodes(copy: ClusterCopy, scenario: Scenario) -> None:
     if sum(max(added.count, 0) for added in scenario.add_nodes) > _MOST_ADDED:
         raise ScenarioError(f"at most {_MOST_ADDED} nodes can be added")
-    table = copy.cache.snapshot.nodes
+    table = copy.cache.cluster.nodes
     for added in scenario.add_nodes:
         info = table.info(added.like)
         if info is None:
@@ -186,7 +186,7 @@ def _created(pod: Pod) -> float:
 
 
 def _drained(copy: ClusterCopy, name: str) -> Iterable[tuple[Pod, str]]:
-    info = copy.cache.snapshot.node(name)
+    info = copy.cache.cluster.node(name)
     if info is None:
         raise ScenarioError(f"drain: no node `{name}`")
     spec = msgspec.structs.replace(info.node.spec, unschedulable=True)
@@ -221,7 +221,7 @@ def _place(copy: ClusterCopy, waiting: Sequence[tuple[Pod, str]]) -> Work[WhatIf
     placed, pending, evicted, used = placing.placed, placing.pending, placing.evicted, placing.used
     return WhatIf(
         verdict=_verdict(len(placed), len(pending), len(evicted), used),
-        node_count=len(copy.cache.snapshot.nodes),
+        node_count=len(copy.cache.cluster.nodes),
         placed=placed[:_MOST_TOLD],
         pending=pending[:_MOST_TOLD],
         placed_count=len(placed),

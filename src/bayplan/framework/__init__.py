@@ -5,6 +5,9 @@
 `framework.runtime` is the engine that calls plugins; nothing in this package imports it.
 """
 
+from bayplan.cluster.node_columns import NodeColumns
+from bayplan.cluster.node_info import NodeInfo
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.args import NoArgs, PluginArgs
 from bayplan.framework.cycle import CycleState, StateKey
 from bayplan.framework.depends import Depends
@@ -29,9 +32,6 @@ from bayplan.framework.status import (
     Wait,
 )
 from bayplan.framework.verdicts import StatusTable, Verdicts
-from bayplan.snapshot.columns import NodeColumns
-from bayplan.snapshot.node_info import NodeInfo
-from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = [
     "ALL",

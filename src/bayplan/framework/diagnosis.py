@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from bayplan.cluster.axes import Rows
+from bayplan.cluster.node_table import NodeTable
 from bayplan.framework.status import Code, Status
-from bayplan.snapshot.axes import Rows
-from bayplan.snapshot.node_table import NodeTable
 
 __all__ = ["Diagnosis", "FitError", "NoNodesError", "fit_message"]
 

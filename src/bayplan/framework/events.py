@@ -10,7 +10,7 @@ from collections.abc import Callable
 from enum import Enum, IntFlag
 from typing import Any, NamedTuple, TypeVar
 
-from bayplan.snapshot.pod_info import PodInfo
+from bayplan.cluster.pod_info import PodInfo
 
 __all__ = [
     "ALL",

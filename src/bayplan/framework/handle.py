@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Awaitable, Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from bayplan.api.meta import KubeObject
 from bayplan.api.pod import PodCondition
+from bayplan.cluster.axes import BoolN, Rows
+from bayplan.cluster.node_columns import NodeColumns
+from bayplan.cluster.node_info import NodeInfo
+from bayplan.cluster.nominated import NominatedRows
+from bayplan.cluster.pod_info import PodInfo
+from bayplan.cluster.state import ClusterState
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.status import Status
-from bayplan.snapshot.axes import BoolN, Rows
-from bayplan.snapshot.columns import NodeColumns
-from bayplan.snapshot.node_info import NodeInfo
-from bayplan.snapshot.nominated import NominatedRows
-from bayplan.snapshot.pod_info import PodInfo
-from bayplan.snapshot.snapshot import Snapshot
 
 __all__ = [
     "ApiPort",
@@ -42,7 +43,7 @@ class Clock(Protocol):
 
 
 class Nominator(Protocol):
-    """Pods that wait for victims to leave a node. One with a `changes` (`bayplan.snapshot.name_log.NameLog`) is
+    """Pods that wait for victims to leave a node. One with a `changes` (`bayplan.cluster.name_log.NameLog`) is
     not asked about everybody again in every decision."""
 
     def nominated_pods(self, node_name: str) -> list[PodInfo]: ...
@@ -152,7 +153,7 @@ class DryRun(Protocol):
 class Handle:
     """Everything a plugin is given besides its arguments."""
 
-    snapshot: Snapshot
+    cluster: ClusterState
     clock: Clock
     nominator: Nominator
     waiting_pods: WaitingPods
@@ -170,3 +171,9 @@ class Handle:
     profile_name: str = "default-scheduler"
     call_later: Callable[[float, Callable[[], None]], None] = lambda _seconds, _callback: None
     """Call back after that many seconds, between two decisions; forgotten when the scheduler stops. Offline, never."""
+
+    @property
+    def snapshot(self) -> ClusterState:
+        """The old name of `cluster`."""
+        warnings.warn("`handle.snapshot` is now `handle.cluster`", DeprecationWarning, stacklevel=2)
+        return self.cluster

@@ -16,9 +16,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from bayplan.snapshot.columns import NodeColumns
-from bayplan.snapshot.node_info import NodeInfo
-from bayplan.snapshot.pod_info import PodInfo
+from bayplan.cluster.node_columns import NodeColumns
+from bayplan.cluster.node_info import NodeInfo
+from bayplan.cluster.pod_info import PodInfo
 
 __all__ = ["JointScore", "Totals"]
 

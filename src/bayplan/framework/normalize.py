@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bayplan.snapshot.axes import Int64N
+from bayplan.cluster.axes import Int64N
 
 __all__ = ["MAX_NODE_SCORE", "Normalizer", "normalize_highest", "normalize_lowest", "normalize_range", "stretched"]
 

@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 from bayplan.api.meta import KubeObject
 from bayplan.api.pod import PodCondition
+from bayplan.cluster.name_log import NameLog
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.handle import WaitingPod
-from bayplan.snapshot.name_log import NameLog
-from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["FixedNominator", "NoApi", "NoApiError", "NoWaitingPods", "SilentRecorder", "drop_task"]
 

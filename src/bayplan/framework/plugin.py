@@ -14,12 +14,12 @@ from collections.abc import Hashable
 from itertools import count
 from typing import Any, ClassVar, NamedTuple
 
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.args import NoArgs, PluginArgs
 from bayplan.framework.depends import Depends
 from bayplan.framework.events import EventHint
 from bayplan.framework.handle import Handle
 from bayplan.framework.status import Status
-from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["EXTENSION_POINTS", "UNSIGNED", "Permission", "Plugin", "PostFilterResult", "PreFilterResult"]
 

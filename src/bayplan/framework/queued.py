@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bayplan.snapshot.pod_info import PodInfo
+from bayplan.cluster.pod_info import PodInfo
 
 __all__ = ["QueuedPod"]
 

@@ -23,8 +23,8 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import msgspec
 
 from bayplan.api.meta import KubeObject, Struct
+from bayplan.cluster.objects import Objects
 from bayplan.framework.events import ALL, ActionType, ClusterEvent
-from bayplan.snapshot.objects import Objects
 
 __all__ = ["CustomResource", "ObjectLister", "PrinterColumn", "ResourceInfo", "ResourcePart", "resource_info"]
 
@@ -163,7 +163,7 @@ def resource_info(kind: type[Any]) -> ResourceInfo:
 
 
 class ObjectLister:
-    """A synced, typed view of one custom resource: `framework.handle.ResourceLister` over the snapshot."""
+    """A synced, typed view of one custom resource: `framework.handle.ResourceLister` over the cluster."""
 
     def __init__(self, objects: Objects, kind: type[Any]) -> None:
         self._objects = objects

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bayplan.cluster.axes import BoolN
 from bayplan.framework.status import SUCCESS, Status
-from bayplan.snapshot.axes import BoolN
 
 __all__ = ["Ids", "StatusTable", "Verdicts", "no_rejections"]
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.diagnosis import Diagnosis
 from bayplan.framework.events import ActionType, ClusterEvent, Resource
@@ -23,7 +24,6 @@ from bayplan.framework.runtime.call import POINT_LABELS, caller
 from bayplan.framework.status import SKIP, SUCCESS, Error, Status
 from bayplan.loop.failure import CLEAR_NOMINATION, report_failure
 from bayplan.loop.profile import Profile, Shared
-from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["Binding", "activate", "start_binding", "unreserve"]
 

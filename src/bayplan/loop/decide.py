@@ -1,4 +1,4 @@
-"""The decision: a snapshot, a pod and a profile in; a node, or the reasons why there is none, out.
+"""The decision: a cluster, a pod and a profile in; a node, or the reasons why there is none, out.
 
 A plain function: no I/O, no await, and a clock only to note how long phases took. It reads in the order in which
 things happen: PreFilter, the nominated node, Filter, (PostFilter when nothing fits), Score, choice.
@@ -12,6 +12,9 @@ from typing import Protocol
 
 import numpy as np
 
+from bayplan.cluster.axes import Rows
+from bayplan.cluster.node_columns import NodeColumns
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.diagnosis import Diagnosis
 from bayplan.framework.handle import Nominator
@@ -24,9 +27,6 @@ from bayplan.framework.runtime.search import FilterOutcome, check_row, check_row
 from bayplan.framework.status import Status, Unresolvable
 from bayplan.framework.times import PluginTime, PluginTimes, Sampling
 from bayplan.loop.select import TieBreak, nodes_to_find, sample_rows
-from bayplan.snapshot.axes import Rows
-from bayplan.snapshot.columns import NodeColumns
-from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["Decider", "Decision", "NodeSearch", "decide"]
 
@@ -154,7 +154,7 @@ def decide(decider: Decider, pod: PodInfo) -> Decision:
     monotonic, sampling = decider.monotonic, decider.sampling
     if monotonic is not None:
         decision.marks.append(("", monotonic()))
-    if not decider.framework.snapshot.nodes.row_of:
+    if not decider.framework.cluster.nodes.row_of:
         decision.failure = Unresolvable("no nodes available to schedule pods")
         return decision
     try:
@@ -210,7 +210,7 @@ def _takes_nominated(decider: Decider, pod: PodInfo, decision: Decision) -> bool
     An error on the way, be it of a plugin or of an extender, is no verdict: all nodes are looked at then, this one too.
     """
     framework = decider.framework
-    row = framework.snapshot.nodes.row_of.get(pod.nominated_node_name)
+    row = framework.cluster.nodes.row_of.get(pod.nominated_node_name)
     if row is None:
         return False
     try:
@@ -236,7 +236,7 @@ def _search_all(decider: Decider, pod: PodInfo, decision: Decision) -> None:
     assert plan is not None  # set before the search starts
     outcome = decision.outcome = find_feasible(framework, plan, state, pod, decider.nominator)
     _mark(decider, decision, "Filter")
-    decision.evaluated_nodes = len(framework.snapshot.nodes)
+    decision.evaluated_nodes = len(framework.cluster.nodes)
     decision.feasible_nodes = outcome.count
     if not outcome.count:
         _reject(decider, pod, decision, _filter_diagnosis(framework, decision))
@@ -275,18 +275,18 @@ def _choose(decider: Decider, pod: PodInfo, decision: Decision, plan: Plan, outc
 def _take(decider: Decider, decision: Decision, ties: Rows) -> None:
     row = int(ties[0]) if len(ties) == 1 else decider.tie_break(ties)
     decision.ties = len(ties)
-    decision.node_name = decider.framework.snapshot.nodes.at(row).name
+    decision.node_name = decider.framework.cluster.nodes.at(row).name
 
 
 def _take_only(decider: Decider, decision: Decision, row: int) -> None:
-    decision.node_name, decision.ties = decider.framework.snapshot.nodes.at(row).name, 1
+    decision.node_name, decision.ties = decider.framework.cluster.nodes.at(row).name, 1
 
 
 def _choose_from_sample(
     decider: Decider, pod: PodInfo, decision: Decision, outcome: FilterOutcome, enough: int
 ) -> None:
     """Look at as many nodes as were asked for, in kube-scheduler's order, then ask the extenders."""
-    table = decider.framework.snapshot.nodes
+    table = decider.framework.cluster.nodes
     start = decider.search.next_start % len(table)
     rows, visited = sample_rows(table.order.rows(), outcome.rank() == 0, start=start, enough=enough)
     decider.search.next_start = (start + visited) % len(table)
@@ -296,7 +296,7 @@ def _choose_from_sample(
 def _search_pinned(decider: Decider, pod: PodInfo, decision: Decision, prepared: PreFilterOutcome) -> None:
     """As below for the one node that a pod of a DaemonSet is pinned to."""
     framework, pin = decider.framework, pod.shape.pinned_to
-    row = framework.snapshot.nodes.row_of.get(pin)
+    row = framework.cluster.nodes.row_of.get(pin)
     if row is None or decider.extenders or decider.always_score:
         _search_few(decider, pod, decision, prepared, (pin,))
         return
@@ -315,7 +315,7 @@ def _search_few(
     decider: Decider, pod: PodInfo, decision: Decision, prepared: PreFilterOutcome, names: Iterable[str]
 ) -> None:
     """Some plugin named the only nodes worth looking at."""
-    table = decider.framework.snapshot.nodes
+    table = decider.framework.cluster.nodes
     rows = sorted([table.row_of[name] for name in names if name in table.row_of])
     statuses = check_rows(decider.framework, decision.state, pod, rows, decider.nominator)
     decision.evaluated_nodes = len(rows)
@@ -351,7 +351,7 @@ def _choose_among(
         _take(decider, decision, rows)
         return
     plan.evaluation.refresh(pod)
-    nodes = NodeColumns(framework.snapshot.nodes, rows)
+    nodes = NodeColumns(framework.cluster.nodes, rows)
     asked = framework.run_pre_scores(plan, state, pod, nodes)
     scores = decision.scores = score_rows(plan, state, pod, nodes, asked)
     for extender in decider.extenders:
@@ -377,8 +377,8 @@ def _prefilter_diagnosis(framework: Framework, prepared: PreFilterOutcome) -> Di
     rejection = prepared.rejection
     assert rejection is not None  # the caller checked
     return Diagnosis(
-        total_nodes=len(framework.snapshot.nodes),
-        table=framework.snapshot.nodes,
+        total_nodes=len(framework.cluster.nodes),
+        table=framework.cluster.nodes,
         absent=rejection,
         pre_filter_message=rejection.message,
         unschedulable_plugins=prepared.restricted_by,
@@ -387,9 +387,9 @@ def _prefilter_diagnosis(framework: Framework, prepared: PreFilterOutcome) -> Di
 
 def _filter_diagnosis(framework: Framework, decision: Decision, restricted_by: tuple[str, ...] = ()) -> Diagnosis:
     return Diagnosis(
-        total_nodes=len(framework.snapshot.nodes),
+        total_nodes=len(framework.cluster.nodes),
         groups=decision.rejected_groups(),
-        table=framework.snapshot.nodes,
+        table=framework.cluster.nodes,
         absent=decision.absent,
         unschedulable_plugins=restricted_by,
     )

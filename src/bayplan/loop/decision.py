@@ -1,7 +1,7 @@
 """The decision record: what was decided in each attempt, on what, and what became of it.
 
 `DecisionRecorder` listens to the loop and keeps the last few thousand attempts. It is on the path of every pod, so it
-does two things. Always: who, when, which snapshot, how long in the queue and why, how many nodes each filter was the
+does two things. Always: who, when, which cluster, how long in the queue and why, how many nodes each filter was the
 first to reject, ties, total, how long it took and the outcome; about a microsecond, put into words when somebody reads
 it. When it can afford it: reasons with samples, the names of ties, and the scores of the best nodes by plugin (raw,
 normalised, weighted).
@@ -19,6 +19,7 @@ from itertools import pairwise
 
 import msgspec
 
+from bayplan.cluster.state import ClusterState
 from bayplan.framework.queued import QueuedPod
 from bayplan.framework.runtime.call import FilterCall
 from bayplan.framework.status import Status
@@ -27,7 +28,6 @@ from bayplan.loop.decide import Decision
 from bayplan.loop.observer import Observer
 from bayplan.loop.scored_nodes import EXTENDER, ScoredNode, best_nodes, tied_nodes
 from bayplan.observe.clock import Clock
-from bayplan.snapshot.snapshot import Snapshot
 
 __all__ = [
     "KEPT_DECISIONS",
@@ -80,7 +80,7 @@ class DecisionRecord(msgspec.Struct, kw_only=True, rename="camel", omit_defaults
     profile: str
     attempt: int = 1
     generation: int = 0
-    """Of the snapshot that was decided on."""
+    """Of the cluster that was decided on."""
     seconds: float = 0.0
     """How long the decision took."""
     node_count: int = 0
@@ -218,7 +218,7 @@ class DecisionRecorder(Observer):
         share_of_time: float = _SHARE_OF_TIME,
     ) -> None:
         self._now, self._monotonic = clock.now, clock.monotonic
-        self.snapshot = Snapshot()
+        self.cluster = ClusterState()
         """The one that is decided on, for its generation; replaced once the scheduler is built."""
         self._noted: deque[_Noted] = deque(maxlen=keep)
         self._open: dict[str, _Noted] = {}
@@ -311,7 +311,7 @@ class DecisionRecorder(Observer):
             tuple(queued.story),
             queued.last_event,
             seconds,
-            self.snapshot.generation,
+            self.cluster.generation,
             decision.evaluated_nodes,
             decision.feasible_nodes,
             node,

@@ -17,9 +17,9 @@ from typing import Any
 import msgspec
 
 from bayplan.api.node import Node
+from bayplan.cluster.node_info import NodeInfo
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.preemption.candidates import Candidate, importance
-from bayplan.snapshot.node_info import NodeInfo
-from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["Extender", "ExtenderError", "Filtered", "Send"]
 

@@ -20,14 +20,14 @@ import numpy as np
 import structlog
 
 from bayplan.api.node import Node
+from bayplan.cluster.axes import Int64N, Rows
+from bayplan.cluster.pod_info import PodInfo
+from bayplan.cluster.state import ClusterState
 from bayplan.framework.runtime.call import PluginFailure
 from bayplan.framework.status import Error, Status, Unresolvable, Unschedulable
 from bayplan.loop.decide import Decider, Decision, decide
 from bayplan.loop.extender import Extender
 from bayplan.preemption.candidates import Candidate
-from bayplan.snapshot.axes import Int64N, Rows
-from bayplan.snapshot.pod_info import PodInfo
-from bayplan.snapshot.snapshot import Snapshot
 
 __all__ = ["EXTENDER", "Extenders", "Round", "decide_with_extenders"]
 
@@ -49,9 +49,9 @@ class Unanswered(BaseException):
 class Extenders:
     """All extenders of a configuration, in the order in which they are asked: those that must answer come first."""
 
-    def __init__(self, extenders: Sequence[Extender], snapshot: Snapshot) -> None:
+    def __init__(self, extenders: Sequence[Extender], cluster: ClusterState) -> None:
         self.all = tuple(sorted(extenders, key=lambda extender: extender.is_ignorable))
-        self.snapshot = snapshot
+        self.cluster = cluster
         self.current: Round | None = None
         """What a plugin of the decision under way (preemption) may put its questions to."""
 
@@ -118,7 +118,7 @@ class Round:
 
     def __init__(self, extenders: Extenders, pod: PodInfo) -> None:
         self._pod = pod
-        self._table = extenders.snapshot.nodes
+        self._table = extenders.cluster.nodes
         self._interested = [extender for extender in extenders.all if extender.is_interested(pod)]
         self._filtering: list[_Filtering] = []
         self._failed: list[_Filtering] = []

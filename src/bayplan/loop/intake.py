@@ -15,12 +15,12 @@ from bayplan.api.meta import KubeObject
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod
 from bayplan.cache import Cache
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.events import ActionType, ClusterEvent, Resource
 from bayplan.loop.observer import Observer
 from bayplan.loop.waiting import WaitingRoom
 from bayplan.observe.clock import Clock
 from bayplan.queue import SchedulingQueue, node_update_events, pod_update_events
-from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["Intake"]
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from bayplan.api.pod import Pod
 from bayplan.cache import Cache
+from bayplan.cluster.lazy import lazy
 from bayplan.framework.handle import ApiPort, Recorder
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.points import ExtensionPoint
@@ -18,7 +19,6 @@ from bayplan.loop.tasks import BriefWork
 from bayplan.loop.waiting import WaitingRoom
 from bayplan.observe.clock import Clock
 from bayplan.queue import SchedulingQueue
-from bayplan.snapshot.lazy import lazy
 
 __all__ = ["Profile", "Shared", "StatusPort"]
 

@@ -6,6 +6,7 @@ volumes, the binding itself) happens in the binding cycle, which this starts.
 
 from __future__ import annotations
 
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.diagnosis import Diagnosis
 from bayplan.framework.queued import QueuedPod
@@ -16,7 +17,6 @@ from bayplan.loop.decide import Decision, decide
 from bayplan.loop.extending import decide_with_extenders
 from bayplan.loop.failure import CLEAR_NOMINATION, report_failure
 from bayplan.loop.profile import Profile, Shared
-from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["asks_extenders", "schedule_one", "schedule_with_extenders"]
 

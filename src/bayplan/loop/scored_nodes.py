@@ -1,7 +1,7 @@
 """The best nodes of a decision with what each plugin gave them: raw, normalised and weighted.
 
 Reads what the decision left in place (remembered columns, bounds, shares) for a handful of rows; no plugin is asked
-again. Ask before anything changes the snapshot.
+again. Ask before anything changes the cluster.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
+from bayplan.cluster.axes import Int64N
 from bayplan.framework.runtime.call import ScoreCall
 from bayplan.framework.runtime.plan import Plan
 from bayplan.framework.runtime.scoring import Scores
 from bayplan.framework.runtime.search import FilterOutcome
 from bayplan.loop.decide import Decision
-from bayplan.snapshot.axes import Int64N
 
 __all__ = ["EXTENDER", "PluginScore", "ScoredNode", "best_nodes", "tied_nodes"]
 

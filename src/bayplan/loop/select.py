@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bayplan.snapshot.axes import Int64N, Rows
+from bayplan.cluster.axes import Int64N, Rows
 
 __all__ = ["TieBreak", "nodes_to_find", "sample_rows", "seeded_tie_break"]
 

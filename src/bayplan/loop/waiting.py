@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.config.durations import format_duration
 from bayplan.framework.status import SUCCESS, Code, Status
 from bayplan.observe.clock import Clock
-from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["HeldPod", "WaitingRoom"]
 

@@ -9,6 +9,10 @@ from typing import Protocol
 
 import numpy as np
 
+from bayplan.cluster.axes import Rows
+from bayplan.cluster.node_table import NodeTable
+from bayplan.cluster.nominated import Beside, NominatedRows
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.handle import DryRun
 from bayplan.framework.status import Status
@@ -18,10 +22,6 @@ from bayplan.preemption.many_nodes import ManyNodes, find_victims_on
 from bayplan.preemption.one_node import NO_VICTIMS, OneNodeTrial, candidate_on, find_victims
 from bayplan.preemption.remembered import Outcomes
 from bayplan.preemption.victim_columns import VictimColumns
-from bayplan.snapshot.axes import Rows
-from bayplan.snapshot.node_table import NodeTable
-from bayplan.snapshot.nominated import Beside, NominatedRows
-from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["Attempts", "DryRuns", "Found", "FromMemory", "InColumns", "OneByOne"]
 

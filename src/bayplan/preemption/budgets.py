@@ -9,9 +9,9 @@ import numpy as np
 from bayplan.api.meta import LabelSelector
 from bayplan.api.selectors import NOTHING, Selector, SelectorError, compile_selector
 from bayplan.api.workload import PodDisruptionBudget
+from bayplan.cluster.axes import Rows
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.preemption.victim_columns import Slots, VictimColumns
-from bayplan.snapshot.axes import Rows
-from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["Budgets"]
 

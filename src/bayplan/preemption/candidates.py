@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from bayplan.snapshot.pod_info import PodInfo
+from bayplan.cluster.pod_info import PodInfo
 
 __all__ = ["Candidate", "importance", "pick_cheapest"]
 

@@ -9,10 +9,10 @@ import asyncio
 from collections.abc import Sequence
 
 from bayplan.api.pod import PodCondition
+from bayplan.cluster.name_log import NameLog
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.handle import Handle
 from bayplan.framework.plugin import Plugin
-from bayplan.snapshot.name_log import NameLog
-from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["Evictions"]
 
@@ -51,13 +51,13 @@ class Evictions:
         last = self._under_way[uid]
         if last is None:
             return True
-        node = self._handle.snapshot.node(last.node_name)
+        node = self._handle.cluster.node(last.node_name)
         known = node.pods.get(last.uid) if node is not None else None
         return known is not None and not known.is_terminating
 
     def releases(self) -> NameLog:
         """`namespace/name` of each preemptor when `is_waited_for` may have become false of it."""
-        table = self._handle.snapshot.nodes
+        table = self._handle.cluster.nodes
         changed = table.row_changes.since(self._row_position)
         self._row_position = table.row_changes.position
         if self._waiting_on:

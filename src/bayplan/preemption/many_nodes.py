@@ -10,17 +10,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bayplan.cluster.axes import BoolN, Int64N, Int64RN, Rows
+from bayplan.cluster.node_table import NodeTable
+from bayplan.cluster.nominated import Beside
+from bayplan.cluster.overlay import OverlayColumns
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.handle import DryRun
 from bayplan.framework.status import Status
 from bayplan.preemption.budgets import Budgets
 from bayplan.preemption.candidates import Candidate
 from bayplan.preemption.victim_columns import Slots, VictimColumns
-from bayplan.snapshot.axes import BoolN, Int64N, Int64RN, Rows
-from bayplan.snapshot.node_table import NodeTable
-from bayplan.snapshot.nominated import Beside
-from bayplan.snapshot.overlay import OverlayColumns
-from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["ManyNodes", "find_victims_on", "no_prices"]
 

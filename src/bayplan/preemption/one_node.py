@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from bayplan.cluster.node_table import NodeTable
+from bayplan.cluster.overlay import OverlayColumns, overlay_of
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.handle import DryRun
 from bayplan.framework.status import Status, Unresolvable
 from bayplan.preemption.budgets import Budgets
 from bayplan.preemption.candidates import Candidate, importance
-from bayplan.snapshot.node_table import NodeTable
-from bayplan.snapshot.overlay import OverlayColumns, overlay_of
-from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["NO_VICTIMS", "OneNodeTrial", "candidate_on", "find_victims"]
 

@@ -12,13 +12,13 @@ from collections.abc import Callable, Hashable
 
 import numpy as np
 
+from bayplan.cluster.axes import Int64N, Rows
+from bayplan.cluster.node_table import NodeTable
+from bayplan.cluster.nominated import Beside
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.status import Status
 from bayplan.preemption.many_nodes import ManyNodes, no_prices
 from bayplan.preemption.victim_columns import VictimColumns
-from bayplan.snapshot.axes import Int64N, Rows
-from bayplan.snapshot.node_table import NodeTable
-from bayplan.snapshot.nominated import Beside
-from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["Outcomes", "RememberedVictims"]
 

@@ -9,10 +9,10 @@ from math import inf
 
 import numpy as np
 
+from bayplan.cluster.axes import BoolN, Int64N, Int64RN, Rows
+from bayplan.cluster.node_table import NodeTable
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.preemption.candidates import importance
-from bayplan.snapshot.axes import BoolN, Int64N, Int64RN, Rows
-from bayplan.snapshot.node_table import NodeTable
-from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["Slots", "VictimColumns"]
 

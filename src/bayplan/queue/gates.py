@@ -10,11 +10,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 
+from bayplan.cluster.name_log import NameLog
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.queued import QueuedPod
 from bayplan.framework.status import Code, Error, Status
 from bayplan.queue.unschedulable import Alike, UnschedulablePool
-from bayplan.snapshot.name_log import NameLog
-from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["Gates", "PreEnqueue", "Releases"]
 

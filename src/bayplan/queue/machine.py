@@ -31,6 +31,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.events import ClusterEvent, EventHint
 from bayplan.framework.queued import QueuedPod
 from bayplan.queue.backoff import BackoffQueue, BackoffTimes
@@ -58,7 +59,6 @@ from bayplan.queue.requeue import Appraisal, HintObserver, Requeueing, Strategy
 from bayplan.queue.story import Storyteller
 from bayplan.queue.unschedulable import Alike, UnschedulablePool
 from bayplan.queue.waiting import WaitingPods
-from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["QueuePolicy", "SchedulingQueue"]
 

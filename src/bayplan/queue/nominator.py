@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from bayplan.api.pod import Pod
-from bayplan.snapshot.name_log import NameLog
-from bayplan.snapshot.pod_info import PodInfo
+from bayplan.cluster.name_log import NameLog
+from bayplan.cluster.pod_info import PodInfo
 
 __all__ = ["GetPod", "Nominator"]
 

@@ -12,12 +12,12 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.events import ClusterEvent, Hint, HintFunction, is_by_shape
 from bayplan.framework.queued import QueuedPod
 from bayplan.queue.in_flight import RecordedEvent
 from bayplan.queue.registrations import Hints, Registrations
 from bayplan.queue.unschedulable import Alike
-from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["Appraisal", "HintObserver", "Requeueing", "Strategy"]
 

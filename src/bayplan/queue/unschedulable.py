@@ -11,8 +11,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Iterable, Iterator
 
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.queued import QueuedPod
-from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["Alike", "Rejector", "UnschedulablePool"]
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from bayplan.api.pod import Affinity, Pod
 from bayplan.cache.check import check_cache
+from bayplan.cluster.node_columns import NodeColumns
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.plugin import PreFilterResult
 from bayplan.framework.status import SUCCESS, Code, Status
-from bayplan.snapshot.columns import NodeColumns
-from bayplan.snapshot.pod_info import PodInfo
 from bayplan.testing.contract_trial import Trial
 from bayplan.testing.harness import Harness
 from bayplan.testing.odd import ODD_PODS
@@ -170,14 +170,14 @@ def filter_is_pure(trial: Trial) -> list[str]:
 
 def _picture(harness: Harness) -> list[Any]:
     """What a plugin could have changed, copied out."""
-    table = harness.snapshot.nodes
+    table = harness.cluster.nodes
     infos = [info for info in table.infos if info is not None]
     return [
         table.requested.tolist(),
         table.allocatable.tolist(),
         table.pod_count.tolist(),
         [(i.name, dict(i.labels), list(i.requested), list(i.allocatable), list(i.pods), len(i.taints)) for i in infos],
-        harness.snapshot.generation,
+        harness.cluster.generation,
     ]
 
 

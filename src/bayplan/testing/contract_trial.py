@@ -12,11 +12,11 @@ import msgspec
 from bayplan.api.meta import KubeObject
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod
+from bayplan.cluster.node_columns import NodeColumns
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.status import Status
-from bayplan.snapshot.columns import NodeColumns
-from bayplan.snapshot.pod_info import PodInfo
 from bayplan.testing.generate import Cluster, random_pod
 from bayplan.testing.harness import Harness
 
@@ -74,7 +74,7 @@ class Trial:
 
     @property
     def nodes(self) -> NodeColumns:
-        return self.one.snapshot.columns()
+        return self.one.cluster.columns()
 
     def prepared(self, info: PodInfo) -> CycleState | None:
         """A state in which Filter may be called; None when PreFilter says that it will not be."""

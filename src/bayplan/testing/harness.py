@@ -3,7 +3,7 @@
     harness = Harness(nodes=["n1", node("n2", labels={"score-by-label": "10"})], plugins=[ScoreByLabel])
     expect(harness.schedule(pod("web"))).scheduled_on("n2")
 
-Configuration, registry, cache, snapshot, engine and plugins are the real ones. What is missing is what needs a server:
+Configuration, registry, cache, cluster, engine and plugins are the real ones. What is missing is what needs a server:
 queue, binding and API calls. Reserve and Permit run, because later decisions see what they leave behind.
 """
 
@@ -18,6 +18,8 @@ from bayplan.api.meta import KubeObject
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod
 from bayplan.app.offline import OfflineScheduler
+from bayplan.cluster.pod_info import PodInfo
+from bayplan.cluster.state import ClusterState
 from bayplan.framework.diagnosis import Diagnosis
 from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.registry import Registry
@@ -27,8 +29,6 @@ from bayplan.framework.status import Status
 from bayplan.loop.decide import Decision
 from bayplan.loop.select import seeded_tie_break
 from bayplan.plugins.intree import default_registry
-from bayplan.snapshot.pod_info import PodInfo
-from bayplan.snapshot.snapshot import Snapshot
 from bayplan.testing.build import node as build_node
 from bayplan.testing.outcome import Outcome, outcome_of
 from bayplan.testing.profile import Config, PluginSource, harness_profiles, register_plugins
@@ -86,9 +86,9 @@ class Harness:
         self._placed: dict[str, tuple[Decision, Framework]] = {}
 
     @property
-    def snapshot(self) -> Snapshot:
+    def cluster(self) -> ClusterState:
         """The cluster as plugins see it."""
-        return self.scheduler.cache.snapshot
+        return self.scheduler.cache.cluster
 
     def framework(self, profile: str | None = None) -> Framework:
         """The engine of a profile; of the first one when none is named."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from bayplan.api.pod import Pod
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.runtime.framework import Framework
 from bayplan.framework.status import Status
 from bayplan.loop.decide import Decision
-from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["Outcome", "outcome_of"]
 
@@ -82,7 +82,7 @@ def _keys(pods: tuple[PodInfo, ...]) -> tuple[str, ...]:
 
 
 def _rejections(decision: Decision, framework: Framework, feasible: dict[str, int]) -> dict[str, Status]:
-    table = framework.snapshot.nodes
+    table = framework.cluster.nodes
     found = {table.at(row).name: status for status, rows in decision.rejected_groups() for row in rows.tolist()}
     absent = decision.absent
     if decision.diagnosis is not None and decision.diagnosis.absent is not None:
@@ -96,7 +96,7 @@ def _scores(decision: Decision, framework: Framework) -> tuple[dict[str, dict[st
     scores = decision.scores
     if scores is None:
         return {}, {}
-    table = framework.snapshot.nodes
+    table = framework.cluster.nodes
     weights = {call.name: call.weight for call in framework.score_calls}
     names = [table.at(row).name for row in scores.rows.tolist()]
     by_plugin = {plugin: (share // weights[plugin]).tolist() for plugin, share in scores.shares.items()}

@@ -8,8 +8,8 @@ import pytest
 
 from bayplan.api.pod import ContainerStatus, Pod, PodCondition, ResourceRequirements
 from bayplan.api.requests import is_extended_resource, is_scalar_resource, pod_requests
-from bayplan.snapshot.resources import ResourceAxis
-from bayplan.snapshot.shapes import usage_of
+from bayplan.cluster.resources import ResourceAxis
+from bayplan.cluster.shapes import usage_of
 from bayplan.testing import container, pod
 from bayplan.testing.generate import random_pod
 from bayplan.testing.oracle import usage

@@ -63,7 +63,7 @@ async def test_what_the_cache_missed_and_what_it_kept_is_told(loop: Loop) -> Non
 
 
 async def test_a_number_that_went_wrong_is_told(loop: Loop) -> None:
-    info = loop.live.cache.snapshot.nodes.info("n1")
+    info = loop.live.cache.cluster.nodes.info("n1")
     assert info is not None
     info.requested[0] += 7
 

@@ -10,12 +10,12 @@ from typing import Any
 from bayplan.app.extenders import make_extenders, with_asking_preemption
 from bayplan.app.queueing import queue_policy
 from bayplan.client.extender import ExtenderHttp
+from bayplan.cluster.state import ClusterState
 from bayplan.config.loading import load_config
 from bayplan.config.model import SchedulerConfig
 from bayplan.framework.events import WILDCARD
 from bayplan.plugins.intree import default_registry
 from bayplan.plugins.intree.default_preemption import DefaultPreemption
-from bayplan.snapshot.snapshot import Snapshot
 from bayplan.testing.harness import Harness
 
 
@@ -29,7 +29,7 @@ def config(*extenders: dict[str, Any]) -> SchedulerConfig:
 
 
 def made(*extenders: dict[str, Any]) -> Any:
-    found = make_extenders(config(*extenders), ExtenderHttp(), Snapshot())
+    found = make_extenders(config(*extenders), ExtenderHttp(), ClusterState())
     assert found is not None
     return found.all
 
@@ -39,7 +39,7 @@ def endpoint(**fields: Any) -> Any:
 
 
 def test_without_extenders_there_is_nothing_to_ask() -> None:
-    assert make_extenders(config(), ExtenderHttp(), Snapshot()) is None
+    assert make_extenders(config(), ExtenderHttp(), ClusterState()) is None
 
 
 def test_those_that_must_answer_come_first() -> None:
@@ -78,9 +78,9 @@ def _encoded(text: str) -> str:
 
 def test_only_an_extender_with_a_preempt_verb_changes_preemption() -> None:
     registry = default_registry()
-    http, snapshot = ExtenderHttp(), Snapshot()
-    filtering = make_extenders(config({"urlPrefix": "http://a.test", "filterVerb": "filter"}), http, snapshot)
-    preempting = make_extenders(config({"urlPrefix": "http://a.test", "preemptVerb": "preempt"}), http, snapshot)
+    http, cluster = ExtenderHttp(), ClusterState()
+    filtering = make_extenders(config({"urlPrefix": "http://a.test", "filterVerb": "filter"}), http, cluster)
+    preempting = make_extenders(config({"urlPrefix": "http://a.test", "preemptVerb": "preempt"}), http, cluster)
 
     assert with_asking_preemption(registry, None) is registry
     assert with_asking_preemption(registry, filtering) is registry

@@ -14,6 +14,8 @@ from bayplan.app.live import LiveOptions, LiveScheduler
 from bayplan.app.metrics import SchedulerMetrics, register_leadership, register_live, register_self
 from bayplan.app.resource_metrics import known_pods, pod_resource_lines
 from bayplan.app.watching import served_kinds
+from bayplan.cluster.pod_info import pod_info
+from bayplan.cluster.state import ClusterState
 from bayplan.config.loading import default_config
 from bayplan.config.profiles import resolve_profiles
 from bayplan.framework.cycle import CycleState
@@ -26,8 +28,6 @@ from bayplan.observe.exposition import render
 from bayplan.observe.metrics import Registry
 from bayplan.plugins.intree import default_registry
 from bayplan.queue.places import POD_ADD
-from bayplan.snapshot.pod_info import pod_info
-from bayplan.snapshot.snapshot import Snapshot
 from bayplan.testing.build import pod
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -55,7 +55,7 @@ class Told:
         self.clock = VirtualClock()
         self.registry = Registry()
         self.metrics = SchedulerMetrics(self.registry, self.clock)
-        self.queued = QueuedPod(pod_info(pod("web"), Snapshot().shapes), self.clock.now())
+        self.queued = QueuedPod(pod_info(pod("web"), ClusterState().shapes), self.clock.now())
         self.queued.attempts = 1
 
     @property

@@ -6,13 +6,13 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from bayplan.api.pod import Pod
 from bayplan.app.resource_metrics import pod_limits, pod_resource_lines
-from bayplan.snapshot.pod_info import pod_info
-from bayplan.snapshot.snapshot import Snapshot
+from bayplan.cluster.pod_info import pod_info
+from bayplan.cluster.state import ClusterState
 from bayplan.testing.build import container, pod
 
 
 def lines_of(pods: Sequence[Pod]) -> str:
-    shapes = Snapshot().shapes
+    shapes = ClusterState().shapes
     infos = [pod_info(each, shapes) for each in pods]
     return b"".join(pod_resource_lines(lambda: infos)).decode()
 

@@ -11,8 +11,8 @@ from bayplan.api.selectors import compile_selector
 from bayplan.api.workload import Service
 from bayplan.cache import Cache
 from bayplan.cache.check import check_cache
-from bayplan.snapshot.node_info import NodeInfo
-from bayplan.snapshot.pod_index import PodQuery
+from bayplan.cluster.node_info import NodeInfo
+from bayplan.cluster.pod_index import PodQuery
 from bayplan.testing import HOSTNAME, ZONE, apart, container, near, node, pod, service
 
 
@@ -24,7 +24,7 @@ def cache_with(*names: str) -> Cache:
 
 
 def info_of(cache: Cache, name: str) -> NodeInfo:
-    found = cache.snapshot.node(name)
+    found = cache.cluster.node(name)
     assert found is not None
     return found
 
@@ -151,20 +151,20 @@ def test_a_resized_pod_counts_for_what_it_was_granted(sidecar: bool) -> None:
 def test_a_new_version_that_counts_the_same_changes_no_row() -> None:
     cache = cache_with("n1")
     cache.add_pod(pod("web", node="n1", started="2026-01-01T00:00:00Z"))
-    before = cache.snapshot.nodes.row_changes.position
+    before = cache.cluster.nodes.row_changes.position
     cache.add_pod(pod("web", node="n1", started="2026-01-01T00:00:00Z", annotations={"seen": "yes"}))
 
-    assert cache.snapshot.nodes.row_changes.position == before
+    assert cache.cluster.nodes.row_changes.position == before
     assert info_of(cache, "n1").pods["uid-default-web"].annotations == {"seen": "yes"}
 
 
 def test_another_start_time_changes_the_row_because_preemption_looks_at_it() -> None:
     cache = cache_with("n1")
     cache.add_pod(pod("web", node="n1"))
-    before = cache.snapshot.nodes.row_changes.position
+    before = cache.cluster.nodes.row_changes.position
     cache.add_pod(pod("web", node="n1", started="2026-01-01T00:00:00Z"))
 
-    assert cache.snapshot.nodes.row_changes.position > before
+    assert cache.cluster.nodes.row_changes.position > before
 
 
 def relabelled(cache: Cache, affinity: Affinity | None = None) -> tuple[int, int]:
@@ -181,7 +181,7 @@ class RowsOf:
 
     def __init__(self, cache: Cache, stage: str) -> None:
         selector = compile_selector(LabelSelector(match_labels={"stage": stage}))
-        self._counter = cache.snapshot.pods.counter(PodQuery(((None, selector),)))
+        self._counter = cache.cluster.pods.counter(PodQuery(((None, selector),)))
 
     @property
     def count(self) -> int:
@@ -202,7 +202,7 @@ def test_a_pod_says_the_same_about_others_when_its_labels_change() -> None:
 
 def test_counters_that_mean_a_pod_before_and_after_hear_nothing_of_its_new_labels() -> None:
     cache = cache_with("n1")
-    everybody = cache.snapshot.pods.counter(PodQuery(((None, compile_selector(LabelSelector())),)))
+    everybody = cache.cluster.pods.counter(PodQuery(((None, compile_selector(LabelSelector())),)))
     cache.add_pod(pod("web", labels={"stage": "old"}, node="n1"))
     cache.add_pod(pod("web", labels={"stage": "new"}, node="n1"))
     assert int(everybody.rows.sum()) == 1
@@ -214,17 +214,17 @@ def test_counters_that_mean_a_pod_before_and_after_hear_nothing_of_its_new_label
 
 def test_a_pod_whose_labels_change_changes_its_group() -> None:
     cache = cache_with("n1")
-    cache.snapshot.labelled_pods.follow("stage")
+    cache.cluster.labelled_pods.follow("stage")
     relabelled(cache)
 
-    assert not cache.snapshot.labelled_pods.get("stage", "default", "old").placed
-    assert set(cache.snapshot.labelled_pods.get("stage", "default", "new").placed) == {"uid-default-web"}
+    assert not cache.cluster.labelled_pods.get("stage", "default", "old").placed
+    assert set(cache.cluster.labelled_pods.get("stage", "default", "new").placed) == {"uid-default-web"}
 
 
 def test_a_change_of_labels_changes_nothing_for_those_who_look_at_what_is_used() -> None:
     cache = cache_with("n1")
     cache.assume(cache.info(pod("web", cpu=1)), "n1")
-    table = cache.snapshot.nodes
+    table = cache.cluster.nodes
     before = table.use_changes.position
     cache.add_pod(pod("web", cpu=1, labels={"topology.kubernetes.io/zone": "a"}, node="n1"))
 
@@ -236,11 +236,11 @@ def test_a_change_of_labels_changes_nothing_for_those_who_look_at_what_is_used()
 def test_a_change_of_labels_is_a_change_of_the_row_because_plugins_may_look_at_the_pods() -> None:
     cache = cache_with("n1")
     cache.add_pod(pod("web", labels={"stage": "old"}, node="n1"))
-    before, generation = cache.snapshot.nodes.row_changes.position, cache.snapshot.generation
+    before, generation = cache.cluster.nodes.row_changes.position, cache.cluster.generation
     cache.add_pod(pod("web", labels={"stage": "new"}, node="n1"))
 
-    assert cache.snapshot.nodes.row_changes.position == before + 1
-    assert cache.snapshot.generation > generation
+    assert cache.cluster.nodes.row_changes.position == before + 1
+    assert cache.cluster.generation > generation
 
 
 def test_pods_of_one_template_share_what_they_have_in_common() -> None:
@@ -293,7 +293,7 @@ def test_an_orphan_that_moves_or_changes_is_followed() -> None:
 
 def test_the_row_of_a_deleted_node_is_used_again_and_clean() -> None:
     cache = cache_with("n1", "n2")
-    cache.snapshot.nodes.label(ZONE)
+    cache.cluster.nodes.label(ZONE)
     cache.add_pod(pod("web", cpu=1, node="n1", host_ports=[80], volumes=["data"]))
     row = info_of(cache, "n1").row
     cache.remove_node("n1")
@@ -301,8 +301,8 @@ def test_the_row_of_a_deleted_node_is_used_again_and_clean() -> None:
 
     assert info_of(cache, "n3").row == row
     assert used(cache, "n3") == (0, 0)
-    assert cache.snapshot.port_rows == {}
-    assert cache.snapshot.claims_in_use == {}
+    assert cache.cluster.port_rows == {}
+    assert cache.cluster.claims_in_use == {}
 
 
 def test_a_changed_node_keeps_its_pods() -> None:
@@ -317,14 +317,14 @@ def test_a_changed_node_keeps_its_pods() -> None:
 
 def test_columns_grow_with_the_cluster() -> None:
     cache = Cache()
-    cache.snapshot.nodes.label(HOSTNAME)
+    cache.cluster.nodes.label(HOSTNAME)
     for number in range(200):
         cache.add_node(node(f"n{number}", zone="abc"[number % 3]))
         cache.add_pod(pod(f"p{number}", cpu="10m", node=f"n{number}", labels={"app": "web"}))
 
     assert check_cache(cache) == []
-    assert len(cache.snapshot.nodes) == 200
-    assert cache.snapshot.nodes.label(HOSTNAME).is_injective
+    assert len(cache.cluster.nodes) == 200
+    assert cache.cluster.nodes.label(HOSTNAME).is_injective
 
 
 def test_resources_that_nobody_named_before_get_a_column() -> None:
@@ -342,7 +342,7 @@ def test_a_node_with_a_new_resource_can_be_asked_about_it() -> None:
     first = cache.add_node(node("n1", allocatable={"example.com/new": 4}))
 
     assert first.free("example.com/new") == 4
-    assert len(first.requested) == len(first.allocatable) == len(cache.snapshot.resources)
+    assert len(first.requested) == len(first.allocatable) == len(cache.cluster.resources)
 
 
 # Indexes
@@ -353,11 +353,11 @@ def test_terms_of_running_pods_come_and_go_with_them() -> None:
     rules = [near(ZONE, {"app": "db"}), apart(HOSTNAME, {"app": "web"}), apart(ZONE, {"app": "x"}, weight=5)]
     for number in range(3):
         cache.add_pod(pod(f"p{number}", node="n1", affinity=rules))
-    assert len(cache.snapshot.terms) == 3
+    assert len(cache.cluster.terms) == 3
     assert check_cache(cache) == []
     cache.remove_node("n1")
 
-    assert len(cache.snapshot.terms) == 0
+    assert len(cache.cluster.terms) == 0
 
 
 def test_a_running_pod_whose_terms_do_not_parse_is_counted_without_them() -> None:
@@ -368,10 +368,10 @@ def test_a_running_pod_whose_terms_do_not_parse_is_counted_without_them() -> Non
     cache.add_pod(odd)
 
     assert used(cache, "n1") == (1000, 1)
-    assert len(cache.snapshot.terms) == 1
+    assert len(cache.cluster.terms) == 1
     cache.remove_pod(odd.uid)
     assert used(cache, "n1") == (0, 0)
-    assert len(cache.snapshot.terms) == 0
+    assert len(cache.cluster.terms) == 0
 
 
 def test_a_port_that_two_pods_have_is_free_when_the_first_of_them_goes() -> None:
@@ -382,7 +382,7 @@ def test_a_port_that_two_pods_have_is_free_when_the_first_of_them_goes() -> None
     cache.remove_pod("uid-default-a")
 
     assert not info_of(cache, "n1").ports.conflicts("TCP", 80, "")
-    assert cache.snapshot.port_rows == {}
+    assert cache.cluster.port_rows == {}
     cache.remove_pod("uid-default-b")
     assert check_cache(cache) == []
 
@@ -393,7 +393,7 @@ def test_a_claim_is_in_use_while_a_pod_names_it() -> None:
     cache.add_pod(pod("b", node="n2", volumes=["data"]))
     cache.remove_pod("uid-default-a")
 
-    assert cache.snapshot.claims_in_use == {"default/data": 1}
+    assert cache.cluster.claims_in_use == {"default/data": 1}
 
 
 def test_other_objects_are_kept_by_kind_and_namespace() -> None:
@@ -401,7 +401,7 @@ def test_other_objects_are_kept_by_kind_and_namespace() -> None:
     web, other = service("web", {"app": "web"}), service("web", {"app": "x"}, namespace="other")
     cache.put_object(web)
     cache.put_object(other)
-    objects = cache.snapshot.objects
+    objects = cache.cluster.objects
 
     assert objects.generation == 2
     assert objects.get(Service, "default/web") is web
@@ -425,6 +425,6 @@ def test_every_change_moves_the_generation() -> None:
         lambda: cache.remove_node("n1"),
     ]
     for step in steps:
-        before = cache.snapshot.generation
+        before = cache.cluster.generation
         step()
-        assert cache.snapshot.generation > before
+        assert cache.cluster.generation > before

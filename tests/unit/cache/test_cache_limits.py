@@ -14,7 +14,7 @@ def test_requests_beyond_64_bits_count_as_the_most_there_is() -> None:
     for number in range(12):
         cache.add_pod(pod(f"huge-{number}", memory="1Ei", node="n1"))
 
-    assert cache.snapshot.nodes.requested[1, row] == INT64_MAX
+    assert cache.cluster.nodes.requested[1, row] == INT64_MAX
 
 
 def test_the_sum_is_exact_again_once_the_pods_are_gone() -> None:
@@ -24,4 +24,4 @@ def test_the_sum_is_exact_again_once_the_pods_are_gone() -> None:
     for info in infos[1:]:
         cache.remove_pod(info.uid)
 
-    assert cache.snapshot.nodes.requested[1, row] == 2**60
+    assert cache.cluster.nodes.requested[1, row] == 2**60

@@ -38,12 +38,12 @@ def test_every_edit_can_be_taken_back() -> None:
         ],
     )
 
-    assert set(copy.cache.snapshot.nodes.row_of) == {"n2", "n3"}
+    assert set(copy.cache.cluster.nodes.row_of) == {"n2", "n3"}
     assert copy.waiting["default/waiting"].spec.node_selector == {"a": "b"}
     undo()
     assert msgspec.to_builtins(copy.waiting["default/waiting"]) == before
-    assert set(copy.cache.snapshot.nodes.row_of) == {"n1", "n2"}
-    assert copy.cache.snapshot.nodes.at(copy.cache.snapshot.nodes.row_of["n1"]).requested[0] == 1000
+    assert set(copy.cache.cluster.nodes.row_of) == {"n1", "n2"}
+    assert copy.cache.cluster.nodes.at(copy.cache.cluster.nodes.row_of["n1"]).requested[0] == 1000
 
 
 @pytest.mark.parametrize(

@@ -120,8 +120,8 @@ def test_a_record_explains_a_placed_pod() -> None:
 
 def test_nothing_of_the_cluster_changes() -> None:
     harness = Harness(nodes=[node("n1", cpu=2)], pods=[pod("low", cpu=2, node="n1", priority=0)])
-    before = harness.snapshot.generation
+    before = harness.cluster.generation
     explanation = explained(harness.scheduler, harness.info(pod("high", cpu=2, priority=100)))
 
     assert explanation.victims is not None and explanation.victims.pods == ["default/low"]
-    assert harness.snapshot.generation == before
+    assert harness.cluster.generation == before

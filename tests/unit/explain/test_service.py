@@ -30,9 +30,9 @@ async def test_a_pending_pod_is_explained_on_the_cluster_as_it_is() -> None:
     async with staged() as stage:
         await stage.create(raw_pod("big", cpu="900"))
         await stage.settled(failed=1)
-        before = stage.local.live.cache.snapshot.generation
+        before = stage.local.live.cache.cluster.generation
         explanation = stage.explaining.service.explain_pod("default/big", in_full=True)
-        after = stage.local.live.cache.snapshot.generation
+        after = stage.local.live.cache.cluster.generation
 
     assert explanation.state == "pending" and not explanation.from_record
     assert explanation.message == explanation.attempts[0].message
@@ -156,11 +156,11 @@ async def test_what_if_answers_and_leaves_the_cluster_alone() -> None:
         await stage.settled(bound=4, failed=1)
         service = stage.explaining.service
         home = service.explain_pod("default/web-0").node
-        before = stage.local.live.cache.snapshot.generation
+        before = stage.local.live.cache.cluster.generation
         drained = await service.whatif(Scenario(drain=[home]))
         more = await service.whatif(Scenario(add_pods=[AddedPods(pod=raw_pod("new"), count=3)], pending=False))
         unfiltered = await service.whatif(Scenario(disable=["NodeResourcesFit"]))
-        after = stage.local.live.cache.snapshot.generation
+        after = stage.local.live.cache.cluster.generation
 
     assert {p.pod for p in drained.placed} >= {"default/web-0"}
     assert all(p.node != home for p in drained.placed)

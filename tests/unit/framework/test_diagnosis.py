@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from bayplan.cluster.axes import Rows
 from bayplan.framework.diagnosis import Diagnosis, FitError, NoNodesError, fit_message
 from bayplan.framework.status import Code, Pending, Status, Unresolvable, Unschedulable
-from bayplan.snapshot.axes import Rows
 from bayplan.testing import Harness
 
 
@@ -76,7 +76,7 @@ def test_a_refusal_after_a_node_was_chosen_counts_that_node_alone() -> None:
 
 
 def test_statuses_can_be_asked_for_by_node() -> None:
-    table = Harness(nodes=["n1", "n2"]).snapshot.nodes
+    table = Harness(nodes=["n1", "n2"]).cluster.nodes
     full = Unschedulable("full")
     diagnosis = Diagnosis(total_nodes=2, groups=[(full, rows(1))], table=table)
 

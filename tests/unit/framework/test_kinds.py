@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from bayplan.api.pod import Affinity, Pod
-from bayplan.snapshot.resources import ResourceAxis
-from bayplan.snapshot.shapes import ShapeTable
+from bayplan.cluster.resources import ResourceAxis
+from bayplan.cluster.shapes import ShapeTable
 from bayplan.testing import Harness, node, pod
 
 NODES = [node(f"n{i}", cpu=4, labels={"disk": "fast" if i % 2 else "slow"}) for i in range(4)]

@@ -65,7 +65,7 @@ def test_a_class_without_coordinates_is_no_custom_resource() -> None:
 
 def test_a_lister_finds_lists_and_tells() -> None:
     cache = Cache()
-    lister = ObjectLister(cache.snapshot.objects, Pool)
+    lister = ObjectLister(cache.cluster.objects, Pool)
     heard: list[tuple[object, object]] = []
     lister.on_change(lambda old, new: heard.append((old, new)))
     first, second = _pool("a"), _pool("b", namespace="other")
@@ -92,7 +92,7 @@ def test_a_listener_that_is_gone_is_forgotten() -> None:
             Ear.heard += 1
 
     ear = Ear()
-    ObjectLister(cache.snapshot.objects, Pool).on_change(ear.listen)
+    ObjectLister(cache.cluster.objects, Pool).on_change(ear.listen)
     cache.put_object(_pool("a"))
     del ear
     gc.collect()

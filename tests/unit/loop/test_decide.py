@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from tests.unit.loop.toys import preparing
 
+from bayplan.cluster.axes import Int64N, Rows
 from bayplan.framework import (
     CycleState,
     Error,
@@ -27,7 +28,6 @@ from bayplan.framework import (
 )
 from bayplan.framework.runtime.call import PluginFailure
 from bayplan.loop.decide import Decision
-from bayplan.snapshot.axes import Int64N, Rows
 from bayplan.testing import HOSTNAME, Harness, Outcome, expect, near, node, node_term, pod, require_nodes
 
 

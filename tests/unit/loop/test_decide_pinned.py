@@ -17,6 +17,7 @@ from tests.unit.loop.toys import preparing
 
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod
+from bayplan.cluster.axes import Int64N, Rows
 from bayplan.framework import (
     CycleState,
     Depends,
@@ -35,7 +36,6 @@ from bayplan.framework import (
 from bayplan.framework.times import Sampling
 from bayplan.loop.decide import Decision
 from bayplan.plugins.intree.node_affinity import NodeAffinity
-from bayplan.snapshot.axes import Int64N, Rows
 from bayplan.testing import Harness, node, node_term, pod, require_nodes
 
 NODES = [node(f"n{i}", cpu=2, labels={"disk": "fast" if i % 2 else "slow"}) for i in range(4)]
@@ -61,7 +61,7 @@ def place(harness: Harness, item: Pod, **changes: Any) -> Decision:
 
 def told(decision: Decision, harness: Harness) -> dict[str, Any]:
     """All that anybody may learn from a decision, by names instead of rows."""
-    names = harness.snapshot.nodes.infos
+    names = harness.cluster.nodes.infos
     result = decision.nomination
     refused = [(status, sorted(str(names[row]) for row in rows.tolist())) for status, rows in decision.refused]
     return {

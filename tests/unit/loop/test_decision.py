@@ -34,14 +34,14 @@ def three_nodes() -> Harness:
 
 def test_a_scheduled_pod_leaves_funnel_scores_and_outcome() -> None:
     recorder, harness = DecisionRecorder(VirtualClock()), three_nodes()
-    recorder.snapshot = harness.snapshot
+    recorder.cluster = harness.cluster
     queued, decision = decided(recorder, harness, cpu="500m")
     recorder.bound(queued, decision.node_name, 0.02)
 
     (record,) = recorder.of_pod("default/web")
 
     assert (record.node, record.outcome) == ("large", "bound")
-    assert record.generation == harness.snapshot.generation > 0
+    assert record.generation == harness.cluster.generation > 0
     assert record.rejected == (("TaintToleration", 1),)
     assert record.refused[0].sample == ("tainted",)
     assert [best.node for best in record.best] == ["large", "small"]
@@ -59,7 +59,7 @@ def test_scores_are_those_of_an_explained_decision() -> None:
         queued, _ = decided(recorder, harness, cpu="700m", labels={"app": "web"}, **affinity)
         explained = harness.scheduler.decide(queued.info, explains=True, always_score=True)
         assert explained.scores is not None
-        names = [harness.snapshot.nodes.at(row).name for row in explained.scores.rows.tolist()]
+        names = [harness.cluster.nodes.at(row).name for row in explained.scores.rows.tolist()]
 
         for best in recorder.of_pod("default/web")[0].best:
             place = names.index(best.node)

@@ -60,7 +60,7 @@ def test_a_pod_may_come_before_its_node() -> None:
     loop.put(pod("p", node="n", cpu="1"))
     loop.put(node("n"))
 
-    info = loop.live.cache.snapshot.node("n")
+    info = loop.live.cache.cluster.node("n")
     assert info is not None
     assert len(info.pods) == 1
 
@@ -144,7 +144,7 @@ def test_objects_of_other_kinds_are_there_for_plugins() -> None:
     loop = Loop()
     fast = StorageClass(metadata=Metadata(name="fast", resource_version="1"))
     loop.put(fast)
-    objects = loop.live.cache.snapshot.objects
+    objects = loop.live.cache.cluster.objects
     assert objects.get(StorageClass, "fast") is fast
 
     loop.drop(fast)

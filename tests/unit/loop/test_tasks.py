@@ -6,13 +6,13 @@ import asyncio
 
 import pytest
 
+from bayplan.cluster.pod_info import PodInfo
+from bayplan.cluster.resources import ResourceAxis
+from bayplan.cluster.shapes import ShapeTable
 from bayplan.loop import tasks as module
 from bayplan.loop.tasks import Tasks
 from bayplan.loop.waiting import WaitingRoom
 from bayplan.observe.clock import VirtualClock
-from bayplan.snapshot.pod_info import PodInfo
-from bayplan.snapshot.resources import ResourceAxis
-from bayplan.snapshot.shapes import ShapeTable
 from bayplan.testing import pod
 
 MOST = module._MOST

@@ -75,7 +75,7 @@ def test_columns_and_one_by_one_find_the_same_victims(seed: int, budgets: bool) 
 def _one_by_one(
     plugin: DefaultPreemption, state: Any, info: Any, rows: list[int]
 ) -> tuple[list[Candidate], dict[int, Status]]:
-    table = plugin.handle.snapshot.nodes
+    table = plugin.handle.cluster.nodes
     nominator = plugin.handle.nominator
     found, refused = [], {}
     for row in rows:

@@ -16,7 +16,7 @@ from bayplan.testing import Harness, node, pdb, pod
 
 
 def rows_of(harness: Harness) -> Any:
-    return np.array(sorted(harness.scheduler.cache.snapshot.nodes.row_of.values()), dtype=np.intp)
+    return np.array(sorted(harness.scheduler.cache.cluster.nodes.row_of.values()), dtype=np.intp)
 
 
 def searched(harness: Harness, wanted: Pod, rows: Any, *, remembered: bool) -> tuple[Any, ...]:

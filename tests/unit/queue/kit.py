@@ -7,14 +7,14 @@ from typing import Any
 
 from bayplan.api.meta import Metadata
 from bayplan.api.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements, SchedulingGate, Toleration
+from bayplan.cluster.pod_info import PodInfo, pod_info
+from bayplan.cluster.resources import ResourceAxis
+from bayplan.cluster.shapes import ShapeTable
 from bayplan.framework.events import ALL, ActionType, ClusterEvent, EventHint, Hint, Resource
 from bayplan.framework.queued import QueuedPod
 from bayplan.framework.status import Status, Unresolvable
 from bayplan.observe.clock import VirtualClock
 from bayplan.queue import BackoffTimes, QueuePolicy, SchedulingQueue
-from bayplan.snapshot.pod_info import PodInfo, pod_info
-from bayplan.snapshot.resources import ResourceAxis
-from bayplan.snapshot.shapes import ShapeTable
 
 START = 1_700_000_000.0
 PROFILE = "default-scheduler"

@@ -23,13 +23,13 @@ from tests.unit.queue.kit import (
     queue_itself,
 )
 
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.events import WILDCARD, ActionType, ClusterEvent, EventHint, Hint, Resource
 from bayplan.framework.queued import QueuedPod
 from bayplan.framework.status import Unresolvable
 from bayplan.observe.clock import VirtualClock
 from bayplan.queue import BackoffTimes, Place, QueuePolicy, SchedulingQueue, sort_key_of
 from bayplan.queue.places import FORCE_ACTIVATE
-from bayplan.snapshot.pod_info import PodInfo
 
 FIT = ("Fit", EventHint(NODE_ADD))
 

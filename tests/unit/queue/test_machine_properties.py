@@ -8,13 +8,13 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from tests.unit.queue.kit import EVERYTHING, NODE_ADD, NODE_DELETE, NODE_LABEL, PROFILE, make_pod
 
 from bayplan.api.pod import Pod
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.events import ActionType, ClusterEvent, EventHint, Hint, HintFunction, Resource
 from bayplan.framework.queued import QueuedPod
 from bayplan.framework.status import Status, Unresolvable
 from bayplan.observe.clock import VirtualClock
 from bayplan.queue import Place, QueuePolicy, SchedulingQueue
 from bayplan.queue.ordering import by_priority
-from bayplan.snapshot.pod_info import PodInfo
 
 NAMES = st.sampled_from([f"p{number}" for number in range(4)])
 PLUGINS = ("Fit", "Taint", "Devices", "Gate")

@@ -3,8 +3,8 @@ from __future__ import annotations
 from tests.unit.queue.kit import make_pod
 
 from bayplan.api.pod import Pod
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.queue.nominator import Nominator
-from bayplan.snapshot.pod_info import PodInfo
 
 
 class Server:

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from tests.unit.queue.kit import NODE_ADD, NODE_LABEL, POD_DELETED, PROFILE, Bench, make_pod
 
+from bayplan.cluster.name_log import NameLog
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.events import ActionType, ClusterEvent, EventHint, Hint, HintFunction, Resource, by_shape
 from bayplan.framework.queued import QueuedPod
 from bayplan.framework.status import Status, Unresolvable
-from bayplan.snapshot.name_log import NameLog
-from bayplan.snapshot.pod_info import PodInfo
 
 POD_CHANGED = ClusterEvent(Resource.POD, ActionType.UPDATE_POD_LABEL)
 SIZES = ("1", "2", "3")

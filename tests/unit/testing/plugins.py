@@ -57,7 +57,7 @@ class Licences(Plugin):
         return Verdicts.reject(np.array(taken, dtype=np.bool_), NO_LICENCE)
 
     def _rows(self) -> set[int]:
-        rows = self.handle.snapshot.nodes.row_of
+        rows = self.handle.cluster.nodes.row_of
         return {rows[name] for name in self.taken if name in rows}
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:

@@ -25,12 +25,12 @@ from bayplan.client.reflector import Reflector
 from bayplan.client.retry import RetryingSender
 from bayplan.client.transport import Transport
 from bayplan.client.writer import Writer
+from bayplan.cluster.pod_info import parse_time
 from bayplan.framework.plugin import Permission
 from bayplan.framework.resources import resource_info
 from bayplan.observe.clock import Clock
 from bayplan.plugins.community.elastic_quota import ElasticQuota
 from bayplan.plugins.community.pod_group import POD_GROUP_LABEL, PodGroup
-from bayplan.snapshot.pod_info import parse_time
 
 __all__ = [
     "CONTROLLER_NAME",

@@ -10,6 +10,7 @@ from bayplan.api.node import Node
 from bayplan.api.pod import Pod
 from bayplan.client.errors import ApiError, ClientError
 from bayplan.client.transport import Transport
+from bayplan.cluster.pod_info import parse_time
 from bayplan.deploy.bundle import Bundle
 from bayplan.deploy.doctor.definitions import check_definitions
 from bayplan.deploy.doctor.finding import Finding, Level
@@ -17,7 +18,6 @@ from bayplan.deploy.doctor.permissions import check_permissions
 from bayplan.deploy.doctor.reading import Reading
 from bayplan.deploy.doctor.workloads import check_nodes, check_pods, check_profiles, check_rivals
 from bayplan.deploy.rbac import Lease
-from bayplan.snapshot.pod_info import parse_time
 
 __all__ = ["Examination", "examine"]
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod
 from bayplan.api.suggest import closest
+from bayplan.cluster.pod_info import parse_time
 from bayplan.deploy.bundle import DEFAULT_SCHEDULER, Bundle
 from bayplan.deploy.doctor.finding import Finding, Level
-from bayplan.snapshot.pod_info import parse_time
 
 __all__ = ["check_nodes", "check_pods", "check_profiles", "check_rivals"]
 

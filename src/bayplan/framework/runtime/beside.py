@@ -12,13 +12,13 @@ from collections.abc import Callable, Hashable
 
 import numpy as np
 
+from bayplan.cluster.axes import Rows
+from bayplan.cluster.node_table import NodeTable
+from bayplan.cluster.nominated import Beside
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.runtime.distinct import group_by_status
 from bayplan.framework.status import Status
 from bayplan.framework.verdicts import StatusTable
-from bayplan.snapshot.axes import Rows
-from bayplan.snapshot.node_table import NodeTable
-from bayplan.snapshot.nominated import Beside
-from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["RejectedBeside"]
 

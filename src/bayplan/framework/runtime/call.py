@@ -12,6 +12,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from bayplan.cluster.axes import Int64N
+from bayplan.cluster.node_columns import NodeColumns
+from bayplan.cluster.node_info import NodeInfo
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.by_value import ByValue
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.depends import Depends
@@ -21,10 +25,6 @@ from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.status import SUCCESS, Error, Status
 from bayplan.framework.times import PluginTimes
 from bayplan.framework.verdicts import StatusTable, Verdicts
-from bayplan.snapshot.axes import Int64N
-from bayplan.snapshot.columns import NodeColumns
-from bayplan.snapshot.node_info import NodeInfo
-from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["POINT_LABELS", "Complaint", "FilterCall", "PluginFailure", "ScoreCall", "call_plugin", "caller", "failed"]
 

@@ -12,6 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from bayplan.cluster.axes import Int64N, Rows
+from bayplan.cluster.changes import ChangeLog
+from bayplan.cluster.node_columns import NodeColumns
+from bayplan.cluster.node_table import NodeTable
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.depends import Depends
 from bayplan.framework.normalize import MAX_NODE_SCORE
@@ -19,11 +24,6 @@ from bayplan.framework.runtime.call import FilterCall, ScoreCall
 from bayplan.framework.runtime.distinct import distinct
 from bayplan.framework.status import SUCCESS, Status
 from bayplan.framework.verdicts import Ids, Verdicts, no_rejections
-from bayplan.snapshot.axes import Int64N, Rows
-from bayplan.snapshot.changes import ChangeLog
-from bayplan.snapshot.columns import NodeColumns
-from bayplan.snapshot.node_table import NodeTable
-from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["FAR_SHARE", "FEW_ROWS", "Column", "FilterColumn", "RowChanges", "ScoreColumn", "followed_log"]
 

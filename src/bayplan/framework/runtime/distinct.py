@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from bayplan.cluster.axes import BoolN, Rows
 from bayplan.framework.status import Status
 from bayplan.framework.verdicts import Ids
-from bayplan.snapshot.axes import BoolN, Rows
 
 __all__ = ["distinct", "group_by_status"]
 

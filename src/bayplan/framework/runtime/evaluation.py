@@ -19,6 +19,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from bayplan.cluster.axes import BoolN, Int64N, Rows
+from bayplan.cluster.node_columns import NodeColumns
+from bayplan.cluster.node_table import NodeTable
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.depends import Depends
 from bayplan.framework.joint import Totals
@@ -37,10 +41,6 @@ from bayplan.framework.runtime.joint import JointCall
 from bayplan.framework.runtime.standing import NO_NODE, Standing
 from bayplan.framework.status import Status
 from bayplan.framework.verdicts import Ids
-from bayplan.snapshot.axes import BoolN, Int64N, Rows
-from bayplan.snapshot.columns import NodeColumns
-from bayplan.snapshot.node_table import NodeTable
-from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["Evaluation", "Normalized", "best_of"]
 

@@ -12,6 +12,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from bayplan.cluster.axes import BoolN, Rows
+from bayplan.cluster.node_columns import NodeColumns
+from bayplan.cluster.node_info import NodeInfo
+from bayplan.cluster.nominated import NominatedRows, Nominations
+from bayplan.cluster.pod_info import PodInfo
+from bayplan.cluster.state import ClusterState
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.depends import Depends
 from bayplan.framework.plugin import Plugin, PostFilterResult, PreFilterResult
@@ -41,12 +47,6 @@ from bayplan.framework.runtime.plan import (
 from bayplan.framework.runtime.planning import Planner
 from bayplan.framework.status import Code, Error, Status, Unresolvable
 from bayplan.framework.times import PluginTimes
-from bayplan.snapshot.axes import BoolN, Rows
-from bayplan.snapshot.columns import NodeColumns
-from bayplan.snapshot.node_info import NodeInfo
-from bayplan.snapshot.nominated import NominatedRows, Nominations
-from bayplan.snapshot.pod_info import PodInfo
-from bayplan.snapshot.snapshot import Snapshot
 
 __all__ = ["Framework", "checked"]
 
@@ -60,7 +60,7 @@ class Framework:
         self,
         *,
         profile_name: str,
-        snapshot: Snapshot,
+        cluster: ClusterState,
         plugins: Mapping[str, Plugin],
         points: Mapping[ExtensionPoint, Iterable[str]],
         weights: Mapping[str, int],
@@ -68,12 +68,12 @@ class Framework:
         remember: bool = True,
     ) -> None:
         self.profile_name = profile_name
-        self.snapshot = snapshot
+        self.cluster = cluster
         self.plugins = dict(plugins)
         self.complain = complain
         self.remember = remember
         self._nominated: NominatedRows | None = None
-        self.rejected_beside = RejectedBeside(snapshot.nodes)
+        self.rejected_beside = RejectedBeside(cluster.nodes)
         self._points = {point: [plugins[name] for name in names] for point, names in points.items()}
         self.filter_calls = [FilterCall(p, rank + 1, complain) for rank, p in enumerate(self.at(ExtensionPoint.FILTER))]
         self.score_calls = [ScoreCall(p, weights.get(p.name, 1), complain) for p in self.at(ExtensionPoint.SCORE)]
@@ -86,7 +86,7 @@ class Framework:
         self._versions: list[int] = []
         self._version_changes = -1
         self._planner = Planner(
-            snapshot=snapshot,
+            cluster=cluster,
             points=self._points,
             plugins=self._in_order,
             filter_calls=self.filter_calls,
@@ -135,10 +135,10 @@ class Framework:
         if plan is None or (plan.outline.versions is not versions and plan.outline.versions != versions):
             plan = self._planner.plan(pod, versions)
             if self.remember:
-                self._plans.offer(key, plan, rows=self.snapshot.nodes.capacity)
+                self._plans.offer(key, plan, rows=self.cluster.nodes.capacity)
         if self.remember:
-            snapshot = self.snapshot
-            as_of = (snapshot.objects.generation, snapshot.terms.generation, snapshot.nodes.node_changes.position)
+            cluster = self.cluster
+            as_of = (cluster.objects.generation, cluster.terms.generation, cluster.nodes.node_changes.position)
             if plan.idle_as_of != as_of:
                 plan.follow(pod, self._idlers, as_of)
         return plan
@@ -158,7 +158,7 @@ class Framework:
             pinned = self._pinned.get(steps[0].plugin)
             if pinned is not None:
                 return pinned
-        nodes = self.snapshot.columns()
+        nodes = self.cluster.columns()
         rejection: Status | None = None
         names: frozenset[str] | None = None
         restricted_by: list[str] = []
@@ -253,7 +253,7 @@ class Framework:
         known = self._nominated
         if known is not None and self.remember and (known.nominator is nominator or known.is_of(nominator)):
             return known
-        known = self._nominated = NominatedRows(nominator, self.snapshot.nodes)
+        known = self._nominated = NominatedRows(nominator, self.cluster.nodes)
         return known
 
     def run_filters_on(self, state: CycleState, pod: PodInfo, nodes: NodeColumns, position: int) -> Status | None:
@@ -268,7 +268,7 @@ class Framework:
         view: NodeColumns | None = None
         for call in self._in_play.get(state.skip_filter) or self._find_in_play(state.skip_filter):
             if not call.has_one:
-                view = view or (columns() if columns is not None else NodeColumns(self.snapshot.nodes, _only(info.row)))
+                view = view or (columns() if columns is not None else NodeColumns(self.cluster.nodes, _only(info.row)))
                 verdicts = call.verdicts(state, pod, view)
                 status = verdicts.status(int(verdicts.ids[0])) if verdicts.ids[0] else None
             elif call.times is not None:

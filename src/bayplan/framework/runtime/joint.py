@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 
+from bayplan.cluster.node_columns import NodeColumns
+from bayplan.cluster.node_info import NodeInfo
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.depends import Depends
 from bayplan.framework.joint import JointScore, Totals
@@ -12,9 +15,6 @@ from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.runtime.call import Complaint, ScoreCall
 from bayplan.framework.status import Code
 from bayplan.framework.times import PluginTimes
-from bayplan.snapshot.columns import NodeColumns
-from bayplan.snapshot.node_info import NodeInfo
-from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["JointCall", "joined"]
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from bayplan.cluster.node_columns import NodeColumns
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.depends import Depends
 from bayplan.framework.plugin import Plugin, PreFilterResult
@@ -16,8 +18,6 @@ from bayplan.framework.runtime.evaluation import Evaluation
 from bayplan.framework.runtime.joint import JointCall
 from bayplan.framework.runtime.standing import Standing
 from bayplan.framework.status import Status
-from bayplan.snapshot.columns import NodeColumns
-from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = [
     "NO_RESTRICTION",

@@ -12,6 +12,8 @@ from typing import TypeVar
 
 import numpy as np
 
+from bayplan.cluster.pod_info import PodInfo
+from bayplan.cluster.state import ClusterState
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.depends import Depends
 from bayplan.framework.normalize import MAX_NODE_SCORE
@@ -25,8 +27,6 @@ from bayplan.framework.runtime.memory import Memory
 from bayplan.framework.runtime.plan import Outline, Plan, PreFilterStep, PreScoreStep, ScoreOutline
 from bayplan.framework.runtime.standing import Standing
 from bayplan.framework.status import Status
-from bayplan.snapshot.pod_info import PodInfo
-from bayplan.snapshot.snapshot import Snapshot
 
 __all__ = ["Planner"]
 
@@ -40,7 +40,7 @@ class Planner:
     def __init__(
         self,
         *,
-        snapshot: Snapshot,
+        cluster: ClusterState,
         points: Mapping[ExtensionPoint, list[Plugin]],
         plugins: list[Plugin],
         filter_calls: list[FilterCall],
@@ -48,7 +48,7 @@ class Planner:
         complain: Complaint,
         remember: bool,
     ) -> None:
-        self._snapshot = snapshot
+        self._cluster = cluster
         self._complain = complain
         self._remember = remember
         self._filter_calls = filter_calls
@@ -90,7 +90,7 @@ class Planner:
         outline = self._outlines.get(key)
         if outline is None or outline.versions != versions:
             outline = self._make_outline(pod, versions)
-            self._outlines.offer(key, outline, rows=self._snapshot.nodes.capacity)
+            self._outlines.offer(key, outline, rows=self._cluster.nodes.capacity)
         return outline
 
     def _make_outline(self, pod: PodInfo, versions: list[int]) -> Outline:
@@ -108,7 +108,7 @@ class Planner:
 
     def _pre_filter_steps(self, pod: PodInfo, irrelevant: set[str], skip_filter: set[str]) -> list[PreFilterStep]:
         steps = []
-        nodes = self._snapshot.columns()
+        nodes = self._cluster.columns()
         for plugin in self._pre_filters:
             if plugin.name in irrelevant:
                 continue
@@ -160,7 +160,7 @@ class Planner:
     def _pre_score_steps(self, pod: PodInfo, scores: list[ScoreCall]) -> list[PreScoreStep]:
         """The PreScores that are due in a decision. Scores that are known to be skipped leave `scores`."""
         steps = []
-        nodes = self._snapshot.columns()
+        nodes = self._cluster.columns()
         calls = {call.name: call for call in scores}
         for plugin in self._pre_scores:
             call = calls.get(plugin.name)
@@ -184,7 +184,7 @@ class Planner:
 
     def _standing(self, outline: Outline, scores: ScoreOutline, pod: PodInfo) -> Standing:
         return Standing(
-            self._snapshot.nodes,
+            self._cluster.nodes,
             filters=[(c, self._filter_column(c, pod)) for c in outline.filters if c.depends in _ALONE],
             scores=[(c, self._score_column(c, pod)) for c in scores.scores if c.is_remembered and c.depends in _ALONE],
             last_rank=scores.last_rank,
@@ -204,7 +204,7 @@ class Planner:
         found = self._evaluations.get(key)
         if found is None:
             found = self._make_evaluation(outline, scores, pod)
-            self._evaluations.offer(key, found, rows=self._snapshot.nodes.capacity)
+            self._evaluations.offer(key, found, rows=self._cluster.nodes.capacity)
         return found
 
     def _make_evaluation(self, outline: Outline, scores: ScoreOutline, pod: PodInfo) -> Evaluation:
@@ -227,7 +227,7 @@ class Planner:
         sign = call.plugin.sign(pod) if self._remember else UNSIGNED
         if sign is UNSIGNED:
             return make()
-        return columns.find((call.name, sign), make, rows=self._snapshot.nodes.capacity)
+        return columns.find((call.name, sign), make, rows=self._cluster.nodes.capacity)
 
 
 def _signs(

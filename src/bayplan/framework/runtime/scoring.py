@@ -6,6 +6,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from bayplan.cluster.axes import BoolN, Int64N, Rows
+from bayplan.cluster.node_columns import NodeColumns
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.joint import Totals
 from bayplan.framework.normalize import MAX_NODE_SCORE
@@ -13,9 +16,6 @@ from bayplan.framework.runtime.call import ScoreCall
 from bayplan.framework.runtime.evaluation import Evaluation, best_of
 from bayplan.framework.runtime.plan import Plan
 from bayplan.framework.runtime.search import FilterOutcome
-from bayplan.snapshot.axes import BoolN, Int64N, Rows
-from bayplan.snapshot.columns import NodeColumns
-from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["Scores", "score_feasible", "score_rows"]
 

@@ -10,6 +10,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from bayplan.cluster.axes import BoolN, Rows
+from bayplan.cluster.node_columns import NodeColumns
+from bayplan.cluster.node_table import NodeTable
+from bayplan.cluster.nominated import Beside, NominatedRows
+from bayplan.cluster.overlay import OverlayColumns, overlay_of
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.handle import Nominator
 from bayplan.framework.runtime.call import FilterCall
@@ -20,12 +26,6 @@ from bayplan.framework.runtime.plan import Plan
 from bayplan.framework.runtime.standing import NO_NODE
 from bayplan.framework.status import Status
 from bayplan.framework.verdicts import Ids, Verdicts
-from bayplan.snapshot.axes import BoolN, Rows
-from bayplan.snapshot.columns import NodeColumns
-from bayplan.snapshot.node_table import NodeTable
-from bayplan.snapshot.nominated import Beside, NominatedRows
-from bayplan.snapshot.overlay import OverlayColumns, overlay_of
-from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["FilterOutcome", "check_row", "check_rows", "find_feasible"]
 
@@ -133,7 +133,7 @@ def find_feasible(
     beside = nominated.beside(pod)
     if not asked and beside is None:
         return FilterOutcome(evaluation, None, {}, [])
-    remembered: Ranks = evaluation.rank[: framework.snapshot.nodes.size]
+    remembered: Ranks = evaluation.rank[: framework.cluster.nodes.size]
     rank: Ranks | None = None
     answers = {}
     for call in asked:
@@ -170,7 +170,7 @@ def _ask(
 
     `rank` says who was rejected so far, and is None if nobody was.
     """
-    table = framework.snapshot.nodes
+    table = framework.cluster.nodes
     candidates = None if rank is None else (rank == 0) | ((rank > call.rank) & (rank < _OVERRIDDEN))
     rows = None if candidates is None or candidates.all() else np.flatnonzero(candidates)
     verdicts = call.verdicts(state, pod, NodeColumns(table, rows))
@@ -232,13 +232,13 @@ def _rejected_by_count(
     framework: Framework, state: CycleState, pod: PodInfo, beside: Beside, rows: Rows
 ) -> list[tuple[Status, Rows]]:
     """The same for filters that look at counts only: all nodes at once."""
-    overlay = OverlayColumns(framework.snapshot.nodes, rows)
+    overlay = OverlayColumns(framework.cluster.nodes, rows)
     overlay.count_in_all(beside.used.take(rows, axis=1), beside.nonzero.take(rows, axis=1), beside.count[rows])
     return [(status, rows[some]) for status, some in framework.rejections(state, pod, overlay)]
 
 
 def _status_with(framework: Framework, state: CycleState, pod: PodInfo, row: int, pods: list[PodInfo]) -> Status | None:
-    table = framework.snapshot.nodes
+    table = framework.cluster.nodes
     if framework.follows_pods(state):
         trial, overlay = state.clone(), overlay_of(table, row)
         for other in pods:
@@ -272,4 +272,4 @@ def check_row(framework: Framework, state: CycleState, pod: PodInfo, row: int, n
         status = _status_with(framework, state, pod, row, pods) if pods else None
         if status is not None:
             return status
-    return framework.first_rejection(state, pod, framework.snapshot.nodes.at(row))
+    return framework.first_rejection(state, pod, framework.cluster.nodes.at(row))

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from bayplan.cluster.node_table import NodeTable
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.joint import Totals
 from bayplan.framework.runtime.call import FilterCall, ScoreCall
 from bayplan.framework.runtime.columns import Column, FilterColumn, ScoreColumn
-from bayplan.snapshot.node_table import NodeTable
-from bayplan.snapshot.pod_info import PodInfo
 
 __all__ = ["NO_NODE", "Standing"]
 

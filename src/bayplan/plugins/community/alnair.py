@@ -8,6 +8,7 @@ from collections.abc import Hashable
 import numpy as np
 
 from bayplan.api.quantity import value
+from bayplan.cluster.axes import Int64N
 from bayplan.framework import (
     MAX_NODE_SCORE,
     ActionType,
@@ -24,7 +25,6 @@ from bayplan.framework import (
     Unschedulable,
 )
 from bayplan.plugins.community.timestamps import PATCH_PODS, take_time, write_time
-from bayplan.snapshot.axes import Int64N
 
 __all__ = ["Alnair", "node_gpu_memory", "pod_gpu_memory"]
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from bayplan.api.workload import PodDisruptionBudget
+from bayplan.cluster.axes import Rows
 from bayplan.framework import (
     ALL,
     ActionType,
@@ -36,7 +37,6 @@ from bayplan.preemption.budgets import Budgets
 from bayplan.preemption.candidates import Candidate, pick_cheapest
 from bayplan.preemption.eviction import Evictions
 from bayplan.preemption.one_node import OneNodeTrial, candidate_on
-from bayplan.snapshot.axes import Rows
 
 __all__ = ["CapacityScheduling"]
 
@@ -109,13 +109,13 @@ class CapacityScheduling(Plugin):
     def _read(self) -> dict[str, Quota]:
         if self._quotas is None:
             items = self.handle.resources(ElasticQuota).list()
-            self._quotas = read_quotas(items, self.handle.snapshot.resources)
+            self._quotas = read_quotas(items, self.handle.cluster.resources)
         return self._quotas
 
     # PreFilter
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Status | None:
-        book = QuotaBook.of(self._read(), self.handle.snapshot.namespace_usage)
+        book = QuotaBook.of(self._read(), self.handle.cluster.namespace_usage)
         own = amounts_of(pod)
         claim = _Claim(book, own, own)
         state.put(CLAIM, claim)
@@ -173,7 +173,7 @@ class CapacityScheduling(Plugin):
             return _NO_STATE
         if pod.uid in self._evictions:
             return _UNDER_WAY
-        node = self.handle.snapshot.node(pod.nominated_node_name) if pod.nominated_node_name else None
+        node = self.handle.cluster.node(pod.nominated_node_name) if pod.nominated_node_name else None
         if node is None or _status_on(node, diagnosis) is Code.UNRESOLVABLE:
             return ""
         leaving = [other for other in node.pods.values() if other.is_terminating]
@@ -184,14 +184,14 @@ class CapacityScheduling(Plugin):
         rows = diagnosis.rows_with(Code.UNSCHEDULABLE)
         if diagnosis.absent is not None and diagnosis.absent.code is Code.UNSCHEDULABLE:
             explicit = {row for _, group in diagnosis.groups for row in group.tolist()}
-            rows += [row for row in self.handle.snapshot.nodes.row_of.values() if row not in explicit]
+            rows += [row for row in self.handle.cluster.nodes.row_of.values() if row not in explicit]
         return np.array(sorted(rows), dtype=np.intp)
 
     def _candidates(
         self, state: CycleState, pod: PodInfo, rows: Rows, refused: dict[Status, list[int]]
     ) -> list[Candidate]:
-        budgets = Budgets(self.handle.snapshot.objects.list(PodDisruptionBudget))
-        table, found = self.handle.snapshot.nodes, []
+        budgets = Budgets(self.handle.cluster.objects.list(PodDisruptionBudget))
+        table, found = self.handle.cluster.nodes, []
         for row in rows.tolist():
             outcome = self._victims_on(state, pod, row, budgets)
             if isinstance(outcome, Status):
@@ -203,7 +203,7 @@ class CapacityScheduling(Plugin):
     def _victims_on(
         self, state: CycleState, pod: PodInfo, row: int, budgets: Budgets
     ) -> tuple[list[PodInfo], int] | Status:
-        table, claim = self.handle.snapshot.nodes, state[CLAIM]
+        table, claim = self.handle.cluster.nodes, state[CLAIM]
         node = table.at(row)
         book = claim.book.clone()
         victims = potential_victims(book, pod, claim.with_nominated, node)

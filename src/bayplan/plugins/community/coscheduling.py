@@ -2,7 +2,7 @@
 
 Pods that found a node wait at Permit, holding their place, until enough of the group do; then all are let through at
 once. A group that cannot be whole gives its places back and rests until something happens that may help it. Who has a
-place is not kept here: the snapshot and the waiting pods say it, so nothing can drift, and a reload forgets nobody.
+place is not kept here: the cluster and the waiting pods say it, so nothing can drift, and a reload forgets nobody.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, NamedTuple
 
+from bayplan.cluster.labelled_pods import PodSet
+from bayplan.cluster.pod_info import parse_time
 from bayplan.framework import (
     ALL,
     ActionType,
@@ -31,8 +33,6 @@ from bayplan.framework import (
 )
 from bayplan.plugins.community.gang_room import described_gap, resource_gap
 from bayplan.plugins.community.pod_group import POD_GROUP_LABEL, PodGroup, group_key
-from bayplan.snapshot.labelled_pods import PodSet
-from bayplan.snapshot.pod_info import parse_time
 
 __all__ = ["Coscheduling"]
 
@@ -134,7 +134,7 @@ class Coscheduling(Plugin):
         self._histories: dict[str, _History] = {}
         self._released: set[str] = set()
         """uids of pods that were sent back and have not given up their place yet."""
-        self._labelled = self.handle.snapshot.labelled_pods
+        self._labelled = self.handle.cluster.labelled_pods
         self._labelled.follow(POD_GROUP_LABEL)
         self._groups = self.handle.resources(PodGroup)
         self._groups.on_change(self._group_changed)

@@ -9,10 +9,10 @@ import numpy as np
 
 from bayplan.api.quantity import format_quantity
 from bayplan.api.requests import Amounts, to_amounts
+from bayplan.cluster.axes import Int64N
+from bayplan.cluster.labelled_pods import PodSet
 from bayplan.framework import NodeColumns
 from bayplan.plugins.community.pod_group import PodGroup
-from bayplan.snapshot.axes import Int64N
-from bayplan.snapshot.labelled_pods import PodSet
 
 __all__ = ["described_gap", "resource_gap"]
 

@@ -18,11 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from bayplan.api.requests import Amounts
+from bayplan.cluster.axes import BoolN, Int64N
 from bayplan.framework import MAX_NODE_SCORE
 from bayplan.plugins.community.least_numa import average_distance
 from bayplan.plugins.community.numa_requests import is_host_level
 from bayplan.plugins.community.numa_topology import NumaCell, NumaTopology
-from bayplan.snapshot.axes import BoolN, Int64N
 
 __all__ = ["Layout", "Layouts", "least_numa_scores"]
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from bayplan.cluster.axes import BoolN, Int32N, Int64N
 from bayplan.framework import (
     MAX_NODE_SCORE,
     ActionType,
@@ -37,7 +38,6 @@ from bayplan.plugins.community.numa_requests import NumaRequests, has_exclusive,
 from bayplan.plugins.community.numa_topology import NumaTopology
 from bayplan.plugins.community.pod_fingerprint import fingerprint
 from bayplan.plugins.community.topology_caches import DiscardReservedCache, OverReserveCache, PassthroughCache
-from bayplan.snapshot.axes import BoolN, Int32N, Int64N
 
 __all__ = ["NodeResourceTopologyMatch"]
 
@@ -279,7 +279,7 @@ class NodeResourceTopologyMatch(Plugin):
     def _placement(self, node: str) -> Mapping[ContainerName, int] | None:
         """Where the containers of the node are, of those pods that were there when its object was written."""
         assert isinstance(self._cache, OverReserveCache)
-        believed, info = self._cache.believed(node), self.handle.snapshot.node(node)
+        believed, info = self._cache.believed(node), self.handle.cluster.node(node)
         if believed is None or info is None or not believed.placement.metadata:
             return None
         kept = self._placements.get(node)
@@ -372,7 +372,7 @@ class NodeResourceTopologyMatch(Plugin):
 
     def _refreshed(self) -> NumaColumns:
         """The columns, brought up to nodes, objects and reservations."""
-        table = self.handle.snapshot.nodes
+        table = self.handle.cluster.nodes
         self._look_for_foreign_pods()
         changed = self._cache.changed
         if self._node_position != table.node_changes.position:
@@ -391,7 +391,7 @@ class NodeResourceTopologyMatch(Plugin):
 
     def _look_for_foreign_pods(self) -> None:
         """Pods that others placed make what we reckon with worthless until the node's agent has seen them."""
-        detect, table = self.args.cache.foreign_pods_detect, self.handle.snapshot.nodes
+        detect, table = self.args.cache.foreign_pods_detect, self.handle.cluster.nodes
         if (detect == "None" and not self._evicts) or not isinstance(self._cache, OverReserveCache):
             return
         if self._row_position == table.row_changes.position:
@@ -450,7 +450,7 @@ class NodeResourceTopologyMatch(Plugin):
                 self.version += 1
 
     def _pods_on(self, node: str, topology: NumaTopology) -> tuple[str, set[str]]:
-        info = self.handle.snapshot.node(node)
+        info = self.handle.cluster.node(node)
         method = self.args.cache.resync_method
         is_exclusive = topology.fingerprint_method == _EXCLUSIVE_METHOD if method == "Autodetect" else method != "All"
         listed = self._listed(node)

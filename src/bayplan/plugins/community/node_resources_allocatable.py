@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from bayplan.api.requests import is_scalar_resource
+from bayplan.cluster.axes import Int64N
 from bayplan.framework import (
     MAX_NODE_SCORE,
     CycleState,
@@ -20,7 +21,6 @@ from bayplan.framework import (
     PluginArgs,
     PodInfo,
 )
-from bayplan.snapshot.axes import Int64N
 
 __all__ = ["NodeResourcesAllocatable", "ResourceWeight", "normalize_whole_range"]
 
@@ -99,7 +99,7 @@ class NodeResourcesAllocatable(Plugin):
 
     def setup(self) -> None:
         weights = {r.name: r.weight for r in self.args.resources or _default_resources()}
-        axis = self.handle.snapshot.resources
+        axis = self.handle.cluster.resources
         counted = [name for name in weights if axis.find(name) is not None or is_scalar_resource(name)]
         self._terms = [_Term(name, axis.place(name), weights[name]) for name in counted]
         self._total_weight = sum(weights.values())

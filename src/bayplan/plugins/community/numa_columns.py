@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from bayplan.api.requests import Amounts, is_scalar_resource
+from bayplan.cluster.axes import BoolN, Int32N, Int64N
 from bayplan.framework import MAX_NODE_SCORE, NodeColumns
 from bayplan.plugins.community.least_numa_columns import Layout, Layouts, least_numa_scores
 from bayplan.plugins.community.numa_requests import NumaRequests, is_affine, is_host_level
 from bayplan.plugins.community.numa_topology import POD_SCOPE, NumaTopology
-from bayplan.snapshot.axes import BoolN, Int32N, Int64N
 
 __all__ = ["NOT_LISTED", "CellView", "NumaColumns", "mean_scores", "names_of"]
 

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from bayplan.api.quantity import Quantity
 from bayplan.api.requests import is_scalar_resource, to_amounts
+from bayplan.cluster.namespace_usage import NamespaceUsage
+from bayplan.cluster.resources import ResourceAxis
 from bayplan.framework import PodInfo
 from bayplan.plugins.community.elastic_quota import ElasticQuota
-from bayplan.snapshot.namespace_usage import NamespaceUsage
-from bayplan.snapshot.resources import ResourceAxis
 
 __all__ = ["PODS", "Amounts", "Quota", "QuotaBook", "amounts_of", "read_quotas", "summed"]
 

@@ -11,12 +11,12 @@ from collections.abc import Iterable
 import numpy as np
 
 from bayplan.api.workload import Namespace
+from bayplan.cluster.affinity_terms import PodTerm, PodTerms
+from bayplan.cluster.pod_index import PodQuery
+from bayplan.cluster.row_counts import DomainCounts, RowCounts
+from bayplan.cluster.state import ClusterState
+from bayplan.cluster.term_index import TermGroup
 from bayplan.framework import NodeInfo, PodInfo
-from bayplan.snapshot.affinity_terms import PodTerm, PodTerms
-from bayplan.snapshot.pod_index import PodQuery
-from bayplan.snapshot.row_counts import DomainCounts, RowCounts
-from bayplan.snapshot.snapshot import Snapshot
-from bayplan.snapshot.term_index import TermGroup
 
 __all__ = ["PairCounts", "TermQueries", "matching_groups", "meant_namespaces", "term_queries"]
 
@@ -27,10 +27,10 @@ class PairCounts:
     A key with a single source shows the source's own sums, which are read-only; they are copied before they change.
     """
 
-    __slots__ = ("_is_moved", "_snapshot", "by_key")
+    __slots__ = ("_cluster", "_is_moved", "by_key")
 
-    def __init__(self, snapshot: Snapshot, by_key: dict[str, DomainCounts] | None = None) -> None:
-        self._snapshot = snapshot
+    def __init__(self, cluster: ClusterState, by_key: dict[str, DomainCounts] | None = None) -> None:
+        self._cluster = cluster
         self.by_key: dict[str, DomainCounts] = {} if by_key is None else by_key
         self._is_moved = False
 
@@ -39,13 +39,13 @@ class PairCounts:
         return any(counts.any() for counts in self.by_key.values()) if self._is_moved else bool(self.by_key)
 
     def copy(self) -> PairCounts:
-        twin = PairCounts(self._snapshot, {key: counts.copy() for key, counts in self.by_key.items()})
+        twin = PairCounts(self._cluster, {key: counts.copy() for key, counts in self.by_key.items()})
         twin._is_moved = self._is_moved
         return twin
 
     def add(self, key: str, source: RowCounts, weight: int = 1) -> None:
         """Count what a source holds, by value."""
-        column = self._snapshot.nodes.label(key)
+        column = self._cluster.nodes.label(key)
         sums = source.by_domain(column.bins(), column.domains)
         if not sums.total:
             return
@@ -59,7 +59,7 @@ class PairCounts:
         value = node.labels.get(key)
         if value is None:
             return
-        column = self._snapshot.nodes.label(key)
+        column = self._cluster.nodes.label(key)
         counts = self.by_key.get(key)
         if counts is None:
             counts = self.by_key[key] = np.zeros(column.domains + 1, dtype=np.float64)
@@ -71,11 +71,11 @@ class PairCounts:
         counts, value = self.by_key.get(key), node.labels.get(key)
         if counts is None or value is None:
             return 0.0
-        number = self._snapshot.nodes.label(key).id_of(value)
+        number = self._cluster.nodes.label(key).id_of(value)
         return float(counts[number]) if 0 <= number < len(counts) else 0.0
 
 
-def meant_namespaces(term: PodTerm, snapshot: Snapshot) -> frozenset[str] | None:
+def meant_namespaces(term: PodTerm, cluster: ClusterState) -> frozenset[str] | None:
     """The namespaces an incoming pod's term means; None for all.
 
     kube-scheduler lists the namespaces that match the selector, and then asks the selector about empty labels as well:
@@ -86,7 +86,7 @@ def meant_namespaces(term: PodTerm, snapshot: Snapshot) -> frozenset[str] | None
         return None
     if selector.is_nothing:
         return term.namespaces
-    found = {item.name for item in snapshot.objects.list(Namespace) if selector.matches(item.labels)}
+    found = {item.name for item in cluster.objects.list(Namespace) if selector.matches(item.labels)}
     return term.namespaces | found
 
 
@@ -104,31 +104,29 @@ class TermQueries:
         self.weighted: list[tuple[str, PodQuery, int]] = []
         """The same for preferred terms, with the weight; below zero for anti-affinity."""
 
-    def fill(self, terms: PodTerms, snapshot: Snapshot) -> None:
+    def fill(self, terms: PodTerms, cluster: ClusterState) -> None:
         near = terms.required_affinity
-        self.near = _query_of(near, snapshot) if near else None
-        self.anti = [(term.topology_key, _query_of((term,), snapshot)) for term in terms.required_anti_affinity]
+        self.near = _query_of(near, cluster) if near else None
+        self.anti = [(term.topology_key, _query_of((term,), cluster)) for term in terms.required_anti_affinity]
         signed = [(1, terms.preferred_affinity), (-1, terms.preferred_anti_affinity)]
         self.weighted = [
-            (w.term.topology_key, _query_of((w.term,), snapshot), sign * w.weight)
-            for sign, some in signed
-            for w in some
+            (w.term.topology_key, _query_of((w.term,), cluster), sign * w.weight) for sign, some in signed for w in some
         ]
 
 
-def term_queries(pod: PodInfo, snapshot: Snapshot) -> TermQueries:
+def term_queries(pod: PodInfo, cluster: ClusterState) -> TermQueries:
     """The queries of a pod's shape."""
     queries = pod.shape.note(TermQueries, TermQueries)
-    version = snapshot.objects.version(Namespace)
+    version = cluster.objects.version(Namespace)
     if queries.version != version:
-        queries.fill(pod.shape.pod_terms, snapshot)
+        queries.fill(pod.shape.pod_terms, cluster)
         queries.version = version
     return queries
 
 
-def _query_of(terms: Iterable[PodTerm], snapshot: Snapshot) -> PodQuery:
+def _query_of(terms: Iterable[PodTerm], cluster: ClusterState) -> PodQuery:
     """Running pods that every one of the terms means."""
-    return PodQuery(tuple((meant_namespaces(term, snapshot), term.selector) for term in terms))
+    return PodQuery(tuple((meant_namespaces(term, cluster), term.selector) for term in terms))
 
 
 class _Matched:
@@ -141,17 +139,17 @@ class _Matched:
         self.groups: list[TermGroup] = []
 
 
-def matching_groups(pod: PodInfo, snapshot: Snapshot) -> list[TermGroup]:
+def matching_groups(pod: PodInfo, cluster: ClusterState) -> list[TermGroup]:
     """Terms of running pods that mean this pod. Each distinct term is compared with a shape once."""
-    terms = snapshot.terms
+    terms = cluster.terms
     if not len(terms):
         return []
     matched = pod.shape.note(_Matched, _Matched)
-    version = snapshot.objects.version(Namespace)
+    version = cluster.objects.version(Namespace)
     if matched.compactions != terms.compactions or matched.version != version:
         matched.compactions, matched.version, matched.seen, matched.groups = terms.compactions, version, 0, []
     if matched.seen < len(terms.additions):
-        labels = snapshot.namespace_labels(pod.namespace)
+        labels = cluster.namespace_labels(pod.namespace)
         fresh = terms.additions[matched.seen :]
         matched.groups += [g for g in fresh if g.rule.term.matches(pod.namespace, pod.labels, labels)]
         matched.seen = len(terms.additions)

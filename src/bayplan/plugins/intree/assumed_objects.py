@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from bayplan.api.meta import KubeObject
-from bayplan.snapshot.objects import Objects
+from bayplan.cluster.objects import Objects
 
 __all__ = ["AssumedObjects"]
 

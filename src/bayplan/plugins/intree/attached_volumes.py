@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from bayplan.api.pod import Volume
 from bayplan.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
+from bayplan.cluster.objects import Objects
 from bayplan.framework import Error, NodeInfo, PodInfo, Status, Unresolvable
 from bayplan.plugins.intree.csi_migration import (
     TranslationError,
@@ -21,7 +22,6 @@ from bayplan.plugins.intree.csi_migration import (
     plugin_of_volume,
 )
 from bayplan.plugins.intree.volume_claims import claim_class, find_claim, is_for_pod, not_found, wrong_owner
-from bayplan.snapshot.objects import Objects
 
 __all__ = ["AttachedVolume", "AttachedVolumes", "attachable_volumes"]
 

@@ -12,9 +12,9 @@ from operator import is_not
 from typing import Any, Generic, TypeVar
 
 from bayplan.api.meta import KubeObject
-from bayplan.snapshot.changes import ChangeLog
-from bayplan.snapshot.node_table import NodeTable
-from bayplan.snapshot.objects import Objects
+from bayplan.cluster.changes import ChangeLog
+from bayplan.cluster.node_table import NodeTable
+from bayplan.cluster.objects import Objects
 
 __all__ = ["ObjectFollower", "RowFollower"]
 

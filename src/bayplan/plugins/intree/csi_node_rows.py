@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from bayplan.api.storage import CSINode
+from bayplan.cluster.axes import BoolN
+from bayplan.cluster.state import ClusterState
 from bayplan.plugins.intree.changes_followed import RowFollower
 from bayplan.plugins.intree.csi_migration import migrated_plugins
-from bayplan.snapshot.axes import BoolN
-from bayplan.snapshot.snapshot import Snapshot
 
 __all__ = ["CsiNodeRows", "MigratedRows"]
 
@@ -16,15 +16,15 @@ __all__ = ["CsiNodeRows", "MigratedRows"]
 class CsiNodeRows:
     """`nodes[row]` is the CSINode, None where there is none. Kept up to date by `follow`."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
-        self._rows = RowFollower(snapshot.nodes.node_changes, snapshot.nodes)
+    def __init__(self, cluster: ClusterState) -> None:
+        self._cluster = cluster
+        self._rows = RowFollower(cluster.nodes.node_changes, cluster.nodes)
         self._version = -1
         self.nodes: list[CSINode | None] = []
 
     def follow(self) -> list[int]:
         """The rows whose CSINode is another object than at the last call."""
-        table, objects = self._snapshot.nodes, self._snapshot.objects
+        table, objects = self._cluster.nodes, self._cluster.objects
         self.nodes += [None] * (table.size - len(self.nodes))
         rows, version = self._rows.changed(), objects.version(CSINode)
         if version != self._version:
@@ -42,9 +42,9 @@ class CsiNodeRows:
 class MigratedRows:
     """For each in-tree plugin, the rows on which its volumes are CSI volumes by the CSINode's annotation."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._table = snapshot.nodes
-        self._csi_nodes = CsiNodeRows(snapshot)
+    def __init__(self, cluster: ClusterState) -> None:
+        self._table = cluster.nodes
+        self._csi_nodes = CsiNodeRows(cluster)
         self._plugins: list[frozenset[str]] = []
         self._masks: dict[str, BoolN] = {}
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from bayplan.api.workload import PodDisruptionBudget
+from bayplan.cluster.axes import Rows
+from bayplan.cluster.name_log import NameLog
 from bayplan.framework import (
     ActionType,
     ClusterEvent,
@@ -31,8 +33,6 @@ from bayplan.preemption.eviction import Evictions
 from bayplan.preemption.one_node import NO_VICTIMS
 from bayplan.preemption.remembered import RememberedVictims
 from bayplan.preemption.victim_columns import VictimColumns
-from bayplan.snapshot.axes import Rows
-from bayplan.snapshot.name_log import NameLog
 
 __all__ = ["DefaultPreemption", "Found"]
 
@@ -116,7 +116,7 @@ class DefaultPreemption(Plugin):
     def _ineligible(self, pod: PodInfo, diagnosis: Diagnosis) -> str:
         if pod.shape.spec.preemption_policy == "Never":
             return _NEVER
-        node = self.handle.snapshot.node(pod.nominated_node_name) if pod.nominated_node_name else None
+        node = self.handle.cluster.node(pod.nominated_node_name) if pod.nominated_node_name else None
         if node is None or self._status_on(node.row, diagnosis) is Code.UNRESOLVABLE:
             return ""
         leaving = any(p.has_preemption_notice and p.priority < pod.priority for p in node.pods.values())
@@ -130,7 +130,7 @@ class DefaultPreemption(Plugin):
 
     def helpful_rows(self, diagnosis: Diagnosis) -> Rows:
         """Nodes whose rejection could end when pods leave, in order of rows."""
-        table = self.handle.snapshot.nodes
+        table = self.handle.cluster.nodes
         absent = diagnosis.absent
         if absent is not None and absent.code is Code.UNSCHEDULABLE:
             helpful = table.valid[: table.size].copy()
@@ -165,7 +165,7 @@ class DefaultPreemption(Plugin):
 
     def _attempts(self, state: CycleState, pod: PodInfo) -> Attempts:
         """How to make dry runs: what a filter looks at says whether that can be done for many nodes at once."""
-        dry_run, table = self.handle.dry_run, self.handle.snapshot.nodes
+        dry_run, table = self.handle.dry_run, self.handle.cluster.nodes
         columns, nominated = self._columns, dry_run.nominated_rows(self.handle.nominator)
         columns.refresh(table)
         runs = DryRuns(dry_run, state, pod, table=table, columns=columns, budgets=self._current_budgets())
@@ -181,7 +181,7 @@ class DefaultPreemption(Plugin):
         return FromMemory(in_columns, outcomes, columns)
 
     def _current_budgets(self) -> Budgets:
-        objects = self.handle.snapshot.objects
+        objects = self.handle.cluster.objects
         version = objects.version(PodDisruptionBudget)
         if self._budgets is None or self._budgets_version != version:
             self._budgets, self._budgets_version = Budgets(objects.list(PodDisruptionBudget)), version
@@ -189,7 +189,7 @@ class DefaultPreemption(Plugin):
 
     def choose(self, found: Found, *, most: int | None = None) -> list[Candidate]:
         """The candidates that tie for the lowest price; of each search in columns no more than `most`, if given."""
-        table = self.handle.snapshot.nodes
+        table = self.handle.cluster.nodes
         finalists = list(found.candidates)
         for many, columns in found.columns:
             finalists += [many.candidate(int(p), columns, table) for p in many.cheapest()[:most].tolist()]
@@ -197,7 +197,7 @@ class DefaultPreemption(Plugin):
 
     def all_candidates(self, found: Found) -> list[Candidate]:
         """Every candidate with its victims; for explanations."""
-        table = self.handle.snapshot.nodes
+        table = self.handle.cluster.nodes
         result = list(found.candidates)
         for many, columns in found.columns:
             takes = np.flatnonzero(many.takes).tolist()

@@ -11,6 +11,7 @@ from collections.abc import Hashable
 
 import numpy as np
 
+from bayplan.cluster.axes import Int64N
 from bayplan.framework import (
     SKIP,
     CycleState,
@@ -28,7 +29,6 @@ from bayplan.framework import (
     Unschedulable,
     normalize_highest,
 )
-from bayplan.snapshot.axes import Int64N
 
 __all__ = ["DynamicResources"]
 

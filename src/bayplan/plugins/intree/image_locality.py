@@ -6,9 +6,9 @@ from collections.abc import Hashable
 
 import numpy as np
 
+from bayplan.cluster.axes import Int64N
+from bayplan.cluster.image_index import ImageState
 from bayplan.framework import MAX_NODE_SCORE, CycleState, Depends, NodeColumns, NodeInfo, Plugin, PodInfo
-from bayplan.snapshot.axes import Int64N
-from bayplan.snapshot.image_index import ImageState
 
 __all__ = ["ImageLocality"]
 
@@ -58,9 +58,9 @@ class ImageLocality(Plugin):
 
     def _holdings(self, pod: PodInfo) -> list[tuple[int, ImageState]]:
         """For each image of the pod that some node has: what it is worth, and who has it."""
-        snapshot = self.handle.snapshot
-        node_count, most = len(snapshot.nodes), _most_bytes(pod)
-        found = [state for name in pod.shape.images if (state := snapshot.images.get(name)) is not None]
+        cluster = self.handle.cluster
+        node_count, most = len(cluster.nodes), _most_bytes(pod)
+        found = [state for name in pod.shape.images if (state := cluster.images.get(name)) is not None]
         # No image is worth more than the cap on the sum, which also keeps absurd sizes from overflowing a column.
         return [(min(int(float(s.size_bytes) * (len(s.rows) / node_count)), most), s) for s in found]
 

@@ -7,6 +7,10 @@ import numpy.typing as npt
 
 from bayplan.api.node import Node
 from bayplan.api.selectors import SelectorError
+from bayplan.cluster.affinity_terms import PodTerm
+from bayplan.cluster.axes import Int64N
+from bayplan.cluster.row_counts import DomainCounts
+from bayplan.cluster.term_index import TermKind
 from bayplan.framework import (
     SKIP,
     ActionType,
@@ -31,10 +35,6 @@ from bayplan.framework import (
 from bayplan.framework.by_value import MOST_VALUES, ByValue
 from bayplan.framework.normalize import stretched
 from bayplan.plugins.intree.affinity_counts import PairCounts, matching_groups, meant_namespaces, term_queries
-from bayplan.snapshot.affinity_terms import PodTerm
-from bayplan.snapshot.axes import Int64N
-from bayplan.snapshot.row_counts import DomainCounts
-from bayplan.snapshot.term_index import TermKind
 
 __all__ = ["InterPodAffinity"]
 
@@ -94,12 +94,12 @@ class InterPodAffinity(Plugin):
         stated = pod.shape.spec.affinity
         if stated is not None and (stated.pod_affinity is not None or stated.pod_anti_affinity is not None):
             return False
-        return not matching_groups(pod, self.handle.snapshot)
+        return not matching_groups(pod, self.handle.cluster)
 
     # Filter
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Status | None:
-        snapshot = self.handle.snapshot
+        cluster = self.handle.cluster
         try:
             terms = pod.shape.pod_terms
         except SelectorError as error:
@@ -107,23 +107,23 @@ class InterPodAffinity(Plugin):
         existing = self._existing_anti(pod)
         if not terms.has_required and not existing:
             return SKIP
-        affinity, anti = PairCounts(snapshot), PairCounts(snapshot)
-        queries = term_queries(pod, snapshot)
+        affinity, anti = PairCounts(cluster), PairCounts(cluster)
+        queries = term_queries(pod, cluster)
         if queries.near is not None:
-            partners = snapshot.pods.counter(queries.near)
+            partners = cluster.pods.counter(queries.near)
             for term in terms.required_affinity:
                 affinity.add(term.topology_key, partners)
         for key, query in queries.anti:
-            anti.add(key, snapshot.pods.counter(query))
+            anti.add(key, cluster.pods.counter(query))
         state.put(_REQUIRED, _Required(existing, affinity, anti))
         return None
 
     def _existing_anti(self, pod: PodInfo) -> PairCounts:
-        snapshot = self.handle.snapshot
-        counts = PairCounts(snapshot)
-        for group in matching_groups(pod, snapshot):
+        cluster = self.handle.cluster
+        counts = PairCounts(cluster)
+        for group in matching_groups(pod, cluster):
             if group.rule.kind is TermKind.REQUIRED_ANTI_AFFINITY:
-                counts.add(group.rule.term.topology_key, group.column(snapshot.nodes.capacity))
+                counts.add(group.rule.term.topology_key, group.column(cluster.nodes.capacity))
         return counts
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> None:
@@ -133,7 +133,7 @@ class InterPodAffinity(Plugin):
         self._move(state[_REQUIRED], pod, removed, node, -1)
 
     def _move(self, required: _Required, pod: PodInfo, other: PodInfo, node: NodeInfo, by: int) -> None:
-        labels = self.handle.snapshot.namespace_labels(pod.namespace)
+        labels = self.handle.cluster.namespace_labels(pod.namespace)
         for term in other.shape.readable_terms.required_anti_affinity:
             if term.matches(pod.namespace, pod.labels, labels):
                 required.existing.move(term.topology_key, node, by)
@@ -147,7 +147,7 @@ class InterPodAffinity(Plugin):
 
     def _means(self, term: PodTerm, other: PodInfo) -> bool:
         """Whether a term of the incoming pod means a running pod."""
-        namespaces = meant_namespaces(term, self.handle.snapshot)
+        namespaces = meant_namespaces(term, self.handle.cluster)
         return (namespaces is None or other.namespace in namespaces) and term.selector.matches(other.labels)
 
     def _is_first(self, required: _Required, pod: PodInfo) -> bool:
@@ -184,13 +184,13 @@ class InterPodAffinity(Plugin):
         return codes
 
     def _is_near_everywhere(self, required: _Required, key: str) -> bool:
-        counts, nodes = required.affinity.by_key.get(key), self.handle.snapshot.nodes
+        counts, nodes = required.affinity.by_key.get(key), self.handle.cluster.nodes
         return counts is not None and bool(counts[:-1].min() > 0) and nodes.label(key).present == len(nodes)
 
     def _far(self, required: _Required, key: str, *, is_first: bool) -> _Codes:
         counts = required.affinity.by_key.get(key)
         if is_first or counts is None:
-            far = np.full(self.handle.snapshot.nodes.label(key).domains + 1, 0 if is_first else _NOT_NEAR, np.uint8)
+            far = np.full(self.handle.cluster.nodes.label(key).domains + 1, 0 if is_first else _NOT_NEAR, np.uint8)
         else:
             far = (counts <= 0).view(np.uint8) * _NOT_NEAR
         far[-1] = _NOT_NEAR
@@ -213,19 +213,19 @@ class InterPodAffinity(Plugin):
     # Score
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Status | None:
-        terms, snapshot = pod.shape.pod_terms, self.handle.snapshot
+        terms, cluster = pod.shape.pod_terms, self.handle.cluster
         if self.args.ignore_preferred_terms_of_existing_pods and not terms.has_preferred:
             return SKIP
-        groups = matching_groups(pod, snapshot)
+        groups = matching_groups(pod, cluster)
         if not groups and not terms.has_preferred:
             return SKIP
-        total = PairCounts(snapshot)
-        for key, query, weight in term_queries(pod, snapshot).weighted:
-            total.add(key, snapshot.pods.counter(query), weight)
+        total = PairCounts(cluster)
+        for key, query, weight in term_queries(pod, cluster).weighted:
+            total.add(key, cluster.pods.counter(query), weight)
         for group in groups:
             weight = self._weight_of(group.rule.kind, group.rule.weight)
             if weight:
-                total.add(group.rule.term.topology_key, group.column(snapshot.nodes.capacity), weight)
+                total.add(group.rule.term.topology_key, group.column(cluster.nodes.capacity), weight)
         if not total:
             return SKIP
         state.put(_PREFERRED, total)

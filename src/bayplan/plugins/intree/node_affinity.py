@@ -16,6 +16,8 @@ from bayplan.api.node_selectors import (
     parse_int64,
 )
 from bayplan.api.pod import NodeAffinity as NodeAffinityRules
+from bayplan.cluster.axes import Int64N
+from bayplan.cluster.node_matching import match_required, match_term
 from bayplan.framework import (
     SKIP,
     SUCCESS,
@@ -39,8 +41,6 @@ from bayplan.framework import (
     by_shape,
     normalize_highest,
 )
-from bayplan.snapshot.axes import Int64N
-from bayplan.snapshot.node_matching import match_required, match_term
 
 __all__ = ["NodeAffinity"]
 

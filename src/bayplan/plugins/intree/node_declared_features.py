@@ -7,6 +7,7 @@ from collections.abc import Hashable
 import numpy as np
 
 from bayplan.api.node import Node
+from bayplan.cluster.axes import BoolN
 from bayplan.framework import (
     SKIP,
     ActionType,
@@ -25,7 +26,6 @@ from bayplan.framework import (
     Verdicts,
     by_shape,
 )
-from bayplan.snapshot.axes import BoolN
 
 __all__ = ["NodeDeclaredFeatures"]
 

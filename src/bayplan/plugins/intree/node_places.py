@@ -15,10 +15,10 @@ from bayplan.api.node import NodeSelector
 from bayplan.api.node_selectors import NodeRequirement, NodeTerm, compile_node_selector
 from bayplan.api.selectors import SelectorError, compile_selector
 from bayplan.api.storage import TopologyTerm
-from bayplan.snapshot.axes import BoolN
-from bayplan.snapshot.columns import NodeColumns
-from bayplan.snapshot.node_matching import match_term
-from bayplan.snapshot.node_table import NodeTable
+from bayplan.cluster.axes import BoolN
+from bayplan.cluster.node_columns import NodeColumns
+from bayplan.cluster.node_matching import match_term
+from bayplan.cluster.node_table import NodeTable
 
 __all__ = [
     "EVERYWHERE",

@@ -7,6 +7,10 @@ from collections.abc import Hashable
 import numpy as np
 
 from bayplan.api.pod import PodPort
+from bayplan.cluster.axes import BoolN
+from bayplan.cluster.node_info import HostPorts
+from bayplan.cluster.node_table import NodeTable
+from bayplan.cluster.overlay import OverlayColumns
 from bayplan.framework import (
     SKIP,
     ActionType,
@@ -25,10 +29,6 @@ from bayplan.framework import (
     Verdicts,
     by_shape,
 )
-from bayplan.snapshot.axes import BoolN
-from bayplan.snapshot.node_info import HostPorts
-from bayplan.snapshot.node_table import NodeTable
-from bayplan.snapshot.overlay import OverlayColumns
 
 __all__ = ["NodePorts"]
 
@@ -62,7 +62,7 @@ class NodePorts(Plugin):
         return None if pod.shape.host_ports else SKIP
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Verdicts:
-        if isinstance(nodes, OverlayColumns) or nodes.table is not self.handle.snapshot.nodes:
+        if isinstance(nodes, OverlayColumns) or nodes.table is not self.handle.cluster.nodes:
             return Verdicts.reject(_taken_one_by_one(pod, nodes), _PORTS_TAKEN)
         taken = self._taken_rows(pod, nodes.table)
         return Verdicts.reject(taken if nodes.is_all else taken[nodes.rows], _PORTS_TAKEN)
@@ -71,7 +71,7 @@ class NodePorts(Plugin):
         """By the index of ports in use, which leaves few rows to look at."""
         taken: BoolN = np.zeros(table.size, dtype=np.bool_)
         for port in pod.shape.host_ports:
-            rows = self.handle.snapshot.port_rows.get((port.protocol or "TCP", port.host_port), ())
+            rows = self.handle.cluster.port_rows.get((port.protocol or "TCP", port.host_port), ())
             if port.host_ip in ("", _ANY_ADDRESS):
                 taken[np.fromiter(rows, dtype=np.intp, count=len(rows))] = True
             else:

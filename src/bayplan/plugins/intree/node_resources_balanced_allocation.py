@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from bayplan.cluster.axes import BoolN, FloatRN, Int64N
 from bayplan.framework import SKIP, CycleState, Depends, NodeColumns, NodeInfo, Plugin, PluginArgs, PodInfo, Status
 from bayplan.plugins.intree.resource_scoring import (
     PlainFacts,
@@ -19,7 +20,6 @@ from bayplan.plugins.intree.resource_scoring import (
     duplicates,
     skips_scalar,
 )
-from bayplan.snapshot.axes import BoolN, FloatRN, Int64N
 
 __all__ = ["NodeResourcesBalancedAllocation"]
 
@@ -70,7 +70,7 @@ class NodeResourcesBalancedAllocation(Plugin):
         return pod.shape.note(self._terms_key, lambda: self._make_terms(pod))
 
     def _make_terms(self, pod: PodInfo) -> ScoreTerms:
-        resources, requests = self.handle.snapshot.resources, pod.shape.status_requests
+        resources, requests = self.handle.cluster.resources, pod.shape.status_requests
         terms = []
         for name in self._names:
             place, amount = resources.find(name), requests.get(name, 0)

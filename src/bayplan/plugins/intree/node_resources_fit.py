@@ -12,6 +12,9 @@ import numpy as np
 from bayplan.api.node import Node
 from bayplan.api.requests import Amounts, is_extended_resource, pod_requests, to_amounts
 from bayplan.api.workload import DeviceClass
+from bayplan.cluster.axes import FloatRN, Int64N, Rows
+from bayplan.cluster.resources import CPU, MEMORY, Vector
+from bayplan.cluster.shapes import PodShape
 from bayplan.framework import (
     ActionType,
     ClusterEvent,
@@ -46,9 +49,6 @@ from bayplan.plugins.intree.resource_scoring import (
     plain_source,
     skips_scalar,
 )
-from bayplan.snapshot.axes import FloatRN, Int64N, Rows
-from bayplan.snapshot.resources import CPU, MEMORY, Vector
-from bayplan.snapshot.shapes import PodShape
 
 __all__ = ["NodeResourcesFit"]
 
@@ -118,10 +118,10 @@ class NodeResourcesFit(Plugin):
         ratio = strategy.requested_to_capacity_ratio
         self._curve = _curve(ratio.shape) if ratio is not None else [0] * 101
         self._curve_column = np.array(self._curve, dtype=np.int64)
-        self._resources = self.handle.snapshot.resources
+        self._resources = self.handle.cluster.resources
         self._status_by_places: dict[tuple[int, ...], Callable[[int], Status]] = {}
         self._checks_key, self._terms_key = (self, "checks"), (self, "terms")
-        self.handle.snapshot.shapes.on_new(self._prepare)
+        self.handle.cluster.shapes.on_new(self._prepare)
 
     def sign(self, pod: PodInfo) -> Hashable:
         shape = pod.shape
@@ -206,7 +206,7 @@ class NodeResourcesFit(Plugin):
         return pod.shape.note(self._terms_key, lambda: self._make_terms(pod.shape.scoring_requests))
 
     def _make_terms(self, requests: Amounts) -> ScoreTerms:
-        resources = self.handle.snapshot.resources
+        resources = self.handle.cluster.resources
         terms = []
         for name, weight in self._weights:
             amount = requests.get(name, 0)

@@ -8,6 +8,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from bayplan.api.storage import CSINode, PersistentVolumeClaim, VolumeAttachment
+from bayplan.cluster.axes import Rows
+from bayplan.cluster.overlay import OverlayColumns
 from bayplan.framework import (
     SKIP,
     ActionType,
@@ -31,8 +33,6 @@ from bayplan.plugins.intree.csi_migration import inline_plugin
 from bayplan.plugins.intree.volume_claims import uses_claim
 from bayplan.plugins.intree.volume_limit_columns import VolumeLimitColumns, limits_of
 from bayplan.plugins.intree.volume_use import VolumeUse
-from bayplan.snapshot.axes import Rows
-from bayplan.snapshot.overlay import OverlayColumns
 
 __all__ = ["NodeVolumeLimits"]
 
@@ -91,7 +91,7 @@ class NodeVolumeLimits(Plugin):
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Verdicts:
         wanted = self._known(state, pod)
-        if isinstance(nodes, OverlayColumns) or nodes.table is not self.handle.snapshot.nodes:
+        if isinstance(nodes, OverlayColumns) or nodes.table is not self.handle.cluster.nodes:
             return self._one_by_one(wanted, nodes)
         if not self._may_reject(wanted):
             return Verdicts.accept(len(nodes))
@@ -156,7 +156,7 @@ class NodeVolumeLimits(Plugin):
         return known if known is not None else self._wanted(pod)
 
     def _wanted(self, pod: PodInfo) -> WantedVolumes:
-        volumes = AttachedVolumes(self.handle.snapshot.objects)
+        volumes = AttachedVolumes(self.handle.cluster.objects)
         return WantedVolumes(volumes.of_new_pod(pod, has_csi_node=True), volumes.of_new_pod(pod, has_csi_node=False))
 
     def _followed(self) -> VolumeLimitColumns:
@@ -167,12 +167,12 @@ class NodeVolumeLimits(Plugin):
 
     def _made_columns(self) -> VolumeLimitColumns:
         if self._columns is None:
-            self._columns, self._use = VolumeLimitColumns(self.handle.snapshot), VolumeUse(self.handle.snapshot)
+            self._columns, self._use = VolumeLimitColumns(self.handle.cluster), VolumeUse(self.handle.cluster)
         return self._columns
 
     def _check(self, wanted: WantedVolumes, node: NodeInfo) -> Status | None:
         """The answer for one node, whose pods may be those of a dry run."""
-        objects = self.handle.snapshot.objects
+        objects = self.handle.cluster.objects
         csi_node = objects.get(CSINode, node.name)
         new = wanted.without_csi_node if csi_node is None else wanted.with_csi_node
         if isinstance(new, Status):

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from bayplan.cluster.axes import FloatRN
+from bayplan.cluster.resources import CPU, MEMORY
+from bayplan.cluster.shapes import PodShape
 from bayplan.framework import NodeColumns, NodeInfo, PodInfo
 from bayplan.framework.joint import Totals
 from bayplan.plugins.intree.resource_scoring import EXACT_BELOW, NO_NEED, Needs, plain_source
-from bayplan.snapshot.axes import FloatRN
-from bayplan.snapshot.resources import CPU, MEMORY
-from bayplan.snapshot.shapes import PodShape
 
 __all__ = ["PlainScores", "note_amounts"]
 

@@ -11,6 +11,10 @@ import numpy as np
 from bayplan.api.node import Node
 from bayplan.api.pod import TopologySpreadConstraint
 from bayplan.api.workload import ReplicaSet, ReplicationController, Service, StatefulSet
+from bayplan.cluster.axes import ABSENT, BoolN, Int64N
+from bayplan.cluster.objects import Objects
+from bayplan.cluster.pod_index import PodQuery
+from bayplan.cluster.row_counts import DomainCounts
 from bayplan.framework import (
     SKIP,
     ActionType,
@@ -50,10 +54,6 @@ from bayplan.plugins.intree.spread_counts import (
 )
 from bayplan.plugins.intree.spread_domains import CountedDomains, HardSpread
 from bayplan.plugins.intree.spread_scores import IGNORED, normalize_spread, reversed_few, round_half_up, rounded
-from bayplan.snapshot.axes import ABSENT, BoolN, Int64N
-from bayplan.snapshot.objects import Objects
-from bayplan.snapshot.pod_index import PodQuery
-from bayplan.snapshot.row_counts import DomainCounts
 
 __all__ = ["PodTopologySpread"]
 
@@ -196,12 +196,12 @@ class PodTopologySpread(Plugin):
 
     @property
     def _objects(self) -> Objects:
-        return self.handle.snapshot.objects
+        return self.handle.cluster.objects
 
     def _count(self, rule: _Rule, pod: PodInfo) -> tuple[Inclusion, DomainCounts]:
-        snapshot = self.handle.snapshot
-        inclusion = self._inclusions.find(rule.key, rule.constraint, pod, rule.other_keys, snapshot.nodes)
-        return inclusion, count_domains(inclusion, rule.query, snapshot)
+        cluster = self.handle.cluster
+        inclusion = self._inclusions.find(rule.key, rule.constraint, pod, rule.other_keys, cluster.nodes)
+        return inclusion, count_domains(inclusion, rule.query, cluster)
 
     # Filter
 
@@ -339,7 +339,7 @@ class PodTopologySpread(Plugin):
     def _count_rows(self, rule: _Rule, nodes: NodeColumns) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
         if rule.query is None:
             return np.zeros(len(nodes), dtype=np.int32)
-        return nodes.cut(self.handle.snapshot.pods.counter(rule.query).rows)
+        return nodes.cut(self.handle.cluster.pods.counter(rule.query).rows)
 
     # Requeueing
 

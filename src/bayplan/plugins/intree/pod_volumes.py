@@ -13,6 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bayplan.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim
+from bayplan.cluster.axes import BoolN, Int32N
+from bayplan.cluster.state import ClusterState
 from bayplan.framework import SUCCESS, Error, NodeColumns, NodeInfo, Status, Unresolvable, Verdicts
 from bayplan.plugins.intree.assumed_objects import AssumedObjects
 from bayplan.plugins.intree.csi_migration import (
@@ -27,8 +29,6 @@ from bayplan.plugins.intree.node_places import PlaceMasks, Places, is_reachable,
 from bayplan.plugins.intree.volume_claims import SELECTED_NODE
 from bayplan.plugins.intree.volume_matching import ClaimError, VolumeMatcher, affinity_places, requested_bytes
 from bayplan.plugins.intree.volume_provisioning import Obstacle, VolumeProvisioning
-from bayplan.snapshot.axes import BoolN, Int32N
-from bayplan.snapshot.snapshot import Snapshot
 
 __all__ = ["REASONS", "Binding", "Conflict", "PodClaims", "PodVolumeFinder", "PodVolumes", "volume_places"]
 
@@ -77,12 +77,12 @@ class PodVolumes(NamedTuple):
 class PodVolumeFinder:
     """Both forms of the question, for one node and for all."""
 
-    def __init__(self, snapshot: Snapshot, volumes: AssumedObjects[PersistentVolume]) -> None:
-        self._snapshot, self._volumes = snapshot, volumes
-        self._masks = PlaceMasks(snapshot.nodes)
-        self._migrated = MigratedRows(snapshot)
-        self._matcher = VolumeMatcher(snapshot, volumes, self._masks)
-        self._provisioning = VolumeProvisioning(snapshot, self._masks)
+    def __init__(self, cluster: ClusterState, volumes: AssumedObjects[PersistentVolume]) -> None:
+        self._cluster, self._volumes = cluster, volumes
+        self._masks = PlaceMasks(cluster.nodes)
+        self._migrated = MigratedRows(cluster)
+        self._matcher = VolumeMatcher(cluster, volumes, self._masks)
+        self._provisioning = VolumeProvisioning(cluster, self._masks)
 
     # One node
 
@@ -96,7 +96,7 @@ class PodVolumeFinder:
         return _STATUSES[conflicts | more] if conflicts | more else volumes
 
     def _bound_conflicts(self, bound: tuple[PersistentVolumeClaim, ...], node: NodeInfo) -> int:
-        csi_node = self._snapshot.objects.get(CSINode, node.name)
+        csi_node = self._cluster.objects.get(CSINode, node.name)
         for claim in bound:
             volume = self._volumes.get(claim.spec.volume_name)
             if volume is None:

@@ -15,11 +15,11 @@ import msgspec
 import numpy as np
 
 from bayplan.api.requests import is_scalar_resource
+from bayplan.cluster.axes import FloatRN, Int64N, Rows
+from bayplan.cluster.derived import DerivedColumns
+from bayplan.cluster.node_table import NodeTable
+from bayplan.cluster.resources import CPU, MEMORY
 from bayplan.framework import NodeColumns
-from bayplan.snapshot.axes import FloatRN, Int64N, Rows
-from bayplan.snapshot.derived import DerivedColumns
-from bayplan.snapshot.node_table import NodeTable
-from bayplan.snapshot.resources import CPU, MEMORY
 
 __all__ = [
     "EXACT_BELOW",

@@ -10,9 +10,9 @@ from collections.abc import Hashable, Iterable, Mapping
 
 import numpy as np
 
+from bayplan.cluster.axes import BoolN, Int32N, Int64N, Rows
+from bayplan.cluster.node_table import NodeTable
 from bayplan.plugins.intree.node_places import PlaceMasks, Places
-from bayplan.snapshot.axes import BoolN, Int32N, Int64N, Rows
-from bayplan.snapshot.node_table import NodeTable
 
 __all__ = ["SizedPlaces"]
 

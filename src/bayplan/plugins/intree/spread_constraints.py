@@ -8,8 +8,8 @@ from bayplan.api.meta import LabelSelector
 from bayplan.api.pod import TopologySpreadConstraint
 from bayplan.api.selectors import Selector, SelectorError, compile_selector, from_labels
 from bayplan.api.workload import ReplicaSet, ReplicationController, Service, StatefulSet
+from bayplan.cluster.objects import Objects
 from bayplan.framework import PodInfo
-from bayplan.snapshot.objects import Objects
 
 __all__ = ["HOSTNAME", "SYSTEM_DEFAULTS", "Constraint", "compile_constraints", "default_selector"]
 

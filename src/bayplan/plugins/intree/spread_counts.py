@@ -13,16 +13,16 @@ from typing import NamedTuple
 import numpy as np
 
 from bayplan.api.tolerations import first_untolerated
+from bayplan.cluster.axes import ABSENT, BoolN, Rows
+from bayplan.cluster.label_columns import LabelColumn
+from bayplan.cluster.node_columns import NodeColumns
+from bayplan.cluster.node_matching import has_untolerated_taint, match_required
+from bayplan.cluster.node_table import NodeTable
+from bayplan.cluster.pod_index import PodQuery
+from bayplan.cluster.row_counts import DomainCounts
+from bayplan.cluster.state import ClusterState
 from bayplan.framework import NodeInfo, PodInfo
 from bayplan.plugins.intree.spread_constraints import Constraint
-from bayplan.snapshot.axes import ABSENT, BoolN, Rows
-from bayplan.snapshot.columns import NodeColumns
-from bayplan.snapshot.label_columns import LabelColumn
-from bayplan.snapshot.node_matching import has_untolerated_taint, match_required
-from bayplan.snapshot.node_table import NodeTable
-from bayplan.snapshot.pod_index import PodQuery
-from bayplan.snapshot.row_counts import DomainCounts
-from bayplan.snapshot.snapshot import Snapshot
 
 __all__ = ["Inclusion", "Inclusions", "count_domains", "inclusion_key", "is_included", "query_of"]
 
@@ -111,8 +111,8 @@ def query_of(constraint: Constraint, pod: PodInfo) -> PodQuery | None:
     return PodQuery(((frozenset((pod.namespace,)), constraint.selector),), counts_terminating=False)
 
 
-def count_domains(inclusion: Inclusion, query: PodQuery | None, snapshot: Snapshot) -> DomainCounts:
+def count_domains(inclusion: Inclusion, query: PodQuery | None, cluster: ClusterState) -> DomainCounts:
     """Matching pods by domain; a place more at the end, always 0, for nodes without the key. Not to be written to."""
     if query is None:
         return np.zeros(inclusion.trash + 1, dtype=np.float64)
-    return snapshot.pods.counter(query).by_domain(inclusion.bins, inclusion.trash).shown
+    return cluster.pods.counter(query).by_domain(inclusion.bins, inclusion.trash).shown

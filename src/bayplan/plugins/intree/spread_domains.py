@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from bayplan.cluster.row_counts import DomainCounts
 from bayplan.plugins.intree.spread_constraints import Constraint
 from bayplan.plugins.intree.spread_counts import Inclusion
-from bayplan.snapshot.row_counts import DomainCounts
 
 __all__ = ["CountedDomains", "HardSpread"]
 

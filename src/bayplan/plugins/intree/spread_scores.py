@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from bayplan.cluster.axes import Int64N
+from bayplan.cluster.row_counts import DomainCounts
 from bayplan.framework.normalize import MAX_NODE_SCORE, Normalizer
-from bayplan.snapshot.axes import Int64N
-from bayplan.snapshot.row_counts import DomainCounts
 
 __all__ = ["IGNORED", "normalize_spread", "reversed_few", "round_half_up", "rounded"]
 

@@ -7,6 +7,8 @@ from collections.abc import Hashable
 from bayplan.api.node import Node, Taint
 from bayplan.api.pod import Toleration
 from bayplan.api.tolerations import first_untolerated, is_tolerated
+from bayplan.cluster.axes import Int64N
+from bayplan.cluster.node_matching import by_taint_set, has_untolerated_taint
 from bayplan.framework import (
     ActionType,
     ClusterEvent,
@@ -25,8 +27,6 @@ from bayplan.framework import (
     by_shape,
     normalize_lowest,
 )
-from bayplan.snapshot.axes import Int64N
-from bayplan.snapshot.node_matching import by_taint_set, has_untolerated_taint
 
 __all__ = ["TaintToleration"]
 

@@ -16,13 +16,13 @@ import msgspec
 
 from bayplan.api.meta import KubeObject
 from bayplan.api.storage import CSINode, ObjectReference, PersistentVolume, PersistentVolumeClaim
+from bayplan.cluster.node_info import NodeInfo
 from bayplan.framework import Handle, PodInfo
 from bayplan.plugins.intree.assumed_objects import AssumedObjects
 from bayplan.plugins.intree.csi_migration import TranslationError
 from bayplan.plugins.intree.node_places import is_reachable
 from bayplan.plugins.intree.pod_volumes import Binding, PodVolumes, volume_places
 from bayplan.plugins.intree.volume_claims import BOUND_BY_CONTROLLER, SELECTED_NODE, is_bound, is_volume_of, not_found
-from bayplan.snapshot.node_info import NodeInfo
 
 __all__ = ["BindingFailed", "VolumeBinder", "bound_volume", "chosen_claim"]
 
@@ -43,8 +43,8 @@ class VolumeBinder:
         self._handle, self._volumes, self._claims = handle, volumes, claims
         self._waits: dict[str, list[_Wait]] = {}
         """By claim, who waits for it to be bound."""
-        handle.snapshot.objects.on_change(PersistentVolume, self._volume_changed)
-        handle.snapshot.objects.on_change(PersistentVolumeClaim, self._claim_changed)
+        handle.cluster.objects.on_change(PersistentVolume, self._volume_changed)
+        handle.cluster.objects.on_change(PersistentVolumeClaim, self._claim_changed)
 
     def promise(self, found: PodVolumes, node_name: str) -> PodVolumes:
         """Take the volumes for the pod; what is then to be written. Raises BindingFailed, with nothing taken."""
@@ -136,7 +136,7 @@ class VolumeBinder:
             wait.tell()
 
     def _is_done(self, pod: PodInfo, written: PodVolumes, node_name: str) -> bool:
-        node = self._handle.snapshot.node(node_name)
+        node = self._handle.cluster.node(node_name)
         if node is None:
             raise BindingFailed(f'failed to get node "{node_name}": {not_found("node", node_name)}')
         if pod.uid not in node.pods:
@@ -180,7 +180,7 @@ class VolumeBinder:
         return is_bound(claim)
 
     def _check_reachable(self, volume: PersistentVolume, node: NodeInfo, prefix: str) -> None:
-        csi_node = self._handle.snapshot.objects.get(CSINode, node.name)
+        csi_node = self._handle.cluster.objects.get(CSINode, node.name)
         try:
             places = volume_places(volume, csi_node)
         except TranslationError as error:

@@ -121,10 +121,10 @@ class VolumeBinding(Plugin):
     def setup(self) -> None:
         if self._handle is None:
             return
-        objects = self.handle.snapshot.objects
+        objects = self.handle.cluster.objects
         self._volumes = AssumedObjects(objects, PersistentVolume)
         self._claims = AssumedObjects(objects, PersistentVolumeClaim)
-        self._finder = PodVolumeFinder(self.handle.snapshot, self._volumes)
+        self._finder = PodVolumeFinder(self.handle.cluster, self._volumes)
         self._binder = VolumeBinder(self.handle, self._volumes, self._claims)
 
     def is_relevant(self, pod: PodInfo) -> bool:
@@ -170,7 +170,7 @@ class VolumeBinding(Plugin):
         known = state.get(BINDING)
         if known is None or not known.claims.delayed:
             return None
-        node = self.handle.snapshot.node(node_name)
+        node = self.handle.cluster.node(node_name)
         if node is None:
             return Error(not_found("node", node_name))
         found = self._finder.on_node(known.claims, node)
@@ -221,7 +221,7 @@ class VolumeBinding(Plugin):
 
     def _problem_of(self, pod: PodInfo, used: PodClaim) -> str:
         """What is wrong with a claim that no node can help; empty when nothing is."""
-        claim = find_claim(self.handle.snapshot.objects, pod.namespace, used.name)
+        claim = find_claim(self.handle.cluster.objects, pod.namespace, used.name)
         if claim is None and used.is_ephemeral:
             return f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{used.name}"'
         if claim is None:
@@ -254,7 +254,7 @@ class VolumeBinding(Plugin):
 
     def _waits_for_consumer(self, claim: PersistentVolumeClaim) -> bool | Status:
         name = claim_class(claim)
-        storage_class = self.handle.snapshot.objects.get(StorageClass, name) if name else None
+        storage_class = self.handle.cluster.objects.get(StorageClass, name) if name else None
         if storage_class is None:
             return False
         if storage_class.volume_binding_mode is None:

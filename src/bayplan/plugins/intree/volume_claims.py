@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from bayplan.api.storage import PersistentVolume, PersistentVolumeClaim
-from bayplan.snapshot.objects import Objects
-from bayplan.snapshot.pod_info import PodInfo
+from bayplan.cluster.objects import Objects
+from bayplan.cluster.pod_info import PodInfo
 
 __all__ = [
     "BIND_COMPLETED",

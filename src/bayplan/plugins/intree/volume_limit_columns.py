@@ -12,11 +12,11 @@ from collections.abc import Iterable
 import numpy as np
 
 from bayplan.api.storage import CSINode, VolumeAttachment
+from bayplan.cluster.axes import BoolN, Int64N
+from bayplan.cluster.state import ClusterState
 from bayplan.plugins.intree.attached_volumes import attachable_volumes
 from bayplan.plugins.intree.changes_followed import ObjectFollower, RowFollower
 from bayplan.plugins.intree.csi_node_rows import CsiNodeRows
-from bayplan.snapshot.axes import BoolN, Int64N
-from bayplan.snapshot.snapshot import Snapshot
 
 __all__ = ["UNLIMITED", "VolumeLimitColumns", "limits_of"]
 
@@ -35,16 +35,16 @@ def limits_of(node: CSINode | None) -> dict[str, int]:
 
 
 class VolumeLimitColumns:
-    """Kept by the plugin from cycle to cycle; `follow` brings it up to the snapshot."""
+    """Kept by the plugin from cycle to cycle; `follow` brings it up to the cluster."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        table = snapshot.nodes
+    def __init__(self, cluster: ClusterState) -> None:
+        table = cluster.nodes
         self._table = table
         self._pod_rows = RowFollower(table.use_changes, table)
         self._node_rows = RowFollower(table.node_changes, table)
-        self._attachment_changes = ObjectFollower(snapshot.objects, VolumeAttachment)
+        self._attachment_changes = ObjectFollower(cluster.objects, VolumeAttachment)
         self._attachments: dict[str, dict[str, VolumeAttachment]] = {}
-        self._csi_nodes = CsiNodeRows(snapshot)
+        self._csi_nodes = CsiNodeRows(cluster)
         self._limits: dict[str, Int64N] = {}
         self._volumes: Int64N = np.zeros(0, dtype=np.int64)
         self._attached: Int64N = np.zeros(0, dtype=np.int64)

@@ -15,14 +15,14 @@ import numpy as np
 from bayplan.api.quantity import Quantity, QuantityError, value
 from bayplan.api.selectors import EVERYTHING, Selector, SelectorError, compile_selector
 from bayplan.api.storage import PersistentVolume, PersistentVolumeClaim
+from bayplan.cluster.axes import BoolN, Rows
+from bayplan.cluster.node_info import NodeInfo
+from bayplan.cluster.state import ClusterState
 from bayplan.plugins.intree.assumed_objects import AssumedObjects
 from bayplan.plugins.intree.changes_followed import ObjectFollower
 from bayplan.plugins.intree.node_places import PlaceMasks, Places, is_reachable, places_of_affinity
 from bayplan.plugins.intree.sized_places import SizedPlaces
 from bayplan.plugins.intree.volume_claims import claim_class, is_volume_of, volume_class
-from bayplan.snapshot.axes import BoolN, Rows
-from bayplan.snapshot.node_info import NodeInfo
-from bayplan.snapshot.snapshot import Snapshot
 
 __all__ = ["ClaimError", "VolumeMatcher", "affinity_places", "offered_bytes", "requested_bytes"]
 
@@ -59,9 +59,9 @@ class Candidates(NamedTuple):
 class VolumeMatcher:
     """Keeps the volumes by class from cycle to cycle."""
 
-    def __init__(self, snapshot: Snapshot, assumed: AssumedObjects[PersistentVolume], masks: PlaceMasks) -> None:
-        self._snapshot, self._assumed, self._masks = snapshot, assumed, masks
-        self._changes = ObjectFollower(snapshot.objects, PersistentVolume)
+    def __init__(self, cluster: ClusterState, assumed: AssumedObjects[PersistentVolume], masks: PlaceMasks) -> None:
+        self._cluster, self._assumed, self._masks = cluster, assumed, masks
+        self._changes = ObjectFollower(cluster.objects, PersistentVolume)
         self._open: dict[str, SizedPlaces] = {}
         self._set_aside: dict[str, dict[str, PersistentVolume]] = {}
 
@@ -98,7 +98,7 @@ class VolumeMatcher:
 
     def _reach_untaken(self, claim: PersistentVolumeClaim, taken: dict[str, BoolN]) -> BoolN:
         fitting = self._candidates(claim)
-        found = np.zeros(self._snapshot.nodes.size, dtype=np.bool_)
+        found = np.zeros(self._cluster.nodes.size, dtype=np.bool_)
         undecided = ~found
         for volume in fitting.set_aside:
             here = undecided & ~taken[volume.name] if volume.name in taken else undecided.copy()
@@ -121,7 +121,7 @@ class VolumeMatcher:
         return here
 
     def _mask(self, places: Places) -> BoolN:
-        return np.ones(self._snapshot.nodes.size, dtype=np.bool_) if places is None else self._masks.rows(places)
+        return np.ones(self._cluster.nodes.size, dtype=np.bool_) if places is None else self._masks.rows(places)
 
     def _candidates(self, claim: PersistentVolumeClaim) -> Candidates:
         self._follow()
@@ -129,7 +129,7 @@ class VolumeMatcher:
         selector = _selector_of(claim)
         opened = self._open.get(name)
         if opened is None:
-            opened = self._open[name] = SizedPlaces(self._snapshot.nodes, self._masks)
+            opened = self._open[name] = SizedPlaces(self._cluster.nodes, self._masks)
         if not len(opened):
             return Candidates(self._set_aside_for(claim, name, size), opened, _NO_SLOTS)
         groups = [number for offer, number in opened.groups.items() if _suits(offer, claim)]
@@ -182,7 +182,7 @@ class VolumeMatcher:
             name = volume_class(volume)
             opened = self._open.get(name)
             if opened is None:
-                opened = self._open[name] = SizedPlaces(self._snapshot.nodes, self._masks)
+                opened = self._open[name] = SizedPlaces(self._cluster.nodes, self._masks)
             opened.put(volume.name, _capacity_bytes(volume), affinity_places(volume), _offer(volume))
 
 

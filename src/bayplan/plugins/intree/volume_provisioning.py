@@ -6,6 +6,9 @@ from enum import Enum
 
 from bayplan.api.quantity import Quantity
 from bayplan.api.storage import CSIDriver, CSIStorageCapacity, PersistentVolumeClaim, StorageClass
+from bayplan.cluster.axes import BoolN
+from bayplan.cluster.node_info import NodeInfo
+from bayplan.cluster.state import ClusterState
 from bayplan.plugins.intree.changes_followed import ObjectFollower
 from bayplan.plugins.intree.node_places import (
     NOWHERE,
@@ -18,9 +21,6 @@ from bayplan.plugins.intree.node_places import (
 from bayplan.plugins.intree.sized_places import SizedPlaces
 from bayplan.plugins.intree.volume_claims import claim_class
 from bayplan.plugins.intree.volume_matching import ClaimError, offered_bytes, requested_bytes
-from bayplan.snapshot.axes import BoolN
-from bayplan.snapshot.node_info import NodeInfo
-from bayplan.snapshot.snapshot import Snapshot
 
 __all__ = ["Obstacle", "VolumeProvisioning", "capacity_limit"]
 
@@ -42,9 +42,9 @@ def capacity_limit(capacity: CSIStorageCapacity) -> Quantity | None:
 class VolumeProvisioning:
     """Keeps the capacities by class from cycle to cycle."""
 
-    def __init__(self, snapshot: Snapshot, masks: PlaceMasks) -> None:
-        self._snapshot, self._masks = snapshot, masks
-        self._changes = ObjectFollower(snapshot.objects, CSIStorageCapacity)
+    def __init__(self, cluster: ClusterState, masks: PlaceMasks) -> None:
+        self._cluster, self._masks = cluster, masks
+        self._changes = ObjectFollower(cluster.objects, CSIStorageCapacity)
         self._capacities: dict[str, SizedPlaces] = {}
 
     def obstacle(self, claim: PersistentVolumeClaim, node: NodeInfo) -> Obstacle | None:
@@ -76,13 +76,13 @@ class VolumeProvisioning:
         name = claim_class(claim)
         if not name:
             raise ClaimError(f'no class for claim "{claim.key}"')
-        storage_class = self._snapshot.objects.get(StorageClass, name)
+        storage_class = self._cluster.objects.get(StorageClass, name)
         if storage_class is None:
             raise ClaimError(f'failed to find storage class "{name}"')
         return storage_class
 
     def _size_to_check(self, claim: PersistentVolumeClaim, storage_class: StorageClass) -> int | None:
-        driver = self._snapshot.objects.get(CSIDriver, storage_class.provisioner)
+        driver = self._cluster.objects.get(CSIDriver, storage_class.provisioner)
         return requested_bytes(claim) if driver is not None and driver.spec.storage_capacity else None
 
     def _capacities_of(self, class_name: str) -> SizedPlaces:
@@ -101,7 +101,7 @@ class VolumeProvisioning:
     def _places_of(self, class_name: str) -> SizedPlaces:
         places = self._capacities.get(class_name)
         if places is None:
-            places = self._capacities[class_name] = SizedPlaces(self._snapshot.nodes, self._masks)
+            places = self._capacities[class_name] = SizedPlaces(self._cluster.nodes, self._masks)
         return places
 
 

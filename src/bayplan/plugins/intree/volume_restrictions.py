@@ -9,6 +9,8 @@ import numpy as np
 
 from bayplan.api.pod import GcePersistentDisk, Iscsi, Rbd, Volume
 from bayplan.api.storage import PersistentVolumeClaim
+from bayplan.cluster.axes import BoolN
+from bayplan.cluster.overlay import OverlayColumns
 from bayplan.framework import (
     SKIP,
     ActionType,
@@ -29,8 +31,6 @@ from bayplan.framework import (
 )
 from bayplan.plugins.intree.changes_followed import RowFollower
 from bayplan.plugins.intree.volume_claims import find_claim, names_claim, not_found
-from bayplan.snapshot.axes import BoolN
-from bayplan.snapshot.overlay import OverlayColumns
 
 __all__ = ["VolumeRestrictions"]
 
@@ -92,15 +92,15 @@ class VolumeRestrictions(Plugin):
         return bool(pod.shape.claim_names) or bool(_disks_of(pod))
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Status | None:
-        snapshot = self.handle.snapshot
+        cluster = self.handle.cluster
         single_pod = set()
         for name in pod.shape.claim_names:
-            claim = find_claim(snapshot.objects, pod.namespace, name)
+            claim = find_claim(cluster.objects, pod.namespace, name)
             if claim is None:
                 return Unresolvable(not_found("persistentvolumeclaim", name))
             if "ReadWriteOncePod" in (claim.spec.access_modes or ()):
                 single_pod.add(name)
-        uses = sum(f"{pod.namespace}/{name}" in snapshot.claims_in_use for name in single_pod)
+        uses = sum(f"{pod.namespace}/{name}" in cluster.claims_in_use for name in single_pod)
         if not uses and not _disks_of(pod):
             return SKIP
         state.put(SINGLE_POD_CLAIMS, SinglePodClaims(frozenset(single_pod), uses))
@@ -137,7 +137,7 @@ class VolumeRestrictions(Plugin):
         ]
 
     def _taken(self, disks: tuple[Volume, ...], nodes: NodeColumns) -> BoolN:
-        if isinstance(nodes, OverlayColumns) or nodes.table is not self.handle.snapshot.nodes:
+        if isinstance(nodes, OverlayColumns) or nodes.table is not self.handle.cluster.nodes:
             return _taken_one_by_one(disks, nodes)
         self._follow_rows()
         taken = np.zeros(nodes.table.size, dtype=np.bool_)
@@ -147,7 +147,7 @@ class VolumeRestrictions(Plugin):
 
     def _follow_rows(self) -> None:
         """Few nodes have pods that name disks directly; those are kept, so that the others need no look."""
-        table = self.handle.snapshot.nodes
+        table = self.handle.cluster.nodes
         if self._rows is None:
             self._rows = RowFollower(table.use_changes, table)
         for row in self._rows.changed():

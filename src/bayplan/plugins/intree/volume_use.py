@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from bayplan.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from bayplan.cluster.axes import Int64N
+from bayplan.cluster.node_info import NodeInfo
+from bayplan.cluster.state import ClusterState
 from bayplan.plugins.intree.attached_volumes import AttachedVolume, AttachedVolumes
 from bayplan.plugins.intree.changes_followed import ObjectFollower
 from bayplan.plugins.intree.volume_claims import claim_class, pod_claims
 from bayplan.plugins.intree.volume_limit_columns import VolumeLimitColumns
-from bayplan.snapshot.axes import Int64N
-from bayplan.snapshot.node_info import NodeInfo
-from bayplan.snapshot.snapshot import Snapshot
 
 __all__ = ["VolumeUse"]
 
@@ -30,12 +30,12 @@ _Source = tuple[type, str]
 class VolumeUse:
     """Exact counts of some rows. `follow` forgets what is stale, `know` counts."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
-        self._volumes = AttachedVolumes(snapshot.objects)
-        self._claim_changes = ObjectFollower(snapshot.objects, PersistentVolumeClaim)
-        self._volume_changes = ObjectFollower(snapshot.objects, PersistentVolume)
-        self._class_changes = ObjectFollower(snapshot.objects, StorageClass)
+    def __init__(self, cluster: ClusterState) -> None:
+        self._cluster = cluster
+        self._volumes = AttachedVolumes(cluster.objects)
+        self._claim_changes = ObjectFollower(cluster.objects, PersistentVolumeClaim)
+        self._volume_changes = ObjectFollower(cluster.objects, PersistentVolume)
+        self._class_changes = ObjectFollower(cluster.objects, StorageClass)
         self._used: dict[int, set[AttachedVolume]] = {}
         self._sources: dict[int, set[_Source]] = {}
         self._rows_by_source: dict[_Source, set[int]] = {}
@@ -60,12 +60,12 @@ class VolumeUse:
                 follower.skip()
         for row in rows:
             if row not in self._used:
-                self._count(self._snapshot.nodes.at(row), columns)
+                self._count(self._cluster.nodes.at(row), columns)
 
     def counts(self, driver: str) -> Int64N:
         """For each row that is known, the volumes of the driver that are attached."""
         column = self._counts.get(driver)
-        capacity = self._snapshot.nodes.capacity
+        capacity = self._cluster.nodes.capacity
         if column is None or len(column) < capacity:
             grown = np.zeros(capacity, dtype=np.int64)
             if column is not None:
@@ -97,7 +97,7 @@ class VolumeUse:
             for used in pod_claims(pod):
                 key = f"{pod.namespace}/{used.name}"
                 found.add((PersistentVolumeClaim, key))
-                claim = self._snapshot.objects.get(PersistentVolumeClaim, key)
+                claim = self._cluster.objects.get(PersistentVolumeClaim, key)
                 if claim is not None:
                     found |= {(PersistentVolume, claim.spec.volume_name), (StorageClass, claim_class(claim))}
         return found

@@ -7,6 +7,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from bayplan.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from bayplan.cluster.axes import ABSENT, BoolN
+from bayplan.cluster.node_table import NodeTable
 from bayplan.framework import (
     SKIP,
     ActionType,
@@ -31,8 +33,6 @@ from bayplan.plugins.intree.volume_claims import (
     names_claim,
     not_found,
 )
-from bayplan.snapshot.axes import ABSENT, BoolN
-from bayplan.snapshot.node_table import NodeTable
 
 __all__ = ["VolumeZone"]
 
@@ -161,7 +161,7 @@ class VolumeZone(Plugin):
         """The volume, None while the claim waits for its first consumer, or a rejection."""
         if not name:
             return Unresolvable("PersistentVolumeClaim had no name")
-        objects = self.handle.snapshot.objects
+        objects = self.handle.cluster.objects
         claim = find_claim(objects, namespace, name)
         if claim is None:
             return Unresolvable(not_found("persistentvolumeclaim", name))
@@ -176,7 +176,7 @@ class VolumeZone(Plugin):
         name = claim_class(claim)
         if not name:
             return Unresolvable("PersistentVolumeClaim had no pv name and storageClass name")
-        storage_class = self.handle.snapshot.objects.get(StorageClass, name)
+        storage_class = self.handle.cluster.objects.get(StorageClass, name)
         if storage_class is None:
             return Unresolvable(not_found("storageclass.storage.k8s.io", name))
         if storage_class.volume_binding_mode is None:

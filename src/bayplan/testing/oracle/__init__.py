@@ -1,6 +1,6 @@
 """The oracle: kube-scheduler's default rules stated a second time, slowly, one node at a time.
 
-It is written from the rules and not from the engine: it imports API structs and nothing of snapshot, framework or
+It is written from the rules and not from the engine: it imports API structs and nothing of cluster, framework or
 plugins, walks plain lists, and remembers nothing. Property tests compare the engine with it. It covers what the default
 profile says about resources, taints, node affinity, host ports, spread, pod affinity, images and preemption; pods with
 volumes, device claims or required features are beyond it.

@@ -67,7 +67,7 @@ def test_what_is_remembered_is_what_would_be_found_now(seed: int, plugins: list[
         one = world.rng.choice(asking)
 
         remembered = world.rejected(one)
-        kept, framework.rejected_beside = framework.rejected_beside, RejectedBeside(framework.snapshot.nodes)
+        kept, framework.rejected_beside = framework.rejected_beside, RejectedBeside(framework.cluster.nodes)
         assert world.rejected(one) == remembered
         framework.rejected_beside = kept
     assert world.harness.complaints == []

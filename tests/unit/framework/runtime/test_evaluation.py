@@ -133,10 +133,10 @@ def test_other_labels_of_a_pod_that_is_there_concern_only_those_who_look_at_them
             evaluation = framework.plan(waiting).evaluation
             evaluation.refresh(waiting)
         framework.plugins["Crowd"].asked.clear()
-        totals = [int(evaluation.key[cache.snapshot.nodes.row_of["n1"]])]
+        totals = [int(evaluation.key[cache.cluster.nodes.row_of["n1"]])]
         cache.add_pod(pod("on-n1", node="n1", labels={"colour": "red"} if len(kinds) == 2 else {"colour": "blue"}))
         evaluation.refresh(waiting)
-        totals.append(int(evaluation.key[cache.snapshot.nodes.row_of["n1"]]))
+        totals.append(int(evaluation.key[cache.cluster.nodes.row_of["n1"]]))
         asked[len(kinds)] = (framework.plugins["Crowd"].asked, totals[1] - totals[0])
 
     assert asked == {1: ([], 0), 2: ([], 20)}
@@ -299,4 +299,4 @@ def test_a_node_that_fills_a_hole_is_seen() -> None:
     cache.add_node(node("other", zone="c"))
     evaluation.refresh(waiting)
     assert evaluation.feasible_count == before - 1
-    assert "wrong zone" in str(evaluation.status(cache.snapshot.nodes.row_of["other"]))
+    assert "wrong zone" in str(evaluation.status(cache.cluster.nodes.row_of["other"]))

@@ -15,13 +15,13 @@ from tests.unit.framework.runtime.toys import (
 )
 
 from bayplan.api.workload import Service
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework import NodeColumns, NodeInfo, Plugin
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.offline import FixedNominator
 from bayplan.framework.runtime.call import PluginFailure
 from bayplan.framework.runtime.framework import Framework
 from bayplan.framework.runtime.search import find_feasible
-from bayplan.snapshot.pod_info import PodInfo
 from bayplan.testing.build import pod
 
 
@@ -55,7 +55,7 @@ def test_a_failing_pre_score_of_a_remembered_plugin_fails_the_decision(remember:
     for _ in range(3):
         plan = framework.plan(waiting)
         with pytest.raises(PluginFailure) as raised:
-            framework.run_pre_scores(plan, CycleState(), waiting, changes.cache.snapshot.columns())
+            framework.run_pre_scores(plan, CycleState(), waiting, changes.cache.cluster.columns())
 
         assert str(raised.value) == 'running PreScore plugin "FailingPreScore": cannot read the map'
         assert raised.value.status.plugin == "FailingPreScore"
@@ -94,7 +94,7 @@ def _ask(framework: Framework, changes: Changes, waiting: PodInfo) -> list[str]:
     _Alarm.asked.clear()
     plan, state = framework.plan(waiting), CycleState()
     framework.run_pre_filters(plan, state, waiting)
-    framework.run_pre_scores(plan, state, waiting, changes.cache.snapshot.columns())
+    framework.run_pre_scores(plan, state, waiting, changes.cache.cluster.columns())
     return list(_Alarm.asked)
 
 

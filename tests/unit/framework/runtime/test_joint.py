@@ -150,7 +150,7 @@ def test_the_share_of_each_plugin_can_be_seen() -> None:
         changes.step()
     plan = framework.plan(waiting)
     plan.evaluation.refresh(waiting)
-    nodes = changes.cache.snapshot.columns()
+    nodes = changes.cache.cluster.columns()
 
     scores = score_rows(plan, CycleState(), waiting, nodes, [])
 

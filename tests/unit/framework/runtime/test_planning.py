@@ -11,12 +11,12 @@ from tests.property.histories import scheduler
 from tests.unit.framework.runtime.toys import ByZone, Changes, Emptier, Room, Zones, framework_of
 
 from bayplan.api.pod import Pod
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework import SKIP, Depends, Plugin, Status
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.plugin import UNSIGNED
 from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.runtime.framework import Framework
-from bayplan.snapshot.pod_info import PodInfo
 from bayplan.testing import pod
 from bayplan.testing.generate import random_pod
 
@@ -156,7 +156,7 @@ def test_a_plugin_that_signs_by_shape_keeps_its_own_column() -> None:
 
 def _told(framework: Framework, info: PodInfo) -> dict[tuple[str, str], Any]:
     """Everything that an outline is made from."""
-    nodes = framework.snapshot.columns()
+    nodes = framework.cluster.columns()
     told: dict[tuple[str, str], Any] = {}
     for name, plugin in framework.plugins.items():
         if plugin.settles_by_kind:
@@ -217,4 +217,4 @@ def test_every_in_tree_plugin_of_the_default_profile_promises() -> None:
 
 def framework_pod(framework: Framework, number: int) -> PodInfo:
     made = pod(f"p{number}", labels={"app": f"a{number}"}, cpu=f"{number + 1}m", memory="1Mi")
-    return PodInfo(made, framework.snapshot.shapes.shape_of(made))
+    return PodInfo(made, framework.cluster.shapes.shape_of(made))

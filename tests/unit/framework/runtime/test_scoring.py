@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from bayplan.api.pod import Pod
+from bayplan.cluster.axes import Int64N, Rows
 from bayplan.framework import CycleState, NodeColumns, Plugin, PodInfo
 from bayplan.framework.by_value import ByValue
 from bayplan.loop.decide import Decision
 from bayplan.loop.scored_nodes import best_nodes
-from bayplan.snapshot.axes import Int64N, Rows
 from bayplan.testing import HOSTNAME, ZONE, Harness, apart, near, node, pod, spread
 
 WEB = {"app": "web"}

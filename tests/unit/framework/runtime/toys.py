@@ -193,7 +193,7 @@ def framework_of(
     }
     return Framework(
         profile_name="toys",
-        snapshot=cache.snapshot,
+        cluster=cache.cluster,
         plugins=plugins,
         points=points,
         weights=weights or {},

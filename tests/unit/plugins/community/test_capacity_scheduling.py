@@ -258,7 +258,7 @@ def test_while_a_victim_is_leaving_the_nominated_node_no_other_is_looked_for(lea
     harness = _harness(*LENDING, pods=[*_running("a", 5), leaving])
     plugin: CapacityScheduling = harness.plugin("CapacityScheduling")
     info, state = harness.info(_pod("p", "b", nominated="n1")), CycleState()
-    plugin.pre_filter(state, info, harness.snapshot.columns())
+    plugin.pre_filter(state, info, harness.cluster.columns())
     diagnosis = Diagnosis(total_nodes=1, absent=Unschedulable("Insufficient cpu"))
 
     refusal = plugin._ineligible(state, info, diagnosis)
@@ -271,7 +271,7 @@ def test_a_pod_without_a_quota_waits_for_a_less_important_one_without_one() -> N
     harness = _harness(*LENDING, pods=[leaving])
     plugin: CapacityScheduling = harness.plugin("CapacityScheduling")
     info, state = harness.info(_pod("p", "other", nominated="n1")), CycleState()
-    plugin.pre_filter(state, info, harness.snapshot.columns())
+    plugin.pre_filter(state, info, harness.cluster.columns())
 
     assert "terminating" in plugin._ineligible(state, info, Diagnosis(total_nodes=1, absent=Unschedulable("full")))
     assert "cycleState" in plugin._ineligible(CycleState(), info, Diagnosis(total_nodes=1))

@@ -53,7 +53,7 @@ def test_columns_agree_with_the_plain_form(seed: int) -> None:
     topologies = [_machine(rng, name, rng.choice(layouts)) for name in names]
     nodes = [node(name, cpu=64, memory="64Gi", allocatable={DEVICE: 8}) for name in names]
     harness = _harness(*topologies, nodes=nodes, scoringStrategy={"type": "LeastNUMANodes"})
-    plugin, columns, state = harness.plugin(NAME), harness.snapshot.columns(), CycleState()
+    plugin, columns, state = harness.plugin(NAME), harness.cluster.columns(), CycleState()
 
     for number in range(12):
         info = harness.info(_random_pod(rng, f"p{number}"))

@@ -230,7 +230,7 @@ def test_cells_that_are_far_apart_score_less() -> None:
 
     plugin = harness.plugin(NAME)
     info = harness.info(_guaranteed(cpu=8))
-    assert plugin.score(CycleState(), info, harness.snapshot.node("n")) == 76
+    assert plugin.score(CycleState(), info, harness.cluster.node("n")) == 76
 
 
 def test_the_largest_spread_of_any_container_counts() -> None:
@@ -384,7 +384,7 @@ def test_columns_agree_with_the_plain_form(seed: int, strategy: str) -> None:
         node(name, cpu=64, memory="64Gi", allocatable={DEVICE: 8} if rng.random() < 0.8 else None) for name in names
     ]
     harness = _harness(*topologies, nodes=nodes, scoringStrategy={"type": strategy})
-    plugin, columns, state = harness.plugin(NAME), harness.snapshot.columns(), CycleState()
+    plugin, columns, state = harness.plugin(NAME), harness.cluster.columns(), CycleState()
     for number in range(15):
         info = harness.info(_random_pod(rng, f"p{number}"))
         verdicts = plugin.filter_nodes(state, info, columns)

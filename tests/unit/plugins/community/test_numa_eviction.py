@@ -126,7 +126,7 @@ def test_a_question_does_not_make_a_node_suspect() -> None:
     plugin = harness.plugin(NAME)
     plugin._cache._suspect.clear()
     state, info = CycleState(), harness.info(_wants())
-    columns = harness.snapshot.columns()
+    columns = harness.cluster.columns()
     plugin.pre_filter(state, info, columns)
     plugin.remove_pod(state, info, columns.info(0).pods["first"], columns.info(0))
 

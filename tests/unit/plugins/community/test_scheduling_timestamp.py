@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework import Code, CycleState, Plugin
 from bayplan.plugins.community.alnair_cost_saving import AlnairCostSaving
 from bayplan.plugins.community.scheduling_timestamp import SchedulingTimestamp
-from bayplan.snapshot.pod_info import PodInfo
 from bayplan.testing import Harness, pod
 
 

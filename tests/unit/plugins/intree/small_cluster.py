@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod
 from bayplan.cache.cache import Cache
+from bayplan.cluster.overlay import OverlayColumns
 from bayplan.framework import CycleState, NodeColumns, Plugin, PodInfo, Status
 from bayplan.framework.status import SUCCESS
-from bayplan.snapshot.overlay import OverlayColumns
 
 STATE = CycleState()
 
@@ -36,14 +36,14 @@ class SmallCluster:
 
     def __init__(self, *nodes: Node) -> None:
         self.cache = Cache()
-        self.snapshot = self.cache.snapshot
+        self.state = self.cache.cluster
         for each in nodes:
             self.cache.add_node(each)
 
     def plugin(self, kind: type[Plugin], **args: Any) -> Any:
         arguments = msgspec.convert(args, kind.Args)
         assert arguments.validate() == []
-        return kind(arguments, SimpleNamespace(snapshot=self.snapshot))  # type: ignore[arg-type]
+        return kind(arguments, SimpleNamespace(cluster=self.state))  # type: ignore[arg-type]
 
     def pod(self, name: str = "p", **spec: Any) -> PodInfo:
         return self.cache.info(pod_object(name, **spec))
@@ -54,7 +54,7 @@ class SmallCluster:
 
     @property
     def columns(self) -> NodeColumns:
-        return self.snapshot.columns()
+        return self.state.columns()
 
 
 def verdicts(plugin: Any, pod: PodInfo, cluster: SmallCluster) -> dict[str, Status]:

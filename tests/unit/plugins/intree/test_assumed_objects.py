@@ -9,7 +9,7 @@ from bayplan.plugins.intree.assumed_objects import AssumedObjects
 
 
 def assumed(cluster: VolumeCluster) -> AssumedObjects[PersistentVolume]:
-    return AssumedObjects(cluster.snapshot.objects, PersistentVolume)
+    return AssumedObjects(cluster.state.objects, PersistentVolume)
 
 
 def test_an_assumed_object_stands_in_for_the_stored_one() -> None:

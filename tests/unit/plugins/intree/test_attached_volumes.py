@@ -11,7 +11,7 @@ from bayplan.plugins.intree.attached_volumes import AttachedVolumes, attachable_
 def test_bound_volumes_are_known_by_driver_and_handle() -> None:
     cluster = VolumeCluster(node("n")).put(volume("v", csi={"driver": "d", "volumeHandle": "h"}))
     cluster.put(claim("c", bound_to="v"), volume("w", cinder={"volumeID": "x"}), claim("d", bound_to="w"))
-    pod, volumes = cluster.pod_with("c", "d"), AttachedVolumes(cluster.snapshot.objects)
+    pod, volumes = cluster.pod_with("c", "d"), AttachedVolumes(cluster.state.objects)
 
     assert volumes.of_new_pod(pod, has_csi_node=True) == {("d", "h"), ("cinder.csi.openstack.org", "x")}
     assert volumes.of_new_pod(pod, has_csi_node=False) == {("d", "h")}
@@ -19,7 +19,7 @@ def test_bound_volumes_are_known_by_driver_and_handle() -> None:
 
 def test_unbound_claims_are_known_by_their_name() -> None:
     cluster = VolumeCluster().put(storage_class(), claim("c"), claim("d"))
-    found = AttachedVolumes(cluster.snapshot.objects).of_new_pod(cluster.pod_with("c", "d"), has_csi_node=True)
+    found = AttachedVolumes(cluster.state.objects).of_new_pod(cluster.pod_with("c", "d"), has_csi_node=True)
 
     assert isinstance(found, set)
     assert {driver for driver, _ in found} == {"csi.x"}
@@ -28,7 +28,7 @@ def test_unbound_claims_are_known_by_their_name() -> None:
 
 def test_in_tree_provisioners_count_only_beside_a_csi_node() -> None:
     cluster = VolumeCluster().put(storage_class(provisioner="kubernetes.io/gce-pd"), claim("c"))
-    volumes = AttachedVolumes(cluster.snapshot.objects)
+    volumes = AttachedVolumes(cluster.state.objects)
 
     assert len(volumes.of_new_pod(cluster.pod_with("c"), has_csi_node=True)) == 1  # type: ignore[arg-type]
     assert volumes.of_new_pod(cluster.pod_with("c"), has_csi_node=False) == set()
@@ -42,13 +42,13 @@ def test_a_node_has_what_its_pods_attach() -> None:
     cluster.run("q", "n", volumes=uses("a", "b"))
     cluster.run("r", "n")
 
-    found = AttachedVolumes(cluster.snapshot.objects).of_node(cluster.snapshot.nodes.at(0))
+    found = AttachedVolumes(cluster.state.objects).of_node(cluster.state.nodes.at(0))
     assert found == {("d", "a"), ("d", "b")}
 
 
 def test_attachments_are_known_by_attacher_and_handle() -> None:
     cluster = VolumeCluster().put(volume("v", csi={"driver": "d", "volumeHandle": "h"}))
-    found = AttachedVolumes(cluster.snapshot.objects).of_attachments([attachment("x", node="n", volume="v")])
+    found = AttachedVolumes(cluster.state.objects).of_attachments([attachment("x", node="n", volume="v")])
 
     assert found == {("csi.x", "h")}
 

@@ -22,7 +22,7 @@ def _tag(item: PersistentVolume | None) -> str | None:
 
 def test_every_row_is_news_at_first_and_only_changed_ones_later() -> None:
     cluster = SmallCluster(node("a"), node("b"))
-    follower = RowFollower(cluster.snapshot.nodes.row_changes, cluster.snapshot.nodes)
+    follower = RowFollower(cluster.state.nodes.row_changes, cluster.state.nodes)
 
     assert set(follower.changed()) == {0, 1}
     assert set(follower.changed()) == set()
@@ -33,16 +33,16 @@ def test_every_row_is_news_at_first_and_only_changed_ones_later() -> None:
 
 def test_a_follower_that_fell_behind_looks_at_every_row() -> None:
     cluster = SmallCluster(node("a"), node("b"))
-    follower = RowFollower(cluster.snapshot.nodes.row_changes, cluster.snapshot.nodes)
+    follower = RowFollower(cluster.state.nodes.row_changes, cluster.state.nodes)
     follower.changed()
-    cluster.snapshot.nodes.row_changes.forget_all()
+    cluster.state.nodes.row_changes.forget_all()
 
     assert set(follower.changed()) == {0, 1}
 
 
 def test_objects_that_came_are_told() -> None:
     cluster = VolumeCluster().put(volume("a"), volume("b"))
-    follower = ObjectFollower(cluster.snapshot.objects, PersistentVolume)
+    follower = ObjectFollower(cluster.state.objects, PersistentVolume)
 
     assert versions(follower) == {(None, "a@1"), (None, "b@1")}
     assert versions(follower) == set()
@@ -52,7 +52,7 @@ def test_objects_that_came_are_told() -> None:
 
 def test_objects_that_changed_are_told_with_what_they_were() -> None:
     cluster = VolumeCluster().put(volume("a"), volume("b"), volume("c"))
-    follower = ObjectFollower(cluster.snapshot.objects, PersistentVolume)
+    follower = ObjectFollower(cluster.state.objects, PersistentVolume)
     versions(follower)
     cluster.put(volume("b", version="2"), volume("c", version="2"), volume("c", version="3"))
 
@@ -61,7 +61,7 @@ def test_objects_that_changed_are_told_with_what_they_were() -> None:
 
 def test_objects_that_went_are_told() -> None:
     cluster = VolumeCluster().put(volume("a"), volume("b"))
-    follower = ObjectFollower(cluster.snapshot.objects, PersistentVolume)
+    follower = ObjectFollower(cluster.state.objects, PersistentVolume)
     versions(follower)
     cluster.cache.remove_object(volume("a"))
 
@@ -70,7 +70,7 @@ def test_objects_that_went_are_told() -> None:
 
 def test_comings_and_goings_in_one_go_are_told_apart() -> None:
     cluster = VolumeCluster().put(volume("a"), volume("b"), volume("c"))
-    follower = ObjectFollower(cluster.snapshot.objects, PersistentVolume)
+    follower = ObjectFollower(cluster.state.objects, PersistentVolume)
     versions(follower)
     cluster.cache.remove_object(volume("a"))
     cluster.put(volume("d"), volume("c", version="2"))
@@ -80,7 +80,7 @@ def test_comings_and_goings_in_one_go_are_told_apart() -> None:
 
 def test_an_object_that_went_and_came_back_is_a_change() -> None:
     cluster = VolumeCluster().put(volume("a"), volume("b"))
-    follower = ObjectFollower(cluster.snapshot.objects, PersistentVolume)
+    follower = ObjectFollower(cluster.state.objects, PersistentVolume)
     versions(follower)
     cluster.cache.remove_object(volume("a"))
     cluster.put(volume("a", version="9"))

@@ -12,7 +12,7 @@ EBS, GCE = "kubernetes.io/aws-ebs", "kubernetes.io/gce-pd"
 
 def test_rows_are_told_when_their_csi_node_differs() -> None:
     cluster = VolumeCluster(node("n0"), node("n1")).put(csi_node("n1"))
-    rows = CsiNodeRows(cluster.snapshot)
+    rows = CsiNodeRows(cluster.state)
 
     assert rows.follow() == [1]
     assert rows.follow() == []
@@ -29,7 +29,7 @@ def test_rows_are_told_when_their_csi_node_differs() -> None:
 
 def test_a_node_may_come_after_its_csi_node() -> None:
     cluster = VolumeCluster(node("n0")).put(csi_node("n1"))
-    rows = CsiNodeRows(cluster.snapshot)
+    rows = CsiNodeRows(cluster.state)
     rows.follow()
     cluster.cache.add_node(node("n1"))
 
@@ -38,7 +38,7 @@ def test_a_node_may_come_after_its_csi_node() -> None:
 
 def test_migrated_rows_follow_the_annotation() -> None:
     cluster = VolumeCluster(node("n0"), node("n1")).put(csi_node("n0", migrated=f"{EBS},{GCE}"), csi_node("n1"))
-    migrated = MigratedRows(cluster.snapshot)
+    migrated = MigratedRows(cluster.state)
 
     assert migrated.of(EBS).tolist() == [True, False]
     cluster.put(csi_node("n0", migrated=GCE), csi_node("n1", migrated=EBS))

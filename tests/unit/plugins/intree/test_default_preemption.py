@@ -11,13 +11,13 @@ import msgspec
 import pytest
 
 from bayplan.api.pod import Pod, PodCondition
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.explain.case import evaluate_one
 from bayplan.framework import ClusterEvent, Hint
 from bayplan.framework.events import ActionType, Resource
 from bayplan.framework.offline import FixedNominator
 from bayplan.plugins.intree.default_preemption import DefaultPreemption
 from bayplan.preemption import attempts
-from bayplan.snapshot.pod_info import PodInfo
 from bayplan.testing import HOSTNAME, Harness, apart, expect, node, pdb, pod, selector, verdict_table
 
 NAME = "DefaultPreemption"
@@ -265,7 +265,7 @@ class Preempting:
         self.held: dict[str, Any] = {}
         real = self.harness.plugin(NAME).handle
         handle = SimpleNamespace(
-            snapshot=real.snapshot,
+            cluster=real.cluster,
             dry_run=real.dry_run,
             nominator=FixedNominator(self.harness.info(each) for each in waiting),
             api=self.api,
@@ -327,7 +327,7 @@ async def test_whoever_is_no_longer_held_back_is_named(happens: str) -> None:
         cache.remove_node("n1")
     elif happens == "falls behind":
         cache.remove_pod("uid-default-a")
-        cache.snapshot.nodes.row_changes.forget_all()
+        cache.cluster.nodes.row_changes.forget_all()
     is_held = one.plugin.pre_enqueue(one.info) is not None
     assert is_held == (happens == "stays")
     assert one.plugin.releases().since(position) == (set() if is_held else {"default/new"})

@@ -78,7 +78,7 @@ def test_selectors(selector: dict[str, object] | None, labels: dict[str, str], e
 
 def test_masks_follow_the_labels_of_the_nodes() -> None:
     cluster = SmallCluster(node("n0", labels={"zone": "a"}), node("n1", labels={"zone": "b"}))
-    masks, places = PlaceMasks(cluster.snapshot.nodes), affinity(terms("zone", "a")[0])
+    masks, places = PlaceMasks(cluster.state.nodes), affinity(terms("zone", "a")[0])
     assert places is not None
 
     assert masks.rows(places).tolist() == [True, False]
@@ -93,7 +93,7 @@ def test_masks_follow_the_labels_of_the_nodes() -> None:
 
 def test_masks_are_cut_to_the_nodes_at_issue() -> None:
     cluster = SmallCluster(node("n0", labels={"zone": "a"}), node("n1"))
-    masks, places = PlaceMasks(cluster.snapshot.nodes), affinity(terms("zone", "a")[0])
+    masks, places = PlaceMasks(cluster.state.nodes), affinity(terms("zone", "a")[0])
     second = cluster.columns.take(cluster.columns.rows[1:])
 
     assert masks.of(EVERYWHERE, second) is None
@@ -105,12 +105,12 @@ def test_masks_cannot_be_written_to() -> None:
     cluster = SmallCluster(node("n0"))
 
     with pytest.raises(ValueError, match="read-only"):
-        PlaceMasks(cluster.snapshot.nodes).rows(())[:] = True
+        PlaceMasks(cluster.state.nodes).rows(())[:] = True
 
 
 def test_old_masks_are_forgotten_before_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bayplan.plugins.intree.node_places._MOST_MASKS", 2)
-    masks = PlaceMasks(SmallCluster(node("n0", labels={"zone": "z2"})).snapshot.nodes)
+    masks = PlaceMasks(SmallCluster(node("n0", labels={"zone": "z2"})).state.nodes)
     for number in range(4):
         places = affinity(terms("zone", f"z{number}")[0])
         assert places is not None

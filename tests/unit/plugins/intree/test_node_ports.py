@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from tests.unit.plugins.intree.small_cluster import STATE, SmallCluster, node, pod_object, rejected, verdicts
 
+from bayplan.cluster.overlay import OverlayColumns, overlay_of
 from bayplan.framework import SKIP, ActionType, ClusterEvent, Code, Depends, Hint, PodInfo, Resource
 from bayplan.plugins.intree.node_ports import NodePorts
-from bayplan.snapshot.overlay import OverlayColumns, overlay_of
 
 
 def port(number: int, *, ip: str = "", protocol: str = "TCP") -> dict[str, Any]:
@@ -84,7 +84,7 @@ def test_sidecars_count_and_other_init_containers_do_not() -> None:
 def test_a_dry_run_sees_the_ports_of_the_dry_run() -> None:
     cluster = cluster_with(port(80))
     plugin, pod = cluster.plugin(NodePorts), cluster.pod(containers=containers(port(80)))
-    table = cluster.snapshot.nodes
+    table = cluster.state.nodes
     holder = next(iter(table.at(table.row_of["used"]).pods.values()))
     freed, taken = overlay_of(table, table.row_of["used"]), overlay_of(table, table.row_of["free"])
     freed.remove(0, holder)
@@ -105,7 +105,7 @@ def test_rows_without_a_node_are_passed_over() -> None:
     cluster = cluster_with(port(80))
     cluster.cache.remove_node("free")
     pod = cluster.pod(containers=containers(port(80)))
-    overlay = OverlayColumns(cluster.snapshot.nodes, np.array([0, 1], dtype=np.intp))
+    overlay = OverlayColumns(cluster.state.nodes, np.array([0, 1], dtype=np.intp))
 
     assert cluster.plugin(NodePorts).filter_nodes(STATE, pod, cluster.columns).ids.tolist() == [0, 1]
     assert cluster.plugin(NodePorts).filter_nodes(STATE, pod, overlay).ids.tolist() == [0, 1]

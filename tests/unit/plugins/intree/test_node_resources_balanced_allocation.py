@@ -49,7 +49,7 @@ def test_use_beyond_what_is_there_counts_as_all_of_it() -> None:
     harness = Harness(nodes=["n1"], pods=[crowded])
     plugin, info = harness.plugin(NAME), harness.info(pod(cpu=1))
 
-    assert [plugin.score(CycleState(), info, each) for each in harness.snapshot.columns()] == [75]
+    assert [plugin.score(CycleState(), info, each) for each in harness.cluster.columns()] == [75]
 
 
 def test_more_than_two_resources_use_the_deviation_and_missing_ones_are_left_out() -> None:
@@ -63,8 +63,8 @@ def test_more_than_two_resources_use_the_deviation_and_missing_ones_are_left_out
     args = {NAME: {"resources": [{"name": name, "weight": 1} for name in resources]}}
     harness = Harness(nodes=nodes, args=args)
     plugin, info = harness.plugin(NAME), harness.info(pod(cpu=2, memory="16Gi", requests={"example.com/gpu": 4}))
-    one = {each.name: plugin.score(CycleState(), info, each) for each in harness.snapshot.columns()}
-    columns = plugin.score_nodes(CycleState(), info, harness.snapshot.columns()).tolist()
+    one = {each.name: plugin.score(CycleState(), info, each) for each in harness.cluster.columns()}
+    columns = plugin.score_nodes(CycleState(), info, harness.cluster.columns()).tolist()
 
     # fractions 0.5, 0.5 and 1: a deviation of 0.2357, so a balance of 76 against 100 before
     assert one == {"all": 50 + (50 + 76 - 100) // 2, "two": 75, "one": 75, "none": 75}

@@ -111,8 +111,8 @@ def test_both_forms_say_the_same_of_many_resources() -> None:
     wanted = {f"example.com/r{i}": 1 for i in range(40)}
     harness = Harness(nodes=["n1", node("n2", allocatable=wanted)])
     plugin, info = harness.plugin(NAME), harness.info(pod(requests=wanted))
-    verdicts = plugin.filter_nodes(CycleState(), info, harness.snapshot.columns())
-    one = [plugin.filter(CycleState(), info, each) for each in harness.snapshot.columns()]
+    verdicts = plugin.filter_nodes(CycleState(), info, harness.cluster.columns())
+    one = [plugin.filter(CycleState(), info, each) for each in harness.cluster.columns()]
 
     assert [verdicts.status(int(n)) if n else None for n in verdicts.ids] == one
 
@@ -311,7 +311,7 @@ def test_both_forms_score_the_same_with_every_strategy() -> None:
         more = RISING if kind == "RequestedToCapacityRatio" else {}
         harness = Harness(nodes=nodes, args={NAME: strategy(kind, resources=resources, **more)})
         plugin, info = harness.plugin(NAME), harness.info(pod(cpu=1, requests={"example.com/gpu": 1}))
-        columns = plugin.score_nodes(CycleState(), info, harness.snapshot.columns())
+        columns = plugin.score_nodes(CycleState(), info, harness.cluster.columns())
 
         assert columns.dtype == np.int64
-        assert columns.tolist() == [plugin.score(CycleState(), info, each) for each in harness.snapshot.columns()]
+        assert columns.tolist() == [plugin.score(CycleState(), info, each) for each in harness.cluster.columns()]

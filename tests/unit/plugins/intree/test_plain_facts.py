@@ -9,16 +9,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bayplan.cache import Cache
+from bayplan.cluster.node_columns import NodeColumns
+from bayplan.cluster.overlay import overlay_of
 from bayplan.plugins.intree.resource_scoring import NO_NEED, PlainFacts, balance_of, plain_facts
-from bayplan.snapshot.columns import NodeColumns
-from bayplan.snapshot.overlay import overlay_of
 from bayplan.testing.build import node, pod
 
 
 def test_mended_rows_equal_rows_computed_at_once() -> None:
     rng = random.Random(1)
     cache = Cache()
-    table = cache.snapshot.nodes
+    table = cache.cluster.nodes
     for step in range(400):
         name = f"n{rng.randrange(12)}"
         action = rng.randrange(10)
@@ -45,7 +45,7 @@ def test_what_every_node_has_is_known_without_looking_at_each() -> None:
     """Whatever came and went before, the answer is that of comparing with every node."""
     rng = random.Random(2)
     cache = Cache()
-    table = cache.snapshot.nodes
+    table = cache.cluster.nodes
     for number in range(9):
         cache.add_node(node(f"n{number}", cpu=4, memory="8Gi", pods=4))
     asked = []
@@ -61,7 +61,7 @@ def test_what_every_node_has_is_known_without_looking_at_each() -> None:
         else:
             cpu, memory = rng.choice((100, 1000)), rng.choice((1 << 28, 1 << 31))
             cache.add_pod(pod(f"p{step}", node=name, requests={"cpu": f"{cpu}m", "memory": memory}))
-        facts = cache.snapshot.columns().derivation(PlainFacts)
+        facts = cache.cluster.columns().derivation(PlainFacts)
         assert facts is not None
         needs = (
             rng.choice((NO_NEED, 1000.0 * 100, 3000.0 * 100)),
@@ -88,7 +88,7 @@ def test_a_product_with_the_inverse_gives_whole_shares(offered: int, share: int,
     cache = Cache()
     cache.add_node(node("n", cpu="1m", memory=offered))
     spare = min(max(offered * share // 100 + beside, 0), offered)
-    facts = NodeColumns(cache.snapshot.nodes).derivation(PlainFacts)
+    facts = NodeColumns(cache.cluster.nodes).derivation(PlainFacts)
     assert facts is not None and facts.is_exact
 
     (_, found) = facts.share([[0.0], [spare * 100.0]], facts.parts(None).of_spare)
@@ -100,7 +100,7 @@ def test_a_product_with_the_inverse_gives_whole_shares(offered: int, share: int,
 def test_amounts_beyond_that_are_divided() -> None:
     cache = Cache()
     cache.add_node(node("n", cpu=1, memory=(1 << 42) + 1))
-    facts = NodeColumns(cache.snapshot.nodes).derivation(PlainFacts)
+    facts = NodeColumns(cache.cluster.nodes).derivation(PlainFacts)
     assert facts is not None and facts.is_exact
 
     assert facts.share is np.divide
@@ -116,10 +116,10 @@ def test_balance_goes_from_even_to_one_sided() -> None:
 def test_facts_are_for_clusters_where_every_node_has_both_and_amounts_are_ordinary() -> None:
     cache = Cache()
     cache.add_node(node("a"))
-    assert plain_facts(cache.snapshot.columns()) is not None
-    assert plain_facts(overlay_of(cache.snapshot.nodes, 0)) is None
+    assert plain_facts(cache.cluster.columns()) is not None
+    assert plain_facts(overlay_of(cache.cluster.nodes, 0)) is None
     cache.add_node(node("b", memory=0))
-    assert plain_facts(cache.snapshot.columns()) is None
+    assert plain_facts(cache.cluster.columns()) is None
     cache.remove_node("b")
     cache.add_node(node("huge", memory=1 << 50))
-    assert plain_facts(cache.snapshot.columns()) is None
+    assert plain_facts(cache.cluster.columns()) is None

@@ -10,11 +10,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.unit.plugins.intree.small_cluster import STATE, SmallCluster, node
 
+from bayplan.cluster.overlay import OverlayColumns
 from bayplan.framework import NodeColumns, PodInfo
 from bayplan.plugins.intree.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from bayplan.plugins.intree.node_resources_fit import NodeResourcesFit
 from bayplan.plugins.intree.plain_scores import PlainScores
-from bayplan.snapshot.overlay import OverlayColumns
 
 _CPU = st.one_of(
     st.sampled_from((1, 2, 3, 100, 999, 4000, 32000)),
@@ -146,7 +146,7 @@ def test_a_row_without_a_node_changes_nothing_for_the_others(
 def test_a_dry_run_has_no_joint_answer() -> None:
     cluster = _cluster([(4000, 1 << 33, [])])
     joint, _ = _joined(cluster, fit=1, balance=1)
-    overlay = OverlayColumns(cluster.snapshot.nodes, np.array([0], dtype=np.intp))
+    overlay = OverlayColumns(cluster.state.nodes, np.array([0], dtype=np.intp))
 
     assert not joint.totals(cluster.pod(**_requests((1, 1))), overlay, np.zeros(1, dtype=np.int32))
 

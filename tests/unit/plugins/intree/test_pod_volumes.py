@@ -134,7 +134,7 @@ def test_every_node_gets_the_reasons_that_the_rules_give(cluster: VolumeCluster,
     """Also when the pod names a claim twice."""
     plugin, pod = cluster.plugin(VolumeBinding), cluster.pod_with(*used)
     statuses = judged(plugin, pod, cluster)
-    objects = cluster.snapshot.objects
+    objects = cluster.state.objects
     named = [objects.get(PersistentVolumeClaim, f"default/{name}") for name in used]
 
     expected = {name: Plainly(cluster, name, labels).reasons(named) for name, labels in NODES}
@@ -146,7 +146,7 @@ def test_every_node_gets_the_reasons_that_the_rules_give(cluster: VolumeCluster,
 def test_what_is_reserved_is_what_the_rules_choose(cluster: VolumeCluster, used: list[str]) -> None:
     plugin, pod = cluster.plugin(VolumeBinding), cluster.pod_with(*used)
     fitting = [name for name, status in judged(plugin, pod, cluster).items() if status.is_success]
-    objects = cluster.snapshot.objects
+    objects = cluster.state.objects
     named = [objects.get(PersistentVolumeClaim, f"default/{name}") for name in used]
 
     for name in fitting:
@@ -165,7 +165,7 @@ class Plainly:
     """The rules, read out one node at a time."""
 
     def __init__(self, cluster: VolumeCluster, name: str, labels: Mapping[str, str]) -> None:
-        self.objects, self.name, self.labels = cluster.snapshot.objects, name, labels
+        self.objects, self.name, self.labels = cluster.state.objects, name, labels
         self.chosen: dict[str, str] = {}
 
     def reasons(self, named: list[Any]) -> tuple[str, ...]:

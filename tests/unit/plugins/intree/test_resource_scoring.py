@@ -25,7 +25,7 @@ EXBIBYTE = 2**60
 def test_a_percentage_wraps_around_as_it_does_in_go(part: int, whole: int, expected: int) -> None:
     cache = Cache()
     cache.add_node(node("n1", memory="1Ei"))
-    columns = cache.snapshot.columns()
+    columns = cache.cluster.columns()
 
     assert percent_of(part, whole) == expected
     assert percent(np.array([part]), np.array([whole]), columns).tolist() == [expected]

@@ -21,7 +21,7 @@ def cluster() -> SmallCluster:
 
 @pytest.fixture
 def things(cluster: SmallCluster) -> SizedPlaces:
-    things = SizedPlaces(cluster.snapshot.nodes, PlaceMasks(cluster.snapshot.nodes))
+    things = SizedPlaces(cluster.state.nodes, PlaceMasks(cluster.state.nodes))
     things.put("on-n1", 5, at("host", "n1"), "red")
     things.put("in-a", 3, at("zone", "a"), "red")
     things.put("lost", 9, NOWHERE, "blue")

@@ -110,7 +110,7 @@ def test_pods_without_claims_are_skipped(cluster: VolumeCluster) -> None:
 
     assert not plugin.is_relevant(pod)
     assert pre_filter(cluster, pod)[0] is Code.SKIP
-    assert plugin.filter(CycleState(), pod, cluster.snapshot.nodes.at(0)) is None
+    assert plugin.filter(CycleState(), pod, cluster.state.nodes.at(0)) is None
     assert not plugin.filter_nodes(CycleState(), pod, cluster.columns).ids.any()
 
 
@@ -262,7 +262,7 @@ def test_a_class_that_vanished_after_pre_filter_is_an_error(cluster: VolumeClust
     verdicts = plugin.filter_nodes(state, pod, cluster.columns)
 
     assert verdicts.status(int(verdicts.ids[0])).reasons == ('failed to find storage class "fast"',)
-    assert plugin.filter(state, pod, cluster.snapshot.nodes.at(0)).code is Code.ERROR
+    assert plugin.filter(state, pod, cluster.state.nodes.at(0)).code is Code.ERROR
 
 
 # Score
@@ -273,7 +273,7 @@ def test_it_does_not_score(cluster: VolumeCluster) -> None:
 
     assert plugin.pre_score(CycleState(), pod, cluster.columns).is_skip
     assert plugin.score_nodes(CycleState(), pod, cluster.columns).tolist() == [0, 0, 0]
-    assert plugin.score(CycleState(), pod, cluster.snapshot.nodes.at(0)) == 0
+    assert plugin.score(CycleState(), pod, cluster.state.nodes.at(0)) == 0
 
 
 # Reserve

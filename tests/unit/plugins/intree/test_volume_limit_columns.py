@@ -18,7 +18,7 @@ def test_rows_are_suspect_when_all_their_volumes_together_could_go_over() -> Non
     cluster.put(csi_node("n0", csi_x=2), csi_node("n1", csi_x=3))
     for name in ("n0", "n1", "n2"):
         cluster.run(f"on-{name}", name, volumes=uses("a", "b"))
-    columns = VolumeLimitColumns(cluster.snapshot)
+    columns = VolumeLimitColumns(cluster.state)
     columns.follow()
 
     assert columns.has_csi_node[:3].tolist() == [True, True, False]
@@ -30,7 +30,7 @@ def test_rows_are_suspect_when_all_their_volumes_together_could_go_over() -> Non
 
 def test_following_tells_the_rows_to_count_again() -> None:
     cluster = VolumeCluster(node("n0"), node("n1"))
-    columns = VolumeLimitColumns(cluster.snapshot)
+    columns = VolumeLimitColumns(cluster.state)
 
     assert columns.follow() == {0, 1}
     assert columns.follow() == set()
@@ -47,7 +47,7 @@ def test_following_tells_the_rows_to_count_again() -> None:
 
 def test_columns_grow_with_the_table() -> None:
     cluster = VolumeCluster(node("n0")).put(csi_node("n0", csi_x=0))
-    columns = VolumeLimitColumns(cluster.snapshot)
+    columns = VolumeLimitColumns(cluster.state)
     columns.follow()
     for number in range(200):
         cluster.cache.add_node(node(f"m{number}"))

@@ -21,14 +21,14 @@ def cluster() -> VolumeCluster:
 
 @pytest.fixture
 def matcher(cluster: VolumeCluster) -> VolumeMatcher:
-    snapshot = cluster.snapshot
-    assumed = AssumedObjects(snapshot.objects, PersistentVolume)
-    return VolumeMatcher(snapshot, assumed, PlaceMasks(snapshot.nodes))
+    state = cluster.state
+    assumed = AssumedObjects(state.objects, PersistentVolume)
+    return VolumeMatcher(state, assumed, PlaceMasks(state.nodes))
 
 
 def chosen(cluster: VolumeCluster, matcher: VolumeMatcher, wanted: Any, *excluded: str) -> list[str | None]:
     """The volume on each node, after checking it against the form for all nodes."""
-    nodes = [cluster.snapshot.nodes.at(row) for row in range(2)]
+    nodes = [cluster.state.nodes.at(row) for row in range(2)]
     found = [matcher.choose(wanted, each, excluded) for each in nodes]
     if not excluded:
         rows = matcher.choose_all([wanted])[0]

@@ -22,12 +22,12 @@ def cluster() -> VolumeCluster:
 
 @pytest.fixture
 def provisioning(cluster: VolumeCluster) -> VolumeProvisioning:
-    return VolumeProvisioning(cluster.snapshot, PlaceMasks(cluster.snapshot.nodes))
+    return VolumeProvisioning(cluster.state, PlaceMasks(cluster.state.nodes))
 
 
 def obstacles(cluster: VolumeCluster, provisioning: VolumeProvisioning, wanted: Any) -> list[Obstacle | None]:
     """What stands in the way on each node, after checking it against the form for all nodes."""
-    found = [provisioning.obstacle(wanted, cluster.snapshot.nodes.at(row)) for row in range(2)]
+    found = [provisioning.obstacle(wanted, cluster.state.nodes.at(row)) for row in range(2)]
     allowed, roomy = provisioning.allowed_rows(wanted), provisioning.rows_with_space(wanted)
     for row, obstacle in enumerate(found):
         is_allowed = allowed is None or bool(allowed[row])

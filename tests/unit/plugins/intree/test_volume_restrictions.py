@@ -123,7 +123,7 @@ def test_dry_runs_move_the_count_of_uses(cluster: VolumeCluster) -> None:
     other = cluster.run("r", "n1", volumes=uses("c"))
     plugin, pod = cluster.plugin(VolumeRestrictions), cluster.pod_with("c")
     state, _ = started(plugin, pod, cluster)
-    tried, info = state.clone(), cluster.snapshot.nodes.at(0)
+    tried, info = state.clone(), cluster.state.nodes.at(0)
 
     plugin.remove_pod(tried, pod, other, info)
     assert plugin.filter(tried, pod, info) is None

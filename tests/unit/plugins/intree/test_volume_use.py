@@ -80,7 +80,7 @@ def test_kept_counts_are_as_good_as_fresh_ones(happening: list[list[Step]], used
 
 
 def use_of(cluster: VolumeCluster) -> tuple[VolumeUse, VolumeLimitColumns]:
-    use, columns = VolumeUse(cluster.snapshot), VolumeLimitColumns(cluster.snapshot)
+    use, columns = VolumeUse(cluster.state), VolumeLimitColumns(cluster.state)
     columns.follow()
     return use, columns
 

@@ -92,7 +92,7 @@ def test_the_filter_works_without_a_state() -> None:
     cluster.put(volume("v", labels={ZONE: "a"}), claim("c", bound_to="v"))
     plugin, pod = cluster.plugin(VolumeZone), cluster.pod_with("c")
 
-    assert plugin.filter(CycleState(), pod, cluster.snapshot.nodes.at(0)).reasons == NO_ZONE
+    assert plugin.filter(CycleState(), pod, cluster.state.nodes.at(0)).reasons == NO_ZONE
     assert plugin.filter_nodes(CycleState(), pod, cluster.columns).ids.tolist() == [1]
 
 
@@ -102,7 +102,7 @@ def test_without_a_state_a_missing_claim_rejects_every_node() -> None:
     verdicts = plugin.filter_nodes(CycleState(), pod, cluster.columns)
 
     assert verdicts.ids.tolist() == [1, 1]
-    assert verdicts.status(1) == plugin.filter(CycleState(), pod, cluster.snapshot.nodes.at(0))
+    assert verdicts.status(1) == plugin.filter(CycleState(), pod, cluster.state.nodes.at(0))
 
 
 PRE_FILTER: list[tuple[str, list[Any], str]] = [

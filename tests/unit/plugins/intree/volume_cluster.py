@@ -19,10 +19,10 @@ from bayplan.api.storage import (
     StorageClass,
     VolumeAttachment,
 )
+from bayplan.cluster.overlay import OverlayColumns
 from bayplan.framework import CycleState, Plugin, PodInfo, Status
 from bayplan.framework.status import SUCCESS
 from bayplan.observe.clock import VirtualClock
-from bayplan.snapshot.overlay import OverlayColumns
 
 BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
 SELECTED = "volume.kubernetes.io/selected-node"
@@ -158,7 +158,7 @@ class VolumeCluster(SmallCluster):
         return self
 
     def plugin(self, kind: type[Plugin], **args: Any) -> Any:
-        handle = SimpleNamespace(snapshot=self.snapshot, clock=self.clock, api=self.api)
+        handle = SimpleNamespace(cluster=self.state, clock=self.clock, api=self.api)
         return kind(msgspec.convert(args, kind.Args), handle)  # type: ignore[arg-type]
 
     def pod_with(self, *claims: str, name: str = "p", **spec: Any) -> PodInfo:

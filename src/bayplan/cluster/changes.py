@@ -1,0 +1,56 @@
+"""The change log: which rows changed since a reader last looked.
+
+Readers keep a position (a plain integer that only grows). A reader that fell behind what is kept must compute
+everything again; `since` answers None for it. Rows may repeat: the answer for a row is a function of the row, so
+mending it twice is harmless.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayplan.cluster.axes import Rows
+
+__all__ = ["ChangeLog"]
+
+_START = 1024
+
+
+class ChangeLog:
+    __slots__ = ("_base", "_buffer", "_used", "keep", "position")
+
+    def __init__(self, keep: int = 4096) -> None:
+        self.keep = keep
+        self.position = 0
+        """Where the log ends now. A plain attribute, because every remembered column compares it in every decision."""
+        self._buffer: Rows = np.empty(_START, dtype=np.intp)
+        self._used = 0
+        self._base = 0
+
+    def append(self, row: int) -> None:
+        if self._used == len(self._buffer):
+            self._make_room()
+        self._buffer[self._used] = row
+        self._used += 1
+        self.position += 1
+
+    def since(self, position: int) -> Rows | None:
+        """The rows that changed after `position`, oldest first; None when that is no longer known."""
+        if position < self._base:
+            return None
+        return self._buffer[position - self._base : self._used]
+
+    def forget_all(self) -> None:
+        """Make every reader compute again, as after a change of the columns' layout."""
+        self._base += self._used + 1
+        self._used = 0
+        self.position = self._base
+
+    def _make_room(self) -> None:
+        if self._used > 2 * self.keep:
+            dropped = self._used - self.keep
+            self._buffer[: self.keep] = self._buffer[dropped : self._used]
+            self._base += dropped
+            self._used = self.keep
+            return
+        self._buffer = np.concatenate([self._buffer, np.empty_like(self._buffer)])

@@ -1,0 +1,234 @@
+"""Who is where, by what selectors see: counts of matching pods on every row, kept as pods come and go.
+
+Assigned pods that look alike to a selector (same namespace, same labels, terminating or not) form a class. A counter
+is a standing question, "how many pods like this are on each row"; it is answered once by looking at the classes, and
+from then on every pod that joins or leaves a matching class moves one number.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from bayplan.api.selectors import Selector
+from bayplan.cluster.pod_info import PodInfo
+from bayplan.cluster.row_counts import RowCounts
+
+__all__ = ["PodClass", "PodIndex", "PodQuery", "RowCounter"]
+
+
+class PodQuery(NamedTuple):
+    """Pods that every part means. A part without namespaces (None) means pods of all namespaces."""
+
+    parts: tuple[tuple[frozenset[str] | None, Selector], ...]
+    counts_terminating: bool = True
+
+    def matches(self, namespace: str, labels: Mapping[str, str], *, is_terminating: bool) -> bool:
+        if is_terminating and not self.counts_terminating:
+            return False
+        return all((ns is None or namespace in ns) and selector.matches(labels) for ns, selector in self.parts)
+
+    @property
+    def namespaces(self) -> frozenset[str] | None:
+        """Where a match can be at all; None for anywhere."""
+        found: frozenset[str] | None = None
+        for namespaces, _ in self.parts:
+            if namespaces is not None:
+                found = namespaces if found is None else found & namespaces
+        return found
+
+
+class RowCounter(RowCounts):
+    """The answer to one query: matching pods on each row."""
+
+    __slots__ = ("query",)
+
+    def __init__(self, query: PodQuery, capacity: int) -> None:
+        super().__init__(capacity)
+        self.query = query
+
+
+class PodClass:
+    """Assigned pods that no selector can tell apart."""
+
+    __slots__ = ("counters", "is_terminating", "labels", "namespace", "rows")
+
+    def __init__(self, namespace: str, labels: Mapping[str, str], is_terminating: bool) -> None:
+        self.namespace = namespace
+        self.labels = labels
+        self.is_terminating = is_terminating
+        self.rows: dict[int, int] = {}
+        self.counters: list[RowCounter] = []
+
+    def is_meant_by(self, query: PodQuery) -> bool:
+        return query.matches(self.namespace, self.labels, is_terminating=self.is_terminating)
+
+
+_ClassKey = tuple[str, frozenset[tuple[str, str]], bool]
+_Place = tuple[str, str, str]
+"""(namespace, label, value): where to look for counters that may mean a class. Label and value are empty when the query
+asks for no single value."""
+_ANYWHERE: _Place = ("", "", "")
+
+
+class PodIndex:
+    def __init__(self, *, most_counters: int = 1024) -> None:
+        self.capacity = 0
+        self._most_counters = most_counters
+        self._classes: dict[_ClassKey, PodClass] = {}
+        self._by_namespace: dict[str, dict[_ClassKey, PodClass]] = {}
+        self._by_label: dict[tuple[str, str, str], dict[_ClassKey, PodClass]] = {}
+        self._counters: OrderedDict[PodQuery, RowCounter] = OrderedDict()
+        self._counters_at: dict[_Place, dict[PodQuery, RowCounter]] = {}
+
+    def counter(self, query: PodQuery) -> RowCounter:
+        """The standing count for a query. Counters unused for long are dropped and come back when asked for again."""
+        counter = self._counters.get(query)
+        if counter is None:
+            counter = self._start(query)
+        else:
+            self._counters.move_to_end(query)
+        return counter
+
+    def classes(self) -> Iterable[PodClass]:
+        return self._classes.values()
+
+    def counters(self) -> Iterable[RowCounter]:
+        return self._counters.values()
+
+    def _start(self, query: PodQuery) -> RowCounter:
+        counter = RowCounter(query, self.capacity)
+        for pod_class in self._candidates(query):
+            if pod_class.is_meant_by(query):
+                pod_class.counters.append(counter)
+                count = len(pod_class.rows)
+                rows = np.fromiter(pod_class.rows.keys(), dtype=np.intp, count=count)
+                counter.rows[rows] += np.fromiter(pod_class.rows.values(), dtype=np.int32, count=count)
+        self._counters[query] = counter
+        for place in _places_of(query):
+            self._counters_at.setdefault(place, {})[query] = counter
+        if len(self._counters) > self._most_counters:
+            self._stop(self._counters.popitem(last=False)[1])
+        return counter
+
+    def _stop(self, counter: RowCounter) -> None:
+        for pod_class in self._candidates(counter.query):
+            if counter in pod_class.counters:
+                pod_class.counters.remove(counter)
+        for place in _places_of(counter.query):
+            _discard(self._counters_at, place, counter.query)
+
+    def _candidates(self, query: PodQuery) -> Iterable[PodClass]:
+        """Classes worth asking, by the narrowest index that holds every match."""
+        namespaces = query.namespaces
+        if namespaces is None:
+            return self._classes.values()
+        return [pod_class for ns in namespaces for pod_class in self._candidates_in(ns, query)]
+
+    def _candidates_in(self, namespace: str, query: PodQuery) -> Iterable[PodClass]:
+        best: dict[_ClassKey, PodClass] = self._by_namespace.get(namespace, {})
+        for _, selector in query.parts:
+            for key, values in selector.equalities():
+                if len(values) == 1:
+                    found = self._by_label.get((namespace, key, next(iter(values))), {})
+                    if len(found) < len(best):
+                        best = found
+        return best.values()
+
+    # Written by the cache alone.
+
+    def grow(self, capacity: int) -> None:
+        self.capacity = capacity
+        for counter in self._counters.values():
+            counter.grow(capacity)
+
+    def add(self, pod: PodInfo, row: int) -> None:
+        pod_class = self._class_of(pod)
+        pod_class.rows[row] = pod_class.rows.get(row, 0) + 1
+        for counter in pod_class.counters:
+            counter.move(row, 1)
+
+    def remove(self, pod: PodInfo, row: int) -> None:
+        key = self._key_of(pod)
+        pod_class = self._classes[key]
+        self._leave(key, pod_class, row)
+        for counter in pod_class.counters:
+            counter.move(row, -1)
+
+    def relabel(self, before: PodInfo, after: PodInfo, row: int) -> None:
+        """A pod stays where it is and changes its class. Counters that mean both have nothing to hear of it."""
+        key = self._key_of(before)
+        old, new = self._classes[key], self._class_of(after)
+        new.rows[row] = new.rows.get(row, 0) + 1
+        self._leave(key, old, row)
+        for counter in new.counters:
+            if counter not in old.counters:
+                counter.move(row, 1)
+        for counter in old.counters:
+            if counter not in new.counters:
+                counter.move(row, -1)
+
+    def _leave(self, key: _ClassKey, pod_class: PodClass, row: int) -> None:
+        left = pod_class.rows[row] - 1
+        if left:
+            pod_class.rows[row] = left
+        else:
+            del pod_class.rows[row]
+            if not pod_class.rows:
+                self._drop(key, pod_class)
+
+    def _class_of(self, pod: PodInfo) -> PodClass:
+        key = self._key_of(pod)
+        pod_class = self._classes.get(key)
+        if pod_class is None:
+            pod_class = PodClass(pod.namespace, pod.labels, pod.is_terminating)
+            self._classes[key] = pod_class
+            self._by_namespace.setdefault(pod.namespace, {})[key] = pod_class
+            for name, value in pod.labels.items():
+                self._by_label.setdefault((pod.namespace, name, value), {})[key] = pod_class
+            if self._counters_at:
+                pod_class.counters = [c for c in self._counters_near(pod_class) if pod_class.is_meant_by(c.query)]
+        return pod_class
+
+    def _counters_near(self, pod_class: PodClass) -> Iterable[RowCounter]:
+        """Counters that may mean a class, by what their queries ask for at least."""
+        namespace, at = pod_class.namespace, self._counters_at
+        places = [_ANYWHERE, (namespace, "", ""), *((namespace, key, value) for key, value in pod_class.labels.items())]
+        return [counter for place in places if place in at for counter in at[place].values()]
+
+    def _drop(self, key: _ClassKey, pod_class: PodClass) -> None:
+        del self._classes[key]
+        _discard(self._by_namespace, pod_class.namespace, key)
+        for name, value in pod_class.labels.items():
+            _discard(self._by_label, (pod_class.namespace, name, value), key)
+
+    def _key_of(self, pod: PodInfo) -> _ClassKey:
+        keys: tuple[_ClassKey, _ClassKey] = pod.shape.note(_ClassKey, lambda: _class_keys(pod))
+        return keys[pod.is_terminating]
+
+
+def _places_of(query: PodQuery) -> list[_Place]:
+    """The narrowest places at which every class that the query means will look."""
+    namespaces = query.namespaces
+    if namespaces is None:
+        return [_ANYWHERE]
+    for _, selector in query.parts:
+        for key, values in selector.equalities():
+            if len(values) == 1:
+                return [(namespace, key, value) for namespace in namespaces for value in values]
+    return [(namespace, "", "") for namespace in namespaces]
+
+
+def _class_keys(pod: PodInfo) -> tuple[_ClassKey, _ClassKey]:
+    labels = frozenset(pod.labels.items())
+    return (pod.namespace, labels, False), (pod.namespace, labels, True)
+
+
+def _discard(index: dict, outer: object, inner: object) -> None:  # type: ignore[type-arg]
+    entries = index[outer]
+    del entries[inner]
+    if not entries:
+        del index[outer]

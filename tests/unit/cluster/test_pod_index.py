@@ -1,0 +1,115 @@
+"""The pod index: standing counts stay right while pods come and go, whichever index finds them."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+
+from bayplan.api.selectors import EVERYTHING, Requirement, Selector, from_labels
+from bayplan.cluster.pod_index import PodIndex, PodQuery
+from bayplan.cluster.pod_info import PodInfo, pod_info
+from bayplan.cluster.resources import ResourceAxis
+from bayplan.cluster.shapes import ShapeTable
+from bayplan.testing.build import pod
+
+SHAPES = ShapeTable(ResourceAxis())
+
+
+def _info(name: str, *, namespace: str = "default", terminating: bool = False, **labels: str) -> PodInfo:
+    return pod_info(pod(name, namespace=namespace, labels=labels, terminating=terminating), SHAPES)
+
+
+def _index(capacity: int = 4, **limits: int) -> PodIndex:
+    index = PodIndex(**limits)
+    index.grow(capacity)
+    return index
+
+
+def _query(namespace: str | None = "default", **labels: str) -> PodQuery:
+    return PodQuery(((None if namespace is None else frozenset((namespace,)), from_labels(labels)),))
+
+
+def test_a_counter_counts_what_is_there_and_what_comes() -> None:
+    index = _index()
+    index.add(_info("a", app="x"), 0)
+    counter = index.counter(_query(app="x"))
+    index.add(_info("b", app="x"), 2)
+    index.add(_info("c", app="y"), 2)
+    index.remove(_info("a", app="x"), 0)
+
+    assert counter.rows.tolist() == [0, 0, 1, 0]
+    assert index.counter(_query(app="x")) is counter
+
+
+def test_a_class_that_appears_later_is_met_by_every_kind_of_query() -> None:
+    index = _index()
+    exists = Selector((Requirement("app", "Exists", frozenset()),))
+    queries = [
+        _query(app="x"),
+        _query(None, app="x"),
+        PodQuery(((frozenset(("default",)), exists),)),
+        PodQuery(((frozenset(("default", "other")), EVERYTHING),)),
+        PodQuery(((None, EVERYTHING), (frozenset(("default",)), from_labels({"app": "x"})))),
+    ]
+    counters = [index.counter(query) for query in queries]
+
+    index.add(_info("late", app="x", tier="1"), 1)
+
+    assert [int(counter.rows[1]) for counter in counters] == [1] * 5
+
+
+def test_terminating_pods_count_only_where_asked_for() -> None:
+    index = _index()
+    index.add(_info("going", app="x", terminating=True), 3)
+
+    assert index.counter(_query(app="x")).rows[3] == 1
+    assert index.counter(_query(app="x")._replace(counts_terminating=False)).rows[3] == 0
+
+
+def test_counters_that_nobody_asks_for_are_dropped_and_come_back_right() -> None:
+    index = _index(most_counters=2)
+    first = index.counter(_query(app="x"))
+    index.counter(_query(app="y"))
+    index.counter(_query(app="z"))
+
+    index.add(_info("a", app="x"), 0)
+
+    assert first.rows[0] == 0, "dropped, so it no longer follows"
+    assert index.counter(_query(app="x")).rows[0] == 1
+    assert len(list(index.counters())) == 2
+
+
+def test_growing_keeps_the_counts() -> None:
+    index = _index(2)
+    index.add(_info("a", app="x"), 1)
+    counter = index.counter(_query(app="x"))
+    index.grow(5)
+    index.add(_info("b", app="x"), 4)
+
+    assert counter.rows.tolist() == [0, 1, 0, 0, 1]
+
+
+def test_long_histories_end_where_counting_anew_would() -> None:
+    rng = random.Random(5)
+    index = _index(6, most_counters=5)
+    queries = [_query(ns, app=app) for ns in ("default", "other", None) for app in ("x", "y")]
+    queries += [
+        PodQuery(((None, EVERYTHING),)),
+        PodQuery(((frozenset(("other",)), EVERYTHING),), counts_terminating=False),
+    ]
+    placed: list[tuple[PodInfo, int]] = []
+    for step in range(400):
+        if placed and rng.random() < 0.4:
+            info, row = placed.pop(rng.randrange(len(placed)))
+            index.remove(info, row)
+        else:
+            namespace, app = rng.choice(("default", "other")), rng.choice("xyz")
+            info = _info(f"p{step}", namespace=namespace, app=app, terminating=rng.random() < 0.2)
+            placed.append((info, row := rng.randrange(6)))
+            index.add(info, row)
+        query = rng.choice(queries)
+        right = np.zeros(6, dtype=np.int32)
+        for info, row in placed:
+            right[row] += query.matches(info.namespace, info.labels, is_terminating=info.is_terminating)
+        assert index.counter(query).rows.tolist() == right.tolist()
