@@ -21,7 +21,7 @@ from typing import Any
 import uvloop
 
 from bayplan.apiserver.cluster import EmbeddedCluster
-from bayplan.apiserver.encoding import encode
+from bayplan.apiserver.protocol.encoding import encode
 
 TOKEN = "bench"
 _POD: dict[str, Any] = {

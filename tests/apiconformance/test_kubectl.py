@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from bayplan.apiserver.cluster import EmbeddedCluster
-from bayplan.apiserver.inprocess import InProcessTransport
+from bayplan.apiserver.server.inprocess import InProcessTransport
 from tests.apiconformance.kubectls import BUILT, DEBIAN, KubectlAbsent, kubectl_path
 from tests.controlplane.fixtures import require_programs
 

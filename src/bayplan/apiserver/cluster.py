@@ -11,18 +11,19 @@ import ipaddress
 from collections.abc import Iterable
 from pathlib import Path
 
-from bayplan.apiserver.api import Api, ApiSettings
-from bayplan.apiserver.bootstrap import bootstrap, bring_in
-from bayplan.apiserver.controllers.group import Controllers
-from bayplan.apiserver.encoding import Json
-from bayplan.apiserver.http import HttpServer
-from bayplan.apiserver.inprocess import InProcessTransport, TransportErrors
-from bayplan.apiserver.kubelets import Kubelets, KubeletSettings
-from bayplan.apiserver.node_objects import make_nodes
-from bayplan.apiserver.persistence import Journal
-from bayplan.apiserver.secrets_on_disk import cluster_secrets
-from bayplan.apiserver.store import Store
-from bayplan.apiserver.tls import load_certificate
+from bayplan.apiserver.bootstrap import bootstrap
+from bayplan.apiserver.protocol.encoding import Json
+from bayplan.apiserver.server.api import Api, ApiSettings
+from bayplan.apiserver.server.credentials import cluster_secrets
+from bayplan.apiserver.server.http import HttpServer
+from bayplan.apiserver.server.inprocess import InProcessTransport, TransportErrors
+from bayplan.apiserver.server.own_objects import bring_in
+from bayplan.apiserver.server.tls import load_certificate
+from bayplan.apiserver.simulation.controllers.group import Controllers
+from bayplan.apiserver.simulation.kubelets.kubelets import Kubelets, KubeletSettings
+from bayplan.apiserver.simulation.kubelets.node_objects import make_nodes
+from bayplan.apiserver.storage.persistence import Journal
+from bayplan.apiserver.storage.store import Store
 from bayplan.observe.clock import Clock, SystemClock
 
 

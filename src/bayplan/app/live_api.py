@@ -9,6 +9,7 @@ import msgspec
 
 from bayplan.api.kinds import kind_of
 from bayplan.api.meta import KubeObject
+from bayplan.api.patches import merge_patch
 from bayplan.api.pod import PodCondition
 from bayplan.client.errors import Conflict, Forbidden, NotFound
 from bayplan.client.resources import JsonObject, ResourceClient
@@ -61,7 +62,7 @@ class LiveApi:
                 written = await client.patch(item.name, change, namespace=item.namespace)
             except Forbidden:
                 # A role of its own making may let us update and not patch.
-                merged = _merged(await client.get(item.name, namespace=item.namespace), change)
+                merged = merge_patch(await client.get(item.name, namespace=item.namespace), change)
                 written = await client.update(item.name, merged, namespace=item.namespace)
         else:
             written = await self._update_latest(client, item, change)
@@ -71,7 +72,7 @@ class LiveApi:
         for attempts_left in range(_UPDATE_ATTEMPTS - 1, -1, -1):
             current = await client.get(item.name, namespace=item.namespace)
             try:
-                return await client.update(item.name, _merged(current, change), namespace=item.namespace)
+                return await client.update(item.name, merge_patch(current, change), namespace=item.namespace)
             except Conflict:
                 if not attempts_left:
                     raise
@@ -87,16 +88,3 @@ class LiveApi:
     def _client(self, kind: type[KubeObject]) -> ResourceClient:
         known = kind_of(kind)
         return self._writer.resource(known.group, known.version, known.plural, namespaced=known.is_namespaced)
-
-
-def _merged(current: Any, change: Any) -> Any:
-    """A JSON merge patch, applied."""
-    if not isinstance(current, dict) or not isinstance(change, dict):
-        return change
-    result = dict(current)
-    for key, value in change.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = _merged(result.get(key), value)
-    return result

@@ -111,9 +111,9 @@ def _check_numbers(*, nodes: int | None, port: int, dashboard_port: int) -> None
 @contextlib.contextmanager
 def _problems_as_lines() -> Iterator[None]:
     """What is wrong with files, addresses and other clusters is the user's business, not a fault of ours."""
-    from bayplan.apiserver.bootstrap import RefusedObject
     from bayplan.apiserver.cluster import UnsafeAddress
-    from bayplan.apiserver.persistence import UnusableDataDir
+    from bayplan.apiserver.server.own_objects import RefusedObject
+    from bayplan.apiserver.storage.persistence import UnusableDataDir
     from bayplan.client.errors import ClientError
 
     try:

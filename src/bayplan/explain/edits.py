@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
+from bayplan.api import patches
 from bayplan.api.decode import InputError, decode_object
 from bayplan.api.meta import KubeObject
 from bayplan.api.node import Node
@@ -124,21 +125,9 @@ def read_object(item: Any, kind: type[K]) -> K:
 def patched(item: K, patch: JsonObject) -> K:
     """The object with a merge patch applied. Raises `InputError`."""
     try:
-        return msgspec.convert(_merged(msgspec.to_builtins(item), patch), type(item))
+        return msgspec.convert(patches.merge_patch(msgspec.to_builtins(item), patch), type(item))
     except msgspec.ValidationError as error:
         raise InputError(f"the patch of `{item.key}` does not fit: {error}") from None
-
-
-def _merged(current: Any, patch: Any) -> Any:
-    if not isinstance(patch, dict):
-        return patch
-    result = dict(current) if isinstance(current, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = _merged(result.get(key), value)
-    return result
 
 
 def merge_patch(before: Pod | Node, after: Pod | Node) -> JsonObject:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from bayplan.apiserver.bootstrap import SYSTEM_NAMESPACES
-from bayplan.apiserver.builtin import builtin_kinds
+from bayplan.apiserver.kinds.builtin import builtin_kinds
 
 __all__ = ["completed", "servable"]
 

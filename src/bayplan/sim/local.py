@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, cast
 
 from bayplan.apiserver.cluster import EmbeddedCluster
-from bayplan.apiserver.inprocess import TransportErrors
+from bayplan.apiserver.server.inprocess import TransportErrors
 from bayplan.app.live import LiveOptions, LiveScheduler
 from bayplan.app.settings import Settings
 from bayplan.app.watching import served_kinds

@@ -19,8 +19,8 @@ import msgspec
 
 from bayplan.api.kinds import kind_named, kind_of
 from bayplan.api.meta import KubeObject
-from bayplan.apiserver.faults import Faults
-from bayplan.apiserver.inprocess import InProcessTransport
+from bayplan.apiserver.server.faults import Faults
+from bayplan.apiserver.server.inprocess import InProcessTransport
 from bayplan.app.live import LiveScheduler
 from bayplan.app.settings import resolve_settings
 from bayplan.client.errors import api_error

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.apiserver.driving import Driver
 
 from bayplan.apiserver.cluster import EmbeddedCluster
-from bayplan.apiserver.inprocess import InProcessTransport
+from bayplan.apiserver.server.inprocess import InProcessTransport
 from bayplan.observe.clock import VirtualClock
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bayplan.apiserver.cluster import EmbeddedCluster
-from bayplan.apiserver.encoding import Json
+from bayplan.apiserver.protocol.encoding import Json
 from bayplan.observe.clock import VirtualClock
 
 PODS = "/api/v1/namespaces/default/pods"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from bayplan.apiserver.cluster import EmbeddedCluster, UnsafeAddress, is_loopback
-from bayplan.apiserver.persistence import UnusableDataDir
+from bayplan.apiserver.storage.persistence import UnusableDataDir
 from bayplan.observe.clock import VirtualClock
 
 MAPS = "/api/v1/namespaces/default/configmaps"

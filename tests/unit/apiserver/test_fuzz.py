@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from bayplan.apiserver.api import Api, ApiSettings
 from bayplan.apiserver.bootstrap import bootstrap
-from bayplan.apiserver.encoding import decode_object, encode
-from bayplan.apiserver.exchange import Request
+from bayplan.apiserver.protocol.encoding import decode_object, encode
+from bayplan.apiserver.protocol.exchange import Request
+from bayplan.apiserver.server.api import Api, ApiSettings
 
 REQUESTS = 10_000
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "BREW"]

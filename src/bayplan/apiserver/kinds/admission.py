@@ -1,0 +1,34 @@
+"""What defaulting, admission and validation of a kind may look at: the store, the time, and who asks.
+
+Handed to the hooks of `kinds`; read-only. It exists so that a hook never reaches for the server itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bayplan.apiserver.protocol.encoding import Json, decode_object, timestamp
+from bayplan.apiserver.protocol.identity import User
+from bayplan.apiserver.storage.store import Store
+from bayplan.observe.clock import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """The view of the cluster that hooks get."""
+
+    store: Store
+    clock: Clock
+    user: User
+
+    def find(self, resource: str, namespace: str, name: str) -> Json | None:
+        entry = self.store.get(resource, namespace, name)
+        return None if entry is None else decode_object(entry.raw)
+
+    def all(self, resource: str) -> Iterator[Json]:
+        for entry in self.store.listing(resource).entries:
+            yield decode_object(entry.raw)
+
+    def now(self) -> str:
+        return timestamp(self.clock.now())

@@ -1,0 +1,156 @@
+"""Making a decoded document conform to its declared type, and saying what does not.
+
+Unknown fields are dropped and reported by path, nulls count as absent, and a value of the wrong type is an error
+with the path and what was expected. Works in place on freshly decoded documents; never touches stored ones.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from bayplan.apiserver.kinds.type_table import Type
+from bayplan.apiserver.protocol.quantity import BadQuantity, canonical_quantity
+
+_TIME = re.compile(r"^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})$")
+_INTEGER_RANGES = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
+MAX_DEPTH = 200
+
+
+class WrongType(Exception):
+    """A value cannot be read as its declared type; the message names the path."""
+
+
+@dataclass(slots=True)
+class Findings:
+    """What was dropped on the way."""
+
+    unknown: list[str] = field(default_factory=list)
+
+
+def conform(document: Any, declared: Type, *, path: str = "") -> Findings:
+    """Drop what `declared` does not know, in place. Raises `WrongType` on the first value of the wrong type."""
+    findings = Findings()
+    _conform(document, declared, path, findings, 0)
+    return findings
+
+
+def _conform(value: Any, declared: Type, path: str, findings: Findings, depth: int) -> Any:
+    if depth > MAX_DEPTH:
+        raise WrongType(f"{path}: nested more than {MAX_DEPTH} levels deep")
+    kind = declared.kind
+    if kind == "struct":
+        return _conform_struct(value, declared, path, findings, depth)
+    if kind == "list":
+        return _conform_list(value, declared, path, findings, depth)
+    if kind == "map":
+        return _conform_map(value, declared, path, findings, depth)
+    return value if kind == "any" else _conform_scalar(value, kind, path)
+
+
+def _conform_struct(value: Any, declared: Type, path: str, findings: Findings, depth: int) -> Any:
+    if not isinstance(value, dict):
+        raise WrongType(f"{path or 'the object'}: expected an object, found {_spelled(value)}")
+    for name in list(value):
+        inner = f"{path}.{name}" if path else name
+        member = declared.fields.get(name)
+        if member is None:
+            if not declared.preserves_unknown:
+                findings.unknown.append(inner)
+                del value[name]
+        elif value[name] is None:
+            del value[name]
+        else:
+            value[name] = _conform(value[name], member.type, inner, findings, depth + 1)
+    return value
+
+
+def _conform_list(value: Any, declared: Type, path: str, findings: Findings, depth: int) -> Any:
+    if not isinstance(value, list):
+        raise WrongType(f"{path}: expected a list, found {_spelled(value)}")
+    element = declared.element
+    if element is None:
+        return value
+    for index, item in enumerate(value):
+        present = _zero(element) if item is None else item
+        value[index] = _conform(present, element, f"{path}[{index}]", findings, depth + 1)
+    return value
+
+
+def _conform_map(value: Any, declared: Type, path: str, findings: Findings, depth: int) -> Any:
+    if not isinstance(value, dict):
+        raise WrongType(f"{path}: expected an object, found {_spelled(value)}")
+    element = declared.element
+    if element is None:
+        return value
+    for key, item in value.items():
+        present = _zero(element) if item is None else item
+        value[key] = _conform(present, element, f"{path}.{key}", findings, depth + 1)
+    return value
+
+
+def _zero(declared: Type) -> Any:
+    zeros: dict[str, Any] = {"struct": {}, "map": {}, "list": [], "bool": False, "quantity": "0", "intorstring": 0}
+    if declared.kind in zeros:
+        return zeros[declared.kind].copy() if declared.kind in ("struct", "map", "list") else zeros[declared.kind]
+    return 0 if declared.kind in ("int32", "int64", "number") else None if declared.kind == "any" else ""
+
+
+def _conform_scalar(value: Any, kind: str, path: str) -> Any:
+    if kind == "quantity":
+        return _conform_quantity(value, path)
+    if kind == "bool":
+        return _expect(value, isinstance(value, bool), "a boolean", path)
+    if kind in _INTEGER_RANGES:
+        return _conform_integer(value, kind, path)
+    if kind == "number":
+        return _expect(value, isinstance(value, (int, float)) and not isinstance(value, bool), "a number", path)
+    if kind == "intorstring":
+        fits = isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool))
+        return _expect(value, fits, "an integer or a string", path)
+    _expect(value, isinstance(value, str), "a string", path)
+    if kind in ("time", "microtime"):
+        return _expect(value, _TIME.match(value) is not None, "a time such as 2026-01-31T12:00:00Z", path)
+    if kind == "bytes":
+        return _expect(value, _is_base64(value), "base64 data", path)
+    return value
+
+
+def _conform_integer(value: Any, kind: str, path: str) -> Any:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    low, high = _INTEGER_RANGES[kind]
+    fits = isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+    return _expect(value, fits, f"an integer of type {kind}", path)
+
+
+def _conform_quantity(value: Any, path: str) -> str:
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise WrongType(f"{path}: expected a quantity such as 500m or 2Gi, found {_spelled(value)}")
+    try:
+        return canonical_quantity(str(value))
+    except BadQuantity as problem:
+        raise WrongType(f"{path}: {problem}") from problem
+
+
+def _expect(value: Any, fits: bool, expected: str, path: str) -> Any:
+    if not fits:
+        raise WrongType(f"{path}: expected {expected}, found {_spelled(value)}")
+    return value
+
+
+def _is_base64(text: str) -> bool:
+    try:
+        base64.b64decode(text.replace("\n", "").replace("\r", ""), validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    return True
+
+
+def _spelled(value: Any) -> str:
+    """The type of a value in JSON's words."""
+    names = {dict: "object", list: "array", str: "string", bool: "boolean", type(None): "null"}
+    return names.get(type(value), "number")

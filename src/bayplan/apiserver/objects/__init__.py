@@ -1,0 +1,1 @@
+"""What is done with objects: create, update, patch, apply, delete, get, list and watch."""

@@ -1,0 +1,143 @@
+"""From the bytes of a request to a document that conforms to its kind.
+
+Malformed JSON or YAML, a wrong type, a wrong apiVersion or kind are refused with a 400 that says where; unknown
+fields are dropped with a warning, or refused, as `fieldValidation` asks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from bayplan.apiserver.kinds.conform import WrongType, conform
+from bayplan.apiserver.kinds.kind import Kind
+from bayplan.apiserver.kinds.protobuf import MEDIA_TYPE, BadProtobuf, read_protobuf
+from bayplan.apiserver.kinds.type_table import StrictDecoders, Type, builtin_types
+from bayplan.apiserver.protocol import errors
+from bayplan.apiserver.protocol.encoding import BadJson, Json, decode, duplicate_keys
+
+_MAX_WARNINGS = 20
+_JSON_TYPES = ("application/json", "application/yaml")
+_decoders = StrictDecoders()
+
+
+class _PlainLoader(yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else yaml.SafeLoader):  # type: ignore[misc]
+    """YAML without aliases, so that a small body cannot grow into a large document, and with times kept as text."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("aliases are not accepted")
+        return super().compose_node(parent, index)
+
+
+_PlainLoader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def read_document(body: bytes, content_type: str) -> Any:
+    """Any JSON or YAML document."""
+    media_type = content_type.partition(";")[0].strip().lower() or "application/json"
+    if media_type not in _JSON_TYPES and not media_type.endswith(("+json", "+yaml")):
+        raise errors.unsupported_media_type(_JSON_TYPES)
+    if media_type.endswith("yaml"):
+        return _read_yaml(body)
+    try:
+        return decode(body)
+    except BadJson as problem:
+        raise errors.bad_request(f"couldn't get version/kind; json parse error: {problem}") from problem
+
+
+def _read_yaml(body: bytes) -> Any:
+    try:
+        document = yaml.load(body, Loader=_PlainLoader)
+    except (yaml.YAMLError, ValueError, RecursionError) as problem:
+        raise errors.bad_request(f"error converting YAML to JSON: {str(problem)[:300]}") from problem
+    if not isinstance(document, dict):
+        raise errors.bad_request("error converting YAML to JSON: the document is not an object")
+    return document
+
+
+def read_object(body: bytes, content_type: str, kind: Kind, *, validation: str, warnings: list[str]) -> Json:
+    """The object of a create or update, pruned to what its kind declares."""
+    is_protobuf = content_type.startswith(MEDIA_TYPE)
+    document = _read_protobuf(body, kind) if is_protobuf else read_document(body, content_type)
+    if not isinstance(document, dict):
+        raise errors.bad_request(f"{kind.kind} in version {kind.api_version!r} is not a JSON object")
+    check_kind(document, kind)
+    is_json = not is_protobuf and "yaml" not in content_type
+    if validation == "Strict" and is_json and (repeated := duplicate_keys(body)):
+        raise strict_error(kind, [f'duplicate field "{name}"' for name in repeated])
+    if is_json and not kind.is_custom and _decoders.accepts(body, kind.type):
+        return document
+    conform_object(document, kind, validation=validation, warnings=warnings)
+    return document
+
+
+def read_options(body: bytes, content_type: str) -> Json:
+    """The DeleteOptions of a delete."""
+    if content_type.startswith(MEDIA_TYPE):
+        try:
+            return read_protobuf(body, builtin_types()["meta.v1.DeleteOptions"])
+        except BadProtobuf as problem:
+            raise errors.bad_request(f"couldn't read the protobuf body: {problem}") from problem
+    document = read_document(body, content_type)
+    if not isinstance(document, dict):
+        raise errors.bad_request("DeleteOptions is an object")
+    return document
+
+
+def _read_protobuf(body: bytes, kind: Kind) -> Json:
+    if kind.is_custom:
+        raise errors.unsupported_media_type(_JSON_TYPES)
+    try:
+        return read_protobuf(body, kind.type)
+    except BadProtobuf as problem:
+        raise errors.bad_request(f"couldn't read the protobuf body: {problem}") from problem
+
+
+def check_kind(document: Json, kind: Kind) -> None:
+    """Fill in or check apiVersion and kind."""
+    for name, expected in (("apiVersion", kind.api_version), ("kind", kind.kind)):
+        found = document.get(name) or expected
+        if found != expected:
+            given = f"{document.get('apiVersion', kind.api_version)}, Kind={document.get('kind', kind.kind)}"
+            wanted = f"{kind.api_version}, Kind={kind.kind}"
+            raise errors.bad_request(
+                f"the API version or kind in the data ({given}) does not match the expected ({wanted})"
+            )
+        document[name] = expected
+    if not isinstance(document.setdefault("metadata", {}), dict):
+        raise errors.bad_request(f"{kind.kind} in version {kind.version!r}: metadata: expected an object")
+
+
+def conform_object(
+    document: Json, kind: Kind, *, validation: str, warnings: list[str], declared: Type | None = None
+) -> None:
+    """Prune in place; report unknown fields as `validation` asks."""
+    try:
+        unknown = _prune(document, kind, declared)
+    except WrongType as problem:
+        message = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {problem}'
+        raise errors.bad_request(message) from problem
+    if unknown and validation == "Strict":
+        raise strict_error(kind, [f'unknown field "{path}"' for path in unknown])
+    if validation == "Warn":
+        warnings.extend(f'unknown field "{path}"' for path in unknown[:_MAX_WARNINGS])
+
+
+def _prune(document: Json, kind: Kind, declared: Type | None) -> list[str]:
+    if kind.prune is None:
+        return conform(document, declared or kind.type).unknown
+    metadata = kind.type.fields["metadata"].type
+    unknown = conform(document["metadata"], metadata, path="metadata").unknown
+    return unknown + kind.prune(document)
+
+
+def strict_error(kind: Kind, problems: list[str]) -> errors.ApiError:
+    listed = ", ".join(problems[:_MAX_WARNINGS])
+    return errors.bad_request(
+        f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: strict decoding error: {listed}'
+    )

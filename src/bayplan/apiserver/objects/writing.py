@@ -1,0 +1,299 @@
+"""Writing objects: create and update, from a conforming document to a committed entry.
+
+The order is the API server's: namespace, name, identity, defaulting, admission, validation, field ownership, commit.
+Deletion is in `deletion`, patches arrive here as updates. Nothing is written until everything was checked.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from bayplan.apiserver.kinds.admission import Admission
+from bayplan.apiserver.kinds.kind import Kind, Kinds
+from bayplan.apiserver.kinds.metadata import (
+    carry_over,
+    drop_empty,
+    generated_name,
+    new_uid,
+    stamp_new,
+    validate_metadata,
+)
+from bayplan.apiserver.objects import managed_fields
+from bayplan.apiserver.objects.managed_fields import UPDATE, Writer
+from bayplan.apiserver.objects.selection import selectable_values
+from bayplan.apiserver.protocol import errors
+from bayplan.apiserver.protocol.encoding import Json, decode_object, encode, timestamp
+from bayplan.apiserver.protocol.exchange import WriteOptions
+from bayplan.apiserver.protocol.identity import User
+from bayplan.apiserver.storage.store import Entry, Store
+from bayplan.observe.clock import Clock
+
+_GENERATE_ATTEMPTS = 8
+# These leave what the user wants alone, so there is nothing to default, admit or validate again.
+_UNCHECKED = frozenset({"binding", "status"})
+Change = Callable[[Json], Json]
+"""Takes a copy of the current object and returns the wanted one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """On whose behalf, and how, a write is made."""
+
+    user: User
+    options: WriteOptions = field(default_factory=WriteOptions)
+    operation: str = UPDATE
+    subresource: str = ""
+    keeps_identity: bool = False
+    """Objects of another cluster keep their uid, age and status: what belongs together still does, what is over is."""
+
+
+class Objects:
+    """The writing half of the API."""
+
+    def __init__(self, *, store: Store, kinds: Kinds, clock: Clock, randomness: random.Random) -> None:
+        self.store = store
+        self.kinds = kinds
+        self.clock = clock
+        self._random = randomness
+
+    # ---- create
+
+    def create(self, kind: Kind, namespace: str, document: Json, caller: Caller) -> bytes:
+        """Store a new object; answers its bytes in storage form."""
+        metadata = document["metadata"]
+        self._place(kind, namespace, metadata)
+        metadata["name"] = metadata.get("name") or self._generate_name(kind, namespace, metadata)
+        if caller.operation == managed_fields.APPLY:
+            owners = metadata.get("managedFields")
+        else:
+            owners = None
+        uid, born = new_uid(self._random), timestamp(self.clock.now())
+        if caller.keeps_identity:
+            uid, born = metadata.get("uid") or uid, metadata.get("creationTimestamp") or born
+        stamp_new(metadata, uid=uid, now=born)
+        status = document.get("status") if caller.keeps_identity else None
+        document = self._prepared_for_create(kind, document, caller)
+        if status:
+            document["status"] = (document.get("status") or {}) | status
+        if owners is not None:
+            document["metadata"]["managedFields"] = owners
+        else:
+            managed_fields.record_create(document, kind.type, self._writer(kind, caller))
+        if self.store.get(kind.stored_as, namespace, metadata["name"]) is not None:
+            raise errors.already_exists(kind.plural, metadata["name"], group=kind.group)
+        return self.commit(kind, document, dry_run=caller.options.dry_run)
+
+    def _place(self, kind: Kind, namespace: str, metadata: Json) -> None:
+        if not kind.namespaced:
+            metadata.pop("namespace", None)
+            return
+        if metadata.setdefault("namespace", namespace) != namespace:
+            raise errors.bad_request(errors.NAMESPACE_MISMATCH)
+        owner = self.store.get("namespaces", "", namespace)
+        if owner is None:
+            raise errors.not_found("namespaces", namespace)
+        if b'"deletionTimestamp"' in owner.raw:
+            cause = {
+                "reason": "NamespaceTerminating",
+                "message": f"namespace {namespace} is being terminated",
+                "field": "metadata.namespace",
+            }
+            problem = f"unable to create new content in namespace {namespace} because it is being terminated"
+            raise errors.forbidden(kind.plural, metadata.get("name", ""), problem, group=kind.group, causes=[cause])
+
+    def _generate_name(self, kind: Kind, namespace: str, metadata: Json) -> str:
+        base = metadata.get("generateName")
+        if not base:
+            return ""
+        for _ in range(_GENERATE_ATTEMPTS):
+            name = generated_name(base, self._random)
+            if self.store.get(kind.stored_as, namespace, name) is None:
+                return name
+        raise errors.already_exists(kind.plural, name, group=kind.group)
+
+    def _prepared_for_create(self, kind: Kind, document: Json, caller: Caller) -> Json:
+        if kind.status and not kind.keeps_status_on_create:
+            document.pop("status", None)
+        if kind.generation:
+            document["metadata"]["generation"] = 1
+        drop_empty(document["metadata"])
+        if kind.default is not None:
+            kind.default(document)
+        if kind.admit is not None:
+            kind.admit(document, None, self._admission(caller.user))
+        if kind.default_status is not None:
+            kind.default_status(document)
+        self._validate(kind, document, None)
+        head = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": document["metadata"]}
+        return head | document
+
+    # ---- update
+
+    def update(self, kind: Kind, namespace: str, name: str, change: Change, caller: Caller) -> bytes:
+        """Change an object, or leave it alone when nothing changed; answers its bytes in storage form."""
+        entry = self.store.get(kind.stored_as, namespace, name)
+        if entry is None:
+            raise errors.not_found(kind.plural, name, group=kind.group)
+        old = self.decoded(entry, kind)
+        new = change(self.decoded(entry, kind))
+        self._check_identity(kind, old, new)
+        self._check_version(kind, entry, new["metadata"].get("resourceVersion"), caller)
+        self._prepare_for_update(kind, old, new, caller)
+        if caller.operation != managed_fields.APPLY:
+            managed_fields.record_update(old, new, kind.type, self._writer(kind, caller))
+        if new == old:
+            return entry.raw
+        if self._is_finished(new, kind):
+            return self.remove(kind, new, dry_run=caller.options.dry_run)
+        return self.commit(kind, new, dry_run=caller.options.dry_run)
+
+    def _check_identity(self, kind: Kind, old: Json, new: Json) -> None:
+        metadata = new.get("metadata")
+        if not isinstance(metadata, dict):
+            raise errors.bad_request("metadata must be an object")
+        name = old["metadata"]["name"]
+        if metadata.get("name", name) != name:
+            given = metadata.get("name")
+            raise errors.bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
+        if metadata.get("namespace", old["metadata"].get("namespace")) != old["metadata"].get("namespace"):
+            raise errors.bad_request(errors.NAMESPACE_MISMATCH)
+        uid = old["metadata"]["uid"]
+        if metadata.get("uid") and metadata["uid"] != uid:
+            problem = f"Precondition failed: UID in precondition: {metadata['uid']}, UID in object meta: {uid}"
+            raise errors.conflict(kind.plural, name, group=kind.group, problem=problem)
+
+    def _check_version(self, kind: Kind, entry: Entry, given: Any, caller: Caller) -> None:
+        if given in (None, "", "0"):
+            if not kind.unconditional_update and caller.options.field_manager != "":
+                cause = errors.invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
+                raise errors.invalid(kind.kind, entry.name, [cause], group=kind.group)
+            return
+        if given != str(entry.revision):
+            raise errors.conflict(kind.plural, entry.name, group=kind.group)
+
+    def _prepare_for_update(self, kind: Kind, old: Json, new: Json, caller: Caller) -> None:
+        check_kind_unchanged(kind, new)
+        _separate_subresources(kind, old, new, caller.subresource)
+        carry_over(old["metadata"], new["metadata"])
+        drop_empty(new["metadata"])
+        if caller.subresource in _UNCHECKED and not kind.is_custom:
+            self._validate_metadata(kind, new, old)
+            return
+        if kind.default is not None:
+            kind.default(new)
+        if kind.admit is not None:
+            kind.admit(new, old, self._admission(caller.user))
+        self._validate(kind, new, old)
+        if kind.generation and _wanted(kind, old) != _wanted(kind, new):
+            new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+    def _is_finished(self, document: Json, kind: Kind) -> bool:
+        """Whether an object that is being deleted has nothing left to wait for."""
+        metadata = document["metadata"]
+        if "deletionTimestamp" not in metadata or metadata.get("finalizers"):
+            return False
+        if kind.stored_as == "namespaces" and document.get("spec", {}).get("finalizers"):
+            return False
+        return not metadata.get("deletionGracePeriodSeconds")
+
+    # ---- shared
+
+    def _validate(self, kind: Kind, document: Json, old: Json | None) -> None:
+        causes = (
+            [] if old is not None and old["metadata"] == document["metadata"] else validate_metadata(document, kind)
+        )
+        if kind.validate is not None:
+            causes = causes + kind.validate(document, old)
+        if causes:
+            raise errors.invalid(kind.kind, document["metadata"].get("name", ""), causes, group=kind.group)
+
+    def _validate_metadata(self, kind: Kind, document: Json, old: Json) -> None:
+        if old["metadata"] != document["metadata"] and (causes := validate_metadata(document, kind)):
+            raise errors.invalid(kind.kind, document["metadata"].get("name", ""), causes, group=kind.group)
+
+    def _admission(self, user: User) -> Admission:
+        return Admission(self.store, self.clock, user)
+
+    def _writer(self, kind: Kind, caller: Caller) -> Writer:
+        now = timestamp(self.clock.now())
+        return Writer(caller.options.field_manager, caller.operation, kind.api_version, now, caller.subresource)
+
+    def writer(self, kind: Kind, caller: Caller) -> Writer:
+        return self._writer(kind, replace(caller, operation=managed_fields.APPLY))
+
+    def decoded(self, entry: Entry, kind: Kind) -> Json:
+        """A copy of a stored object in the shape of a kind."""
+        document = decode_object(entry.raw)
+        return kind.from_storage(document) if kind.from_storage is not None else document
+
+    def commit(self, kind: Kind, document: Json, *, dry_run: bool = False) -> bytes:
+        """Give the document the next revision and store it."""
+        if kind.to_storage is not None:
+            document = kind.to_storage(document)
+        if dry_run:
+            return encode(document)
+        return self.store.put(kind.stored_as, self._entry(kind, document)).entry.raw
+
+    def remove(self, kind: Kind, document: Json, *, dry_run: bool = False) -> bytes:
+        """Delete the object for good; `document` is its last state."""
+        if kind.to_storage is not None:
+            document = kind.to_storage(document)
+        if dry_run:
+            return encode(document)
+        return self.store.remove(kind.stored_as, self._entry(kind, document)).entry.raw
+
+    def _entry(self, kind: Kind, document: Json) -> Entry:
+        revision = self.store.next_revision()
+        metadata = document["metadata"]
+        metadata["resourceVersion"] = str(revision)
+        return make_entry(self.kinds, kind, document, revision)
+
+
+def make_entry(kinds: Kinds, kind: Kind, document: Json, revision: int) -> Entry:
+    """An entry of a document in storage form, which already carries its revision."""
+    metadata = document["metadata"]
+    storage_kind = kinds.resource(kind.stored_as) if kind.to_storage is not None else kind
+    return Entry(
+        (metadata.get("namespace", ""), metadata["name"]),
+        encode(document),
+        revision=revision,
+        uid=metadata.get("uid", ""),
+        labels=metadata.get("labels"),
+        fields=selectable_values(storage_kind, document) if storage_kind.selectable else (),
+    )
+
+
+def check_kind_unchanged(kind: Kind, document: Json) -> None:
+    if document.get("kind", kind.kind) != kind.kind or document.get("apiVersion", kind.api_version) != kind.api_version:
+        raise errors.bad_request("apiVersion and kind of an object cannot be changed")
+    document["kind"], document["apiVersion"] = kind.kind, kind.api_version
+
+
+def _separate_subresources(kind: Kind, old: Json, new: Json, subresource: str) -> None:
+    """The main resource leaves status alone; the status subresource leaves everything else alone."""
+    if not kind.status:
+        return
+    if subresource == "status":
+        for name in [name for name in (*old, *new) if name not in ("status", "metadata", "kind", "apiVersion")]:
+            _restore(old, new, name)
+        if kind.is_custom:
+            new["metadata"] = dict(old["metadata"])
+        for name in ("ownerReferences", "finalizers"):
+            _restore(old["metadata"], new["metadata"], name)
+    elif subresource not in ("binding", "eviction", "ephemeralcontainers"):
+        _restore(old, new, "status")
+
+
+def _restore(old: Json, new: Json, name: str) -> None:
+    if name in old:
+        new[name] = old[name]
+    else:
+        new.pop(name, None)
+
+
+def _wanted(kind: Kind, document: Json) -> Json:
+    """The part of an object whose changes count in metadata.generation."""
+    return {name: value for name, value in document.items() if name not in ("metadata", "status")}

@@ -1,0 +1,208 @@
+"""The errors a Kubernetes API server answers with, each as one `Status` object.
+
+    ApiError                 carries the Status document; everything a handler refuses is one of these
+      made by not_found, conflict, invalid, … below, with the reasons, codes and sentences clients match on
+
+A client (kubectl, client-go, the official Python client) decides by `reason` and `code`, and prints `message`, so
+those are Kubernetes' own. This module never logs and never formats a traceback into an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bayplan.apiserver.protocol.encoding import Json
+
+MAX_BODY_BYTES = 3 * 1024 * 1024
+NAMESPACE_MISMATCH = "the namespace of the provided object does not match the namespace sent on the request"
+OBJECT_MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+class ApiError(Exception):
+    """A request was refused; `status` is the body of the answer."""
+
+    def __init__(self, status: Json, *, headers: Sequence[tuple[str, str]] = ()) -> None:
+        super().__init__(status["message"])
+        self.status = status
+        self.headers = list(headers)
+
+    @property
+    def code(self) -> int:
+        return int(self.status["code"])
+
+    @property
+    def reason(self) -> str:
+        return str(self.status.get("reason", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One reason why a field was refused."""
+
+    field: str
+    message: str
+    reason: str = "FieldValueInvalid"
+
+    def as_text(self) -> str:
+        return f"{self.field}: {self.message}"
+
+    def as_json(self) -> Json:
+        return {"reason": self.reason, "message": self.message, "field": self.field}
+
+
+def required(field: str, detail: str = "") -> Cause:
+    return Cause(field, "Required value" + (f": {detail}" if detail else ""), "FieldValueRequired")
+
+
+def invalid_value(field: str, value: Any, detail: str) -> Cause:
+    return Cause(field, f"Invalid value: {_quoted(value)}: {detail}")
+
+
+def not_supported(field: str, value: Any, allowed: Sequence[str]) -> Cause:
+    listed = ", ".join(f'"{name}"' for name in sorted(allowed))
+    return Cause(field, f"Unsupported value: {_quoted(value)}: supported values: {listed}", "FieldValueNotSupported")
+
+
+def forbidden_field(field: str, detail: str) -> Cause:
+    return Cause(field, f"Forbidden: {detail}", "FieldValueForbidden")
+
+
+def duplicate_value(field: str, value: Any) -> Cause:
+    return Cause(field, f"Duplicate value: {_quoted(value)}", "FieldValueDuplicate")
+
+
+def _quoted(value: Any) -> str:
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "null" if value is None else str(value)
+
+
+def failure(code: int, reason: str, message: str, *, details: Json | None = None, metadata: Json | None = None) -> Json:
+    """A Status document of a refused request."""
+    status: Json = {"kind": "Status", "apiVersion": "v1", "metadata": metadata or {}, "status": "Failure"}
+    status["message"] = message
+    if reason:
+        status["reason"] = reason
+    if details is not None:
+        status["details"] = details
+    status["code"] = code
+    return status
+
+
+def success(*, details: Json) -> Json:
+    """The Status document that answers a finished deletion."""
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+
+
+def _details(resource: str, group: str, name: str = "", **more: Any) -> Json:
+    details: Json = {}
+    if name:
+        details["name"] = name
+    if group:
+        details["group"] = group
+    if resource:
+        details["kind"] = resource
+    details.update(more)
+    return details
+
+
+def _qualified(resource: str, group: str) -> str:
+    return f"{resource}.{group}" if group else resource
+
+
+def not_found(resource: str, name: str, *, group: str = "") -> ApiError:
+    message = f'{_qualified(resource, group)} "{name}" not found'
+    return ApiError(failure(404, "NotFound", message, details=_details(resource, group, name)))
+
+
+def unknown_path() -> ApiError:
+    return ApiError(failure(404, "NotFound", "the server could not find the requested resource", details={}))
+
+
+def method_not_allowed() -> ApiError:
+    message = "the server does not allow this method on the requested resource"
+    return ApiError(failure(405, "MethodNotAllowed", message, details={}))
+
+
+def already_exists(resource: str, name: str, *, group: str = "") -> ApiError:
+    message = f'{_qualified(resource, group)} "{name}" already exists'
+    return ApiError(failure(409, "AlreadyExists", message, details=_details(resource, group, name)))
+
+
+def conflict(resource: str, name: str, *, group: str = "", problem: str = OBJECT_MODIFIED) -> ApiError:
+    message = f'Operation cannot be fulfilled on {_qualified(resource, group)} "{name}": {problem}'
+    return ApiError(failure(409, "Conflict", message, details=_details(resource, group, name)))
+
+
+def apply_conflict(message: str, causes: Sequence[Json]) -> ApiError:
+    return ApiError(failure(409, "Conflict", message, details={"causes": list(causes)}))
+
+
+def invalid(kind: str, name: str, causes: Sequence[Cause], *, group: str = "") -> ApiError:
+    texts = [cause.as_text() for cause in causes]
+    listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    qualified = _qualified(kind, group)
+    details = _details(kind, group, name, causes=[cause.as_json() for cause in causes])
+    return ApiError(failure(422, "Invalid", f'{qualified} "{name}" is invalid: {listed}', details=details))
+
+
+def bad_request(message: str) -> ApiError:
+    return ApiError(failure(400, "BadRequest", message))
+
+
+def forbidden(resource: str, name: str, problem: str, *, group: str = "", causes: Sequence[Json] = ()) -> ApiError:
+    subject = _qualified(resource, group) + (f' "{name}"' if name else "")
+    details = _details(resource, group, name)
+    if causes:
+        details["causes"] = list(causes)
+    return ApiError(failure(403, "Forbidden", f"{subject} is forbidden: {problem}", details=details))
+
+
+def unauthorized() -> ApiError:
+    return ApiError(failure(401, "Unauthorized", "Unauthorized"))
+
+
+def unsupported_media_type(accepted: Sequence[str]) -> ApiError:
+    message = f"the body of the request was in an unknown format - accepted media types include: {', '.join(accepted)}"
+    return ApiError(failure(415, "UnsupportedMediaType", message))
+
+
+def not_acceptable(accepted: Sequence[str]) -> ApiError:
+    message = f"only the following media types are accepted: {', '.join(accepted)}"
+    return ApiError(failure(406, "NotAcceptable", message))
+
+
+def too_large(limit: int = MAX_BODY_BYTES) -> ApiError:
+    return ApiError(failure(413, "RequestEntityTooLarge", f"Request entity too large: limit is {limit}"))
+
+
+def expired(message: str, *, metadata: Json | None = None) -> ApiError:
+    return ApiError(failure(410, "Expired", message, metadata=metadata))
+
+
+def future_version(asked: int, current: int) -> ApiError:
+    causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
+    message = f"Timeout: Too large resource version: {asked}, current: {current}"
+    return ApiError(failure(504, "Timeout", message, details={"causes": causes, "retryAfterSeconds": 1}))
+
+
+def too_many_requests(message: str, *, causes: Sequence[Json] = (), retry_after_seconds: int = 0) -> ApiError:
+    details: Json = {"causes": list(causes)} if causes else {}
+    headers = []
+    if retry_after_seconds:
+        details["retryAfterSeconds"] = retry_after_seconds
+        headers.append(("Retry-After", str(retry_after_seconds)))
+    return ApiError(failure(429, "TooManyRequests", message, details=details), headers=headers)
+
+
+def unavailable(message: str) -> ApiError:
+    return ApiError(failure(503, "ServiceUnavailable", message))
+
+
+def internal_error(message: str) -> ApiError:
+    details = {"causes": [{"message": message}]}
+    return ApiError(failure(500, "InternalError", f"Internal error occurred: {message}", details=details))

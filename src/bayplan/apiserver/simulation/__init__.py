@@ -1,0 +1,1 @@
+"""What a cluster has beside its API server: kubelets and controllers, simulated."""

@@ -1,0 +1,234 @@
+"""What all simulated controllers share: a queue of keys, a loop that reconciles them, and a bench to work at.
+
+A controller says which resources concern it, which keys a change touches, and how to reconcile one key. Reconciling
+is level-triggered and does not wait; the loop gives others their turn. A reconcile that fails is logged and retried.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from typing import ClassVar
+
+from bayplan.apiserver.objects.deletion import DeleteOptions, delete
+from bayplan.apiserver.objects.writing import Caller
+from bayplan.apiserver.protocol.encoding import Json, decode_object, timestamp
+from bayplan.apiserver.protocol.errors import ApiError
+from bayplan.apiserver.protocol.exchange import WriteOptions
+from bayplan.apiserver.protocol.identity import User
+from bayplan.apiserver.server.api import Api
+from bayplan.apiserver.server.own_objects import create
+from bayplan.apiserver.simulation.controllers.event_writer import EventWriter
+from bayplan.apiserver.simulation.controllers.owners import OwnerIndex
+from bayplan.apiserver.simulation.controllers.pod_tally import PodTally
+from bayplan.apiserver.simulation.timers import Agenda
+from bayplan.apiserver.storage.store import ADDED, Change, Entry, Key
+
+_log = logging.getLogger("bayplan.apiserver.simulation.controllers")
+_SLICE = 50
+_RETRY_SECONDS = 1.0
+# A key that took long to reconcile (a set of thousands of pods) rests for some times as long, however often it is
+# touched meanwhile, so that one large workload cannot take the whole process.
+_LONG_SECONDS = 0.002
+_REST_FACTOR = 4.0
+
+
+class Bench:
+    """What a controller works with: reading the store, writing through the API."""
+
+    def __init__(self, api: Api, owners: OwnerIndex, pods: PodTally, name: str, component: str = "") -> None:
+        self.api = api
+        self.clock = api.clock
+        self.store = api.store
+        self.owners = owners
+        self.pods = pods
+        user = User(f"system:serviceaccount:kube-system:{name}", ("system:masters", "system:authenticated"))
+        self._caller = Caller(user, WriteOptions(field_manager=name))
+        self._status_caller = Caller(user, WriteOptions(field_manager=name), subresource="status")
+        self._events = EventWriter(api, component or name, self._caller)
+
+    def now(self) -> str:
+        return timestamp(self.clock.now())
+
+    def get(self, resource: str, key: Key) -> Json | None:
+        entry = self.store.get(resource, *key)
+        return None if entry is None else decode_object(entry.raw)
+
+    def entries(self, resource: str, namespace: str = "") -> Iterator[Entry]:
+        for entry in self.store.listing(resource).entries:
+            if not namespace or entry.namespace == namespace:
+                yield entry
+
+    def objects(self, resource: str, namespace: str = "") -> Iterator[Json]:
+        for entry in self.entries(resource, namespace):
+            yield decode_object(entry.raw)
+
+    def owned(self, resource: str, owner_uid: str) -> list[Json]:
+        """The objects of a resource that name this owner, in key order."""
+        found = [self.store.get(resource, *key) for key in sorted(self.owners.dependents(owner_uid, resource))]
+        return [decode_object(entry.raw) for entry in found if entry is not None]
+
+    def event(self, about: Json, reason: str, message: str, *, is_warning: bool = False) -> None:
+        self._events.write(about, reason, message, is_warning=is_warning)
+
+    def create(self, document: Json) -> Json:
+        return decode_object(create(self.api, document, self._caller))
+
+    def update(self, resource: str, key: Key, change: Callable[[Json], Json]) -> None:
+        self.api.objects.update(self.api.kinds.resource(resource), *key, change, self._caller)
+
+    def set_status(self, resource: str, key: Key, status: Json) -> None:
+        def change(document: Json) -> Json:
+            document["status"] = status
+            return document
+
+        self.api.objects.update(self.api.kinds.resource(resource), *key, change, self._status_caller)
+
+    def update_status(self, resource: str, key: Key, change: Callable[[Json], Json]) -> None:
+        self.api.objects.update(self.api.kinds.resource(resource), *key, change, self._status_caller)
+
+    def delete(self, resource: str, key: Key, options: DeleteOptions | None = None) -> None:
+        entry = self.store.get(resource, *key)
+        if entry is not None:
+            kind = self.api.kinds.resource(resource)
+            delete(self.api.objects, kind, entry, options or DeleteOptions(propagation="Background"))
+
+    def create_pod(self, owner: Json, pod: Json) -> None:
+        """Create a pod of a workload, and say so on the workload."""
+        try:
+            created = self.create(pod)
+        except ApiError as problem:
+            self.event(owner, "FailedCreate", f"Error creating: {problem}", is_warning=True)
+            raise
+        self.event(owner, "SuccessfulCreate", f"Created pod: {created['metadata']['name']}")
+
+    def delete_pod(self, owner: Json, key: Key) -> None:
+        self.delete("pods", key)
+        self.event(owner, "SuccessfulDelete", f"Deleted pod: {key[1]}")
+
+
+class Controller:
+    """One promise, kept for every key."""
+
+    name: ClassVar[str]
+    component: ClassVar[str] = ""
+    """How it signs its events, where that is not its name."""
+    primary: ClassVar[str]
+    """The resource whose keys are reconciled."""
+    watches: ClassVar[tuple[str, ...]] = ()
+    """Other resources whose changes may concern it."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+
+    def keys_for(self, resource: str, change: Change) -> Iterable[Key]:
+        """The keys a change of another resource touches; by default those of its owners."""
+        for uid in self.bench.owners.owners_of(change):
+            place = self.bench.owners.place(uid)
+            if place is not None and place[0] == self.primary:
+                yield place[1]
+
+    def reconcile(self, key: Key) -> float | None:
+        """Make it so. Answers after how many seconds to look again, if at all."""
+        raise AssertionError(f"{type(self).__name__} reconciles nothing")
+
+
+class ControllerLoop:
+    """Runs one controller until it is stopped."""
+
+    def __init__(self, controller: Controller) -> None:
+        self.controller = controller
+        self._pending: dict[Key, None] = {}
+        self._later: Agenda[Key] = Agenda(controller.bench.clock)
+        self._wake = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._unlisten: list[Callable[[], None]] = []
+        self._resting: dict[Key, None] = {}
+
+    @property
+    def is_running(self) -> bool:
+        return bool(self._tasks)
+
+    def start(self) -> None:
+        if self._tasks:
+            return
+        controller, store = self.controller, self.controller.bench.store
+        for resource in (controller.primary, *controller.watches):
+            self._unlisten.append(store.listen(resource, self._on_change))
+            for entry in store.listing(resource).entries:
+                self._on_change(resource, Change(ADDED, entry, None))
+        loop = asyncio.get_running_loop()
+        self._tasks = [
+            loop.create_task(self._run(), name=f"controller {controller.name}"),
+            loop.create_task(self._ring(), name=f"controller {controller.name} timer"),
+        ]
+
+    async def stop(self) -> None:
+        for unlisten in self._unlisten:
+            unlisten()
+        tasks, self._tasks, self._unlisten = self._tasks, [], []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._pending.clear()
+        self._later.clear()
+        self._resting.clear()
+
+    def _on_change(self, resource: str, change: Change) -> None:
+        if resource == self.controller.primary:
+            self._add(change.entry.key)
+        else:
+            for key in self.controller.keys_for(resource, change):
+                self._add(key)
+
+    def _add(self, key: Key) -> None:
+        if key in self._resting:
+            return
+        self._pending[key] = None
+        self._wake.set()
+
+    def _rest(self, key: Key, seconds: float) -> None:
+        self._resting[key] = None
+        self._later.add(seconds, key)
+
+    async def _run(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            done = 0
+            while self._pending:
+                key = next(iter(self._pending))
+                del self._pending[key]
+                self._reconcile(key)
+                done += 1
+                if done % _SLICE == 0:
+                    await asyncio.sleep(0)
+
+    def _reconcile(self, key: Key) -> None:
+        clock = self.controller.bench.clock
+        begin = clock.monotonic()
+        try:
+            again = self.controller.reconcile(key)
+        except ApiError as problem:
+            _log.debug("controller %s will retry %s: %s", self.controller.name, key, problem)
+            again = _RETRY_SECONDS
+        except Exception:
+            _log.exception("controller %s could not reconcile %s", self.controller.name, key)
+            again = _RETRY_SECONDS * 5
+        if again is not None:
+            self._later.add(again, key)
+        taken = clock.monotonic() - begin
+        if taken > _LONG_SECONDS:
+            self._rest(key, taken * _REST_FACTOR)
+
+    async def _ring(self) -> None:
+        """Move keys whose time has come into the queue."""
+        done = 0
+        while True:
+            key = await self._later.due()
+            self._resting.pop(key, None)
+            self._add(key)
+            done += 1
+            if done % _SLICE == 0:
+                await asyncio.sleep(0)

@@ -1,0 +1,172 @@
+"""DaemonSets: one pod on each node that takes it, placed by the scheduler through node affinity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from bayplan.apiserver.protocol.encoding import Json, decode_object
+from bayplan.apiserver.simulation.controllers.base import Bench, Controller
+from bayplan.apiserver.simulation.controllers.deployments import template_hash
+from bayplan.apiserver.simulation.controllers.pod_tally import REQUIRED
+from bayplan.apiserver.simulation.controllers.pods import pod_from_template
+from bayplan.apiserver.storage.store import Change, Key
+
+REVISION_LABEL = "controller-revision-hash"
+_TOLERATED = (
+    ("node.kubernetes.io/not-ready", "NoExecute"),
+    ("node.kubernetes.io/unreachable", "NoExecute"),
+    ("node.kubernetes.io/disk-pressure", "NoSchedule"),
+    ("node.kubernetes.io/memory-pressure", "NoSchedule"),
+    ("node.kubernetes.io/pid-pressure", "NoSchedule"),
+    ("node.kubernetes.io/unschedulable", "NoSchedule"),
+)
+
+
+class DaemonSets(Controller):
+    """Keeps one pod a node."""
+
+    name = "daemon-set-controller"
+    component = "daemonset-controller"
+    primary = "daemonsets.apps"
+    watches = ("pods", "nodes")
+
+    def __init__(self, bench: Bench) -> None:
+        super().__init__(bench)
+        self._answers: dict[tuple[str, int], dict[str, tuple[int, bool]]] = {}
+
+    def keys_for(self, resource: str, change: Change) -> Iterable[Key]:
+        if resource == "nodes":
+            if change.previous is not None and _placement(change.previous.raw) == _placement(change.entry.raw):
+                return ()
+            return [entry.key for entry in self.bench.entries(self.primary)]
+        return super().keys_for(resource, change)
+
+    def reconcile(self, key: Key) -> float | None:
+        owner = self.bench.get(self.primary, key)
+        if owner is None:
+            return None
+        wanted = self._wanted_nodes(owner)
+        if "deletionTimestamp" not in owner["metadata"]:
+            self._adjust(owner, wanted)
+        self._write_status(key, owner, wanted)
+        return None
+
+    def _wanted_nodes(self, owner: Json) -> set[str]:
+        """The nodes that take this daemon; asked anew only of nodes that changed."""
+        question = (owner["metadata"]["uid"], owner["metadata"].get("generation", 1))
+        known = self._answers.get(question, {})
+        answers: dict[str, tuple[int, bool]] = {}
+        for entry in self.bench.entries("nodes"):
+            answer = known.get(entry.name)
+            if answer is None or answer[0] != entry.revision:
+                taken = takes_daemon(decode_object(entry.raw), owner["spec"]["template"]["spec"])
+                answer = (entry.revision, taken)
+            answers[entry.name] = answer
+        for old in [asked for asked in self._answers if asked[0] == question[0]]:
+            del self._answers[old]
+        self._answers[question] = answers
+        return {name for name, (_, taken) in answers.items() if taken}
+
+    def _adjust(self, owner: Json, wanted: set[str]) -> None:
+        revision = template_hash(owner["spec"]["template"])
+        covered: set[str] = set()
+        may_replace = (owner["spec"].get("updateStrategy") or {}).get("type") != "OnDelete"
+        for key, pod in self.bench.pods.of(owner["metadata"]["uid"]).in_order():
+            replaces = may_replace and pod.labels.get(REVISION_LABEL) != revision
+            if pod.is_terminating:
+                covered.add(pod.node)
+            elif pod.node not in wanted or pod.node in covered or not pod.is_active or replaces:
+                self.bench.delete_pod(owner, key)
+            else:
+                covered.add(pod.node)
+        for node in sorted(wanted - covered):
+            made = pod_from_template(owner["spec"]["template"], owner, labels={REVISION_LABEL: revision})
+            _aim(made["spec"], node)
+            self.bench.create_pod(owner, made)
+
+    def _write_status(self, key: Key, owner: Json, wanted: set[str]) -> None:
+        pods = list(self.bench.pods.of(owner["metadata"]["uid"]).actives())
+        revision = template_hash(owner["spec"]["template"])
+        placed = [pod for pod in pods if pod.node in wanted]
+        ready = sum(pod.is_ready for pod in placed)
+        status: Json = {
+            "currentNumberScheduled": len(placed),
+            "desiredNumberScheduled": len(wanted),
+            "numberMisscheduled": len(pods) - len(placed),
+            "numberReady": ready,
+            "observedGeneration": owner["metadata"].get("generation", 1),
+        }
+        updated = sum(pod.labels.get(REVISION_LABEL) == revision for pod in placed)
+        unavailable = len(wanted) - ready
+        status |= {"updatedNumberScheduled": updated} if updated else {}
+        status |= {"numberAvailable": ready} if ready else {}
+        status |= {"numberUnavailable": unavailable} if unavailable else {}
+        if owner.get("status") != status:
+            self.bench.set_status(self.primary, key, status)
+
+
+def _placement(raw: bytes) -> bytes:
+    """The part of a stored node that decides whether daemons run on it (everything before its status)."""
+    return raw.partition(b'"status":')[0].partition(b'"spec":')[2]
+
+
+def _aim(spec: Json, node: str) -> None:
+    """Tie a pod to a node by affinity, so that the scheduler still decides whether it fits."""
+    field = {"key": "metadata.name", "operator": "In", "values": [node]}
+    required = spec.setdefault("affinity", {}).setdefault("nodeAffinity", {}).setdefault(REQUIRED, {})
+    terms = required.get("nodeSelectorTerms") or [{}]
+    required["nodeSelectorTerms"] = [{**term, "matchFields": [field]} for term in terms]
+    tolerations = spec.setdefault("tolerations", [])
+    for key, effect in _TOLERATED:
+        if not any(t.get("key") == key and t.get("effect") == effect for t in tolerations):
+            tolerations.append({"key": key, "operator": "Exists", "effect": effect})
+
+
+def takes_daemon(node: Json, spec: Json) -> bool:
+    """Whether a daemon with this pod spec belongs on a node."""
+    labels = node["metadata"].get("labels") or {}
+    if any(labels.get(key) != value for key, value in (spec.get("nodeSelector") or {}).items()):
+        return False
+    required = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(REQUIRED)
+    if required and not any(_term_matches(term, node) for term in required.get("nodeSelectorTerms") or ()):
+        return False
+    tolerations = [*(spec.get("tolerations") or ()), *({"key": k, "operator": "Exists"} for k, _ in _TOLERATED)]
+    taints = (node.get("spec") or {}).get("taints") or ()
+    hard = [taint for taint in taints if taint.get("effect") in ("NoSchedule", "NoExecute")]
+    return all(any(tolerates(toleration, taint) for toleration in tolerations) for taint in hard)
+
+
+def tolerates(toleration: Json, taint: Json) -> bool:
+    if toleration.get("effect") not in (None, "", taint.get("effect")):
+        return False
+    if toleration.get("key") not in (None, "", taint.get("key")):
+        return False
+    if toleration.get("operator") == "Exists":
+        return True
+    return bool(toleration.get("key")) and toleration.get("value", "") == taint.get("value", "")
+
+
+def _term_matches(term: Json, node: Json) -> bool:
+    labels = node["metadata"].get("labels") or {}
+    fields = {"metadata.name": node["metadata"]["name"]}
+    return all(_matches(r, labels) for r in term.get("matchExpressions") or ()) and all(
+        _matches(r, fields) for r in term.get("matchFields") or ()
+    )
+
+
+def _matches(requirement: Json, values: dict[str, Any]) -> bool:
+    value: Any = values.get(requirement.get("key", ""))
+    allowed: list[str] = requirement.get("values") or []
+    operator = requirement.get("operator")
+    if operator == "In":
+        return bool(value in allowed)
+    if operator == "NotIn":
+        return bool(value not in allowed)
+    if operator in ("Exists", "DoesNotExist"):
+        return bool((value is not None) == (operator == "Exists"))
+    try:
+        number, bound = int(value or ""), int(allowed[0])
+    except (ValueError, IndexError):
+        return False
+    return number > bound if operator == "Gt" else number < bound

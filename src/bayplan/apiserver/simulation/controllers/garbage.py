@@ -1,0 +1,151 @@
+"""Garbage collection: dependents of deleted owners go too, in the order the deletion asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bayplan.apiserver.objects.deletion import FOREGROUND, ORPHAN, DeleteOptions
+from bayplan.apiserver.protocol.encoding import Json, decode_object
+from bayplan.apiserver.protocol.errors import ApiError
+from bayplan.apiserver.simulation.controllers.base import Bench
+from bayplan.apiserver.simulation.controllers.owners import Place, owner_uids
+from bayplan.apiserver.storage.store import DELETED, Change, Entry
+
+_FINALIZERS = (FOREGROUND.encode(), b'"' + ORPHAN.encode() + b'"')
+
+
+class GarbageCollector:
+    """Works through what the store announces; `collect` does what is due and answers whether anything was."""
+
+    name = "garbage-collector"
+
+    def __init__(self, bench: Bench, wake: Callable[[], None]) -> None:
+        self._bench = bench
+        self._wake = wake
+        self._suspects: dict[Place, None] = {}
+        self._unlisten: Callable[[], None] | None = None
+
+    def start(self) -> None:
+        if self._unlisten is not None:
+            return
+        self._unlisten = self._bench.store.listen_to_everything(self._on_change)
+        for resource in self._bench.store.resources():
+            for entry in self._bench.store.listing(resource).entries:
+                self._suspect(resource, entry)
+
+    def stop(self) -> None:
+        if self._unlisten is not None:
+            self._unlisten()
+            self._unlisten = None
+        self._suspects.clear()
+
+    def _on_change(self, resource: str, change: Change) -> None:
+        if change.type != DELETED:
+            if change.previous is None or _may_matter(change):
+                self._suspect(resource, change.entry)
+            return
+        for place in self._bench.owners.dependent_places(change.entry.uid):
+            self._add(place)
+        for uid in owner_uids(change.entry):
+            owner = self._bench.owners.place(uid)
+            if owner is not None:
+                self._add(owner)
+
+    def _suspect(self, resource: str, entry: Entry) -> None:
+        is_going = b'"deletionTimestamp"' in entry.raw and any(mark in entry.raw for mark in _FINALIZERS)
+        if is_going or any(self._is_doubtful(uid, entry) for uid in owner_uids(entry)):
+            self._add((resource, entry.key))
+
+    def _is_doubtful(self, uid: str, entry: Entry) -> bool:
+        """Whether an owner is missing, in another namespace, or waits for its dependents to go."""
+        place = self._bench.owners.place(uid)
+        return place is None or place[1][0] not in ("", entry.namespace) or self._is_going(uid)
+
+    def _add(self, place: Place) -> None:
+        self._suspects[place] = None
+        self._wake()
+
+    def collect(self) -> bool:
+        """Look at everything suspected so far."""
+        suspects, self._suspects = list(self._suspects), {}
+        for place in suspects:
+            try:
+                self._look(place)
+            except (ApiError, KeyError):
+                continue  # it changed or its kind went away meanwhile; the next change brings it back
+        return bool(suspects)
+
+    def _look(self, place: Place) -> None:
+        resource, key = place
+        document = self._bench.get(resource, key)
+        if document is None:
+            return
+        metadata = document["metadata"]
+        finalizers = metadata.get("finalizers") or []
+        if "deletionTimestamp" in metadata and FOREGROUND in finalizers:
+            self._finish_foreground(place, document)
+        elif "deletionTimestamp" in metadata and ORPHAN in finalizers:
+            self._orphan(place, document)
+        elif "deletionTimestamp" not in metadata and metadata.get("ownerReferences"):
+            self._delete_if_unowned(place, metadata["ownerReferences"])
+
+    def _delete_if_unowned(self, place: Place, references: list[Json]) -> None:
+        resource, key = place
+        known = [reference for reference in references if self._exists(reference, key[0])]
+        if not known:
+            self._bench.delete(resource, key, DeleteOptions(propagation="Background"))
+            return
+        waiting = [reference for reference in known if self._awaits_dependents(reference)]
+        if waiting and len(waiting) == len(known):
+            self._bench.delete(resource, key, DeleteOptions(propagation="Foreground"))
+
+    def _exists(self, reference: Json, namespace: str) -> bool:
+        place = self._bench.owners.place(reference.get("uid", ""))
+        # An owner in another namespace is no owner.
+        return place is not None and place[1][0] in ("", namespace)
+
+    def _awaits_dependents(self, reference: Json) -> bool:
+        return self._is_going(reference.get("uid", ""))
+
+    def _is_going(self, uid: str) -> bool:
+        """Whether an owner is being deleted in the foreground."""
+        place = self._bench.owners.place(uid)
+        entry = None if place is None else self._bench.store.get(place[0], *place[1])
+        return entry is not None and b'"deletionTimestamp"' in entry.raw and _FINALIZERS[0] in entry.raw
+
+    def _finish_foreground(self, place: Place, document: Json) -> None:
+        dependents = self._bench.owners.dependent_places(document["metadata"]["uid"])
+        if not dependents:
+            self._drop_finalizer(place, FOREGROUND)
+            return
+        for resource, key in dependents:
+            entry = self._bench.store.get(resource, *key)
+            if entry is not None and b'"deletionTimestamp"' not in entry.raw:
+                self._delete_if_unowned((resource, key), decode_object(entry.raw)["metadata"]["ownerReferences"])
+
+    def _orphan(self, place: Place, document: Json) -> None:
+        uid = document["metadata"]["uid"]
+        for resource, key in self._bench.owners.dependent_places(uid):
+            self._bench.update(resource, key, lambda dependent: _without_owner(dependent, uid))
+        self._drop_finalizer(place, ORPHAN)
+
+    def _drop_finalizer(self, place: Place, finalizer: str) -> None:
+        def drop(document: Json) -> Json:
+            kept = [name for name in document["metadata"].get("finalizers", []) if name != finalizer]
+            document["metadata"]["finalizers"] = kept
+            return document
+
+        self._bench.update(place[0], place[1], drop)
+
+
+def _may_matter(change: Change) -> bool:
+    """Whether a change touches ownership or deletion; the many that do not are none of our business."""
+    previous = change.previous or change.entry
+    is_going = b'"deletionTimestamp"' in change.entry.raw
+    return is_going or owner_uids(previous) != owner_uids(change.entry)
+
+
+def _without_owner(document: Json, uid: str) -> Json:
+    references = document["metadata"].get("ownerReferences") or []
+    document["metadata"]["ownerReferences"] = [r for r in references if r.get("uid") != uid]
+    return document

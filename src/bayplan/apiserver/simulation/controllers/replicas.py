@@ -1,0 +1,62 @@
+"""ReplicaSets and ReplicationControllers: as many pods as asked for."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from bayplan.apiserver.protocol.encoding import Json
+from bayplan.apiserver.simulation.controllers.base import Controller
+from bayplan.apiserver.simulation.controllers.pods import first_to_remove, is_active, key_of, pod_from_template
+from bayplan.apiserver.storage.store import Key
+
+# Pods are created and deleted in bursts of this size, with a turn for everybody else in between.
+_BURST = 100
+
+
+class ReplicaSets(Controller):
+    """Keeps the number of pods of a ReplicaSet."""
+
+    name = "replicaset-controller"
+    primary: ClassVar[str] = "replicasets.apps"
+    watches = ("pods",)
+
+    def reconcile(self, key: Key) -> float | None:
+        owner = self.bench.get(self.primary, key)
+        if owner is None:
+            return None
+        again = None
+        if "deletionTimestamp" not in owner["metadata"]:
+            again = self._adjust(owner)
+        self._write_status(key, owner)
+        return again
+
+    def _adjust(self, owner: Json) -> float | None:
+        uid = owner["metadata"]["uid"]
+        missing = owner["spec"].get("replicas", 1) - self.bench.pods.of(uid).active
+        for _ in range(min(missing, _BURST)):
+            self.bench.create_pod(owner, pod_from_template(owner["spec"]["template"], owner))
+        if missing < 0:
+            pods = [pod for pod in self.bench.owned("pods", uid) if is_active(pod)]
+            for pod in first_to_remove(pods)[: min(-missing, _BURST)]:
+                self.bench.delete_pod(owner, key_of(pod))
+        return 0.0 if abs(missing) > _BURST else None
+
+    def _write_status(self, key: Key, owner: Json) -> None:
+        pods = self.bench.pods.of(owner["metadata"]["uid"])
+        available = pods.available(owner["spec"].get("minReadySeconds", 0), self.bench.clock.now())
+        status: Json = {"replicas": pods.active, "observedGeneration": owner["metadata"].get("generation", 1)}
+        if pods.active:
+            status["fullyLabeledReplicas"] = pods.active
+        if pods.ready:
+            status["readyReplicas"] = pods.ready
+        if available:
+            status["availableReplicas"] = available
+        if owner.get("status") != status and self.bench.store.get(self.primary, *key) is not None:
+            self.bench.set_status(self.primary, key, status)
+
+
+class ReplicationControllers(ReplicaSets):
+    """Keeps the number of pods of a ReplicationController."""
+
+    name = "replication-controller"
+    primary = "replicationcontrollers"

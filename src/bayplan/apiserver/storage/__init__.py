@@ -1,0 +1,1 @@
+"""Objects as bytes: revisions, history, and the data directory that keeps them across restarts."""

@@ -1,0 +1,141 @@
+"""Structural schemas: pruning, defaults, validation, and what server-side apply learns from them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bayplan.apiserver.cluster import EmbeddedCluster
+from bayplan.apiserver.kinds.crd_schema import apply_defaults, drop_nulls, object_type, prune, to_type, validate
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "spec": {
+            "type": "object",
+            "required": ["size"],
+            "properties": {
+                "size": {"type": "integer", "minimum": 1, "exclusiveMaximum": True, "maximum": 10, "multipleOf": 2},
+                "color": {"type": "string", "default": "red", "enum": ["red", "blue"]},
+                "text": {"type": "string", "minLength": 2, "maxLength": 4, "pattern": "^x"},
+                "when": {"type": "string", "format": "date-time"},
+                "ratio": {"type": "number", "exclusiveMinimum": True, "minimum": 0},
+                "tags": {"type": "array", "maxItems": 2, "minItems": 1, "items": {"type": "string"}},
+                "keyed": {
+                    "type": "array",
+                    "x-kubernetes-list-type": "map",
+                    "x-kubernetes-list-map-keys": ["name"],
+                    "items": {"type": "object", "properties": {"name": {"type": "string"}, "n": {"type": "integer"}}},
+                },
+                "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+                "map": {"type": "object", "additionalProperties": {"type": "integer"}},
+                "maybe": {"type": "string", "nullable": True},
+                "either": {"x-kubernetes-int-or-string": True},
+                "one": {"type": "integer", "oneOf": [{"minimum": 5}, {"maximum": 3}]},
+                "nested": {
+                    "type": "object",
+                    "default": {},
+                    "properties": {"deep": {"type": "boolean", "default": True}},
+                },
+            },
+        }
+    },
+}
+SPEC = SCHEMA["properties"]["spec"]
+
+
+def test_what_is_not_declared_is_pruned_except_where_it_is_kept() -> None:
+    document: dict[str, Any] = {
+        "apiVersion": "x/v1",
+        "kind": "Foo",
+        "metadata": {"anything": 1},
+        "extra": 1,
+        "spec": {"size": 2, "no": 1, "free": {"any": 1}, "map": {"a": 1}, "keyed": [{"name": "a", "no": 1}]},
+    }
+
+    assert prune(document, SCHEMA) == ["extra", "spec.no", "spec.keyed[0].no"]
+    assert document["spec"] == {"size": 2, "free": {"any": 1}, "map": {"a": 1}, "keyed": [{"name": "a"}]}
+    assert document["metadata"] == {"anything": 1}
+
+
+def test_defaults_are_filled_in_at_every_depth() -> None:
+    document: dict[str, Any] = {"spec": {"size": 2, "color": None}}
+    drop_nulls(document, SCHEMA)
+    apply_defaults(document, SCHEMA)
+
+    assert document["spec"] == {"size": 2, "color": "red", "nested": {"deep": True}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({}, "spec.size: Required value"),
+        ({"size": "x"}, 'spec.size in body must be of type integer: "string"'),
+        ({"size": 10}, "should be less than 10"),
+        ({"size": 0}, "should be greater than or equal to 1"),
+        ({"size": 3}, "should be a multiple of 2"),
+        ({"size": 2, "color": "green"}, 'Unsupported value: "green": supported values: "blue", "red"'),
+        ({"size": 2, "text": "x"}, "should be at least 2 chars long"),
+        ({"size": 2, "text": "xxxxx"}, "Too long: may not be more than 4 bytes"),
+        ({"size": 2, "text": "abc"}, "should match '^x'"),
+        ({"size": 2, "when": "soon"}, "must be of type date-time"),
+        ({"size": 2, "ratio": 0}, "should be greater than 0"),
+        ({"size": 2, "tags": []}, "should have at least 1 items"),
+        ({"size": 2, "tags": ["a", "b", "c"]}, "must have at most 2 items"),
+        ({"size": 2, "keyed": [{"name": "a"}, {"name": "a"}]}, "Duplicate value"),
+        ({"size": 2, "map": {"a": "b"}}, "spec.map.a in body must be of type integer"),
+        ({"size": 2, "either": []}, "must be of type integer,string"),
+        ({"size": 2, "one": 4}, "must validate one and only one schema (oneOf)"),
+        ({"size": 2, "maybe": 5}, "must be of type string"),
+    ],
+)
+def test_every_rule_is_checked(spec: dict[str, Any], expected: str) -> None:
+    causes = validate({"spec": spec}, SCHEMA)
+
+    assert any(expected in cause.as_text() for cause in causes), [cause.as_text() for cause in causes]
+
+
+def test_a_good_object_has_no_problems() -> None:
+    spec = {"size": 4, "maybe": None, "either": "80%", "ratio": 0.5, "when": "2026-01-31T12:00:00Z", "one": 2}
+
+    assert validate({"spec": spec}, SCHEMA) == []
+
+
+def test_merge_rules_are_translated() -> None:
+    translated = to_type(SPEC)
+
+    assert translated.fields["keyed"].type.list_type == "map"
+    assert translated.fields["keyed"].type.list_keys == ("name",)
+    assert translated.fields["tags"].type.list_type == "atomic"
+    assert translated.fields["map"].type.kind == "map"
+    assert translated.fields["size"].required
+    assert object_type(SCHEMA, "x").fields["metadata"].type.name == "meta.v1.ObjectMeta"
+
+
+async def test_a_definition_with_rules_that_are_not_evaluated_is_accepted_with_a_warning(
+    quiet: EmbeddedCluster,
+) -> None:
+    rule = {"rule": "self.size > 0", "message": "must be positive"}
+    size = {"type": "object", "properties": {"size": {"type": "integer"}}, "x-kubernetes-validations": [rule]}
+    schema = {"type": "object", "properties": {"spec": size}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    spec = {"group": "e.com", "scope": "Cluster", "names": {"plural": "foos", "kind": "Foo"}, "versions": [version]}
+    body = {"metadata": {"name": "foos.e.com"}, "spec": spec}
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    transport = quiet.in_process_transport()
+
+    created = await transport.request("POST", path, body=body)
+    broken = await transport.request(
+        "POST", "/apis/e.com/v1/foos", body={"metadata": {"name": "a"}, "spec": {"size": 0}}
+    )
+
+    assert created.status == 201
+    assert created.headers["warning"] == (
+        '299 - "spec.versions[0].schema.openAPIV3Schema.properties[spec].x-kubernetes-validations: the embedded server '
+        'does not evaluate CEL rules; a real one refuses objects that break them"'
+    )
+    assert created.json()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"][
+        "x-kubernetes-validations"
+    ] == [rule]
+    assert broken.status == 201
