@@ -155,7 +155,7 @@ class LiveScheduler:
             get_pod=self.watching.pod,
             start_task=self.tasks.start,
             start_brief=self.tasks.start_brief,
-            is_allowed_to_bind=self.options.is_leader,
+            may_write=self.options.is_leader,
         )
         self.is_ready = asyncio.Event()
         """Set once the caches hold the whole cluster."""

@@ -41,6 +41,11 @@ class Profile:
         return [p for p in self.framework.at(ExtensionPoint.RESERVE) if callable(getattr(p, "reserve", None))]
 
     @lazy
+    def unreserving(self) -> list[Plugin]:
+        """The plugins that define `unreserve`, in reverse order."""
+        return [p for p in self.framework.at(ExtensionPoint.RESERVE)[::-1] if callable(getattr(p, "unreserve", None))]
+
+    @lazy
     def permitting(self) -> list[Plugin]:
         return self.framework.at(ExtensionPoint.PERMIT)
 
@@ -86,5 +91,5 @@ class Shared:
     start_task: Callable[[str, Awaitable[None]], None]
     start_brief: Callable[[BriefWork], None]
     """The same for work that may wait for its turn."""
-    is_allowed_to_bind: Callable[[], bool] = lambda: True
-    """False once leadership is lost: nothing may be bound any more."""
+    may_write: Callable[[], bool] = lambda: True
+    """False once the lease is lost: no binding, event or condition is written from then on."""

@@ -11,9 +11,10 @@ import asyncio
 
 import structlog
 
-from bayplan.framework.queued import QueuedPod
+from bayplan.loop.attempt import Attempt
+from bayplan.loop.extending import Extenders
 from bayplan.loop.profile import Shared
-from bayplan.loop.scheduling_cycle import asks_extenders, schedule_one, schedule_with_extenders
+from bayplan.loop.scheduling_cycle import schedule_one, schedule_with_extenders
 from bayplan.loop.tasks import Tasks
 from bayplan.queue import QueueShell
 
@@ -31,44 +32,46 @@ class Scheduler:
 
     async def run(self) -> None:
         """Schedule until cancelled or closed."""
-        clock, pop = self.shared.clock, self.shared.queue.pop
+        shared, clock, queue = self.shared, self.shared.clock, self.shared.queue
         while True:
             queued = await self._shell.wait_pop()
             if queued is None:
                 return
             deadline = clock.monotonic() + _SLICE_SECONDS
             while queued is not None:
-                if asks_extenders(self.shared, queued):
-                    await self._ask_and_schedule(queued)
+                profile = shared.profiles.get(queued.info.scheduler_name)
+                if profile is None:
+                    queue.done(queued.uid)
+                elif profile.extenders is None:
+                    self._schedule(Attempt(shared, profile, queued))
                 else:
-                    self._schedule(queued)
+                    await self._schedule_with_extenders(Attempt(shared, profile, queued), profile.extenders)
                 if clock.monotonic() >= deadline or self._tasks.is_full:
                     break
-                queued = pop()
+                queued = queue.pop()
             await asyncio.sleep(0)
             await self._tasks.wait_for_room()
 
-    def _schedule(self, queued: QueuedPod) -> None:
-        """One pod; a bug in here costs one attempt, not the scheduler."""
+    def _schedule(self, attempt: Attempt) -> None:
+        """A defect of the scheduler costs one attempt; the next pod is tried."""
         try:
-            schedule_one(self.shared, queued)
+            schedule_one(attempt)
         except Exception:
-            self._take_back(queued)
+            self._requeue(attempt)
 
-    async def _ask_and_schedule(self, queued: QueuedPod) -> None:
+    async def _schedule_with_extenders(self, attempt: Attempt, extenders: Extenders) -> None:
         try:
-            await schedule_with_extenders(self.shared, queued)
+            await schedule_with_extenders(attempt, extenders)
         except asyncio.CancelledError:
-            self.shared.queue.done(queued.uid)
+            attempt.abandon()
             raise
         except Exception:
-            self._take_back(queued)
+            self._requeue(attempt)
 
-    def _take_back(self, queued: QueuedPod) -> None:
-        """Starting the binding is the last step of a cycle: one that raised has started none, so nothing is assumed."""
-        _log.exception("scheduling failed unexpectedly", pod=queued.key)
-        self.shared.cache.forget(queued.uid)
-        self.shared.queue.add_unschedulable_if_not_present(queued)
+    def _requeue(self, attempt: Attempt) -> None:
+        """Starting the binding is the last step of a cycle: one that raised has started none, so all can be undone."""
+        _log.exception("scheduling failed unexpectedly", pod=attempt.queued.key)
+        attempt.requeue()
 
     def close(self) -> None:
         """Take no more pods; bindings under way go on."""

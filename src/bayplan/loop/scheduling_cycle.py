@@ -6,138 +6,102 @@ volumes, the binding itself) happens in the binding cycle, which this starts.
 
 from __future__ import annotations
 
-from bayplan.cluster.pod_info import PodInfo
-from bayplan.framework.cycle import CycleState
-from bayplan.framework.diagnosis import Diagnosis
-from bayplan.framework.queued import QueuedPod
 from bayplan.framework.runtime.call import caller
-from bayplan.framework.status import SUCCESS, Code, Error, Status
-from bayplan.loop.binding_cycle import Binding, activate, start_binding, unreserve
+from bayplan.framework.status import SUCCESS, Code, Status
+from bayplan.loop.attempt import CLEAR_NOMINATION, Attempt, failure_at
+from bayplan.loop.binding_cycle import Binding, activate, start_binding
 from bayplan.loop.decide import Decision, decide
-from bayplan.loop.extending import decide_with_extenders
-from bayplan.loop.failure import CLEAR_NOMINATION, report_failure
-from bayplan.loop.profile import Profile, Shared
+from bayplan.loop.extending import Extenders, decide_with_extenders
 
-__all__ = ["asks_extenders", "schedule_one", "schedule_with_extenders"]
+__all__ = ["schedule_one", "schedule_with_extenders"]
 
 _ONE_MUST_WAIT = "one or more plugins asked to wait and no plugin rejected pod"
 
 
-def schedule_one(shared: Shared, queued: QueuedPod) -> None:
-    """Try one pod: decide, assume, reserve, ask for permission, and start its binding."""
-    profile = shared.profiles.get(queued.info.scheduler_name)
-    if profile is None or _is_skipped(shared, profile, queued):
-        shared.queue.done(queued.uid)
+def schedule_one(attempt: Attempt) -> None:
+    """Try one pod: decide, assume, reserve, run Permit, and start its binding."""
+    if _is_skipped(attempt):
+        attempt.shared.queue.done(attempt.queued.uid)
         return
-    began = shared.clock.monotonic()
-    _act_on(shared, profile, queued, decide(profile.decider, queued.info), began)
+    _act_on(attempt, decide(attempt.profile.decider, attempt.queued.info))
 
 
-def asks_extenders(shared: Shared, queued: QueuedPod) -> bool:
-    profile = shared.profiles.get(queued.info.scheduler_name)
-    return profile is not None and profile.extenders is not None
-
-
-async def schedule_with_extenders(shared: Shared, queued: QueuedPod) -> None:
-    """As `schedule_one`, for a pod that extenders are asked about: the cluster goes on changing while they answer."""
-    profile = shared.profiles.get(queued.info.scheduler_name)
-    if profile is None or profile.extenders is None or _is_skipped(shared, profile, queued):
-        shared.queue.done(queued.uid)
+async def schedule_with_extenders(attempt: Attempt, extenders: Extenders) -> None:
+    """As `schedule_one`, for a profile with extenders: the cluster goes on changing while they answer."""
+    shared, info = attempt.shared, attempt.queued.info
+    if _is_skipped(attempt):
+        shared.queue.done(info.uid)
         return
-    info, began = queued.info, shared.clock.monotonic()
 
     def is_wanted() -> bool:
         current = shared.get_pod(info.namespace, info.name)
         return current is not None and current.uid == info.pod.uid and not current.spec.node_name
 
-    decision = await decide_with_extenders(profile.extenders, profile.decider, info, is_wanted=is_wanted)
+    decision = await decide_with_extenders(extenders, attempt.profile.decider, info, is_wanted=is_wanted)
     if decision is None:
-        shared.queue.done(queued.uid)
+        shared.queue.done(info.uid)
     else:
-        _act_on(shared, profile, queued, decision, began)
+        _act_on(attempt, decision)
 
 
-def _act_on(shared: Shared, profile: Profile, queued: QueuedPod, decision: Decision, began: float) -> None:
-    """Assume what was decided and start the binding, or report why nothing was."""
-    shared.observer.decided(queued, decision, shared.clock.monotonic() - began)
+def _is_skipped(attempt: Attempt) -> bool:
+    """Pods that are being deleted, and pods whose binding is still under way, are not tried."""
+    info = attempt.queued.info
+    if info.is_terminating:
+        note = f"skip schedule deleting pod: {info.key}"
+        attempt.record_event(info, kind="Warning", reason="FailedScheduling", action="Scheduling", note=note)
+        return True
+    return attempt.shared.cache.pod(info.uid) is not None
+
+
+def _act_on(attempt: Attempt, decision: Decision) -> None:
+    """Assume the pod on the chosen node and start its binding, or report why there is none."""
+    shared, queued = attempt.shared, attempt.queued
+    shared.observer.decided(queued, decision, attempt.seconds)
     if not decision.is_scheduled:
-        _not_scheduled(shared, profile, queued, decision, began)
+        _report_rejection(attempt, decision)
         return
-    assumed = shared.cache.assume(queued.info, decision.node_name)
+    binding = Binding(attempt, attempt.assume(decision), decision.state, decision.node_name)
     shared.queue.nominator.delete(queued.info)
-    status = _reserve_and_permit(shared, profile, decision.state, assumed, decision.node_name)
+    status = _reserve_and_permit(binding)
     if not status.is_success and not status.is_wait:
-        _give_up(shared, profile, queued, assumed, decision, status, began)
+        attempt.undo()
+        attempt.report_failure(status)
         return
     activate(shared, decision.state)
-    binding = Binding(shared, profile, queued, assumed, decision.state, decision.node_name, began)
     start_binding(binding, is_held=status.is_wait)
 
 
-def _is_skipped(shared: Shared, profile: Profile, queued: QueuedPod) -> bool:
-    """Pods that are being deleted, and pods whose binding is still under way, are not tried."""
-    info = queued.info
-    if info.is_terminating:
-        note = f"skip schedule deleting pod: {info.key}"
-        profile.recorder.event(info, kind="Warning", reason="FailedScheduling", action="Scheduling", note=note)
-        return True
-    return shared.cache.pod(info.uid) is not None
-
-
-def _not_scheduled(shared: Shared, profile: Profile, queued: QueuedPod, decision: Decision, began: float) -> None:
+def _report_rejection(attempt: Attempt, decision: Decision) -> None:
     diagnosis, failure = decision.diagnosis, decision.failure
     nomination: str | None = CLEAR_NOMINATION
     if diagnosis is not None:
         result = decision.nomination
         nomination = result.nominated_node_name if result is not None else CLEAR_NOMINATION
         if result is not None and result.victims:
-            shared.observer.preempted(len(result.victims))
+            attempt.shared.observer.preempted(len(result.victims))
     status = failure if failure is not None else Status(Code.UNSCHEDULABLE, (decision.message,))
-    report_failure(shared, profile, queued, status, diagnosis=diagnosis, nominated_node_name=nomination, began=began)
+    attempt.report_failure(status, diagnosis=diagnosis, nominated_node_name=nomination)
 
 
-def _reserve_and_permit(
-    shared: Shared, profile: Profile, state: CycleState, assumed: PodInfo, node_name: str
-) -> Status:
+def _reserve_and_permit(binding: Binding) -> Status:
     """Success, Wait (the pod is then held), or the status of the plugin that objected."""
+    attempt, assumed, state, node_name = binding.attempt, binding.assumed, binding.state, binding.node_name
+    profile = attempt.profile
     complain, call = profile.framework.complain, caller(state)
     for plugin in profile.reserving:
         status = call(plugin, "reserve", complain, state, assumed, node_name)
         if isinstance(status, Status) and not status.is_success:
-            return _explained("Reserve", status)
+            return failure_at("Reserve", status)
     timeouts: dict[str, float] = {}
     for plugin in profile.permitting:
         status = call(plugin, "permit", complain, state, assumed, node_name)
         if not isinstance(status, Status) or status.is_success:
             continue
         if not status.is_wait:
-            return _explained("Permit", status)
+            return failure_at("Permit", status)
         timeouts[plugin.name] = status.timeout_seconds
     if not timeouts:
         return SUCCESS
-    shared.waiting.hold(assumed, node_name, timeouts)
+    attempt.shared.waiting.hold(assumed, node_name, timeouts)
     return Status(Code.WAIT, (_ONE_MUST_WAIT,))
-
-
-def _explained(point: str, status: Status) -> Status:
-    if status.is_rejected:
-        return status
-    return Error(f'running {point} plugin "{status.plugin}": {status.message}', exception=status.exception)
-
-
-def _give_up(
-    shared: Shared,
-    profile: Profile,
-    queued: QueuedPod,
-    assumed: PodInfo,
-    decision: Decision,
-    status: Status,
-    began: float,
-) -> None:
-    """Undo what was reserved and assumed, and send the pod back."""
-    unreserve(profile, decision.state, assumed, decision.node_name)
-    shared.cache.forget(assumed.uid)
-    diagnosis = Diagnosis.of_one_node(status) if status.is_rejected else None
-    report_failure(
-        shared, profile, queued, status, diagnosis=diagnosis, nominated_node_name=CLEAR_NOMINATION, began=began
-    )

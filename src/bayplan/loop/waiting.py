@@ -115,6 +115,10 @@ class WaitingRoom:
         held = self._held[info.uid] = HeldPod(info, node_name, timeouts, self._clock.monotonic())
         return held
 
+    def release(self, uid: str) -> None:
+        """Hold the pod no longer, however its wait ended."""
+        self._held.pop(uid, None)
+
     async def wait(self, uid: str) -> Status:
         """The end of a pod's wait; success at once for a pod that is not held."""
         held = self._held.get(uid)
@@ -123,4 +127,4 @@ class WaitingRoom:
         try:
             return await held.outcome(self._clock)
         finally:
-            self._held.pop(uid, None)
+            self.release(uid)

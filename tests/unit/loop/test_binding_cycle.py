@@ -115,6 +115,25 @@ async def test_a_replica_that_no_longer_leads_binds_nothing() -> None:
     assert loop.live.cache.assumed_count == 0
 
 
+async def test_a_replica_that_lost_its_lease_during_an_attempt_writes_nothing_about_it() -> None:
+    """The next leader may have bound the pod already; a condition or an event of this replica would contradict it."""
+    leads = [True]
+    loop = Loop(NODES, plugins=[Waits], config=config("Waits"), is_leader=lambda: leads[0])
+    async with running(loop):
+        loop.put(pod("p", uid="u"))
+        await loop.settle()
+        leads[0] = False
+        held = loop.live.waiting.get("u")
+        assert held is not None
+        held.reject("Waits", "not today")
+        loop.put(pod("too-large", cpu="64"))
+        await loop.settle(31)
+
+    assert loop.transport.calls == []
+    assert loop.live.cache.assumed_count == 0
+    assert loop.queue.get("default/p") is not None
+
+
 class Waits(Plugin):
     """Holds pods at Permit."""
 

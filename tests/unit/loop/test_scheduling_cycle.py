@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from tests.unit.loop.kit import Loop, node, pod, running
 
-from bayplan.framework import CycleState, Plugin, PodInfo, Status, Unschedulable
+from bayplan.framework import CycleState, Plugin, PodInfo, Status, Unschedulable, Wait
 from bayplan.framework.status import Error
-from bayplan.loop.tasks import BriefWork
+from bayplan.loop import scheduling_cycle
+from bayplan.loop.binding_cycle import Binding, start_binding
 from bayplan.queue import Place
 from bayplan.testing.build import LONG_AGO
 
@@ -141,17 +143,43 @@ async def test_a_preemptor_is_nominated_and_its_victims_are_deleted() -> None:
     assert len(loop.queue.nominator) == 0
 
 
-async def test_a_bug_in_the_cycle_costs_one_attempt_and_leaves_nothing_assumed() -> None:
-    loop = Loop([node("n", cpu=1)])
-    shared = loop.live.scheduler.shared
-    start, failures = shared.start_brief, ["once"]
+@pytest.fixture
+def defect(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The start of the first binding raises, which only a defect of the scheduler itself would do."""
+    failures = ["once"]
 
-    def fail_once(work: BriefWork) -> None:
+    def fail_once(binding: Binding, *, is_held: bool) -> None:
         if failures:
             raise RuntimeError(failures.pop())
-        start(work)
+        start_binding(binding, is_held=is_held)
 
-    object.__setattr__(shared, "start_brief", fail_once)
+    monkeypatch.setattr(scheduling_cycle, "start_binding", fail_once)
+
+
+@pytest.mark.usefixtures("defect")
+async def test_a_defect_in_the_cycle_undoes_what_plugins_reserved() -> None:
+    plugin = keeper()
+    loop = Loop([node("n", cpu=1)], plugins=[plugin], config=ENABLED)
+    async with running(loop):
+        loop.put(pod("p", cpu="1"))
+        await loop.settle()
+
+    assert plugin.log == ["reserve p", "permit p", "unreserve p"]  # type: ignore[attr-defined]
+
+
+@pytest.mark.usefixtures("defect")
+async def test_a_defect_in_the_cycle_leaves_no_pod_held_at_permit() -> None:
+    loop = Loop([node("n", cpu=1)], plugins=[keeper(permission=Wait(30))], config=ENABLED)
+    async with running(loop):
+        loop.put(pod("p", cpu="1"))
+        await loop.settle()
+
+        assert len(loop.live.waiting) == 0
+
+
+@pytest.mark.usefixtures("defect")
+async def test_a_defect_in_the_cycle_costs_one_attempt_and_leaves_nothing_assumed() -> None:
+    loop = Loop([node("n", cpu=1)])
     async with running(loop):
         loop.put(pod("p", cpu="1"))
         await loop.settle()

@@ -1,0 +1,123 @@
+"""One attempt to schedule one pod: what it works on, what it did so far, and how that is undone.
+
+    decide ──▶ assume ──▶ Reserve ──▶ Permit ──▶ PreBind ──▶ Bind        the steps of an attempt
+                 └───────────┴──────────┴───────────┴─── undo ──▶ nothing reserved, held or assumed
+
+`undo` is the only way back, whatever ended the attempt. After it a pod is requeued with its reasons (`report_failure`),
+requeued without any (`requeue`, after a defect of the scheduler itself), or left alone (`abandon`, when the process
+ends). Every event and condition about an attempt is written from here, and only while this replica leads.
+"""
+
+from __future__ import annotations
+
+from bayplan.cluster.pod_info import PodInfo
+from bayplan.framework.diagnosis import Diagnosis
+from bayplan.framework.queued import QueuedPod
+from bayplan.framework.runtime.call import caller
+from bayplan.framework.status import Error, Status
+from bayplan.loop.decide import Decision
+from bayplan.loop.profile import Profile, Shared
+
+__all__ = ["CLEAR_NOMINATION", "Attempt", "failure_at"]
+
+CLEAR_NOMINATION = ""
+
+
+class Attempt:
+    __slots__ = ("assumed", "began", "decision", "profile", "queued", "shared")
+
+    def __init__(self, shared: Shared, profile: Profile, queued: QueuedPod) -> None:
+        self.shared = shared
+        self.profile = profile
+        self.queued = queued
+        self.began = shared.clock.monotonic()
+        self.decision: Decision | None = None
+        self.assumed: PodInfo | None = None
+        """The pod as it counts on its node; None before `assume` and after `undo`."""
+
+    @property
+    def seconds(self) -> float:
+        """Since the attempt began."""
+        return self.shared.clock.monotonic() - self.began
+
+    def assume(self, decision: Decision) -> PodInfo:
+        """Count the pod on the node that was decided on."""
+        self.decision = decision
+        self.assumed = assumed = self.shared.cache.assume(self.queued.info, decision.node_name)
+        return assumed
+
+    def undo(self) -> PodInfo | None:
+        """Release what the attempt holds, the latest first; the pod whose room became free by it, if any did.
+
+        Unreserve runs in reverse order and for every plugin that defines it, whether or not its Reserve was reached.
+        A second call does nothing.
+        """
+        assumed, decision = self.assumed, self.decision
+        if assumed is None or decision is None:
+            return None
+        self.assumed = None
+        self.shared.waiting.release(assumed.uid)
+        complain, call = self.profile.framework.complain, caller(decision.state)
+        for plugin in self.profile.unreserving:
+            call(plugin, "unreserve", complain, decision.state, assumed, decision.node_name)
+        return self.shared.cache.forget(assumed.uid)
+
+    def abandon(self) -> None:
+        """Undo, without another try: the process ends."""
+        self.undo()
+        self.shared.queue.done(self.queued.uid)
+
+    def requeue(self) -> None:
+        """Undo and try again after a back-off, as after any error."""
+        self.undo()
+        self.shared.queue.add_unschedulable_if_not_present(self.queued)
+
+    def report_failure(
+        self,
+        status: Status,
+        *,
+        diagnosis: Diagnosis | None = None,
+        nominated_node_name: str | None = CLEAR_NOMINATION,
+    ) -> None:
+        """Requeue the pod with its reasons, then write event and PodScheduled condition.
+
+        Without a diagnosis, a rejection is that of the one node that was chosen. A nomination of None stays as it is.
+        """
+        shared, queued = self.shared, self.queued
+        shared.observer.attempt_failed(queued, status, self.seconds)
+        if diagnosis is None and status.is_rejected and self.decision is not None:
+            diagnosis = Diagnosis.of_one_node(status)
+        info = queued.info
+        current = shared.get_pod(info.namespace, info.name)
+        if current is not None and current.uid != info.pod.uid:
+            shared.queue.done(info.uid)
+            return
+        if current is None or current.spec.node_name:
+            shared.queue.done(info.uid)
+        else:
+            info = shared.cache.info(current)
+            shared.queue.add_unschedulable_if_not_present(
+                queued,
+                unschedulable_plugins=diagnosis.unschedulable_plugins if diagnosis is not None else (),
+                pending_plugins=diagnosis.pending_plugins if diagnosis is not None else (),
+                info=info,
+            )
+        shared.queue.nominator.add(info, nominated_node_name)
+        message = diagnosis.message if diagnosis is not None else status.message
+        self.record_event(info, kind="Warning", reason="FailedScheduling", action="Scheduling", note=message)
+        if current is not None and shared.may_write():
+            reason = "Unschedulable" if status.is_rejected else "SchedulerError"
+            shared.status.report(current, reason=reason, message=message, nominated_node_name=nominated_node_name)
+
+    def record_event(self, info: PodInfo, *, kind: str, reason: str, action: str, note: str) -> None:
+        """An event about the pod, unless the lease is lost: the next leader may have placed the pod by now."""
+        if self.shared.may_write():
+            self.profile.recorder.event(info, kind=kind, reason=reason, action=action, note=note)
+
+
+def failure_at(point: str, status: Status) -> Status:
+    """A rejection as it is; anything else that is no success as an error that names the plugin."""
+    if status.is_rejected:
+        return status
+    text = f'running {point} plugin "{status.plugin}": {status.message}'
+    return Error(text, exception=status.exception).by(status.plugin)
