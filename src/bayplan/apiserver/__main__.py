@@ -1,7 +1,7 @@
 """`python -m bayplan.apiserver`: the embedded API server as a process of its own, without a scheduler.
 
 For tests of other programs: it can be killed and started again on the same port and data directory, and with
-`--bare` it is as alone as a kube-apiserver without a controller manager. `bayplan up` is what people want.
+`--bare` it equals a kube-apiserver without a controller manager. Users run `bayplan up` instead.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ def _roles() -> Iterable[Json]:
 
 
 def _authentication(client_authority: str) -> Iterable[Json]:
-    """Where servers beside this one read whose client certificates to trust, and who may read it."""
+    """The ConfigMap with the client authority for extension servers, and the role that reads it."""
     name, reader = "extension-apiserver-authentication", "extension-apiserver-authentication-reader"
     metadata = {"name": name, "namespace": "kube-system"}
     data = {"client-ca-file": client_authority} if client_authority else {}

@@ -96,7 +96,7 @@ class EmbeddedCluster:
         return f"{scheme}://{host}:{self._http.port}"
 
     def in_process_transport(self, errors: TransportErrors | None = None) -> InProcessTransport:
-        """The administrator's way in without sockets; see `inprocess` for faults."""
+        """A transport without sockets, authenticated as the administrator; `inprocess` describes its faults."""
         return InProcessTransport(self.api, token=self.token, errors=errors)
 
     def kubeconfig(self) -> Json:
@@ -114,7 +114,7 @@ class EmbeddedCluster:
         }
 
     async def start(self) -> None:
-        """Bring everything up; objects that exist already, from a data directory, are left as they are."""
+        """Start all parts; objects that a data directory already holds are left unchanged."""
         if self._journal is not None:
             self._journal.follow(self.store)
         bootstrap(self.api, client_authority=self._client_authority.decode())

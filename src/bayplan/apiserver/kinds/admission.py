@@ -1,6 +1,6 @@
-"""What defaulting, admission and validation of a kind may look at: the store, the time, and who asks.
+"""What defaulting, admission and validation of a kind may read: the store, the time, and the user.
 
-Handed to the hooks of `kinds`; read-only. It exists so that a hook never reaches for the server itself.
+Passed to the hooks of `kind.Kind`; read-only, so that no hook depends on the server.
 """
 
 from __future__ import annotations

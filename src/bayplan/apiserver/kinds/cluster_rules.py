@@ -34,7 +34,7 @@ def namespace_status(document: Json) -> None:
 
 def admit_namespace(document: Json, old: Json | None, admission: Admission) -> None:
     if old is not None and "finalizers" in old.get("spec", {}):
-        # The finalize subresource alone may take the finalizer away.
+        # Only the finalize subresource removes the finalizer.
         document.setdefault("spec", {})["finalizers"] = old["spec"]["finalizers"]
 
 

@@ -10,9 +10,9 @@ import base64
 import binascii
 import re
 from dataclasses import dataclass, field
-from typing import Any
 
 from bayplan.apiserver.kinds.type_table import Type
+from bayplan.apiserver.protocol.encoding import Json, JsonValue
 from bayplan.apiserver.protocol.quantity import BadQuantity, canonical_quantity
 
 _TIME = re.compile(r"^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})$")
@@ -31,14 +31,14 @@ class Findings:
     unknown: list[str] = field(default_factory=list)
 
 
-def conform(document: Any, declared: Type, *, path: str = "") -> Findings:
+def conform(document: JsonValue, declared: Type, *, path: str = "") -> Findings:
     """Drop what `declared` does not know, in place. Raises `WrongType` on the first value of the wrong type."""
     findings = Findings()
     _conform(document, declared, path, findings, 0)
     return findings
 
 
-def _conform(value: Any, declared: Type, path: str, findings: Findings, depth: int) -> Any:
+def _conform(value: JsonValue, declared: Type, path: str, findings: Findings, depth: int) -> JsonValue:
     if depth > MAX_DEPTH:
         raise WrongType(f"{path}: nested more than {MAX_DEPTH} levels deep")
     kind = declared.kind
@@ -51,7 +51,7 @@ def _conform(value: Any, declared: Type, path: str, findings: Findings, depth: i
     return value if kind == "any" else _conform_scalar(value, kind, path)
 
 
-def _conform_struct(value: Any, declared: Type, path: str, findings: Findings, depth: int) -> Any:
+def _conform_struct(value: JsonValue, declared: Type, path: str, findings: Findings, depth: int) -> JsonValue:
     if not isinstance(value, dict):
         raise WrongType(f"{path or 'the object'}: expected an object, found {_spelled(value)}")
     for name in list(value):
@@ -68,7 +68,7 @@ def _conform_struct(value: Any, declared: Type, path: str, findings: Findings, d
     return value
 
 
-def _conform_list(value: Any, declared: Type, path: str, findings: Findings, depth: int) -> Any:
+def _conform_list(value: JsonValue, declared: Type, path: str, findings: Findings, depth: int) -> JsonValue:
     if not isinstance(value, list):
         raise WrongType(f"{path}: expected a list, found {_spelled(value)}")
     element = declared.element
@@ -80,7 +80,7 @@ def _conform_list(value: Any, declared: Type, path: str, findings: Findings, dep
     return value
 
 
-def _conform_map(value: Any, declared: Type, path: str, findings: Findings, depth: int) -> Any:
+def _conform_map(value: JsonValue, declared: Type, path: str, findings: Findings, depth: int) -> JsonValue:
     if not isinstance(value, dict):
         raise WrongType(f"{path}: expected an object, found {_spelled(value)}")
     element = declared.element
@@ -92,14 +92,14 @@ def _conform_map(value: Any, declared: Type, path: str, findings: Findings, dept
     return value
 
 
-def _zero(declared: Type) -> Any:
-    zeros: dict[str, Any] = {"struct": {}, "map": {}, "list": [], "bool": False, "quantity": "0", "intorstring": 0}
+def _zero(declared: Type) -> JsonValue:
+    zeros: Json = {"struct": {}, "map": {}, "list": [], "bool": False, "quantity": "0", "intorstring": 0}
     if declared.kind in zeros:
         return zeros[declared.kind].copy() if declared.kind in ("struct", "map", "list") else zeros[declared.kind]
     return 0 if declared.kind in ("int32", "int64", "number") else None if declared.kind == "any" else ""
 
 
-def _conform_scalar(value: Any, kind: str, path: str) -> Any:
+def _conform_scalar(value: JsonValue, kind: str, path: str) -> JsonValue:
     if kind == "quantity":
         return _conform_quantity(value, path)
     if kind == "bool":
@@ -119,7 +119,7 @@ def _conform_scalar(value: Any, kind: str, path: str) -> Any:
     return value
 
 
-def _conform_integer(value: Any, kind: str, path: str) -> Any:
+def _conform_integer(value: JsonValue, kind: str, path: str) -> JsonValue:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     low, high = _INTEGER_RANGES[kind]
@@ -127,7 +127,7 @@ def _conform_integer(value: Any, kind: str, path: str) -> Any:
     return _expect(value, fits, f"an integer of type {kind}", path)
 
 
-def _conform_quantity(value: Any, path: str) -> str:
+def _conform_quantity(value: JsonValue, path: str) -> str:
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise WrongType(f"{path}: expected a quantity such as 500m or 2Gi, found {_spelled(value)}")
     try:
@@ -136,7 +136,7 @@ def _conform_quantity(value: Any, path: str) -> str:
         raise WrongType(f"{path}: {problem}") from problem
 
 
-def _expect(value: Any, fits: bool, expected: str, path: str) -> Any:
+def _expect(value: JsonValue, fits: bool, expected: str, path: str) -> JsonValue:
     if not fits:
         raise WrongType(f"{path}: expected {expected}, found {_spelled(value)}")
     return value
@@ -150,7 +150,7 @@ def _is_base64(text: str) -> bool:
     return True
 
 
-def _spelled(value: Any) -> str:
+def _spelled(value: JsonValue) -> str:
     """The type of a value in JSON's words."""
     names = {dict: "object", list: "array", str: "string", bool: "boolean", type(None): "null"}
     return names.get(type(value), "number")

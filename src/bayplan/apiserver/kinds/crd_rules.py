@@ -1,18 +1,17 @@
 """Defaults, validation and acceptance of CustomResourceDefinitions.
 
 Rules in CEL (`x-kubernetes-validations`) and conversion webhooks are accepted and kept, but neither evaluated nor
-called; whoever writes such a definition is warned.
+called; creating such a definition answers with a warning.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from bayplan.apiserver.kinds.admission import Admission
 from bayplan.apiserver.protocol import errors
-from bayplan.apiserver.protocol.encoding import Json
+from bayplan.apiserver.protocol.encoding import Json, JsonValue
 from bayplan.apiserver.protocol.errors import Cause
 
 _VERSION = re.compile(r"^[a-z]([-a-z0-9]*[a-z0-9])?$")
@@ -32,7 +31,7 @@ def default_definition(document: Json) -> None:
 
 
 def admit_definition(document: Json, old: Json | None, admission: Admission) -> None:
-    """Names are accepted and the definition is established at once: this server has nothing to wait for."""
+    """Accept the names and establish the definition at once; no other component has to confirm it."""
     names = dict(document["spec"].get("names") or {})
     stored = [version.get("name") for version in document["spec"].get("versions") or () if version.get("storage")]
     earlier = (old or {}).get("status", {}).get("storedVersions") or []
@@ -81,7 +80,7 @@ def validate_definition(document: Json, old: Json | None) -> list[Cause]:
 
 
 def warn_of_definition(document: Json) -> list[str]:
-    """What this server keeps but does not do, a real one would."""
+    """Warnings about parts that are stored but have no effect here."""
     warnings = []
     spec = document["spec"]
     for index, version in enumerate(spec.get("versions") or ()):
@@ -98,7 +97,7 @@ def warn_of_definition(document: Json) -> list[str]:
     return warnings
 
 
-def _places_of_rules(schema: Any, path: str) -> Iterator[str]:
+def _places_of_rules(schema: JsonValue, path: str) -> Iterator[str]:
     if not isinstance(schema, dict):
         return
     if schema.get("x-kubernetes-validations"):
@@ -148,7 +147,7 @@ def _validate_versions(versions: list[Json]) -> list[Cause]:
     return causes
 
 
-def _validate_schema(schema: Any, path: str, depth: int) -> list[Cause]:
+def _validate_schema(schema: JsonValue, path: str, depth: int) -> list[Cause]:
     """Structural rules: every place has a type, and the parts of a schema are schemas."""
     if not isinstance(schema, dict):
         return [errors.invalid_value(path, str(schema), "must be a schema")]

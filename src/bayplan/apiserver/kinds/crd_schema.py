@@ -1,7 +1,7 @@
 """Structural schemas of custom resources: pruning, defaulting, validation, and translation to `Type`.
 
 A schema is the `openAPIV3Schema` of a definition, as decoded JSON. Rules in `x-kubernetes-validations` (CEL) are
-not evaluated; everything else a structural schema can say is.
+not evaluated; all other parts of a structural schema are.
 """
 
 from __future__ import annotations
@@ -9,12 +9,11 @@ from __future__ import annotations
 import copy
 import ipaddress
 import re
-from typing import Any
 from urllib.parse import urlsplit
 
 from bayplan.apiserver.kinds.type_table import ANY, Field, Type, builtin_types
 from bayplan.apiserver.protocol import errors
-from bayplan.apiserver.protocol.encoding import Json, parse_timestamp
+from bayplan.apiserver.protocol.encoding import Json, JsonValue, parse_timestamp
 from bayplan.apiserver.protocol.errors import Cause
 
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
@@ -23,7 +22,7 @@ _EMBEDDED = "x-kubernetes-embedded-resource"
 _ENVELOPE = ("apiVersion", "kind", "metadata")
 
 
-def prune(value: Any, schema: Json, *, path: str = "", is_root: bool = True) -> list[str]:
+def prune(value: JsonValue, schema: Json, *, path: str = "", is_root: bool = True) -> list[str]:
     """Remove, in place, what the schema does not declare; answers the removed paths."""
     if isinstance(value, list) and isinstance(schema.get("items"), dict):
         return [
@@ -51,7 +50,7 @@ def prune(value: Any, schema: Json, *, path: str = "", is_root: bool = True) -> 
     return removed
 
 
-def apply_defaults(value: Any, schema: Json) -> None:
+def apply_defaults(value: JsonValue, schema: Json) -> None:
     """Fill in declared defaults, in place."""
     if isinstance(value, list) and isinstance(schema.get("items"), dict):
         for item in value:
@@ -70,7 +69,7 @@ def apply_defaults(value: Any, schema: Json) -> None:
                 apply_defaults(value[name], additional)
 
 
-def drop_nulls(value: Any, schema: Json) -> None:
+def drop_nulls(value: JsonValue, schema: Json) -> None:
     """Nulls of fields that are not nullable count as absent."""
     if not isinstance(value, dict):
         return
@@ -81,7 +80,7 @@ def drop_nulls(value: Any, schema: Json) -> None:
             drop_nulls(value[name], inner)
 
 
-def validate(value: Any, schema: Json, path: str = "", depth: int = 0) -> list[Cause]:
+def validate(value: JsonValue, schema: Json, path: str = "", depth: int = 0) -> list[Cause]:
     """Every way in which a value breaks the schema."""
     if depth > 100 or (value is None and schema.get("nullable")):
         return []
@@ -101,10 +100,10 @@ def validate(value: Any, schema: Json, path: str = "", depth: int = 0) -> list[C
     return causes + _check_combinations(value, schema, path, depth)
 
 
-_PYTHON_TYPES: dict[str, Any] = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int}
+_PYTHON_TYPES: dict[str, type] = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int}
 
 
-def _check_type(value: Any, schema: Json, path: str) -> list[Cause]:
+def _check_type(value: JsonValue, schema: Json, path: str) -> list[Cause]:
     expected = schema.get("type")
     if schema.get(_INT_OR_STRING):
         fits = isinstance(value, (int, str)) and not isinstance(value, bool)
@@ -122,7 +121,7 @@ def _check_type(value: Any, schema: Json, path: str) -> list[Cause]:
     return [] if fits else [_wrong_type(value, path, expected)]
 
 
-def _wrong_type(value: Any, path: str, expected: str) -> Cause:
+def _wrong_type(value: JsonValue, path: str, expected: str) -> Cause:
     names = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
     found = names.get(type(value), "null")
     detail = f'{path} in body must be of type {expected}: "{found}"'
@@ -153,7 +152,7 @@ def _matches(pattern: str, value: str) -> bool:
 
 
 def _has_format(value: str, form: str) -> bool:
-    """Formats that are checked; an unknown format says nothing."""
+    """Whether a text has a format; unknown formats accept every text."""
     try:
         if form == "date-time":
             return parse_timestamp(value) != 0.0
@@ -183,7 +182,7 @@ def _check_number(value: float, schema: Json, path: str) -> list[Cause]:
     return causes
 
 
-def _check_list(value: list[Any], schema: Json, path: str, depth: int) -> list[Cause]:
+def _check_list(value: list[JsonValue], schema: Json, path: str, depth: int) -> list[Cause]:
     causes: list[Cause] = []
     if "maxItems" in schema and len(value) > schema["maxItems"]:
         detail = f"Too many: {len(value)}: must have at most {schema['maxItems']} items"
@@ -197,11 +196,11 @@ def _check_list(value: list[Any], schema: Json, path: str, depth: int) -> list[C
     return causes + _check_unique(value, schema, path)
 
 
-def _check_unique(value: list[Any], schema: Json, path: str) -> list[Cause]:
+def _check_unique(value: list[JsonValue], schema: Json, path: str) -> list[Cause]:
     keys = schema.get("x-kubernetes-list-map-keys") if schema.get("x-kubernetes-list-type") == "map" else None
     if keys is None and schema.get("x-kubernetes-list-type") != "set":
         return []
-    seen: list[Any] = []
+    seen: list[JsonValue] = []
     causes = []
     for index, item in enumerate(value):
         name = {key: item.get(key) for key in keys} if keys and isinstance(item, dict) else item
@@ -233,7 +232,7 @@ def _check_object(value: Json, schema: Json, path: str, depth: int) -> list[Caus
     return causes
 
 
-def _check_combinations(value: Any, schema: Json, path: str, depth: int) -> list[Cause]:
+def _check_combinations(value: JsonValue, schema: Json, path: str, depth: int) -> list[Cause]:
     causes = [cause for part in schema.get("allOf") or () for cause in validate(value, part, path, depth + 1)]
     if schema.get("anyOf") and not any(not validate(value, part, path, depth + 1) for part in schema["anyOf"]):
         causes.append(errors.invalid_value(path, "", f"{path} in body must validate at least one schema (anyOf)"))
@@ -260,7 +259,7 @@ def object_type(schema: Json, name: str) -> Type:
 
 
 def to_type(schema: Json) -> Type:
-    """The merge rules of a schema, in the words of the built-in types."""
+    """The merge rules of a schema, as a `Type`."""
     kind = schema.get("type")
     atomic = schema.get("x-kubernetes-map-type") == "atomic"
     if kind == "object" and schema.get("properties"):

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from typing import Any
+from collections.abc import Callable
 
 from bayplan.apiserver.kinds import crd_schema
 from bayplan.apiserver.kinds.columns import AGE, NAME, Cell, Column, Compute, since
 from bayplan.apiserver.kinds.kind import ALL_VERBS, Kind, Kinds, Scale
-from bayplan.apiserver.protocol.encoding import Json, decode_object
+from bayplan.apiserver.protocol.encoding import Json, JsonValue, decode_object
 from bayplan.apiserver.protocol.errors import Cause
 from bayplan.apiserver.storage.store import DELETED, Change, Store
 
@@ -22,7 +22,7 @@ _STEP = re.compile(r"\.([A-Za-z0-9_\-$]+|\['[^']*'\])|\[(\d+)\]|\['([^']*)'\]|\[
 
 
 class CustomResources:
-    """Keeps the table of kinds in step with the definitions in the store."""
+    """Keeps the table of kinds equal to the definitions in the store."""
 
     def __init__(self, store: Store, kinds: Kinds) -> None:
         self._store = store
@@ -111,7 +111,7 @@ class _Hooks:
         return crd_schema.validate(body, self.schema | {"required": required, "properties": inner})
 
 
-def _renamer(api_version: str) -> Any:
+def _renamer(api_version: str) -> Callable[[Json], Json]:
     def rename(document: Json) -> Json:
         return document | {"apiVersion": api_version}
 
@@ -168,7 +168,7 @@ def _printer(path: str, kind: str) -> Compute:
     return compute
 
 
-def _walk(value: Any, steps: list[str]) -> Any:
+def _walk(value: JsonValue, steps: list[str]) -> JsonValue:
     for step in steps:
         step = step.strip("[]'\"")
         if isinstance(value, list) and step.isdigit() and int(step) < len(value):

@@ -50,11 +50,11 @@ class Kind:
     type: Type = ANY
     columns: tuple[Column, ...] = DEFAULT_COLUMNS
     status: bool = False
-    """Has a status subresource: the main resource leaves status alone and the other way round."""
+    """Has a status subresource: writes to the main resource keep status, writes to status keep the rest."""
     keeps_status_on_create: bool = False
     scale: Scale | None = None
     generation: bool = False
-    """Counts changes of what the user wants in metadata.generation."""
+    """Counts changes outside metadata and status in metadata.generation."""
     graceful: bool = False
     unconditional_update: bool = True
     """An update without a resourceVersion overwrites; custom resources refuse it."""
@@ -72,7 +72,7 @@ class Kind:
     validate: Callable[[Json, Json | None], list[Cause]] | None = None
     default_status: Callable[[Json], None] | None = None
     warn: Callable[[Json], list[str]] | None = None
-    """What the writer of an accepted object should know."""
+    """Warnings for the client that wrote an accepted object."""
     is_custom: bool = False
     """Patched by JSON and merge patch and apply only; a strategic merge needs a built-in type."""
     prune: Callable[[Json], list[str]] | None = None
@@ -100,7 +100,7 @@ class Kind:
 
 
 class Kinds:
-    """Lookup of kinds by path and by name; custom resources come and go."""
+    """Lookup of kinds by path and by name; custom resources are added and removed at run time."""
 
     def __init__(self, kinds: Iterable[Kind]) -> None:
         self._by_path: dict[tuple[str, str, str], Kind] = {}

@@ -1,6 +1,6 @@
 """Object metadata: names, labels, annotations, owners, finalizers, and what a client may not change.
 
-Everything every kind has in common at the top of an object. What belongs to one kind is in its own hooks.
+Rules that all kinds share. Rules of one kind are in its own hooks.
 """
 
 from __future__ import annotations
@@ -8,11 +8,10 @@ from __future__ import annotations
 import random
 import re
 import uuid
-from typing import Any
 
 from bayplan.apiserver.kinds.kind import Kind
 from bayplan.apiserver.protocol import errors
-from bayplan.apiserver.protocol.encoding import Json
+from bayplan.apiserver.protocol.encoding import Json, JsonValue
 from bayplan.apiserver.protocol.errors import Cause
 from bayplan.apiserver.protocol.selectors import is_label_key, is_label_value
 
@@ -106,7 +105,7 @@ def _validate_name(name: str, kind: Kind) -> list[Cause]:
     return [errors.invalid_value("metadata.name", name, problem)] if problem else []
 
 
-def validate_label(key: str, value: Any, field: str) -> list[Cause]:
+def validate_label(key: str, value: JsonValue, field: str) -> list[Cause]:
     causes = []
     if not is_label_key(key):
         causes.append(errors.invalid_value(field, key, LABEL_KEY_HINT))

@@ -6,11 +6,9 @@ default tolerations, merges matchLabelKeys and sets the first status of a new po
 
 from __future__ import annotations
 
-from typing import Any
-
 from bayplan.apiserver.kinds.admission import Admission
 from bayplan.apiserver.protocol import errors
-from bayplan.apiserver.protocol.encoding import Json
+from bayplan.apiserver.protocol.encoding import Json, JsonValue
 
 NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"
@@ -203,7 +201,7 @@ def _terms(affinity: Json) -> list[Json]:
     return [*required, *(weighted.get("podAffinityTerm") or {} for weighted in preferred)]
 
 
-def _add_requirements(term: Json, keys: Any, operator: str, labels: Json) -> None:
+def _add_requirements(term: Json, keys: JsonValue, operator: str, labels: Json) -> None:
     selector = term.get("labelSelector")
     if not keys or selector is None:
         return

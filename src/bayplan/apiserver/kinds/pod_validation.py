@@ -1,23 +1,22 @@
 """What a pod must look like, and what of it may change.
 
-Covers what scheduling and the simulated kubelets rely on, with the messages of the real API server; it does not try
-to be every rule Kubernetes has about container runtimes.
+Covers what scheduling and the simulated kubelets rely on, with the messages of the real API server; rules about
+container runtimes are left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from bayplan.apiserver.kinds.content_cache import ByContent
+from bayplan.apiserver.kinds.content_cache import ContentCache
 from bayplan.apiserver.kinds.metadata import LABEL_HINT, is_dns_label, is_subdomain, validate_label
 from bayplan.apiserver.protocol import errors
-from bayplan.apiserver.protocol.encoding import Json
+from bayplan.apiserver.protocol.encoding import Json, JsonValue
 from bayplan.apiserver.protocol.errors import Cause
 from bayplan.apiserver.protocol.quantity import BadQuantity, parse_quantity
 from bayplan.apiserver.protocol.selectors import is_label_key
 
-_verdicts: ByContent[list[Cause]] = ByContent()
+_verdicts: ContentCache[list[Cause]] = ContentCache()
 _RESTART_POLICIES = ("Always", "Never", "OnFailure")
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _EFFECTS = ("NoExecute", "NoSchedule", "PreferNoSchedule")
@@ -103,7 +102,7 @@ def _resources(resources: Json, path: str) -> Iterator[Cause]:
             yield errors.invalid_value(f"{path}.requests", text, detail)
 
 
-def _quantity(name: str, text: Any, path: str, *, known: str) -> Iterator[Cause]:
+def _quantity(name: str, text: JsonValue, path: str, *, known: str) -> Iterator[Cause]:
     if not is_label_key(name):
         yield errors.invalid_value(f"{path}[{name}]", name, "must be a standard resource type or fully qualified")
     try:
@@ -118,7 +117,7 @@ def _quantity(name: str, text: Any, path: str, *, known: str) -> Iterator[Cause]
         yield errors.invalid_value(f"{path}[{name}]", name, detail)
 
 
-def _value(text: Any) -> Any:
+def _value(text: JsonValue) -> JsonValue:
     try:
         return parse_quantity(str(text))
     except BadQuantity:

@@ -9,10 +9,9 @@ from __future__ import annotations
 import base64
 import struct
 from collections.abc import Iterator
-from typing import Any
 
 from bayplan.apiserver.kinds.type_table import ANY, Field, Type
-from bayplan.apiserver.protocol.encoding import BadJson, Json, decode, microtimestamp, timestamp
+from bayplan.apiserver.protocol.encoding import BadJson, Json, JsonValue, decode, microtimestamp, timestamp
 
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 _MAGIC = b"k8s\x00"
@@ -148,7 +147,7 @@ def _add(document: Json, field: Field, wire: int, value: int | bytes, depth: int
             document[field.name] = read
 
 
-def _value(value: int | bytes, wire: int, declared: Type, depth: int) -> Any:
+def _value(value: int | bytes, wire: int, declared: Type, depth: int) -> JsonValue:
     kind = declared.kind
     if kind == "struct":
         return _message(_as_bytes(value), declared, depth + 1)
@@ -173,7 +172,7 @@ def _integer(value: int | bytes, kind: str) -> int | bool:
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
-def _wrapped(data: bytes, kind: str) -> Any:
+def _wrapped(data: bytes, kind: str) -> JsonValue:
     """Scalars that are messages in protobuf."""
     fields = {number: value for number, _, value in _fields(data)}
     if not fields and kind in ("time", "microtime"):

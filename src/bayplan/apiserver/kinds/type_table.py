@@ -2,7 +2,7 @@
 
 `types/kubernetes-1.36.txt` declares every built-in type once. Validation, pruning, strategic merge, server-side
 apply and OpenAPI are all derived from it; `types/descriptions.txt` adds what `kubectl explain` says. Custom resources
-are translated into the same `Type` (see `crd_schema`), so the rest of the server never asks where a type came from.
+are translated into the same `Type` (see `crd_schema`), so that the rest of the server treats both alike.
 This module knows nothing about particular kinds.
 """
 
@@ -74,7 +74,7 @@ class TypeTable:
         return sorted(self._structs)
 
     def describe(self, text: str) -> None:
-        """Add what is to be said about types and fields; raises `KeyError` for one that does not exist."""
+        """Attach descriptions to types and fields; raises `KeyError` for one that does not exist."""
         everywhere: dict[str, str] = {}
         for line in text.splitlines():
             if not line or line.startswith("#"):
@@ -175,8 +175,8 @@ _PYTHON_SCALARS: dict[str, Any] = {
 class StrictDecoders:
     """Compiled decoders that accept a document only when it is exactly of its type.
 
-    They answer "nothing is wrong with this body" in a few microseconds. Anything they refuse (unknown fields, nulls,
-    wrong types) goes to the slow walk in `conform`, which says what is wrong: an optimisation only.
+    They accept a correct body within microseconds. Anything they refuse (unknown fields, nulls,
+    wrong types) goes to the slow walk in `conform`, which reports the problem: an optimisation only.
     """
 
     def __init__(self) -> None:

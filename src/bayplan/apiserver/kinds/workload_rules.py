@@ -86,7 +86,7 @@ def default_job(document: Json) -> None:
 
 
 def admit_job(document: Json, old: Json | None, admission: Admission) -> None:
-    """A job selects its pods by its own uid unless told otherwise."""
+    """Select the pods of a job by its uid, unless manualSelector is set."""
     spec = document["spec"]
     if old is not None or spec.get("manualSelector"):
         return

@@ -15,7 +15,7 @@ from bayplan.apiserver.kinds.kind import Kind
 from bayplan.apiserver.kinds.protobuf import MEDIA_TYPE, BadProtobuf, read_protobuf
 from bayplan.apiserver.kinds.type_table import StrictDecoders, Type, builtin_types
 from bayplan.apiserver.protocol import errors
-from bayplan.apiserver.protocol.encoding import BadJson, Json, decode, duplicate_keys
+from bayplan.apiserver.protocol.encoding import BadJson, Json, JsonValue, decode, duplicate_keys
 
 _MAX_WARNINGS = 20
 _JSON_TYPES = ("application/json", "application/yaml")
@@ -37,7 +37,7 @@ _PlainLoader.yaml_implicit_resolvers = {
 }
 
 
-def read_document(body: bytes, content_type: str) -> Any:
+def read_document(body: bytes, content_type: str) -> JsonValue:
     """Any JSON or YAML document."""
     media_type = content_type.partition(";")[0].strip().lower() or "application/json"
     if media_type not in _JSON_TYPES and not media_type.endswith(("+json", "+yaml")):
@@ -50,7 +50,7 @@ def read_document(body: bytes, content_type: str) -> Any:
         raise errors.bad_request(f"couldn't get version/kind; json parse error: {problem}") from problem
 
 
-def _read_yaml(body: bytes) -> Any:
+def _read_yaml(body: bytes) -> JsonValue:
     try:
         document = yaml.load(body, Loader=_PlainLoader)
     except (yaml.YAMLError, ValueError, RecursionError) as problem:

@@ -6,13 +6,13 @@ its finalizers are done. The garbage collector does what propagation asks for (s
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from bayplan.apiserver.kinds.kind import Kind
 from bayplan.apiserver.objects.writing import Objects
 from bayplan.apiserver.protocol import errors
-from bayplan.apiserver.protocol.encoding import Json, timestamp
+from bayplan.apiserver.protocol.encoding import Json, JsonValue, timestamp
 from bayplan.apiserver.storage.store import Entry
 
 FOREGROUND = "foregroundDeletion"
@@ -33,7 +33,7 @@ class DeleteOptions:
     dry_run: bool = False
 
     @classmethod
-    def read(cls, document: Json, query: Any) -> DeleteOptions:
+    def read(cls, document: Json, query: Mapping[str, str]) -> DeleteOptions:
         """From a DeleteOptions document, with the query string filling in what it lacks."""
         preconditions = _typed(document, "preconditions", dict, {})
         grace = _typed(document, "gracePeriodSeconds", int, None)
@@ -58,7 +58,7 @@ class DeleteOptions:
         )
 
 
-def _typed(document: Json, name: str, expected: type, default: Any) -> Any:
+def _typed(document: Json, name: str, expected: type, default: JsonValue) -> JsonValue:
     value = document.get(name)
     if value is None:
         return default

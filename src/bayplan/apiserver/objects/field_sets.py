@@ -8,12 +8,11 @@ return new sets and leave their arguments alone.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from bayplan.apiserver.kinds.type_table import ANY, Type
-from bayplan.apiserver.protocol.encoding import decode, encode
+from bayplan.apiserver.protocol.encoding import Json, JsonValue, decode, encode
 
-FieldSet = dict[str, Any]
+FieldSet = dict[str, JsonValue]
 _KEY_DEFAULTS = {"protocol": "TCP"}
 
 
@@ -93,7 +92,7 @@ def _path_element(key: str) -> str:
 # ---- from values
 
 
-def item_key(item: Any, keys: tuple[str, ...]) -> str | None:
+def item_key(item: JsonValue, keys: tuple[str, ...]) -> str | None:
     """How an item of a keyed list is named in a set, or None when it lacks a key."""
     if not isinstance(item, dict):
         return None
@@ -106,7 +105,7 @@ def item_key(item: Any, keys: tuple[str, ...]) -> str | None:
     return "k:" + encode(found).decode()
 
 
-def value_key(item: Any) -> str:
+def value_key(item: JsonValue) -> str:
     return "v:" + encode(item).decode()
 
 
@@ -118,7 +117,7 @@ def member_type(declared: Type, name: str) -> Type:
     return declared.element or ANY if declared.kind == "map" else ANY
 
 
-def fields_of(value: Any, declared: Type) -> FieldSet:
+def fields_of(value: JsonValue, declared: Type) -> FieldSet:
     """All fields that a value sets; empty when it is owned as a whole."""
     if isinstance(value, dict):
         if declared.atomic:
@@ -129,7 +128,7 @@ def fields_of(value: Any, declared: Type) -> FieldSet:
     return {}
 
 
-def _fields_of_list(items: list[Any], declared: Type) -> FieldSet:
+def _fields_of_list(items: list[JsonValue], declared: Type) -> FieldSet:
     result: FieldSet = {}
     for item in items:
         if declared.list_type == "set":
@@ -141,11 +140,11 @@ def _fields_of_list(items: list[Any], declared: Type) -> FieldSet:
     return result
 
 
-def keyed_items(items: Any, declared: Type) -> dict[str, Any] | None:
+def keyed_items(items: JsonValue, declared: Type) -> dict[str, JsonValue] | None:
     """The items of a list by name, or None when the list is owned as a whole or cannot be keyed."""
     if declared.kind != "list" or declared.list_type == "atomic" or not isinstance(items, list):
         return None
-    found: dict[str, Any] = {}
+    found: dict[str, JsonValue] = {}
     for item in items:
         key = value_key(item) if declared.list_type == "set" else item_key(item, declared.list_keys)
         if key is None:
@@ -154,7 +153,7 @@ def keyed_items(items: Any, declared: Type) -> dict[str, Any] | None:
     return found
 
 
-def compare(old: Any, new: Any, declared: Type) -> tuple[FieldSet, FieldSet]:
+def compare(old: JsonValue, new: JsonValue, declared: Type) -> tuple[FieldSet, FieldSet]:
     """What was set or changed, and what was removed, on the way from `old` to `new` (two composites)."""
     if isinstance(old, dict) and isinstance(new, dict):
         return _compare_fields(old, new, declared)
@@ -164,7 +163,7 @@ def compare(old: Any, new: Any, declared: Type) -> tuple[FieldSet, FieldSet]:
     return _compare_items(keyed_old, keyed_new, declared.element or ANY)
 
 
-def _compare_fields(old: dict[str, Any], new: dict[str, Any], declared: Type) -> tuple[FieldSet, FieldSet]:
+def _compare_fields(old: Json, new: Json, declared: Type) -> tuple[FieldSet, FieldSet]:
     changed: FieldSet = {}
     removed: FieldSet = {}
     for name, value in new.items():
@@ -178,7 +177,7 @@ def _compare_fields(old: dict[str, Any], new: dict[str, Any], declared: Type) ->
     return changed, removed
 
 
-def _compare_items(old: dict[str, Any], new: dict[str, Any], element: Type) -> tuple[FieldSet, FieldSet]:
+def _compare_items(old: Json, new: Json, element: Type) -> tuple[FieldSet, FieldSet]:
     changed: FieldSet = {}
     removed: FieldSet = {}
     for key, value in new.items():
@@ -196,7 +195,9 @@ def _with_item_mark(key: str, fields: FieldSet) -> FieldSet:
     return fields | {".": {}} if key.startswith("k:") else fields
 
 
-def _compare_child(key: str, old: Any, new: Any, declared: Type, changed: FieldSet, removed: FieldSet) -> None:
+def _compare_child(
+    key: str, old: JsonValue, new: JsonValue, declared: Type, changed: FieldSet, removed: FieldSet
+) -> None:
     if _is_whole(old, new, declared):
         changed[key] = {}
         return
@@ -207,7 +208,7 @@ def _compare_child(key: str, old: Any, new: Any, declared: Type, changed: FieldS
         removed[key] = inner_removed
 
 
-def _is_whole(old: Any, new: Any, declared: Type) -> bool:
+def _is_whole(old: JsonValue, new: JsonValue, declared: Type) -> bool:
     """Whether a change of this value is a change of the value as a whole."""
     if isinstance(old, dict) and isinstance(new, dict):
         return declared.atomic

@@ -10,9 +10,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from bayplan.apiserver.kinds.content_cache import ByContent
+from bayplan.apiserver.kinds.content_cache import ContentCache
 from bayplan.apiserver.kinds.type_table import Type
 from bayplan.apiserver.objects.field_sets import (
     FieldSet,
@@ -27,7 +26,7 @@ from bayplan.apiserver.objects.field_sets import (
     union,
 )
 from bayplan.apiserver.protocol import errors
-from bayplan.apiserver.protocol.encoding import Json
+from bayplan.apiserver.protocol.encoding import Json, JsonValue
 
 APPLY, UPDATE = "Apply", "Update"
 BEFORE_FIRST_APPLY = "before-first-apply"
@@ -48,7 +47,7 @@ _UNOWNED: FieldSet = {
     "f:kind": {},
     "f:metadata": {f"f:{name}": {} for name in _UNOWNED_METADATA},
 }
-_specs: ByContent[FieldSet] = ByContent()
+_specs: ContentCache[FieldSet] = ContentCache()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +109,7 @@ def record_create(document: Json, declared: Type, writer: Writer) -> None:
 
 
 def record_update(old: Json, new: Json, declared: Type, writer: Writer) -> None:
-    """Give the writer what it changed and take it from everybody else."""
+    """Transfer the ownership of changed fields to the writer."""
     entries: list[Json] = old.get("metadata", {}).get("managedFields", [])
     changed, removed = compare(_without_managed_fields(old), _without_managed_fields(new), declared)
     changed, removed = difference(changed, _UNOWNED), difference(removed, _UNOWNED)
@@ -221,7 +220,7 @@ def _owner_text(entry: Json) -> str:
     return text
 
 
-def merge(live: Any, applied: Any, declared: Type) -> Any:
+def merge(live: JsonValue, applied: JsonValue, declared: Type) -> JsonValue:
     """The union of two values, in which `applied` wins."""
     if isinstance(live, dict) and isinstance(applied, dict) and not declared.atomic:
         result = dict(live)
@@ -237,7 +236,7 @@ def merge(live: Any, applied: Any, declared: Type) -> Any:
     return list(result_items.values())
 
 
-def prune(value: Any, removed: FieldSet, declared: Type) -> None:
+def prune(value: JsonValue, removed: FieldSet, declared: Type) -> None:
     """Remove the members of a set from a document, in place, and composites that became empty by it."""
     if isinstance(value, dict):
         for key, below in removed.items():
@@ -256,7 +255,7 @@ def _prune_field(value: Json, name: str, below: FieldSet, declared: Type) -> Non
         del value[name]
 
 
-def _prune_list(items: list[Any], removed: FieldSet, declared: Type) -> None:
+def _prune_list(items: list[JsonValue], removed: FieldSet, declared: Type) -> None:
     named = keyed_items(items, declared)
     if named is None:
         return

@@ -1,4 +1,4 @@
-"""PATCH: five media types, one way into the write path."""
+"""PATCH: JSON patch, merge patch, strategic merge patch and apply (JSON or YAML), all written as updates."""
 
 from __future__ import annotations
 

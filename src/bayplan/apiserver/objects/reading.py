@@ -1,7 +1,7 @@
 """Reading objects: get, list with paging, watch.
 
-Lists are consistent: every page of one list shows the store at the revision of the first page, or the client is told
-that it expired. Nothing here changes an object.
+Lists are consistent: every page of one list shows the store at the revision of the first page, or answers
+410 Expired. Nothing here changes an object.
 """
 
 from __future__ import annotations

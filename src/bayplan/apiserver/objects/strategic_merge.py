@@ -6,23 +6,22 @@ The rules come from the type table. Directives understood: `$patch` (merge, repl
 
 from __future__ import annotations
 
-from typing import Any
-
 from bayplan.api.patches import BadPatch
 from bayplan.apiserver.kinds.type_table import ANY, Field, Type
+from bayplan.apiserver.protocol.encoding import Json, JsonValue
 
 _ORDER = "$setElementOrder/"
 _DELETE_PRIMITIVE = "$deleteFromPrimitiveList/"
 
 
-def strategic_merge(document: dict[str, Any], patch: Any, declared: Type) -> dict[str, Any]:
+def strategic_merge(document: Json, patch: JsonValue, declared: Type) -> Json:
     """Lay a strategic merge patch over a document of the given type."""
     if not isinstance(patch, dict):
         raise BadPatch("a strategic merge patch is an object")
     return _merge_object(document, patch, declared)
 
 
-def _merge_object(document: dict[str, Any], patch: dict[str, Any], declared: Type) -> dict[str, Any]:
+def _merge_object(document: Json, patch: Json, declared: Type) -> Json:
     directive = patch.get("$patch")
     if directive == "replace":
         return {name: value for name, value in patch.items() if name != "$patch"}
@@ -43,7 +42,7 @@ def _merge_object(document: dict[str, Any], patch: dict[str, Any], declared: Typ
     return document
 
 
-def _retain_keys(document: dict[str, Any], patch: dict[str, Any]) -> None:
+def _retain_keys(document: Json, patch: Json) -> None:
     retained = patch.get("$retainKeys")
     if retained is None:
         return
@@ -59,7 +58,7 @@ def _field(declared: Type, name: str) -> Field:
     return declared.fields.get(name) or Field(name, ANY)
 
 
-def _merge_field(document: dict[str, Any], name: str, value: Any, patch: dict[str, Any], declared: Type) -> None:
+def _merge_field(document: Json, name: str, value: JsonValue, patch: Json, declared: Type) -> None:
     field = _field(declared, name)
     current = document.get(name)
     if value is None:
@@ -74,7 +73,7 @@ def _merge_field(document: dict[str, Any], name: str, value: Any, patch: dict[st
         document[name] = value
 
 
-def _merge_object_field(document: dict[str, Any], name: str, value: dict[str, Any], current: Any, field: Field) -> None:
+def _merge_object_field(document: Json, name: str, value: Json, current: JsonValue, field: Field) -> None:
     if value.get("$patch") == "delete":
         document.pop(name, None)
         return
@@ -83,7 +82,7 @@ def _merge_object_field(document: dict[str, Any], name: str, value: dict[str, An
     document[name] = _merge_object(base, value, field.type)
 
 
-def _merge_list(items: list[Any], patch: list[Any], field: Field) -> list[Any]:
+def _merge_list(items: list[JsonValue], patch: list[JsonValue], field: Field) -> list[JsonValue]:
     if any(isinstance(item, dict) and item == {"$patch": "replace"} for item in patch):
         return [item for item in patch if item != {"$patch": "replace"}]
     if not field.patch_key:
@@ -93,7 +92,7 @@ def _merge_list(items: list[Any], patch: list[Any], field: Field) -> list[Any]:
     return items
 
 
-def _merge_item(items: list[Any], change: Any, field: Field) -> list[Any]:
+def _merge_item(items: list[JsonValue], change: JsonValue, field: Field) -> list[JsonValue]:
     key = field.patch_key
     if not isinstance(change, dict):
         raise BadPatch(f"each item of `{field.name}` in the patch is an object with a `{key}`")
@@ -110,22 +109,22 @@ def _merge_item(items: list[Any], change: Any, field: Field) -> list[Any]:
     return items
 
 
-def _delete_primitives(document: dict[str, Any], name: str, values: Any) -> None:
+def _delete_primitives(document: Json, name: str, values: JsonValue) -> None:
     if not isinstance(values, list):
         raise BadPatch(f"{_DELETE_PRIMITIVE}{name} is a list")
     if isinstance(document.get(name), list):
         document[name] = [item for item in document[name] if item not in values]
 
 
-def _reorder_field(document: dict[str, Any], name: str, order: Any, declared: Type) -> None:
+def _reorder_field(document: Json, name: str, order: JsonValue, declared: Type) -> None:
     if isinstance(order, list) and isinstance(document.get(name), list):
         document[name] = _in_order(document[name], order, _field(declared, name))
 
 
-def _in_order(items: list[Any], order: list[Any], field: Field) -> list[Any]:
+def _in_order(items: list[JsonValue], order: list[JsonValue], field: Field) -> list[JsonValue]:
     """Items named by `order` take its order; the others stay before the item they preceded."""
 
-    def name_of(item: Any) -> Any:
+    def name_of(item: JsonValue) -> JsonValue:
         return item.get(field.patch_key) if isinstance(item, dict) else item
 
     ranks = {}
@@ -134,7 +133,7 @@ def _in_order(items: list[Any], order: list[Any], field: Field) -> list[Any]:
         if isinstance(name, (str, int, bool, float)):
             ranks[name] = rank
     named = sorted((item for item in items if name_of(item) in ranks), key=lambda item: ranks[name_of(item)])
-    result: list[Any] = []
+    result: list[JsonValue] = []
     for item in items:
         if name_of(item) in ranks:
             result.append(named.pop(0))

@@ -1,4 +1,4 @@
-"""Subresources that do something of their own: binding, eviction, scale, token, finalize, log.
+"""Subresources with logic of their own: binding, eviction, scale, token, finalize, log.
 
 `status` is not here: it is an ordinary update that touches nothing but the status (see `objects`).
 """
@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from bayplan.apiserver.kinds.kind import Kind
 from bayplan.apiserver.kinds.type_table import builtin_types
@@ -15,7 +14,7 @@ from bayplan.apiserver.objects.deletion import DeleteOptions, delete
 from bayplan.apiserver.objects.patching import JSON_PATCH, MERGE_PATCH, patched_with
 from bayplan.apiserver.objects.writing import Caller, Objects
 from bayplan.apiserver.protocol import errors
-from bayplan.apiserver.protocol.encoding import Json, decode_object, timestamp
+from bayplan.apiserver.protocol.encoding import Json, JsonValue, decode_object, timestamp
 from bayplan.apiserver.protocol.exchange import Answer, Request, WriteOptions, json_answer, text_answer
 from bayplan.apiserver.protocol.identity import TokenIssuer
 from bayplan.apiserver.protocol.selectors import matches_label_selector
@@ -233,7 +232,7 @@ class Subresources:
 
 
 def finish_namespace(objects: Objects, kind: Kind, document: Json) -> bytes:
-    """Store a namespace with fewer finalizers, or let it go when none is left and it is being deleted."""
+    """Store a namespace with fewer finalizers, or remove it when none is left and it is being deleted."""
     metadata = document["metadata"]
     if "deletionTimestamp" in metadata and not document["spec"]["finalizers"] and not metadata.get("finalizers"):
         return objects.remove(kind, document)
@@ -310,7 +309,7 @@ def _read(request: Request, type_name: str, api_version: str, kind_name: str) ->
     return read_object(request.body, content_type, kind, validation="Ignore", warnings=[])
 
 
-def _get(document: Any, path: tuple[str, ...], default: Any) -> Any:
+def _get(document: JsonValue, path: tuple[str, ...], default: JsonValue) -> JsonValue:
     for part in path:
         if not isinstance(document, dict) or part not in document:
             return default
@@ -318,7 +317,7 @@ def _get(document: Any, path: tuple[str, ...], default: Any) -> Any:
     return document
 
 
-def _put(document: Json, path: tuple[str, ...], value: Any) -> None:
+def _put(document: Json, path: tuple[str, ...], value: JsonValue) -> None:
     for part in path[:-1]:
         document = document.setdefault(part, {})
     document[path[-1]] = value

@@ -1,8 +1,8 @@
-"""Watches: the changes of a selection, encoded once and shared by everybody who watches.
+"""Watches: the changes of a selection, encoded once and shared by all watchers.
 
 A `WatchStream` holds references to changes, not copies, and turns them into bytes when its reader is ready: a slow
 reader costs a queue of pointers. A reader that falls too far behind is cut off and has to start again, as with a
-real API server. Who writes the bytes where is the transport's business.
+real API server. Writing the bytes is up to the transport.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class WatchStream:
         self._wake_up()
 
     def _event_type(self, change: Change) -> str | None:
-        """How a change looks to somebody who sees only the selection."""
+        """A change as seen through the selection: objects that enter it are added, those that leave it deleted."""
         if self._selection.is_everything:
             return change.type
         is_selected = change.type != DELETED and self._selection.matches(change.entry)

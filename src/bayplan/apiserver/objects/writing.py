@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from bayplan.apiserver.kinds.admission import Admission
 from bayplan.apiserver.kinds.kind import Kind, Kinds
@@ -25,14 +24,14 @@ from bayplan.apiserver.objects import managed_fields
 from bayplan.apiserver.objects.managed_fields import UPDATE, Writer
 from bayplan.apiserver.objects.selection import selectable_values
 from bayplan.apiserver.protocol import errors
-from bayplan.apiserver.protocol.encoding import Json, decode_object, encode, timestamp
+from bayplan.apiserver.protocol.encoding import Json, JsonValue, decode_object, encode, timestamp
 from bayplan.apiserver.protocol.exchange import WriteOptions
 from bayplan.apiserver.protocol.identity import User
 from bayplan.apiserver.storage.store import Entry, Store
 from bayplan.observe.clock import Clock
 
 _GENERATE_ATTEMPTS = 8
-# These leave what the user wants alone, so there is nothing to default, admit or validate again.
+# Writes of these subresources leave the spec unchanged, so nothing is defaulted, admitted or validated again.
 _UNCHECKED = frozenset({"binding", "status"})
 Change = Callable[[Json], Json]
 """Takes a copy of the current object and returns the wanted one."""
@@ -47,7 +46,7 @@ class Caller:
     operation: str = UPDATE
     subresource: str = ""
     keeps_identity: bool = False
-    """Objects of another cluster keep their uid, age and status: what belongs together still does, what is over is."""
+    """Keep uid, creation time and status, for objects imported from another cluster."""
 
 
 class Objects:
@@ -165,7 +164,7 @@ class Objects:
             problem = f"Precondition failed: UID in precondition: {metadata['uid']}, UID in object meta: {uid}"
             raise errors.conflict(kind.plural, name, group=kind.group, problem=problem)
 
-    def _check_version(self, kind: Kind, entry: Entry, given: Any, caller: Caller) -> None:
+    def _check_version(self, kind: Kind, entry: Entry, given: JsonValue, caller: Caller) -> None:
         if given in (None, "", "0"):
             if not kind.unconditional_update and caller.options.field_manager != "":
                 cause = errors.invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
@@ -273,7 +272,7 @@ def check_kind_unchanged(kind: Kind, document: Json) -> None:
 
 
 def _separate_subresources(kind: Kind, old: Json, new: Json, subresource: str) -> None:
-    """The main resource leaves status alone; the status subresource leaves everything else alone."""
+    """Keep the old status on writes to the main resource, and everything but status on writes to status."""
     if not kind.status:
         return
     if subresource == "status":

@@ -1,1 +1,1 @@
-"""Words of the wire: JSON, Status errors, requests and answers, identities, selectors, quantities. Knows no kind."""
+"""The wire format: JSON, Status errors, requests and answers, identities, selectors, quantities. Knows no kind."""

@@ -13,6 +13,9 @@ from typing import Any, TypeAlias
 import msgspec
 
 Json: TypeAlias = dict[str, Any]
+"""A decoded JSON object."""
+JsonValue: TypeAlias = Any
+"""A decoded JSON value of any type; what it is, its declared `Type` or a test at run time decides."""
 
 _decode = msgspec.json.Decoder().decode
 encode = msgspec.json.Encoder().encode

@@ -1,7 +1,7 @@
 """The errors a Kubernetes API server answers with, each as one `Status` object.
 
     ApiError                 carries the Status document; everything a handler refuses is one of these
-      made by not_found, conflict, invalid, … below, with the reasons, codes and sentences clients match on
+      made by not_found, conflict, invalid, … below, with the reasons, codes and sentences that clients match on.
 
 A client (kubectl, client-go, the official Python client) decides by `reason` and `code`, and prints `message`, so
 those are Kubernetes' own. This module never logs and never formats a traceback into an answer.
@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from bayplan.apiserver.protocol.encoding import Json
+from bayplan.apiserver.protocol.encoding import Json, JsonValue
 
 MAX_BODY_BYTES = 3 * 1024 * 1024
 NAMESPACE_MISMATCH = "the namespace of the provided object does not match the namespace sent on the request"
@@ -56,11 +55,11 @@ def required(field: str, detail: str = "") -> Cause:
     return Cause(field, "Required value" + (f": {detail}" if detail else ""), "FieldValueRequired")
 
 
-def invalid_value(field: str, value: Any, detail: str) -> Cause:
+def invalid_value(field: str, value: JsonValue, detail: str) -> Cause:
     return Cause(field, f"Invalid value: {_quoted(value)}: {detail}")
 
 
-def not_supported(field: str, value: Any, allowed: Sequence[str]) -> Cause:
+def not_supported(field: str, value: JsonValue, allowed: Sequence[str]) -> Cause:
     listed = ", ".join(f'"{name}"' for name in sorted(allowed))
     return Cause(field, f"Unsupported value: {_quoted(value)}: supported values: {listed}", "FieldValueNotSupported")
 
@@ -69,11 +68,11 @@ def forbidden_field(field: str, detail: str) -> Cause:
     return Cause(field, f"Forbidden: {detail}", "FieldValueForbidden")
 
 
-def duplicate_value(field: str, value: Any) -> Cause:
+def duplicate_value(field: str, value: JsonValue) -> Cause:
     return Cause(field, f"Duplicate value: {_quoted(value)}", "FieldValueDuplicate")
 
 
-def _quoted(value: Any) -> str:
+def _quoted(value: JsonValue) -> str:
     if isinstance(value, str):
         return f'"{value}"'
     if isinstance(value, bool):
@@ -98,7 +97,7 @@ def success(*, details: Json) -> Json:
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
 
 
-def _details(resource: str, group: str, name: str = "", **more: Any) -> Json:
+def _details(resource: str, group: str, name: str = "", **more: JsonValue) -> Json:
     details: Json = {}
     if name:
         details["name"] = name

@@ -79,7 +79,7 @@ def parse_query(text: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """What a client may say about any write."""
+    """Options that every write accepts."""
 
     dry_run: bool = False
     field_manager: str = "unknown"

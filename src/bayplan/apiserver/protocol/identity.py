@@ -12,9 +12,8 @@ import hashlib
 import hmac
 import secrets
 from dataclasses import dataclass, field
-from typing import Any
 
-from bayplan.apiserver.protocol.encoding import BadJson, Json, decode, encode
+from bayplan.apiserver.protocol.encoding import BadJson, Json, JsonValue, decode, encode
 from bayplan.observe.clock import Clock
 
 
@@ -33,7 +32,7 @@ ADMIN = User("kubernetes-admin", ("system:masters", "system:authenticated"))
 LOOPBACK = User("system:apiserver", ("system:masters", "system:authenticated"))
 
 
-def certificate_user(certificate: Any) -> User:
+def certificate_user(certificate: JsonValue) -> User:
     """The user of a verified client certificate: its common name, with its organisations as groups."""
     subject = [pair for names in (certificate or {}).get("subject", ()) for pair in names]
     name = next((value for key, value in subject if key == "commonName"), "")
@@ -103,7 +102,7 @@ def _part(document: Json) -> bytes:
     return _base64(encode(document))
 
 
-def _claims(head: bytes) -> Any:
+def _claims(head: bytes) -> JsonValue:
     try:
         payload = head.partition(b".")[2]
         return decode(base64.urlsafe_b64decode(payload + b"=" * (-len(payload) % 4)))

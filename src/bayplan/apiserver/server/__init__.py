@@ -1,1 +1,1 @@
-"""The server: from a request to an answer, who may ask, what it says about itself, and its two transports."""
+"""The server: requests to answers, access, discovery, and the two transports."""

@@ -1,4 +1,4 @@
-"""Who may do what: everybody everything, or RBAC.
+"""Authorisation: allow everything, or RBAC.
 
 `Authorizer` allows every authenticated request. `RbacAuthorizer` evaluates the roles and bindings in the store;
 members of `system:masters` may do everything.
@@ -22,7 +22,7 @@ MASTERS = "system:masters"
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """What a request wants to do, in RBAC's words."""
+    """The RBAC attributes of a request."""
 
     verb: str
     group: str = ""

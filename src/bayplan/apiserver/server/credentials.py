@@ -1,4 +1,4 @@
-"""What a data directory keeps beside the objects, so that a kubeconfig written once stays good: token, keys, TLS.
+"""Credentials kept in a data directory, so that a kubeconfig stays valid across restarts: token, keys, TLS.
 
 Every file is readable by its owner only. Without a data directory nothing is written and everything is new on each
 start.

@@ -1,4 +1,4 @@
-"""What the server says about itself: version, API groups, resources, OpenAPI. All derived from the table of kinds."""
+"""Discovery: version, API groups, resources, OpenAPI. All derived from the table of kinds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults to order for the in-process transport: which calls fail, break, or are late.
+"""Injected faults of the in-process transport: which calls fail, break, or are delayed.
 
 Counted per fault over the calls it matches, from one; nothing here is random.
 """
@@ -17,7 +17,7 @@ Match = Callable[[Request], bool]
 
 @dataclass(slots=True)
 class Fault:
-    """One thing that goes wrong: at the `call`-th matching call, for `times` calls."""
+    """One fault: at the `call`-th matching call, for `times` calls."""
 
     call: int
     match: Match
@@ -40,7 +40,7 @@ class Fault:
 
 @dataclass(slots=True)
 class Faults:
-    """The faults ordered so far, in order."""
+    """The injected faults, in the order in which they were added."""
 
     _faults: list[Fault] = field(default_factory=list)
 

@@ -1,4 +1,4 @@
-"""The same server without sockets: calls go straight to `Api.handle`, watches really stream, faults can be ordered.
+"""The same server without sockets: calls go to `Api.handle`, watches stream, faults can be injected.
 
 Fulfils the transport port of the client room by shape. That room's exceptions are not known here; whoever wires the
 two together passes them in as `TransportErrors`. Time is the cluster's clock, so that delays and timeouts cost no
@@ -44,11 +44,11 @@ class TransportErrors:
     refused: Callable[[int, Mapping[str, str], bytes], Exception] = lambda status, headers, body: errors.ApiError(
         decode_object(body)
     )
-    """A stream was asked for and a Status came."""
+    """A stream was requested and answered with a Status."""
 
 
 class InProcessTransport:
-    """Talks to an `Api` in the same process."""
+    """A transport to an `Api` in the same process."""
 
     def __init__(self, api: Api, *, token: str = "", errors: TransportErrors | None = None) -> None:
         self._api = api
@@ -144,7 +144,7 @@ class InProcessTransport:
         if self._closed:
             raise self._errors.lost("the transport is closed", False)
         self.calls += 1
-        await asyncio.sleep(0)  # a call is never instantaneous: others get their turn, as on a network
+        await asyncio.sleep(0)  # yield to other tasks, as a network call would
         faults = self.faults.striking(request)
         await self._delay(sum(fault.delay_seconds for fault in faults), timeout)
         failing = next((fault for fault in faults if fault.status or fault.breaks), None)

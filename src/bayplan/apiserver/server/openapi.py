@@ -7,7 +7,6 @@ field validation and server-side apply.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from bayplan.apiserver.kinds.kind import Kind
 from bayplan.apiserver.kinds.type_table import Field, Type, builtin_types
@@ -140,7 +139,7 @@ def kind_schema_name(kind: Kind) -> str:
 
 
 def _custom_schema(kind: Kind) -> Json:
-    properties: dict[str, Any] = dict(kind.schema.get("properties") or {})
+    properties: Json = dict(kind.schema.get("properties") or {})
     properties["apiVersion"] = {"type": "string", "description": "The group and version of this object."}
     properties["kind"] = {"type": "string", "description": "The kind of this object."}
     reference = {"$ref": _REF + schema_name("meta.v1.ObjectMeta")}

@@ -1,4 +1,4 @@
-"""Questions about access and identity: the review kinds of authorization.k8s.io and authentication.k8s.io."""
+"""Access and identity reviews: the kinds of authorization.k8s.io and authentication.k8s.io."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A certificate for the embedded server, made on the spot.
+"""A certificate for the embedded server, generated at start.
 
 kubectl sends a token only over TLS, so the server has TLS by default: an authority that lives as long as the server
 (or its data directory) and one server certificate signed by it. Keys never leave the process except into files that
@@ -25,7 +25,7 @@ _DAYS = 3650
 
 @dataclass(frozen=True, slots=True)
 class ServingCertificate:
-    """PEM texts: what clients trust, and what the server shows."""
+    """PEM texts: what clients trust, and what the server presents."""
 
     authority: bytes
     certificate: bytes

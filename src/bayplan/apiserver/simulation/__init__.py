@@ -1,1 +1,1 @@
-"""What a cluster has beside its API server: kubelets and controllers, simulated."""
+"""The simulated kubelets and controllers of the cluster."""

@@ -1,6 +1,6 @@
-"""Things to do at given times on a clock: the timer of kubelets and controllers.
+"""A timer queue on a clock, for kubelets and controllers.
 
-One reader waits for whatever is due next; anybody may add. Sleeps on the clock it was given, so a virtual clock is
+One reader waits for the next item; any task may add. Sleeps on the clock it was given, so a virtual clock is
 never polled.
 """
 
@@ -16,7 +16,7 @@ from bayplan.observe.clock import Clock
 Item = TypeVar("Item")
 
 
-class Agenda(Generic[Item]):
+class TimerQueue(Generic[Item]):
     """A queue by time; items of the same time come in the order they were added."""
 
     def __init__(self, clock: Clock) -> None:

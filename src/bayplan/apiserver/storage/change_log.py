@@ -1,6 +1,6 @@
 """Changes on their way to the database, in files that a killed process leaves behind.
 
-A change is appended before anybody hears of it, so what a client was told survives a kill of the process: the bytes
+A change is appended before it is announced, so what a client was answered survives a kill of the process: the bytes
 are the operating system's by then. It does not wait for the disk, so a machine that loses its power may lose the last
 moments. Two files take turns: one is written while the other is carried over into the database and then emptied. A
 record that was cut off at the end of a file was never acknowledged and is dropped.

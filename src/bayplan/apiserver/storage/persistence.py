@@ -1,6 +1,6 @@
 """Keeping the objects across restarts: a SQLite file that follows the store.
 
-Each change is noted in a log at once (`change_log`), so that a killed process loses nothing it has told anybody, and
+Each change is noted in a log at once (`change_log`), so that a killed process loses nothing it has answered, and
 carried over into the database a few times a second by a worker thread, so the API never waits for the disk. The
 revision counter skips ahead on each start, so that no client ever sees a revision twice. History is not kept: watches
 from before a restart are answered 410 Expired and list again, as after an etcd compaction.

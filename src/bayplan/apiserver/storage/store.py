@@ -4,7 +4,7 @@ Every write makes a new `Entry` with the next revision and appends one `Change` 
 hold the object as JSON bytes, encoded once, plus the few parsed facts that selectors need. Nothing here waits and
 nothing here validates: a write either happens entirely or raises before anything changed.
 
-What it refuses: to hand out a mutable object, and to answer for a revision that was compacted away.
+Objects handed out are immutable; a revision that was compacted away raises `Compacted`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Entry:
         self.labels = labels or _NO_LABELS
         self.fields = fields
         self.owners: tuple[str, ...] | None = None
-        """The uids of its owners, once somebody has asked (see `controllers.owners`)."""
+        """The uids of its owners, computed on first use (see `simulation.controllers.owners`)."""
 
     @property
     def key(self) -> Key:
@@ -207,7 +207,7 @@ class Store:
         if change.revision != self.revision + 1:
             raise ValueError(f"write of revision {change.revision} after {self.revision}: encode and put together")
         if self._announcing:
-            # Others would hear of the second write before the first.
+            # Later listeners would receive the second write before the first.
             raise RuntimeError(f"a listener must not write: {resource} {change.entry.key}")
         self.revision = change.revision
         collection.put(change)

@@ -8,7 +8,7 @@ from tests.unit.apiserver.driving import PODS, Driver, pod, template, workload
 from bayplan.apiserver.cluster import EmbeddedCluster
 from bayplan.apiserver.protocol.encoding import Json
 from bayplan.apiserver.simulation.controllers import event_expiry
-from bayplan.apiserver.simulation.controllers.base import Bench
+from bayplan.apiserver.simulation.controllers.base import ControllerClient
 from bayplan.apiserver.simulation.kubelets.kubelets import EXIT_CODE, RUN_SECONDS
 
 APPS = "/apis/apps/v1/namespaces/default"
@@ -441,7 +441,7 @@ async def test_daemon_sets_jobs_and_stateful_sets_decode_no_pods_to_count_them(
     labelled = template({"app": "sums"})
     labelled["spec"]["restartPolicy"] = "Never"
     await driver.create(JOBS, {"metadata": {"name": "sums"}, "spec": {"template": labelled, "parallelism": 2}})
-    monkeypatch.setattr(Bench, "owned", lambda *_: pytest.fail("all pods were decoded"))
+    monkeypatch.setattr(ControllerClient, "owned", lambda *_: pytest.fail("all pods were decoded"))
     await driver.settle()
 
     assert (await driver.get(f"{APPS}/statefulsets/db"))["status"]["readyReplicas"] == 2

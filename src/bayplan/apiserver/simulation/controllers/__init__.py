@@ -1,5 +1,5 @@
-"""Simulated controllers: what kube-controller-manager does, just enough to be honest.
+"""Simulated controllers: the parts of kube-controller-manager that scheduling depends on.
 
-Each controller keeps one promise (a ReplicaSet has its pods, a budget its status, …), can be stopped and started on
+Each controller reconciles one kind (pods of a ReplicaSet, status of a budget, …), can be stopped and started on
 its own, and works through the same write path as any client.
 """

@@ -1,7 +1,7 @@
-"""What all simulated controllers share: a queue of keys, a loop that reconciles them, and a bench to work at.
+"""The base of all simulated controllers: a queue of keys, a loop that reconciles them, and a client.
 
-A controller says which resources concern it, which keys a change touches, and how to reconcile one key. Reconciling
-is level-triggered and does not wait; the loop gives others their turn. A reconcile that fails is logged and retried.
+A controller declares the resources it watches, the keys that a change affects, and how to reconcile one key. It
+is level-triggered and does not wait; the loop yields to other tasks. A reconcile that fails is logged and retried.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bayplan.apiserver.server.own_objects import create
 from bayplan.apiserver.simulation.controllers.event_writer import EventWriter
 from bayplan.apiserver.simulation.controllers.owners import OwnerIndex
 from bayplan.apiserver.simulation.controllers.pod_tally import PodTally
-from bayplan.apiserver.simulation.timers import Agenda
+from bayplan.apiserver.simulation.timers import TimerQueue
 from bayplan.apiserver.storage.store import ADDED, Change, Entry, Key
 
 _log = logging.getLogger("bayplan.apiserver.simulation.controllers")
@@ -34,7 +34,7 @@ _LONG_SECONDS = 0.002
 _REST_FACTOR = 4.0
 
 
-class Bench:
+class ControllerClient:
     """What a controller works with: reading the store, writing through the API."""
 
     def __init__(self, api: Api, owners: OwnerIndex, pods: PodTally, name: str, component: str = "") -> None:
@@ -95,7 +95,7 @@ class Bench:
             delete(self.api.objects, kind, entry, options or DeleteOptions(propagation="Background"))
 
     def create_pod(self, owner: Json, pod: Json) -> None:
-        """Create a pod of a workload, and say so on the workload."""
+        """Create a pod of a workload, and write an event about it."""
         try:
             created = self.create(pod)
         except ApiError as problem:
@@ -109,28 +109,28 @@ class Bench:
 
 
 class Controller:
-    """One promise, kept for every key."""
+    """Reconciles the objects of one resource."""
 
     name: ClassVar[str]
     component: ClassVar[str] = ""
-    """How it signs its events, where that is not its name."""
+    """The source of its events, where that is not its name."""
     primary: ClassVar[str]
     """The resource whose keys are reconciled."""
     watches: ClassVar[tuple[str, ...]] = ()
-    """Other resources whose changes may concern it."""
+    """Other resources whose changes may require reconciling."""
 
-    def __init__(self, bench: Bench) -> None:
-        self.bench = bench
+    def __init__(self, client: ControllerClient) -> None:
+        self.client = client
 
     def keys_for(self, resource: str, change: Change) -> Iterable[Key]:
-        """The keys a change of another resource touches; by default those of its owners."""
-        for uid in self.bench.owners.owners_of(change):
-            place = self.bench.owners.place(uid)
+        """The keys that a change of another resource affects; by default those of its owners."""
+        for uid in self.client.owners.owners_of(change):
+            place = self.client.owners.place(uid)
             if place is not None and place[0] == self.primary:
                 yield place[1]
 
     def reconcile(self, key: Key) -> float | None:
-        """Make it so. Answers after how many seconds to look again, if at all."""
+        """Make the cluster equal to the spec. Returns the seconds until the next check, or None."""
         raise AssertionError(f"{type(self).__name__} reconciles nothing")
 
 
@@ -140,7 +140,7 @@ class ControllerLoop:
     def __init__(self, controller: Controller) -> None:
         self.controller = controller
         self._pending: dict[Key, None] = {}
-        self._later: Agenda[Key] = Agenda(controller.bench.clock)
+        self._later: TimerQueue[Key] = TimerQueue(controller.client.clock)
         self._wake = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._unlisten: list[Callable[[], None]] = []
@@ -153,7 +153,7 @@ class ControllerLoop:
     def start(self) -> None:
         if self._tasks:
             return
-        controller, store = self.controller, self.controller.bench.store
+        controller, store = self.controller, self.controller.client.store
         for resource in (controller.primary, *controller.watches):
             self._unlisten.append(store.listen(resource, self._on_change))
             for entry in store.listing(resource).entries:
@@ -161,7 +161,7 @@ class ControllerLoop:
         loop = asyncio.get_running_loop()
         self._tasks = [
             loop.create_task(self._run(), name=f"controller {controller.name}"),
-            loop.create_task(self._ring(), name=f"controller {controller.name} timer"),
+            loop.create_task(self._requeue(), name=f"controller {controller.name} timer"),
         ]
 
     async def stop(self) -> None:
@@ -206,7 +206,7 @@ class ControllerLoop:
                     await asyncio.sleep(0)
 
     def _reconcile(self, key: Key) -> None:
-        clock = self.controller.bench.clock
+        clock = self.controller.client.clock
         begin = clock.monotonic()
         try:
             again = self.controller.reconcile(key)
@@ -222,7 +222,7 @@ class ControllerLoop:
         if taken > _LONG_SECONDS:
             self._rest(key, taken * _REST_FACTOR)
 
-    async def _ring(self) -> None:
+    async def _requeue(self) -> None:
         """Move keys whose time has come into the queue."""
         done = 0
         while True:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
-from bayplan.apiserver.protocol.encoding import Json, decode_object
-from bayplan.apiserver.simulation.controllers.base import Bench, Controller
+from bayplan.apiserver.protocol.encoding import Json, JsonValue, decode_object
+from bayplan.apiserver.simulation.controllers.base import Controller, ControllerClient
 from bayplan.apiserver.simulation.controllers.deployments import template_hash
 from bayplan.apiserver.simulation.controllers.pod_tally import REQUIRED
 from bayplan.apiserver.simulation.controllers.pods import pod_from_template
@@ -31,19 +30,19 @@ class DaemonSets(Controller):
     primary = "daemonsets.apps"
     watches = ("pods", "nodes")
 
-    def __init__(self, bench: Bench) -> None:
-        super().__init__(bench)
-        self._answers: dict[tuple[str, int], dict[str, tuple[int, bool]]] = {}
+    def __init__(self, client: ControllerClient) -> None:
+        super().__init__(client)
+        self._eligible: dict[tuple[str, int], dict[str, tuple[int, bool]]] = {}
 
     def keys_for(self, resource: str, change: Change) -> Iterable[Key]:
         if resource == "nodes":
             if change.previous is not None and _placement(change.previous.raw) == _placement(change.entry.raw):
                 return ()
-            return [entry.key for entry in self.bench.entries(self.primary)]
+            return [entry.key for entry in self.client.entries(self.primary)]
         return super().keys_for(resource, change)
 
     def reconcile(self, key: Key) -> float | None:
-        owner = self.bench.get(self.primary, key)
+        owner = self.client.get(self.primary, key)
         if owner is None:
             return None
         wanted = self._wanted_nodes(owner)
@@ -53,40 +52,40 @@ class DaemonSets(Controller):
         return None
 
     def _wanted_nodes(self, owner: Json) -> set[str]:
-        """The nodes that take this daemon; asked anew only of nodes that changed."""
-        question = (owner["metadata"]["uid"], owner["metadata"].get("generation", 1))
-        known = self._answers.get(question, {})
-        answers: dict[str, tuple[int, bool]] = {}
-        for entry in self.bench.entries("nodes"):
-            answer = known.get(entry.name)
-            if answer is None or answer[0] != entry.revision:
+        """The nodes that this daemon runs on; computed again only for nodes that changed."""
+        identity = (owner["metadata"]["uid"], owner["metadata"].get("generation", 1))
+        known = self._eligible.get(identity, {})
+        eligible: dict[str, tuple[int, bool]] = {}
+        for entry in self.client.entries("nodes"):
+            known_node = known.get(entry.name)
+            if known_node is None or known_node[0] != entry.revision:
                 taken = takes_daemon(decode_object(entry.raw), owner["spec"]["template"]["spec"])
-                answer = (entry.revision, taken)
-            answers[entry.name] = answer
-        for old in [asked for asked in self._answers if asked[0] == question[0]]:
-            del self._answers[old]
-        self._answers[question] = answers
-        return {name for name, (_, taken) in answers.items() if taken}
+                known_node = (entry.revision, taken)
+            eligible[entry.name] = known_node
+        for old in [old for old in self._eligible if old[0] == identity[0]]:
+            del self._eligible[old]
+        self._eligible[identity] = eligible
+        return {name for name, (_, taken) in eligible.items() if taken}
 
     def _adjust(self, owner: Json, wanted: set[str]) -> None:
         revision = template_hash(owner["spec"]["template"])
         covered: set[str] = set()
         may_replace = (owner["spec"].get("updateStrategy") or {}).get("type") != "OnDelete"
-        for key, pod in self.bench.pods.of(owner["metadata"]["uid"]).in_order():
+        for key, pod in self.client.pods.of(owner["metadata"]["uid"]).in_order():
             replaces = may_replace and pod.labels.get(REVISION_LABEL) != revision
             if pod.is_terminating:
                 covered.add(pod.node)
             elif pod.node not in wanted or pod.node in covered or not pod.is_active or replaces:
-                self.bench.delete_pod(owner, key)
+                self.client.delete_pod(owner, key)
             else:
                 covered.add(pod.node)
         for node in sorted(wanted - covered):
             made = pod_from_template(owner["spec"]["template"], owner, labels={REVISION_LABEL: revision})
-            _aim(made["spec"], node)
-            self.bench.create_pod(owner, made)
+            _pin(made["spec"], node)
+            self.client.create_pod(owner, made)
 
     def _write_status(self, key: Key, owner: Json, wanted: set[str]) -> None:
-        pods = list(self.bench.pods.of(owner["metadata"]["uid"]).actives())
+        pods = list(self.client.pods.of(owner["metadata"]["uid"]).actives())
         revision = template_hash(owner["spec"]["template"])
         placed = [pod for pod in pods if pod.node in wanted]
         ready = sum(pod.is_ready for pod in placed)
@@ -103,7 +102,7 @@ class DaemonSets(Controller):
         status |= {"numberAvailable": ready} if ready else {}
         status |= {"numberUnavailable": unavailable} if unavailable else {}
         if owner.get("status") != status:
-            self.bench.set_status(self.primary, key, status)
+            self.client.set_status(self.primary, key, status)
 
 
 def _placement(raw: bytes) -> bytes:
@@ -111,7 +110,7 @@ def _placement(raw: bytes) -> bytes:
     return raw.partition(b'"status":')[0].partition(b'"spec":')[2]
 
 
-def _aim(spec: Json, node: str) -> None:
+def _pin(spec: Json, node: str) -> None:
     """Tie a pod to a node by affinity, so that the scheduler still decides whether it fits."""
     field = {"key": "metadata.name", "operator": "In", "values": [node]}
     required = spec.setdefault("affinity", {}).setdefault("nodeAffinity", {}).setdefault(REQUIRED, {})
@@ -155,8 +154,8 @@ def _term_matches(term: Json, node: Json) -> bool:
     )
 
 
-def _matches(requirement: Json, values: dict[str, Any]) -> bool:
-    value: Any = values.get(requirement.get("key", ""))
+def _matches(requirement: Json, values: Json) -> bool:
+    value: JsonValue = values.get(requirement.get("key", ""))
     allowed: list[str] = requirement.get("values") or []
     operator = requirement.get("operator")
     if operator == "In":

@@ -5,9 +5,8 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
-from typing import Any
 
-from bayplan.apiserver.protocol.encoding import Json, encode_sorted, parse_timestamp
+from bayplan.apiserver.protocol.encoding import Json, JsonValue, encode_sorted, parse_timestamp
 from bayplan.apiserver.simulation.controllers.base import Controller
 from bayplan.apiserver.simulation.controllers.pods import copy_of, key_of, owner_reference
 from bayplan.apiserver.storage.store import Key
@@ -26,13 +25,13 @@ class Deployments(Controller):
     watches = (SETS,)
 
     def reconcile(self, key: Key) -> float | None:
-        deployment = self.bench.get(self.primary, key)
+        deployment = self.client.get(self.primary, key)
         if deployment is None:
             return None
-        sets = self.bench.owned(SETS, deployment["metadata"]["uid"])
+        sets = self.client.owned(SETS, deployment["metadata"]["uid"])
         if "deletionTimestamp" not in deployment["metadata"] and not deployment["spec"].get("paused"):
             new = self._new_set(deployment, sets)
-            sets = self.bench.owned(SETS, deployment["metadata"]["uid"])
+            sets = self.client.owned(SETS, deployment["metadata"]["uid"])
             old = [one for one in sets if one["metadata"]["name"] != new["metadata"]["name"]]
             self._roll(deployment, new, old)
             self._trim_history(deployment, old)
@@ -45,7 +44,7 @@ class Deployments(Controller):
             if (one["metadata"].get("labels") or {}).get(HASH_LABEL) == wanted:
                 return one
         revision = 1 + max((_revision(one) for one in sets), default=0)
-        created = self.bench.create(_replica_set(deployment, wanted, revision))
+        created = self.client.create(_replica_set(deployment, wanted, revision))
         self._annotate(deployment, revision)
         return created
 
@@ -54,7 +53,7 @@ class Deployments(Controller):
             document["metadata"].setdefault("annotations", {})[REVISION] = str(revision)
             return document
 
-        self.bench.update(self.primary, key_of(deployment), annotate)
+        self.client.update(self.primary, key_of(deployment), annotate)
 
     def _roll(self, deployment: Json, new: Json, old: list[Json]) -> None:
         wanted = deployment["spec"].get("replicas", 1)
@@ -76,7 +75,7 @@ class Deployments(Controller):
         self._shrink_old(deployment, new, old, wanted - unavailable)
 
     def _shrink_old(self, deployment: Json, new: Json, old: list[Json], needed: int) -> None:
-        """Give up old pods as far as enough stay available; unavailable ones first."""
+        """Scale old sets down as far as enough pods stay available; unavailable pods first."""
         spare = sum(_available(one) for one in [new, *old]) - needed
         for one in sorted(old, key=_created):
             removed = min(_available(one), max(0, spare))
@@ -92,11 +91,11 @@ class Deployments(Controller):
             document["spec"]["replicas"] = replicas
             return document
 
-        self.bench.update(SETS, key_of(one), scale)
+        self.client.update(SETS, key_of(one), scale)
         one["spec"]["replicas"] = replicas
         direction, name = "up" if replicas > before else "down", one["metadata"]["name"]
         message = f"Scaled {direction} replica set {name} from {before} to {replicas}"
-        self.bench.event(deployment, "ScalingReplicaSet", message)
+        self.client.event(deployment, "ScalingReplicaSet", message)
 
     def _trim_history(self, deployment: Json, old: list[Json]) -> None:
         limit = deployment["spec"].get("revisionHistoryLimit", 10)
@@ -104,17 +103,17 @@ class Deployments(Controller):
             one for one in sorted(old, key=_revision) if not _size(one) and not one.get("status", {}).get("replicas")
         ]
         for one in idle[: max(0, len(idle) - limit)]:
-            self.bench.delete(SETS, key_of(one))
+            self.client.delete(SETS, key_of(one))
 
     def _write_status(self, key: Key, deployment: Json) -> None:
-        current = self.bench.get(self.primary, key)
+        current = self.client.get(self.primary, key)
         if current is None:
             return
-        sets = self.bench.owned(SETS, current["metadata"]["uid"])
+        sets = self.client.owned(SETS, current["metadata"]["uid"])
         wanted_hash = template_hash(current["spec"]["template"])
-        status = _status(current, sets, wanted_hash, self.bench.now())
+        status = _status(current, sets, wanted_hash, self.client.now())
         if current.get("status") != status:
-            self.bench.set_status(self.primary, key, status)
+            self.client.set_status(self.primary, key, status)
 
 
 def template_hash(template: Json) -> str:
@@ -150,7 +149,7 @@ def _size(one: Json) -> int:
 
 
 def _available(one: Json) -> int:
-    """How many pods count on; a status from before the last change of size cannot promise more than the size."""
+    """Available replicas; at most the size, since the status may be older than the last change of size."""
     return min(_size(one), int(one.get("status", {}).get("availableReplicas", 0)))
 
 
@@ -169,7 +168,7 @@ def _limits(rolling: Json, wanted: int) -> tuple[int, int]:
     return (surge, unavailable) if surge or unavailable else (0, 1)
 
 
-def absolute(value: Any, total: int, *, round_up: bool) -> int:
+def absolute(value: JsonValue, total: int, *, round_up: bool) -> int:
     """A number or a percentage of a total."""
     if isinstance(value, str) and value.endswith("%") and value[:-1].isdigit():
         share = int(value[:-1]) * total / 100

@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets: how many of the selected pods may go now."""
+"""PodDisruptionBudgets: how many of the selected pods may be disrupted now."""
 
 from __future__ import annotations
 
@@ -24,34 +24,34 @@ class DisruptionBudgets(Controller):
     watches = ("pods",)
 
     def keys_for(self, resource: str, change: Change) -> Iterable[Key]:
-        for entry in self.bench.entries(self.primary, change.entry.namespace):
+        for entry in self.client.entries(self.primary, change.entry.namespace):
             selector = decode_object(entry.raw).get("spec", {}).get("selector")
             labels = [change.entry.labels] + ([change.previous.labels] if change.previous else [])
             if any(matches_label_selector(selector, found) for found in labels):
                 yield entry.key
 
     def reconcile(self, key: Key) -> float | None:
-        budget = self.bench.get(self.primary, key)
+        budget = self.client.get(self.primary, key)
         if budget is None:
             return None
         selector = budget.get("spec", {}).get("selector")
-        chosen = [e for e in self.bench.entries("pods", key[0]) if matches_label_selector(selector, e.labels)]
+        chosen = [e for e in self.client.entries("pods", key[0]) if matches_label_selector(selector, e.labels)]
         pods = {entry.name: (entry, facts) for entry in chosen if (facts := facts_of(entry)).is_active}
         disrupted = self._still_disrupted(budget, set(pods))
         expected = self._expected([entry for entry, _ in pods.values()])
         desired = _desired(budget["spec"], expected)
         healthy = sum(facts.ready_since is not None for name, (_, facts) in pods.items() if name not in disrupted)
         allowed = max(0, healthy - desired) if expected else 0
-        status = _status(budget, allowed, healthy, desired, expected, self.bench.now())
+        status = _status(budget, allowed, healthy, desired, expected, self.client.now())
         if disrupted:
             status["disruptedPods"] = disrupted
         if budget.get("status") != status:
-            self.bench.set_status(self.primary, key, status)
+            self.client.set_status(self.primary, key, status)
         return _DISRUPTED_SECONDS if disrupted else None
 
     def _still_disrupted(self, budget: Json, names: set[str]) -> Json:
-        """Pods whose eviction was granted a short while ago and that are still there."""
-        now = self.bench.clock.now()
+        """Pods whose eviction was granted recently and that still exist."""
+        now = self.client.clock.now()
         granted = (budget.get("status") or {}).get("disruptedPods") or {}
         return {
             name: time
@@ -65,12 +65,12 @@ class DisruptionBudgets(Controller):
         seen: set[str] = set()
         for pod in pods:
             uid = next(iter(owner_uids(pod)), "")
-            place = self.bench.owners.place(uid)
+            place = self.client.owners.place(uid)
             if place is None or place[0] not in _SCALABLE:
                 total += 1
             elif uid not in seen:
                 seen.add(uid)
-                total += (self.bench.get(*place) or {}).get("spec", {}).get("replicas", 1)
+                total += (self.client.get(*place) or {}).get("spec", {}).get("replicas", 1)
         return total
 
 

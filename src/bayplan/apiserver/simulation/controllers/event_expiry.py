@@ -1,4 +1,4 @@
-"""Events do not pile up: each lives for an hour, and only the newest many are kept."""
+"""Expiry of events: each is kept for an hour, and a limited number in all."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class EventExpiry(Controller):
 
     def reconcile(self, key: Key) -> float | None:
         self._drop_surplus()
-        event = self.bench.get(EVENTS, key)
+        event = self.client.get(EVENTS, key)
         if event is None:
             return None
         born = parse_timestamp(event["metadata"].get("creationTimestamp", ""))
         last = parse_timestamp(event.get("lastTimestamp") or (event.get("series") or {}).get("lastObservedTime") or "")
-        left = max(born, last) + LIFETIME_SECONDS - self.bench.clock.now()
+        left = max(born, last) + LIFETIME_SECONDS - self.client.clock.now()
         if left > 0:
             return left
-        self.bench.delete(EVENTS, key)
+        self.client.delete(EVENTS, key)
         return None
 
     def _drop_surplus(self) -> None:
-        entries = self.bench.store.collection(EVENTS).entries
+        entries = self.client.store.collection(EVENTS).entries
         while len(entries) > MAX_EVENTS:
-            self.bench.delete(EVENTS, next(iter(entries)))
+            self.client.delete(EVENTS, next(iter(entries)))

@@ -1,8 +1,8 @@
-"""Events of the simulated controllers, so that `kubectl describe` tells what happened to a workload.
+"""Events of the simulated controllers, shown by `kubectl describe`.
 
-As chatty as the real controllers and no more: the same event again is counted, from the eleventh of a kind about one
-object on they are combined into one, and an object that makes events without end is heard 25 times and then once in
-five minutes. What cannot be written is let go: no controller waits for its events.
+Limited as in client-go: a repeated event is counted, from the eleventh event with one reason about one object on they
+are combined, and an object gets at most 25 events in a burst and then one in five minutes. An event that cannot be
+written is dropped; no controller waits for its events.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _COMBINED = "(combined from similar events): "
 
 
 @dataclass(slots=True)
-class _Heard:
-    """What was said about one object."""
+class _ObjectEvents:
+    """The events written about one object."""
 
     tokens: float = _BURST
     at: float = 0.0
@@ -41,34 +41,34 @@ class EventWriter:
         self._api = api
         self._component = component
         self._caller = caller
-        self._heard: OrderedDict[str, _Heard] = OrderedDict()
+        self._written: OrderedDict[str, _ObjectEvents] = OrderedDict()
         self._count = 0
 
     def write(self, about: Json, reason: str, message: str, *, is_warning: bool = False) -> None:
-        """Say that something happened to an object."""
+        """Write an event about an object."""
         now = self._api.clock.now()
-        heard = self._of(about["metadata"]["uid"], now)
-        if not _take_token(heard, now):
+        written = self._of(about["metadata"]["uid"], now)
+        if not _take_token(written, now):
             return
         what = (reason, message)
-        if what not in heard.names:
-            heard.kinds[reason] = heard.kinds.get(reason, 0) + 1
-            if heard.kinds[reason] > _SIMILAR:
+        if what not in written.names:
+            written.kinds[reason] = written.kinds.get(reason, 0) + 1
+            if written.kinds[reason] > _SIMILAR:
                 what, message = (reason, ""), _COMBINED + message
         try:
-            if not self._count_again(about, heard.names.get(what, ""), message, timestamp(now)):
-                heard.names[what] = self._create(about, reason, message, timestamp(now), is_warning=is_warning)
-        except ApiError:  # its namespace is going away, say
-            heard.names.pop(what, None)
+            if not self._count_again(about, written.names.get(what, ""), message, timestamp(now)):
+                written.names[what] = self._create(about, reason, message, timestamp(now), is_warning=is_warning)
+        except ApiError:  # for instance, its namespace is being deleted
+            written.names.pop(what, None)
 
-    def _of(self, uid: str, now: float) -> _Heard:
-        heard = self._heard.get(uid)
-        if heard is None:
-            heard = self._heard[uid] = _Heard(at=now)
-            if len(self._heard) > _OBJECTS:
-                self._heard.popitem(last=False)
-        self._heard.move_to_end(uid)
-        return heard
+    def _of(self, uid: str, now: float) -> _ObjectEvents:
+        written = self._written.get(uid)
+        if written is None:
+            written = self._written[uid] = _ObjectEvents(at=now)
+            if len(self._written) > _OBJECTS:
+                self._written.popitem(last=False)
+        self._written.move_to_end(uid)
+        return written
 
     def _count_again(self, about: Json, name: str, message: str, now: str) -> bool:
         namespace = _namespace(about)
@@ -112,10 +112,10 @@ def _namespace(about: Json) -> str:
     return str(about["metadata"].get("namespace") or "default")
 
 
-def _take_token(heard: _Heard, now: float) -> bool:
-    heard.tokens = min(_BURST, heard.tokens + max(0.0, now - heard.at) / _REFILL_SECONDS)
-    heard.at = now
-    if heard.tokens < 1:
+def _take_token(written: _ObjectEvents, now: float) -> bool:
+    written.tokens = min(_BURST, written.tokens + max(0.0, now - written.at) / _REFILL_SECONDS)
+    written.at = now
+    if written.tokens < 1:
         return False
-    heard.tokens -= 1
+    written.tokens -= 1
     return True

@@ -1,4 +1,4 @@
-"""Garbage collection: dependents of deleted owners go too, in the order the deletion asked for."""
+"""Garbage collection: dependents of deleted owners are deleted, in the order that the propagation policy asks for."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from bayplan.apiserver.objects.deletion import FOREGROUND, ORPHAN, DeleteOptions
 from bayplan.apiserver.protocol.encoding import Json, decode_object
 from bayplan.apiserver.protocol.errors import ApiError
-from bayplan.apiserver.simulation.controllers.base import Bench
+from bayplan.apiserver.simulation.controllers.base import ControllerClient
 from bayplan.apiserver.simulation.controllers.owners import Place, owner_uids
 from bayplan.apiserver.storage.store import DELETED, Change, Entry
 
@@ -15,12 +15,12 @@ _FINALIZERS = (FOREGROUND.encode(), b'"' + ORPHAN.encode() + b'"')
 
 
 class GarbageCollector:
-    """Works through what the store announces; `collect` does what is due and answers whether anything was."""
+    """Collects objects suspected of having lost their owners; `collect` returns whether there were any."""
 
     name = "garbage-collector"
 
-    def __init__(self, bench: Bench, wake: Callable[[], None]) -> None:
-        self._bench = bench
+    def __init__(self, client: ControllerClient, wake: Callable[[], None]) -> None:
+        self._client = client
         self._wake = wake
         self._suspects: dict[Place, None] = {}
         self._unlisten: Callable[[], None] | None = None
@@ -28,9 +28,9 @@ class GarbageCollector:
     def start(self) -> None:
         if self._unlisten is not None:
             return
-        self._unlisten = self._bench.store.listen_to_everything(self._on_change)
-        for resource in self._bench.store.resources():
-            for entry in self._bench.store.listing(resource).entries:
+        self._unlisten = self._client.store.listen_to_everything(self._on_change)
+        for resource in self._client.store.resources():
+            for entry in self._client.store.listing(resource).entries:
                 self._suspect(resource, entry)
 
     def stop(self) -> None:
@@ -44,10 +44,10 @@ class GarbageCollector:
             if change.previous is None or _may_matter(change):
                 self._suspect(resource, change.entry)
             return
-        for place in self._bench.owners.dependent_places(change.entry.uid):
+        for place in self._client.owners.dependent_places(change.entry.uid):
             self._add(place)
         for uid in owner_uids(change.entry):
-            owner = self._bench.owners.place(uid)
+            owner = self._client.owners.place(uid)
             if owner is not None:
                 self._add(owner)
 
@@ -57,8 +57,8 @@ class GarbageCollector:
             self._add((resource, entry.key))
 
     def _is_doubtful(self, uid: str, entry: Entry) -> bool:
-        """Whether an owner is missing, in another namespace, or waits for its dependents to go."""
-        place = self._bench.owners.place(uid)
+        """Whether an owner is missing, in another namespace, or waits for the deletion of its dependents."""
+        place = self._client.owners.place(uid)
         return place is None or place[1][0] not in ("", entry.namespace) or self._is_going(uid)
 
     def _add(self, place: Place) -> None:
@@ -66,18 +66,18 @@ class GarbageCollector:
         self._wake()
 
     def collect(self) -> bool:
-        """Look at everything suspected so far."""
+        """Examine everything suspected so far."""
         suspects, self._suspects = list(self._suspects), {}
         for place in suspects:
             try:
-                self._look(place)
+                self._examine(place)
             except (ApiError, KeyError):
-                continue  # it changed or its kind went away meanwhile; the next change brings it back
+                continue  # it changed or its kind was removed meanwhile; the next change queues it again
         return bool(suspects)
 
-    def _look(self, place: Place) -> None:
+    def _examine(self, place: Place) -> None:
         resource, key = place
-        document = self._bench.get(resource, key)
+        document = self._client.get(resource, key)
         if document is None:
             return
         metadata = document["metadata"]
@@ -93,14 +93,14 @@ class GarbageCollector:
         resource, key = place
         known = [reference for reference in references if self._exists(reference, key[0])]
         if not known:
-            self._bench.delete(resource, key, DeleteOptions(propagation="Background"))
+            self._client.delete(resource, key, DeleteOptions(propagation="Background"))
             return
         waiting = [reference for reference in known if self._awaits_dependents(reference)]
         if waiting and len(waiting) == len(known):
-            self._bench.delete(resource, key, DeleteOptions(propagation="Foreground"))
+            self._client.delete(resource, key, DeleteOptions(propagation="Foreground"))
 
     def _exists(self, reference: Json, namespace: str) -> bool:
-        place = self._bench.owners.place(reference.get("uid", ""))
+        place = self._client.owners.place(reference.get("uid", ""))
         # An owner in another namespace is no owner.
         return place is not None and place[1][0] in ("", namespace)
 
@@ -109,24 +109,24 @@ class GarbageCollector:
 
     def _is_going(self, uid: str) -> bool:
         """Whether an owner is being deleted in the foreground."""
-        place = self._bench.owners.place(uid)
-        entry = None if place is None else self._bench.store.get(place[0], *place[1])
+        place = self._client.owners.place(uid)
+        entry = None if place is None else self._client.store.get(place[0], *place[1])
         return entry is not None and b'"deletionTimestamp"' in entry.raw and _FINALIZERS[0] in entry.raw
 
     def _finish_foreground(self, place: Place, document: Json) -> None:
-        dependents = self._bench.owners.dependent_places(document["metadata"]["uid"])
+        dependents = self._client.owners.dependent_places(document["metadata"]["uid"])
         if not dependents:
             self._drop_finalizer(place, FOREGROUND)
             return
         for resource, key in dependents:
-            entry = self._bench.store.get(resource, *key)
+            entry = self._client.store.get(resource, *key)
             if entry is not None and b'"deletionTimestamp"' not in entry.raw:
                 self._delete_if_unowned((resource, key), decode_object(entry.raw)["metadata"]["ownerReferences"])
 
     def _orphan(self, place: Place, document: Json) -> None:
         uid = document["metadata"]["uid"]
-        for resource, key in self._bench.owners.dependent_places(uid):
-            self._bench.update(resource, key, lambda dependent: _without_owner(dependent, uid))
+        for resource, key in self._client.owners.dependent_places(uid):
+            self._client.update(resource, key, lambda dependent: _without_owner(dependent, uid))
         self._drop_finalizer(place, ORPHAN)
 
     def _drop_finalizer(self, place: Place, finalizer: str) -> None:
@@ -135,11 +135,11 @@ class GarbageCollector:
             document["metadata"]["finalizers"] = kept
             return document
 
-        self._bench.update(place[0], place[1], drop)
+        self._client.update(place[0], place[1], drop)
 
 
 def _may_matter(change: Change) -> bool:
-    """Whether a change touches ownership or deletion; the many that do not are none of our business."""
+    """Whether a change concerns ownership or deletion; most do not."""
     previous = change.previous or change.entry
     is_going = b'"deletionTimestamp"' in change.entry.raw
     return is_going or owner_uids(previous) != owner_uids(change.entry)

@@ -1,4 +1,4 @@
-"""All simulated controllers, started together and stopped one by one when somebody wants to see what happens."""
+"""All simulated controllers, started together; each can be stopped on its own, to show what depends on it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from bayplan.apiserver.server.api import Api
-from bayplan.apiserver.simulation.controllers.base import Bench, Controller, ControllerLoop
+from bayplan.apiserver.simulation.controllers.base import Controller, ControllerClient, ControllerLoop
 from bayplan.apiserver.simulation.controllers.daemonsets import DaemonSets
 from bayplan.apiserver.simulation.controllers.deployments import Deployments
 from bayplan.apiserver.simulation.controllers.disruption import DisruptionBudgets
@@ -38,7 +38,7 @@ ALL: tuple[type[Controller], ...] = (
 
 
 class _GarbageLoop:
-    """Runs the garbage collector; looks like a `ControllerLoop` to the group."""
+    """Runs the garbage collector, with the interface of a `ControllerLoop`."""
 
     def __init__(self, make: Callable[[Callable[[], None]], GarbageCollector]) -> None:
         self._wake = asyncio.Event()
@@ -75,10 +75,10 @@ class Controllers:
     def __init__(self, api: Api) -> None:
         owners, pods = OwnerIndex(api.store), PodTally(api.store)
         loops: dict[str, ControllerLoop | _GarbageLoop] = {
-            one.name: ControllerLoop(one(Bench(api, owners, pods, one.name, one.component))) for one in ALL
+            one.name: ControllerLoop(one(ControllerClient(api, owners, pods, one.name, one.component))) for one in ALL
         }
         name = GarbageCollector.name
-        loops[name] = _GarbageLoop(lambda wake: GarbageCollector(Bench(api, owners, pods, name), wake))
+        loops[name] = _GarbageLoop(lambda wake: GarbageCollector(ControllerClient(api, owners, pods, name), wake))
         self._loops = loops
 
     @property

@@ -20,17 +20,17 @@ class Jobs(Controller):
     watches = ("pods",)
 
     def reconcile(self, key: Key) -> float | None:
-        job = self.bench.get(self.primary, key)
+        job = self.client.get(self.primary, key)
         if job is None or "deletionTimestamp" in job["metadata"]:
             return None
         if _finished(job):
             return self._expire(key, job)
-        pods = self.bench.pods.of(job["metadata"]["uid"])
-        verdict = _verdict(job, pods, self.bench.clock.now())
+        pods = self.client.pods.of(job["metadata"]["uid"])
+        verdict = _verdict(job, pods, self.client.clock.now())
         if verdict or job["spec"].get("suspend"):
             for name, pod in pods.in_order():
                 if pod.is_active:
-                    self.bench.delete_pod(job, name)
+                    self.client.delete_pod(job, name)
         else:
             self._adjust(job, pods)
         self._write_status(key, job, verdict)
@@ -41,9 +41,9 @@ class Jobs(Controller):
     def _tell(self, job: Json, verdict: tuple[str, str, str]) -> None:
         kind, reason, message = verdict
         if kind == "Complete":
-            self.bench.event(job, "Completed", "Job completed")
+            self.client.event(job, "Completed", "Job completed")
         else:
-            self.bench.event(job, reason, message, is_warning=True)
+            self.client.event(job, reason, message, is_warning=True)
 
     def _adjust(self, job: Json, pods: OwnedPods) -> None:
         spec = job["spec"]
@@ -54,18 +54,18 @@ class Jobs(Controller):
         elif succeeded:
             wanted = active
         if active > wanted:
-            running = [pod for pod in self.bench.owned("pods", job["metadata"]["uid"]) if is_active(pod)]
+            running = [pod for pod in self.client.owned("pods", job["metadata"]["uid"]) if is_active(pod)]
             for pod in first_to_remove(running)[: active - wanted]:
-                self.bench.delete_pod(job, key_of(pod))
+                self.client.delete_pod(job, key_of(pod))
         if active < wanted:
             indexes = _free_indexes(job, pods)
             for _ in range(wanted - active):
-                self.bench.create_pod(job, _job_pod(job, indexes.pop(0) if indexes else None))
+                self.client.create_pod(job, _job_pod(job, indexes.pop(0) if indexes else None))
 
     def _write_status(self, key: Key, job: Json, verdict: tuple[str, str, str] | None) -> None:
-        pods = self.bench.pods.of(job["metadata"]["uid"])
+        pods = self.client.pods.of(job["metadata"]["uid"])
         succeeded, failed = pods.in_phase("Succeeded"), pods.in_phase("Failed")
-        now = self.bench.now()
+        now = self.client.now()
         status: Json = {"startTime": job.get("status", {}).get("startTime", now)}
         status |= {"active": pods.active} if pods.active else {}
         status |= {"ready": pods.ready, "terminating": 0, "uncountedTerminatedPods": {}}
@@ -85,17 +85,17 @@ class Jobs(Controller):
             status["conditions"] = [_condition("Suspended", "JobSuspended", "Job suspended", now)]
             status.pop("startTime")
         if job.get("status") != status:
-            self.bench.set_status(self.primary, key, status)
+            self.client.set_status(self.primary, key, status)
 
     def _expire(self, key: Key, job: Json) -> float | None:
         seconds = job["spec"].get("ttlSecondsAfterFinished")
         if seconds is None:
             return None
         finished = job["status"].get("completionTime") or job["status"]["conditions"][-1]["lastTransitionTime"]
-        left: float = parse_timestamp(finished) + seconds - self.bench.clock.now()
+        left: float = parse_timestamp(finished) + seconds - self.client.clock.now()
         if left > 0:
             return left
-        self.bench.delete(self.primary, key)
+        self.client.delete(self.primary, key)
         return None
 
     def _deadline(self, job: Json) -> float | None:
@@ -103,8 +103,8 @@ class Jobs(Controller):
         started = job.get("status", {}).get("startTime")
         if seconds is None:
             return None
-        begin = parse_timestamp(started) if started else self.bench.clock.now()
-        left: float = begin + seconds - self.bench.clock.now()
+        begin = parse_timestamp(started) if started else self.client.clock.now()
+        left: float = begin + seconds - self.client.clock.now()
         return max(0.5, left)
 
 

@@ -20,7 +20,7 @@ LEASE_NAMESPACE = "kube-node-lease"
 
 
 class NodeLifecycle(Controller):
-    """Marks nodes whose kubelet went silent, and evicts what does not tolerate it."""
+    """Marks nodes whose kubelet stopped reporting, and evicts pods that do not tolerate it."""
 
     name = "node-lifecycle-controller"
     component = "node-controller"
@@ -40,12 +40,12 @@ class NodeLifecycle(Controller):
         return [("", node)] if node and node != was else []
 
     def reconcile(self, key: Key) -> float | None:
-        node = self.bench.get("nodes", key)
+        node = self.client.get("nodes", key)
         if node is None:
             self._remove_pods(key[1])
             return None
         again = self._watch_heartbeat(key, node)
-        node = self.bench.get("nodes", key) or node
+        node = self.client.get("nodes", key) or node
         evict_again = self._evict(node)
         waits = [wait for wait in (again, evict_again) if wait is not None]
         return min(waits, default=None)
@@ -53,17 +53,17 @@ class NodeLifecycle(Controller):
     # ---- silent nodes
 
     def _watch_heartbeat(self, key: Key, node: Json) -> float | None:
-        """Notice silence, and keep the taints that go with what the node says about itself."""
-        lease = self.bench.get(LEASES, (LEASE_NAMESPACE, key[1]))
+        """Detect missing heartbeats, and keep the taints that follow from the conditions of the node."""
+        lease = self.client.get(LEASES, (LEASE_NAMESPACE, key[1]))
         left = None
-        if lease is not None:  # a node nobody simulates is what its object says it is
+        if lease is not None:  # the status of a node that is not simulated is kept as written
             spec = lease.get("spec") or {}
             grace = float(spec.get("leaseDurationSeconds", 40))
-            left = parse_timestamp(spec.get("renewTime", "")) + grace - self.bench.clock.now()
+            left = parse_timestamp(spec.get("renewTime", "")) + grace - self.client.clock.now()
             if left <= 0 and _ready_value(node) != "Unknown":
                 self._mark_unknown(key)
-                self.bench.event(node, "NodeNotReady", f"Node {key[1]} status is now: NodeNotReady")
-                node = self.bench.get("nodes", key) or node
+                self.client.event(node, "NodeNotReady", f"Node {key[1]} status is now: NodeNotReady")
+                node = self.client.get("nodes", key) or node
         self._set_taints(key, node, _wanted_taints(node, is_simulated=lease is not None))
         return left + 0.5 if left is not None and left > 0 else None
 
@@ -72,12 +72,12 @@ class NodeLifecycle(Controller):
             status = document.setdefault("status", {})
             reason, message = "NodeStatusUnknown", "Kubelet stopped posting node status."
             for condition in ("MemoryPressure", "DiskPressure", "PIDPressure", "Ready"):
-                set_condition(status, condition, "Unknown", now=self.bench.now(), reason=reason, message=message)
+                set_condition(status, condition, "Unknown", now=self.client.now(), reason=reason, message=message)
             for condition in status["conditions"]:
                 condition.pop("lastProbeTime", None)
             return document
 
-        self.bench.update_status("nodes", key, mark)
+        self.client.update_status("nodes", key, mark)
 
     def _set_taints(self, key: Key, node: Json, wanted: list[tuple[str, str]]) -> None:
         current = (node.get("spec") or {}).get("taints") or []
@@ -85,14 +85,14 @@ class NodeLifecycle(Controller):
         mine = {(taint["key"], taint["effect"]): taint for taint in current if taint not in others}
         if set(mine) == set(wanted):
             return
-        now = self.bench.now()
+        now = self.client.now()
         taints = others + [mine.get(pair, {"key": pair[0], "effect": pair[1], "timeAdded": now}) for pair in wanted]
 
         def change(document: Json) -> Json:
             document.setdefault("spec", {})["taints"] = taints
             return document
 
-        self.bench.update("nodes", key, change)
+        self.client.update("nodes", key, change)
 
     # ---- pods
 
@@ -103,10 +103,10 @@ class NodeLifecycle(Controller):
             return None
         waits = []
         for pod in self._pods_on(node["metadata"]["name"]):
-            left = None if is_terminating(pod) else seconds_tolerated(pod, taints, self.bench.clock.now())
+            left = None if is_terminating(pod) else seconds_tolerated(pod, taints, self.client.clock.now())
             if left is not None and left <= 0:
                 self._mark_evicted(pod)
-                self.bench.delete("pods", key_of(pod), DeleteOptions())
+                self.client.delete("pods", key_of(pod), DeleteOptions())
             elif left is not None:
                 waits.append(left)
         return min(waits, default=None)
@@ -115,21 +115,23 @@ class NodeLifecycle(Controller):
         def mark(document: Json) -> Json:
             reason, message = "DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint"
             status = document.setdefault("status", {})
-            set_condition(status, "DisruptionTarget", "True", now=self.bench.now(), reason=reason, message=message)
+            set_condition(status, "DisruptionTarget", "True", now=self.client.now(), reason=reason, message=message)
             return document
 
-        self.bench.update_status("pods", key_of(pod), mark)
+        self.client.update_status("pods", key_of(pod), mark)
 
     def _pods_on(self, node: str) -> list[Json]:
         return [
-            decode_object(entry.raw) for entry in self.bench.entries("pods") if entry.fields and entry.fields[0] == node
+            decode_object(entry.raw)
+            for entry in self.client.entries("pods")
+            if entry.fields and entry.fields[0] == node
         ]
 
     def _remove_pods(self, node: str) -> None:
-        """Pods of a node that no longer exists can be finished by nobody: remove them at once."""
+        """Remove pods of a node that no longer exists; no kubelet can finish them."""
         for pod in self._pods_on(node):
-            self.bench.delete("pods", key_of(pod), DeleteOptions(grace_seconds=0))
-        self.bench.delete(LEASES, (LEASE_NAMESPACE, node))
+            self.client.delete("pods", key_of(pod), DeleteOptions(grace_seconds=0))
+        self.client.delete(LEASES, (LEASE_NAMESPACE, node))
 
 
 def _ready_value(node: Json) -> str:

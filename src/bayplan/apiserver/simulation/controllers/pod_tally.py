@@ -2,7 +2,7 @@
 
 A workload of twenty thousand pods changes all the time; decoding all of them for each change would take seconds. So
 the few facts a controller counts are read once a change, without decoding where that is possible. One tally serves all
-controllers; it hears of a change before they do.
+controllers; it listens before they do.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _READY = re.compile(rb'\{"type":"Ready","status":"True"(?:,"lastProbeTime":null)
 
 
 class PodFacts(NamedTuple):
-    """What counts about one pod."""
+    """Facts about one pod."""
 
     is_active: bool
-    """Neither finished nor on its way out."""
+    """Neither finished nor being deleted."""
     is_terminating: bool
     ready_since: float | None
     node: str
-    """Where it is bound to, or where its affinity to one node's name aims it."""
+    """The node it is bound to, or that its affinity requires by name."""
     phase: str
     labels: Mapping[str, str]
 
@@ -46,12 +46,12 @@ def facts_of(entry: Entry) -> PodFacts:
     terminating = b'"deletionTimestamp":' in entry.raw
     phase = entry.fields[PHASE_FIELD]
     active = not terminating and phase not in ("Succeeded", "Failed")
-    node = entry.fields[NODE_FIELD] or _aimed_at(entry)
+    node = entry.fields[NODE_FIELD] or _required_node(entry)
     return PodFacts(active, terminating, _ready_since(entry), node, phase, entry.labels or {})
 
 
-def _aimed_at(entry: Entry) -> str:
-    """The node that a pod of a daemon set waits for."""
+def _required_node(entry: Entry) -> str:
+    """The node that the affinity of a DaemonSet pod requires."""
     if b'"matchFields":' not in entry.raw:
         return ""
     spec = decode_object(entry.raw)["spec"]
@@ -71,7 +71,7 @@ def _ready_since(entry: Entry) -> float | None:
 
 
 class OwnedPods:
-    """The pods of one owner, counted as they come and go."""
+    """The pods of one owner, with running counts."""
 
     __slots__ = ("_phases", "active", "by_key", "ready")
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from bayplan.apiserver.protocol.encoding import Json, decode_object, encode, parse_timestamp
+from bayplan.apiserver.protocol.encoding import Json, JsonValue, decode_object, encode, parse_timestamp
 from bayplan.apiserver.storage.store import Key
 
 
@@ -13,7 +11,7 @@ def key_of(document: Json) -> Key:
     return (metadata.get("namespace", ""), metadata["name"])
 
 
-def copy_of(document: Any) -> Any:
+def copy_of(document: JsonValue) -> JsonValue:
     """An independent copy of a JSON value."""
     return decode_object(encode(document))
 
@@ -77,7 +75,7 @@ def is_available(pod: Json, min_ready_seconds: int, now: float) -> bool:
 def first_to_remove(pods: list[Json]) -> list[Json]:
     """Pods in the order in which a shrinking workload gives them up: unassigned, pending, unready, cheap, young."""
 
-    def rank(pod: Json) -> tuple[Any, ...]:
+    def rank(pod: Json) -> tuple[bool, int, bool, int, float, str]:
         cost = (pod["metadata"].get("annotations") or {}).get("controller.kubernetes.io/pod-deletion-cost", "0")
         try:
             price = int(cost)

@@ -9,7 +9,7 @@ from bayplan.apiserver.simulation.controllers.base import Controller
 from bayplan.apiserver.simulation.controllers.pods import first_to_remove, is_active, key_of, pod_from_template
 from bayplan.apiserver.storage.store import Key
 
-# Pods are created and deleted in bursts of this size, with a turn for everybody else in between.
+# Pods are created and deleted in bursts of this size, and other tasks run in between.
 _BURST = 100
 
 
@@ -21,7 +21,7 @@ class ReplicaSets(Controller):
     watches = ("pods",)
 
     def reconcile(self, key: Key) -> float | None:
-        owner = self.bench.get(self.primary, key)
+        owner = self.client.get(self.primary, key)
         if owner is None:
             return None
         again = None
@@ -32,18 +32,18 @@ class ReplicaSets(Controller):
 
     def _adjust(self, owner: Json) -> float | None:
         uid = owner["metadata"]["uid"]
-        missing = owner["spec"].get("replicas", 1) - self.bench.pods.of(uid).active
+        missing = owner["spec"].get("replicas", 1) - self.client.pods.of(uid).active
         for _ in range(min(missing, _BURST)):
-            self.bench.create_pod(owner, pod_from_template(owner["spec"]["template"], owner))
+            self.client.create_pod(owner, pod_from_template(owner["spec"]["template"], owner))
         if missing < 0:
-            pods = [pod for pod in self.bench.owned("pods", uid) if is_active(pod)]
+            pods = [pod for pod in self.client.owned("pods", uid) if is_active(pod)]
             for pod in first_to_remove(pods)[: min(-missing, _BURST)]:
-                self.bench.delete_pod(owner, key_of(pod))
+                self.client.delete_pod(owner, key_of(pod))
         return 0.0 if abs(missing) > _BURST else None
 
     def _write_status(self, key: Key, owner: Json) -> None:
-        pods = self.bench.pods.of(owner["metadata"]["uid"])
-        available = pods.available(owner["spec"].get("minReadySeconds", 0), self.bench.clock.now())
+        pods = self.client.pods.of(owner["metadata"]["uid"])
+        available = pods.available(owner["spec"].get("minReadySeconds", 0), self.client.clock.now())
         status: Json = {"replicas": pods.active, "observedGeneration": owner["metadata"].get("generation", 1)}
         if pods.active:
             status["fullyLabeledReplicas"] = pods.active
@@ -51,8 +51,8 @@ class ReplicaSets(Controller):
             status["readyReplicas"] = pods.ready
         if available:
             status["availableReplicas"] = available
-        if owner.get("status") != status and self.bench.store.get(self.primary, *key) is not None:
-            self.bench.set_status(self.primary, key, status)
+        if owner.get("status") != status and self.client.store.get(self.primary, *key) is not None:
+            self.client.set_status(self.primary, key, status)
 
 
 class ReplicationControllers(ReplicaSets):

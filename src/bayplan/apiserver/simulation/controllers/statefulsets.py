@@ -23,10 +23,10 @@ class StatefulSets(Controller):
     watches = ("pods",)
 
     def reconcile(self, key: Key) -> float | None:
-        owner = self.bench.get(self.primary, key)
+        owner = self.client.get(self.primary, key)
         if owner is None:
             return None
-        pods = {_ordinal(key): (key, pod) for key, pod in self.bench.pods.of(owner["metadata"]["uid"]).in_order()}
+        pods = {_ordinal(key): (key, pod) for key, pod in self.client.pods.of(owner["metadata"]["uid"]).in_order()}
         if "deletionTimestamp" not in owner["metadata"]:
             self._adjust(owner, pods)
         self._write_status(key, owner)
@@ -66,26 +66,28 @@ class StatefulSets(Controller):
             pod["spec"]["subdomain"] = owner["spec"]["serviceName"]
         for template in owner["spec"].get("volumeClaimTemplates") or ():
             self._add_claim(owner, template, name, pod)
-        self.bench.create(pod)
-        self._tell(owner, "SuccessfulCreate", f"create Pod {name}")
+        self.client.create(pod)
+        self._event(owner, "SuccessfulCreate", f"create Pod {name}")
 
     def _delete(self, owner: Json, key: Key) -> None:
-        self.bench.delete("pods", key)
-        self._tell(owner, "SuccessfulDelete", f"delete Pod {key[1]}")
+        self.client.delete("pods", key)
+        self._event(owner, "SuccessfulDelete", f"delete Pod {key[1]}")
 
-    def _tell(self, owner: Json, reason: str, what: str) -> None:
-        self.bench.event(owner, reason, f"{what} in StatefulSet {owner['metadata']['name']} successful")
+    def _event(self, owner: Json, reason: str, what: str) -> None:
+        self.client.event(owner, reason, f"{what} in StatefulSet {owner['metadata']['name']} successful")
 
     def _add_claim(self, owner: Json, template: Json, pod_name: str, pod: Json) -> None:
         volume = template["metadata"]["name"]
         claim = f"{volume}-{pod_name}"
         namespace = owner["metadata"]["namespace"]
-        if self.bench.store.get(CLAIMS, namespace, claim) is None:
+        if self.client.store.get(CLAIMS, namespace, claim) is None:
             metadata = {"name": claim, "namespace": namespace, "labels": dict(template["metadata"].get("labels") or {})}
             spec = copy_of(template.get("spec") or {})
-            self.bench.create({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec})
+            self.client.create(
+                {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
+            )
             made = f"create Claim {claim} Pod {pod_name} in StatefulSet {owner['metadata']['name']} success"
-            self.bench.event(owner, "SuccessfulCreate", made)
+            self.client.event(owner, "SuccessfulCreate", made)
         volumes = [one for one in pod["spec"].get("volumes") or () if one.get("name") != volume]
         pod["spec"]["volumes"] = [*volumes, {"name": volume, "persistentVolumeClaim": {"claimName": claim}}]
 
@@ -109,7 +111,7 @@ class StatefulSets(Controller):
         return f"{owner['metadata']['name']}-{template_hash(owner['spec']['template'])}"
 
     def _write_status(self, key: Key, owner: Json) -> None:
-        pods = list(self.bench.pods.of(owner["metadata"]["uid"]).actives())
+        pods = list(self.client.pods.of(owner["metadata"]["uid"]).actives())
         revision = self._revision(owner)
         updated = sum(pod.labels.get(REVISION_LABEL) == revision for pod in pods)
         ready = sum(pod.is_ready for pod in pods)
@@ -124,7 +126,7 @@ class StatefulSets(Controller):
         status |= {"readyReplicas": ready} if ready else {}
         status |= {"currentReplicas": updated, "updatedReplicas": updated} if updated else {}
         if owner.get("status") != status:
-            self.bench.set_status(self.primary, key, status)
+            self.client.set_status(self.primary, key, status)
 
 
 def _ordinal(key: Key) -> int:

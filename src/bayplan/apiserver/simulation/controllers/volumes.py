@@ -1,4 +1,4 @@
-"""Claims and volumes: binding what exists, provisioning what a class promises, releasing what was given back."""
+"""Claims and volumes: binding, dynamic provisioning and release."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from decimal import Decimal
 from bayplan.apiserver.protocol.encoding import Json, decode_object
 from bayplan.apiserver.protocol.quantity import parse_quantity
 from bayplan.apiserver.protocol.selectors import matches_label_selector
-from bayplan.apiserver.simulation.controllers.base import Bench, Controller
+from bayplan.apiserver.simulation.controllers.base import Controller, ControllerClient
 from bayplan.apiserver.simulation.controllers.pods import key_of
 from bayplan.apiserver.storage.store import DELETED, Change, Key
 
@@ -26,8 +26,8 @@ _ZONE = "topology.kubernetes.io/zone"
 class VolumeBinder(Controller):
     """Binds claims to volumes.
 
-    Volumes are decoded once, when they change, and remembered by class and by claim, so that the cost of a claim does
-    not grow with the number of volumes that are of no use to it.
+    Volumes are decoded once, when they change, and indexed by class and by claim, so that the cost of a claim does
+    not grow with the number of unrelated volumes.
     """
 
     name = "persistentvolume-binder"
@@ -35,10 +35,10 @@ class VolumeBinder(Controller):
     primary = CLAIMS
     watches = (VOLUMES, CLASSES)
 
-    def __init__(self, bench: Bench) -> None:
-        super().__init__(bench)
+    def __init__(self, client: ControllerClient) -> None:
+        super().__init__(client)
         self._free: dict[str, list[tuple[Decimal, str]]] = {}
-        """Sizes and names of volumes nobody holds, by class, smallest first."""
+        """Sizes and names of unclaimed volumes, by class, smallest first."""
         self._held: dict[Key, dict[str, None]] = {}
         """Names of volumes that name a claim, by claim."""
         self._waiting: dict[str, dict[Key, None]] = {}
@@ -65,7 +65,7 @@ class VolumeBinder(Controller):
                 del self._held[claim]
 
     def _remember(self, volume: Json) -> list[Key]:
-        """Take note of a volume; answers the claims that it may concern, and itself (no namespace) when it is new."""
+        """Index a volume; returns the claims that it may satisfy, and its own key (no namespace) when it is new."""
         name, claim = volume["metadata"]["name"], _claim_key(volume)
         if claim != _NO_CLAIM:
             self._held.setdefault(claim, {})[name] = None
@@ -79,7 +79,7 @@ class VolumeBinder(Controller):
         if not key[0]:
             self._set_phase(key, "Available")
             return None
-        claim = self.bench.get(CLAIMS, key)
+        claim = self.client.get(CLAIMS, key)
         for waiting in self._waiting.values():
             waiting.pop(key, None)
         if claim is None:
@@ -94,31 +94,31 @@ class VolumeBinder(Controller):
             self._waiting.setdefault(claim["spec"].get("storageClassName") or "", {})[key] = None
             if self._waits_for_pod(claim):
                 message = "waiting for first consumer to be created before binding"
-                self.bench.event(claim, "WaitForFirstConsumer", message)
+                self.client.event(claim, "WaitForFirstConsumer", message)
         return None
 
     # ---- choosing
 
     def _waits_for_pod(self, claim: Json) -> bool:
-        storage_class = self.bench.get(CLASSES, ("", claim["spec"].get("storageClassName") or ""))
+        storage_class = self.client.get(CLASSES, ("", claim["spec"].get("storageClassName") or ""))
         waits = (storage_class or {}).get("volumeBindingMode") == "WaitForFirstConsumer"
         return waits and SELECTED_NODE not in (claim["metadata"].get("annotations") or {})
 
     def _volume_for(self, claim: Json) -> Json | None:
         if claim["spec"].get("volumeName"):
-            volume = self.bench.get(VOLUMES, ("", claim["spec"]["volumeName"]))
+            volume = self.client.get(VOLUMES, ("", claim["spec"]["volumeName"]))
             return volume if volume is not None and _may_take(volume, claim) else None
         for name in self._held.get(key_of(claim), ()):
-            volume = self.bench.get(VOLUMES, ("", name))
+            volume = self.client.get(VOLUMES, ("", name))
             if volume is not None and _is_reserved_for(volume, claim):
                 return volume
         class_name = claim["spec"].get("storageClassName") or ""
-        storage_class = self.bench.get(CLASSES, ("", class_name))
+        storage_class = self.client.get(CLASSES, ("", class_name))
         waits = (storage_class or {}).get("volumeBindingMode") == "WaitForFirstConsumer"
         if self._waits_for_pod(claim):
             return None
         for _, name in () if waits else self._free.get(class_name, ()):
-            volume = self.bench.get(VOLUMES, ("", name))
+            volume = self.client.get(VOLUMES, ("", name))
             if volume is not None and _fits(volume, claim):
                 return volume
         return self._provision(claim, storage_class)
@@ -128,7 +128,7 @@ class VolumeBinder(Controller):
         if storage_class is None or storage_class.get("provisioner") == NO_PROVISIONER:
             return None
         name = f"pvc-{claim['metadata']['uid']}"
-        node = self.bench.get("nodes", ("", (claim["metadata"].get("annotations") or {}).get(SELECTED_NODE, "")))
+        node = self.client.get("nodes", ("", (claim["metadata"].get("annotations") or {}).get(SELECTED_NODE, "")))
         spec: Json = {
             "capacity": {"storage": claim["spec"]["resources"]["requests"]["storage"]},
             "accessModes": list(claim["spec"]["accessModes"]),
@@ -144,7 +144,7 @@ class VolumeBinder(Controller):
             spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": [requirement]}]}}
         annotations = {"pv.kubernetes.io/provisioned-by": storage_class["provisioner"]}
         metadata = {"name": name, "annotations": annotations}
-        return self.bench.create({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": metadata, "spec": spec})
+        return self.client.create({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": metadata, "spec": spec})
 
     # ---- binding
 
@@ -166,25 +166,25 @@ class VolumeBinder(Controller):
             document["spec"]["volumeName"] = volume["metadata"]["name"]
             return document
 
-        self.bench.update(VOLUMES, key_of(volume), take)
+        self.client.update(VOLUMES, key_of(volume), take)
         self._set_phase(key_of(volume), "Bound")
-        self.bench.update(CLAIMS, key_of(claim), give)
+        self.client.update(CLAIMS, key_of(claim), give)
         capacity, modes = volume["spec"].get("capacity"), volume["spec"].get("accessModes")
-        self.bench.set_status(CLAIMS, key_of(claim), {"phase": "Bound", "accessModes": modes, "capacity": capacity})
+        self.client.set_status(CLAIMS, key_of(claim), {"phase": "Bound", "accessModes": modes, "capacity": capacity})
 
     def _set_phase(self, key: Key, wanted: str) -> None:
-        volume = self.bench.get(VOLUMES, key)
+        volume = self.client.get(VOLUMES, key)
         if volume is not None and volume.get("status", {}).get("phase") != wanted:
-            self.bench.set_status(VOLUMES, key, {"phase": wanted, "lastPhaseTransitionTime": self.bench.now()})
+            self.client.set_status(VOLUMES, key, {"phase": wanted, "lastPhaseTransitionTime": self.client.now()})
 
     def _release(self, key: Key) -> None:
-        """A deleted claim gives its volume back: kept as Released, or deleted, as its policy says."""
+        """Release the volume of a deleted claim: kept as Released, or deleted, by its reclaim policy."""
         for name in list(self._held.get(key, ())):
-            volume = self.bench.get(VOLUMES, ("", name))
+            volume = self.client.get(VOLUMES, ("", name))
             if volume is None or not (volume["spec"].get("claimRef") or {}).get("uid"):
                 continue
             if volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete":
-                self.bench.delete(VOLUMES, key_of(volume))
+                self.client.delete(VOLUMES, key_of(volume))
             else:
                 self._set_phase(key_of(volume), "Released")
 

@@ -1,7 +1,7 @@
 """Simulated kubelets: nodes report, bound pods start, run, finish and stop.
 
-One `Kubelets` stands for all nodes. A bound pod becomes Running after `start_seconds`, unless its node has no room
-for it, in which case it is rejected as a real kubelet would. It finishes after the seconds in its annotation
+One `Kubelets` stands for all nodes. A bound pod becomes Running after `start_seconds`, unless its node lacks
+resources, in which case it is rejected as a real kubelet would. It finishes after the seconds in its annotation
 `bayplan.dev/run-seconds`, with the code in `bayplan.dev/exit-code`. A pod that is deleted is gone after
 `stop_seconds` or its grace period, whichever is shorter. A node that is stopped does none of this.
 
@@ -34,14 +34,14 @@ from bayplan.apiserver.simulation.kubelets.pod_status import (
     set_rejected,
     set_running,
 )
-from bayplan.apiserver.simulation.timers import Agenda
+from bayplan.apiserver.simulation.timers import TimerQueue
 from bayplan.apiserver.storage.store import ADDED, DELETED, Change, Entry, Key
 
 _log = logging.getLogger("bayplan.apiserver.simulation.kubelets.kubelets")
 RUN_SECONDS = "bayplan.dev/run-seconds"
 EXIT_CODE = "bayplan.dev/exit-code"
 UNSIMULATED = "bayplan.dev/kubelet"
-"""A node with this annotation set to `none` is left alone."""
+"""A node with this annotation set to `none` has no simulated kubelet."""
 LEASES, LEASE_NAMESPACE = "leases.coordination.k8s.io", "kube-node-lease"
 _SLICE = 100
 
@@ -68,7 +68,7 @@ class Kubelets:
         """Simulated nodes, and whether each is running."""
         self._pods: dict[str, dict[str, Amounts]] = {}
         """What each node has admitted, by pod uid."""
-        self._agenda: Agenda[Callable[[], None]] = Agenda(api.clock)
+        self._timers: TimerQueue[Callable[[], None]] = TimerQueue(api.clock)
         self._tasks: list[asyncio.Task[None]] = []
         self._unlisten: list[Callable[[], None]] = []
         self._next_ip = 1
@@ -103,7 +103,7 @@ class Kubelets:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        self._agenda.clear()
+        self._timers.clear()
         self._nodes.clear()
         self._pods.clear()
 
@@ -113,7 +113,7 @@ class Kubelets:
         self._nodes[name] = False
 
     def start_node(self, name: str) -> None:
-        """Switch a node on again; what was missed meanwhile is caught up with."""
+        """Switch a node on again, and process the changes it missed."""
         self._check_known(name)
         self._nodes[name] = True
         self._register(name)
@@ -132,7 +132,7 @@ class Kubelets:
         if change.type == DELETED:
             self._nodes.pop(name, None)
             self._pods.pop(name, None)
-        elif name not in self._nodes and not _is_left_alone(change.entry):
+        elif name not in self._nodes and not _is_unsimulated(change.entry):
             self._nodes[name] = True
             self._at(0.0, lambda: self._register(name))
 
@@ -147,7 +147,7 @@ class Kubelets:
 
     async def _heartbeat(self) -> None:
         while True:
-            # The cost of a heartbeat does not matter up to some hundred nodes; beyond, beat more slowly.
+            # Heartbeats cost little up to some hundred nodes; with more, the interval grows.
             interval = max(self._settings.lease_seconds, len(self._nodes) / 50)
             await self._api.clock.sleep(interval)
             for index, name in enumerate(list(self._nodes)):
@@ -277,12 +277,12 @@ class Kubelets:
     # ---- time
 
     def _at(self, seconds: float, action: Callable[[], None]) -> None:
-        self._agenda.add(seconds, action)
+        self._timers.add(seconds, action)
 
     async def _run(self) -> None:
         done = 0
         while True:
-            self._guarded(await self._agenda.due())
+            self._guarded(await self._timers.due())
             done += 1
             if done % _SLICE == 0:
                 await asyncio.sleep(0)
@@ -296,7 +296,7 @@ class Kubelets:
             _log.exception("a simulated kubelet failed")
 
 
-def _is_left_alone(entry: Entry) -> bool:
+def _is_unsimulated(entry: Entry) -> bool:
     if UNSIMULATED.encode() not in entry.raw:
         return False
     annotations = decode_object(entry.raw)["metadata"].get("annotations") or {}
