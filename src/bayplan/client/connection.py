@@ -1,18 +1,18 @@
-"""One keep-alive HTTP/1.1 connection, as lean as Python allows: a binding is one write and one parse.
+"""One keep-alive HTTP/1.1 connection with little overhead: a binding is one write and one parse.
 
-One request at a time; no pipelining, because a proxy in between may not survive it and a slow answer would hold up the
-others. The parser is llhttp through `httptools`. A connection that has seen anything irregular (bytes nobody asked for,
-a broken answer, a cancelled wait) is closed and never used again.
+One request at a time; no pipelining, because some proxies break on it and a slow answer would delay the others. The
+parser is llhttp through `httptools`. A connection with any irregularity (bytes without a request, a broken answer, a
+cancelled wait) is closed and never used again.
 
-A watch is an answer whose body is handed over while it comes (`stream`); such a connection is never used again.
+`stream` passes on the body of one answer as it arrives, for watches; such a connection is never used again either.
 
-It knows nothing of credentials, of retries or of Kubernetes. `ConnectionPool` keeps connections for requests.
+Credentials, retries and Kubernetes objects are dealt with elsewhere. `ConnectionPool` keeps connections for requests.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 import httptools
@@ -20,14 +20,36 @@ import httptools
 from bayplan.client.body_stream import BodyStream
 from bayplan.client.errors import ClientError, ConnectionFailed, InvalidResponse, RequestTimeout
 from bayplan.client.transport import Response
-from bayplan.client.whole_answer import RawHeaders, whole_answer
 
 MAX_RESPONSE_BYTES: Final = 2 << 30
 _MAX_HEADERS: Final = 256
-_SHORT_BYTES: Final = 4 << 10
 _NEVER: Final = float("inf")
 BUFFER_BYTES: Final = 16 << 10
 """As much as one record of TLS holds."""
+
+
+class RawHeaders(Mapping[str, str]):
+    """Header lines as received, decoded at the first access: most answers are judged by their status alone."""
+
+    __slots__ = ("_decoded", "_lines")
+
+    def __init__(self, lines: list[tuple[bytes, bytes]]) -> None:
+        self._lines = lines
+        self._decoded: dict[str, str] | None = None
+
+    def __getitem__(self, name: str) -> str:
+        return self._as_dict()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._as_dict())
+
+    def __len__(self) -> int:
+        return len(self._as_dict())
+
+    def _as_dict(self) -> dict[str, str]:
+        if self._decoded is None:
+            self._decoded = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in self._lines}
+        return self._decoded
 
 
 class HttpConnection(asyncio.BufferedProtocol):
@@ -40,10 +62,9 @@ class HttpConnection(asyncio.BufferedProtocol):
         buffer: memoryview,
         max_response_bytes: int = MAX_RESPONSE_BYTES,
     ) -> None:
-        """`buffer` is where answers are read to; it may be that of other connections of the same event loop."""
+        """`buffer` receives the bytes of answers; connections of one event loop may share it."""
         self._on_lost = on_lost
         self._max_response_bytes = max_response_bytes
-        self._short_bytes = min(_SHORT_BYTES, max_response_bytes)
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
         self._parser = httptools.HttpResponseParser(self)
@@ -75,7 +96,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         return answer
 
     def stream(self, request: bytes) -> BodyStream:
-        """Send `request`, whose answer is read as it comes. There is no timeout: a watch may be silent for minutes."""
+        """Send `request`; its answer is read as it arrives. There is no timeout: a watch may be silent for minutes."""
         transport = self._transport
         if not self.is_open or self._answer is not None or transport is None:
             raise ConnectionFailed("the connection is closed", may_have_been_processed=False)
@@ -86,7 +107,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         return self._stream
 
     def close(self, error: ClientError | None = None) -> None:
-        """Give the socket up at once. A request that waits for its answer fails with `error`."""
+        """Close the socket at once. A request that waits for its answer fails with `error`."""
         self.is_open = False
         self._settle(error or self._broken("the connection was closed"))
         self._stop_timer()
@@ -104,20 +125,15 @@ class HttpConnection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         if self._answer is None and self._stream is None:
-            # Nobody asked. Whatever it is, it must not become the answer to the next request.
+            # Bytes without a request must not become the answer to the next one.
             self.close()
             return
-        if not self._has_answer_begun and self._answer is not None and nbytes <= self._short_bytes:
-            whole = whole_answer(bytes(self._buffer[:nbytes]))
-            if whole is not None:
-                self._hand_over(whole)
-                return
         self._has_answer_begun = True
         try:
             self._parser.feed_data(self._buffer[:nbytes])
         except httptools.HttpParserError as error:
             # An error of ours, raised in a callback, is the context of the parser's.
-            self.close(InvalidResponse(f"the server's answer is not HTTP as we take it: {error.__context__ or error}"))
+            self.close(InvalidResponse(f"the server's answer is not usable HTTP: {error.__context__ or error}"))
 
     def eof_received(self) -> bool:
         return False
@@ -168,10 +184,8 @@ class HttpConnection(asyncio.BufferedProtocol):
         if self._stream is not None:
             self._stream.end()
             return
-        self._hand_over(Response(self._parser.get_status_code(), RawHeaders(self._headers), b"".join(self._body)))
-
-    def _hand_over(self, response: Response) -> None:
         answer = self._answer
+        response = Response(self._parser.get_status_code(), RawHeaders(self._headers), b"".join(self._body))
         self._forget_exchange()
         if answer is not None and not answer.done():
             answer.set_result(response)
@@ -195,22 +209,22 @@ class HttpConnection(asyncio.BufferedProtocol):
     # deadlines
 
     def _set_deadline(self, timeout: float) -> None:
-        """A timer that is still running from an earlier request is left to run: it looks again when its time comes.
-        Under load it is set every half minute instead of twice for every request."""
+        """A running timer of an earlier request is kept and set again when it fires. Under load this sets one timer
+        every half minute instead of two for every request."""
         self._timeout = timeout
         self._deadline = self._loop.time() + timeout
         if self._timer is not None and self._timer.when() > self._deadline:
             self._timer.cancel()
             self._timer = None
         if self._timer is None:
-            self._timer = self._loop.call_at(self._deadline, self._look_at_time)
+            self._timer = self._loop.call_at(self._deadline, self._check_deadline)
 
-    def _look_at_time(self) -> None:
+    def _check_deadline(self) -> None:
         self._timer = None
         if self._deadline == _NEVER:
             return
         if self._loop.time() < self._deadline:
-            self._timer = self._loop.call_at(self._deadline, self._look_at_time)
+            self._timer = self._loop.call_at(self._deadline, self._check_deadline)
             return
         self.close(RequestTimeout(f"no answer within {self._timeout:g} s", may_have_been_processed=True))
 

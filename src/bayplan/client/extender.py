@@ -1,29 +1,30 @@
-"""HTTP to scheduler extenders: one question, one answer, within the time that the configuration gives.
+"""HTTP to scheduler extenders: one POST request and its JSON answer, within the configured time.
 
-An extender is somebody else's web server. Its answers may be late, huge, or nonsense; each of those is an
-`ExtenderFailed` that names the address and the verb, and no other request suffers. Redirects are not followed and
-nothing is retried: whether an extender may be done without is not decided here.
+An extender is a foreign web server. A late, oversized or malformed answer is an `ExtenderFailed` that names the address
+and the verb; other requests are not affected. Redirects are not followed and nothing is retried: the caller decides
+whether an extender may be ignored.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ssl
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
-from bayplan.client.errors import ClientError
-from bayplan.client.tls import TlsContexts, TlsSettings
-
-if TYPE_CHECKING:
-    import aiohttp
+from bayplan.client.access import ClusterAccess
+from bayplan.client.credentials import StaticCredentials
+from bayplan.client.errors import ClientError, InvalidResponse, NoAnswer
+from bayplan.client.http_transport import HttpTransport
+from bayplan.client.pool import PoolSettings
+from bayplan.client.tls import TlsSettings
 
 __all__ = ["ExtenderEndpoint", "ExtenderFailed", "ExtenderHttp"]
 
-_LARGEST_ANSWER_BYTES = 64 << 20
-_MOST_CONNECTIONS_TO_ONE = 16
+_MAX_ANSWER_BYTES = 64 << 20
+_POOL = PoolSettings(max_connections=16, max_rest_seconds=15.0, spread=0.0)
 
 
 class ExtenderFailed(ClientError):
@@ -46,67 +47,45 @@ class ExtenderHttp:
     """Connections to all extenders of a scheduler. `close` it at the end."""
 
     def __init__(self) -> None:
-        self._session: aiohttp.ClientSession | None = None
-        self._contexts: dict[ExtenderEndpoint, TlsContexts] = {}
+        self._transports: dict[ExtenderEndpoint, HttpTransport] = {}
 
-    async def post(self, endpoint: ExtenderEndpoint, verb: str, question: object) -> Any:
-        """The decoded answer to a question. Raises `ExtenderFailed`, and what is wrong with certificate files."""
-        import aiohttp  # only here: it takes longer to load than a scheduler without extenders needs to start
-
-        url = endpoint.url(verb)
+    async def post(self, endpoint: ExtenderEndpoint, verb: str, arguments: object) -> Any:
+        """The decoded answer. Raises `ExtenderFailed`, and `KubeconfigError` for unusable certificate files."""
+        url, seconds = endpoint.url(verb), endpoint.timeout_seconds
+        transport = self._transport(endpoint)
         try:
-            async with asyncio.timeout(endpoint.timeout_seconds):
-                status, body = await self._exchange(endpoint, url, msgspec.json.encode(question))
+            async with asyncio.timeout(seconds):
+                response = await transport.request(
+                    "POST", f"/{quote(verb)}", body=msgspec.json.encode(arguments), timeout=seconds
+                )
         except TimeoutError:
-            what = f"no answer from the extender at {url} within {endpoint.timeout_seconds:g} s"
-            raise ExtenderFailed(what) from None
-        except (aiohttp.ClientError, OSError) as error:
-            raise ExtenderFailed(f"cannot reach the extender at {url}: {error or type(error).__name__}") from error
-        if status != 200:
-            raise ExtenderFailed(f"failed {verb} with extender at URL {url}, code {status}")
-        return _decoded(url, body)
+            raise ExtenderFailed(f"no answer from the extender at {url} within {seconds:g} s") from None
+        except NoAnswer as error:
+            raise ExtenderFailed(f"cannot reach the extender at {url}: {error.__cause__ or error}") from error
+        except InvalidResponse as error:
+            raise ExtenderFailed(f"the answer of the extender at {url} cannot be used: {error}") from error
+        if response.status != 200:
+            raise ExtenderFailed(f"failed {verb} with extender at URL {url}, code {response.status}")
+        try:
+            return msgspec.json.decode(response.body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise ExtenderFailed(f"the answer of the extender at {url} is not JSON: {error}") from error
 
-    async def _exchange(self, endpoint: ExtenderEndpoint, url: str, body: bytes) -> tuple[int, bytes]:
-        async with self._sessions().post(
-            url,
-            data=body,
-            headers={"Content-Type": "application/json"},
-            allow_redirects=False,
-            ssl=self._tls(endpoint),
-            server_hostname=endpoint.tls.server_name,
-        ) as answer:
-            if answer.status != 200:
-                return answer.status, b""
-            content = bytearray()
-            async for piece in answer.content.iter_any():
-                content += piece
-                if len(content) > _LARGEST_ANSWER_BYTES:
-                    raise ExtenderFailed(f"the answer of the extender at {url} is over {_LARGEST_ANSWER_BYTES} bytes")
-            return answer.status, bytes(content)
-
-    def _sessions(self) -> aiohttp.ClientSession:
-        import aiohttp
-
-        if self._session is None:
-            connector = aiohttp.TCPConnector(limit=0, limit_per_host=_MOST_CONNECTIONS_TO_ONE)
-            self._session = aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=None))
-        return self._session
-
-    def _tls(self, endpoint: ExtenderEndpoint) -> ssl.SSLContext | bool:
-        if not endpoint.url_prefix.startswith("https://"):
-            return True
-        contexts = self._contexts.setdefault(endpoint, TlsContexts(endpoint.tls))
-        return contexts.context()
+    def _transport(self, endpoint: ExtenderEndpoint) -> HttpTransport:
+        known = self._transports.get(endpoint)
+        if known is None:
+            access = ClusterAccess(server=endpoint.url_prefix, credentials=StaticCredentials(), tls=endpoint.tls)
+            known = self._transports[endpoint] = HttpTransport(
+                access, draw=_no_draw, pool=_POOL, max_response_bytes=_MAX_ANSWER_BYTES
+            )
+        return known
 
     async def close(self) -> None:
-        """Give up all connections. Closing twice is allowed."""
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
+        """Close all connections. Closing twice is allowed."""
+        transports, self._transports = self._transports, {}
+        for transport in transports.values():
+            await transport.close()
 
 
-def _decoded(url: str, body: bytes) -> Any:
-    try:
-        return msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ExtenderFailed(f"the answer of the extender at {url} is not JSON: {error}") from error
+def _no_draw() -> float:
+    return 0.0

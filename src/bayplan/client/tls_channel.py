@@ -1,10 +1,11 @@
-"""TLS between a connection and its socket: what goes out is sealed, what comes in is opened, all in memory.
+"""TLS between a connection and its socket, encrypted and decrypted in memory.
 
 The TLS layers of the event loops keep a buffer of 256 KiB for every connection, and connections that come and go make a
 process grow with them. Here all connections of a client read into the same two buffers, one after the other, because
-whatever arrives is taken at once.
+what arrives is consumed at once.
 
-OpenSSL does the cryptography, the checks and the state machine. Nothing here knows HTTP.
+OpenSSL does the cryptography, the checks and the state machine. Channels nest: TLS to an HTTPS proxy carries TLS to the
+server. This module is independent of HTTP.
 """
 
 from __future__ import annotations
@@ -13,17 +14,19 @@ import asyncio
 import ssl
 from typing import Protocol
 
-__all__ = ["TlsChannel"]
+__all__ = ["StreamReceiver", "TlsChannel"]
 
 
-class Opened(Protocol):
-    """Who gets what arrives, once it is readable: a protocol with a buffer of its own."""
+class StreamReceiver(Protocol):
+    """The layer above: an `asyncio.BufferedProtocol` that receives plain bytes."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None: ...
 
     def get_buffer(self, sizehint: int) -> memoryview: ...
 
     def buffer_updated(self, nbytes: int) -> None: ...
+
+    def eof_received(self) -> bool | None: ...
 
     def connection_lost(self, exc: Exception | None) -> None: ...
 
@@ -32,9 +35,9 @@ class TlsChannel(asyncio.BufferedProtocol, asyncio.Transport):
     """A protocol for the socket's transport, and the transport of the protocol inside."""
 
     def __init__(
-        self, inside: Opened, *, context: ssl.SSLContext, server_hostname: str | None, buffer: memoryview
+        self, inside: StreamReceiver, *, context: ssl.SSLContext, server_hostname: str | None, buffer: memoryview
     ) -> None:
-        """`buffer` is where sealed bytes are read to; it may be that of other channels of the same event loop."""
+        """`buffer` receives encrypted bytes; channels of one event loop may share it."""
         asyncio.Transport.__init__(self)
         self._inside = inside
         self._buffer = buffer
@@ -42,10 +45,10 @@ class TlsChannel(asyncio.BufferedProtocol, asyncio.Transport):
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=server_hostname)
         self._transport: asyncio.Transport | None = None
         self._error: OSError | None = None
-        self.secured: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Done when the other side is who it should be; fails when it is not."""
+        self.established: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done when the handshake has verified the peer; fails when it cannot."""
 
-    # The transport of who is inside
+    # transport of the layer above
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if self._transport is None:
@@ -67,7 +70,7 @@ class TlsChannel(asyncio.BufferedProtocol, asyncio.Transport):
         if self._transport is not None:
             self._transport.resume_reading()
 
-    # The protocol of the socket
+    # protocol of the layer below
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]  # a stream protocol always gets a stream transport
@@ -78,22 +81,22 @@ class TlsChannel(asyncio.BufferedProtocol, asyncio.Transport):
 
     def buffer_updated(self, nbytes: int) -> None:
         self._incoming.write(self._buffer[:nbytes])
-        if not self.secured.done():
+        if not self.established.done():
             self._shake_hands()
-        if self.secured.done():
+        if self.established.done():
             self._open()
 
     def eof_received(self) -> bool:
-        """Who ends a connection says so in TLS first. What just stops may have been cut off by anybody."""
+        """The end of the socket without a TLS close_notify: the data may be truncated."""
         self._error = self._error or ConnectionResetError("it was cut off")
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
-        if self.secured.done():
+        if self.established.done():
             self._inside.connection_lost(exc or self._error)
         else:
-            self.secured.set_exception(exc or self._error or ConnectionResetError("it was closed"))
+            self.established.set_exception(exc or self._error or ConnectionResetError("it was closed"))
 
     def _shake_hands(self) -> None:
         try:
@@ -105,10 +108,10 @@ class TlsChannel(asyncio.BufferedProtocol, asyncio.Transport):
         else:
             self._flush()
             self._inside.connection_made(self)
-            self.secured.set_result(None)
+            self.established.set_result(None)
 
     def _open(self) -> None:
-        """Hand over everything that is readable."""
+        """Decrypt all that has arrived and pass it up."""
         tls, inside, incoming = self._tls, self._inside, self._incoming
         if not incoming.pending and not tls.pending():
             return
@@ -120,11 +123,11 @@ class TlsChannel(asyncio.BufferedProtocol, asyncio.Transport):
                     self.abort()
                     return
                 inside.buffer_updated(count)
-                # A read hands over what is left of one record, as far as there is room for it.
+                # One read returns at most the rest of one record.
                 if not incoming.pending and (count < len(buffer) or not tls.pending()):
                     break
         except ssl.SSLWantReadError:
-            # Half a record, or something that concerns TLS alone.
+            # An incomplete record, or a message of TLS itself.
             pass
         except ssl.SSLError as error:
             self._fail(error)
@@ -137,9 +140,9 @@ class TlsChannel(asyncio.BufferedProtocol, asyncio.Transport):
             self._transport.write(self._outgoing.read())
 
     def _fail(self, error: ssl.SSLError) -> None:
-        """Say why, to the other side too."""
+        """Send the TLS alert, then close."""
         self._error = error
         self._flush()
         self.abort()
-        if not self.secured.done():
-            self.secured.set_exception(error)
+        if not self.established.done():
+            self.established.set_exception(error)

@@ -158,6 +158,8 @@ class ReceivedRequest:
     line: str
     headers: dict[str, str]
     body: bytes
+    rest: asyncio.StreamReader = field(repr=False)
+    """What the client sends after this request."""
 
 
 Handler = Callable[[ReceivedRequest, asyncio.StreamWriter], Awaitable[None]]
@@ -223,7 +225,7 @@ async def _read_request(reader: asyncio.StreamReader) -> ReceivedRequest | None:
     for name, _, value in (item.partition(": ") for item in lines):
         headers[name.lower()] = f"{headers[name.lower()]}|{value}" if name.lower() in headers else value
     body = await reader.readexactly(int(headers.get("content-length", "0")))
-    return ReceivedRequest(line, headers, body)
+    return ReceivedRequest(line, headers, body, reader)
 
 
 def http(code: int, body: bytes = b"{}", *, headers: str = "") -> bytes:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from bayplan.client.connection import BUFFER_BYTES, HttpConnection
+from bayplan.client.connection import BUFFER_BYTES, HttpConnection, RawHeaders
 from bayplan.client.errors import ConnectionFailed, InvalidResponse, RequestTimeout
 
 from .support import LoopbackServer, ReceivedRequest, http, replying
@@ -109,3 +109,10 @@ async def test_a_request_with_more_time_than_the_one_before_gets_it() -> None:
         await connection.exchange(_GET, 0.05)
         assert (await connection.exchange(_GET.replace(b"GET", b"PUT"), 5.0)).status == 200
         connection.close()
+
+
+def test_headers_are_found_in_lower_case_and_the_last_one_counts() -> None:
+    headers = RawHeaders([(b"Retry-After", b"1"), (b"retry-after", b"2"), (b"X", b"\xff")])
+
+    assert headers["retry-after"] == "2"
+    assert dict(headers) == {"retry-after": "2", "x": "\xff"}

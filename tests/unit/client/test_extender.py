@@ -94,13 +94,13 @@ async def test_the_time_is_for_the_whole_answer() -> None:
 
 
 async def test_an_answer_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_LARGEST_ANSWER_BYTES", 1000)
+    monkeypatch.setattr(module, "_MAX_ANSWER_BYTES", 1000)
 
     async def flood(request: web.Request) -> web.Response:
         return web.Response(body=b"[" * 100_000)
 
     async with serving(flood) as url, http() as extender:
-        with pytest.raises(ExtenderFailed, match="is over 1000 bytes"):
+        with pytest.raises(ExtenderFailed, match="more than 1000 bytes"):
             await extender.post(ExtenderEndpoint(url_prefix=url), "filter", {})
 
 

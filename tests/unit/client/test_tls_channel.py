@@ -102,7 +102,7 @@ async def peers(certificates: Certificates, tmp_path: Path) -> Peers:
 @pytest.mark.parametrize("piece", [1, 100, 4096])
 async def test_bytes_pass_both_ways_in_whatever_pieces_they_come(peers: Peers, piece: int) -> None:
     peers.shake_hands(piece=piece)
-    await peers.channel.secured
+    await peers.channel.established
     question, answer = b"q" * 100_000, b"a" * 50_000
     peers.channel.write(question)
     asked = peers.server_reads()
@@ -128,10 +128,10 @@ async def test_what_comes_together_with_the_end_of_the_handshake_is_not_lost(
     peers.hear()
     peers.server.do_handshake()
     peers.server.write(b"at once")
-    assert not peers.channel.secured.done()
+    assert not peers.channel.established.done()
     peers.tell()
 
-    assert peers.channel.secured.done()
+    assert peers.channel.established.done()
     assert peers.inside.received == b"at once"
 
 
@@ -141,7 +141,7 @@ async def test_a_server_that_nobody_vouches_for_is_refused_and_told_so(
     peers = Peers(certificates.server_context(tmp_path), certificates.client_certificate)
     peers.shake_hands()
     with pytest.raises(ssl.SSLCertVerificationError):
-        await peers.channel.secured
+        await peers.channel.established
     peers.hear()
     with pytest.raises(ssl.SSLError, match="ALERT"):
         peers.server.do_handshake()
@@ -184,14 +184,14 @@ async def test_a_server_that_hangs_up_during_the_handshake_is_an_error(peers: Pe
     peers.channel.connection_lost(None)
 
     with pytest.raises(ConnectionResetError, match="cut off"):
-        await peers.channel.secured
+        await peers.channel.established
 
 
 async def test_what_is_no_tls_at_all_is_an_error(peers: Peers) -> None:
     peers.tell(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
     with pytest.raises(ssl.SSLError):
-        await peers.channel.secured
+        await peers.channel.established
     assert peers.socket.is_aborted
 
 
