@@ -162,7 +162,7 @@ async def killed_with_half_a_gang_waiting(world: World) -> None:
     await world.api.create(last, *(member("half", f"half-{i}") for i in range(15)))
 
     async def most_wait() -> bool:
-        return len(live.waiting) == 15
+        return len(live.held_pods) == 15
 
     await world.until(most_wait, what="fifteen pods wait at Permit")
     await world.kill(task)

@@ -71,7 +71,7 @@ async def scheduling(kubeconfig: Path, settings: RunSettings | None = None) -> A
         left = {task.get_name() for task in tasks if not task.done()}
     assert not left, f"tasks left behind: {left}"
     assert len(live.tasks) == 0
-    assert len(live.waiting) == 0
+    assert len(live.held_pods) == 0
 
 
 _IS_FOLLOWED: ContextVar[bool] = ContextVar("is_followed", default=False)

@@ -12,7 +12,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from bayplan.app.reviews import review_with
+from bayplan.app.authentication import review_with
 from bayplan.client.http_transport import HttpTransport
 from bayplan.client.kubeconfig import find_access
 from bayplan.observe.clock import SystemClock

@@ -148,7 +148,7 @@ def _dump_node(live: LiveScheduler, info: NodeInfo) -> None:
         used={resource: f"{used} of {offered}" for resource, used, offered in amounts if used or offered},
         pods=[pod.key for pod in info.pods.values()],
         assumed=[pod.key for pod in info.pods.values() if live.cache.is_assumed(pod.uid)],
-        nominated=[pod.key for pod in live.queue.nominator.nominated_pods(info.name)],
+        nominated=[pod.key for pod in live.queue.nominations.nominated_pods(info.name)],
     )
 
 

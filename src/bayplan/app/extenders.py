@@ -20,8 +20,8 @@ from bayplan.framework.diagnosis import Diagnosis
 from bayplan.framework.plugin import PostFilterResult
 from bayplan.framework.registry import Registry
 from bayplan.framework.status import Error, Status
+from bayplan.loop.decide_with_extenders import ExtenderAnswers, Extenders
 from bayplan.loop.extender import Extender
-from bayplan.loop.extending import Extenders, Round
 from bayplan.plugins.intree.default_preemption import DefaultPreemption, Found
 
 __all__ = ["make_extenders", "with_asking_preemption"]
@@ -98,7 +98,7 @@ def with_asking_preemption(registry: Registry, extenders: Extenders | None) -> R
 class _AskingPreemption(DefaultPreemption):
     __doc__ = DefaultPreemption.__doc__
     name = DefaultPreemption.name
-    current: Callable[[], Round | None]
+    current: Callable[[], ExtenderAnswers | None]
 
     def post_filter(self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis) -> PostFilterResult | Status:
         try:

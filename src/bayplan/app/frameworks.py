@@ -1,8 +1,8 @@
-"""From a resolved profile to a framework with its plugins built and their handles in place."""
+"""From a resolved profile to a framework with its plugins built, and from all frameworks to the policy of the queue."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Set
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,13 +10,26 @@ from bayplan.cluster.pod_info import PodInfo
 from bayplan.cluster.state import ClusterState
 from bayplan.config.model import SchedulerConfig
 from bayplan.config.profiles import ResolvedProfile
+from bayplan.framework.events import WILDCARD, EventHint
 from bayplan.framework.handle import ApiPort, Clock, DryRun, Handle, Nominator, Recorder, ResourceLister, WaitingPods
 from bayplan.framework.plugin import Plugin
+from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.registry import Registry
 from bayplan.framework.runtime.call import Complaint
 from bayplan.framework.runtime.framework import Framework
+from bayplan.loop.decide_with_extenders import EXTENDER
+from bayplan.queue import QueuePolicy, sort_key_of
 
-__all__ = ["Ports", "build_framework", "percentage_of_nodes", "watched_resources"]
+__all__ = ["Ports", "build_framework", "percentage_of_nodes", "queue_policy", "watched_resources"]
+
+_REJECTING = (
+    ExtensionPoint.PRE_ENQUEUE,
+    ExtensionPoint.PRE_FILTER,
+    ExtensionPoint.FILTER,
+    ExtensionPoint.RESERVE,
+    ExtensionPoint.PERMIT,
+)
+"""Only plugins at these points can reject a pod in a way that an event undoes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,3 +124,31 @@ def _declared(
         return resources(kind)
 
     return lister
+
+
+def queue_policy(frameworks: Mapping[str, Framework], *, has_extenders: bool = False) -> QueuePolicy:
+    """Nobody knows what changes an extender's mind, so pods that one rejected are tried again at every event."""
+    first = next(iter(frameworks.values()))
+    extra = [(EXTENDER, EventHint(WILDCARD))] if has_extenders else []
+    return QueuePolicy(
+        sort_key=sort_key_of(first.at(ExtensionPoint.QUEUE_SORT)[0]),
+        pre_enqueue={
+            name: {plugin.name: plugin.pre_enqueue for plugin in framework.at(ExtensionPoint.PRE_ENQUEUE)}  # type: ignore[attr-defined]
+            for name, framework in frameworks.items()
+        },
+        releases={
+            name: {p.name: p.releases for p in framework.at(ExtensionPoint.PRE_ENQUEUE) if hasattr(p, "releases")}
+            for name, framework in frameworks.items()
+        },
+        registrations={name: _registrations(framework) + extra for name, framework in frameworks.items()},
+    )
+
+
+def _registrations(framework: Framework) -> list[tuple[str, EventHint]]:
+    plugins: dict[str, Plugin] = {plugin.name: plugin for point in _REJECTING for plugin in framework.at(point)}
+    return [(name, hint) for name, plugin in plugins.items() for hint in _events_of(plugin)]
+
+
+def _events_of(plugin: Plugin) -> list[EventHint]:
+    events = plugin.events_to_register()
+    return [EventHint(WILDCARD)] if events is None else events

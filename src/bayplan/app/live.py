@@ -1,7 +1,7 @@
-"""A connected scheduler, built in one visible order: cache, waiting room, queue, plugins, intake, reflectors, loop.
+"""A connected scheduler, built in one visible order: cache, nominations, plugins, queue, intake, reflectors, loop.
 
-The queue needs what plugins say about queueing and plugins need the queue's nominator; the order below resolves it:
-plugins are built against ports that look the queue up when they are called.
+Plugins come before the queue because its policy is made of what they declare. What they may do to the queue
+(`activate`) and to pods (`nominations` ask for their latest version) is looked up when it is called.
 """
 
 from __future__ import annotations
@@ -18,13 +18,11 @@ import structlog
 
 from bayplan.api.kinds import Kind
 from bayplan.api.pod import Pod
-from bayplan.app.collecting import Collecting
 from bayplan.app.custom_resources import CustomResources
 from bayplan.app.extenders import make_extenders, with_asking_preemption
-from bayplan.app.frameworks import Ports, build_framework, percentage_of_nodes, watched_resources
-from bayplan.app.live_api import LiveApi
-from bayplan.app.queueing import queue_policy
-from bayplan.app.recorders import ProfileRecorder
+from bayplan.app.frameworks import Ports, build_framework, percentage_of_nodes, queue_policy, watched_resources
+from bayplan.app.garbage_collection import GarbageCollection
+from bayplan.app.live_api import LiveApi, ProfileRecorder
 from bayplan.app.status_writer import StatusWriter
 from bayplan.app.watching import Watching
 from bayplan.cache import Cache
@@ -33,8 +31,6 @@ from bayplan.client.extender import ExtenderHttp
 from bayplan.client.retry import RetryingSender
 from bayplan.client.transport import Transport
 from bayplan.client.writer import Writer
-from bayplan.cluster.name_log import NameLog
-from bayplan.cluster.pod_info import PodInfo
 from bayplan.config.model import SchedulerConfig
 from bayplan.config.profiles import ResolvedProfile
 from bayplan.framework.registry import Registry
@@ -42,16 +38,16 @@ from bayplan.framework.resources import ObjectLister
 from bayplan.framework.runtime.framework import Framework
 from bayplan.framework.times import SAMPLED_SHARE, Sampling
 from bayplan.loop.decide import Decider, NodeSearch
-from bayplan.loop.extending import Extenders
+from bayplan.loop.decide_with_extenders import Extenders
 from bayplan.loop.intake import Intake
 from bayplan.loop.observer import Observer, Observers
+from bayplan.loop.permit import HeldPods
 from bayplan.loop.profile import Profile, Shared
 from bayplan.loop.scheduler import Scheduler
 from bayplan.loop.select import seeded_tie_break
 from bayplan.loop.tasks import Tasks
-from bayplan.loop.waiting import WaitingRoom
 from bayplan.observe.clock import Clock, SystemClock
-from bayplan.queue import BackoffTimes, Doorbell, QueueShell, SchedulingQueue
+from bayplan.queue import BackoffTimes, Doorbell, Nominations, QueueShell, SchedulingQueue
 from bayplan.queue.requeue import HintObserver
 
 __all__ = ["LiveOptions", "LiveScheduler"]
@@ -97,8 +93,9 @@ class LiveScheduler:
         clock, dice = self.options.clock, random.Random(self.options.seed)
         self.observer = Observers(list(self.options.observers))
         self.cache = Cache()
-        self.waiting = WaitingRoom(clock)
-        self.tasks = Tasks(self._task_failed, idle=lambda: len(self.waiting))
+        self.held_pods = HeldPods(clock)
+        self.nominations = Nominations(lambda namespace, name: self.watching.pod(namespace, name))
+        self.tasks = Tasks(self._task_failed, idle=lambda: len(self.held_pods))
         self.writer = Writer(transport, clock=clock, draw=dice.random)
         self.status = StatusWriter(self.writer, clock)
         self.events = EventRecorder(
@@ -116,13 +113,13 @@ class LiveScheduler:
             share=self.options.timed_share,
             most_per_second=_MOST_TIMED_PER_SECOND,
         )
-        self._ports = self._make_ports(LiveApi(self.writer))
+        self._ports = self._make_ports(LiveApi(self.writer, may_write=self.options.is_leader))
         self._extender_http = ExtenderHttp()
         extenders, frameworks = self._make_frameworks(config, profiles, registry)
         self.queue = SchedulingQueue(
             clock,
             queue_policy(frameworks, has_extenders=extenders is not None),
-            get_pod=lambda namespace, name: self.watching.pod(namespace, name),
+            nominations=self.nominations,
             times=BackoffTimes(
                 initial_seconds=float(config.pod_initial_backoff_seconds),
                 max_seconds=float(config.pod_max_backoff_seconds),
@@ -135,7 +132,7 @@ class LiveScheduler:
         self.intake = Intake(
             self.cache,
             self.queue,
-            waiting=self.waiting,
+            held_pods=self.held_pods,
             is_ours=self.profiles.__contains__,
             clock=clock,
             observer=self.observer,
@@ -147,7 +144,7 @@ class LiveScheduler:
             cache=self.cache,
             queue=self.queue,
             profiles=self.profiles,
-            waiting=self.waiting,
+            held_pods=self.held_pods,
             api=self._ports.api,
             status=self.status,
             clock=clock,
@@ -161,7 +158,7 @@ class LiveScheduler:
         """Set once the caches hold the whole cluster."""
         self._shell = QueueShell(self.queue, bell, clock)
         self.scheduler = Scheduler(shared, self._shell, self.tasks)
-        self.collecting = Collecting(clock, is_idle=self._is_idle)
+        self.garbage_collection = GarbageCollection(clock, is_idle=self._is_idle)
 
     def _is_idle(self) -> bool:
         return not len(self.tasks) and not self.queue.sizes.active
@@ -189,7 +186,7 @@ class LiveScheduler:
             name, framework = profile.scheduler_name, frameworks[profile.scheduler_name]
             decider = Decider(
                 framework=framework,
-                nominator=self.queue.nominator,
+                nominator=self.queue.nominations,
                 tie_break=seeded_tie_break(self.options.seed),
                 search=self._search,
                 percentage_of_nodes_to_score=percentage_of_nodes(config, profile, framework),
@@ -227,8 +224,8 @@ class LiveScheduler:
         return Ports(
             cluster=self.cache.cluster,
             clock=self.options.clock,
-            nominator=_LateNominator(lambda: self.queue),
-            waiting_pods=self.waiting,
+            nominator=self.nominations,
+            waiting_pods=self.held_pods,
             recorder=lambda name: ProfileRecorder(self.events, name),
             api=api,
             activate=lambda pods: self.queue.activate(pods),
@@ -247,19 +244,19 @@ class LiveScheduler:
 
     async def run(self) -> None:
         """Reflect, sync, schedule. On cancellation bindings under way are finished first."""
-        self.collecting.start()
+        self.garbage_collection.start()
         background = [
             asyncio.create_task(self.watching.run(), name="reflectors"),
             asyncio.create_task(self.custom_resources.run(), name="custom resources"),
             asyncio.create_task(self.events.run(), name="events"),
             asyncio.create_task(self.status.run(), name="pod status"),
             asyncio.create_task(self._shell.run_timers(), name="queue timers"),
-            asyncio.create_task(self.collecting.run(), name="garbage collection"),
+            asyncio.create_task(self.garbage_collection.run(), name="garbage collection"),
         ]
         try:
             await self._first_of(self._sync(), background)
             await self._first_of(self.custom_resources.wait_until_settled(), background)
-            self.collecting.settle()
+            self.garbage_collection.settle()
             self.is_ready.set()
             _log.info("the cluster is read", nodes=len(self.cache.cluster.nodes), pods=len(self.cache))
             if self.options.wait_to_lead is not None:
@@ -268,7 +265,7 @@ class LiveScheduler:
             await self._first_of(self.scheduler.run(), background)
         finally:
             await self._stop(background)
-            self.collecting.stop()
+            self.garbage_collection.stop()
 
     async def _sync(self) -> None:
         left_out = await self.watching.wait_until_synced()
@@ -292,7 +289,7 @@ class LiveScheduler:
 
     async def _stop(self, background: list[asyncio.Task[None]]) -> None:
         self.scheduler.close()
-        self.waiting.reject_all("the scheduler stops")
+        self.held_pods.reject_all("the scheduler stops")
         # A replica that lost its lease must not bind or nominate any more, not even what it began.
         may_write = self.options.is_leader()
         patience = self.options.drain_seconds if may_write else 0.0
@@ -305,20 +302,3 @@ class LiveScheduler:
         await asyncio.gather(*background, return_exceptions=True)
         await self.events.drain(timeout=2.0)
         await self._extender_http.close()
-
-
-class _LateNominator:
-    """The queue's nominator, looked up when asked: the queue is made after the plugins."""
-
-    def __init__(self, queue: Callable[[], SchedulingQueue]) -> None:
-        self._queue = queue
-
-    def nominated_pods(self, node_name: str) -> list[PodInfo]:
-        return self._queue().nominator.nominated_pods(node_name)
-
-    def nominated_nodes(self) -> Iterable[str]:
-        return self._queue().nominator.nominated_nodes()
-
-    @property
-    def changes(self) -> NameLog:
-        return self._queue().nominator.changes

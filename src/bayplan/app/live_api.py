@@ -1,8 +1,12 @@
-"""The API server as plugins and the loop use it: `framework.handle.ApiPort` over the client's writer."""
+"""The API server as plugins and the loop use it, over the client's writer and event recorder.
+
+`LiveApi` is their `framework.handle.ApiPort`, `ProfileRecorder` their `framework.handle.Recorder`. Every write of a
+plugin passes `LiveApi`, so this is where a replica that lost its lease stops writing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 import msgspec
@@ -11,31 +15,46 @@ from bayplan.api.kinds import kind_of
 from bayplan.api.meta import KubeObject
 from bayplan.api.patches import merge_patch
 from bayplan.api.pod import PodCondition
-from bayplan.client.errors import Conflict, Forbidden, NotFound
+from bayplan.client.errors import ClientError, Conflict, Forbidden, NotFound
+from bayplan.client.events import EventRecorder, ObjectReference
 from bayplan.client.resources import JsonObject, ResourceClient
 from bayplan.client.writer import Writer
 from bayplan.cluster.pod_info import PodInfo
 
-__all__ = ["LiveApi"]
+__all__ = ["LeaseLost", "LiveApi", "ProfileRecorder"]
 
 K = TypeVar("K", bound=KubeObject)
 _UPDATE_ATTEMPTS = 5
 _STRATEGIC = "application/strategic-merge-patch+json"
+_ONLY_ONCE = "Scheduled"
+"""A pod is bound once, so its event cannot repeat and is not kept for counting repetitions."""
+
+
+class LeaseLost(ClientError):
+    """A write of a replica that no longer leads; the next leader is in charge of the object."""
 
 
 class LiveApi:
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: Writer, *, may_write: Callable[[], bool] = lambda: True) -> None:
         self._writer = writer
+        self._may_write = may_write
+
+    def _check_lease(self) -> None:
+        if not self._may_write():
+            raise LeaseLost("this replica no longer leads and writes nothing")
 
     def bind(self, pod: PodInfo, node_name: str) -> Coroutine[Any, Any, None]:
+        self._check_lease()
         return self._writer.bind(pod.namespace, pod.name, uid=pod.pod.uid, node=node_name)
 
     async def delete_pod(self, pod: PodInfo) -> None:
+        self._check_lease()
         await self._writer.delete_pod(pod.namespace, pod.name)
 
     async def patch_pod_status(
         self, pod: PodInfo, *, condition: PodCondition | None = None, nominated_node_name: str | None = None
     ) -> None:
+        self._check_lease()
         status: dict[str, Any] = {}
         if condition is not None:
             status["conditions"] = [msgspec.to_builtins(condition)]
@@ -48,20 +67,22 @@ class LiveApi:
             return
 
     async def patch_pod(self, pod: PodInfo, patch: dict[str, Any]) -> None:
+        self._check_lease()
         pods = self._writer.resource("", "v1", "pods")
         await pods.patch(pod.name, patch, namespace=pod.namespace, content_type=_STRATEGIC)
 
     async def update(self, item: K, change: dict[str, Any]) -> K:
-        """Read the object anew, merge the change in, and write it; again when somebody else wrote in between.
+        """Read the object again, merge the change into it and write it; repeated when another client wrote in between.
 
-        A change for one version only is left to the API server to merge, which refuses it if the version is another.
+        A change for one version only is merged by the API server, which refuses it if the version is another.
         """
+        self._check_lease()
         client = self._client(type(item))
         if "resourceVersion" in change.get("metadata", {}):
             try:
                 written = await client.patch(item.name, change, namespace=item.namespace)
             except Forbidden:
-                # A role of its own making may let us update and not patch.
+                # The role may allow updates and not patches.
                 merged = merge_patch(await client.get(item.name, namespace=item.namespace), change)
                 written = await client.update(item.name, merged, namespace=item.namespace)
         else:
@@ -88,3 +109,28 @@ class LiveApi:
     def _client(self, kind: type[KubeObject]) -> ResourceClient:
         known = kind_of(kind)
         return self._writer.resource(known.group, known.version, known.plural, namespaced=known.is_namespaced)
+
+
+class ProfileRecorder:
+    def __init__(self, recorder: EventRecorder, profile_name: str) -> None:
+        self._recorder = recorder
+        self._profile_name = profile_name
+
+    def event(self, pod: PodInfo, *, kind: str, reason: str, action: str, note: str) -> None:
+        metadata = pod.pod.metadata
+        regarding = ObjectReference(
+            kind="Pod",
+            api_version="v1",
+            namespace=metadata.namespace,
+            name=metadata.name,
+            uid=metadata.uid,
+        )
+        self._recorder.record(
+            regarding,
+            controller=self._profile_name,
+            type=kind,
+            reason=reason,
+            action=action,
+            note=note,
+            can_repeat=reason != _ONLY_ONCE,
+        )

@@ -22,12 +22,11 @@ import structlog
 
 from bayplan import __version__
 from bayplan.api.kinds import Kind
+from bayplan.app.authentication import ClientAuthorities, find_authorities, review_with
 from bayplan.app.cache_debugger import CacheDebugger
-from bayplan.app.client_authorities import ClientAuthorities, find_authorities
 from bayplan.app.connections import Connections, connected
 from bayplan.app.controllers.status_controllers import ControllerOptions, StatusControllers, kinds_among
 from bayplan.app.live import LiveOptions, LiveScheduler
-from bayplan.app.reviews import review_with
 from bayplan.app.run_options import RunOptions
 from bayplan.app.serving import ProcessFacts, make_metrics, make_parts
 from bayplan.app.settings import Settings, SettingsError, load_settings

@@ -54,7 +54,7 @@ class RunOptions:
     authorization_kubeconfig: Path | None = None
     """The same for what users may do."""
     skip_lookup: bool = False
-    """Do not ask the cluster for its client authorities; see `bayplan.app.client_authorities`."""
+    """Do not ask the cluster for its client authorities; see `bayplan.app.authentication`."""
     tolerate_lookup_failure: bool = True
     disabled_metrics: Sequence[str] = ()
     profiling: bool | None = None

@@ -1,8 +1,8 @@
-"""The change log: which rows changed since a reader last looked.
+"""Change logs: which rows of the node table, or which names, changed since a reader last looked.
 
 Readers keep a position (a plain integer that only grows). A reader that fell behind what is kept must compute
-everything again; `since` answers None for it. Rows may repeat: the answer for a row is a function of the row, so
-mending it twice is harmless.
+everything again; `since` answers None for it. Entries may repeat: what follows from a row or a name is a function of
+it, so computing it twice is harmless.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ import numpy as np
 
 from bayplan.cluster.axes import Rows
 
-__all__ = ["ChangeLog"]
+__all__ = ["ChangeLog", "NameLog"]
 
 _START = 1024
+_NAMES_KEPT = 4096
 
 
 class ChangeLog:
@@ -54,3 +55,26 @@ class ChangeLog:
             self._used = self.keep
             return
         self._buffer = np.concatenate([self._buffer, np.empty_like(self._buffer)])
+
+
+class NameLog:
+    """The same for things that have a name and no row: nodes with nominations, pods that a plugin released."""
+
+    __slots__ = ("_names", "position")
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+        self.position = 0
+
+    def record(self, name: str) -> None:
+        self._names.append(name)
+        self.position += 1
+        if len(self._names) > 2 * _NAMES_KEPT:
+            del self._names[:_NAMES_KEPT]
+
+    def since(self, position: int) -> set[str] | None:
+        """The names since an earlier position; None when that is no longer known."""
+        count = self.position - position
+        if not 0 <= count <= len(self._names):
+            return None
+        return set(self._names[len(self._names) - count :])

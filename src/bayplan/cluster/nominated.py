@@ -14,18 +14,17 @@ from typing import Protocol
 import numpy as np
 
 from bayplan.cluster.axes import Int64N, Int64RN, Rows
-from bayplan.cluster.changes import ChangeLog
-from bayplan.cluster.name_log import NameLog
+from bayplan.cluster.changes import ChangeLog, NameLog
 from bayplan.cluster.node_table import NodeTable
 from bayplan.cluster.pod_info import PodInfo
 
-__all__ = ["Beside", "NominatedRows", "Nominations"]
+__all__ = ["Beside", "NominatedRows", "Nominator"]
 
 _MOST_LEVELS = 8
 
 
-class Nominations(Protocol):
-    """Who is nominated where. With a `changes` (a NameLog of nodes), nobody is asked about everybody again."""
+class Nominator(Protocol):
+    """Which pods are nominated to which node. With `changes`, a NameLog of node names, only changed nodes are read."""
 
     def nominated_pods(self, node_name: str) -> list[PodInfo]: ...
 
@@ -79,7 +78,7 @@ class Beside:
 class NominatedRows:
     """The nominations of one nominator over one table."""
 
-    def __init__(self, nominator: Nominations, table: NodeTable) -> None:
+    def __init__(self, nominator: Nominator, table: NodeTable) -> None:
         self.nominator = nominator
         self._table = table
         self._pods: dict[int, list[PodInfo]] = {}
@@ -96,7 +95,7 @@ class NominatedRows:
         self._is_empty = False
         """Whether nobody was nominated to anything when last looked."""
 
-    def is_of(self, nominator: Nominations) -> bool:
+    def is_of(self, nominator: Nominator) -> bool:
         """Whether it tells of the same nominations: those who note their changes in one log do."""
         log = getattr(nominator, "changes", None)
         return nominator is self.nominator or (log is not None and log is self._log)

@@ -32,8 +32,8 @@ from bayplan.explain.turns import Work, in_turns
 from bayplan.explain.views import LiveView
 from bayplan.explain.whatif import Scenario, WhatIf, play
 from bayplan.loop.decide import Decision
+from bayplan.loop.decide_with_extenders import decide_with_extenders
 from bayplan.loop.decision import DecisionRecord, DecisionRecorder
-from bayplan.loop.extending import decide_with_extenders
 from bayplan.queue.places import Place
 
 __all__ = ["ExplainService", "NotReady", "Sources", "UnknownObject"]
@@ -271,8 +271,8 @@ class ExplainService:
         waiting: list[Pod] = [info.pod for info, _, _ in self._pending_pods()]
         nominations = {
             pod.key: node
-            for node in live.queue.nominator.nominated_nodes()
-            for pod in live.queue.nominator.nominated_pods(node)
+            for node in live.queue.nominations.nominated_nodes()
+            for pod in live.queue.nominations.nominated_pods(node)
         }
         frameworks = [profile.framework for profile in live.profiles.values()]
         return objects_of_snapshot(live.cache, waiting, nominations, more_kinds=watched_resources(frameworks))

@@ -19,7 +19,7 @@ from bayplan.framework.queued import QueuedPod
 from bayplan.framework.runtime.call import call_plugin
 from bayplan.framework.runtime.framework import Framework
 from bayplan.framework.status import Status
-from bayplan.queue.ordering import sort_key_of
+from bayplan.queue.heap import sort_key_of
 
 __all__ = ["Session", "held_back_by", "machine_form"]
 

@@ -31,7 +31,7 @@ from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.queued import QueuedPod
 from bayplan.framework.registry import Registry
 from bayplan.loop.decide import Decision, decide
-from bayplan.queue.ordering import sort_key_of
+from bayplan.queue.heap import sort_key_of
 
 __all__ = [
     "AddedNodes",

@@ -12,7 +12,7 @@ from bayplan.api.pod import PodCondition
 from bayplan.cluster.axes import BoolN, Rows
 from bayplan.cluster.node_columns import NodeColumns
 from bayplan.cluster.node_info import NodeInfo
-from bayplan.cluster.nominated import NominatedRows
+from bayplan.cluster.nominated import NominatedRows, Nominator
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.cluster.state import ClusterState
 from bayplan.framework.cycle import CycleState
@@ -40,16 +40,6 @@ class Clock(Protocol):
     def monotonic(self) -> float: ...
 
     async def sleep(self, seconds: float) -> None: ...
-
-
-class Nominator(Protocol):
-    """Pods that wait for victims to leave a node. One with a `changes` (`bayplan.cluster.name_log.NameLog`) is
-    not asked about everybody again in every decision."""
-
-    def nominated_pods(self, node_name: str) -> list[PodInfo]: ...
-
-    def nominated_nodes(self) -> Iterable[str]:
-        """Nodes that at least one pod is nominated to."""
 
 
 class WaitingPod(Protocol):

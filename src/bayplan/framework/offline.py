@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from bayplan.api.meta import KubeObject
 from bayplan.api.pod import PodCondition
-from bayplan.cluster.name_log import NameLog
+from bayplan.cluster.changes import NameLog
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.handle import WaitingPod
 

@@ -56,7 +56,7 @@ class Attempt:
         if assumed is None or decision is None:
             return None
         self.assumed = None
-        self.shared.waiting.release(assumed.uid)
+        self.shared.held_pods.release(assumed.uid)
         complain, call = self.profile.framework.complain, caller(decision.state)
         for plugin in self.profile.unreserving:
             call(plugin, "unreserve", complain, decision.state, assumed, decision.node_name)
@@ -102,7 +102,7 @@ class Attempt:
                 pending_plugins=diagnosis.pending_plugins if diagnosis is not None else (),
                 info=info,
             )
-        shared.queue.nominator.add(info, nominated_node_name)
+        shared.queue.nominations.add(info, nominated_node_name)
         message = diagnosis.message if diagnosis is not None else status.message
         self.record_event(info, kind="Warning", reason="FailedScheduling", action="Scheduling", note=message)
         if current is not None and shared.may_write():

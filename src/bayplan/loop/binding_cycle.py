@@ -79,7 +79,7 @@ async def _wait_and_bind(binding: Binding, due: list[Plugin] | Status) -> Status
     if isinstance(due, Status):
         return due
     shared, uid = binding.attempt.shared, binding.assumed.uid
-    held = shared.waiting.get(uid)
+    held = shared.held_pods.get(uid)
     if due or (held is not None and not await held.settles_within(_SHORT_WAIT_SECONDS, shared.clock)):
         await _publish_expected_node(binding)
     if held is not None:
@@ -148,7 +148,7 @@ async def _publish_expected_node(binding: Binding) -> None:
 
 async def _wait_at_permit(shared: Shared, uid: str) -> Status:
     began = shared.clock.monotonic()
-    status = await shared.waiting.wait(uid)
+    status = await shared.held_pods.wait(uid)
     shared.observer.permit_waited(status.code.label, shared.clock.monotonic() - began)
     return status
 

@@ -18,7 +18,7 @@ from bayplan.cache import Cache
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.events import ActionType, ClusterEvent, Resource
 from bayplan.loop.observer import Observer
-from bayplan.loop.waiting import WaitingRoom
+from bayplan.loop.permit import HeldPods
 from bayplan.observe.clock import Clock
 from bayplan.queue import SchedulingQueue, node_update_events, pod_update_events
 
@@ -36,14 +36,14 @@ class Intake:
         cache: Cache,
         queue: SchedulingQueue,
         *,
-        waiting: WaitingRoom,
+        held_pods: HeldPods,
         is_ours: Callable[[str], bool],
         clock: Clock,
         observer: Observer,
     ) -> None:
         self._cache = cache
         self._queue = queue
-        self._waiting = waiting
+        self._held_pods = held_pods
         self._is_ours = is_ours
         self._clock = clock
         self._observer = observer
@@ -125,7 +125,7 @@ class Intake:
 
     def _drop_assumed(self, info: PodInfo) -> None:
         """A pod was deleted while its binding was under way."""
-        held = self._waiting.get(info.uid)
+        held = self._held_pods.get(info.uid)
         if held is not None:
             held.reject("", "removed")
         elif self._cache.is_assumed(info.uid):

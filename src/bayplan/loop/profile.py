@@ -13,10 +13,10 @@ from bayplan.framework.plugin import Plugin
 from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.runtime.framework import Framework
 from bayplan.loop.decide import Decider
-from bayplan.loop.extending import Extenders
+from bayplan.loop.decide_with_extenders import Extenders
 from bayplan.loop.observer import Observer
+from bayplan.loop.permit import HeldPods
 from bayplan.loop.tasks import BriefWork
-from bayplan.loop.waiting import WaitingRoom
 from bayplan.observe.clock import Clock
 from bayplan.queue import SchedulingQueue
 
@@ -81,7 +81,7 @@ class Shared:
     cache: Cache
     queue: SchedulingQueue
     profiles: Mapping[str, Profile]
-    waiting: WaitingRoom
+    held_pods: HeldPods
     api: ApiPort
     status: StatusPort
     clock: Clock

@@ -12,7 +12,7 @@ import asyncio
 import structlog
 
 from bayplan.loop.attempt import Attempt
-from bayplan.loop.extending import Extenders
+from bayplan.loop.decide_with_extenders import Extenders
 from bayplan.loop.profile import Shared
 from bayplan.loop.scheduling_cycle import schedule_one, schedule_with_extenders
 from bayplan.loop.tasks import Tasks

@@ -11,7 +11,7 @@ from bayplan.framework.status import SUCCESS, Code, Status
 from bayplan.loop.attempt import CLEAR_NOMINATION, Attempt, failure_at
 from bayplan.loop.binding_cycle import Binding, activate, start_binding
 from bayplan.loop.decide import Decision, decide
-from bayplan.loop.extending import Extenders, decide_with_extenders
+from bayplan.loop.decide_with_extenders import Extenders, decide_with_extenders
 
 __all__ = ["schedule_one", "schedule_with_extenders"]
 
@@ -62,7 +62,7 @@ def _act_on(attempt: Attempt, decision: Decision) -> None:
         _report_rejection(attempt, decision)
         return
     binding = Binding(attempt, attempt.assume(decision), decision.state, decision.node_name)
-    shared.queue.nominator.delete(queued.info)
+    shared.queue.nominations.delete(queued.info)
     status = _reserve_and_permit(binding)
     if not status.is_success and not status.is_wait:
         attempt.undo()
@@ -103,5 +103,5 @@ def _reserve_and_permit(binding: Binding) -> Status:
         timeouts[plugin.name] = status.timeout_seconds
     if not timeouts:
         return SUCCESS
-    attempt.shared.waiting.hold(assumed, node_name, timeouts)
+    attempt.shared.held_pods.hold(assumed, node_name, timeouts)
     return Status(Code.WAIT, (_ONE_MUST_WAIT,))

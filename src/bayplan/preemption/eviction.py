@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Sequence
 
 from bayplan.api.pod import PodCondition
-from bayplan.cluster.name_log import NameLog
+from bayplan.cluster.changes import NameLog
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.handle import Handle
 from bayplan.framework.plugin import Plugin

@@ -6,17 +6,17 @@ and nothing here decides where a pod goes.
 """
 
 from bayplan.queue.backoff import BackoffTimes
-from bayplan.queue.changes import node_update_events, pod_update_events
+from bayplan.queue.heap import sort_key_of
 from bayplan.queue.machine import QueuePolicy, SchedulingQueue
-from bayplan.queue.nominator import Nominator
-from bayplan.queue.ordering import sort_key_of
+from bayplan.queue.nominations import Nominations
 from bayplan.queue.places import Place, Sizes
 from bayplan.queue.shell import Doorbell, QueueShell
+from bayplan.queue.update_events import node_update_events, pod_update_events
 
 __all__ = [
     "BackoffTimes",
     "Doorbell",
-    "Nominator",
+    "Nominations",
     "Place",
     "QueuePolicy",
     "QueueShell",

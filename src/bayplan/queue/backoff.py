@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from math import floor
 
 from bayplan.framework.queued import QueuedPod
-from bayplan.queue.heap import PodHeap
-from bayplan.queue.ordering import SortKey, by_priority
+from bayplan.queue.heap import PodHeap, SortKey, by_priority
 
 __all__ = ["BackoffQueue", "BackoffTimes"]
 

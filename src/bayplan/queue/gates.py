@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 
-from bayplan.cluster.name_log import NameLog
+from bayplan.cluster.changes import NameLog
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.queued import QueuedPod
 from bayplan.framework.status import Code, Error, Status

@@ -15,19 +15,42 @@ import heapq
 import itertools
 import logging
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cmp_to_key
 from typing import Any
 
 from bayplan.framework.queued import QueuedPod
-from bayplan.queue.ordering import SortKey
 
-__all__ = ["PodHeap"]
+__all__ = ["PodHeap", "SortKey", "by_priority", "key_from_less", "sort_key_of"]
 
 _log = logging.getLogger(__name__)
 _STALE_ALLOWANCE = 64
 
+SortKey = Callable[[QueuedPod], Any]
+"""Smaller goes first. Keys of any two pods must be comparable."""
+
 Entry = tuple[Any, int, int, str, QueuedPod]
 """(sort key, arrival, serial, `namespace/name`, pod). The serial keeps ties from ever comparing pods."""
+
+
+def by_priority(queued: QueuedPod) -> tuple[int, float]:
+    """Higher priority first, then who came first; what a queue falls back to when its plugin fails."""
+    return -queued.priority, queued.timestamp
+
+
+def key_from_less(less: Callable[[QueuedPod, QueuedPod], bool]) -> SortKey:
+    def compare(first: QueuedPod, second: QueuedPod) -> int:
+        if less(first, second):
+            return -1
+        return 1 if less(second, first) else 0
+
+    return cmp_to_key(compare)
+
+
+def sort_key_of(plugin: Any) -> SortKey:
+    """The key function of a queue-sort plugin, by its `sort_key` where it has one, else by its `less`."""
+    sort_key: SortKey | None = getattr(plugin, "sort_key", None)
+    return sort_key if sort_key is not None else key_from_less(plugin.less)
 
 
 class PodHeap:

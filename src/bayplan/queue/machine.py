@@ -35,12 +35,10 @@ from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.events import ClusterEvent, EventHint
 from bayplan.framework.queued import QueuedPod
 from bayplan.queue.backoff import BackoffQueue, BackoffTimes
-from bayplan.queue.changes import pod_update_events
 from bayplan.queue.gates import Gates, PreEnqueue, Releases
-from bayplan.queue.heap import PodHeap
+from bayplan.queue.heap import PodHeap, SortKey, by_priority
 from bayplan.queue.in_flight import InFlight
-from bayplan.queue.nominator import GetPod, Nominator
-from bayplan.queue.ordering import SortKey, by_priority
+from bayplan.queue.nominations import Nominations
 from bayplan.queue.places import (
     BACKOFF_COMPLETE,
     FORCE_ACTIVATE,
@@ -51,14 +49,14 @@ from bayplan.queue.places import (
     RELOADED,
     SCHEDULE_ATTEMPT_FAILURE,
     UNSCHEDULABLE_TIMEOUT,
+    History,
     Place,
+    Queues,
     Sizes,
 )
-from bayplan.queue.registrations import Interest, Registrations
-from bayplan.queue.requeue import Appraisal, HintObserver, Requeueing, Strategy
-from bayplan.queue.story import Storyteller
+from bayplan.queue.requeue import Appraisal, HintObserver, Interest, Registrations, Requeueing, Strategy
 from bayplan.queue.unschedulable import Alike, UnschedulablePool
-from bayplan.queue.waiting import WaitingPods
+from bayplan.queue.update_events import pod_update_events
 
 __all__ = ["QueuePolicy", "SchedulingQueue"]
 
@@ -103,7 +101,7 @@ class SchedulingQueue:
         clock: Clock,
         policy: QueuePolicy,
         *,
-        get_pod: GetPod,
+        nominations: Nominations,
         times: BackoffTimes | None = None,
         on_ready: Callable[[], None] = _nobody_waits,
         hint_observer: HintObserver | None = None,
@@ -114,8 +112,8 @@ class SchedulingQueue:
         self._hint_observer = hint_observer
         self._use(policy)
         self._in_flight = InFlight()
-        self._story = Storyteller(clock.now)
-        self.nominator = Nominator(get_pod)
+        self._history = History(clock.now)
+        self.nominations = nominations
         self.scheduling_cycle = 0
         """How many pods were popped."""
 
@@ -128,11 +126,11 @@ class SchedulingQueue:
         self._active = PodHeap(policy.sort_key, fallback=by_priority)
         self._backoff = BackoffQueue(self._times, policy.sort_key)
         self._pool = UnschedulablePool(self._registrations.profiles)
-        self._waiting = WaitingPods(self._active, self._backoff, self._pool)
+        self._queues = Queues(self._active, self._backoff, self._pool)
 
     def adopt(self, policy: QueuePolicy) -> None:
         """Go on with other plugins. Pods that the old ones rejected are tried again: the new ones may not object."""
-        places = self._waiting.by_place()
+        places = self._queues.by_place()
         self._use(policy)
         for place, pods in places.items():
             for queued in pods:
@@ -142,7 +140,7 @@ class SchedulingQueue:
 
     def add(self, info: PodInfo) -> Place:
         """A pod that nobody placed yet. One that is known already counts as an update."""
-        if info.uid in self._in_flight or self._waiting.get(info.key) is not None:
+        if info.uid in self._in_flight or self._queues.get(info.key) is not None:
             return self.update(None, info)
         return self._admit(info, POD_ADD)
 
@@ -153,24 +151,24 @@ class SchedulingQueue:
             for event in _events(old, new):
                 self._in_flight.record(event, old, new)
             return Place.IN_FLIGHT
-        queued = self._waiting.get(new.key)
+        queued = self._queues.get(new.key)
         if queued is not None and queued.uid != new.uid:
             self.delete(queued.info)
             queued = None
         if queued is None:
             return self._admit(new, POD_UPDATE)
         old = old if old is not None and old.uid == new.uid else queued.info
-        self.nominator.update(old, new)
+        self.nominations.update(old, new)
         if self._pool.get(new.key) is None:
             return self._replace(queued, new)
         return self._reconsider(queued, old, new)
 
     def delete(self, info: PodInfo) -> None:
         """The pod is gone or bound. A pod in flight is settled by whoever popped it."""
-        self.nominator.delete(info)
-        queued = self._waiting.get(info.key)
+        self.nominations.delete(info)
+        queued = self._queues.get(info.key)
         if queued is not None and queued.uid == info.uid:
-            self._waiting.remove(info.key)
+            self._queues.remove(info.key)
 
     def move_all(
         self,
@@ -222,7 +220,7 @@ class SchedulingQueue:
             self.incoming[Place.ACTIVE.value, cause] += 1
         queued.attempts += 1
         self.scheduling_cycle += 1
-        self._story.popped(queued, cause)
+        self._history.popped(queued, cause)
         return queued
 
     def done(self, uid: str) -> None:
@@ -241,7 +239,7 @@ class SchedulingQueue:
 
         `info` is its latest version. Where the pod goes depends on what happened while it was in flight.
         """
-        present = self._waiting.place_of(queued.key)
+        present = self._queues.place_of(queued.key)
         if present is not None:
             _log.error("pod `%s` came back from scheduling but is in the %s queue already", queued.key, present.value)
             self.done(queued.uid)
@@ -301,11 +299,11 @@ class SchedulingQueue:
 
     def get(self, key: str) -> QueuedPod | None:
         """The pod of that `namespace/name`, if it waits in any queue."""
-        return self._waiting.get(key)
+        return self._queues.get(key)
 
     def place_of(self, key: str) -> Place | None:
         """Where the pod of that `namespace/name` waits; None for pods in flight and unknown ones."""
-        return self._waiting.place_of(key)
+        return self._queues.place_of(key)
 
     def is_in_flight(self, uid: str) -> bool:
         return uid in self._in_flight
@@ -318,15 +316,15 @@ class SchedulingQueue:
     @property
     def incoming(self) -> Counter[tuple[str, str]]:
         """(queue, cause) to how many pods entered; for `queue_incoming_pods_total`."""
-        return self._story.incoming
+        return self._history.incoming
 
     def pending_pods(self) -> dict[Place, list[QueuedPod]]:
         """Every waiting pod by place; the order within a place is not the order of leaving."""
-        return self._waiting.by_place()
+        return self._queues.by_place()
 
     def rejections(self) -> dict[tuple[str, str], int]:
         """(plugin, profile) to how many waiting pods it rejected; for `unschedulable_pods`."""
-        return self._waiting.rejections()
+        return self._queues.rejections()
 
     def in_flight_events(self) -> dict[str, int]:
         """Event name to how many are kept for pods in flight; `PodPopped` counts those pods."""
@@ -337,7 +335,7 @@ class SchedulingQueue:
     def _admit(self, info: PodInfo, cause: str) -> Place:
         place = self._enter(Place.ACTIVE, QueuedPod(info, self._clock.now()), cause)
         if place is Place.ACTIVE:
-            self.nominator.add(info)
+            self.nominations.add(info)
         return place
 
     def _replace(self, queued: QueuedPod, new: PodInfo) -> Place:
@@ -419,18 +417,18 @@ class SchedulingQueue:
             return self._enter_active(queued, cause)
         self._backoff.push(queued)
         self._on_ready()
-        return self._story.entered(queued, Place.BACKOFF, cause)
+        return self._history.entered(queued, Place.BACKOFF, cause)
 
     def _enter_active(self, queued: QueuedPod, cause: str) -> Place:
         if queued.initial_attempt_timestamp is None:
             queued.initial_attempt_timestamp = self._clock.now()
         self._active.push(queued)
         self._on_ready()
-        return self._story.entered(queued, Place.ACTIVE, cause)
+        return self._history.entered(queued, Place.ACTIVE, cause)
 
     def _park(self, queued: QueuedPod, cause: str) -> Place:
         self._pool.add(queued)
-        return self._story.entered(queued, Place.GATED if queued.gating_plugin else Place.UNSCHEDULABLE, cause)
+        return self._history.entered(queued, Place.GATED if queued.gating_plugin else Place.UNSCHEDULABLE, cause)
 
 
 _Worthy = tuple[QueuedPod, Strategy]

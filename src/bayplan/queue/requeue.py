@@ -8,23 +8,31 @@ cheap, a pod that sleeps forever is not. Pods that wait alike get one answer, un
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from bayplan.cluster.pod_info import PodInfo
-from bayplan.framework.events import ClusterEvent, Hint, HintFunction, is_by_shape
+from bayplan.framework.events import ActionType, ClusterEvent, EventHint, Hint, HintFunction, Resource, is_by_shape
 from bayplan.framework.queued import QueuedPod
 from bayplan.queue.in_flight import RecordedEvent
-from bayplan.queue.registrations import Hints, Registrations
-from bayplan.queue.unschedulable import Alike
+from bayplan.queue.unschedulable import Alike, Rejector
 
-__all__ = ["Appraisal", "HintObserver", "Requeueing", "Strategy"]
+__all__ = ["Appraisal", "HintObserver", "Hints", "Interest", "Registrations", "Requeueing", "Strategy"]
 
 _log = logging.getLogger(__name__)
 
 HintObserver = Callable[[str, str, str, float], None]
 """(plugin, event name, `Queue` or `QueueSkip` or `Error`, seconds): told of every hint that was asked."""
+
+
+Hints = tuple[HintFunction | None, ...]
+"""None stands for a registration without a hint: always queue."""
+
+HintsByProfile = dict[str, dict[str, Hints]]
+"""Profile to plugin to its hints."""
+
+_TAINT_CHANGE = ClusterEvent(Resource.NODE, ActionType.UPDATE_NODE_TAINT)
 
 
 class Strategy(Enum):
@@ -133,3 +141,59 @@ class Appraisal:
 
 
 _NO_HINTS: dict[str, Hints] = {}
+
+
+# Registrations
+
+
+class Interest(NamedTuple):
+    """Who registered for an event: the hints by plugin, for each profile that has any."""
+
+    by_profile: HintsByProfile
+    rejectors: list[Rejector]
+    """The same plugins as a list; empty when nobody cares."""
+
+    def includes(self, profile: str, plugin: str) -> bool:
+        return plugin in self.by_profile.get(profile, {})
+
+    def includes_holder_of(self, queued: QueuedPod) -> bool:
+        """Whether the plugin that holds the pod back is among them; nobody has to be if nobody does."""
+        holder = queued.gating_plugin
+        return not holder or self.includes(queued.info.scheduler_name, holder)
+
+
+class Registrations:
+    def __init__(self, by_profile: Mapping[str, Iterable[tuple[str, EventHint]]]) -> None:
+        self._by_profile = {profile: _completed(list(entries)) for profile, entries in by_profile.items()}
+        self.profiles = frozenset(self._by_profile)
+        self._known: dict[tuple[str, int], Interest] = {}
+
+    def interest_in(self, event: ClusterEvent) -> Interest:
+        kind = (event.resource, event.action.value)
+        interest = self._known.get(kind)
+        if interest is None:
+            interest = self._known[kind] = self._match(event)
+        return interest
+
+    def _match(self, event: ClusterEvent) -> Interest:
+        by_profile: HintsByProfile = {}
+        for profile, entries in self._by_profile.items():
+            for plugin, registered in entries:
+                if registered.event.matches(event):
+                    hints = by_profile.setdefault(profile, {})
+                    hints[plugin] = (*hints.get(plugin, ()), registered.hint)
+        return Interest(by_profile, [(profile, plugin) for profile, hints in by_profile.items() for plugin in hints])
+
+
+def _completed(entries: Sequence[tuple[str, EventHint]]) -> list[tuple[str, EventHint]]:
+    """The registrations and, per plugin, the taint changes that the arrival of nodes implies."""
+    actions: dict[str, int] = {}
+    for plugin, registered in entries:
+        if registered.event.resource == Resource.NODE:
+            actions[plugin] = actions.get(plugin, 0) | registered.event.action.value
+    implied = [
+        (plugin, EventHint(_TAINT_CHANGE))
+        for plugin, action in actions.items()
+        if action & ActionType.ADD and not action & ActionType.UPDATE_NODE_TAINT
+    ]
+    return [*entries, *implied]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bayplan.app.extenders import make_extenders, with_asking_preemption
-from bayplan.app.queueing import queue_policy
+from bayplan.app.frameworks import queue_policy
 from bayplan.client.extender import ExtenderHttp
 from bayplan.cluster.state import ClusterState
 from bayplan.config.loading import load_config

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import msgspec
 import pytest
 from tests.unit.app.answering import Answering, answer
 
 from bayplan.api.meta import Metadata
 from bayplan.api.storage import PersistentVolumeClaim
-from bayplan.app.live_api import LiveApi
+from bayplan.app.live_api import LeaseLost, LiveApi
 from bayplan.cache import Cache
 from bayplan.client.errors import Conflict
 from bayplan.client.transport import Response
 from bayplan.client.writer import Writer
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.observe.clock import VirtualClock
 from bayplan.testing.build import pod
 
@@ -85,3 +89,22 @@ async def test_the_status_of_a_pod_that_is_gone_is_nobodys_business() -> None:
     await live.patch_pod_status(Cache().info(pod("p")), nominated_node_name="")
 
     assert msgspec.json.decode(transport.calls[0][2] or b"") == {"status": {"nominatedNodeName": None}}
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda live, info: live.bind(info, "n"),
+        lambda live, info: live.delete_pod(info),
+        lambda live, info: live.patch_pod_status(info, nominated_node_name="n"),
+        lambda live, info: live.patch_pod(info, {}),
+        lambda live, info: live.update(CLAIM, OURS),
+    ],
+)
+async def test_a_replica_that_lost_its_lease_writes_nothing(write: Callable[[LiveApi, PodInfo], Any]) -> None:
+    transport = Answering()
+    live = LiveApi(Writer(transport, clock=VirtualClock(), draw=lambda: 0.5), may_write=lambda: False)
+    with pytest.raises(LeaseLost):
+        await write(live, Cache().info(pod("p")))
+
+    assert transport.calls == []

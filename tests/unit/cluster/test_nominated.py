@@ -10,10 +10,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod
 from bayplan.cache import Cache
-from bayplan.cluster.name_log import NameLog
+from bayplan.cluster.changes import NameLog
 from bayplan.cluster.nominated import NominatedRows
 from bayplan.cluster.pod_info import PodInfo
-from bayplan.queue.nominator import Nominator
+from bayplan.queue.nominations import Nominations
 from bayplan.testing import node, pod
 
 NODES = [f"n{number}" for number in range(4)]
@@ -21,14 +21,14 @@ PODS = [f"p{number}" for number in range(5)]
 names, places = st.sampled_from(PODS), st.sampled_from(NODES)
 
 
-class Nominations(RuleBasedStateMachine):
+class NominationsMachine(RuleBasedStateMachine):
     """Nominations, pods and nodes come and go; whoever asks must leave room for the right ones."""
 
     def __init__(self) -> None:
         super().__init__()
         self.cache = Cache()
         self.server: dict[str, Pod] = {}
-        self.nominator = Nominator(lambda namespace, name: self.server.get(name))
+        self.nominator = Nominations(lambda namespace, name: self.server.get(name))
         self.table = self.cache.cluster.nodes
         self.rows = NominatedRows(self.nominator, self.table)
         self.server.update((name, pod(name, cpu=1, priority=0, uid=name)) for name in PODS)
@@ -101,7 +101,7 @@ class Nominations(RuleBasedStateMachine):
                     assert beside.used[:, row].tolist() == used.tolist()
 
 
-TestNominations = Nominations.TestCase
+TestNominations = NominationsMachine.TestCase
 TestNominations.settings = settings(
     max_examples=60, stateful_step_count=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -170,7 +170,7 @@ def test_those_who_share_a_log_tell_of_the_same_nominations() -> None:
         def nominated_nodes(self) -> list[str]:
             return []
 
-    nominator = Nominator(lambda namespace, name: None)
+    nominator = Nominations(lambda namespace, name: None)
     rows = NominatedRows(nominator, Cache().cluster.nodes)
     rows.refresh()
 

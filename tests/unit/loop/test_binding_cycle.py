@@ -123,7 +123,7 @@ async def test_a_replica_that_lost_its_lease_during_an_attempt_writes_nothing_ab
         loop.put(pod("p", uid="u"))
         await loop.settle()
         leads[0] = False
-        held = loop.live.waiting.get("u")
+        held = loop.live.held_pods.get("u")
         assert held is not None
         held.reject("Waits", "not today")
         loop.put(pod("too-large", cpu="64"))
@@ -148,7 +148,7 @@ async def test_a_held_pod_is_bound_when_it_is_allowed() -> None:
         await loop.settle(0.3)
         assert loop.transport.bindings == {}
         assert loop.transport.patches("p") == [{"nominatedNodeName": "n"}]
-        held = loop.live.waiting.get("u")
+        held = loop.live.held_pods.get("u")
         assert held is not None
         held.allow("Waits")
         await loop.settle()
@@ -162,7 +162,7 @@ async def test_a_wait_that_is_over_at_once_is_not_announced() -> None:
     async with running(loop):
         loop.put(pod("p", uid="u"))
         await loop.settle()
-        held = loop.live.waiting.get("u")
+        held = loop.live.held_pods.get("u")
         assert held is not None
         held.allow("Waits")
         await loop.settle()

@@ -135,12 +135,12 @@ async def test_a_preemptor_is_nominated_and_its_victims_are_deleted() -> None:
         ]
         assert loop.transport.patches("p")[-1]["nominatedNodeName"] == "n"
         assert loop.transport.patches("victim")[0]["conditions"][0]["type"] == "DisruptionTarget"
-        assert [i.name for i in loop.queue.nominator.nominated_pods("n")] == ["p"]
+        assert [i.name for i in loop.queue.nominations.nominated_pods("n")] == ["p"]
         loop.drop(loop.told("victim"))
         await loop.settle(2)
 
     assert loop.transport.bindings == {"p": "n"}
-    assert len(loop.queue.nominator) == 0
+    assert len(loop.queue.nominations) == 0
 
 
 @pytest.fixture
@@ -174,7 +174,7 @@ async def test_a_defect_in_the_cycle_leaves_no_pod_held_at_permit() -> None:
         loop.put(pod("p", cpu="1"))
         await loop.settle()
 
-        assert len(loop.live.waiting) == 0
+        assert len(loop.live.held_pods) == 0
 
 
 @pytest.mark.usefixtures("defect")

@@ -10,8 +10,8 @@ from bayplan.cluster.pod_info import PodInfo
 from bayplan.cluster.resources import ResourceAxis
 from bayplan.cluster.shapes import ShapeTable
 from bayplan.loop import tasks as module
+from bayplan.loop.permit import HeldPods
 from bayplan.loop.tasks import Tasks
-from bayplan.loop.waiting import WaitingRoom
 from bayplan.observe.clock import VirtualClock
 from bayplan.testing import pod
 
@@ -231,7 +231,7 @@ async def test_a_timer_that_fails_is_reported() -> None:
 
 
 async def test_waiting_pods_say_that_they_were_rejected_before_their_place_is_free() -> None:
-    room = WaitingRoom(VirtualClock())
+    room = HeldPods(VirtualClock())
     shapes = ShapeTable(ResourceAxis())
     held = {}
     for name in ("allowed", "rejected", "open"):

@@ -14,7 +14,7 @@ from bayplan.framework.events import ALL, ActionType, ClusterEvent, EventHint, H
 from bayplan.framework.queued import QueuedPod
 from bayplan.framework.status import Status, Unresolvable
 from bayplan.observe.clock import VirtualClock
-from bayplan.queue import BackoffTimes, QueuePolicy, SchedulingQueue
+from bayplan.queue import BackoffTimes, Nominations, QueuePolicy, SchedulingQueue
 
 START = 1_700_000_000.0
 PROFILE = "default-scheduler"
@@ -124,7 +124,12 @@ class Bench:
             **keywords,
         )
         self.queue = SchedulingQueue(
-            self.clock, policy, get_pod=self._get_pod, times=times, on_ready=self._ring, hint_observer=None
+            self.clock,
+            policy,
+            nominations=Nominations(self._get_pod),
+            times=times,
+            on_ready=self._ring,
+            hint_observer=None,
         )
 
     def _ring(self) -> None:

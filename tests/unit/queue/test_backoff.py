@@ -5,7 +5,7 @@ from tests.unit.queue.kit import START, make_queued
 
 from bayplan.framework.queued import QueuedPod
 from bayplan.queue.backoff import BackoffQueue, BackoffTimes
-from bayplan.queue.ordering import by_priority
+from bayplan.queue.heap import by_priority
 
 
 def failed(name: str = "pod", *, rejected: int = 0, errors: int = 0, at: float = START, **keywords: int) -> QueuedPod:

@@ -8,8 +8,7 @@ import pytest
 from tests.unit.queue.kit import make_queued
 
 from bayplan.framework.queued import QueuedPod
-from bayplan.queue.heap import PodHeap
-from bayplan.queue.ordering import by_priority, key_from_less, sort_key_of
+from bayplan.queue.heap import PodHeap, by_priority, key_from_less, sort_key_of
 
 
 def heap_of(*pods: QueuedPod, sort_key: Any = by_priority) -> PodHeap:

@@ -28,7 +28,7 @@ from bayplan.framework.events import WILDCARD, ActionType, ClusterEvent, EventHi
 from bayplan.framework.queued import QueuedPod
 from bayplan.framework.status import Unresolvable
 from bayplan.observe.clock import VirtualClock
-from bayplan.queue import BackoffTimes, Place, QueuePolicy, SchedulingQueue, sort_key_of
+from bayplan.queue import BackoffTimes, Nominations, Place, QueuePolicy, SchedulingQueue, sort_key_of
 from bayplan.queue.places import FORCE_ACTIVATE
 
 FIT = ("Fit", EventHint(NODE_ADD))
@@ -96,7 +96,7 @@ def test_a_new_pod_with_a_nomination_is_nominated_once_it_is_active() -> None:
     bench.add("active", nominated="n1")
     bench.add("gated", nominated="n1", gates=["a"])
 
-    assert [info.name for info in bench.queue.nominator.nominated_pods("n1")] == ["active"]
+    assert [info.name for info in bench.queue.nominations.nominated_pods("n1")] == ["active"]
 
 
 def test_a_pod_of_an_unknown_profile_lives_through_everything() -> None:
@@ -143,7 +143,7 @@ def test_a_recreated_pod_replaces_the_old_one() -> None:
     assert bench.queue.add(make_pod(uid="second")) is Place.ACTIVE
     assert bench.queue.sizes == (1, 0, 0, 0, 0)
     assert bench.pop().attempts == 1
-    assert bench.queue.nominator.node_of(old.uid) == ""
+    assert bench.queue.nominations.node_of(old.uid) == ""
 
 
 # ACTIVE to IN_FLIGHT
@@ -757,7 +757,7 @@ def test_an_update_of_an_unknown_pod_adds_it() -> None:
 
     assert bench.queue.update(make_pod(), new) is Place.ACTIVE
     assert bench.queue.incoming["active", "UnschedulablePodUpdate"] == 1
-    assert list(bench.queue.nominator.nominated_nodes()) == ["n1"]
+    assert list(bench.queue.nominations.nominated_nodes()) == ["n1"]
 
 
 @pytest.mark.parametrize("place", list(Place)[:4])
@@ -773,7 +773,7 @@ def test_an_update_follows_the_nomination_wherever_the_pod_waits(place: Place) -
 
     bench.queue.update(make_pod(), make_pod(nominated="n1", gates=["a"] if place is Place.GATED else []))
 
-    assert list(bench.queue.nominator.nominated_nodes()) == ["n1"]
+    assert list(bench.queue.nominations.nominated_nodes()) == ["n1"]
 
 
 def test_an_update_under_another_uid_is_a_new_pod() -> None:
@@ -819,7 +819,7 @@ def test_a_deleted_pod_loses_its_nomination_even_in_flight() -> None:
 
     bench.queue.delete(info)
 
-    assert list(bench.queue.nominator.nominated_nodes()) == []
+    assert list(bench.queue.nominations.nominated_nodes()) == []
     assert bench.queue.is_in_flight(info.uid)
 
 
@@ -1017,7 +1017,7 @@ def test_incoming_pods_are_counted_by_queue_and_cause() -> None:
 
 
 def test_a_queue_that_nobody_waits_at_needs_no_bell() -> None:
-    queue = SchedulingQueue(VirtualClock(), QueuePolicy(), get_pod=lambda namespace, name: None)
+    queue = SchedulingQueue(VirtualClock(), QueuePolicy(), nominations=Nominations(lambda namespace, name: None))
 
     assert queue.add(make_pod()) is Place.ACTIVE
     assert queue.move_all(POD_ASSIGNED) == 0

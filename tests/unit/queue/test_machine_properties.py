@@ -13,8 +13,8 @@ from bayplan.framework.events import ActionType, ClusterEvent, EventHint, Hint, 
 from bayplan.framework.queued import QueuedPod
 from bayplan.framework.status import Status, Unresolvable
 from bayplan.observe.clock import VirtualClock
-from bayplan.queue import Place, QueuePolicy, SchedulingQueue
-from bayplan.queue.ordering import by_priority
+from bayplan.queue import Nominations, Place, QueuePolicy, SchedulingQueue
+from bayplan.queue.heap import by_priority
 
 NAMES = st.sampled_from([f"p{number}" for number in range(4)])
 PLUGINS = ("Fit", "Taint", "Devices", "Gate")
@@ -46,7 +46,7 @@ class QueueUnderRandomUse(RuleBasedStateMachine):
         policy = QueuePolicy(
             registrations={PROFILE: registrations}, pre_enqueue={PROFILE: {"Gate": self.gate, "Open": lambda pod: None}}
         )
-        self.queue = SchedulingQueue(self.clock, policy, get_pod=self.get_pod)
+        self.queue = SchedulingQueue(self.clock, policy, nominations=Nominations(self.get_pod))
 
     def gate(self, pod: PodInfo) -> Status | None:
         return Unresolvable("held") if pod.name in self.held else None
@@ -275,7 +275,7 @@ class QueueUnderRandomUse(RuleBasedStateMachine):
     @invariant()
     def nominations_belong_to_pods_that_exist(self) -> None:
         uids = {info.uid for info in self.server.values()}
-        nominator = self.queue.nominator
+        nominator = self.queue.nominations
         assert {info.uid for node in nominator.nominated_nodes() for info in nominator.nominated_pods(node)} <= uids
 
 

@@ -13,7 +13,7 @@ from tests.unit.queue.kit import (
 )
 
 from bayplan.framework.events import ALL, WILDCARD, ActionType, ClusterEvent, EventHint, Resource
-from bayplan.queue.registrations import Registrations
+from bayplan.queue.requeue import Registrations
 
 
 def plugins_for(event: ClusterEvent, *entries: tuple[str, EventHint]) -> list[str]:

@@ -18,8 +18,7 @@ from tests.unit.queue.kit import (
 from bayplan.framework.events import ClusterEvent, EventHint, Hint
 from bayplan.framework.queued import QueuedPod
 from bayplan.queue.in_flight import RecordedEvent
-from bayplan.queue.registrations import Registrations
-from bayplan.queue.requeue import Requeueing, Strategy
+from bayplan.queue.requeue import Registrations, Requeueing, Strategy
 
 
 def make_requeueing(*entries: tuple[str, EventHint], observer: Any = None) -> Requeueing:

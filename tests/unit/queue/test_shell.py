@@ -11,7 +11,7 @@ from tests.unit.queue.kit import NODE_ADD, PROFILE, make_pod
 
 from bayplan.framework.events import EventHint
 from bayplan.observe.clock import VirtualClock
-from bayplan.queue import Doorbell, Place, QueuePolicy, QueueShell, SchedulingQueue
+from bayplan.queue import Doorbell, Nominations, Place, QueuePolicy, QueueShell, SchedulingQueue
 
 
 class Harness:
@@ -19,7 +19,9 @@ class Harness:
         self.clock = VirtualClock(start)
         bell = Doorbell()
         policy = QueuePolicy(registrations={PROFILE: [("Fit", EventHint(NODE_ADD))]})
-        self.queue = SchedulingQueue(self.clock, policy, get_pod=lambda namespace, name: None, on_ready=bell.ring)
+        self.queue = SchedulingQueue(
+            self.clock, policy, nominations=Nominations(lambda namespace, name: None), on_ready=bell.ring
+        )
         self.shell = QueueShell(self.queue, bell, self.clock)
 
     def fail(self, *plugins: str) -> Place:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from tests.unit.queue.kit import NODE_ADD, NODE_LABEL, POD_DELETED, PROFILE, Bench, make_pod
 
-from bayplan.cluster.name_log import NameLog
+from bayplan.cluster.changes import NameLog
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.events import ActionType, ClusterEvent, EventHint, Hint, HintFunction, Resource, by_shape
 from bayplan.framework.queued import QueuedPod

@@ -15,7 +15,7 @@ import numpy as np
 from bayplan.cluster.axes import BoolN, Rows
 from bayplan.cluster.node_columns import NodeColumns
 from bayplan.cluster.node_info import NodeInfo
-from bayplan.cluster.nominated import NominatedRows, Nominations
+from bayplan.cluster.nominated import NominatedRows, Nominator
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.cluster.state import ClusterState
 from bayplan.framework.cycle import CycleState
@@ -248,7 +248,7 @@ class Framework:
 
     # Dry runs
 
-    def nominated_rows(self, nominator: Nominations) -> NominatedRows:
+    def nominated_rows(self, nominator: Nominator) -> NominatedRows:
         """The nominations of a nominator as columns."""
         known = self._nominated
         if known is not None and self.remember and (known.nominator is nominator or known.is_of(nominator)):

@@ -6,7 +6,7 @@ import numpy as np
 
 from bayplan.api.workload import PodDisruptionBudget
 from bayplan.cluster.axes import Rows
-from bayplan.cluster.name_log import NameLog
+from bayplan.cluster.changes import NameLog
 from bayplan.framework import (
     ActionType,
     ClusterEvent,

@@ -6,24 +6,24 @@ import asyncio
 
 from bayplan.cache import Cache
 from bayplan.framework.status import Code
-from bayplan.loop.waiting import HeldPod, WaitingRoom
+from bayplan.loop.permit import HeldPod, HeldPods
 from bayplan.observe.clock import VirtualClock
 from bayplan.testing.build import pod
 
 
-def held(room: WaitingRoom, **timeouts: float) -> HeldPod:
+def held(room: HeldPods, **timeouts: float) -> HeldPod:
     return room.hold(Cache().info(pod("p", uid="u")), "n", timeouts)
 
 
 async def test_a_pod_that_is_not_held_does_not_wait() -> None:
-    room = WaitingRoom(VirtualClock())
+    room = HeldPods(VirtualClock())
 
     assert (await room.wait("nobody")).is_success
 
 
 async def test_every_plugin_must_allow() -> None:
     clock = VirtualClock()
-    room = WaitingRoom(clock)
+    room = HeldPods(clock)
     waiting = held(room, a=10, b=10)
     outcome = asyncio.ensure_future(room.wait("u"))
     waiting.allow("a")
@@ -39,7 +39,7 @@ async def test_every_plugin_must_allow() -> None:
 
 async def test_one_rejection_is_enough_and_names_its_plugin() -> None:
     clock = VirtualClock()
-    room = WaitingRoom(clock)
+    room = HeldPods(clock)
     waiting = held(room, a=10, b=10)
     outcome = asyncio.ensure_future(room.wait("u"))
     assert waiting.reject("b", "no")
@@ -52,7 +52,7 @@ async def test_one_rejection_is_enough_and_names_its_plugin() -> None:
 
 async def test_the_first_timer_that_runs_out_rejects() -> None:
     clock = VirtualClock()
-    room = WaitingRoom(clock)
+    room = HeldPods(clock)
     held(room, slow=600, quick=90)
     outcome = asyncio.ensure_future(room.wait("u"))
     await clock.run_for(89)
@@ -65,7 +65,7 @@ async def test_the_first_timer_that_runs_out_rejects() -> None:
 
 
 async def test_a_preempted_pod_is_an_error_so_that_it_backs_off() -> None:
-    room = WaitingRoom(VirtualClock())
+    room = HeldPods(VirtualClock())
     waiting = held(room, a=10)
     outcome = asyncio.ensure_future(room.wait("u"))
     waiting.preempt("DefaultPreemption", "preempted")
@@ -76,7 +76,7 @@ async def test_a_preempted_pod_is_an_error_so_that_it_backs_off() -> None:
 
 async def test_nobody_waits_longer_than_a_quarter_of_an_hour() -> None:
     clock = VirtualClock()
-    room = WaitingRoom(clock)
+    room = HeldPods(clock)
     held(room, patient=100_000)
     outcome = asyncio.ensure_future(room.wait("u"))
     await clock.run_for(15 * 60 + 1)
@@ -86,7 +86,7 @@ async def test_nobody_waits_longer_than_a_quarter_of_an_hour() -> None:
 
 async def test_a_cancelled_wait_leaves_the_room() -> None:
     clock = VirtualClock()
-    room = WaitingRoom(clock)
+    room = HeldPods(clock)
     held(room, a=10)
     outcome = asyncio.ensure_future(room.wait("u"))
     await clock.run_for(1)

@@ -4,7 +4,7 @@ from tests.unit.queue.kit import make_pod
 
 from bayplan.api.pod import Pod
 from bayplan.cluster.pod_info import PodInfo
-from bayplan.queue.nominator import Nominator
+from bayplan.queue.nominations import Nominations
 
 
 class Server:
@@ -15,13 +15,13 @@ class Server:
         return self.pods.get((namespace, name))
 
 
-def names(nominator: Nominator, node: str) -> list[str]:
+def names(nominator: Nominations, node: str) -> list[str]:
     return [info.name for info in nominator.nominated_pods(node)]
 
 
 def test_a_pod_is_nominated_to_the_given_node() -> None:
     info = make_pod()
-    nominator = Nominator(Server(info).get)
+    nominator = Nominations(Server(info).get)
 
     nominator.add(info, "n1")
 
@@ -33,7 +33,7 @@ def test_a_pod_is_nominated_to_the_given_node() -> None:
 
 def test_without_a_given_node_the_status_decides() -> None:
     nominated, plain = make_pod("nominated", nominated="n2"), make_pod("plain")
-    nominator = Nominator(Server(nominated, plain).get)
+    nominator = Nominations(Server(nominated, plain).get)
 
     nominator.add(nominated)
     nominator.add(plain)
@@ -44,7 +44,7 @@ def test_without_a_given_node_the_status_decides() -> None:
 
 def test_a_given_node_overrides_the_status() -> None:
     info = make_pod(nominated="n2")
-    nominator = Nominator(Server(info).get)
+    nominator = Nominations(Server(info).get)
 
     nominator.add(info, "n1")
 
@@ -53,7 +53,7 @@ def test_a_given_node_overrides_the_status() -> None:
 
 def test_an_empty_node_withdraws_the_nomination() -> None:
     info = make_pod(nominated="n2")
-    nominator = Nominator(Server(info).get)
+    nominator = Nominations(Server(info).get)
     nominator.add(info)
 
     nominator.add(info, "")
@@ -64,7 +64,7 @@ def test_an_empty_node_withdraws_the_nomination() -> None:
 
 def test_a_new_nomination_replaces_the_old_one() -> None:
     info = make_pod()
-    nominator = Nominator(Server(info).get)
+    nominator = Nominations(Server(info).get)
 
     nominator.add(info, "n1")
     nominator.add(info, "n2")
@@ -74,7 +74,7 @@ def test_a_new_nomination_replaces_the_old_one() -> None:
 
 def test_a_pod_that_is_gone_or_bound_is_not_nominated() -> None:
     gone, bound = make_pod("gone"), make_pod("bound")
-    nominator = Nominator(Server(make_pod("bound", node="n9")).get)
+    nominator = Nominations(Server(make_pod("bound", node="n9")).get)
 
     nominator.add(gone, "n1")
     nominator.add(bound, "n1")
@@ -84,7 +84,7 @@ def test_a_pod_that_is_gone_or_bound_is_not_nominated() -> None:
 
 def test_pods_of_a_node_are_in_order_of_nomination() -> None:
     infos = [make_pod(name) for name in "cab"]
-    nominator = Nominator(Server(*infos).get)
+    nominator = Nominations(Server(*infos).get)
     for info in infos:
         nominator.add(info, "n1")
 
@@ -95,7 +95,7 @@ def test_pods_of_a_node_are_in_order_of_nomination() -> None:
 
 def test_an_update_without_nomination_keeps_what_memory_holds_and_takes_the_new_object() -> None:
     old, new = make_pod(), make_pod(labels={"new": "yes"})
-    nominator = Nominator(Server(old).get)
+    nominator = Nominations(Server(old).get)
     nominator.add(old, "n1")
 
     nominator.update(old, new)
@@ -105,7 +105,7 @@ def test_an_update_without_nomination_keeps_what_memory_holds_and_takes_the_new_
 
 def test_an_update_that_adds_changes_or_removes_the_nomination_is_followed() -> None:
     plain, first, second = make_pod(), make_pod(nominated="n1"), make_pod(nominated="n2")
-    nominator = Nominator(Server(plain).get)
+    nominator = Nominations(Server(plain).get)
 
     nominator.update(plain, first)
     assert list(nominator.nominated_nodes()) == ["n1"]
@@ -117,7 +117,7 @@ def test_an_update_that_adds_changes_or_removes_the_nomination_is_followed() -> 
 
 def test_deleting_leaves_the_others_and_forgets_empty_nodes() -> None:
     first, second = make_pod("first"), make_pod("second")
-    nominator = Nominator(Server(first, second).get)
+    nominator = Nominations(Server(first, second).get)
     nominator.add(first, "n1")
     nominator.add(second, "n1")
 
@@ -131,7 +131,7 @@ def test_deleting_leaves_the_others_and_forgets_empty_nodes() -> None:
 
 def test_the_list_handed_out_is_the_callers() -> None:
     info = make_pod()
-    nominator = Nominator(Server(info).get)
+    nominator = Nominations(Server(info).get)
     nominator.add(info, "n1")
 
     nominator.nominated_pods("n1").clear()

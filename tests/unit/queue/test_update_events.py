@@ -10,7 +10,7 @@ from bayplan.api.meta import Metadata
 from bayplan.api.node import Node, NodeCondition, NodeSpec, NodeStatus, Taint
 from bayplan.api.pod import ContainerStatus, Pod, PodCondition, PodStatus, ResourceClaimStatus, ResourceRequirements
 from bayplan.framework.events import ActionType, Resource
-from bayplan.queue.changes import node_update_events, pod_update_events
+from bayplan.queue.update_events import node_update_events, pod_update_events
 
 
 def pod_actions(old: Pod, new: Pod) -> list[ActionType]:

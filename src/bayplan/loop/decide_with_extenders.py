@@ -29,7 +29,7 @@ from bayplan.loop.decide import Decider, Decision, decide
 from bayplan.loop.extender import Extender
 from bayplan.preemption.candidates import Candidate
 
-__all__ = ["EXTENDER", "Extenders", "Round", "decide_with_extenders"]
+__all__ = ["EXTENDER", "ExtenderAnswers", "Extenders", "decide_with_extenders"]
 
 _log = structlog.get_logger()
 EXTENDER = "Extender"
@@ -52,7 +52,7 @@ class Extenders:
     def __init__(self, extenders: Sequence[Extender], cluster: ClusterState) -> None:
         self.all = tuple(sorted(extenders, key=lambda extender: extender.is_ignorable))
         self.cluster = cluster
-        self.current: Round | None = None
+        self.current: ExtenderAnswers | None = None
         """What a plugin of the decision under way (preemption) may put its questions to."""
 
     async def bind(self, pod: PodInfo, node_name: str) -> bool:
@@ -75,11 +75,11 @@ async def decide_with_extenders(
     extenders: Extenders, decider: Decider, pod: PodInfo, *, is_wanted: Callable[[], bool] = lambda: True
 ) -> Decision | None:
     """As `decide`, asking extenders on the way; None once the pod is no longer wanted."""
-    round_ = Round(extenders, pod)
-    asking = replace(decider, extenders=(round_,))
+    answers = ExtenderAnswers(extenders, pod)
+    asking = replace(decider, extenders=(answers,))
     while is_wanted():
-        extenders.current = round_
-        round_.start_over()
+        extenders.current = answers
+        answers.start_over()
         try:
             return decide(asking, pod)
         except Unanswered as unanswered:
@@ -113,7 +113,7 @@ class _Preempting:
     failure: str = ""
 
 
-class Round:
+class ExtenderAnswers:
     """One attempt to place one pod: the answers so far. Implements `decide.ExtenderPort` for all extenders at once."""
 
     def __init__(self, extenders: Extenders, pod: PodInfo) -> None:

@@ -1,4 +1,4 @@
-"""Client authorities, asked of the cluster: what is taken, what flags keep, and what bad news leaves as it was."""
+"""Client authorities read from the cluster, with flags first; reviews of tokens and permissions by the API server."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from bayplan.app.client_authorities import ClientAuthorities, LookupFailed, find_authorities
+from bayplan.app.authentication import ClientAuthorities, LookupFailed, find_authorities, review_with
 from bayplan.app.run_options import RunOptions
-from bayplan.client.errors import ConnectionFailed
+from bayplan.client.errors import ClientError, ConnectionFailed
 from bayplan.client.transport import Response
 from bayplan.observe.clock import VirtualClock
 from bayplan.server.certificates import self_signed
@@ -25,6 +25,7 @@ from bayplan.server.options import (
 
 from .answering import Answering, answer
 
+REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
 CLIENTS = self_signed(["clients"]).certificate.decode()
 PROXIES = self_signed(["proxies"]).certificate.decode()
 HEADERS = {
@@ -153,3 +154,19 @@ async def test_the_cluster_is_not_asked_where_its_answer_would_not_count(options
 
     assert await find_authorities(options, transport, VirtualClock()) is None
     assert transport.calls == []
+
+
+async def test_a_review_is_posted_and_its_answer_decoded() -> None:
+    transport = Answering(answer(201, {"status": {"authenticated": True}}))
+    said = await review_with(transport)(REVIEWS, {"kind": "TokenReview"})
+
+    assert said == {"status": {"authenticated": True}}
+    assert transport.calls == [("POST", REVIEWS, b'{"kind":"TokenReview"}')]
+
+
+@pytest.mark.parametrize(
+    "given", [answer(403, {"kind": "Status"}), answer(500, {}), Response(200, {}, b"[]"), Response(200, {}, b"no json")]
+)
+async def test_any_other_answer_to_a_review_is_an_error(given: Response) -> None:
+    with pytest.raises(ClientError):
+        await review_with(Answering(given))(REVIEWS, {})

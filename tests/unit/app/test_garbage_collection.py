@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bayplan.app.collecting import Collecting
+from bayplan.app.garbage_collection import GarbageCollection
 from bayplan.observe.clock import VirtualClock
 
 
@@ -50,7 +50,7 @@ def as_found() -> Iterator[tuple[int, int, int]]:
 def test_the_collector_stays_on_as_a_safety_net_and_is_left_as_it_was_found(
     clock: VirtualClock, as_found: tuple[int, int, int]
 ) -> None:
-    one = Collecting(clock, is_idle=lambda: True)
+    one = GarbageCollection(clock, is_idle=lambda: True)
     one.start()
     one.settle()
     assert gc.isenabled()
@@ -67,7 +67,7 @@ def test_new_objects_are_looked_at_when_nothing_else_is_to_be_done(
     clock: VirtualClock, collector: SlowCollector
 ) -> None:
     is_idle = False
-    one = Collecting(clock, is_idle=lambda: is_idle)
+    one = GarbageCollection(clock, is_idle=lambda: is_idle)
     collector.new = 10_000
     one.look()
     assert collector.asked == []
@@ -78,7 +78,7 @@ def test_new_objects_are_looked_at_when_nothing_else_is_to_be_done(
 
 
 def test_many_new_objects_are_looked_at_in_a_rush_too(clock: VirtualClock, collector: SlowCollector) -> None:
-    one = Collecting(clock, is_idle=lambda: False)
+    one = GarbageCollection(clock, is_idle=lambda: False)
     collector.new = 60_000
     one.look()
 
@@ -86,7 +86,7 @@ def test_many_new_objects_are_looked_at_in_a_rush_too(clock: VirtualClock, colle
 
 
 def test_a_handful_of_objects_is_not_worth_a_look(clock: VirtualClock, collector: SlowCollector) -> None:
-    one = Collecting(clock, is_idle=lambda: True)
+    one = GarbageCollection(clock, is_idle=lambda: True)
     collector.new = 100
     one.look()
 
@@ -94,7 +94,7 @@ def test_a_handful_of_objects_is_not_worth_a_look(clock: VirtualClock, collector
 
 
 def test_looking_takes_a_hundredth_of_the_time_at_most(clock: VirtualClock, collector: SlowCollector) -> None:
-    one = Collecting(clock, is_idle=lambda: False)
+    one = GarbageCollection(clock, is_idle=lambda: False)
     began = clock.monotonic()
     for _ in range(200):
         collector.new = 1_000_000
@@ -109,7 +109,7 @@ def test_everything_is_looked_at_every_few_minutes_and_in_a_rush_that_never_ends
     clock: VirtualClock, collector: SlowCollector
 ) -> None:
     is_idle = False
-    one = Collecting(clock, is_idle=lambda: is_idle)
+    one = GarbageCollection(clock, is_idle=lambda: is_idle)
     clock.advance(400.0)
     one.look()
     assert collector.asked == []
@@ -126,7 +126,7 @@ def test_everything_is_looked_at_every_few_minutes_and_in_a_rush_that_never_ends
 
 async def test_it_looks_once_a_second(clock: VirtualClock, collector: SlowCollector) -> None:
     collector.new = 1_000_000
-    running = asyncio.create_task(Collecting(clock, is_idle=lambda: True).run())
+    running = asyncio.create_task(GarbageCollection(clock, is_idle=lambda: True).run())
     await clock.run_for(0.5)
     assert collector.asked == []
     await clock.run_for(1.0)

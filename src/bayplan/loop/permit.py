@@ -16,7 +16,7 @@ from bayplan.config.durations import format_duration
 from bayplan.framework.status import SUCCESS, Code, Status
 from bayplan.observe.clock import Clock
 
-__all__ = ["HeldPod", "WaitingRoom"]
+__all__ = ["HeldPod", "HeldPods"]
 
 LONGEST_WAIT_SECONDS = 15 * 60.0
 
@@ -90,7 +90,7 @@ class HeldPod:
             timer.cancel()
 
 
-class WaitingRoom:
+class HeldPods:
     """Implements `framework.handle.WaitingPods`."""
 
     def __init__(self, clock: Clock) -> None:

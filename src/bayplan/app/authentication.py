@@ -1,13 +1,14 @@
-"""Whose client certificates to trust: asked of the cluster, as kube-scheduler does.
+"""Delegated authentication: tokens and permissions are reviewed by the API server, client authorities read from it.
 
 Every API server publishes in the ConfigMap `kube-system/extension-apiserver-authentication` who signs the certificates
-of its clients and of its front proxies. What flags say comes first; this fills in what they leave open. It is read
-again once a minute, so that new authorities are in use before the old ones run out; a ConfigMap that cannot be read, or
-makes no sense, leaves the last good ones in use.
+of its clients and of its front proxies. Flags take precedence; the ConfigMap fills in what they leave open. It is read
+again once a minute, so that new authorities are in use before the old ones expire; a ConfigMap that cannot be read or
+decoded leaves the last good ones in use.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -16,16 +17,19 @@ import structlog
 from cryptography import x509
 
 from bayplan.app.run_options import RunOptions
-from bayplan.client.errors import ClientError, api_error
+from bayplan.client.errors import ClientError, InvalidResponse, api_error
 from bayplan.client.transport import Transport
 from bayplan.observe.clock import Clock
+from bayplan.server import Review
 from bayplan.server.options import AuthenticationOptions, AuthorityText, RequestHeaderOptions, ServingError
 
-__all__ = ["ClientAuthorities", "LookupFailed", "find_authorities"]
+__all__ = ["ClientAuthorities", "LookupFailed", "find_authorities", "review_with"]
 
 _log = structlog.get_logger()
 _NAME = "kube-system/extension-apiserver-authentication"
 _PATH = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
+_TOKENS = "/tokenreviews"
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
 _TIMEOUT_SECONDS = 10.0
 _EVERY_SECONDS = 60.0
 _HINT = (
@@ -158,3 +162,22 @@ def _names(data: dict[str, str], key: str) -> tuple[str, ...]:
     """A list in JSON, as the API server writes it."""
     text: Any = data.get(key, "")
     return tuple(msgspec.json.decode(text, type=list[str])) if text else ()
+
+
+def review_with(tokens: Transport, access: Transport | None = None) -> Review:
+    """Ask through these transports, whose users must be allowed to create tokenreviews and subjectaccessreviews.
+
+    Without the second, both are asked through the first.
+    """
+
+    async def review(path: str, question: Mapping[str, Any]) -> Mapping[str, Any]:
+        transport = tokens if access is None or path.endswith(_TOKENS) else access
+        response = await transport.request("POST", path, body=msgspec.json.encode(question))
+        if response.status >= 300:
+            raise api_error(response.status, response.body, headers=response.headers)
+        try:
+            return _decode(response.body)
+        except msgspec.MsgspecError as error:
+            raise InvalidResponse(f"the answer from {path} is not an object: {error}") from error
+
+    return review

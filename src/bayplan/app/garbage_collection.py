@@ -21,7 +21,7 @@ from typing import Final
 
 from bayplan.observe.clock import Clock
 
-__all__ = ["Collecting"]
+__all__ = ["GarbageCollection"]
 
 _SAFETY_NET: Final = 200_000
 """New objects after which the collector comes by itself, be it in the midst of a decision."""
@@ -34,7 +34,7 @@ _OLD_AT_LAST_SECONDS: Final = 1_200.0
 _YOUNG, _ALL = 1, 2
 
 
-class Collecting:
+class GarbageCollection:
     """Of one process. `start` it, `settle` once the cluster is read, then `run` it beside the work, and `stop`."""
 
     def __init__(self, clock: Clock, *, is_idle: Callable[[], bool]) -> None:

@@ -1,7 +1,9 @@
-"""Pods that wait for victims to leave a node: who is nominated where.
+"""Nominations: which pods wait for victims to leave which node. The owner of that state.
 
-A nomination lives in memory first and in the pod's status a moment later, so the memory leads: an update of the pod
-that carries no nomination, before or after, does not take one away. Pods of a node are kept in order of nomination.
+A nomination is made here first and written to the pod's status a moment later. So `PodInfo.nominated_node_name`, which
+is that status, is an input: an update of the pod without a nomination, before and after, does not withdraw one. What
+the nominated pods will use on each row (`bayplan.cluster.nominated.NominatedRows`) is derived from here and follows
+`changes`. Pods of a node are kept in order of nomination.
 """
 
 from __future__ import annotations
@@ -9,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from bayplan.api.pod import Pod
-from bayplan.cluster.name_log import NameLog
+from bayplan.cluster.changes import NameLog
 from bayplan.cluster.pod_info import PodInfo
 
-__all__ = ["GetPod", "Nominator"]
+__all__ = ["GetPod", "Nominations"]
 
 GetPod = Callable[[str, str], Pod | None]
-"""(namespace, name) -> the pod as last heard from the API server."""
+"""(namespace, name) -> the pod as the API server last sent it."""
 
 
-class Nominator:
+class Nominations:
     """Implements `framework.handle.Nominator`."""
 
     def __init__(self, get_pod: GetPod) -> None:
