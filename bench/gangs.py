@@ -36,7 +36,7 @@ from bayplan.deploy.crds import crd_document
 from bayplan.framework.queued import QueuedPod
 from bayplan.framework.resources import resource_info
 from bayplan.loop.observer import Observer
-from bayplan.plugins.community.pod_group import POD_GROUP_LABEL, PodGroup
+from bayplan.plugins.community.coscheduling.pod_group import POD_GROUP_LABEL, PodGroup
 from bayplan.plugins.intree import default_registry
 from bayplan.sim.local import CLIENT_ERRORS
 

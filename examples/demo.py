@@ -27,7 +27,7 @@ from bayplan.framework.queued import QueuedPod
 from bayplan.loop.decide import Decider, Decision, decide
 from bayplan.loop.observer import Observer
 from bayplan.observe.logs import LogSettings, configure_logging
-from bayplan.plugins.community.cluster_scoped_resource import ClusterScopedResource
+from bayplan.plugins.community.node_crd_resource_fit import ClusterScopedResource
 from bayplan.sim.local import LocalCluster, LocalOptions
 from bayplan.sim.sources import read_documents
 

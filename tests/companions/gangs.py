@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from random import Random
 
-from bayplan.plugins.community.pod_group import POD_GROUP_LABEL, PodGroup
+from bayplan.plugins.community.coscheduling.pod_group import POD_GROUP_LABEL, PodGroup
 from tests.companions.world import World, configuration
 from tests.e2e.objects import JsonObject, node, pod
 

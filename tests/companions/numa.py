@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from bayplan.plugins.community.node_resource_topology import NodeResourceTopology
-from bayplan.plugins.community.numa_placement import METADATA_ATTRIBUTE, VECTOR_ATTRIBUTE
-from bayplan.plugins.community.pod_fingerprint import fingerprint
-from bayplan.plugins.community.xxh64 import xxh64
+from bayplan.plugins.community.node_resource_topology_match.fingerprint import fingerprint, xxh64
+from bayplan.plugins.community.node_resource_topology_match.node_resource_topology import NodeResourceTopology
+from bayplan.plugins.community.node_resource_topology_match.placement import METADATA_ATTRIBUTE, VECTOR_ATTRIBUTE
 from tests.companions.world import World, configuration
 from tests.e2e.objects import JsonObject, node, pod
 

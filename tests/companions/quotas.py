@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from bayplan.framework.resources import resource_info
-from bayplan.plugins.community.elastic_quota import ElasticQuota
+from bayplan.plugins.community.capacity_scheduling.elastic_quota import ElasticQuota
 from tests.companions.world import World
 from tests.e2e.objects import JsonObject, node, pod
 

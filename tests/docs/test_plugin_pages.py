@@ -12,9 +12,9 @@ import yaml
 
 from bayplan.config.loading import load_config
 from bayplan.config.profiles import resolve_profiles
-from bayplan.plugins.community.elastic_quota import ElasticQuota
-from bayplan.plugins.community.node_resource_topology import NodeResourceTopology
-from bayplan.plugins.community.pod_group import PodGroup
+from bayplan.plugins.community.capacity_scheduling.elastic_quota import ElasticQuota
+from bayplan.plugins.community.coscheduling.pod_group import PodGroup
+from bayplan.plugins.community.node_resource_topology_match.node_resource_topology import NodeResourceTopology
 from bayplan.plugins.intree import default_registry
 from tests.docs.markdown import ROOT
 

@@ -15,8 +15,8 @@ import yaml
 
 from bayplan.deploy.bundle import load_bundle
 from bayplan.deploy.manifests import Controllers, ManifestOptions, manifests
-from bayplan.plugins.community.elastic_quota import ElasticQuota
-from bayplan.plugins.community.pod_group import POD_GROUP_LABEL, PodGroup
+from bayplan.plugins.community.capacity_scheduling.elastic_quota import ElasticQuota
+from bayplan.plugins.community.coscheduling.pod_group import POD_GROUP_LABEL, PodGroup
 from tests.companions.world import World, configuration, real_world
 from tests.controlplane import ControlPlane
 from tests.e2e.objects import node, pod

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from bayplan.deploy.bundle import load_bundle
 from bayplan.deploy.chart import chart_files
-from bayplan.plugins.community.elastic_quota import ElasticQuota
-from bayplan.plugins.community.node_resource_topology import NodeResourceTopology
-from bayplan.plugins.community.pod_group import POD_GROUP_LABEL, PodGroup
+from bayplan.plugins.community.capacity_scheduling.elastic_quota import ElasticQuota
+from bayplan.plugins.community.coscheduling.pod_group import POD_GROUP_LABEL, PodGroup
+from bayplan.plugins.community.node_resource_topology_match.node_resource_topology import NodeResourceTopology
 from tests.companions.numa import bound_pod, topology
 from tests.companions.world import World, real_world
 from tests.controlplane import ControlPlane

@@ -15,7 +15,7 @@ from bayplan.api.pod import Pod
 from bayplan.app.live import LiveScheduler
 from bayplan.deploy.crds import crd_documents
 from bayplan.loop.decide import decide
-from bayplan.plugins.community.cluster_scoped_resource import ClusterScopedResource
+from bayplan.plugins.community.node_crd_resource_fit import ClusterScopedResource
 from bayplan.testing import build
 from bayplan.testing.outcome import outcome_of
 from tests.e2e.api_session import ApiSession, api_session

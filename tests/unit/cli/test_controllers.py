@@ -10,8 +10,8 @@ from tests.companions.world import configuration
 
 from bayplan.cli.controllers import _kinds
 from bayplan.cli.main import main
-from bayplan.plugins.community.elastic_quota import ElasticQuota
-from bayplan.plugins.community.pod_group import PodGroup
+from bayplan.plugins.community.capacity_scheduling.elastic_quota import ElasticQuota
+from bayplan.plugins.community.coscheduling.pod_group import PodGroup
 
 
 def test_both_kinds_are_cared_for_unless_some_are_named() -> None:

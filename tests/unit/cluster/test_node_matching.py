@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.plugins.intree.small_cluster import KEYS, VALUES, SmallCluster, clusters, node, terms, tolerations
+from tests.unit.plugins.small_cluster import KEYS, VALUES, SmallCluster, clusters, node, terms, tolerations
 
 from bayplan.api.node import NodeSelectorTerm, Taint
 from bayplan.api.node_selectors import NodeTerm, RequiredNodes, compile_term

@@ -13,9 +13,9 @@ from bayplan.deploy.bundle import Bundle, load_bundle
 from bayplan.deploy.crds import crd_document
 from bayplan.deploy.manifests import ManifestOptions, manifests
 from bayplan.deploy.rbac import merged_rules
-from bayplan.plugins.community.elastic_quota import ElasticQuota
-from bayplan.plugins.community.node_resource_topology import NodeResourceTopology
-from bayplan.plugins.community.pod_group import PodGroup
+from bayplan.plugins.community.capacity_scheduling.elastic_quota import ElasticQuota
+from bayplan.plugins.community.coscheduling.pod_group import PodGroup
+from bayplan.plugins.community.node_resource_topology_match.node_resource_topology import NodeResourceTopology
 
 
 def _bundle(folder: Path, *plugins: str, disabled: tuple[str, ...] = ()) -> Bundle:

@@ -10,9 +10,8 @@ from msgspec import Meta
 
 from bayplan.deploy.crds import SchemaError, crd_document, crd_documents, schema_of
 from bayplan.framework import CustomResource, ResourcePart
-from bayplan.plugins.community.cluster_scoped_resource import ClusterScopedResource
-from bayplan.plugins.community.distributed_job import DistributedJob
-from bayplan.plugins.community.network_metrics import NetworkMetrics
+from bayplan.plugins.community.node_crd_resource_fit import ClusterScopedResource
+from bayplan.plugins.distributed_jobs import DistributedJob, NetworkMetrics
 
 
 class Mode(Enum):

@@ -17,7 +17,7 @@ from bayplan.deploy.crds import crd_document
 from bayplan.deploy.doctor import Examination, Finding, Level, examine
 from bayplan.deploy.doctor.definitions import schema_differences
 from bayplan.deploy.doctor.workloads import check_nodes, check_pods, check_profiles, check_rivals
-from bayplan.plugins.community.cluster_scoped_resource import ClusterScopedResource
+from bayplan.plugins.community.node_crd_resource_fit import ClusterScopedResource
 from bayplan.testing import node, pod
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "references"

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from bayplan.api.pod import Pod
 from bayplan.api.quantity import Quantity, QuantityError, format_quantity
 from bayplan.api.requests import pod_requests, to_amounts
-from bayplan.plugins.community.elastic_quota import ElasticQuota
+from bayplan.plugins.community.capacity_scheduling.elastic_quota import ElasticQuota
 
 __all__ = ["is_up_to_date", "used_by"]
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from bayplan.api.pod import Pod
-from bayplan.plugins.community.pod_group import PodGroup, PodGroupStatus
+from bayplan.plugins.community.coscheduling.pod_group import PodGroup, PodGroupStatus
 
 __all__ = ["FAILED", "FINISHED", "PENDING", "RUNNING", "SCHEDULING", "next_status"]
 

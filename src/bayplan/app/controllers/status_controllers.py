@@ -29,8 +29,8 @@ from bayplan.cluster.pod_info import parse_time
 from bayplan.framework.plugin import Permission
 from bayplan.framework.resources import resource_info
 from bayplan.observe.clock import Clock
-from bayplan.plugins.community.elastic_quota import ElasticQuota
-from bayplan.plugins.community.pod_group import POD_GROUP_LABEL, PodGroup
+from bayplan.plugins.community.capacity_scheduling.elastic_quota import ElasticQuota
+from bayplan.plugins.community.coscheduling.pod_group import POD_GROUP_LABEL, PodGroup
 
 __all__ = [
     "CONTROLLER_NAME",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bayplan.framework import CycleState, NodeInfo, PodInfo
-from bayplan.plugins.community.alnair import Alnair, node_gpu_memory, pod_gpu_memory
+from bayplan.plugins.alnair import Alnair, node_gpu_memory, pod_gpu_memory
 
 __all__ = ["AlnairCostSaving"]
 

@@ -14,8 +14,15 @@ from bayplan.framework import (
     Status,
     Unschedulable,
 )
-from bayplan.plugins.community.distributed_job import Dependency, DistributedJob, job_of, workload_of
-from bayplan.plugins.community.network_metrics import NetworkMetrics, NetworkTables, cluster_metrics
+from bayplan.plugins.distributed_jobs import (
+    Dependency,
+    DistributedJob,
+    NetworkMetrics,
+    NetworkTables,
+    cluster_metrics,
+    job_of,
+    workload_of,
+)
 
 __all__ = ["NetworkScheduling"]
 

@@ -1,13 +1,18 @@
-"""NodeCRDResourceFit: filter and score nodes by what a custom resource says about them."""
+"""NodeCRDResourceFit: filter and score nodes by a custom resource about them, ClusterScopedResource."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
 
 from bayplan.framework import (
     MAX_NODE_SCORE,
     ActionType,
     ClusterEvent,
+    CustomResource,
     CycleState,
     Depends,
     EventHint,
@@ -15,12 +20,38 @@ from bayplan.framework import (
     Plugin,
     PodInfo,
     Resource,
+    ResourcePart,
     Status,
     Unschedulable,
 )
-from bayplan.plugins.community.cluster_scoped_resource import ClusterScopedResource, ClusterScopedResourceSpec
 
-__all__ = ["NodeCRDResourceFit"]
+__all__ = ["ClusterScopedResource", "ClusterScopedResourceSpec", "NodeCRDResourceFit"]
+
+
+class ClusterScopedResourceSpec(ResourcePart):
+    """Which resources a node has, and how well it scores for each."""
+
+    resources_filter: Annotated[
+        dict[str, bool] | None, Meta(description="Resource names that pods on this node may request.")
+    ] = None
+    resources_score: Annotated[
+        dict[str, int] | None, Meta(description="Score of the node for pods that request the resource, 0 to 100.")
+    ] = None
+
+
+class ClusterScopedResource(
+    CustomResource,
+    group="scheduling.sigs.k8s.io",
+    version="v1alpha1",
+    plural="clusterscopedresources",
+    kind="ClusterScopedResources",
+    singular="clusterscopedresource",
+    scope="Cluster",
+):
+    """Resources of the node that has the same name."""
+
+    spec: ClusterScopedResourceSpec = msgspec.field(default_factory=ClusterScopedResourceSpec)
+
 
 _NOT_FOUND = Unschedulable("CRD for node not found")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bayplan.framework import CycleState, EventHint, NodeColumns, Plugin, PluginArgs, PodInfo, Status
-from bayplan.plugins.community.timestamps import PATCH_PODS, take_time, write_time
+from bayplan.plugins.timestamps import PATCH_PODS, take_time, write_time
 
 __all__ = ["SchedulingTimestamp"]
 

@@ -1,6 +1,16 @@
-"""TopologyScheduling: choose the nodes of all workloads of a DistributedJob together, as one chain."""
+"""TopologyScheduling: pods of a job on a chain of nodes with a good network between neighbours.
+
+A chain takes nodes in the order in which they are listed, so the best chain from a node on does not depend on the links
+before it: one pass from the last link to the first finds it in links times nodes squared steps.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from bayplan.api.quantity import milli_value
 from bayplan.framework import (
@@ -20,11 +30,16 @@ from bayplan.framework import (
     Status,
     Unschedulable,
 )
-from bayplan.plugins.community.chains import Link, best_chain
-from bayplan.plugins.community.distributed_job import DistributedJob, job_of, workload_of
-from bayplan.plugins.community.network_metrics import NetworkMetrics, cluster_metrics
+from bayplan.plugins.distributed_jobs import (
+    DistributedJob,
+    NetworkMetrics,
+    NetworkTables,
+    cluster_metrics,
+    job_of,
+    workload_of,
+)
 
-__all__ = ["TopologyScheduling"]
+__all__ = ["Link", "TopologyScheduling", "best_chain"]
 
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 _CHOSEN: StateKey[str] = StateKey("TopologyScheduling/chosen node")
@@ -121,3 +136,68 @@ def _links(job: DistributedJob) -> list[Link]:
         )
         for each in dependencies
     ]
+
+
+_FULL = 200.0
+_HALF = 100.0
+Matrix = npt.NDArray[np.float64]
+
+
+class Link(NamedTuple):
+    """What two neighbours of the chain need of the network between them."""
+
+    least_bandwidth: float
+    wanted_bandwidth: float
+    most_latency: float
+    wanted_latency: float
+
+
+_ANY = Link(0.0, 0.0, np.inf, np.inf)
+
+
+def best_chain(names: Sequence[str], tables: NetworkTables, links: Sequence[Link], *, length: int) -> list[str] | None:
+    """The chain with the highest sum of link scores, the first in the order of `names` among equals; None without.
+
+    Links beyond the last requirement need nothing.
+    """
+    if length < 1 or len(names) < length:
+        return None
+    bandwidth, latency = _matrix(names, tables.bandwidth), _matrix(names, tables.latency)
+    onward: Matrix = np.zeros(len(names))
+    steps: list[Matrix] = []
+    for place in reversed(range(length - 1)):
+        link = links[place] if place < len(links) else _ANY
+        step = _scores(bandwidth, latency, link) + onward[np.newaxis, :]
+        steps.append(step)
+        onward = step.max(axis=1)
+    if not np.isfinite(onward.max()):
+        return None
+    chain = [int(onward.argmax())]
+    for step in reversed(steps):
+        chain.append(int(step[chain[-1]].argmax()))
+    return [names[place] for place in chain]
+
+
+def _matrix(names: Sequence[str], table: dict[str, dict[str, float]] | None) -> Matrix:
+    places = {name: place for place, name in enumerate(names)}
+    matrix = np.zeros((len(names), len(names)))
+    for source, row in (table or {}).items():
+        if source in places:
+            for target, value in row.items():
+                if target in places:
+                    matrix[places[source], places[target]] = value
+    return matrix
+
+
+def _scores(bandwidth: Matrix, latency: Matrix, link: Link) -> Matrix:
+    """The score of each pair as neighbours; minus infinity where the chain may not go."""
+    partly = np.zeros_like(bandwidth)
+    if link.wanted_bandwidth > link.least_bandwidth:
+        partly += (bandwidth - link.least_bandwidth) / (link.wanted_bandwidth - link.least_bandwidth) * _HALF
+    if link.most_latency > link.wanted_latency:
+        partly += (link.most_latency - latency) / (link.most_latency - link.wanted_latency) * _HALF
+    is_full = (bandwidth >= link.wanted_bandwidth) | (latency <= link.wanted_latency)
+    is_broken = (bandwidth < link.least_bandwidth) | (latency > link.most_latency)
+    scores = np.where(is_broken, -np.inf, np.where(is_full, _FULL, partly))
+    scores[np.tril_indices(len(scores))] = -np.inf  # a chain goes forward in the list and visits a node once
+    return scores

@@ -1,8 +1,7 @@
-"""kube-scheduler's plugins: same names, arguments, reasons and scores, one file each.
+"""kube-scheduler's plugins: same names, arguments, reasons and scores, one file or folder each.
 
-`INTREE` lists them in the order of kube-scheduler's default profile. Modules are imported when their classes are asked
-for, so that importing one plugin does not import them all. Which of them run, and with what weight, is up to the
-configuration.
+`INTREE` lists them in the order of kube-scheduler's default profile. A module is imported when its class is needed, so
+that importing one plugin does not import them all. The configuration decides which of them run, and with what weight.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from bayplan.cluster.axes import BoolN, FloatRN, Int64N
 from bayplan.framework import SKIP, CycleState, Depends, NodeColumns, NodeInfo, Plugin, PluginArgs, PodInfo, Status
-from bayplan.plugins.intree.resource_scoring import (
+from bayplan.plugins.resource_scoring import (
     PlainFacts,
     ResourceWeight,
     ScoreTerms,

@@ -29,8 +29,8 @@ from bayplan.framework import (
     Unschedulable,
     Verdicts,
 )
-from bayplan.plugins.intree.changes_followed import RowFollower
-from bayplan.plugins.intree.volume_claims import find_claim, names_claim, not_found
+from bayplan.plugins.volumes.claims import find_claim, names_claim, not_found
+from bayplan.plugins.volumes.object_changes import RowFollower
 
 __all__ = ["VolumeRestrictions"]
 

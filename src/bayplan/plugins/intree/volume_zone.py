@@ -26,7 +26,7 @@ from bayplan.framework import (
     Unresolvable,
     Verdicts,
 )
-from bayplan.plugins.intree.volume_claims import (
+from bayplan.plugins.volumes.claims import (
     WAIT_FOR_FIRST_CONSUMER,
     claim_class,
     find_claim,

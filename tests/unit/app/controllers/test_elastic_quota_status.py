@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from bayplan.app.controllers.elastic_quota_status import is_up_to_date, used_by
-from bayplan.plugins.community.elastic_quota import ElasticQuota, ElasticQuotaSpec, ElasticQuotaStatus
+from bayplan.plugins.community.capacity_scheduling.elastic_quota import (
+    ElasticQuota,
+    ElasticQuotaSpec,
+    ElasticQuotaStatus,
+)
 from bayplan.testing import pod
 
 QUOTA = ElasticQuota(spec=ElasticQuotaSpec(min={"cpu": 4, "memory": "4Gi"}, max={"cpu": 8, "example.com/gpu": 1}))

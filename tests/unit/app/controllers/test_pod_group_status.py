@@ -7,7 +7,7 @@ import pytest
 from bayplan.api.meta import Metadata, OwnerReference
 from bayplan.api.pod import Pod
 from bayplan.app.controllers.pod_group_status import next_status
-from bayplan.plugins.community.pod_group import PodGroup, PodGroupSpec, PodGroupStatus
+from bayplan.plugins.community.coscheduling.pod_group import PodGroup, PodGroupSpec, PodGroupStatus
 from bayplan.testing import pod
 
 

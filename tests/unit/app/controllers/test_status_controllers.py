@@ -18,8 +18,8 @@ from bayplan.app.controllers.status_controllers import (
     kinds_among,
     permissions_for,
 )
-from bayplan.plugins.community.elastic_quota import ElasticQuota
-from bayplan.plugins.community.pod_group import POD_GROUP_LABEL, PodGroup
+from bayplan.plugins.community.capacity_scheduling.elastic_quota import ElasticQuota
+from bayplan.plugins.community.coscheduling.pod_group import POD_GROUP_LABEL, PodGroup
 
 
 @contextlib.asynccontextmanager

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tests.unit.plugins.community.network import job, metrics
+from tests.unit.plugins.network import job, metrics
 
-from bayplan.plugins.community.distributed_job import DistributedJob
 from bayplan.plugins.community.network_scheduling import NetworkScheduling
+from bayplan.plugins.distributed_jobs import DistributedJob
 from bayplan.testing import Harness, expect, pod
 
 SECOND = pod("second", labels={"resource": "b"})

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from bayplan.api.meta import Metadata
-from bayplan.plugins.community.cluster_scoped_resource import ClusterScopedResource, ClusterScopedResourceSpec
-from bayplan.plugins.community.node_crd_resource_fit import NodeCRDResourceFit
+from bayplan.plugins.community.node_crd_resource_fit import (
+    ClusterScopedResource,
+    ClusterScopedResourceSpec,
+    NodeCRDResourceFit,
+)
 from bayplan.testing import Harness, container, expect, node, pod
 
 MEMORY = "company.net/memory"

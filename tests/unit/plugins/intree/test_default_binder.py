@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from tests.unit.plugins.intree.small_cluster import STATE, SmallCluster
+from tests.unit.plugins.small_cluster import STATE, SmallCluster
 
 from bayplan.framework import Code, PodInfo
 from bayplan.plugins.intree.default_binder import DefaultBinder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from tests.unit.plugins.intree.small_cluster import STATE, SmallCluster, node, raw_scores
+from tests.unit.plugins.small_cluster import STATE, SmallCluster, node, raw_scores
 
 from bayplan.framework import SKIP, Code, CycleState, Diagnosis, Status
 from bayplan.plugins.intree.dynamic_resources import DynamicResources

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from tests.unit.plugins.intree.small_cluster import (
+from tests.unit.plugins.small_cluster import (
     STATE,
     SmallCluster,
     check_filter_forms,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.plugins.intree.small_cluster import STATE, SmallCluster, node, raw_scores
+from tests.unit.plugins.small_cluster import STATE, SmallCluster, node, raw_scores
 
 from bayplan.framework import Depends
 from bayplan.plugins.intree.image_locality import ImageLocality

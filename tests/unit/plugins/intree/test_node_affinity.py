@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from tests.unit.plugins.intree.small_cluster import STATE, SmallCluster, node, raw_scores, rejected, verdicts
+from tests.unit.plugins.small_cluster import STATE, SmallCluster, node, raw_scores, rejected, verdicts
 
 from bayplan.framework import SKIP, ActionType, Code, Depends, Hint, PreFilterResult, Resource, Status
 from bayplan.plugins.intree.node_affinity import NodeAffinity

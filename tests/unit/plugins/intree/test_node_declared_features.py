@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.plugins.intree.small_cluster import STATE, SmallCluster, node, rejected, verdicts
+from tests.unit.plugins.small_cluster import STATE, SmallCluster, node, rejected, verdicts
 
 from bayplan.framework import SKIP, ActionType, Code, Hint, Resource
 from bayplan.plugins.intree.node_declared_features import NodeDeclaredFeatures

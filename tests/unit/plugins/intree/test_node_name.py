@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.plugins.intree.small_cluster import STATE, SmallCluster, node, rejected, verdicts
+from tests.unit.plugins.small_cluster import STATE, SmallCluster, node, rejected, verdicts
 
 from bayplan.framework import ActionType, ClusterEvent, Code, Depends, Resource
 from bayplan.plugins.intree.node_name import NodeName

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.unit.plugins.intree.small_cluster import STATE, SmallCluster, node, pod_object, rejected, verdicts
+from tests.unit.plugins.small_cluster import STATE, SmallCluster, node, pod_object, rejected, verdicts
 
 from bayplan.cluster.overlay import OverlayColumns, overlay_of
 from bayplan.framework import SKIP, ActionType, ClusterEvent, Code, Depends, Hint, PodInfo, Resource

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.plugins.intree.small_cluster import SmallCluster, node, rejected, verdicts
+from tests.unit.plugins.small_cluster import SmallCluster, node, rejected, verdicts
 
 from bayplan.framework import ActionType, Code, Hint, Resource
 from bayplan.plugins.intree.node_unschedulable import NodeUnschedulable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.plugins.intree.small_cluster import SmallCluster
+from tests.unit.plugins.small_cluster import SmallCluster
 
 from bayplan.framework import QueuedPod
 from bayplan.plugins.intree.priority_sort import PrioritySort

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.plugins.intree.small_cluster import SmallCluster
+from tests.unit.plugins.small_cluster import SmallCluster
 
 from bayplan.framework import ActionType, Code, Hint, Resource
 from bayplan.plugins.intree.scheduling_gates import SchedulingGates

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.unit.plugins.intree.small_cluster import STATE, SmallCluster, node, raw_scores, rejected, verdicts
+from tests.unit.plugins.small_cluster import STATE, SmallCluster, node, raw_scores, rejected, verdicts
 
 from bayplan.framework import ActionType, Code, Depends, Hint, Resource
 from bayplan.plugins.intree.taint_toleration import TaintToleration

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.plugins.intree.small_cluster import node
-from tests.unit.plugins.intree.volume_cluster import VolumeCluster, claim, reasons, started, storage_class, volume
+from tests.unit.plugins.small_cluster import node
+from tests.unit.plugins.volume_cluster import VolumeCluster, claim, reasons, started, storage_class, volume
 
 from bayplan.framework import ActionType, Code, CycleState, Hint, Resource
 from bayplan.plugins.intree.volume_zone import VolumeZone

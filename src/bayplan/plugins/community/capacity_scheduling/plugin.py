@@ -1,0 +1,262 @@
+"""CapacityScheduling: quotas that lend what they do not need, and take it back by preemption."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from bayplan.api.workload import PodDisruptionBudget
+from bayplan.cluster.axes import Rows
+from bayplan.framework import (
+    ALL,
+    ActionType,
+    ClusterEvent,
+    Code,
+    CycleState,
+    Diagnosis,
+    EventHint,
+    Hint,
+    NodeColumns,
+    NodeInfo,
+    Permission,
+    Plugin,
+    PodInfo,
+    PostFilterResult,
+    Resource,
+    StateKey,
+    Status,
+    Unresolvable,
+    Unschedulable,
+)
+from bayplan.plugins.community.capacity_scheduling.elastic_quota import ElasticQuota
+from bayplan.plugins.community.capacity_scheduling.quotas import (
+    Amounts,
+    Quota,
+    QuotaBook,
+    amounts_of,
+    read_quotas,
+    summed,
+)
+from bayplan.plugins.community.capacity_scheduling.victims import QuotaTrial, find_quota_victims, potential_victims
+from bayplan.preemption.budgets import Budgets
+from bayplan.preemption.candidates import Candidate, pick_cheapest
+from bayplan.preemption.eviction import Evictions
+from bayplan.preemption.one_node import OneNodeTrial, candidate_on
+
+__all__ = ["CapacityScheduling"]
+
+_NOT_HELPFUL = Unresolvable("Preemption is not helpful for scheduling")
+_NEVER = "not eligible due to preemptionPolicy=Never."
+_NO_STATE = "not eligible due to failed to read from cycleState"
+_TERMINATING = "not eligible due to a terminating pod on the nominated node."
+_UNDER_WAY = "waiting for the preemption for this pod to be finished"
+
+
+class _Claim:
+    """What the pod at hand asks of the quotas in this cycle."""
+
+    __slots__ = ("book", "own", "with_nominated")
+
+    def __init__(self, book: QuotaBook, own: Amounts, with_nominated: Amounts) -> None:
+        self.book = book
+        self.own = own
+        self.with_nominated = with_nominated
+        """With the pods of the same namespace that are nominated and not less important."""
+
+
+CLAIM = StateKey[_Claim]("CapacityScheduling/claim")
+
+
+class CapacityScheduling(Plugin):
+    """Holds namespaces to their ElasticQuota: `min` is guaranteed, `max` is the end, between them is borrowed.
+
+    *What it does*: a pod counts against the quota of its namespace from the moment it is assumed on a node. Namespaces
+    without a quota are not looked at.
+    *Rejects when*: the namespace would pass its max; all quotas together would pass the sum of their mins.
+    *Scores by*: nothing. As the preempting plugin it takes back what was lent: a pod within its namespace's min may
+    evict pods of namespaces that use more than their min, whatever their priority; a pod beyond it only less important
+    pods of its own namespace; a pod without a quota only less important pods without one.
+    *Retries on*: pods deleted in namespaces with a quota, changes of ElasticQuotas.
+    *Arguments*: none.
+    *Differs from the original*: usage is what the scheduler's own cache says, so nothing is counted twice or kept after
+    a pod went; requests are counted as NodeResourcesFit counts them (sidecars, pod-level requests, overhead); a
+    resource that `max` does not name is not limited, and one that no `min` names is not held against the sum (for the
+    original both are 0 for cpu, memory and ephemeral-storage); `pods` is enforced; only resources that the pod asks for
+    can keep it out; a namespace that is within its min while victims are gathered loses no more pods, and the least
+    important of the borrowers go first; a victim is looked at once, and counts as breaking its budget whether room or
+    quota made it one; evictions run beside the cycle.
+    """
+
+    watches = (ElasticQuota,)
+    reasons = (
+        "Pod <pod> is rejected in PreFilter because ElasticQuota <namespace> is more than Max",
+        "Pod <pod> is rejected in PreFilter because total ElasticQuota used is more than min",
+        "No victims found on node <node> for preemptor pod <pod>",
+        "global quota max exceeded",
+        _NEVER,
+        _NO_STATE,
+        _TERMINATING,
+    )
+    permissions = (
+        Permission("", "pods", ("delete",)),
+        Permission("", "pods/status", ("patch",)),
+        Permission("policy", "poddisruptionbudgets", ("get", "list", "watch")),
+    )
+
+    def setup(self) -> None:
+        self._evictions = Evictions(self)
+        self._quotas: dict[str, Quota] | None = None
+        self.handle.resources(ElasticQuota).on_change(self._quota_changed)
+
+    def _quota_changed(self, old: Any, new: Any) -> None:
+        self._quotas = None
+
+    def _read(self) -> dict[str, Quota]:
+        if self._quotas is None:
+            items = self.handle.resources(ElasticQuota).list()
+            self._quotas = read_quotas(items, self.handle.cluster.resources)
+        return self._quotas
+
+    # PreFilter
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Status | None:
+        book = QuotaBook.of(self._read(), self.handle.cluster.namespace_usage)
+        own = amounts_of(pod)
+        claim = _Claim(book, own, own)
+        state.put(CLAIM, claim)
+        if pod.namespace not in book:
+            return None
+        claim.with_nominated, everybody = self._with_nominated(book, pod, own)
+        if book.is_over_max(pod.namespace, claim.with_nominated):
+            return Unschedulable(
+                f"Pod {pod.key} is rejected in PreFilter because ElasticQuota {pod.namespace} is more than Max"
+            )
+        if book.is_total_over_min(everybody):
+            return Unschedulable(
+                f"Pod {pod.key} is rejected in PreFilter because total ElasticQuota used is more than min"
+            )
+        return None
+
+    def _with_nominated(self, book: QuotaBook, pod: PodInfo, own: Amounts) -> tuple[Amounts, Amounts]:
+        """The claim with pods that were promised room before: of the namespace, and of everybody."""
+        namespace = everybody = own
+        for other in self._nominated():
+            if other.uid == pod.uid or other.namespace not in book:
+                continue
+            is_sibling = other.namespace == pod.namespace
+            if is_sibling and other.priority >= pod.priority:
+                namespace = summed(namespace, amounts_of(other))
+                everybody = summed(everybody, amounts_of(other))
+            elif not is_sibling and not book.is_over_min(other.namespace):
+                everybody = summed(everybody, amounts_of(other))
+        return namespace, everybody
+
+    def _nominated(self) -> Iterator[PodInfo]:
+        nominator = self.handle.nominator
+        for name in nominator.nominated_nodes():
+            yield from nominator.nominated_pods(name)
+
+    # PostFilter
+
+    def post_filter(self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis) -> PostFilterResult | Status:
+        refusal = self._ineligible(state, pod, diagnosis)
+        if refusal:
+            return Unschedulable(f"preemption: {refusal}")
+        refused: dict[Status, list[int]] = {}
+        chosen = pick_cheapest(self._candidates(state, pod, self._helpful_rows(diagnosis), refused))
+        if not chosen:
+            return PostFilterResult("", _none_found(refused, diagnosis))
+        candidate = chosen[0]
+        self._evictions.start(pod, candidate.node_name, candidate.victims)
+        return PostFilterResult(candidate.node_name, None, candidate.victims)
+
+    def _ineligible(self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis) -> str:
+        if pod.shape.spec.preemption_policy == "Never":
+            return _NEVER
+        claim = state.get(CLAIM)
+        if claim is None:
+            return _NO_STATE
+        if pod.uid in self._evictions:
+            return _UNDER_WAY
+        node = self.handle.cluster.node(pod.nominated_node_name) if pod.nominated_node_name else None
+        if node is None or _status_on(node, diagnosis) is Code.UNRESOLVABLE:
+            return ""
+        leaving = [other for other in node.pods.values() if other.is_terminating]
+        return _TERMINATING if any(_makes_room(claim, pod, other) for other in leaving) else ""
+
+    def _helpful_rows(self, diagnosis: Diagnosis) -> Rows:
+        """Nodes whose rejection could end when pods leave."""
+        rows = diagnosis.rows_with(Code.UNSCHEDULABLE)
+        if diagnosis.absent is not None and diagnosis.absent.code is Code.UNSCHEDULABLE:
+            explicit = {row for _, group in diagnosis.groups for row in group.tolist()}
+            rows += [row for row in self.handle.cluster.nodes.row_of.values() if row not in explicit]
+        return np.array(sorted(rows), dtype=np.intp)
+
+    def _candidates(
+        self, state: CycleState, pod: PodInfo, rows: Rows, refused: dict[Status, list[int]]
+    ) -> list[Candidate]:
+        budgets = Budgets(self.handle.cluster.objects.list(PodDisruptionBudget))
+        table, found = self.handle.cluster.nodes, []
+        for row in rows.tolist():
+            outcome = self._victims_on(state, pod, row, budgets)
+            if isinstance(outcome, Status):
+                refused.setdefault(outcome, []).append(row)
+            elif outcome[0]:
+                found.append(candidate_on(table, row, outcome))
+        return found
+
+    def _victims_on(
+        self, state: CycleState, pod: PodInfo, row: int, budgets: Budgets
+    ) -> tuple[list[PodInfo], int] | Status:
+        table, claim = self.handle.cluster.nodes, state[CLAIM]
+        node = table.at(row)
+        book = claim.book.clone()
+        victims = potential_victims(book, pod, claim.with_nominated, node)
+        if not victims:
+            return Unresolvable(f"No victims found on node {node.name} for preemptor pod {pod.name}")
+        nominated = [
+            other
+            for other in self.handle.nominator.nominated_pods(node.name)
+            if other.priority >= pod.priority and other.uid != pod.uid
+        ]
+        room = OneNodeTrial(self.handle.dry_run, state, pod, table, row, nominated)
+        return find_quota_victims(QuotaTrial(room, book, pod, claim.own), victims, budgets)
+
+    # What may help
+
+    def events_to_register(self) -> list[EventHint]:
+        return [
+            EventHint(ClusterEvent(Resource.POD, ActionType.DELETE), self._after_pod_deleted),
+            EventHint(ElasticQuota.changes(ALL)),
+        ]
+
+    def _after_pod_deleted(self, pod: PodInfo, old: PodInfo, new: Any) -> Hint:
+        """Quotas feel only pods of namespaces that have one."""
+        return Hint.QUEUE if old.namespace in self._read() else Hint.SKIP
+
+
+def _makes_room(claim: _Claim, pod: PodInfo, leaving: PodInfo) -> bool:
+    """Whether a pod on its way out was (or could have been) a victim of this one."""
+    book = claim.book
+    if pod.namespace not in book:
+        return leaving.namespace not in book and leaving.priority < pod.priority
+    if leaving.namespace == pod.namespace:
+        return leaving.priority < pod.priority
+    if leaving.namespace not in book or book.is_over_min(pod.namespace, claim.with_nominated):
+        return False
+    return book.is_over_min(leaving.namespace)
+
+
+def _status_on(node: NodeInfo, diagnosis: Diagnosis) -> Code | None:
+    for status, rows in diagnosis.groups:
+        if node.row in rows:
+            return status.code
+    return diagnosis.absent.code if diagnosis.absent is not None else None
+
+
+def _none_found(refused: dict[Status, list[int]], diagnosis: Diagnosis) -> Status:
+    groups = [(status, np.array(rows, dtype=np.intp)) for status, rows in refused.items()]
+    summary = Diagnosis(total_nodes=diagnosis.total_nodes, groups=groups, absent=_NOT_HELPFUL)
+    return Unschedulable(f"preemption: {summary.message}")

@@ -1,0 +1,123 @@
+"""Quotas and what is used of them, as one cycle sees it: a book that a dry run may copy and change.
+
+Amounts go by place on the resource axis; pods themselves count under `PODS`. A resource that no quota guarantees to
+anybody is not lent or borrowed at all; of one that some quota guarantees, a quota that does not name it is guaranteed
+none. A maximum that is not stated is no limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from bayplan.api.quantity import Quantity
+from bayplan.api.requests import is_scalar_resource, to_amounts
+from bayplan.cluster.namespace_usage import NamespaceUsage
+from bayplan.cluster.resources import ResourceAxis
+from bayplan.framework import PodInfo
+from bayplan.plugins.community.capacity_scheduling.elastic_quota import ElasticQuota
+
+__all__ = ["PODS", "Amounts", "Quota", "QuotaBook", "amounts_of", "read_quotas", "summed"]
+
+PODS = -1
+"""The place of the number of pods, which has none on the axis."""
+
+Amounts = dict[int, int]
+
+
+class Quota(NamedTuple):
+    namespace: str
+    guaranteed: Amounts
+    most: Amounts
+
+
+def read_quotas(items: Iterable[ElasticQuota], axis: ResourceAxis) -> dict[str, Quota]:
+    """By namespace; of several in one namespace the first by name counts."""
+    quotas: dict[str, Quota] = {}
+    for item in sorted(items, key=lambda each: each.key):
+        quota = Quota(item.namespace, _placed(item.spec.min, axis), _placed(item.spec.max, axis))
+        quotas.setdefault(item.namespace, quota)
+    return quotas
+
+
+def _placed(quantities: Mapping[str, Quantity] | None, axis: ResourceAxis) -> Amounts:
+    placed: Amounts = {}
+    for name, amount in to_amounts(quantities).items():
+        if name == "pods":
+            placed[PODS] = amount
+        elif axis.find(name) is not None or is_scalar_resource(name):
+            placed[axis.place(name)] = amount
+    return placed
+
+
+def amounts_of(pod: PodInfo) -> Amounts:
+    """What the pod counts for."""
+    return {place: amount for place, amount in pod.usage.vector if amount} | {PODS: 1}
+
+
+def summed(first: Amounts, second: Amounts) -> Amounts:
+    return first | {place: first.get(place, 0) + amount for place, amount in second.items()}
+
+
+class QuotaBook:
+    """Who uses what. `add` and `remove` change it; `clone` gives a dry run a book of its own."""
+
+    def __init__(self, quotas: Mapping[str, Quota], used: dict[str, Amounts]) -> None:
+        self.quotas = quotas
+        self._used = used
+        self._guaranteed: Amounts = {}
+        for quota in quotas.values():
+            self._guaranteed = summed(self._guaranteed, quota.guaranteed)
+
+    @classmethod
+    def of(cls, quotas: Mapping[str, Quota], usage: NamespaceUsage) -> QuotaBook:
+        used = {}
+        for namespace in quotas:
+            found = usage.of(namespace)
+            used[namespace] = dict(found.amounts) | {PODS: found.pod_count}
+        return cls(quotas, used)
+
+    def clone(self) -> QuotaBook:
+        return QuotaBook(self.quotas, {namespace: dict(amounts) for namespace, amounts in self._used.items()})
+
+    def __contains__(self, namespace: str) -> bool:
+        return namespace in self.quotas
+
+    def add(self, pod: PodInfo) -> None:
+        self._count(pod, 1)
+
+    def remove(self, pod: PodInfo) -> None:
+        self._count(pod, -1)
+
+    def _count(self, pod: PodInfo, sign: int) -> None:
+        used = self._used.get(pod.namespace)
+        if used is not None:
+            for place, amount in amounts_of(pod).items():
+                used[place] = used.get(place, 0) + sign * amount
+
+    def is_over_max(self, namespace: str, more: Amounts) -> bool:
+        """Whether so much more would pass the namespace's maximum in something that is asked for."""
+        used, most = self._used[namespace], self.quotas[namespace].most
+        return any(place in most and used.get(place, 0) + amount > most[place] for place, amount in more.items())
+
+    def is_over_min(self, namespace: str, more: Amounts | None = None) -> bool:
+        """Whether the namespace uses (with so much more) something that is not guaranteed to it."""
+        used, own = self._used[namespace], self.quotas[namespace].guaranteed
+        if more is None:
+            return any(used.get(place, 0) > own.get(place, 0) for place in self._guaranteed)
+        return any(
+            used.get(place, 0) + amount > own.get(place, 0)
+            for place, amount in more.items()
+            if place in self._guaranteed
+        )
+
+    def is_total_over_min(self, more: Amounts) -> bool:
+        """Whether all quotas together would use more than is guaranteed to all of them."""
+        return any(
+            sum(used.get(place, 0) for used in self._used.values()) + amount > self._guaranteed[place]
+            for place, amount in more.items()
+            if place in self._guaranteed
+        )
+
+    def is_exceeded_by(self, namespace: str, more: Amounts) -> bool:
+        return self.is_over_max(namespace, more) or self.is_total_over_min(more)

@@ -1,0 +1,77 @@
+"""Who has to leave a node so that quotas are kept: the procedure of preemption with quotas beside the filters."""
+
+from __future__ import annotations
+
+from bayplan.framework import NodeInfo, PodInfo, Status, Unschedulable
+from bayplan.plugins.community.capacity_scheduling.quotas import Amounts, QuotaBook
+from bayplan.preemption.budgets import Budgets
+from bayplan.preemption.candidates import importance
+from bayplan.preemption.one_node import OneNodeTrial
+
+__all__ = ["QuotaTrial", "find_quota_victims", "potential_victims"]
+
+_EXCEEDED = Unschedulable("global quota max exceeded")
+
+
+def potential_victims(book: QuotaBook, pod: PodInfo, claimed: Amounts, node: NodeInfo) -> list[PodInfo]:
+    """The pods of the node that this one may evict; the book is changed as if they all had left.
+
+    Of namespaces that lend, the least important pods are taken first, and none once the namespace is within its min.
+    """
+    pods = sorted(node.pods.values(), key=importance, reverse=True)
+    if pod.namespace not in book:
+        return [other for other in pods if other.namespace not in book and other.priority < pod.priority]
+    victims = []
+    is_borrowing = book.is_over_min(pod.namespace, claimed)
+    for other in pods:
+        if other.namespace not in book:
+            continue
+        if is_borrowing:
+            may_go = other.namespace == pod.namespace and other.priority < pod.priority
+        else:
+            may_go = other.namespace != pod.namespace and book.is_over_min(other.namespace)
+        if may_go:
+            book.remove(other)
+            victims.append(other)
+    return victims
+
+
+class QuotaTrial:
+    """One node under a dry run, with the book that belongs to it."""
+
+    def __init__(self, room: OneNodeTrial, book: QuotaBook, pod: PodInfo, own: Amounts) -> None:
+        self.room = room
+        self.book = book
+        self._pod = pod
+        self._own = own
+
+    def keeps_quota(self) -> bool:
+        namespace = self._pod.namespace
+        return namespace not in self.book or not self.book.is_exceeded_by(namespace, self._own)
+
+    def reprieves(self, victim: PodInfo) -> bool:
+        """Bring a victim back if the pod fits beside it and no quota suffers; leave it out otherwise."""
+        self.room.add(victim)
+        self.book.add(victim)
+        if self.room.check() is None and self.keeps_quota():
+            return True
+        self.room.remove(victim)
+        self.book.remove(victim)
+        return False
+
+
+def find_quota_victims(
+    trial: QuotaTrial, victims: list[PodInfo], budgets: Budgets
+) -> tuple[list[PodInfo], int] | Status:
+    """The fewest of the potential victims, and how many of them break a budget. The book is already without them."""
+    for victim in victims:
+        trial.room.remove(victim)
+    status = trial.room.check()
+    if status is not None:
+        return status
+    if not trial.keeps_quota():
+        return _EXCEEDED
+    violating, others = budgets.split(sorted(victims, key=importance))
+    broken = [victim for victim in violating if not trial.reprieves(victim)]
+    left = broken + [victim for victim in others if not trial.reprieves(victim)]
+    return sorted(left, key=importance), len(broken)

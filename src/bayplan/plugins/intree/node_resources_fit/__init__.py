@@ -1,0 +1,5 @@
+"""NodeResourcesFit: the plugin, and `plain_scores`, its score and NodeResourcesBalancedAllocation's in one pass."""
+
+from bayplan.plugins.intree.node_resources_fit.plugin import NodeResourcesFit
+
+__all__ = ["NodeResourcesFit"]

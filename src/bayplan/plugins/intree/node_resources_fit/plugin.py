@@ -1,0 +1,495 @@
+"""NodeResourcesFit: room for what the pod requests, and a score by how full the node would be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from functools import lru_cache
+from itertools import pairwise
+
+import msgspec
+import numpy as np
+
+from bayplan.api.node import Node
+from bayplan.api.requests import Amounts, is_extended_resource, pod_requests, to_amounts
+from bayplan.api.workload import DeviceClass
+from bayplan.cluster.axes import FloatRN, Int64N, Rows
+from bayplan.cluster.resources import CPU, MEMORY, Vector
+from bayplan.cluster.shapes import PodShape
+from bayplan.framework import (
+    ActionType,
+    ClusterEvent,
+    Code,
+    CycleState,
+    Depends,
+    EventHint,
+    Hint,
+    NodeColumns,
+    NodeInfo,
+    Plugin,
+    PluginArgs,
+    PodInfo,
+    Resource,
+    Status,
+    Verdicts,
+    by_shape,
+)
+from bayplan.framework.joint import JointScore
+from bayplan.plugins.intree.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from bayplan.plugins.intree.node_resources_fit.plain_scores import PlainScores, note_amounts
+from bayplan.plugins.resource_scoring import (
+    NO_NEED,
+    Needs,
+    PlainFacts,
+    ResourceWeight,
+    ScoreTerms,
+    default_resources,
+    duplicates,
+    percent,
+    percent_of,
+    plain_source,
+    skips_scalar,
+)
+
+__all__ = ["NodeResourcesFit"]
+
+_TOO_MANY_PODS = 1
+_BEYOND_ALLOCATABLE = 2
+_FIRST_RESOURCE = 4
+_MOST_BITS = 28
+"""So many resources fit into the mask of a verdict beside the two bits before them."""
+
+_MOST_WEIGHT = 1 << 32
+"""Weighted scores are added up as floats up to here."""
+
+
+class UtilizationShapePoint(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    utilization: int = 0
+    score: int = 0
+
+
+class RequestedToCapacityRatio(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    shape: list[UtilizationShapePoint] = msgspec.field(default_factory=list)
+
+
+class ScoringStrategy(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    type: str = ""
+    resources: list[ResourceWeight] | None = None
+    requested_to_capacity_ratio: RequestedToCapacityRatio | None = None
+
+
+_STRATEGIES = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")
+
+
+class NodeResourcesFit(Plugin):
+    """Keeps pods off nodes without room for their requests; prefers by a scoring strategy.
+
+    *What it does*: compares requests with allocatable minus what the node's pods request, and counts pods.
+    *Rejects when*: `Too many pods`, or `Insufficient <resource>` for every resource that falls short; unresolvable
+    when a request exceeds the node's allocatable, because no preemption would help.
+    *Scores by*: LeastAllocated (default), MostAllocated or RequestedToCapacityRatio over the configured resources.
+    Containers without a cpu or memory request count as 100m and 200Mi here.
+    *Retries on*: pods deleted or scaled down, nodes added or with more allocatable, device classes.
+    *Arguments*: ignoredResources, ignoredResourceGroups, scoringStrategy.
+    *Differs from kube-scheduler*: extended resources backed by device classes are not delegated to DynamicResources.
+    """
+
+    filter_depends = Depends.USE
+    score_depends = Depends.USE
+    filter_reads_counts_only = True
+    settles_by_kind = True
+    is_within_bounds = True
+    reasons = ("Too many pods", "Insufficient <resource>")
+
+    class Args(PluginArgs):
+        ignored_resources: list[str] = msgspec.field(default_factory=list)
+        ignored_resource_groups: list[str] = msgspec.field(default_factory=list)
+        scoring_strategy: ScoringStrategy | None = None
+
+        def validate(self) -> list[str]:
+            return [*_validate_ignored(self), *_validate_strategy(self.scoring_strategy)]
+
+    def setup(self) -> None:
+        strategy = self.args.scoring_strategy or ScoringStrategy(type="LeastAllocated")
+        self._strategy = strategy.type
+        weights = strategy.resources or default_resources()
+        self._weights = [(r.name, r.effective_weight) for r in weights]
+        self._ignored = frozenset(self.args.ignored_resources)
+        self._ignored_groups = frozenset(self.args.ignored_resource_groups)
+        ratio = strategy.requested_to_capacity_ratio
+        self._curve = _curve(ratio.shape) if ratio is not None else [0] * 101
+        self._curve_column = np.array(self._curve, dtype=np.int64)
+        self._resources = self.handle.cluster.resources
+        self._status_by_places: dict[tuple[int, ...], Callable[[int], Status]] = {}
+        self._checks_key, self._terms_key = (self, "checks"), (self, "terms")
+        self.handle.cluster.shapes.on_new(self._prepare)
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        shape = pod.shape
+        return shape.requests, tuple(sorted(shape.scoring_requests.items()))
+
+    # Filter
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> None:
+        """Nothing to prepare; the shape holds the requests."""
+
+    def _prepare(self, shape: PodShape) -> None:
+        self._checks(shape)
+        note_amounts(shape)
+
+    def _checks(self, shape: PodShape) -> _Checks:
+        """What to compare, in the order in which reasons are listed."""
+        return shape.note_on_amounts(self._checks_key, lambda: self._wanted(shape.requests))
+
+    def _wanted(self, requests: Vector) -> _Checks:
+        names = self._resources.names
+        pairs = tuple([pair for pair in requests if pair[1] > 0])
+        if self._ignored or self._ignored_groups:
+            pairs = tuple([(place, amount) for place, amount in pairs if not self._is_ignored(names[place])])
+        places = tuple([place for place, _ in pairs])
+        status = self._status_by_places.get(places)
+        if status is None:
+            reasons = tuple(f"Insufficient {names[place]}" for place in places)
+            status = self._status_by_places[places] = _statuses(reasons)
+        return _Checks(pairs, status)
+
+    def _is_ignored(self, name: str) -> bool:
+        if not is_extended_resource(name):
+            return False
+        return name in self._ignored or name.split("/", 1)[0] in self._ignored_groups
+
+    def accepts_all(self, pod: PodInfo, nodes: NodeColumns) -> bool:
+        """Most pods fit everywhere, and the node with the least room tells."""
+        needs = self._checks(pod.shape).needs
+        facts = None if needs is None else plain_source(nodes)
+        return facts is not None and needs is not None and facts.has_everywhere(needs)
+
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Verdicts:
+        checks = self._checks(pod.shape)
+        if len(checks.pairs) > _MOST_BITS:
+            return _by_combination(checks, nodes)
+        facts = None if checks.needs is None else plain_source(nodes)
+        if facts is not None:
+            return _plain_verdicts(checks, facts, None if nodes.is_all else nodes.rows)
+        mask = (nodes.pod_count >= nodes.allowed_pods).astype(np.int32)
+        bit = _FIRST_RESOURCE
+        for place, amount in checks.pairs:
+            offered = nodes.allocatable(place)
+            short = nodes.requested(place) > offered - amount
+            if short.any():
+                mask |= short * np.int32(bit)
+                beyond = offered < amount
+                if beyond.any():
+                    mask[short & beyond] |= _BEYOND_ALLOCATABLE
+            bit <<= 1
+        return Verdicts(mask, checks.status)
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        checks = self._checks(pod.shape)
+        mask = _TOO_MANY_PODS if len(node.pods) >= node.allowed_pods else 0
+        bit = _FIRST_RESOURCE
+        allocatable, requested = node.allocatable, node.requested
+        for place, amount in checks.pairs:
+            capacity = allocatable[place] if place < len(allocatable) else 0
+            used = requested[place] if place < len(requested) else 0
+            if amount > capacity - used:
+                mask |= bit | (_BEYOND_ALLOCATABLE if amount > capacity else 0)
+            bit <<= 1
+        return checks.status(mask) if mask else None
+
+    # Score
+
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> None:
+        """Never skips."""
+
+    def _terms(self, pod: PodInfo) -> ScoreTerms:
+        """The resources that take part."""
+        return pod.shape.note(self._terms_key, lambda: self._make_terms(pod.shape.scoring_requests))
+
+    def _make_terms(self, requests: Amounts) -> ScoreTerms:
+        resources = self.handle.cluster.resources
+        terms = []
+        for name, weight in self._weights:
+            amount = requests.get(name, 0)
+            place = resources.find(name)
+            if place is not None and not skips_scalar(name, amount):
+                terms.append((place, amount, weight))
+        return ScoreTerms(terms)
+
+    def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Int64N:
+        terms = self._terms(pod)
+        facts = terms.plain_facts(nodes) if self._strategy == "LeastAllocated" else None
+        if facts is not None:
+            return _least_allocated(facts, terms)
+        total = np.zeros(len(nodes), dtype=np.int64)
+        weights: Int64N | int = 0
+        for place, amount, weight in terms.items:
+            allocatable = nodes.allocatable(place)
+            share = self._share_column(allocatable, _used_column(nodes, place) + amount, nodes)
+            counts = allocatable != 0
+            if self._strategy == "RequestedToCapacityRatio":
+                counts &= share > 0
+            total += np.where(counts, share, 0) * weight
+            weights = weights + counts * weight
+        if isinstance(weights, int):
+            return total
+        return self._average_column(total, weights)
+
+    def _share_column(self, allocatable: Int64N, used: Int64N, nodes: NodeColumns) -> Int64N:
+        if self._strategy == "LeastAllocated":
+            return percent(np.maximum(allocatable - used, 0), allocatable, nodes)
+        full = percent(np.minimum(used, allocatable), allocatable, nodes)
+        return full if self._strategy == "MostAllocated" else self._curve_column[np.clip(full, 0, 100)]
+
+    def _average_column(self, total: Int64N, weights: Int64N) -> Int64N:
+        safe = np.maximum(weights, 1)
+        if self._strategy == "RequestedToCapacityRatio":
+            return np.floor(total / safe + 0.5).astype(np.int64)
+        return (total / safe).astype(np.int64)
+
+    def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        total = weights = 0
+        allocatable, strategy = node.allocatable, self._strategy
+        for place, amount, weight in self._terms(pod).items:
+            capacity = allocatable[place] if place < len(allocatable) else 0
+            if not capacity:
+                continue
+            used = _used(node, place) + amount
+            if strategy == "LeastAllocated":
+                share = percent_of(capacity - used, capacity) if used < capacity else 0
+            else:
+                share = percent_of(used if used < capacity else capacity, capacity)
+                if strategy == "RequestedToCapacityRatio":
+                    share = self._curve[min(max(share, 0), 100)]
+                    if share <= 0:
+                        continue
+            total += share * weight
+            weights += weight
+        if not weights:
+            return 0
+        if strategy == "RequestedToCapacityRatio":
+            return (2 * total + weights) // (2 * weights)
+        return total // weights if total >= 0 else -(-total // weights)
+
+    def join_scores(self, scores: Mapping[str, tuple[Plugin, int]]) -> JointScore | None:
+        """With NodeResourcesBalancedAllocation, where both look at cpu and memory as they do by default."""
+        other, balance_weight = scores.get("NodeResourcesBalancedAllocation", (None, 0))
+        fit_weight = scores[self.name][1]
+        if type(self) is not NodeResourcesFit or type(other) is not NodeResourcesBalancedAllocation:
+            return None
+        is_even = self._weights == [("cpu", self._weights[0][1]), ("memory", self._weights[0][1])]
+        if self._strategy != "LeastAllocated" or not is_even or not other.is_plain:
+            return None
+        if max(fit_weight, balance_weight) > _MOST_WEIGHT:
+            return None
+        return PlainScores(fit_weight=fit_weight, balance_weight=balance_weight)
+
+    # Requeueing
+
+    def events_to_register(self) -> list[EventHint]:
+        pod = ClusterEvent(Resource.POD, ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN)
+        node = ClusterEvent(Resource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE)
+        classes = ClusterEvent(Resource.DEVICE_CLASS, ActionType.ADD | ActionType.UPDATE)
+        return [
+            EventHint(pod, self._pod_hint),
+            EventHint(node, self._node_hint),
+            EventHint(classes, self._class_hint),
+        ]
+
+    @by_shape
+    def _pod_hint(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> Hint:
+        if new is None:
+            freed = old is not None and bool(old.node_name or old.nominated_node_name)
+            return Hint.QUEUE if freed else Hint.SKIP
+        if old is None or new.uid == pod.uid:
+            return Hint.QUEUE
+        if not new.node_name:
+            return Hint.SKIP
+        before, after = pod_requests(old.pod, status=True), pod_requests(new.pod, status=True)
+        wanted = [name for name, amount in pod.shape.amounts.items() if amount > 0]
+        less = any(after.get(name, 0) < before.get(name, 0) for name in wanted)
+        return Hint.QUEUE if less else Hint.SKIP
+
+    @by_shape
+    def _node_hint(self, pod: PodInfo, old: Node | None, new: Node | None) -> Hint:
+        if new is None or not self._fits_empty(pod, new):
+            return Hint.SKIP
+        if old is None:
+            return Hint.QUEUE
+        before, after = to_amounts(old.status.allocatable), to_amounts(new.status.allocatable)
+        wanted = ["pods", *(name for name, amount in pod.shape.amounts.items() if amount > 0)]
+        more = any(after.get(name, 0) > before.get(name, 0) for name in wanted)
+        return Hint.QUEUE if more else Hint.SKIP
+
+    def _fits_empty(self, pod: PodInfo, node: Node) -> bool:
+        offered = to_amounts(node.status.allocatable)
+        wanted = {n: a for n, a in pod.shape.amounts.items() if a > 0 and not self._is_ignored(n)}
+        return offered.get("pods", 0) >= 1 and all(offered.get(n, 0) >= a for n, a in wanted.items())
+
+    @by_shape
+    def _class_hint(self, pod: PodInfo, old: DeviceClass | None, new: DeviceClass | None) -> Hint:
+        if new is None:
+            return Hint.SKIP
+        name = new.spec.extended_resource_name
+        if name and name in pod.shape.amounts and (old is None or old.spec.extended_resource_name != name):
+            return Hint.QUEUE
+        implicit = f"deviceclass.resource.kubernetes.io/{new.name}"
+        return Hint.QUEUE if old is None and implicit in pod.shape.amounts else Hint.SKIP
+
+
+def _used(node: NodeInfo, place: int) -> int:
+    if place == CPU:
+        return node.nonzero_cpu
+    if place == MEMORY:
+        return node.nonzero_memory
+    return node.requested[place] if place < len(node.requested) else 0
+
+
+def _used_column(nodes: NodeColumns, place: int) -> Int64N:
+    if place == CPU:
+        return nodes.nonzero_cpu
+    return nodes.nonzero_memory if place == MEMORY else nodes.requested(place)
+
+
+def _least_allocated(facts: FloatRN, terms: ScoreTerms) -> Int64N:
+    """Cpu and memory, both on every node: the share of each that stays free, and their weighted mean."""
+    shares = facts[PlainFacts.SPARE] - terms.amounts * 100.0
+    shares /= facts[PlainFacts.OF_SPARE]
+    np.maximum(shares, 0.0, out=shares)
+    np.floor(shares, out=shares)
+    (_, _, first), (_, _, second) = terms.items
+    total, other = shares
+    if first != second:
+        total *= first
+        other *= second
+        total += other
+        scores: Int64N = total.astype(np.int64) // (first + second)
+        return scores
+    total += other
+    total *= 0.5
+    mean: Int64N = total.astype(np.int64)
+    return mean
+
+
+def _plain_verdicts(checks: _Checks, facts: PlainFacts, rows: Rows | None) -> Verdicts:
+    """Cpu and memory alone, where facts hold what is free of them."""
+    amounts = checks.amounts
+    short = facts.room(rows) < amounts
+    if not np.count_nonzero(short):
+        return Verdicts(np.zeros(short.shape[1], dtype=np.int32), checks.status)
+    bits = short.view(np.uint8)
+    # Products, because NumPy shifts slowly; pods come last, as _TOO_MANY_PODS is the lowest bit.
+    mask = bits[0] * np.uint8(_FIRST_RESOURCE)
+    mask |= bits[1] * np.uint8(2 * _FIRST_RESOURCE)
+    mask |= bits[2]
+    beyond = facts.cut(rows)[PlainFacts.OF_SPARE] < amounts[:2]
+    if np.count_nonzero(beyond):
+        # What exceeds all that a node has is short as well.
+        mask |= (beyond[0] | beyond[1]).view(np.uint8) * np.uint8(_BEYOND_ALLOCATABLE)
+    return Verdicts(mask.astype(np.int32), checks.status)
+
+
+class _Checks:
+    """What a pod asks for, ready to be compared."""
+
+    __slots__ = ("_amounts", "needs", "pairs", "status")
+
+    def __init__(self, pairs: Vector, status: Callable[[int], Status]) -> None:
+        self.pairs = pairs
+        """(place, amount) of every request that counts."""
+        is_plain = len(pairs) == 2 and pairs[0][0] == CPU and pairs[1][0] == MEMORY
+        self.needs: Needs | None = (NO_NEED, NO_NEED, pairs[0][1], pairs[1][1], 1.0) if is_plain else None
+        """What every node must have so that none is rejected, for pods that ask for cpu and memory alone."""
+        self.status = status
+        """Turns a bit mask of shortages into a Status."""
+        self._amounts: FloatRN | None = None
+
+    @property
+    def amounts(self) -> FloatRN:
+        """Cpu, memory and one pod, one row each, for pods that ask for these alone."""
+        if self._amounts is None:
+            self._amounts = np.array([[float(amount)] for _, amount in self.pairs] + [[1.0]])
+        return self._amounts
+
+
+def _by_combination(checks: _Checks, nodes: NodeColumns) -> Verdicts:
+    """For a pod that names more resources than a number has bits: a number for each combination of shortages."""
+    amounts = [(nodes.allocatable(place), nodes.requested(place), amount) for place, amount in checks.pairs]
+    short = np.array([requested > offered - amount for offered, requested, amount in amounts])
+    beyond = short & np.array([offered < amount for offered, _, amount in amounts])
+    bits = np.vstack([nodes.pod_count >= nodes.allowed_pods, beyond.any(axis=0), short])
+    distinct, found = np.unique(bits, axis=1, return_inverse=True)
+    masks = [sum(1 << place for place, is_set in enumerate(column) if is_set) for column in distinct.T.tolist()]
+    numbers = np.array([number + 1 if mask else 0 for number, mask in enumerate(masks)], dtype=np.int32)
+    return Verdicts.of(numbers[found.reshape(-1)], [checks.status(0), *(checks.status(mask) for mask in masks)])
+
+
+@lru_cache(maxsize=4096)
+def _statuses(reasons: tuple[str, ...]) -> Callable[[int], Status]:
+    """One object a mask, and one function a list of reasons."""
+
+    @lru_cache(maxsize=4096)
+    def status(mask: int) -> Status:
+        found = ["Too many pods"] if mask & _TOO_MANY_PODS else []
+        found += [reason for i, reason in enumerate(reasons) if mask & (_FIRST_RESOURCE << i)]
+        code = Code.UNRESOLVABLE if mask & _BEYOND_ALLOCATABLE else Code.UNSCHEDULABLE
+        return Status(code, tuple(found), plugin="NodeResourcesFit")
+
+    return status
+
+
+def _curve(points: Iterable[UtilizationShapePoint]) -> list[int]:
+    """The score at each whole percentage of utilization; between two points integer steps truncate toward zero."""
+    shape = [(point.utilization, point.score * 10) for point in points]
+    return [_at(shape, utilization) for utilization in range(101)]
+
+
+def _at(shape: list[tuple[int, int]], utilization: int) -> int:
+    if utilization <= shape[0][0]:
+        return shape[0][1]
+    for (x1, y1), (x2, y2) in pairwise(shape):
+        if utilization <= x2:
+            rise = (y2 - y1) * (utilization - x1)
+            return y1 + (abs(rise) // (x2 - x1)) * (1 if rise >= 0 else -1)
+    return shape[-1][1]
+
+
+def _validate_ignored(args: NodeResourcesFit.Args) -> list[str]:
+    return [
+        f"ignoredResourceGroups[{i}]: resource group name can't contain '/', got `{group}`"
+        for i, group in enumerate(args.ignored_resource_groups)
+        if "/" in group
+    ]
+
+
+def _validate_strategy(strategy: ScoringStrategy | None) -> list[str]:
+    if strategy is None:
+        return []
+    problems = []
+    if strategy.type not in _STRATEGIES:
+        problems.append(f"scoringStrategy.type: `{strategy.type}` is not one of {', '.join(_STRATEGIES)}")
+    for i, resource in enumerate(strategy.resources or ()):
+        if not 0 <= resource.weight <= 100:
+            problems.append(f"scoringStrategy.resources[{i}].weight: must be 1 to 100, got {resource.weight}")
+    twice = duplicates(strategy.resources or [])
+    problems += [f"scoringStrategy.resources: `{name}` is listed twice" for name in twice]
+    ratio = strategy.requested_to_capacity_ratio
+    if strategy.type == "RequestedToCapacityRatio":
+        problems += _validate_shape(ratio.shape if ratio else [])
+    elif ratio is not None:
+        problems.append("scoringStrategy.requestedToCapacityRatio: goes with type RequestedToCapacityRatio only")
+    return problems
+
+
+def _validate_shape(shape: list[UtilizationShapePoint]) -> list[str]:
+    path = "scoringStrategy.requestedToCapacityRatio.shape"
+    if not shape:
+        return [f"{path}: at least one point must be specified"]
+    problems = []
+    for i, point in enumerate(shape):
+        if not 0 <= point.utilization <= 100:
+            problems.append(f"{path}[{i}].utilization: must be 0 to 100, got {point.utilization}")
+        if not 0 <= point.score <= 10:
+            problems.append(f"{path}[{i}].score: must be 0 to 10, got {point.score}")
+        if i and point.utilization <= shape[i - 1].utilization:
+            problems.append(f"{path}[{i}].utilization: utilization values must be sorted in increasing order")
+    return problems
