@@ -12,7 +12,7 @@ node and may outlive it; they then wait as orphans and count for nothing until t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 
@@ -22,12 +22,15 @@ from bayplan.api.pod import Pod
 from bayplan.cluster.node_info import NodeInfo
 from bayplan.cluster.node_table import NodeTable
 from bayplan.cluster.pod_info import PodInfo
+from bayplan.cluster.resources import NATIVE
 from bayplan.cluster.shapes import PodShape
 from bayplan.cluster.state import ClusterState
 
 __all__ = ["Cache"]
 
 _INT64_MAX = 2**63 - 1
+_FEW_RESOURCES = 16
+"""So many columns that nobody needs are not worth the work of freeing them."""
 
 
 class Cache:
@@ -73,6 +76,9 @@ class Cache:
     def add_node(self, node: Node) -> NodeInfo:
         """Take over a node, new or changed."""
         table = self.cluster.nodes
+        new = self.cluster.resources.new_in(node.status.allocatable)
+        if new:
+            self._place_resources(new)
         info = table.info(node.name)
         if info is None:
             info = table.add(node)
@@ -80,6 +86,7 @@ class Cache:
             self._adopt(info)
         else:
             table.update(info, node)
+            self._free_resources()
         self.cluster.images.set_row(info.row, node)
         self.cluster.generation += 1
         return info
@@ -95,7 +102,40 @@ class Cache:
             self._orphans[name] = leftover
         self.cluster.images.set_row(info.row, None)
         self.cluster.nodes.remove(info)
+        self._free_resources()
         self.cluster.generation += 1
+
+    def _place_resources(self, names: Collection[str]) -> None:
+        """Give places to resources that a node is the first to offer, also in what is known of pods that ask for
+        them."""
+        asking = self._take_out_all(names)
+        self.cluster.resources.add(names)
+        if self.cluster.shapes.place_again(names):
+            # What plugins said about these pods was about requests without a place.
+            self.cluster.nodes.layout += 1
+        self._put_in_all(asking)
+
+    def _free_resources(self) -> None:
+        """Free the columns of resources that no node offers any more, once they are as many as the others."""
+        table, resources = self.cluster.nodes, self.cluster.resources
+        if table.unoffered() <= max(_FEW_RESOURCES, len(resources) // 2):
+            return
+        names = frozenset(resources.names[len(NATIVE) :])
+        asking = self._take_out_all(names)
+        table.place_again()
+        self.cluster.shapes.place_again(names)
+        self._put_in_all(asking)
+
+    def _take_out_all(self, names: Collection[str]) -> list[PodInfo]:
+        """Count the pods that name one of these resources nowhere, for as long as places change."""
+        asking = [pod for pod in self._pods.values() if pod.shape.names_any(names)]
+        for pod in asking:
+            self._take_out(pod)
+        return asking
+
+    def _put_in_all(self, pods: Iterable[PodInfo]) -> None:
+        for pod in pods:
+            self._put_in(pod)
 
     def _adopt(self, node: NodeInfo) -> None:
         for pod in self._orphans.pop(node.name, {}).values():
@@ -309,8 +349,9 @@ def _differs_in_labels_only(before: PodInfo, after: PodInfo) -> bool:
 
 def _is_alike_but_for_labels(one: PodShape, other: PodShape) -> bool:
     if one.spec is other.spec:
-        return one.usage == other.usage
-    return one.namespace == other.namespace and one.usage == other.usage and one.spec == other.spec
+        return one.usage == other.usage and one.counted == other.counted
+    is_alike = one.usage == other.usage and one.counted == other.counted
+    return is_alike and one.namespace == other.namespace and one.spec == other.spec
 
 
 class _LastCompared:

@@ -13,13 +13,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from bayplan.api.quantity import value
-from bayplan.api.requests import Amounts, to_amounts
+from bayplan.api.requests import Amounts, pod_requests, to_amounts
 from bayplan.cache.cache import Cache
 from bayplan.cluster.axes import ABSENT
 from bayplan.cluster.label_columns import LabelColumn
 from bayplan.cluster.node_info import NodeInfo
 from bayplan.cluster.pod_index import PodClass
 from bayplan.cluster.pod_info import PodInfo
+from bayplan.cluster.resources import is_counted
 from bayplan.cluster.row_counts import RowCounts
 from bayplan.cluster.shapes import usage_of
 from bayplan.cluster.state import ClusterState
@@ -289,16 +290,17 @@ def _images(cluster: ClusterState) -> Iterator[str]:
 
 
 def _namespaces(cache: Cache) -> Iterator[str]:
-    right: dict[str, Counter[int]] = {}
+    right: dict[str, Counter[str]] = {}
     pods: Counter[str] = Counter()
     for pod in cache.pods():
         pods[pod.namespace] += 1
-        for place, amount in usage_of(pod.pod, cache.cluster.resources).vector:
-            right.setdefault(pod.namespace, Counter())[place] += amount
+        for name, amount in pod_requests(pod.pod, status=True).items():
+            if amount and is_counted(name):
+                right.setdefault(pod.namespace, Counter())[name] += amount
     kept = cache.cluster.namespace_usage.all()
     for name in kept.keys() | pods.keys():
         used = cache.cluster.namespace_usage.of(name)
-        amounts = {place: amount for place, amount in used.amounts.items() if amount}
+        amounts = used.amounts
         if (used.pod_count, amounts) != (pods[name], dict(right.get(name, {}))):
             said = f"{pods[name]} pods, {dict(right.get(name, {}))}"
             yield f"namespace {name} uses {used.pod_count} pods, {amounts}; its pods say {said}"

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from bayplan.api.requests import Amounts
 from bayplan.cluster.pod_info import PodInfo
 
 __all__ = ["NamespaceUsage", "Used"]
 
 
 class Used:
-    """The sum over one namespace. Amounts go by place on the resource axis."""
+    """The sum over one namespace, by name of resource: quotas may name what no node offers."""
 
     __slots__ = ("amounts", "pod_count")
 
     def __init__(self) -> None:
-        self.amounts: dict[int, int] = {}
+        self.amounts: Amounts = {}
         self.pod_count = 0
 
 
@@ -41,8 +42,8 @@ class NamespaceUsage:
             used = self._by_namespace[pod.namespace] = Used()
         used.pod_count += 1
         amounts = used.amounts
-        for place, amount in pod.shape.usage.vector:
-            amounts[place] = amounts.get(place, 0) + amount
+        for name, amount in pod.shape.counted.items():
+            amounts[name] = amounts.get(name, 0) + amount
 
     def remove(self, pod: PodInfo) -> None:
         used = self._by_namespace[pod.namespace]
@@ -50,5 +51,8 @@ class NamespaceUsage:
         if not used.pod_count:
             del self._by_namespace[pod.namespace]
             return
-        for place, amount in pod.shape.usage.vector:
-            used.amounts[place] -= amount
+        amounts = used.amounts
+        for name, amount in pod.shape.counted.items():
+            amounts[name] -= amount
+            if not amounts[name]:
+                del amounts[name]

@@ -108,14 +108,11 @@ class NodeColumns:
         return column
 
     def allocatable(self, place: int) -> Int64N:
-        return self._resource(self.all_allocatable, place)
+        column: Int64N = self.all_allocatable[place]
+        return column
 
     def requested(self, place: int) -> Int64N:
-        return self._resource(self.all_requested, place)
-
-    def _resource(self, columns: Int64RN, place: int) -> Int64N:
-        """A resource that a pod named before any node or running pod did has no column yet."""
-        column: Int64N = columns[place] if place < len(columns) else np.zeros(len(self), dtype=np.int64)
+        column: Int64N = self.all_requested[place]
         return column
 
     @property

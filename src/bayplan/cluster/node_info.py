@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from bayplan.api.node import Node, Taint
 from bayplan.cluster.pod_info import PodInfo
-from bayplan.cluster.resources import ResourceAxis
+from bayplan.cluster.resources import NATIVE, ResourceAxis
 
 __all__ = ["HostPorts", "NodeInfo"]
 
@@ -66,6 +66,7 @@ class NodeInfo:
         "node",
         "nonzero_cpu",
         "nonzero_memory",
+        "offer",
         "pods",
         "ports",
         "requested",
@@ -91,13 +92,13 @@ class NodeInfo:
 
     def set_node(self, node: Node) -> None:
         """Take over a new version of the node object; what runs on it stays."""
-        vector, self.allowed_pods = self.resources.offer(node.status.allocatable)
+        self.offer, self.allowed_pods = self.resources.offer(node.status.allocatable)
         self.node = node
         self.labels: dict[str, str] = node.labels
         self.taints: list[Taint] = node.spec.taints or _NO_TAINTS
         self.unschedulable = node.spec.unschedulable
         self.allocatable: list[int] = [0] * len(self.resources)
-        for place, amount in vector:
+        for place, amount in self.offer:
             self.allocatable[place] = amount
         self._widen(len(self.resources))
 
@@ -107,18 +108,18 @@ class NodeInfo:
 
     def allocatable_of(self, resource: str) -> int:
         """What the node offers of a resource (milli-cpu, bytes, counts)."""
-        return self._amount(self.allocatable, resource)
+        place = self.resources.find(resource)
+        return self.allocatable[place] if place is not None and place < len(self.allocatable) else 0
 
     def requested_of(self, resource: str) -> int:
         """What the pods on the node request of a resource."""
-        return self._amount(self.requested, resource)
+        place = self.resources.find(resource)
+        if place is None:
+            return sum(pod.shape.counted.get(resource, 0) for pod in self.pods.values())
+        return self.requested[place] if place < len(self.requested) else 0
 
     def free(self, resource: str) -> int:
         return self.allocatable_of(resource) - self.requested_of(resource)
-
-    def _amount(self, amounts: list[int], resource: str) -> int:
-        place = self.resources.find(resource)
-        return amounts[place] if place is not None and place < len(amounts) else 0
 
     def add_pod(self, pod: PodInfo) -> None:
         """Count a pod in. For the cache and overlays only."""
@@ -144,6 +145,11 @@ class NodeInfo:
         for port in pod.shape.host_ports:
             self.ports.discard(port.protocol, port.host_port, port.host_ip)
 
+    def place_again(self) -> None:
+        """Follow a resource axis on which scalar resources moved, while no pod here asks for one."""
+        self.requested[len(NATIVE) :] = []
+        self.set_node(self.node)
+
     def _widen(self, length: int) -> None:
         """Make room for resources that were named since this node was made."""
         for amounts in (self.requested, self.allocatable):
@@ -154,7 +160,7 @@ class NodeInfo:
         twin = NodeInfo.__new__(NodeInfo)
         twin.row, twin.name, twin.resources, twin.node = self.row, self.name, self.resources, self.node
         twin.labels, twin.taints, twin.unschedulable = self.labels, self.taints, self.unschedulable
-        twin.allocatable = list(self.allocatable)
+        twin.offer, twin.allocatable = self.offer, list(self.allocatable)
         twin.allowed_pods, twin.pods, twin.requested = self.allowed_pods, dict(self.pods), list(self.requested)
         twin.nonzero_cpu, twin.nonzero_memory = self.nonzero_cpu, self.nonzero_memory
         twin.ports = self.ports.copy()

@@ -18,7 +18,7 @@ from bayplan.cluster.interned import Interned
 from bayplan.cluster.label_columns import LabelColumn, LabelColumns
 from bayplan.cluster.node_info import NodeInfo
 from bayplan.cluster.node_order import NodeOrder
-from bayplan.cluster.resources import ResourceAxis
+from bayplan.cluster.resources import NATIVE, ResourceAxis
 
 __all__ = ["NodeTable", "TaintSet"]
 
@@ -47,6 +47,8 @@ class NodeTable:
         """By number. The number of a set that no node has any more is used again."""
         self._taint_numbers: Interned[TaintSet] = Interned()
         self._free: list[int] = []
+        self._offering: list[int] = []
+        """By place, how many nodes offer the resource."""
         self._derived: dict[type[DerivedColumns], DerivedColumns] = {}
         self._scarce: dict[int, bool] = {}
         self._scarce_position = -1
@@ -131,7 +133,8 @@ class NodeTable:
             before = getattr(self, name, None)
             if before is not None:
                 if fresh.ndim == 2:
-                    fresh[: before.shape[0], :old] = before
+                    kept = min(before.shape[0], fresh.shape[0])
+                    fresh[:kept, :old] = before[:kept]
                 else:
                     fresh[:old] = before
             setattr(self, name, fresh)
@@ -158,17 +161,21 @@ class NodeTable:
             self.infos[row] = info
         self.row_of[node.name] = row
         self.order.add(row, node)
+        self._count_offer(info, 1)
         self.write_node(info)
         self.write_pods(info)
         return info
 
     def update(self, info: NodeInfo, node: Node) -> None:
+        self._count_offer(info, -1)
         info.set_node(node)
+        self._count_offer(info, 1)
         self.order.update(info.row, node)
         self.write_node(info)
 
     def remove(self, info: NodeInfo) -> None:
         row = info.row
+        self._count_offer(info, -1)
         self.order.remove(row)
         del self.row_of[info.name]
         self.infos[row] = None
@@ -209,6 +216,31 @@ class NodeTable:
         self.nonzero[1, row] = info.nonzero_memory
         self.pod_count[row] = len(info.pods)
         self.note_use(row)
+
+    def _count_offer(self, info: NodeInfo, sign: int) -> None:
+        offering = self._offering
+        for place, _ in info.offer:
+            if place >= len(offering):
+                offering.extend([0] * (len(self.resources) - len(offering)))
+            offering[place] += sign
+
+    def unoffered(self) -> int:
+        """How many places are held by resources that no node offers any more."""
+        return self._offering[len(NATIVE) :].count(0)
+
+    def place_again(self) -> None:
+        """Free the columns of resources that no node offers, while no pod on a node asks for a scalar resource."""
+        names = zip(self.resources.names, self._offering, strict=False)
+        self.resources.keep([name for name, count in names if count and name not in NATIVE])
+        self.allocatable, self.requested = self.allocatable[: len(NATIVE)], self.requested[: len(NATIVE)]
+        self.divisor = self.divisor[: len(NATIVE)]
+        self._allocate(self._capacity)
+        self._offering = []
+        for info in self.infos:
+            if info is not None:
+                info.place_again()
+                self._count_offer(info, 1)
+                self.write_node(info)
 
     def note_use(self, row: int) -> None:
         """What a node offers, or what is used of it, is not what it was."""

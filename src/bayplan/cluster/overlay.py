@@ -31,7 +31,6 @@ class OverlayColumns(NodeColumns):
     def __init__(self, table: NodeTable, rows: Rows) -> None:
         super().__init__(table, rows)
         self.used: Int64RN = table.requested.take(rows, axis=1)
-        self._widen(len(table.resources))
         self._nonzero: Int64RN = table.nonzero.take(rows, axis=1)
         self.count: Int64N = table.pod_count[rows]
         self._twins: dict[int, NodeInfo] = {}
@@ -87,7 +86,6 @@ class OverlayColumns(NodeColumns):
 
     def count_in_all(self, used: Int64RN, nonzero: Int64RN, count: Int64N) -> None:
         """Count what pods use that come to every node, for those who look at counts only."""
-        self._widen(len(used))
         self.used[: len(used)] += used
         self._nonzero += nonzero
         self.count += count
@@ -100,18 +98,11 @@ class OverlayColumns(NodeColumns):
 
     def _count(self, position: int, pod: PodInfo, sign: int) -> None:
         usage = pod.usage
-        self._widen(len(self.table.resources))
         for place, amount in usage.vector:
             self.used[place, position] += sign * amount
         self._nonzero[0, position] += sign * usage.nonzero_cpu
         self._nonzero[1, position] += sign * usage.nonzero_memory
         self.count[position] += sign
-
-    def _widen(self, resources: int) -> None:
-        """Make room for resources that only pods name that are not there yet."""
-        if resources > len(self.used):
-            more = np.zeros((resources - len(self.used), self.used.shape[1]), dtype=np.int64)
-            self.used = np.concatenate([self.used, more])
 
 
 def overlay_of(table: NodeTable, row: int) -> OverlayColumns:

@@ -9,7 +9,7 @@ microseconds a pod.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable
 from typing import Any, NamedTuple, TypeVar
 from weakref import WeakMethod, WeakValueDictionary
 
@@ -21,12 +21,14 @@ from bayplan.api.pod import Affinity, Container, Pod, PodPort, PodSpec, Tolerati
 from bayplan.api.requests import Amounts, has_pod_level_requests, pod_requests
 from bayplan.cluster.affinity_terms import PodTerms, compile_pod_terms, compile_readable_terms
 from bayplan.cluster.lazy import lazy
-from bayplan.cluster.resources import ResourceAxis, Vector
+from bayplan.cluster.resources import ResourceAxis, Vector, is_counted
 
 __all__ = ["PodShape", "ShapeTable", "Usage", "usage_of"]
 
 T = TypeVar("T")
 _LATEST = 1024
+_MOST_KEPT_BYTES = 1 << 14
+"""A shape that takes more, written down, lives no longer than the pods that have it."""
 _SAME_FOR_ALL_PINS = ("kind", "tolerations", "readable_terms", "host_ports", "claim_names", "requires_pin_alone")
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode
 
@@ -165,6 +167,28 @@ class PodShape:
     def requests(self) -> Vector:
         """What filtering compares with the room on a node."""
         return self._resources.vector(self.amounts)
+
+    @lazy
+    def unplaced(self) -> tuple[str, ...]:
+        """What the pod asks for and no node offers: it has no place on the resource axis."""
+        return self._resources.unplaced(self.amounts)
+
+    @lazy
+    def counted(self) -> Amounts:
+        """`usage` by name, with what no node offers."""
+        return {name: amount for name, amount in self.status_requests.items() if amount and is_counted(name)}
+
+    def names_any(self, resources: Collection[str]) -> bool:
+        """Whether the pod asks for one of these resources, or was granted one."""
+        return any(name in resources for name in (*self.amounts, *self.status_requests))
+
+    def place_again(self) -> None:
+        """Follow a resource axis on which resources of this pod have other places than before, or first have one."""
+        self.usage = self.usage._replace(vector=_without_zeros(self._resources.vector(self.status_requests)))
+        for attribute in ("requests", "unplaced"):
+            self.__dict__.pop(attribute, None)
+        self._notes.clear()
+        self._notes_on_amounts.clear()
 
     @lazy
     def amounts(self) -> Amounts:
@@ -325,8 +349,16 @@ class ShapeTable:
             self._made += 1
             shape = self._pinned(pod, labels, rest, pinned_to) if pinned_to else self._unpinned(pod, rest)
             self._shapes[key] = shape
-            self._latest.append(shape)
+            if len(rest) <= _MOST_KEPT_BYTES:
+                self._latest.append(shape)
         return shape
+
+    def place_again(self, resources: Collection[str]) -> Collection[PodShape]:
+        """Have the shapes that name one of these resources follow the resource axis; the shapes."""
+        found = [shape for shape in list(self._shapes.values()) if shape.names_any(resources)]
+        for shape in found:
+            shape.place_again()
+        return found
 
     def _unpinned(self, pod: Pod, rest: bytes) -> PodShape:
         like = self._by_rest.get(rest)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bayplan.cache import Cache
-from bayplan.cluster.resources import CPU, MEMORY
 from bayplan.testing import node, pod
 
 
@@ -15,11 +14,11 @@ def test_assumed_and_running_pods_count_for_their_namespace() -> None:
     cache.add_pod(pod("p3", cpu=2, node="n1", namespace="b"))
     usage = cache.cluster.namespace_usage
 
-    assert (usage.of("a").amounts, usage.of("a").pod_count) == ({CPU: 1500, MEMORY: 2**30}, 2)
-    assert usage.of("b").amounts == {CPU: 2000}
+    assert (usage.of("a").amounts, usage.of("a").pod_count) == ({"cpu": 1500, "memory": 2**30}, 2)
+    assert usage.of("b").amounts == {"cpu": 2000}
 
     cache.forget(assumed.uid)
-    assert (usage.of("a").amounts, usage.of("a").pod_count) == ({CPU: 500, MEMORY: 2**30}, 1)
+    assert (usage.of("a").amounts, usage.of("a").pod_count) == ({"cpu": 500, "memory": 2**30}, 1)
 
 
 def test_pods_of_nodes_that_are_not_there_count_too() -> None:
@@ -30,7 +29,7 @@ def test_pods_of_nodes_that_are_not_there_count_too() -> None:
     cache.add_pod(pod("p2", cpu=1, node="unknown", namespace="a"))
     cache.remove_node("n1")
 
-    assert cache.cluster.namespace_usage.of("a").amounts == {CPU: 2000}
+    assert cache.cluster.namespace_usage.of("a").amounts == {"cpu": 2000}
 
 
 def test_a_namespace_without_pods_uses_nothing_and_is_forgotten() -> None:

@@ -49,14 +49,14 @@ def test_part_of_an_overlay_keeps_its_pods() -> None:
     assert list(part.info(0).pods) == [new.uid]
 
 
-def test_a_pod_may_name_a_resource_that_no_column_has() -> None:
+def test_a_pod_may_name_resources_that_no_node_offers() -> None:
     cache = _cache()
     overlay = overlay_of(cache.cluster.nodes, 0)
     new = cache.info(pod("new", requests={f"example.com/r{number}": 2 for number in range(12)}))
 
     overlay.add(0, new)
 
-    assert [int(overlay.requested(place)[0]) for place, _ in new.shape.requests] == [2] * 12
+    assert [overlay.info(0).requested_of(name) for name in new.shape.unplaced] == [2] * 12
 
 
 def test_derived_columns_are_not_for_dry_runs() -> None:

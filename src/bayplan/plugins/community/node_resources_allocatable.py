@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
-from bayplan.api.requests import is_scalar_resource
 from bayplan.cluster.axes import Int64N
+from bayplan.cluster.resources import is_counted
 from bayplan.framework import (
     MAX_NODE_SCORE,
     CycleState,
@@ -58,12 +57,6 @@ def _default_resources() -> list[ResourceWeight]:
     return [ResourceWeight("cpu", 1 << 20), ResourceWeight("memory", 1)]
 
 
-class _Term(NamedTuple):
-    name: str
-    place: int
-    weight: int
-
-
 class NodeResourcesAllocatable(Plugin):
     """Scores nodes by their size: the weighted mean of what they offer of some resources.
 
@@ -99,9 +92,7 @@ class NodeResourcesAllocatable(Plugin):
 
     def setup(self) -> None:
         weights = {r.name: r.weight for r in self.args.resources or _default_resources()}
-        axis = self.handle.cluster.resources
-        counted = [name for name in weights if axis.find(name) is not None or is_scalar_resource(name)]
-        self._terms = [_Term(name, axis.place(name), weights[name]) for name in counted]
+        self._weights = {name: weight for name, weight in weights.items() if is_counted(name)}
         self._total_weight = sum(weights.values())
         self._sign = 1 if self.args.mode == "Most" else -1
 
@@ -112,11 +103,13 @@ class NodeResourcesAllocatable(Plugin):
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Int64N:
         kind = np.int64 if nodes.table.largest_amount * self._total_weight <= _LARGEST else object
         total = np.zeros(len(nodes), dtype=kind)
-        for term in self._terms:
-            total += nodes.allocatable(term.place).astype(kind, copy=False) * term.weight
+        for name, weight in self._weights.items():
+            place = nodes.table.resources.find(name)
+            if place is not None:
+                total += nodes.allocatable(place).astype(kind, copy=False) * weight
         # Amounts are not negative, so flooring before the sign is truncating after it, as Go's division does.
         return np.asarray(total // self._total_weight, dtype=np.int64) * self._sign
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        total = sum(node.allocatable_of(term.name) * term.weight for term in self._terms)
+        total = sum(node.allocatable_of(name) * weight for name, weight in self._weights.items())
         return total // self._total_weight * self._sign

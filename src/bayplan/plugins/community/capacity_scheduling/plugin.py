@@ -116,7 +116,7 @@ class CapacityScheduling(Plugin):
     def _read(self) -> dict[str, Quota]:
         if self._quotas is None:
             items = self.handle.resources(ElasticQuota).list()
-            self._quotas = read_quotas(items, self.handle.cluster.resources)
+            self._quotas = read_quotas(items)
         return self._quotas
 
     # PreFilter

@@ -1,6 +1,6 @@
 """Quotas and what is used of them, as one cycle sees it: a book that a dry run may copy and change.
 
-Amounts go by place on the resource axis; pods themselves count under `PODS`. A resource that no quota guarantees to
+Amounts go by name of resource; pods themselves count under `PODS`. A resource that no quota guarantees to
 anybody is not lent or borrowed at all; of one that some quota guarantees, a quota that does not name it is guaranteed
 none. A maximum that is not stated is no limit.
 """
@@ -11,18 +11,15 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from bayplan.api.quantity import Quantity
-from bayplan.api.requests import is_scalar_resource, to_amounts
+from bayplan.api.requests import Amounts, to_amounts
 from bayplan.cluster.namespace_usage import NamespaceUsage
-from bayplan.cluster.resources import ResourceAxis
+from bayplan.cluster.resources import is_counted
 from bayplan.framework import PodInfo
 from bayplan.plugins.community.capacity_scheduling.elastic_quota import ElasticQuota
 
 __all__ = ["PODS", "Amounts", "Quota", "QuotaBook", "amounts_of", "read_quotas", "summed"]
 
-PODS = -1
-"""The place of the number of pods, which has none on the axis."""
-
-Amounts = dict[int, int]
+PODS = "pods"
 
 
 class Quota(NamedTuple):
@@ -31,32 +28,26 @@ class Quota(NamedTuple):
     most: Amounts
 
 
-def read_quotas(items: Iterable[ElasticQuota], axis: ResourceAxis) -> dict[str, Quota]:
+def read_quotas(items: Iterable[ElasticQuota]) -> dict[str, Quota]:
     """By namespace; of several in one namespace the first by name counts."""
     quotas: dict[str, Quota] = {}
     for item in sorted(items, key=lambda each: each.key):
-        quota = Quota(item.namespace, _placed(item.spec.min, axis), _placed(item.spec.max, axis))
+        quota = Quota(item.namespace, _limits(item.spec.min), _limits(item.spec.max))
         quotas.setdefault(item.namespace, quota)
     return quotas
 
 
-def _placed(quantities: Mapping[str, Quantity] | None, axis: ResourceAxis) -> Amounts:
-    placed: Amounts = {}
-    for name, amount in to_amounts(quantities).items():
-        if name == "pods":
-            placed[PODS] = amount
-        elif axis.find(name) is not None or is_scalar_resource(name):
-            placed[axis.place(name)] = amount
-    return placed
+def _limits(quantities: Mapping[str, Quantity] | None) -> Amounts:
+    return {name: amount for name, amount in to_amounts(quantities).items() if name == PODS or is_counted(name)}
 
 
 def amounts_of(pod: PodInfo) -> Amounts:
     """What the pod counts for."""
-    return {place: amount for place, amount in pod.usage.vector if amount} | {PODS: 1}
+    return pod.shape.counted | {PODS: 1}
 
 
 def summed(first: Amounts, second: Amounts) -> Amounts:
-    return first | {place: first.get(place, 0) + amount for place, amount in second.items()}
+    return first | {name: first.get(name, 0) + amount for name, amount in second.items()}
 
 
 class QuotaBook:
@@ -92,31 +83,29 @@ class QuotaBook:
     def _count(self, pod: PodInfo, sign: int) -> None:
         used = self._used.get(pod.namespace)
         if used is not None:
-            for place, amount in amounts_of(pod).items():
-                used[place] = used.get(place, 0) + sign * amount
+            for name, amount in amounts_of(pod).items():
+                used[name] = used.get(name, 0) + sign * amount
 
     def is_over_max(self, namespace: str, more: Amounts) -> bool:
         """Whether so much more would pass the namespace's maximum in something that is asked for."""
         used, most = self._used[namespace], self.quotas[namespace].most
-        return any(place in most and used.get(place, 0) + amount > most[place] for place, amount in more.items())
+        return any(name in most and used.get(name, 0) + amount > most[name] for name, amount in more.items())
 
     def is_over_min(self, namespace: str, more: Amounts | None = None) -> bool:
         """Whether the namespace uses (with so much more) something that is not guaranteed to it."""
         used, own = self._used[namespace], self.quotas[namespace].guaranteed
         if more is None:
-            return any(used.get(place, 0) > own.get(place, 0) for place in self._guaranteed)
+            return any(used.get(name, 0) > own.get(name, 0) for name in self._guaranteed)
         return any(
-            used.get(place, 0) + amount > own.get(place, 0)
-            for place, amount in more.items()
-            if place in self._guaranteed
+            used.get(name, 0) + amount > own.get(name, 0) for name, amount in more.items() if name in self._guaranteed
         )
 
     def is_total_over_min(self, more: Amounts) -> bool:
         """Whether all quotas together would use more than is guaranteed to all of them."""
         return any(
-            sum(used.get(place, 0) for used in self._used.values()) + amount > self._guaranteed[place]
-            for place, amount in more.items()
-            if place in self._guaranteed
+            sum(used.get(name, 0) for used in self._used.values()) + amount > self._guaranteed[name]
+            for name, amount in more.items()
+            if name in self._guaranteed
         )
 
     def is_exceeded_by(self, namespace: str, more: Amounts) -> bool:

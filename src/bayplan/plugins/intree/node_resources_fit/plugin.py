@@ -119,13 +119,12 @@ class NodeResourcesFit(Plugin):
         self._curve = _curve(ratio.shape) if ratio is not None else [0] * 101
         self._curve_column = np.array(self._curve, dtype=np.int64)
         self._resources = self.handle.cluster.resources
-        self._status_by_places: dict[tuple[int, ...], Callable[[int], Status]] = {}
         self._checks_key, self._terms_key = (self, "checks"), (self, "terms")
         self.handle.cluster.shapes.on_new(self._prepare)
 
     def sign(self, pod: PodInfo) -> Hashable:
         shape = pod.shape
-        return shape.requests, tuple(sorted(shape.scoring_requests.items()))
+        return shape.requests, shape.unplaced, tuple(sorted(shape.scoring_requests.items()))
 
     # Filter
 
@@ -138,19 +137,15 @@ class NodeResourcesFit(Plugin):
 
     def _checks(self, shape: PodShape) -> _Checks:
         """What to compare, in the order in which reasons are listed."""
-        return shape.note_on_amounts(self._checks_key, lambda: self._wanted(shape.requests))
+        return shape.note_on_amounts(self._checks_key, lambda: self._wanted(shape))
 
-    def _wanted(self, requests: Vector) -> _Checks:
-        names = self._resources.names
-        pairs = tuple([pair for pair in requests if pair[1] > 0])
+    def _wanted(self, shape: PodShape) -> _Checks:
+        names, unplaced = self._resources.names, shape.unplaced
+        pairs = tuple([pair for pair in shape.requests if pair[1] > 0])
         if self._ignored or self._ignored_groups:
             pairs = tuple([(place, amount) for place, amount in pairs if not self._is_ignored(names[place])])
-        places = tuple([place for place, _ in pairs])
-        status = self._status_by_places.get(places)
-        if status is None:
-            reasons = tuple(f"Insufficient {names[place]}" for place in places)
-            status = self._status_by_places[places] = _statuses(reasons)
-        return _Checks(pairs, status)
+            unplaced = tuple([name for name in unplaced if not self._is_ignored(name)])
+        return _Checks(pairs, tuple([names[place] for place, _ in pairs]), unplaced)
 
     def _is_ignored(self, name: str) -> bool:
         if not is_extended_resource(name):
@@ -171,6 +166,7 @@ class NodeResourcesFit(Plugin):
         if facts is not None:
             return _plain_verdicts(checks, facts, None if nodes.is_all else nodes.rows)
         mask = (nodes.pod_count >= nodes.allowed_pods).astype(np.int32)
+        mask |= np.int32(checks.lacking)
         bit = _FIRST_RESOURCE
         for place, amount in checks.pairs:
             offered = nodes.allocatable(place)
@@ -185,7 +181,7 @@ class NodeResourcesFit(Plugin):
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
         checks = self._checks(pod.shape)
-        mask = _TOO_MANY_PODS if len(node.pods) >= node.allowed_pods else 0
+        mask = checks.lacking | (_TOO_MANY_PODS if len(node.pods) >= node.allowed_pods else 0)
         bit = _FIRST_RESOURCE
         allocatable, requested = node.allocatable, node.requested
         for place, amount in checks.pairs:
@@ -391,15 +387,17 @@ def _plain_verdicts(checks: _Checks, facts: PlainFacts, rows: Rows | None) -> Ve
 class _Checks:
     """What a pod asks for, ready to be compared."""
 
-    __slots__ = ("_amounts", "needs", "pairs", "status")
+    __slots__ = ("_amounts", "lacking", "needs", "pairs", "status")
 
-    def __init__(self, pairs: Vector, status: Callable[[int], Status]) -> None:
+    def __init__(self, pairs: Vector, names: tuple[str, ...], unplaced: tuple[str, ...]) -> None:
         self.pairs = pairs
-        """(place, amount) of every request that counts."""
-        is_plain = len(pairs) == 2 and pairs[0][0] == CPU and pairs[1][0] == MEMORY
+        """(place, amount) of every request that counts and that some node could meet."""
+        self.lacking = (_FIRST_RESOURCE << len(pairs)) | _BEYOND_ALLOCATABLE if unplaced else 0
+        """The part of the mask that is the same on every node: one bit stands for all that no node offers."""
+        is_plain = len(pairs) == 2 and pairs[0][0] == CPU and pairs[1][0] == MEMORY and not unplaced
         self.needs: Needs | None = (NO_NEED, NO_NEED, pairs[0][1], pairs[1][1], 1.0) if is_plain else None
         """What every node must have so that none is rejected, for pods that ask for cpu and memory alone."""
-        self.status = status
+        self.status = _statuses(names, unplaced) if unplaced else _shared_statuses(names, ())
         """Turns a bit mask of shortages into a Status."""
         self._amounts: FloatRN | None = None
 
@@ -416,25 +414,30 @@ def _by_combination(checks: _Checks, nodes: NodeColumns) -> Verdicts:
     amounts = [(nodes.allocatable(place), nodes.requested(place), amount) for place, amount in checks.pairs]
     short = np.array([requested > offered - amount for offered, requested, amount in amounts])
     beyond = short & np.array([offered < amount for offered, _, amount in amounts])
-    bits = np.vstack([nodes.pod_count >= nodes.allowed_pods, beyond.any(axis=0), short])
+    lacking = np.full((1, len(nodes)), checks.lacking != 0)
+    bits = np.vstack([nodes.pod_count >= nodes.allowed_pods, beyond.any(axis=0) | lacking[0], short, lacking])
     distinct, found = np.unique(bits, axis=1, return_inverse=True)
     masks = [sum(1 << place for place, is_set in enumerate(column) if is_set) for column in distinct.T.tolist()]
     numbers = np.array([number + 1 if mask else 0 for number, mask in enumerate(masks)], dtype=np.int32)
     return Verdicts.of(numbers[found.reshape(-1)], [checks.status(0), *(checks.status(mask) for mask in masks)])
 
 
-@lru_cache(maxsize=4096)
-def _statuses(reasons: tuple[str, ...]) -> Callable[[int], Status]:
-    """One object a mask, and one function a list of reasons."""
+def _statuses(names: tuple[str, ...], unplaced: tuple[str, ...]) -> Callable[[int], Status]:
+    """One object a mask of shortages."""
+    groups = [*((name,) for name in names), *([unplaced] if unplaced else ())]
 
     @lru_cache(maxsize=4096)
     def status(mask: int) -> Status:
+        short = [group for i, group in enumerate(groups) if mask & (_FIRST_RESOURCE << i)]
         found = ["Too many pods"] if mask & _TOO_MANY_PODS else []
-        found += [reason for i, reason in enumerate(reasons) if mask & (_FIRST_RESOURCE << i)]
+        found += [f"Insufficient {name}" for group in short for name in group]
         code = Code.UNRESOLVABLE if mask & _BEYOND_ALLOCATABLE else Code.UNSCHEDULABLE
         return Status(code, tuple(found), plugin="NodeResourcesFit")
 
     return status
+
+
+_shared_statuses = lru_cache(maxsize=4096)(_statuses)
 
 
 def _curve(points: Iterable[UtilizationShapePoint]) -> list[int]:

@@ -11,7 +11,7 @@ import pytest
 from bayplan.api.meta import Metadata
 from bayplan.api.node import Node
 from bayplan.api.workload import DeviceClass, DeviceClassSpec
-from bayplan.framework import Hint
+from bayplan.framework import Code, Hint
 from bayplan.framework.cycle import CycleState
 from bayplan.plugins.intree.node_resources_fit import NodeResourcesFit
 from bayplan.testing import Harness, Outcome, container, expect, node, pod
@@ -107,9 +107,23 @@ def test_more_resources_than_a_mask_has_bits_are_all_named() -> None:
     assert outcome.rejections["n3"].reasons == ("Insufficient example.com/r7",)
 
 
-def test_both_forms_say_the_same_of_many_resources() -> None:
-    wanted = {f"example.com/r{i}": 1 for i in range(40)}
+def test_names_that_no_node_offers_are_all_named_and_rule_out_preemption() -> None:
+    made_up = {f"evil.com/r{i:03}": 1 for i in range(300)}
+    harness = Harness(nodes=[node("n1", cpu=1, allocatable={"example.com/gpu": 1}), "n2"])
+    outcome = harness.explain(pod(cpu=2, requests={**made_up, "example.com/gpu": 2, "evil.com/none": 0}))
+    lacking = tuple(f"Insufficient {name}" for name in made_up)
+
+    assert outcome.rejections["n1"].reasons == ("Insufficient cpu", "Insufficient example.com/gpu", *lacking)
+    assert outcome.rejections["n2"].reasons == ("Insufficient example.com/gpu", *lacking)
+    assert {status.code for status in outcome.rejections.values()} == {Code.UNRESOLVABLE}
+
+
+@pytest.mark.parametrize("made_up", [0, 1, 300])
+@pytest.mark.parametrize("offered", [1, 40])
+def test_both_forms_say_the_same_of_many_resources(offered: int, made_up: int) -> None:
+    wanted = {f"example.com/r{i}": 1 for i in range(offered)}
     harness = Harness(nodes=["n1", node("n2", allocatable=wanted)])
+    wanted.update((f"evil.com/r{i}", 1) for i in range(made_up))
     plugin, info = harness.plugin(NAME), harness.info(pod(requests=wanted))
     verdicts = plugin.filter_nodes(CycleState(), info, harness.cluster.columns())
     one = [plugin.filter(CycleState(), info, each) for each in harness.cluster.columns()]
