@@ -31,7 +31,7 @@ class Budgets:
         return bool(self._budgets)
 
     def covering(self, pod: PodInfo) -> list[int]:
-        """Places of the budgets whose selector means the pod; asked once per shape."""
+        """Positions of the budgets whose selector matches the pod; computed once per namespace and shape."""
         key = (pod.namespace, pod.shape.number)
         found = self._by_class.get(key)
         if found is None:
@@ -43,7 +43,7 @@ class Budgets:
         return found
 
     def breaking(self, columns: VictimColumns, rows: Rows, lower: Slots) -> Slots | None:
-        """`split` for many nodes at once: the pods that would break a budget; None if nobody would."""
+        """`split` for many nodes at once: the pods that would break a budget; None if there are none."""
         width = len(rows)
         covered: dict[int, list[int]] = {}
         for position, row in enumerate(rows.tolist()):
@@ -77,7 +77,7 @@ class Budgets:
 
 
 def _readable(selector: LabelSelector | None) -> Selector:
-    """A budget's selector; one that does not parse means nobody, and must not stand in the way of the others."""
+    """A budget's selector. One that does not parse matches no pod; the other budgets stay in force."""
     try:
         return compile_selector(selector)
     except SelectorError:

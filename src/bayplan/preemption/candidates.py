@@ -1,4 +1,4 @@
-"""Candidates: nodes that would take the pod if their victims left; and which of them costs least."""
+"""Candidates: nodes on which the pod fits once their victims are evicted; and which of them costs least."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ _NEVER_STARTED = float("inf")
 
 
 class Candidate(NamedTuple):
+    """A node and the pods to evict from it."""
+
     row: int
     node_name: str
     victims: tuple[PodInfo, ...]
@@ -28,8 +30,8 @@ def importance(pod: PodInfo) -> tuple[int, float]:
 
 
 def price(candidate: Candidate) -> tuple[float, ...]:
-    """Smaller is cheaper: budgets broken, the highest victim, the sum of priorities, the number of victims, and at
-    last how long the most important victims have been running."""
+    """Smaller is cheaper, compared in this order: budgets broken, the highest priority of a victim, the sum of
+    priorities, the number of victims, how long the most important victims have been running."""
     victims = candidate.victims
     highest = victims[0].priority
     earliest = min(_started(v) for v in victims if v.priority == highest)

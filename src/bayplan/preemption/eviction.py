@@ -1,6 +1,6 @@
-"""Victims are told to go: the condition that says why, the deletion, and the event, beside the scheduling cycle.
+"""Eviction of victims: condition, deletion and event for each, in tasks beside the scheduling cycle.
 
-The last victim is evicted after all others, so that whoever waits for it knows that the others are on their way.
+The last victim is evicted after all others: once it is terminating, so are they.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ __all__ = ["Evictions"]
 
 
 _AT_ONCE = 32
-"""So many victims are told to go at a time; the others wait here. Else bindings would wait behind all of them, and so
-would the nominations of the very pods that preempt: one that is tried again before its nomination is known does not
-wait for the victims on that node, and may evict others."""
+"""Evictions in flight at a time. With more, bindings would queue behind them at the API server, and so would the
+nominations of the preemptors: one that is scheduled again before its nomination is stored does not wait for the victims
+on that node, and may evict others."""
 
 
 class Evictions:
-    """The evictions that one plugin ordered and that are not done yet."""
+    """The evictions that one plugin started and that have not ended."""
 
     def __init__(self, plugin: Plugin) -> None:
         self._plugin = plugin
         self._under_way: dict[str, PodInfo | None] = {}
-        """uid of the preemptor to its last victim, once that one is being evicted."""
+        """uid of the preemptor to its last victim; None until that one is being evicted."""
         self._waiting_on: dict[str, dict[str, str]] = {}
-        """Node of a last victim to the preemptors that wait for it: uid to `namespace/name`."""
+        """Node of a last victim to the preemptors waiting for it: uid to `namespace/name`."""
         self._turns = asyncio.Semaphore(_AT_ONCE)
         self._releases = NameLog()
         self._row_position = -1
@@ -45,7 +45,7 @@ class Evictions:
         return uid in self._under_way
 
     def is_waited_for(self, uid: str) -> bool:
-        """Whether a preemptor has victims that nobody has told to go yet, as far as the cluster knows."""
+        """Whether a preemptor has victims that are not terminating yet, as far as the cluster state shows."""
         if uid not in self._under_way:
             return False
         last = self._under_way[uid]
@@ -62,7 +62,7 @@ class Evictions:
         self._row_position = table.row_changes.position
         if self._waiting_on:
             nodes = None if changed is None else [table.infos[row] for row in set(changed.tolist())]
-            # A row without a node held one that is gone; whose it was does not matter, so few wait for a last victim.
+            # A row without a node held a removed one, whose name is unknown: all preemptors are checked, as few wait.
             names = list(self._waiting_on) if nodes is None or None in nodes else [node.name for node in nodes if node]
             for name in names:
                 for uid, key in self._waiting_on.get(name, {}).items():
@@ -71,7 +71,7 @@ class Evictions:
         return self._releases
 
     def start(self, pod: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
-        """Evict those who are not on their way out already."""
+        """Evict the victims that are not terminating already, in a task."""
         staying = [victim for victim in victims if not victim.is_terminating]
         if staying:
             self._under_way[pod.uid] = None

@@ -1,6 +1,7 @@
 """The pods of every node in order of importance, as columns: slot k of a row is its k-th most important pod.
 
-Kept for the rows that changed, so that a dry run over hundreds of nodes reads slices instead of walking pods.
+Only changed rows are written again, so that a dry run over hundreds of nodes reads slices instead of iterating over
+pods.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from bayplan.preemption.candidates import importance
 __all__ = ["Slots", "VictimColumns"]
 
 Slots = np.ndarray[tuple[int, int], np.dtype[np.bool_]]
-"""(slot, position): something about each pod of some nodes."""
+"""Shape (slot, position): a flag for each pod of some nodes."""
 
 _NO_POD = np.iinfo(np.int64).max
 _FIRST_SLOTS = 16
@@ -40,6 +41,7 @@ class VictimColumns:
     """By row, how many slots hold a pod."""
 
     def refresh(self, table: NodeTable) -> None:
+        """Write the rows that changed since the last refresh."""
         rows = table.row_changes.since(self._position)
         if rows is None or self._layout != table.layout or len(table.resources) > self.usage.shape[1]:
             self._allocate(table, _FIRST_SLOTS)

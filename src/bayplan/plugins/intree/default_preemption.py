@@ -26,12 +26,12 @@ from bayplan.framework import (
     Unschedulable,
     by_shape,
 )
-from bayplan.preemption.attempts import Attempts, DryRuns, Found, FromMemory, InColumns, OneByOne
 from bayplan.preemption.budgets import Budgets
 from bayplan.preemption.candidates import Candidate, pick_cheapest
 from bayplan.preemption.eviction import Evictions
-from bayplan.preemption.one_node import NO_VICTIMS
-from bayplan.preemption.remembered import RememberedVictims
+from bayplan.preemption.node_trial import NO_VICTIMS
+from bayplan.preemption.outcome_cache import OutcomeCache
+from bayplan.preemption.search import Found, FromCache, InColumns, NodeByNode, SearchInputs, SearchStrategy
 from bayplan.preemption.victim_columns import VictimColumns
 
 __all__ = ["DefaultPreemption", "Found"]
@@ -80,7 +80,7 @@ class DefaultPreemption(Plugin):
     def setup(self) -> None:
         self._evictions = Evictions(self)
         self._columns = VictimColumns()
-        self._remembered = RememberedVictims()
+        self._outcomes = OutcomeCache()
         self._budgets: Budgets | None = None
         self._budgets_version = -1
         self._offset = 0
@@ -94,7 +94,7 @@ class DefaultPreemption(Plugin):
         return self._evictions.releases()
 
     def events_to_register(self) -> list[EventHint]:
-        """The hint never queues: deletions of victims wake a held-back preemptor, other plugins wake the rest."""
+        """The hint never queues: a deleted victim releases a held-back preemptor, other plugins requeue the rest."""
         return [EventHint(ClusterEvent(Resource.POD, ActionType.DELETE), _never)]
 
     # PostFilter
@@ -129,7 +129,7 @@ class DefaultPreemption(Plugin):
         return diagnosis.absent.code if diagnosis.absent is not None else None
 
     def helpful_rows(self, diagnosis: Diagnosis) -> Rows:
-        """Nodes whose rejection could end when pods leave, in order of rows."""
+        """Rows whose rejection may end when pods are evicted, in ascending order."""
         table = self.handle.cluster.nodes
         absent = diagnosis.absent
         if absent is not None and absent.code is Code.UNSCHEDULABLE:
@@ -148,7 +148,7 @@ class DefaultPreemption(Plugin):
     # The search
 
     def search(self, state: CycleState, pod: PodInfo, rows: Rows) -> Found:
-        """Dry runs from a moving start until there are candidates enough."""
+        """Dry runs from a moving start until there are enough candidates."""
         enough = max(
             len(rows) * self.args.min_candidate_nodes_percentage // 100, self.args.min_candidate_nodes_absolute
         )
@@ -156,29 +156,29 @@ class DefaultPreemption(Plugin):
         self._offset = (self._offset * 31 + 17) % len(rows)
         turned = np.concatenate([rows[self._offset :], rows[: self._offset]])
         found, step, tried = Found(), max(enough, 1), 0
-        attempts = self._attempts(state, pod)
+        strategy = self._strategy(state, pod)
         while tried < len(turned) and not (found.unviolating_count and found.candidate_count >= enough):
-            attempts.make(turned[tried : tried + step], found)
+            strategy.try_rows(turned[tried : tried + step], found)
             tried += step
-        attempts.end(turned[:tried], found)
+        strategy.finish(turned[:tried], found)
         return found
 
-    def _attempts(self, state: CycleState, pod: PodInfo) -> Attempts:
-        """How to make dry runs: what a filter looks at says whether that can be done for many nodes at once."""
+    def _strategy(self, state: CycleState, pod: PodInfo) -> SearchStrategy:
+        """The fastest way of searching that the filters allow, by what they read."""
         dry_run, table = self.handle.dry_run, self.handle.cluster.nodes
         columns, nominated = self._columns, dry_run.nominated_rows(self.handle.nominator)
         columns.refresh(table)
-        runs = DryRuns(dry_run, state, pod, table=table, columns=columns, budgets=self._current_budgets())
+        runs = SearchInputs(dry_run, state, pod, table=table, columns=columns, budgets=self._current_budgets())
         if not dry_run.reads_counts_only(state):
-            return OneByOne(runs, nominated)
+            return NodeByNode(runs, nominated)
         beside = nominated.beside(pod)
         in_columns = InColumns(runs, beside)
         terms = dry_run.remembers(state)
         if terms is None or nominated.includes(pod):
             return in_columns
         terms = (terms, self._budgets_version)
-        outcomes = self._remembered.of(pod, terms=terms, beside=beside, columns=columns, table=table)
-        return FromMemory(in_columns, outcomes, columns)
+        outcomes = self._outcomes.of(pod, terms=terms, beside=beside, columns=columns, table=table)
+        return FromCache(in_columns, outcomes, columns)
 
     def _current_budgets(self) -> Budgets:
         objects = self.handle.cluster.objects

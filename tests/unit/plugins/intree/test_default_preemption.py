@@ -17,7 +17,7 @@ from bayplan.framework import ClusterEvent, Hint
 from bayplan.framework.events import ActionType, Resource
 from bayplan.framework.offline import FixedNominator
 from bayplan.plugins.intree.default_preemption import DefaultPreemption
-from bayplan.preemption import attempts
+from bayplan.preemption import search
 from bayplan.testing import HOSTNAME, Harness, apart, expect, node, pdb, pod, selector, verdict_table
 
 NAME = "DefaultPreemption"
@@ -180,12 +180,12 @@ def test_nodes_without_lower_pods_are_not_tried_where_filters_look_at_pods(monke
     """One pod a host, all of one priority: with thousands of nodes a dry run on each took longer than the decision."""
     tried: list[int] = []
 
-    class Noted(attempts.OneNodeTrial):
+    class Noted(search.NodeTrial):
         def __init__(self, *arguments: Any) -> None:
             tried.append(arguments[4])
             super().__init__(*arguments)
 
-    monkeypatch.setattr(attempts, "OneNodeTrial", Noted)
+    monkeypatch.setattr(search, "NodeTrial", Noted)
     mine: dict[str, Any] = {"labels": {"app": "web"}, "affinity": apart(HOSTNAME, {"app": "web"})}
     pods = [low("low", "n1", cpu=1, **mine), *(low(f"p{i}", f"n{i}", cpu=1, priority=10, **mine) for i in (2, 3))]
     harness = Harness(nodes=["n1", "n2", "n3"], pods=pods)

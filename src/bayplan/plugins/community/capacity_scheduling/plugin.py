@@ -43,7 +43,7 @@ from bayplan.plugins.community.capacity_scheduling.victims import QuotaTrial, fi
 from bayplan.preemption.budgets import Budgets
 from bayplan.preemption.candidates import Candidate, pick_cheapest
 from bayplan.preemption.eviction import Evictions
-from bayplan.preemption.one_node import OneNodeTrial, candidate_on
+from bayplan.preemption.node_trial import NodeTrial, candidate_on
 
 __all__ = ["CapacityScheduling"]
 
@@ -221,7 +221,7 @@ class CapacityScheduling(Plugin):
             for other in self.handle.nominator.nominated_pods(node.name)
             if other.priority >= pod.priority and other.uid != pod.uid
         ]
-        room = OneNodeTrial(self.handle.dry_run, state, pod, table, row, nominated)
+        room = NodeTrial(self.handle.dry_run, state, pod, table, row, nominated)
         return find_quota_victims(QuotaTrial(room, book, pod, claim.own), victims, budgets)
 
     # What may help

@@ -6,7 +6,7 @@ from bayplan.framework import NodeInfo, PodInfo, Status, Unschedulable
 from bayplan.plugins.community.capacity_scheduling.quotas import Amounts, QuotaBook
 from bayplan.preemption.budgets import Budgets
 from bayplan.preemption.candidates import importance
-from bayplan.preemption.one_node import OneNodeTrial
+from bayplan.preemption.node_trial import NodeTrial
 
 __all__ = ["QuotaTrial", "find_quota_victims", "potential_victims"]
 
@@ -39,7 +39,7 @@ def potential_victims(book: QuotaBook, pod: PodInfo, claimed: Amounts, node: Nod
 class QuotaTrial:
     """One node under a dry run, with the book that belongs to it."""
 
-    def __init__(self, room: OneNodeTrial, book: QuotaBook, pod: PodInfo, own: Amounts) -> None:
+    def __init__(self, room: NodeTrial, book: QuotaBook, pod: PodInfo, own: Amounts) -> None:
         self.room = room
         self.book = book
         self._pod = pod

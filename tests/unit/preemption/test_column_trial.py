@@ -11,7 +11,7 @@ from bayplan.api.pod import Pod
 from bayplan.framework.status import Status
 from bayplan.plugins.intree.default_preemption import DefaultPreemption, Found
 from bayplan.preemption.candidates import Candidate, pick_cheapest
-from bayplan.preemption.one_node import OneNodeTrial, candidate_on, find_victims
+from bayplan.preemption.node_trial import NodeTrial, candidate_on, find_victims
 from bayplan.testing import Harness, node, pdb, pod
 from bayplan.testing.generate import CPUS, MEMORIES
 
@@ -60,9 +60,9 @@ def test_columns_and_one_by_one_find_the_same_victims(seed: int, budgets: bool) 
         return
     assert plugin.handle.dry_run.reads_counts_only(decision.state)
     found = Found()
-    attempts = plugin._attempts(decision.state, info)
-    attempts.make(rows, found)
-    attempts.end(rows, found)
+    strategy = plugin._strategy(decision.state, info)
+    strategy.try_rows(rows, found)
+    strategy.finish(rows, found)
     candidates = plugin.all_candidates(found)
     expected, refused = _one_by_one(plugin, decision.state, info, rows.tolist())
 
@@ -81,7 +81,7 @@ def _one_by_one(
     for row in rows:
         lower = [p for p in table.at(row).pods.values() if p.priority < info.priority]
         nominated = [p for p in nominator.nominated_pods(table.at(row).name) if p.priority >= info.priority]
-        trial = OneNodeTrial(plugin.handle.dry_run, state, info, table, row, nominated)
+        trial = NodeTrial(plugin.handle.dry_run, state, info, table, row, nominated)
         outcome = find_victims(trial, lower, plugin._current_budgets())
         if isinstance(outcome, Status):
             refused[row] = outcome

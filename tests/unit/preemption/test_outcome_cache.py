@@ -11,7 +11,7 @@ import pytest
 from bayplan.api.pod import Pod
 from bayplan.framework import Depends, NodeInfo, Plugin, PodInfo, Status, Unschedulable
 from bayplan.plugins.intree.default_preemption import DefaultPreemption, Found
-from bayplan.preemption.many_nodes import find_victims_on
+from bayplan.preemption.column_trial import find_victims_in_columns
 from bayplan.testing import Harness, node, pdb, pod
 
 
@@ -25,13 +25,13 @@ def searched(harness: Harness, wanted: Pod, rows: Any, *, remembered: bool) -> t
     info = harness.info(wanted)
     state = harness.scheduler.decide(info).state
     found = Found()
-    kept = plugin._remembered
+    kept = plugin._outcomes
     if not remembered:
-        plugin._remembered = type(kept)()
-    attempts = plugin._attempts(state, info)
-    attempts.make(rows, found)
-    attempts.end(rows, found)
-    plugin._remembered = kept
+        plugin._outcomes = type(kept)()
+    strategy = plugin._strategy(state, info)
+    strategy.try_rows(rows, found)
+    strategy.finish(rows, found)
+    plugin._outcomes = kept
     refused = {status: sorted(rows) for status, rows in found.refused.items()}
     return sorted(plugin.all_candidates(found)), refused, found.candidate_count, found.unviolating_count
 
@@ -98,13 +98,13 @@ def test_what_is_remembered_is_what_would_be_found_now(seed: int) -> None:
 
 def count_dry_runs(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
     made: list[list[int]] = []
-    real = find_victims_on
+    real = find_victims_in_columns
 
     def counted(dry_run: Any, state: Any, info: Any, rows: Any, *rest: Any) -> Any:
         made.append(rows.tolist())
         return real(dry_run, state, info, rows, *rest)
 
-    monkeypatch.setattr("bayplan.preemption.attempts.find_victims_on", counted)
+    monkeypatch.setattr("bayplan.preemption.search.find_victims_in_columns", counted)
     return made
 
 
@@ -179,15 +179,15 @@ def test_a_filter_that_fails_elsewhere_does_not_end_the_search() -> None:
     harness.plugin("Moody").fails_on = "n2"
     found = Found()
 
-    attempts = plugin._attempts(state, info)
-    attempts.make(rows[:2], found)
-    attempts.end(rows[:2], found)
+    strategy = plugin._strategy(state, info)
+    strategy.try_rows(rows[:2], found)
+    strategy.finish(rows[:2], found)
     assert [candidate.node_name for candidate in plugin.all_candidates(found)] == ["n0", "n1"]
 
 
-def test_few_shapes_are_remembered() -> None:
+def test_few_shapes_are_outcomes() -> None:
     harness = Harness(nodes=[node("n0", cpu=4)], pods=[pod("r", cpu=4, node="n0", priority=0)])
     for number in range(20):
         searched(harness, pod(f"new{number}", cpu=3, priority=5 + number), rows_of(harness), remembered=True)
 
-    assert len(harness.plugin("DefaultPreemption")._remembered._by_shape) == 8
+    assert len(harness.plugin("DefaultPreemption")._outcomes._by_shape) == 8

@@ -1,6 +1,6 @@
-"""Dry runs over some nodes after others, until there are candidates enough: one by one, in columns, or from memory.
+"""The search for victims over batches of nodes, in one of three ways: node by node, in columns, or from kept outcomes.
 
-Which nodes to try, and how many, is the plugin's business; which of the three ways, what its filters look at.
+The plugin decides which nodes are tried and how many. Which way is possible follows from what the filters read.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from bayplan.framework.handle import DryRun
 from bayplan.framework.status import Status
 from bayplan.preemption.budgets import Budgets
 from bayplan.preemption.candidates import Candidate
-from bayplan.preemption.many_nodes import ManyNodes, find_victims_on
-from bayplan.preemption.one_node import NO_VICTIMS, OneNodeTrial, candidate_on, find_victims
-from bayplan.preemption.remembered import Outcomes
+from bayplan.preemption.column_trial import VictimsByNode, find_victims_in_columns
+from bayplan.preemption.node_trial import NO_VICTIMS, NodeTrial, candidate_on, find_victims
+from bayplan.preemption.outcome_cache import KnownOutcomes
 from bayplan.preemption.victim_columns import VictimColumns
 
-__all__ = ["Attempts", "DryRuns", "Found", "FromMemory", "InColumns", "OneByOne"]
+__all__ = ["Found", "FromCache", "InColumns", "NodeByNode", "SearchInputs", "SearchStrategy"]
 
 
 class Found:
-    """What a search for victims turned up: candidates (worked out in columns or one by one) and refusals."""
+    """The result of a search: candidates (as columns or one by one), and the nodes that no eviction would help."""
 
     def __init__(self) -> None:
         self.candidates: list[Candidate] = []
-        self.columns: list[tuple[ManyNodes, VictimColumns]] = []
+        self.columns: list[tuple[VictimsByNode, VictimColumns]] = []
         self.refused: dict[Status, list[int]] = {}
         self.candidate_count = 0
         self.unviolating_count = 0
@@ -44,8 +44,8 @@ class Found:
         self.candidates.append(candidate)
         self.count(1, int(candidate.violations == 0))
 
-    def take_all(self, many: ManyNodes, columns: VictimColumns) -> None:
-        """Candidates that are counted apart."""
+    def take_all(self, many: VictimsByNode, columns: VictimColumns) -> None:
+        """Add a batch of outcomes. Its candidates are counted separately, by `count`."""
         self.columns.append((many, columns))
         if not many.has_lower.all():
             self.refuse(NO_VICTIMS, many.rows[~many.has_lower].tolist())
@@ -57,8 +57,8 @@ class Found:
         self.unviolating_count += unviolating
 
 
-class DryRuns:
-    """What dry runs for one pod are made with."""
+class SearchInputs:
+    """What every way of searching needs for one pod."""
 
     def __init__(
         self,
@@ -78,73 +78,73 @@ class DryRuns:
         self.budgets = budgets
 
 
-class Attempts(Protocol):
-    def make(self, rows: Rows, found: Found) -> None:
-        """Dry runs on some rows: candidates are counted, at least."""
+class SearchStrategy(Protocol):
+    def try_rows(self, rows: Rows, found: Found) -> None:
+        """Dry runs on a batch of rows. Counts their candidates in `found`; may leave the rest to `finish`."""
 
-    def end(self, rows: Rows, found: Found) -> None:
-        """No more rows follow: tell of those that were tried what was not told yet."""
+    def finish(self, rows: Rows, found: Found) -> None:
+        """Add to `found` what `try_rows` left out. Called once, with all rows that were tried."""
 
 
-class OneByOne:
-    """For filters that look at the pods of a node themselves."""
+class NodeByNode:
+    """For filters that read the pods of a node themselves."""
 
-    def __init__(self, runs: DryRuns, nominated: NominatedRows) -> None:
+    def __init__(self, runs: SearchInputs, nominated: NominatedRows) -> None:
         self._runs = runs
         self._nominated = nominated
 
-    def make(self, rows: Rows, found: Found) -> None:
+    def try_rows(self, rows: Rows, found: Found) -> None:
         runs, pod = self._runs, self._runs.pod
         has_lower = runs.columns.has_lower(rows, pod.priority)
         found.refuse(NO_VICTIMS, rows[~has_lower].tolist())
         for row in rows[has_lower].tolist():
             pods = [p for p in runs.table.at(row).pods.values() if p.priority < pod.priority]
             nominated = self._nominated.pods_on(row, pod)
-            trial = OneNodeTrial(runs.dry_run, runs.state, pod, runs.table, row, nominated)
+            trial = NodeTrial(runs.dry_run, runs.state, pod, runs.table, row, nominated)
             outcome = find_victims(trial, pods, runs.budgets)
             if isinstance(outcome, Status):
                 found.refuse(outcome, [row])
             elif outcome[0]:
                 found.take(candidate_on(runs.table, row, outcome))
 
-    def end(self, rows: Rows, found: Found) -> None:
-        """All is told."""
+    def finish(self, rows: Rows, found: Found) -> None:
+        """No-op: `try_rows` reported every row."""
 
 
 class InColumns:
-    """For filters that look at counts only."""
+    """For filters that read counts only."""
 
-    def __init__(self, runs: DryRuns, beside: Beside | None) -> None:
+    def __init__(self, runs: SearchInputs, beside: Beside | None) -> None:
         self._runs = runs
         self._beside = beside
 
-    def on(self, rows: Rows) -> ManyNodes:
+    def on(self, rows: Rows) -> VictimsByNode:
         runs = self._runs
-        return find_victims_on(
+        return find_victims_in_columns(
             runs.dry_run, runs.state, runs.pod, rows, runs.columns, runs.table, self._beside, runs.budgets
         )
 
-    def make(self, rows: Rows, found: Found) -> None:
+    def try_rows(self, rows: Rows, found: Found) -> None:
         many = self.on(rows)
         found.take_all(many, self._runs.columns)
         unviolating = many.takes & (many.violations == 0)
         found.count(int(np.count_nonzero(many.takes)), int(np.count_nonzero(unviolating)))
 
-    def end(self, rows: Rows, found: Found) -> None:
-        """All is told."""
+    def finish(self, rows: Rows, found: Found) -> None:
+        """No-op: `try_rows` reported every row."""
 
 
-class FromMemory:
-    """The same where outcomes of earlier dry runs hold; what they are is read once, for all rows."""
+class FromCache:
+    """As `InColumns`, with the outcomes of earlier dry runs where they still hold; read once, for all rows together."""
 
-    def __init__(self, fresh: InColumns, outcomes: Outcomes, columns: VictimColumns) -> None:
+    def __init__(self, fresh: InColumns, outcomes: KnownOutcomes, columns: VictimColumns) -> None:
         self._fresh = fresh
         self._outcomes = outcomes
         self._columns = columns
 
-    def make(self, rows: Rows, found: Found) -> None:
+    def try_rows(self, rows: Rows, found: Found) -> None:
         self._outcomes.complete(rows, self._fresh.on)
         found.count(*self._outcomes.counts(rows))
 
-    def end(self, rows: Rows, found: Found) -> None:
+    def finish(self, rows: Rows, found: Found) -> None:
         found.take_all(self._outcomes.outcome(rows, self._columns), self._columns)

@@ -1,6 +1,6 @@
-"""Victims on many nodes at once: the same procedure as for one node, a column step for each pod slot.
+"""Victims on many nodes at once: the procedure of `node_trial`, with one column step for each pod slot.
 
-Only for filters that look at counts (see `DryRun.reads_counts_only`).
+Only for filters that read counts (see `DryRun.reads_counts_only`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bayplan.preemption.budgets import Budgets
 from bayplan.preemption.candidates import Candidate
 from bayplan.preemption.victim_columns import Slots, VictimColumns
 
-__all__ = ["ManyNodes", "find_victims_on", "no_prices"]
+__all__ = ["VictimsByNode", "find_victims_in_columns", "no_prices"]
 
 _PRIORITY_SHIFT = 1 << 31
 _NOBODY: Rows = np.empty(0, dtype=np.intp)
@@ -32,22 +32,22 @@ Prices = list[npt.NDArray[Any]]
 """A column for each criterion after broken budgets, in the order of `candidates.price`."""
 
 
-class ManyNodes(NamedTuple):
-    """The outcome for each of `rows`."""
+class VictimsByNode(NamedTuple):
+    """The outcome of dry runs for each of `rows`."""
 
     rows: Rows
     has_lower: BoolN
     """Whether the node holds a pod of lower priority at all."""
     is_victim: Slots
-    """Who has to leave."""
+    """The pods to evict."""
     takes: BoolN
-    """Where the pod fits once some victims left."""
+    """Where the pod fits once the victims are evicted."""
     violations: Int64N
     """How many victims break a disruption budget."""
     refused: list[tuple[Status, Rows]]
-    """Nodes where the pod does not fit even when all of lower priority leave, by what is still in the way."""
+    """Rows where the pod does not fit even without all pods of lower priority, by the rejection that remains."""
     prices: Prices
-    """What the victims cost, where the pod fits."""
+    """The price of the victims, where the pod fits."""
 
     def candidate(self, position: int, columns: VictimColumns, table: NodeTable) -> Candidate:
         row = int(self.rows[position])
@@ -71,8 +71,8 @@ def no_prices(count: int) -> Prices:
 
 
 def _prices(is_victim: Slots, columns: VictimColumns, rows: Rows) -> Prices:
-    """The highest priority of a node's victims, the sum of them (each moved above zero), how many there are, and how
-    late the first of the most important started."""
+    """The highest priority among a node's victims, the sum of their priorities (each shifted above zero), their number,
+    and the negated earliest start of the most important ones."""
     slots = len(is_victim)
     priority = columns.priority[:slots].take(rows, axis=1)
     highest = priority[is_victim.argmax(axis=0), np.arange(len(rows))]
@@ -82,10 +82,10 @@ def _prices(is_victim: Slots, columns: VictimColumns, rows: Rows) -> Prices:
     return [highest, total, is_victim.sum(axis=0), -earliest]
 
 
-class _Trial:
-    """Nodes without their pods of lower priority, which then come back as far as there is room beside the pod.
+class ColumnTrial:
+    """Dry runs on many nodes: usage is subtracted and added on an overlay, and the filters run again.
 
-    Nodes that pods are nominated to are there twice, the second time with those pods; both must take the pod.
+    A node with nominated pods has a second position, with those pods added; the pod must fit in both.
     """
 
     def __init__(
@@ -95,36 +95,38 @@ class _Trial:
         self._state = state
         self._pod = pod
         self._rows = rows
-        self._twice: Rows = np.flatnonzero(beside.count[rows]) if beside is not None else _NOBODY
+        self._with_nominated: Rows = np.flatnonzero(beside.count[rows]) if beside is not None else _NOBODY
         self._overlay = OverlayColumns(table, self._stacked(rows))
-        if beside is not None and len(self._twice):
-            added, used = beside.used.take(rows[self._twice], axis=1), self._overlay.used
+        if beside is not None and len(self._with_nominated):
+            added, used = beside.used.take(rows[self._with_nominated], axis=1), self._overlay.used
             used[: len(added), len(rows) :] += added
-            self._overlay.count[len(rows) :] += beside.count[rows[self._twice]]
+            self._overlay.count[len(rows) :] += beside.count[rows[self._with_nominated]]
 
     def _stacked(self, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """One entry a node, and one more for each that is there twice."""
-        if not len(self._twice):
+        """The column with the entries of nodes with nominated pods appended."""
+        if not len(self._with_nominated):
             return column
-        return np.concatenate([column, column.take(self._twice, axis=-1)], axis=-1)
+        return np.concatenate([column, column.take(self._with_nominated, axis=-1)], axis=-1)
 
     def remove(self, amounts: Int64RN, counts: Int64N | BoolN) -> None:
         self._overlay.used[: len(amounts)] -= self._stacked(amounts)
         self._overlay.count -= self._stacked(counts)
 
     def passes(self, *, only_counts: bool) -> BoolN:
-        """Where the pod fits now, both with the nominated pods of the node and without them."""
+        """Where the pod fits, both with the nominated pods of the node and without them."""
         found = self._dry_run.passes(self._state, self._pod, self._overlay, only_counts=only_counts)
-        if not len(self._twice):
+        if not len(self._with_nominated):
             return found
         passing = found[: len(self._rows)]
-        passing[self._twice] &= found[len(self._rows) :]
+        passing[self._with_nominated] &= found[len(self._rows) :]
         return passing
 
     def refused(self, asked: BoolN) -> list[tuple[Status, Rows]]:
-        """What is in the way on nodes that do not take the pod, with nominated pods or else without: positions."""
-        twice = asked[self._twice].nonzero()[0]
-        groups = [(status, self._twice[twice[some]]) for status, some in self._rejections(twice + len(self._rows))]
+        """Positions by rejection, of those in `asked` where the pod does not fit: with nominated pods, else without."""
+        twice = asked[self._with_nominated].nonzero()[0]
+        groups = [
+            (status, self._with_nominated[twice[some]]) for status, some in self._rejections(twice + len(self._rows))
+        ]
         left = asked.copy()
         for _, positions in groups:
             left[positions] = False
@@ -138,7 +140,7 @@ class _Trial:
         return self._dry_run.rejections(self._state, self._pod, part)
 
     def reprieve(self, here: BoolN, amounts: Int64RN) -> BoolN:
-        """One pod of each node comes back; where it does not fit beside the pod it is out again."""
+        """Add one pod of each node again; where the incoming pod no longer fits, remove it. The removed ones."""
         used, count = self._overlay.used[: len(amounts)], self._overlay.count
         used += self._stacked(amounts)
         count += self._stacked(here)
@@ -148,7 +150,7 @@ class _Trial:
         return out
 
 
-def find_victims_on(
+def find_victims_in_columns(
     dry_run: DryRun,
     state: CycleState,
     pod: PodInfo,
@@ -157,14 +159,15 @@ def find_victims_on(
     table: NodeTable,
     beside: Beside | None,
     budgets: Budgets,
-) -> ManyNodes:
+) -> VictimsByNode:
+    """The victims on each of `rows`: all pods of lower priority are removed, then reprieved slot by slot."""
     slots = int(columns.filled[rows].max()) if len(rows) else 0
-    # `take`, because what an index with rows gives is laid out row by row and slow to work on.
+    # `take` keeps slots contiguous; indexing with rows would lay the result out row by row, which is slower.
     lower: Slots = columns.priority[:slots].take(rows, axis=1) < pod.priority
     usage = columns.usage[:slots].take(rows, axis=2)
     if not lower.all():
         usage *= lower[:, None, :]
-    trial = _Trial(dry_run, state, pod, rows, table, beside)
+    trial = ColumnTrial(dry_run, state, pod, rows, table, beside)
     trial.remove(usage.sum(axis=0), lower.sum(axis=0))
     has_lower: BoolN = np.asarray(lower.any(axis=0))
     refused = trial.refused(has_lower)
@@ -175,21 +178,21 @@ def find_victims_on(
     prices = no_prices(len(rows))
     if fits.any():
         breaks = budgets.breaking(columns, rows, lower) if budgets else None
-        is_victim = _left_out(trial, lower, breaks, usage) & fits
+        is_victim = _remaining_victims(trial, lower, breaks, usage) & fits
         prices = _prices(is_victim, columns, rows)
         if breaks is not None:
             violations = (is_victim & breaks).sum(axis=0)
     takes: BoolN = np.asarray(is_victim.any(axis=0))
     by_row = [(status, rows[positions]) for status, positions in refused]
-    return ManyNodes(rows, has_lower, is_victim, takes, violations, by_row, prices)
+    return VictimsByNode(rows, has_lower, is_victim, takes, violations, by_row, prices)
 
 
-def _left_out(trial: _Trial, lower: Slots, breaks: Slots | None, usage: npt.NDArray[np.int64]) -> Slots:
-    """Who does not come back, of those nodes that take the pod. Whoever breaks a budget is the first to."""
-    left_out = np.zeros_like(lower)
+def _remaining_victims(trial: ColumnTrial, lower: Slots, breaks: Slots | None, usage: npt.NDArray[np.int64]) -> Slots:
+    """Pods that remain victims after reprieve. Pods that would break a budget are reprieved first."""
+    remaining = np.zeros_like(lower)
     for wave in (lower,) if breaks is None else (breaks, lower & ~breaks):
         for slot in range(len(lower)):
             if wave is lower or wave[slot].any():
                 amounts = usage[slot] if wave is lower else usage[slot] * wave[slot]
-                left_out[slot] |= trial.reprieve(wave[slot], amounts)
-    return left_out
+                remaining[slot] |= trial.reprieve(wave[slot], amounts)
+    return remaining

@@ -1,4 +1,4 @@
-"""Victims on one node, worked out pod by pod on an overlay: the exact form, for every kind of filter."""
+"""Victims on one node, found pod by pod on an overlay: the exact form, for every kind of filter."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from bayplan.framework.status import Status, Unresolvable
 from bayplan.preemption.budgets import Budgets
 from bayplan.preemption.candidates import Candidate, importance
 
-__all__ = ["NO_VICTIMS", "OneNodeTrial", "candidate_on", "find_victims"]
+__all__ = ["NO_VICTIMS", "NodeTrial", "candidate_on", "find_victims"]
 
 NO_VICTIMS = Unresolvable("No preemption victims found for incoming pod")
 
 
-class OneNodeTrial:
-    """One node under a dry run: pods come and go on an overlay, and the filters are asked again."""
+class NodeTrial:
+    """A dry run on one node: pods are removed and added on an overlay, and the filters run again."""
 
     def __init__(
         self, dry_run: DryRun, state: CycleState, pod: PodInfo, table: NodeTable, row: int, nominated: list[PodInfo]
@@ -40,7 +40,7 @@ class OneNodeTrial:
             self._dry_run.run_on_pods("add_pod", self._state, self._pod, victim, node)
 
     def check(self) -> Status | None:
-        """Whether the pod fits now, both with the nominated pods of the node and without them."""
+        """The first rejection of the node, with the nominated pods of the node or without them; None if it fits."""
         added = [other for other in self._nominated if other.uid not in self._overlay.info(0).pods]
         if added:
             kept = self._state
@@ -56,9 +56,12 @@ class OneNodeTrial:
         return self._dry_run.run_filters_on(self._state, self._pod, self._overlay, 0)
 
 
-def find_victims(trial: OneNodeTrial, pods: list[PodInfo], budgets: Budgets) -> tuple[list[PodInfo], int] | Status:
-    """The fewest victims among the lower-priority `pods` of the node: all leave, then the most important come back
-    as long as the incoming pod still fits; those that would break a budget are tried first."""
+def find_victims(trial: NodeTrial, pods: list[PodInfo], budgets: Budgets) -> tuple[list[PodInfo], int] | Status:
+    """The victims among the lower-priority `pods` of the node, and how many of them break a budget.
+
+    All of them are removed; then each is added again, the most important first, and stays if the incoming pod still
+    fits (reprieve). Pods that would break a budget are reprieved first.
+    """
     if not pods:
         return NO_VICTIMS
     for victim in pods:
@@ -77,7 +80,7 @@ def find_victims(trial: OneNodeTrial, pods: list[PodInfo], budgets: Budgets) -> 
     return sorted(victims, key=importance), violations
 
 
-def _reprieved(trial: OneNodeTrial, victim: PodInfo) -> bool:
+def _reprieved(trial: NodeTrial, victim: PodInfo) -> bool:
     trial.add(victim)
     if trial.check() is None:
         return True

@@ -1,8 +1,8 @@
-"""Dry runs that need not be made again: who would have to leave a node is kept by shape and row.
+"""Outcomes of dry runs, kept by pod shape and row.
 
-A preemptor is seldom alone. The next one of its template asks the same question about the same nodes, of which one or
-two changed meanwhile; so what came out is kept, and dry runs are made for rows whose pods, node or nominations changed.
-Only for filters whose answer follows from the shape and the row (`DryRun.remembers`).
+Preemptors come in groups: the next pod of a template needs the victims on the same nodes, of which one or two changed
+meanwhile. Dry runs are repeated only for rows whose pods, node object or nominations changed. Only for filters whose
+answer follows from the shape and the row (`DryRun.remembers`).
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from bayplan.cluster.node_table import NodeTable
 from bayplan.cluster.nominated import Beside
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.status import Status
-from bayplan.preemption.many_nodes import ManyNodes, no_prices
+from bayplan.preemption.column_trial import VictimsByNode, no_prices
 from bayplan.preemption.victim_columns import VictimColumns
 
-__all__ = ["Outcomes", "RememberedVictims"]
+__all__ = ["KnownOutcomes", "OutcomeCache"]
 
-DryRuns = Callable[[Rows], ManyNodes]
+RunDry = Callable[[Rows], VictimsByNode]
 _MOST_SHAPES = 8
 _AT_MOST_TIMES = 4
-"""So many times the rows at issue are tried when they have to be tried at all."""
+"""A batch with outdated rows may be extended to this multiple of its size by other outdated rows."""
 _NOT_REFUSED = -1
 
 
-class RememberedVictims:
-    """For the shapes that asked last."""
+class OutcomeCache:
+    """The outcomes of the shapes that preempted last."""
 
     def __init__(self) -> None:
-        self._by_shape: OrderedDict[int, Outcomes] = OrderedDict()
+        self._by_shape: OrderedDict[int, KnownOutcomes] = OrderedDict()
 
     def of(
         self, pod: PodInfo, *, terms: Hashable, beside: Beside | None, columns: VictimColumns, table: NodeTable
-    ) -> Outcomes:
-        """What is known for the shape. `terms` are what outcomes depend on besides the shape and the row."""
+    ) -> KnownOutcomes:
+        """The outcomes of the pod's shape, brought up to date. `terms`: what else they depend on besides the row."""
         number = pod.shape.number
         known = self._by_shape.pop(number, None)
         if known is None or not known.holds(terms, columns, table):
-            known = Outcomes(terms, columns, table)
+            known = KnownOutcomes(terms, columns, table)
         self._by_shape[number] = known
         if len(self._by_shape) > _MOST_SHAPES:
             self._by_shape.popitem(last=False)
@@ -50,8 +50,8 @@ class RememberedVictims:
         return known
 
 
-class Outcomes:
-    """Of one shape: columns over all rows, right where `fresh` says so."""
+class KnownOutcomes:
+    """The outcomes of one shape: columns over all rows, valid where `_fresh` is set."""
 
     def __init__(self, terms: Hashable, columns: VictimColumns, table: NodeTable) -> None:
         capacity, slots = table.capacity, columns.slots
@@ -75,7 +75,7 @@ class Outcomes:
         return self._layout == table.layout and self._slots == columns.slots and self._terms == terms
 
     def follow(self, table: NodeTable, beside: Beside | None) -> None:
-        """Forget the rows that changed, or whose nominated pods did."""
+        """Invalidate the rows that changed, or whose nominated pods did."""
         self._forget(table.row_changes.since(self._row_position))
         self._row_position = table.row_changes.position
         before = self._beside
@@ -91,9 +91,9 @@ class Outcomes:
     def _forget(self, rows: Rows | None) -> None:
         self._fresh[slice(None) if rows is None else rows] = False
 
-    def complete(self, rows: Rows, dry_runs: DryRuns) -> None:
-        """Make the dry runs that these rows lack, and with them those that other rows lack by now: runs over a few
-        rows cost as much as over one."""
+    def complete(self, rows: Rows, dry_runs: RunDry) -> None:
+        """Repeat the dry runs of outdated rows among these, and of a few other outdated rows with them: a run over a
+        few rows costs as much as over one."""
         fresh = self._fresh[rows]
         if np.count_nonzero(fresh) == len(rows):
             return
@@ -107,15 +107,15 @@ class Outcomes:
                 return
         self._keep(dry_runs(missing))
 
-    def _keep_if_sound(self, rows: Rows, dry_runs: DryRuns) -> bool:
-        """A filter that fails on a row nobody asked about must not end the search."""
+    def _keep_if_sound(self, rows: Rows, dry_runs: RunDry) -> bool:
+        """Whether the dry runs succeeded. A filter that fails on an additional row must not end the search."""
         try:
             self._keep(dry_runs(rows))
         except Exception:
             return False
         return True
 
-    def _keep(self, many: ManyNodes) -> None:
+    def _keep(self, many: VictimsByNode) -> None:
         rows = many.rows
         slots = len(many.is_victim)
         self._has_lower[rows] = many.has_lower
@@ -133,18 +133,19 @@ class Outcomes:
         self._fresh[rows] = self._seen[rows] = True
 
     def counts(self, rows: Rows) -> tuple[int, int]:
-        """How many of these rows are candidates, and how many of those break no budget."""
+        """The number of candidates among these rows, and of those that break no budget."""
         takes = self._takes[rows]
         unviolating = takes & (self._violations[rows] == 0)
         return int(np.count_nonzero(takes)), int(np.count_nonzero(unviolating))
 
-    def outcome(self, rows: Rows, columns: VictimColumns) -> ManyNodes:
+    def outcome(self, rows: Rows, columns: VictimColumns) -> VictimsByNode:
+        """The kept outcomes of these rows, in the form of a fresh dry run."""
         slots = int(columns.filled[rows].max()) if len(rows) else 0
         refusal = self._refusal[rows]
         refused = [
             (status, rows[refusal == number]) for number, status in enumerate(self._statuses) if number in refusal
         ]
-        return ManyNodes(
+        return VictimsByNode(
             rows,
             self._has_lower[rows],
             self._is_victim[:slots].take(rows, axis=1),
