@@ -101,9 +101,10 @@ class Loop:
         observers: Sequence[Observer] = (),
         is_leader: Callable[[], bool] = lambda: True,
         timed_share: float = SAMPLED_SHARE,
+        transport: RecordingTransport | None = None,
     ) -> None:
         self.clock = VirtualClock()
-        self.transport = RecordingTransport()
+        self.transport = transport or RecordingTransport()
         registry = default_registry()
         for plugin in plugins:
             registry.add(plugin)
