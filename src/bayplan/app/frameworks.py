@@ -6,14 +6,15 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
+from bayplan.cluster.nominated import Nominator
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.cluster.state import ClusterState
 from bayplan.config.model import SchedulerConfig
 from bayplan.config.profiles import ResolvedProfile
 from bayplan.framework.events import WILDCARD, EventHint
-from bayplan.framework.handle import ApiPort, Clock, DryRun, Handle, Nominator, Recorder, ResourceLister, WaitingPods
+from bayplan.framework.handle import ApiPort, Clock, DryRun, Handle, Recorder, ResourceLister, WaitingPods
 from bayplan.framework.plugin import Plugin
-from bayplan.framework.points import ExtensionPoint
+from bayplan.framework.points import ExtensionPoint, defines
 from bayplan.framework.registry import Registry
 from bayplan.framework.runtime.call import Complaint
 from bayplan.framework.runtime.framework import Framework
@@ -133,11 +134,11 @@ def queue_policy(frameworks: Mapping[str, Framework], *, has_extenders: bool = F
     return QueuePolicy(
         sort_key=sort_key_of(first.at(ExtensionPoint.QUEUE_SORT)[0]),
         pre_enqueue={
-            name: {plugin.name: plugin.pre_enqueue for plugin in framework.at(ExtensionPoint.PRE_ENQUEUE)}  # type: ignore[attr-defined]
+            name: {plugin.name: plugin.pre_enqueue for plugin in framework.at(ExtensionPoint.PRE_ENQUEUE)}
             for name, framework in frameworks.items()
         },
         releases={
-            name: {p.name: p.releases for p in framework.at(ExtensionPoint.PRE_ENQUEUE) if hasattr(p, "releases")}
+            name: {p.name: p.releases for p in framework.at(ExtensionPoint.PRE_ENQUEUE) if defines(p, "releases")}
             for name, framework in frameworks.items()
         },
         registrations={name: _registrations(framework) + extra for name, framework in frameworks.items()},

@@ -206,6 +206,7 @@ class LiveScheduler:
         policy = queue_policy(frameworks, has_extenders=extenders is not None)
         made = self._make_profiles(config, profiles, frameworks, extenders)
         unclaimed = made.keys() - self.profiles.keys()
+        replaced = [profile.framework for profile in self.profiles.values()]
         self.profiles.clear()
         self.profiles.update(made)
         self.cache.fill_groups(list(self.watching.reflectors[Pod].objects.values()))
@@ -213,6 +214,8 @@ class LiveScheduler:
         self.custom_resources.follow(watched_resources(frameworks.values()))
         if unclaimed:
             self._claim_pods(unclaimed)
+        for framework in replaced:
+            framework.teardown()
 
     def _claim_pods(self, names: Set[str]) -> None:
         """Pods of profiles that did not exist so far have been waiting for nobody."""
@@ -301,4 +304,6 @@ class LiveScheduler:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)
         await self.events.drain(timeout=2.0)
+        for profile in self.profiles.values():
+            profile.framework.teardown()
         await self._extender_http.close()

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 
 from bayplan.app.live import LiveScheduler
-from bayplan.framework.plugin import Plugin
+from bayplan.framework.points import defines
 from bayplan.framework.queued import QueuedPod
 from bayplan.framework.runtime.plan import Outline
 from bayplan.framework.status import Status
@@ -172,17 +172,13 @@ class _Noted:
 
 def _who_had_a_say(outline: Outline, noted: _Noted) -> Iterable[tuple[str, str, int]]:
     pre_filters = {step.plugin.name for step in outline.pre_filters}
-    pre_filters |= {call.name for call in outline.filters if _has(call.plugin, "pre_filter")}
+    pre_filters |= {call.name for call in outline.filters if defines(call.plugin, "pre_filter")}
     yield from ((name, "PreFilter", noted.decisions) for name in sorted(pre_filters))
     yield from ((call.name, "Filter", noted.decisions) for call in outline.filters)
     if noted.scored and outline.scores is not None:
         scores = outline.scores.scores
-        yield from ((call.name, "PreScore", noted.scored) for call in scores if _has(call.plugin, "pre_score"))
+        yield from ((call.name, "PreScore", noted.scored) for call in scores if defines(call.plugin, "pre_score"))
         yield from ((call.name, "Score", noted.scored) for call in scores)
-
-
-def _has(plugin: Plugin, method: str) -> bool:
-    return callable(getattr(plugin, method, None))
 
 
 # What is read at scrape time

@@ -13,9 +13,9 @@ from bayplan.api.node import Node
 from bayplan.api.pod import Pod
 from bayplan.app.frameworks import Ports, build_framework
 from bayplan.cache import Cache
+from bayplan.cluster.nominated import Nominator
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.config.profiles import ResolvedProfile
-from bayplan.framework.handle import Nominator
 from bayplan.framework.offline import FixedNominator, NoApi, NoWaitingPods, SilentRecorder, drop_task
 from bayplan.framework.registry import Registry
 from bayplan.framework.resources import ObjectLister

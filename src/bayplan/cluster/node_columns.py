@@ -107,12 +107,20 @@ class NodeColumns:
         column: Int64N = self.nonzero[1]
         return column
 
-    def allocatable(self, place: int) -> Int64N:
-        column: Int64N = self.all_allocatable[place]
-        return column
+    def allocatable(self, resource: str | int) -> Int64N:
+        """What each node offers of a resource: `allocatable("cpu")` in thousandths, `allocatable("memory")` in bytes.
 
-    def requested(self, place: int) -> Int64N:
-        column: Int64N = self.all_requested[place]
+        A place on the resource axis stands for the name where it is known already."""
+        return self._resource(self.all_allocatable, resource)
+
+    def requested(self, resource: str | int) -> Int64N:
+        """What the pods on each node request of a resource, in the units of `allocatable`."""
+        return self._resource(self.all_requested, resource)
+
+    def _resource(self, columns: Int64RN, resource: str | int) -> Int64N:
+        place = self.table.resources.find(resource) if isinstance(resource, str) else resource
+        # A resource that no node offers has no place.
+        column: Int64N = np.zeros(len(self), dtype=np.int64) if place is None else columns[place]
         return column
 
     @property

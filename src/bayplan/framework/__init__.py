@@ -2,21 +2,24 @@
 
     from bayplan.framework import Plugin, PluginArgs, Unschedulable, normalize_highest
 
-`framework.runtime` is the engine that calls plugins; nothing in this package imports it.
+Beside it, for those who need them: `bayplan.framework.objects` (Kubernetes objects, quantities, selectors),
+`bayplan.framework.columns` (the cluster as arrays) and `bayplan.framework.promises` (what only saves time).
+`framework.runtime` is the engine that calls plugins; nothing else in this package imports it.
 """
 
+from bayplan.client.errors import AlreadyExists, ApiError, Conflict, Forbidden, NoAnswer, NotFound
 from bayplan.cluster.node_columns import NodeColumns
 from bayplan.cluster.node_info import NodeInfo
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.args import NoArgs, PluginArgs
 from bayplan.framework.cycle import CycleState, StateKey
-from bayplan.framework.depends import Depends
 from bayplan.framework.diagnosis import Diagnosis, FitError
 from bayplan.framework.events import ALL, ActionType, ClusterEvent, EventHint, Hint, Resource, by_shape
-from bayplan.framework.handle import Handle
+from bayplan.framework.handle import ApiPort, Clock, DryRun, Handle, Recorder, ResourceLister, WaitingPod, WaitingPods
 from bayplan.framework.normalize import MAX_NODE_SCORE, Normalizer, normalize_highest, normalize_lowest, normalize_range
-from bayplan.framework.plugin import UNSIGNED, Permission, Plugin, PostFilterResult, PreFilterResult
+from bayplan.framework.plugin import Permission, Plugin, PostFilterResult, PreFilterResult
 from bayplan.framework.points import ExtensionPoint
+from bayplan.framework.promises import UNSIGNED, Depends
 from bayplan.framework.queued import QueuedPod
 from bayplan.framework.resources import CustomResource, PrinterColumn, ResourcePart
 from bayplan.framework.status import (
@@ -40,22 +43,31 @@ __all__ = [
     "SUCCESS",
     "UNSIGNED",
     "ActionType",
+    "AlreadyExists",
+    "ApiError",
+    "ApiPort",
+    "Clock",
     "ClusterEvent",
     "Code",
+    "Conflict",
     "CustomResource",
     "CycleState",
     "Depends",
     "Diagnosis",
+    "DryRun",
     "Error",
     "EventHint",
     "ExtensionPoint",
     "FitError",
+    "Forbidden",
     "Handle",
     "Hint",
+    "NoAnswer",
     "NoArgs",
     "NodeColumns",
     "NodeInfo",
     "Normalizer",
+    "NotFound",
     "Pending",
     "Permission",
     "Plugin",
@@ -65,7 +77,9 @@ __all__ = [
     "PreFilterResult",
     "PrinterColumn",
     "QueuedPod",
+    "Recorder",
     "Resource",
+    "ResourceLister",
     "ResourcePart",
     "Skip",
     "StateKey",
@@ -75,6 +89,8 @@ __all__ = [
     "Unschedulable",
     "Verdicts",
     "Wait",
+    "WaitingPod",
+    "WaitingPods",
     "by_shape",
     "normalize_highest",
     "normalize_lowest",

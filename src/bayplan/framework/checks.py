@@ -1,8 +1,8 @@
-"""Whether a class is a plugin, asked once when it registers.
+"""Check that a class is a plugin, when it registers.
 
-A method that is misspelt, or has the wrong parameters, would otherwise never be called, or fail in the middle of a
-scheduling cycle. Every problem of a class is found in one go and says what to write instead. What a method *does* is
-not looked at here; the contract suite of the test kit does that.
+A method or promise that is misspelt, or a method with the wrong parameters, would otherwise have no effect, or fail in
+the middle of a scheduling cycle. All problems of a class are found at once, each with what to write instead. What is
+right follows from the declarations on `Plugin`. What a method *does* is checked by the contract suite of the test kit.
 """
 
 from __future__ import annotations
@@ -16,15 +16,28 @@ import msgspec
 
 from bayplan.api.suggest import closest
 from bayplan.framework.args import PluginArgs
-from bayplan.framework.depends import Depends
 from bayplan.framework.errors import PluginError
-from bayplan.framework.plugin import EXTENSION_POINTS, Permission, Plugin
-from bayplan.framework.points import METHODS, ExtensionPoint, extends, parameters_of
+from bayplan.framework.plugin import Permission, Plugin, declared_args
+from bayplan.framework.points import ExtensionPoint, contract_of, defines, extends
+from bayplan.framework.promises import Depends, SpeedPromises
 
 __all__ = ["check_plugin", "problems_of"]
 
-_HOOKS = {"setup": (), "sign": ("pod",), "is_relevant": ("pod",), "events_to_register": ()}
-"""Methods of the base class that a plugin may override."""
+_DECLARED = tuple(
+    name
+    for base in (Plugin, SpeedPromises)
+    for name, value in vars(base).items()
+    if inspect.isfunction(value) and not name.startswith("_")
+)
+"""Every method that a plugin may define: extension points, promises, `setup` and the like."""
+
+_ATTRIBUTES = tuple(
+    name
+    for base in (Plugin, SpeedPromises)
+    for name in inspect.get_annotations(base)
+    if name not in ("args", "version_changes")
+)
+"""Every class attribute that a plugin may set."""
 
 _GO_NAMES = {
     "Name": "the class attribute `name = ...`",
@@ -82,6 +95,9 @@ def _args(cls: type[Plugin]) -> Iterator[str]:
     if not (isinstance(args, type) and issubclass(args, PluginArgs)):
         yield "`Args` is not a PluginArgs; write `class Args(PluginArgs):` with one typed field a line"
         return
+    declared = declared_args(cls)
+    if declared is not None and declared is not args:
+        yield f"declares its arguments twice, as `{_name_of(declared)}` and as `{_name_of(args)}`; keep one"
     try:
         msgspec.inspect.type_info(args)
     except Exception as error:
@@ -96,14 +112,14 @@ def _declarations(cls: type[Plugin]) -> Iterator[str]:
         value = getattr(cls, attribute)
         if value is not None and not isinstance(value, Depends):
             yield f"`{attribute}` must be a Depends or None, found {_kind(value)}; write `{attribute} = Depends.NODE`"
+    for attribute in _ATTRIBUTES:
+        if isinstance(getattr(SpeedPromises, attribute, None), bool) and not isinstance(getattr(cls, attribute), bool):
+            yield f"`{attribute}` must be True or False, found {_kind(getattr(cls, attribute))}"
     members = (("reasons", str, "texts"), ("watches", type, "classes"), ("permissions", Permission, "Permissions"))
     for attribute, member, plural in members:
         value = getattr(cls, attribute)
         if not isinstance(value, tuple) or not all(isinstance(item, member) for item in value):
             yield f"`{attribute}` must be a tuple of {plural}; write `{attribute} = (..., )`"
-    parallel: object = cls.allow_parallel_pre_bind
-    if not isinstance(parallel, bool):
-        yield "`allow_parallel_pre_bind` must be True or False"
 
 
 def _constructor(cls: type[Plugin]) -> Iterator[str]:
@@ -115,28 +131,31 @@ def _constructor(cls: type[Plugin]) -> Iterator[str]:
 
 
 def _methods(cls: type[Plugin]) -> Iterator[str]:
-    for name in METHODS:
-        if hasattr(cls, name):
-            yield from _method(cls, name, parameters_of(name), EXTENSION_POINTS[name].startswith("async"))
-    for name, parameters in _HOOKS.items():
-        yield from _method(cls, name, parameters, False)
+    for name in _DECLARED:
+        value = getattr(cls, name)
+        if value is not getattr(Plugin, name):
+            yield from _method(cls, name, value)
 
 
-def _method(cls: type[Plugin], name: str, parameters: tuple[str, ...], is_async: bool) -> Iterator[str]:
-    value = getattr(cls, name)
-    wanted = _written(name, parameters, is_async)
+def _method(cls: type[Plugin], name: str, value: Any) -> Iterator[str]:
+    wanted, is_async = _written(name), _is_async(name)
     if not callable(value):
         yield f"`{name}` is {_kind(value)}, not a method; write `{wanted}`"
         return
     if inspect.iscoroutinefunction(value) != is_async:
         yield f"`{name}` {'must be' if is_async else 'must not be'} async; write `{wanted}`"
-    problem = _parameter_problem(cls, name, value, parameters)
+    problem = _parameter_problem(cls, name, value, tuple(contract_of(name).parameters))
     if problem:
         yield f"`{name}` {problem}; write `{wanted}`"
 
 
-def _written(name: str, parameters: tuple[str, ...], is_async: bool) -> str:
-    return f"{'async ' if is_async else ''}def {name}({', '.join(('self', *parameters))})"
+def _is_async(name: str) -> bool:
+    return inspect.iscoroutinefunction(getattr(Plugin, name))
+
+
+def _written(name: str) -> str:
+    """The line that defines a method of the contract."""
+    return f"{'async ' if _is_async(name) else ''}def {name}({', '.join(('self', *contract_of(name).parameters))})"
 
 
 def _parameter_problem(cls: type[Plugin], name: str, value: Callable[..., Any], parameters: tuple[str, ...]) -> str:
@@ -156,50 +175,52 @@ def _parameter_problem(cls: type[Plugin], name: str, value: Callable[..., Any], 
         takes_any or len(places) >= len(parameters)
     ):
         extra = [given for given in required if given.lstrip("_") not in parameters]
-        return f"has a parameter `{extra[0]}` that nobody fills; give it a default" if extra else ""
+        return f"has a parameter `{extra[0]}` that is never given; give it a default" if extra else ""
     taken, wanted = ", ".join(p.name for p in found), ", ".join(parameters)
     return f"takes ({taken or 'nothing'}), the contract is ({wanted or 'nothing'})"
 
 
 def _strangers(cls: type[Plugin]) -> Iterator[str]:
-    """Public methods that look like an extension point but are none."""
-    known = {*METHODS, *dir(Plugin)}
-    seen: set[str] = set()
-    for base in cls.__mro__:
-        if base is Plugin:
-            break
-        for name, value in vars(base).items():
-            if name.startswith("_") or name in known or name in seen or not _is_method(value):
-                continue
-            seen.add(name)
-            meant = _meant(name)
-            if meant:
-                yield f"`{name}` is not an extension point; write {meant}, or start its name with `_` if it is your own"
+    """Public names that look like an extension point or a promise but are none."""
+    known = set(dir(Plugin))
+    own = {
+        name: value
+        for base in reversed(cls.__mro__)
+        if base not in Plugin.__mro__
+        for name, value in vars(base).items()
+    }
+    for name, value in own.items():
+        if name.startswith("_") or name in known:
+            continue
+        like, meant = None, ""
+        if _is_method(value):
+            like, meant = _meant(name)
+        elif isinstance(value, bool | Depends):
+            like = closest(name, _ATTRIBUTES, cutoff=_ALIKE)
+            meant = f"`{like} = {value}`" if like else ""
+        if meant:
+            what = "a promise" if like is not None and hasattr(SpeedPromises, like) else "an extension point"
+            yield f"`{name}` is not {what}; write {meant}, or start its name with `_` if it is your own"
 
 
 def _is_method(value: object) -> bool:
-    return inspect.isfunction(value) or isinstance(value, staticmethod | classmethod)
+    return isinstance(value, staticmethod | classmethod) or (callable(value) and not isinstance(value, type))
 
 
-def _meant(name: str) -> str:
-    """What an author who wrote `name` wanted to write, or nothing when it is a name of their own."""
-    if name in _GO_NAMES:
-        return _GO_NAMES[name]
-    like = closest(name, (*METHODS, *_HOOKS), cutoff=_ALIKE)
-    if like is None and closest(name, _GO_NAMES, cutoff=0.95):
-        return _GO_NAMES[str(closest(name, _GO_NAMES, cutoff=0.95))]
-    if like is None:
-        return ""
-    parameters = _HOOKS[like] if like in _HOOKS else parameters_of(like)
-    is_async = EXTENSION_POINTS.get(like, "").startswith("async")
-    return f"`{_written(like, parameters, is_async)}`"
+def _meant(name: str) -> tuple[str | None, str]:
+    """The declared method that an author who wrote `name` meant, and what to write; nothing for a name of their own."""
+    like = None if name in _GO_NAMES else closest(name, _DECLARED, cutoff=_ALIKE)
+    if like is not None:
+        return like, f"`{_written(like)}`"
+    go_name = closest(name, _GO_NAMES, cutoff=0.95)
+    return None, _GO_NAMES[go_name] if go_name else ""
 
 
 def _companions(cls: type[Plugin]) -> Iterator[str]:
     """Methods that only make sense together, or never do."""
 
     def has(*names: str) -> bool:
-        return any(hasattr(cls, name) for name in names)
+        return any(defines(cls, name) for name in names)
 
     if has("less") and has("sort_key"):
         yield "defines both `less` and `sort_key`; keep `sort_key` where one tuple per pod says it, else `less`"
@@ -219,6 +240,10 @@ def _kind(value: object) -> str:
     if value is None:
         return "None"
     return "a method" if callable(value) and not isinstance(value, type) else f"{type(value).__name__} {value!r:.60}"
+
+
+def _name_of(kind: object) -> str:
+    return getattr(kind, "__name__", str(kind))
 
 
 def _sentence(error: BaseException) -> str:

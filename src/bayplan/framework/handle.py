@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Awaitable, Callable, Hashable, Iterable
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -23,7 +23,6 @@ __all__ = [
     "Clock",
     "DryRun",
     "Handle",
-    "Nominator",
     "Recorder",
     "ResourceLister",
     "WaitingPod",
@@ -65,9 +64,11 @@ class WaitingPod(Protocol):
 
 
 class WaitingPods(Protocol):
+    """The pods that are held at Permit: look one up, or iterate."""
+
     def get(self, uid: str) -> WaitingPod | None: ...
 
-    def __iter__(self) -> Any: ...
+    def __iter__(self) -> Iterator[WaitingPod]: ...
 
 
 class Recorder(Protocol):
@@ -88,7 +89,8 @@ class ResourceLister(Protocol):
 
 
 class ApiPort(Protocol):
-    """Writes to the API server that plugins need. Each raises the client's ApiError on failure."""
+    """Requests to the API server that plugins need. A refusal is raised as `ApiError` (`Conflict`, `NotFound`, ...), a
+    request without an answer as `NoAnswer`; both are exported by `bayplan.framework`."""
 
     async def bind(self, pod: PodInfo, node_name: str) -> None: ...
 
@@ -104,29 +106,29 @@ class ApiPort(Protocol):
     async def update(self, item: KubeObject, change: dict[str, Any]) -> KubeObject:
         """Read the object anew, merge the change in, and write it; retried on conflict.
 
-        A change that carries `metadata.resourceVersion` is written for that version only: if somebody else wrote
-        meanwhile, the client's Conflict is raised."""
+        A change that carries `metadata.resourceVersion` is written for that version only: if the object was changed
+        meanwhile, `Conflict` is raised."""
 
     async def get(self, kind: type[K], name: str, namespace: str = "") -> K | None: ...
 
 
 class DryRun(Protocol):
-    """The filters of the profile on an overlay: what would they say if pods came or went?"""
+    """The filters of the profile on an overlay: their answers if pods came or went."""
 
     def nominated_rows(self, nominator: Nominator) -> NominatedRows:
-        """The nominations of a nominator as columns, kept for whoever asks next."""
+        """The nominations as columns; kept between calls."""
 
     def run_filters_on(self, state: CycleState, pod: PodInfo, nodes: NodeColumns, position: int) -> Status | None:
-        """The first rejection of one node; None if every filter lets it pass."""
+        """The first rejection of one node; None if every filter passes it."""
 
     def run_on_pods(self, method: str, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> None:
-        """`add_pod` or `remove_pod` of every plugin that follows pods."""
+        """Call `add_pod` or `remove_pod` of every plugin that defines them."""
 
     def follows_pods(self, state: CycleState) -> bool:
         """Whether some filter in play keeps state that `run_on_pods` must bring up to date, node by node."""
 
     def reads_counts_only(self, state: CycleState) -> bool:
-        """Whether the filters in play can be asked about many changed nodes at once."""
+        """Whether the filters in play can answer for many changed nodes at once."""
 
     def remembers(self, state: CycleState) -> Hashable | None:
         """What the answers of the filters in play depend on besides the shape of the pod and the node with its pods;
@@ -136,12 +138,12 @@ class DryRun(Protocol):
         """The first rejection of every node that has one: positions by status."""
 
     def passes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns, *, only_counts: bool) -> BoolN:
-        """Which nodes every filter lets pass; `only_counts` asks only those that look at pods on nodes."""
+        """Which nodes every filter passes; with `only_counts`, of the filters that depend on pods on nodes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Handle:
-    """Everything a plugin is given besides its arguments."""
+    """Everything a plugin gets besides its arguments."""
 
     cluster: ClusterState
     clock: Clock
@@ -153,14 +155,18 @@ class Handle:
     activate: Callable[[Iterable[PodInfo]], None]
     """Move pods to the active queue."""
     invalidate: Callable[[str], None]
-    """Forget what was remembered of a plugin's answers, because something outside the cluster state changed."""
+    """Drop the kept answers of a plugin, because something outside the cluster state changed."""
     start_task: Callable[[str, Awaitable[None]], None]
     """Run a coroutine beside the cycle; its failure is logged with the given name."""
     resources: Callable[[type[Any]], ResourceLister]
     """The lister of a custom resource type the plugin declared in `watches`."""
     profile_name: str = "default-scheduler"
     call_later: Callable[[float, Callable[[], None]], None] = lambda _seconds, _callback: None
-    """Call back after that many seconds, between two decisions; forgotten when the scheduler stops. Offline, never."""
+    """Call back after that many seconds, between two decisions; dropped when the scheduler stops. Offline, never."""
+
+    def nodes(self) -> NodeColumns:
+        """All nodes: iterate for `NodeInfo`s, or read columns such as `allocatable("cpu")`."""
+        return self.cluster.columns()
 
     @property
     def snapshot(self) -> ClusterState:

@@ -1,42 +1,54 @@
-"""The contract: what a plugin class may define, when each method is called, and what its answers cause.
+"""The contract: the methods that a plugin class may define, when each is called, and what its answers cause.
 
-Define what you need and leave out the rest. For nodes there are two forms: columns (`filter_nodes`, `score_nodes`),
-which answer for all nodes at once, and one node at a time (`filter`, `score`), which the framework lifts to columns.
-A plugin may define both; then the one-node form is used when only a few rows changed, and must agree.
+Define the methods you need; the engine calls only those that your class (or a base of it) defines. The versions on
+`Plugin` are the specification: they give an editor something to complete and a type checker something to compare with,
+and are never called.
 
-Every method may return None where a Status is expected: it means success. An exception is turned into an Error status
-with the plugin's name; the scheduler goes on.
+For nodes there are two forms: columns (`filter_nodes`, `score_nodes`), which answer for all nodes at once, and one
+node at a time (`filter`, `score`), from which the framework makes columns. A plugin may define both; the one-node form
+is then used when only a few nodes changed, and must agree.
+
+Where a Status is expected, None means success. An exception, and an answer of another type than the declared one,
+becomes an Error status with the plugin's name; the scheduler goes on. What only makes a plugin faster is in
+`bayplan.framework.promises`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from itertools import count
-from typing import Any, ClassVar, NamedTuple
+import inspect
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, cast, get_origin
 
+import structlog
+
+from bayplan.cluster.axes import Int64N
+from bayplan.cluster.node_columns import NodeColumns
+from bayplan.cluster.node_info import NodeInfo
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.args import NoArgs, PluginArgs
-from bayplan.framework.depends import Depends
+from bayplan.framework.cycle import CycleState
+from bayplan.framework.diagnosis import Diagnosis
 from bayplan.framework.events import EventHint
 from bayplan.framework.handle import Handle
-from bayplan.framework.status import Status
+from bayplan.framework.promises import SpeedPromises
+from bayplan.framework.queued import QueuedPod
+from bayplan.framework.status import SKIP, Status
+from bayplan.framework.verdicts import Verdicts
 
-__all__ = ["EXTENSION_POINTS", "UNSIGNED", "Permission", "Plugin", "PostFilterResult", "PreFilterResult"]
+if TYPE_CHECKING:
+    # The default makes a bare `Plugin` right under `mypy --strict`; at run time Python before 3.13 knows no defaults.
+    from typing_extensions import TypeVar
 
+    A = TypeVar("A", bound=PluginArgs, default=Any)
+else:
+    from typing import TypeVar
 
-_version_changes = count(1)
+    A = TypeVar("A", bound=PluginArgs)
 
-
-class _Unsigned:
-    """The type of `UNSIGNED`."""
-
-
-UNSIGNED = _Unsigned()
-"""Answer of `sign` for a pod whose answers must not be remembered."""
+__all__ = ["Permission", "Plugin", "PostFilterResult", "PreFilterResult", "declared_args"]
 
 
 class PreFilterResult(NamedTuple):
-    """Only these nodes need to be looked at. None stands for all."""
+    """The only nodes to consider. None stands for all."""
 
     node_names: frozenset[str] | None = None
 
@@ -57,59 +69,39 @@ class Permission(NamedTuple):
     verbs: tuple[str, ...]
 
 
-class Plugin:
+class Plugin(SpeedPromises, Generic[A]):
     """Base class of all plugins.
 
-    *Declarations* (class attributes): `name` (default: the class name), `Args`, `depends` / `filter_depends` /
-    `score_depends`, `reasons` (strings that users see), `watches` (custom resource types), `permissions` (API rules).
-    *Built with* `Plugin(args, handle)`; do not override `__init__`, override `setup`.
+        class PreferZone(Plugin[ZoneArgs]):
+            def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int: ...
+
+    *Arguments*: `Plugin[ZoneArgs]` declares them, and `self.args` has that type. A nested `class Args(PluginArgs)` does
+    the same at run time. *Built with* `Plugin(args, handle)`: override `setup`, not `__init__`.
     """
 
     name: ClassVar[str] = ""
+    """Default: the class name."""
     Args: ClassVar[type[PluginArgs]] = NoArgs
-    depends: ClassVar[Depends] = Depends.CLUSTER
-    filter_depends: ClassVar[Depends | None] = None
-    score_depends: ClassVar[Depends | None] = None
     reasons: ClassVar[tuple[str, ...]] = ()
+    """Strings that users see in statuses."""
     watches: ClassVar[tuple[type[Any], ...]] = ()
+    """Custom resource types that `handle.resources` lists."""
     permissions: ClassVar[tuple[Permission, ...]] = ()
-    allow_parallel_pre_bind: ClassVar[bool] = False
-    binds_at_once: ClassVar[bool] = False
-    """`bind` is a request to the API server and waits for nothing else. Such bindings take turns on a few dozen tasks;
-    others have a task each."""
-    filter_reads_counts_only: ClassVar[bool] = False
-    """Of the pods on nodes, `filter_nodes` reads nothing but the counts in the columns (requested, pod_count); dry
-    runs can then move thousands of pods at once."""
-    settles_by_kind: ClassVar[bool] = False
-    """Of the pod, `is_relevant`, and `pre_filter` and `pre_score` where the answers are remembered, look at nothing but
-    `shape.kind` and `node_name`: not at labels, amounts or owners. They are then asked once per kind."""
-    signs_by_kind: ClassVar[bool] = False
-    """The same about `sign`: pods of one kind share the answers."""
-    names_pin: ClassVar[bool] = False
-    """For a pod that is pinned to a node (`shape.pinned_to`), `pre_filter` names that node, and none besides. It then
-    need not be asked."""
-    version_changes: ClassVar[int] = 0
-    """Another number whenever the version of any plugin changed: while it stands still, nobody has to look at each."""
+    """API rules beyond those of a scheduler."""
+
+    args: A
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         if "name" not in cls.__dict__:
             cls.name = cls.__name__
-        # A promise about methods does not hold for those that replace them.
-        stated = cls.__dict__
-        if "version" in stated:
-            raise TypeError(f"plugin class `{cls.__name__}`: `version` counts changes of answers; rename yours")
-        if "settles_by_kind" not in stated and not stated.keys().isdisjoint(("is_relevant", "pre_filter", "pre_score")):
-            cls.settles_by_kind = False
-        if "signs_by_kind" not in stated and "sign" in stated:
-            cls.signs_by_kind = False
-        if "names_pin" not in stated and "pre_filter" in stated:
-            cls.names_pin = False
-        if "binds_at_once" not in stated and "bind" in stated:
-            cls.binds_at_once = False
+        if "Args" not in cls.__dict__:
+            declared = declared_args(cls)
+            if declared is not None:
+                cls.Args = declared
 
     def __init__(self, args: PluginArgs | None = None, handle: Handle | None = None) -> None:
-        self.args: Any = self.Args() if args is None else args
+        self.args = cast("A", self.Args() if args is None else args)
         self._handle = handle
         self.version = 0
         self.setup()
@@ -117,140 +109,218 @@ class Plugin:
             for kind in self.watches:
                 handle.resources(kind).on_change(self._resource_changed)
 
-    @property
-    def version(self) -> int:
-        """Raise it when something other than pods, nodes and arguments changed the answers; see `Depends`. Changes of
-        custom resources in `watches` raise it by themselves."""
-        return self._version
-
-    @version.setter
-    def version(self, number: int) -> None:
-        self._version = number
-        # Never a number that was there before, even if other threads make plugins: each framework compares it.
-        Plugin.version_changes = next(_version_changes)
-
     def _resource_changed(self, old: Any, new: Any) -> None:
         self.version += 1
 
     @property
     def handle(self) -> Handle:
+        """What the plugin may reach beyond its arguments: the cluster, the API server, the clock, the events."""
         if self._handle is None:
             raise RuntimeError(f"plugin `{self.name}` was built without a handle; use the harness of bayplan.testing")
         return self._handle
 
+    @property
+    def log(self) -> structlog.typing.FilteringBoundLogger:
+        """The scheduler's log with the plugin's name: `self.log.info("no licence left", pod=pod.key)`."""
+        logger: structlog.typing.FilteringBoundLogger = structlog.get_logger().bind(plugin=self.name)
+        return logger
+
     def setup(self) -> None:
-        """Called once, after args and handle are in place."""
+        """Prepare the plugin. *When*: once, with `self.args` and `self.handle` in place."""
 
-    def sign(self, pod: PodInfo) -> Hashable:
-        """What of the pod this plugin's filter and score look at; pods with equal signs share answers.
+    def teardown(self) -> None:
+        """Release what `setup` acquired.
 
-        *When*: once per pod shape. *Answers*: any hashable value, or UNSIGNED. Default: the whole shape.
-        Only asked of plugins that declare `depends` below CLUSTER.
+        *When*: once, when a reload replaces the plugin and when the scheduler stops; bindings under way may still call
+        it afterwards. *Must not* wait.
         """
-        return pod.shape.number
-
-    def is_relevant(self, pod: PodInfo) -> bool:
-        """Whether this plugin can have a say at PreFilter, Filter, PreScore and Score for pods of this shape.
-
-        *When*: once per pod shape. Answering False is the same as Skip in PreFilter and in PreScore, but cheaper.
-        """
-        return True
-
-    # More attributes may be defined, all promises that save work and change no answer:
-    #   is_idle(pod) -> bool      nothing to say about pods of this shape, whichever node they are pinned to, until an
-    #                             object, a node object or a pod with affinity terms changes; asked again only then
-    #   accepts_all(pod, nodes) -> bool     a filter that is remembered lets every node there is pass at present; False
-    #                             where it would have to look at each to know
-    #   score_by_value(state, pod, nodes) -> ByValue | None     scores that one label decides, for each of its values;
-    #                             see `bayplan.framework.by_value`
-    #   is_within_bounds = True   raw scores are 0 to 100 by construction, so the engine need not look for others
-    #   releases() -> NameLog     of a PreEnqueue plugin: `namespace/name` of each pod that it held back and may now let
-    #                             pass; held pods that are not named are not asked about again by events
 
     def events_to_register(self) -> list[EventHint] | None:
-        """Events that may make a pod schedulable that this plugin rejected; None stands for all events.
+        """Events that may make a pod schedulable that this plugin rejected.
 
+        *When*: once, when the profile is built. *Answers*: events with hints; None stands for all events.
         *Effect on the queue*: a pod that this plugin rejected is tried again when one of them happens and its hint
-        says QUEUE. A hint marked with `by_shape` is asked once for all waiting pods of a shape.
+        says QUEUE. A hint marked with `by_shape` is called once for all waiting pods of a shape.
         """
         return None
 
+    # In the queue
 
-# The methods below are documented here and looked up by name; a plugin has an extension point when its class defines
-# the method. They are not defined on the base class, so that "does it extend Filter" is a question about the class.
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
+        """Decide whether the pod may be scheduled at all.
 
-EXTENSION_POINTS = {
-    "pre_enqueue": """(pod) -> Status | None
+        *When*: before the pod enters the active or back-off queue.
+        *Answers*: success, or anything else to hold it back.
+        *Effect on the queue*: a held pod waits, without events or conditions, until an event of this plugin.
+        *Must not* do I/O.
+        """
+        return None
 
-    *When*: before the pod enters the active or back-off queue. *Answers*: success, or anything else to hold it back.
-    *Effect on the queue*: a held pod waits, without events or conditions, until an event of this plugin.
-    *Must not* do I/O.""",
-    "less": """(first: QueuedPod, second: QueuedPod) -> bool
+    def less(self, first: QueuedPod, second: QueuedPod) -> bool:
+        """Order the active queue.
 
-    *When*: ordering the active queue; exactly one plugin does it, the same for all profiles.
-    *Answers*: True when the first goes before the second; must be a strict order. Write `sort_key` instead where one
-    tuple per pod can say it: it is faster.""",
-    "sort_key": """(queued: QueuedPod) -> tuple
+        *When*: a pod is compared with another; exactly one plugin orders the queue, the same for all profiles.
+        *Answers*: True when the first goes before the second. Write `sort_key` where one tuple per pod says it: it is
+        faster.
+        *Must not* contradict itself: it has to be a strict order.
+        """
+        return False
 
-    *When*: a pod enters the active queue. *Answers*: a tuple; smaller goes first.""",
-    "pre_filter": """(state, pod, nodes) -> Status | PreFilterResult | None
+    def sort_key(self, queued: QueuedPod) -> tuple[Any, ...]:
+        """Order the active queue by keys.
 
-    *When*: at the start of the cycle. *Answers*: success; Skip (leave this plugin's filter out); a PreFilterResult with
-    the only nodes to look at; Unschedulable (the other PreFilters still run); Unresolvable (ends it at once).
-    A plugin with `filter_depends` below CLUSTER is asked once per sign, and must not write to the state.""",
-    "add_pod": """(state, pod, added: PodInfo, node: NodeInfo) -> Status | None
+        *When*: a pod enters the active queue. *Answers*: a tuple; smaller goes first.
+        """
+        return ()
 
-    *When*: a dry run puts `added` on `node`; bring what pre_filter put into the state up to it. Called on a clone.""",
-    "remove_pod": """(state, pod, removed: PodInfo, node: NodeInfo) -> Status | None
+    # Finding nodes
 
-    *When*: a dry run takes `removed` off `node`. Called on a clone of the state.""",
-    "filter_nodes": """(state, pod, nodes: NodeColumns) -> Verdicts
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Status | PreFilterResult | None:
+        """Check the pod, or prepare what `filter` needs.
 
-    *When*: once for the nodes at issue. *Answers*: one verdict a position. *Must not* change anything.""",
-    "filter": """(state, pod, node: NodeInfo) -> Status | None
+        *When*: at the start of the cycle; with `filter_depends` below CLUSTER once per sign.
+        *Answers*: success; Skip (leave this plugin's filter out); a PreFilterResult with the only nodes to consider;
+        Unschedulable (the other PreFilters still run); Unresolvable (ends the cycle at once).
+        *Effect on the queue*: a rejected pod waits for an event of this plugin.
+        *Must not* write to the state if `filter_depends` is below CLUSTER.
+        """
+        return None
 
-    *When*: for each node that earlier filters let through (or each node, if remembered). *Answers*: success,
-    Unschedulable, Unresolvable, Pending; Error ends the cycle. *Must not* change anything.""",
-    "post_filter": """(state, pod, diagnosis: Diagnosis) -> PostFilterResult | Status | None
+    def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> Status | None:
+        """Update what `pre_filter` put into the state for another pod on the node.
 
-    *When*: no node fits. *Answers*: a nomination (ends it), Unschedulable (the next plugin is asked), Unresolvable
-    (ends it). The reasons become the last part of the pod's message.""",
-    "pre_score": """(state, pod, nodes: NodeColumns) -> Status | None
+        *When*: a dry run places `added` on `node`; the state is a clone. *Answers*: success, or Error.
+        """
+        return None
 
-    *When*: more than one node fits; `nodes` are those.
-    *Answers*: success, or Skip (leave this plugin's score out).""",
-    "score_nodes": """(state, pod, nodes: NodeColumns) -> int64 array
+    def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> Status | None:
+        """Update what `pre_filter` put into the state for one pod less on the node.
 
-    *When*: once for the feasible nodes (or all nodes, if remembered). *Answers*: one raw score a position; after
-    `normalize`, 0 to 100.""",
-    "score": """(state, pod, node: NodeInfo) -> int
+        *When*: a dry run takes `removed` off `node`; the state is a clone. *Answers*: success, or Error.
+        """
+        return None
 
-    *When*: for each feasible node (or each node, if remembered).
-    *Answers*: the raw score; after `normalize`, 0 to 100.""",
-    "normalize": """(state, pod, scores: int64 array) -> int64 array
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Verdicts:
+        """Decide which nodes can take the pod, all at once.
 
-    *When*: after scoring, with the raw scores of the feasible nodes.""",
-    "reserve": """(state, pod, node_name: str) -> Status | None
+        *When*: once for the nodes that earlier filters passed (or all nodes, if answers are kept).
+        *Answers*: one verdict per position; the statuses are those of `filter`.
+        *Effect on the queue*: if no node remains, the pod waits for events of the plugins that rejected nodes.
+        *Must not* change anything.
+        """
+        return Verdicts.accept(len(nodes))
 
-    *When*: the pod was assumed on the node. *Answers*: success, or a rejection, which undoes all reservations.""",
-    "unreserve": """(state, pod, node_name: str) -> None
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        """Decide whether one node can take the pod.
 
-    *When*: anything after reserve failed; in reverse order, also for plugins whose reserve was not reached.
-    *Must not* fail: be idempotent.""",
-    "permit": """(state, pod, node_name: str) -> Status | None
+        *When*: for each node that earlier filters passed (or each node, if answers are kept).
+        *Answers*: success; Unschedulable (removing pods may help); Unresolvable (preemption cannot help); Pending
+        (waits for something outside, retried without back-off); Error ends the cycle.
+        *Effect on the queue*: if no node remains, the pod waits for events of the plugins that rejected nodes.
+        *Must not* change anything.
+        """
+        return None
 
-    *When*: last step of the scheduling cycle. *Answers*: success, a rejection, or Wait(seconds).""",
-    "pre_bind_pre_flight": """(state, pod, node_name: str) -> Status | None
+    def post_filter(self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis) -> PostFilterResult | Status | None:
+        """Make room for a pod that fits nowhere.
 
-    *When*: before waiting at permit. *Answers*: success if pre_bind will have work to do, Skip if not.""",
-    "pre_bind": """async (state, pod, node_name: str) -> Status | None
+        *When*: no node passed. *Answers*: a nomination (ends the phase), Unschedulable (the next plugin runs),
+        Unresolvable (ends the phase). The reasons become the last part of the pod's message.
+        *Effect on the queue*: none by itself; the pod waits for the events of the plugins that rejected nodes.
+        """
+        return None
 
-    *When*: in the binding cycle, before bind.""",
-    "bind": """async (state, pod, node_name: str) -> Status | None
+    # Choosing a node
 
-    *When*: in the binding cycle; the first plugin that does not answer Skip binds.""",
-    "post_bind": """(state, pod, node_name: str) -> None
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Status | None:
+        """Prepare what `score` needs.
 
-    *When*: after the pod was bound; informational.""",
-}
-"""Method name to its specification. `points.py` derives the signatures that registration checks."""
+        *When*: more than one node passed; `nodes` are those. With one feasible node it is not called, so that later
+        points must not rely on what it writes to the state.
+        *Answers*: success, or Skip (leave this plugin's score out).
+        """
+        return None
+
+    def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Int64N:
+        """Score nodes, all at once.
+
+        *When*: once for the feasible nodes (or all nodes, if answers are kept).
+        *Answers*: one raw score per position, whole numbers; after `normalize`, 0 to 100.
+        """
+        return nodes.pod_count * 0
+
+    def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        """Score one node.
+
+        *When*: for each feasible node (or each node, if answers are kept).
+        *Answers*: the raw score, a whole number; after `normalize`, 0 to 100.
+        """
+        return 0
+
+    def normalize(self, state: CycleState, pod: PodInfo, scores: Int64N) -> Int64N:
+        """Turn raw scores into scores from 0 to 100.
+
+        *When*: after scoring, with the raw scores of the feasible nodes. *Answers*: as many scores.
+        The ready ones (`normalize = normalize_highest`) let answers be kept.
+        """
+        return scores
+
+    # Placing the pod
+
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        """Book what the pod takes on the chosen node.
+
+        *When*: the pod was assumed on the node. *Answers*: success, or a rejection, which undoes all reservations.
+        *Effect on the queue*: a rejected pod waits for an event of this plugin.
+        """
+        return None
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Undo `reserve`.
+
+        *When*: anything after `reserve` failed; in reverse order, also for plugins whose `reserve` was not reached.
+        *Must not* fail: be idempotent.
+        """
+
+    def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        """Allow, reject or delay the binding.
+
+        *When*: last step of the scheduling cycle. *Answers*: success, a rejection, or Wait(seconds).
+        *Effect on the queue*: a rejected pod waits for an event of this plugin.
+        """
+        return None
+
+    def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        """Tell whether `pre_bind` will have work to do.
+
+        *When*: before a wait at Permit. *Answers*: success if it will, Skip if not.
+        """
+        return None
+
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        """Do what must be done before the pod is bound.
+
+        *When*: in the binding cycle, before `bind`; it may wait. *Answers*: success, or a rejection or Error, which
+        undoes everything.
+        """
+        return None
+
+    async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        """Bind the pod to the node.
+
+        *When*: in the binding cycle; it may wait. *Answers*: success; Skip (the next plugin binds); anything else
+        undoes everything.
+        """
+        return SKIP
+
+    def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Note that the pod was bound. *When*: after `bind`. *Must not* fail: nothing can be undone any more."""
+
+
+def declared_args(cls: type[Plugin[Any]]) -> Any:
+    """The type between the brackets of `Plugin[...]`, None where there is none or another type variable."""
+    for base in cls.__dict__.get("__orig_bases__", ()):
+        origin = get_origin(base)
+        if inspect.isclass(origin) and issubclass(origin, Plugin) and not isinstance(base.__args__[0], TypeVar):
+            return base.__args__[0]
+    return None

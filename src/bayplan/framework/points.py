@@ -1,30 +1,33 @@
-"""The extension points by the names that configurations, metrics and errors use, derived from the contract."""
+"""The extension points by the names that configurations, metrics and errors use, and which of them a plugin extends."""
 
 from __future__ import annotations
 
-import re
+import inspect
 from enum import Enum
+from functools import cache, lru_cache
+from typing import Any
 
-from bayplan.framework.plugin import EXTENSION_POINTS, Plugin
+from bayplan.framework.plugin import Plugin
 
-__all__ = ["METHODS", "ExtensionPoint", "extends", "parameters_of"]
+__all__ = ["METHODS", "ExtensionPoint", "contract_of", "defines", "extends"]
 
 
 class ExtensionPoint(Enum):
-    """(name in a KubeSchedulerConfiguration, methods any of which makes a plugin extend the point)."""
+    """(name in a KubeSchedulerConfiguration, methods any of which makes a plugin extend the point, methods that
+    complete them)."""
 
-    PRE_ENQUEUE = ("preEnqueue", ("pre_enqueue",))
-    QUEUE_SORT = ("queueSort", ("less", "sort_key"))
-    PRE_FILTER = ("preFilter", ("pre_filter",))
-    FILTER = ("filter", ("filter_nodes", "filter"))
-    POST_FILTER = ("postFilter", ("post_filter",))
-    PRE_SCORE = ("preScore", ("pre_score",))
-    SCORE = ("score", ("score_nodes", "score"))
-    RESERVE = ("reserve", ("reserve", "unreserve"))
-    PERMIT = ("permit", ("permit",))
-    PRE_BIND = ("preBind", ("pre_bind",))
-    BIND = ("bind", ("bind",))
-    POST_BIND = ("postBind", ("post_bind",))
+    PRE_ENQUEUE = ("preEnqueue", ("pre_enqueue",), ())
+    QUEUE_SORT = ("queueSort", ("less", "sort_key"), ())
+    PRE_FILTER = ("preFilter", ("pre_filter",), ("add_pod", "remove_pod"))
+    FILTER = ("filter", ("filter_nodes", "filter"), ())
+    POST_FILTER = ("postFilter", ("post_filter",), ())
+    PRE_SCORE = ("preScore", ("pre_score",), ())
+    SCORE = ("score", ("score_nodes", "score"), ("normalize",))
+    RESERVE = ("reserve", ("reserve", "unreserve"), ())
+    PERMIT = ("permit", ("permit",), ())
+    PRE_BIND = ("preBind", ("pre_bind",), ("pre_bind_pre_flight",))
+    BIND = ("bind", ("bind",), ())
+    POST_BIND = ("postBind", ("post_bind",), ())
 
     @property
     def config_name(self) -> str:
@@ -41,16 +44,38 @@ class ExtensionPoint(Enum):
         methods: tuple[str, ...] = self.value[1]
         return methods
 
+    @property
+    def companions(self) -> tuple[str, ...]:
+        """Methods that have a use only together with one of `methods`."""
+        companions: tuple[str, ...] = self.value[2]
+        return companions
 
-METHODS: tuple[str, ...] = tuple(EXTENSION_POINTS)
+
+METHODS: tuple[str, ...] = tuple(method for point in ExtensionPoint for method in (*point.methods, *point.companions))
 
 
 def extends(plugin: type[Plugin] | Plugin, point: ExtensionPoint) -> bool:
-    return any(callable(getattr(plugin, method, None)) for method in point.methods)
+    """Whether a plugin has a method of the point."""
+    return any(defines(plugin, method) for method in point.methods)
 
 
-def parameters_of(method: str) -> tuple[str, ...]:
-    """The parameter names that the contract gives a method, without self."""
-    signature = EXTENSION_POINTS[method].split("->", 1)[0]
-    inside = signature[signature.index("(") + 1 : signature.rindex(")")]
-    return tuple(re.split(r"[:\s]", part.strip(), maxsplit=1)[0] for part in inside.split(","))
+def defines(plugin: type[Plugin] | Plugin, method: str) -> bool:
+    """Whether a plugin has a method (or a promise) of its own, rather than the declaration on `Plugin`."""
+    if isinstance(plugin, type):
+        cls: Any = plugin
+        return _class_defines(cls, method)
+    cls = type(plugin)
+    return _class_defines(cls, method) or callable(vars(plugin).get(method))
+
+
+@lru_cache(maxsize=4096)
+def _class_defines(cls: Any, method: str) -> bool:
+    found = getattr(cls, method, None)
+    return callable(found) and found is not getattr(Plugin, method)
+
+
+@cache
+def contract_of(method: str) -> inspect.Signature:
+    """The signature that the contract declares for a method, without self."""
+    signature = inspect.signature(getattr(Plugin, method))
+    return signature.replace(parameters=list(signature.parameters.values())[1:])

@@ -16,7 +16,7 @@ from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, Resource
 from bayplan.framework.plugin import Plugin
-from bayplan.framework.points import ExtensionPoint
+from bayplan.framework.points import ExtensionPoint, defines
 from bayplan.framework.runtime.call import POINT_LABELS, caller
 from bayplan.framework.status import SKIP, SUCCESS, Error, Status
 from bayplan.loop.attempt import Attempt, failure_at
@@ -123,7 +123,7 @@ def _pre_flight(binding: Binding) -> list[Plugin] | Status:
     complain, call = profile.framework.complain, caller(state)
     due: list[Plugin] = []
     for plugin in profile.pre_binding:
-        if not callable(getattr(plugin, "pre_bind_pre_flight", None)):
+        if not defines(plugin, "pre_bind_pre_flight"):
             due.append(plugin)
             continue
         answer = call(plugin, "pre_bind_pre_flight", complain, state, binding.assumed, binding.node_name)

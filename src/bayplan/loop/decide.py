@@ -14,10 +14,10 @@ import numpy as np
 
 from bayplan.cluster.axes import Rows
 from bayplan.cluster.node_columns import NodeColumns
+from bayplan.cluster.nominated import Nominator
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.diagnosis import Diagnosis
-from bayplan.framework.handle import Nominator
 from bayplan.framework.plugin import PostFilterResult
 from bayplan.framework.runtime.call import PluginFailure
 from bayplan.framework.runtime.framework import Framework

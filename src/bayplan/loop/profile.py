@@ -10,7 +10,7 @@ from bayplan.cache import Cache
 from bayplan.cluster.lazy import lazy
 from bayplan.framework.handle import ApiPort, Recorder
 from bayplan.framework.plugin import Plugin
-from bayplan.framework.points import ExtensionPoint
+from bayplan.framework.points import ExtensionPoint, defines
 from bayplan.framework.runtime.framework import Framework
 from bayplan.loop.decide import Decider
 from bayplan.loop.decide_with_extenders import Extenders
@@ -38,12 +38,12 @@ class Profile:
     @lazy
     def reserving(self) -> list[Plugin]:
         """The plugins that define `reserve`; one may define `unreserve` alone."""
-        return [p for p in self.framework.at(ExtensionPoint.RESERVE) if callable(getattr(p, "reserve", None))]
+        return [p for p in self.framework.at(ExtensionPoint.RESERVE) if defines(p, "reserve")]
 
     @lazy
     def unreserving(self) -> list[Plugin]:
         """The plugins that define `unreserve`, in reverse order."""
-        return [p for p in self.framework.at(ExtensionPoint.RESERVE)[::-1] if callable(getattr(p, "unreserve", None))]
+        return [p for p in self.framework.at(ExtensionPoint.RESERVE)[::-1] if defines(p, "unreserve")]
 
     @lazy
     def permitting(self) -> list[Plugin]:

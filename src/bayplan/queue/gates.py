@@ -21,7 +21,7 @@ __all__ = ["Gates", "PreEnqueue", "Releases"]
 _log = logging.getLogger(__name__)
 
 PreEnqueue = Callable[[PodInfo], Status | None]
-Releases = Callable[[], NameLog]
+Releases = Callable[[], NameLog | None]
 """`namespace/name` of each pod that a plugin held and may hold no longer, in the order in which that came about."""
 
 
@@ -101,6 +101,8 @@ class _Released:
 
     def among(self, alike: Alike, pool: UnschedulablePool) -> list[QueuedPod]:
         log = self._log()
+        if log is None:
+            return list(alike.values())
         if log.position != self._position:
             self._read(log, pool)
         return [alike[key] for key in self.keys if key in alike]

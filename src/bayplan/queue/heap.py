@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterator
 from functools import cmp_to_key
 from typing import Any
 
+from bayplan.framework.plugin import Plugin
+from bayplan.framework.points import defines
 from bayplan.framework.queued import QueuedPod
 
 __all__ = ["PodHeap", "SortKey", "by_priority", "key_from_less", "sort_key_of"]
@@ -47,10 +49,9 @@ def key_from_less(less: Callable[[QueuedPod, QueuedPod], bool]) -> SortKey:
     return cmp_to_key(compare)
 
 
-def sort_key_of(plugin: Any) -> SortKey:
+def sort_key_of(plugin: Plugin) -> SortKey:
     """The key function of a queue-sort plugin, by its `sort_key` where it has one, else by its `less`."""
-    sort_key: SortKey | None = getattr(plugin, "sort_key", None)
-    return sort_key if sort_key is not None else key_from_less(plugin.less)
+    return plugin.sort_key if defines(plugin, "sort_key") else key_from_less(plugin.less)
 
 
 class PodHeap:

@@ -14,6 +14,7 @@ from bayplan.cluster.node_columns import NodeColumns
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.plugin import PreFilterResult
+from bayplan.framework.points import defines
 from bayplan.framework.status import SUCCESS, Code, Status
 from bayplan.testing.contract_trial import Trial
 from bayplan.testing.harness import Harness
@@ -197,7 +198,7 @@ def reserve_is_undone(trial: Trial) -> list[str]:
         harness.forget(pod)
         if _own_state(plugin) != before:
             problems.append(f"after Reserve and Unreserve on `{outcome.node_name}` the plugin is not as it was")
-        if hasattr(plugin, "unreserve"):
+        if defines(plugin, "unreserve"):
             problems += _unreserves_idly(plugin, harness.info(pod), outcome.node_name)
     return problems
 

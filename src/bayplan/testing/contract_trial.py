@@ -16,6 +16,7 @@ from bayplan.cluster.node_columns import NodeColumns
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.plugin import Plugin
+from bayplan.framework.points import defines
 from bayplan.framework.status import Status
 from bayplan.testing.generate import Cluster, random_pod
 from bayplan.testing.harness import Harness
@@ -65,7 +66,7 @@ class Trial:
         return self.one.plugin(self._class.name)
 
     def has(self, *methods: str) -> bool:
-        return any(callable(getattr(self._class, method, None)) for method in methods)
+        return any(defines(self._class, method) for method in methods)
 
     def pods(self) -> list[Pod]:
         """Pods to ask about, the same each time."""

@@ -21,7 +21,7 @@ from bayplan.app.offline import OfflineScheduler
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.cluster.state import ClusterState
 from bayplan.framework.diagnosis import Diagnosis
-from bayplan.framework.points import ExtensionPoint
+from bayplan.framework.points import ExtensionPoint, defines
 from bayplan.framework.registry import Registry
 from bayplan.framework.runtime.call import call_plugin
 from bayplan.framework.runtime.framework import Framework
@@ -185,7 +185,7 @@ def _checked_registry() -> Registry:
 def _reserve(framework: Framework, decision: Decision) -> Status | None:
     """The first refusal; None when every plugin reserved."""
     for plugin in framework.at(ExtensionPoint.RESERVE):
-        if callable(getattr(plugin, "reserve", None)):
+        if defines(plugin, "reserve"):
             status = call_plugin(
                 plugin, "reserve", framework.complain, decision.state, decision.pod, decision.node_name
             )
@@ -196,7 +196,7 @@ def _reserve(framework: Framework, decision: Decision) -> Status | None:
 
 def _unreserve(framework: Framework, decision: Decision) -> None:
     for plugin in reversed(framework.at(ExtensionPoint.RESERVE)):
-        if callable(getattr(plugin, "unreserve", None)):
+        if defines(plugin, "unreserve"):
             call_plugin(plugin, "unreserve", framework.complain, decision.state, decision.pod, decision.node_name)
 
 

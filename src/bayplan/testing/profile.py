@@ -17,6 +17,7 @@ from bayplan.config.loading import default_config, load_config
 from bayplan.config.model import API_VERSION, PluginConfig, PluginRef, Plugins, ProfileConfig
 from bayplan.config.profiles import ResolvedProfile, resolve_profile, resolve_profiles
 from bayplan.framework.plugin import Plugin
+from bayplan.framework.points import ExtensionPoint, extends
 from bayplan.framework.registry import Registry
 from bayplan.plugins.intree import default_registry
 
@@ -78,7 +79,7 @@ def harness_profiles(
 
 def _sorts(plugin: type[Plugin]) -> bool:
     """Whether the plugin orders the queue, which one alone may do."""
-    return plugin.name != _DEFAULT_SORT and any(hasattr(plugin, method) for method in ("less", "sort_key"))
+    return plugin.name != _DEFAULT_SORT and extends(plugin, ExtensionPoint.QUEUE_SORT)
 
 
 @lru_cache(maxsize=1)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from tests.unit.loop.kit import Loop, node, pod, running
 
 from bayplan.config.loading import load_config
 from bayplan.config.profiles import resolve_profiles
+from bayplan.framework import Plugin, PluginArgs
 from bayplan.plugins.intree import default_registry
 from bayplan.queue import Place
 
@@ -17,6 +19,19 @@ kind: KubeSchedulerConfiguration
 profiles: [{schedulerName: default-scheduler}, {schedulerName: second}]
 """
 ONE = TWO.replace("{schedulerName: default-scheduler}, ", "")
+
+
+HOLDING = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins: {multiPoint: {enabled: [{name: Holder}]}}
+  pluginConfig: [{name: Holder, args: {label: LABEL}}]
+"""
+
+
+class HolderArgs(PluginArgs):
+    label: str = ""
 
 
 def reload(loop: Loop, config: str) -> None:
@@ -112,3 +127,25 @@ async def test_events_wait_while_many_pods_wait_for_a_decision() -> None:
     async with running(loop):
         await loop.settle()
         assert not loop.live._is_in_a_rush()
+
+
+async def test_plugins_are_torn_down_when_a_reload_replaces_them_and_when_the_scheduler_stops() -> None:
+    torn_down: list[str] = []
+
+    class Holder(Plugin[HolderArgs]):
+        def filter(self, state: Any, pod: Any, node: Any) -> None: ...
+
+        def teardown(self) -> None:
+            torn_down.append(self.args.label)
+
+    registry = default_registry()
+    registry.add(Holder)
+
+    loop = Loop([node("n")], config=HOLDING.replace("LABEL", "first"), plugins=[Holder])
+    async with running(loop):
+        second = load_config(HOLDING.replace("LABEL", "second"))
+        loop.live.reload(second, resolve_profiles(second, registry), registry)
+        assert torn_down == ["first"]
+    await loop.live._stop([])
+
+    assert torn_down == ["first", "second"]

@@ -30,6 +30,8 @@ def test_all_rows_and_some_rows_tell_the_same(cache: Cache) -> None:
     assert everything.is_all
     assert not some.is_all
     assert everything.allocatable(CPU).tolist() == [1000, 2000, 3000, 4000]
+    assert everything.allocatable("cpu").tolist() == [1000, 2000, 3000, 4000]
+    assert everything.requested("example.com/unheard-of").tolist() == [0, 0, 0, 0]
     assert some.allocatable(CPU).tolist() == [4000, 1000]
     assert some.requested(CPU).tolist() == [500, 0]
     assert some.nonzero_cpu.tolist() == [500, 0]

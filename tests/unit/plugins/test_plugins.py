@@ -10,7 +10,7 @@ import pytest
 
 from bayplan.framework import Plugin
 from bayplan.framework.checks import check_plugin
-from bayplan.framework.points import ExtensionPoint, extends
+from bayplan.framework.points import ExtensionPoint, defines, extends
 from bayplan.plugins import community, intree
 from bayplan.plugins.intree import INTREE
 from bayplan.plugins.shipped import COMMUNITY
@@ -81,8 +81,8 @@ def test_a_plugin_is_named_as_listed_and_documented_in_all_sections(name: str) -
 def test_filters_and_scores_come_in_both_forms(name: str) -> None:
     kind = load(name)
 
-    assert hasattr(kind, "filter") == hasattr(kind, "filter_nodes") == extends(kind, ExtensionPoint.FILTER)
-    assert hasattr(kind, "score") == hasattr(kind, "score_nodes") == extends(kind, ExtensionPoint.SCORE)
+    assert defines(kind, "filter") == defines(kind, "filter_nodes") == extends(kind, ExtensionPoint.FILTER)
+    assert defines(kind, "score") == defines(kind, "score_nodes") == extends(kind, ExtensionPoint.SCORE)
 
 
 @pytest.mark.parametrize("name", HERE)

@@ -16,12 +16,11 @@ from bayplan.cluster.axes import Int64N
 from bayplan.cluster.node_columns import NodeColumns
 from bayplan.cluster.node_info import NodeInfo
 from bayplan.cluster.pod_info import PodInfo
-from bayplan.framework.by_value import ByValue
 from bayplan.framework.cycle import CycleState
-from bayplan.framework.depends import Depends
 from bayplan.framework.normalize import MAX_NODE_SCORE, Normalizer
 from bayplan.framework.plugin import Plugin
-from bayplan.framework.points import ExtensionPoint
+from bayplan.framework.points import ExtensionPoint, defines
+from bayplan.framework.promises import ByValue, Depends
 from bayplan.framework.status import SUCCESS, Error, Status
 from bayplan.framework.times import PluginTimes
 from bayplan.framework.verdicts import StatusTable, Verdicts
@@ -32,7 +31,6 @@ Complaint = Callable[[str, str, BaseException], None]
 """(plugin, extension point, exception): told once for every exception that a plugin raised."""
 
 
-_ByValueForm = Callable[[CycleState, PodInfo, NodeColumns], "ByValue | None"]
 _FILTER, _SCORE = ExtensionPoint.FILTER.label, ExtensionPoint.SCORE.label
 _NORMALIZE = "ScoreExtensionNormalize"
 POINT_LABELS = {method: point.label for point in ExtensionPoint for method in point.methods} | {
@@ -104,10 +102,10 @@ class FilterCall:
         self.name = plugin.name
         self.rank = rank
         self.depends = plugin.depends if plugin.filter_depends is None else plugin.filter_depends
-        self.has_one = callable(getattr(plugin, "filter", None))
-        self._accepts_all: Callable[[PodInfo, NodeColumns], bool] | None = getattr(plugin, "accepts_all", None)
+        self.has_one = defines(plugin, "filter")
+        self._accepts_all = plugin.accepts_all if defines(plugin, "accepts_all") else None
         self.has_glance = self._accepts_all is not None
-        self.has_columns = callable(getattr(plugin, "filter_nodes", None))
+        self.has_columns = defines(plugin, "filter_nodes")
         self.has_failed = False
         """Whether an answer was ever an Error; only then are remembered columns searched for one."""
         self.vetted: tuple[Status, ...] | None = None
@@ -138,7 +136,7 @@ class FilterCall:
         if not self.has_columns:
             return self._lifted(state, pod, nodes)
         try:
-            verdicts: Verdicts = self.plugin.filter_nodes(state, pod, nodes)  # type: ignore[attr-defined]
+            verdicts: Verdicts = self.plugin.filter_nodes(state, pod, nodes)
         except Exception as exception:
             self._complain(self.name, "filter_nodes", exception)
             self.note_failure()
@@ -150,7 +148,7 @@ class FilterCall:
         if self.times is not None:
             return self.times.ask_once(self, _FILTER, self.one, state, pod, node)
         try:
-            status: Status | None = self.plugin.filter(state, pod, node)  # type: ignore[attr-defined]
+            status: Status | None = self.plugin.filter(state, pod, node)
         except Exception as exception:
             return self.raised(exception)
         if status is not None and not status.is_rejected and not status.is_success:
@@ -197,10 +195,10 @@ class ScoreCall:
         self.name = plugin.name
         self.weight = weight
         self.depends = plugin.depends if plugin.score_depends is None else plugin.score_depends
-        self.has_one = callable(getattr(plugin, "score", None))
-        self.has_columns = callable(getattr(plugin, "score_nodes", None))
-        self._by_value: _ByValueForm | None = getattr(plugin, "score_by_value", None)
-        self.normalize = getattr(plugin, "normalize", None)
+        self.has_one = defines(plugin, "score")
+        self.has_columns = defines(plugin, "score_nodes")
+        self._by_value = plugin.score_by_value if defines(plugin, "score_by_value") else None
+        self.normalize = plugin.normalize if defines(plugin, "normalize") else None
         self.normalizer: Normalizer | None = self.normalize if isinstance(self.normalize, Normalizer) else None
         self.is_remembered = self.depends is not Depends.CLUSTER and (
             self.normalize is None or self.normalizer is not None
@@ -215,7 +213,7 @@ class ScoreCall:
             return self.times.ask_once(self, _SCORE, self.raw, state, pod, nodes)
         try:
             if self.has_columns:
-                scores: Int64N = self.plugin.score_nodes(state, pod, nodes)  # type: ignore[attr-defined]
+                scores: Int64N = self.plugin.score_nodes(state, pod, nodes)
                 return scores if scores.dtype == np.int64 else scores.astype(np.int64)
             return self._lifted(state, pod, nodes)
         except PluginFailure:
@@ -240,7 +238,7 @@ class ScoreCall:
         if self.times is not None:
             return self.times.ask_once(self, _SCORE, self.one, state, pod, node)
         try:
-            score: int = self.plugin.score(state, pod, node)  # type: ignore[attr-defined]
+            score: int = self.plugin.score(state, pod, node)
         except Exception as exception:
             self._complain(self.name, "score", exception)
             raise self._refused(f"{type(exception).__name__}: {exception}", exception) from exception
@@ -281,6 +279,6 @@ class ScoreCall:
         return PluginFailure(Error(reason, exception=exception).by(self.name))
 
     def _lifted(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Int64N:
-        one = self.plugin.score  # type: ignore[attr-defined]
+        one = self.plugin.score
         scores = [0 if info is None else one(state, pod, info) for info in nodes.infos()]
         return np.array(scores, dtype=np.int64)

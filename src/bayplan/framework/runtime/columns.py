@@ -18,8 +18,8 @@ from bayplan.cluster.node_columns import NodeColumns
 from bayplan.cluster.node_table import NodeTable
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.cycle import CycleState
-from bayplan.framework.depends import Depends
 from bayplan.framework.normalize import MAX_NODE_SCORE
+from bayplan.framework.promises import Depends
 from bayplan.framework.runtime.call import FilterCall, ScoreCall
 from bayplan.framework.runtime.distinct import distinct
 from bayplan.framework.status import SUCCESS, Status
@@ -256,7 +256,7 @@ class ScoreColumn(Column):
         self._highest = MAX_NODE_SCORE if call.normalizer is None else _INT64_MAX
         takes_negative = call.normalizer is not None and call.normalizer.takes_negative
         self._lowest = int(np.iinfo(np.int64).min) if takes_negative else 0
-        self._is_trusted = takes_negative or bool(getattr(call.plugin, "is_within_bounds", False))
+        self._is_trusted = takes_negative or call.plugin.is_within_bounds
         self.is_uniform = False
         """True only if every node has the same raw score, `uniform_value`."""
         self.uniform_value = 0

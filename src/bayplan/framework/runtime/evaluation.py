@@ -24,8 +24,7 @@ from bayplan.cluster.node_columns import NodeColumns
 from bayplan.cluster.node_table import NodeTable
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.cycle import CycleState
-from bayplan.framework.depends import Depends
-from bayplan.framework.joint import Totals
+from bayplan.framework.promises import Depends, Totals
 from bayplan.framework.runtime.call import FilterCall, ScoreCall
 from bayplan.framework.runtime.columns import (
     FAR_SHARE,

@@ -19,9 +19,9 @@ from bayplan.cluster.nominated import NominatedRows, Nominator
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.cluster.state import ClusterState
 from bayplan.framework.cycle import CycleState
-from bayplan.framework.depends import Depends
 from bayplan.framework.plugin import Plugin, PostFilterResult, PreFilterResult
-from bayplan.framework.points import ExtensionPoint
+from bayplan.framework.points import ExtensionPoint, defines
+from bayplan.framework.promises import Depends
 from bayplan.framework.runtime.beside import RejectedBeside
 from bayplan.framework.runtime.call import (
     POINT_LABELS,
@@ -78,8 +78,10 @@ class Framework:
         self.filter_calls = [FilterCall(p, rank + 1, complain) for rank, p in enumerate(self.at(ExtensionPoint.FILTER))]
         self.score_calls = [ScoreCall(p, weights.get(p.name, 1), complain) for p in self.at(ExtensionPoint.SCORE)]
         self._in_order = list(self.plugins.values())
-        self._idlers: Idlers = [(p.name, p.is_idle) for p in self._in_order if hasattr(p, "is_idle")]
+        self._idlers: Idlers = [(p.name, p.is_idle) for p in self._in_order if defines(p, "is_idle")]
         self._names = frozenset(self.plugins)
+        self._following = [p for p in self.at(ExtensionPoint.PRE_FILTER) if defines(p, "add_pod")]
+        """Plugins whose state dry runs must update pod by pod."""
         self._in_play: dict[frozenset[str], list[FilterCall]] = {}
         namers = [p for p in self.at(ExtensionPoint.PRE_FILTER) if p.names_pin and remember]
         self._pinned = {plugin: _pinned_by(plugin.name) for plugin in namers}
@@ -104,8 +106,13 @@ class Framework:
     @property
     def is_columnar(self) -> bool:
         """Whether every filter and score answers in columns, so that looking at all nodes is cheap."""
-        filters = all(callable(getattr(call.plugin, "filter_nodes", None)) for call in self.filter_calls)
-        return filters and all(callable(getattr(call.plugin, "score_nodes", None)) for call in self.score_calls)
+        return all(c.has_columns for c in self.filter_calls) and all(c.has_columns for c in self.score_calls)
+
+    def teardown(self) -> None:
+        """Let every plugin release what it acquired: the framework was replaced, or the scheduler stops."""
+        for plugin in self._in_order:
+            if defines(plugin, "teardown"):
+                call_plugin(plugin, "teardown", self.complain)
 
     def time_plugins(self, times: PluginTimes | None) -> None:
         """Note how long filters and scores take, remembered ones included; None ends that."""
@@ -276,7 +283,7 @@ class Framework:
             else:
                 # As `call.one` does it: of a pod that may go to one node this is the most, and a call less counts.
                 try:
-                    status = call.plugin.filter(state, pod, info)  # type: ignore[attr-defined]
+                    status = call.plugin.filter(state, pod, info)
                 except Exception as exception:
                     status = call.raised(exception)
             if status is not None and not status.is_success:
@@ -294,8 +301,8 @@ class Framework:
 
     def run_on_pods(self, method: str, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> None:
         """`add_pod` or `remove_pod` of every plugin whose filter takes part."""
-        for plugin in self.at(ExtensionPoint.PRE_FILTER):
-            if plugin.name not in state.skip_filter and callable(getattr(plugin, method, None)):
+        for plugin in self._following:
+            if plugin.name not in state.skip_filter:
                 status = call_plugin(plugin, method, self.complain, state, pod, other, node)
                 if isinstance(status, Status) and not status.is_success:
                     point = "AddPod" if method == "add_pod" else "RemovePod"
@@ -303,10 +310,7 @@ class Framework:
 
     def follows_pods(self, state: CycleState) -> bool:
         """Whether some filter keeps state that dry runs must bring up to date node by node."""
-        return any(
-            plugin.name not in state.skip_filter and callable(getattr(plugin, "add_pod", None))
-            for plugin in self.at(ExtensionPoint.PRE_FILTER)
-        )
+        return any(plugin.name not in state.skip_filter for plugin in self._following)
 
     def reads_counts_only(self, state: CycleState) -> bool:
         """Whether a dry run can move pods by moving counts: no filter in play looks at the pods themselves."""

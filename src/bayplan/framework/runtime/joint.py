@@ -8,10 +8,9 @@ from bayplan.cluster.node_columns import NodeColumns
 from bayplan.cluster.node_info import NodeInfo
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.cycle import CycleState
-from bayplan.framework.depends import Depends
-from bayplan.framework.joint import JointScore, Totals
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.points import ExtensionPoint
+from bayplan.framework.promises import CombinedScore, Depends, Totals
 from bayplan.framework.runtime.call import Complaint, ScoreCall
 from bayplan.framework.status import Code
 from bayplan.framework.times import PluginTimes
@@ -26,8 +25,7 @@ def joined(calls: list[ScoreCall], complain: Complaint) -> list[JointCall]:
     scores: dict[str, tuple[Plugin, int]] = {call.name: (call.plugin, call.weight) for call in calls}
     found: list[JointCall] = []
     for call in calls:
-        offer = getattr(call.plugin, "join_scores", None)
-        joint = offer(scores) if offer is not None and call.name in scores else None
+        joint = call.plugin.combine_scores(scores) if call.name in scores else None
         if joint is not None and all(name in scores for name in joint.members):
             members = {call.name: call for call in calls if call.name in joint.members}
             if all(_can_be_joined(call) for call in members.values()):
@@ -38,14 +36,13 @@ def joined(calls: list[ScoreCall], complain: Complaint) -> list[JointCall]:
 
 
 def _can_be_joined(call: ScoreCall) -> bool:
-    is_within_bounds = bool(getattr(call.plugin, "is_within_bounds", False))
-    return call.depends in (Depends.USE, Depends.ROW) and call.normalize is None and is_within_bounds
+    return call.depends in (Depends.USE, Depends.ROW) and call.normalize is None and call.plugin.is_within_bounds
 
 
 class JointCall:
     __slots__ = ("_complain", "_first", "_joint", "_name", "calls", "members", "sign")
 
-    def __init__(self, joint: JointScore, members: Mapping[str, ScoreCall], complain: Complaint) -> None:
+    def __init__(self, joint: CombinedScore, members: Mapping[str, ScoreCall], complain: Complaint) -> None:
         self._joint = joint
         self.sign: Callable[[PodInfo], Hashable] = joint.sign
         self._complain = complain

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, Protocol
 from bayplan.cluster.node_columns import NodeColumns
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.cycle import CycleState
-from bayplan.framework.depends import Depends
 from bayplan.framework.plugin import Plugin, PreFilterResult
+from bayplan.framework.promises import Depends
 from bayplan.framework.runtime.call import FilterCall, ScoreCall
 from bayplan.framework.runtime.evaluation import Evaluation
 from bayplan.framework.runtime.joint import JointCall

@@ -15,10 +15,10 @@ import numpy as np
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.cluster.state import ClusterState
 from bayplan.framework.cycle import CycleState
-from bayplan.framework.depends import Depends
 from bayplan.framework.normalize import MAX_NODE_SCORE
-from bayplan.framework.plugin import UNSIGNED, Plugin, PreFilterResult
+from bayplan.framework.plugin import Plugin, PreFilterResult
 from bayplan.framework.points import ExtensionPoint
+from bayplan.framework.promises import UNSIGNED, Depends
 from bayplan.framework.runtime.call import Complaint, FilterCall, ScoreCall, call_plugin
 from bayplan.framework.runtime.columns import FilterColumn, ScoreColumn
 from bayplan.framework.runtime.evaluation import Evaluation
@@ -112,7 +112,7 @@ class Planner:
         for plugin in self._pre_filters:
             if plugin.name in irrelevant:
                 continue
-            ask = plugin.pre_filter  # type: ignore[attr-defined]
+            ask = plugin.pre_filter
             if self._depends(plugin) is Depends.CLUSTER:
                 steps.append(PreFilterStep(plugin, ask, None, is_settled=False))
                 continue
@@ -166,7 +166,7 @@ class Planner:
             call = calls.get(plugin.name)
             if call is None:
                 continue
-            ask = plugin.pre_score  # type: ignore[attr-defined]
+            ask = plugin.pre_score
             if not call.is_remembered:
                 steps.append(PreScoreStep(plugin, ask, None))
                 continue

@@ -10,8 +10,8 @@ from bayplan.cluster.axes import BoolN, Int64N, Rows
 from bayplan.cluster.node_columns import NodeColumns
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.cycle import CycleState
-from bayplan.framework.joint import Totals
 from bayplan.framework.normalize import MAX_NODE_SCORE
+from bayplan.framework.promises import Totals
 from bayplan.framework.runtime.call import ScoreCall
 from bayplan.framework.runtime.evaluation import Evaluation, best_of
 from bayplan.framework.runtime.plan import Plan

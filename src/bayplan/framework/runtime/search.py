@@ -13,11 +13,10 @@ import numpy as np
 from bayplan.cluster.axes import BoolN, Rows
 from bayplan.cluster.node_columns import NodeColumns
 from bayplan.cluster.node_table import NodeTable
-from bayplan.cluster.nominated import Beside, NominatedRows
+from bayplan.cluster.nominated import Beside, NominatedRows, Nominator
 from bayplan.cluster.overlay import OverlayColumns, overlay_of
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.cycle import CycleState
-from bayplan.framework.handle import Nominator
 from bayplan.framework.runtime.call import FilterCall
 from bayplan.framework.runtime.distinct import distinct, group_by_status
 from bayplan.framework.runtime.evaluation import Evaluation

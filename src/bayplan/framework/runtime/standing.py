@@ -13,7 +13,7 @@ import numpy as np
 
 from bayplan.cluster.node_table import NodeTable
 from bayplan.cluster.pod_info import PodInfo
-from bayplan.framework.joint import Totals
+from bayplan.framework.promises import Totals
 from bayplan.framework.runtime.call import FilterCall, ScoreCall
 from bayplan.framework.runtime.columns import Column, FilterColumn, ScoreColumn
 

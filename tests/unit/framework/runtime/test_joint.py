@@ -11,7 +11,7 @@ from tests.unit.framework.runtime.toys import ByZone, Changes, Emptier, Room, Zo
 
 from bayplan.framework import Depends, Plugin
 from bayplan.framework.cycle import CycleState
-from bayplan.framework.joint import Totals
+from bayplan.framework.promises import Totals
 from bayplan.framework.runtime.framework import Framework
 from bayplan.framework.runtime.scoring import score_rows
 from bayplan.framework.times import PluginTimes
@@ -67,7 +67,7 @@ class Joining(Emptier):
     is_within_bounds = True
     joint: Together
 
-    def join_scores(self, scores: dict[str, tuple[Plugin, int]]) -> Together | None:
+    def combine_scores(self, scores: dict[str, tuple[Plugin, int]]) -> Together | None:
         if "Odd" not in scores:
             return None
         self.joint = Together({name: weight for name, (_, weight) in scores.items()})

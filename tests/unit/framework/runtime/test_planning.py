@@ -14,8 +14,8 @@ from bayplan.api.pod import Pod
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework import SKIP, Depends, Plugin, Status
 from bayplan.framework.cycle import CycleState
-from bayplan.framework.plugin import UNSIGNED
 from bayplan.framework.points import ExtensionPoint
+from bayplan.framework.promises import UNSIGNED
 from bayplan.framework.runtime.framework import Framework
 from bayplan.testing import pod
 from bayplan.testing.generate import random_pod

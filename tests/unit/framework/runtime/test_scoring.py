@@ -11,7 +11,7 @@ import pytest
 from bayplan.api.pod import Pod
 from bayplan.cluster.axes import Int64N, Rows
 from bayplan.framework import CycleState, NodeColumns, Plugin, PodInfo
-from bayplan.framework.by_value import ByValue
+from bayplan.framework.promises import ByValue
 from bayplan.loop.decide import Decision
 from bayplan.loop.scored_nodes import best_nodes
 from bayplan.testing import HOSTNAME, ZONE, Harness, apart, near, node, pod, spread

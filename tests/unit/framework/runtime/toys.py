@@ -20,7 +20,7 @@ from bayplan.framework import (
     normalize_lowest,
     normalize_range,
 )
-from bayplan.framework.points import ExtensionPoint
+from bayplan.framework.points import ExtensionPoint, extends
 from bayplan.framework.runtime.framework import Framework
 from bayplan.testing.build import node, pod
 
@@ -184,11 +184,11 @@ def framework_of(
     cache: Cache, *kinds: type[Plugin], remember: bool = True, weights: dict[str, int] | None = None
 ) -> Any:
     plugins = {kind.name: kind() for kind in kinds}
-    filters = [k.name for k in kinds if hasattr(k, "filter_nodes") or hasattr(k, "filter")]
-    scores = [k.name for k in kinds if hasattr(k, "score_nodes") or hasattr(k, "score")]
+    filters = [k.name for k in kinds if extends(k, ExtensionPoint.FILTER)]
+    scores = [k.name for k in kinds if extends(k, ExtensionPoint.SCORE)]
     points = {
         ExtensionPoint.FILTER: filters,
-        ExtensionPoint.PRE_SCORE: [k.name for k in kinds if hasattr(k, "pre_score")],
+        ExtensionPoint.PRE_SCORE: [k.name for k in kinds if extends(k, ExtensionPoint.PRE_SCORE)],
         ExtensionPoint.SCORE: scores,
     }
     return Framework(

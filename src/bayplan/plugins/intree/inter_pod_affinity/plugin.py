@@ -32,8 +32,8 @@ from bayplan.framework import (
     by_shape,
     normalize_range,
 )
-from bayplan.framework.by_value import MOST_VALUES, ByValue
 from bayplan.framework.normalize import stretched
+from bayplan.framework.promises import MOST_VALUES, ByValue
 from bayplan.plugins.intree.inter_pod_affinity.counts import PairCounts, matching_groups, meant_namespaces, term_queries
 
 __all__ = ["InterPodAffinity"]

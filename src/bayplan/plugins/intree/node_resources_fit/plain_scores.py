@@ -15,7 +15,7 @@ from bayplan.cluster.axes import FloatRN
 from bayplan.cluster.resources import CPU, MEMORY
 from bayplan.cluster.shapes import PodShape
 from bayplan.framework import NodeColumns, NodeInfo, PodInfo
-from bayplan.framework.joint import Totals
+from bayplan.framework.promises import Totals
 from bayplan.plugins.resource_scoring import EXACT_BELOW, NO_NEED, Needs, plain_source
 
 __all__ = ["PlainScores", "note_amounts"]

@@ -33,7 +33,7 @@ from bayplan.framework import (
     Verdicts,
     by_shape,
 )
-from bayplan.framework.joint import JointScore
+from bayplan.framework.promises import CombinedScore
 from bayplan.plugins.intree.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from bayplan.plugins.intree.node_resources_fit.plain_scores import PlainScores, note_amounts
 from bayplan.plugins.resource_scoring import (
@@ -266,7 +266,7 @@ class NodeResourcesFit(Plugin):
             return (2 * total + weights) // (2 * weights)
         return total // weights if total >= 0 else -(-total // weights)
 
-    def join_scores(self, scores: Mapping[str, tuple[Plugin, int]]) -> JointScore | None:
+    def combine_scores(self, scores: Mapping[str, tuple[Plugin, int]]) -> CombinedScore | None:
         """With NodeResourcesBalancedAllocation, where both look at cpu and memory as they do by default."""
         other, balance_weight = scores.get("NodeResourcesBalancedAllocation", (None, 0))
         fit_weight = scores[self.name][1]

@@ -35,7 +35,7 @@ from bayplan.framework import (
     Verdicts,
     by_shape,
 )
-from bayplan.framework.by_value import MOST_VALUES, ByValue
+from bayplan.framework.promises import MOST_VALUES, ByValue
 from bayplan.framework.verdicts import Ids
 from bayplan.plugins.intree.pod_topology_spread.constraints import (
     HOSTNAME,

@@ -55,7 +55,7 @@ def _cluster(nodes: list[tuple[int, int, list[tuple[int | None, int | None]]]]) 
 
 def _joined(cluster: SmallCluster, *, fit: int, balance: int) -> tuple[PlainScores, list[tuple[Any, int]]]:
     plugins = (cluster.plugin(NodeResourcesFit), fit), (cluster.plugin(NodeResourcesBalancedAllocation), balance)
-    joint = plugins[0][0].join_scores({plugin.name: (plugin, weight) for plugin, weight in plugins})
+    joint = plugins[0][0].combine_scores({plugin.name: (plugin, weight) for plugin, weight in plugins})
     assert isinstance(joint, PlainScores)
     return joint, list(plugins)
 
@@ -173,15 +173,15 @@ def test_scores_are_joined_only_as_both_plugins_are_by_default(fit: dict[str, An
     cluster = SmallCluster()
     plugins = [cluster.plugin(NodeResourcesFit, **fit), cluster.plugin(NodeResourcesBalancedAllocation, **balance)]
 
-    assert plugins[0].join_scores({plugin.name: (plugin, 1) for plugin in plugins}) is None
+    assert plugins[0].combine_scores({plugin.name: (plugin, 1) for plugin in plugins}) is None
 
 
 def test_absurd_weights_are_not_joined() -> None:
     cluster = SmallCluster()
     plugins = [cluster.plugin(NodeResourcesFit), cluster.plugin(NodeResourcesBalancedAllocation)]
 
-    assert plugins[0].join_scores({plugin.name: (plugin, 1 << 40) for plugin in plugins}) is None
-    assert plugins[0].join_scores({plugins[0].name: (plugins[0], 1)}) is None
+    assert plugins[0].combine_scores({plugin.name: (plugin, 1 << 40) for plugin in plugins}) is None
+    assert plugins[0].combine_scores({plugins[0].name: (plugins[0], 1)}) is None
 
 
 def test_a_plugin_that_scores_otherwise_is_not_joined() -> None:
@@ -191,4 +191,4 @@ def test_a_plugin_that_scores_otherwise_is_not_joined() -> None:
     cluster = SmallCluster()
     fit, contrary = cluster.plugin(NodeResourcesFit), cluster.plugin(Contrary)
 
-    assert fit.join_scores({fit.name: (fit, 1), contrary.name: (contrary, 1)}) is None
+    assert fit.combine_scores({fit.name: (fit, 1), contrary.name: (contrary, 1)}) is None
