@@ -1,7 +1,7 @@
 """The decision: a cluster, a pod and a profile in; a node, or the reasons why there is none, out.
 
-A plain function: no I/O, no await, and a clock only to note how long phases took. It reads in the order in which
-things happen: PreFilter, the nominated node, Filter, (PostFilter when nothing fits), Score, choice.
+A plain function without I/O and await; the time is read only to note how long phases took. Its helpers stand in the
+order in which they run: PreFilter, the nominated node, Filter, (PostFilter when nothing fits), Score, choice.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ import pytest
 from structlog.testing import capture_logs
 from tests.unit.app.answering import Answering, answer
 
+from bayplan.api.kinds import Kind
 from bayplan.apiserver.cluster import EmbeddedCluster
 from bayplan.app.connections import Connections
 from bayplan.app.run import SchedulerProcess
@@ -42,15 +43,18 @@ def process(clock: VirtualClock, *answers: Response | Exception) -> SchedulerPro
     return SchedulerProcess(over(transport), load_settings(None, ()), RunOptions(), clock, log=log, registry=Registry())
 
 
-async def discover(clock: VirtualClock, *answers: Response | Exception) -> None:
+async def discover(clock: VirtualClock, *answers: Response | Exception) -> list[Kind]:
     task = asyncio.create_task(process(clock, *answers)._discover())
     await clock.run_for(120)
-    await task
+    return await task
 
 
 @pytest.mark.parametrize("trouble", [AWAY, answer(503, {}), answer(403, {}), answer(429, {})])
 async def test_an_api_server_that_is_not_ready_is_waited_for(trouble: Response | Exception) -> None:
-    await discover(VirtualClock(), trouble, trouble, *[SERVED] * 30)
+    served = answer(200, {"resources": [{"name": "nodes"}, {"name": "pods"}]})
+    kinds = await discover(VirtualClock(), trouble, trouble, served, *[SERVED] * 30)
+
+    assert {kind.plural for kind in kinds} == {"nodes", "pods"}
 
 
 async def test_one_that_never_answers_is_given_up_with_its_own_words() -> None:

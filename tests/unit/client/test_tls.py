@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import os
 import ssl
 from pathlib import Path
@@ -12,6 +13,19 @@ from bayplan.client.errors import KubeconfigError
 from bayplan.client.tls import ClientCertificate, Pem, TlsContexts, TlsSettings, make_context
 
 from .support import Certificates
+
+
+def presented(context: ssl.SSLContext, certificates: Certificates, folder: Path) -> bytes:
+    """The certificate that a client with this context shows to a server that wants one, as PEM."""
+    to_client, to_server = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = context.wrap_bio(to_client, to_server, server_hostname="kubernetes.default")
+    server = certificates.server_context(folder, needs_client=True).wrap_bio(to_server, to_client, server_side=True)
+    for side in (client, server, client, server):
+        with contextlib.suppress(ssl.SSLWantReadError):
+            side.do_handshake()
+    shown = server.getpeercert(binary_form=True)
+    assert shown is not None
+    return ssl.DER_cert_to_PEM_cert(shown).encode()
 
 
 def test_a_server_is_verified_unless_told_otherwise() -> None:
@@ -57,7 +71,10 @@ def test_a_certificate_and_key_from_files_are_loaded(certificates: Certificates,
     (tmp_path / "crt").write_bytes(certificates.client_certificate)
     (tmp_path / "key").write_bytes(certificates.client_key)
 
-    make_context(TlsSettings(), ClientCertificate(Pem(path=tmp_path / "crt"), Pem(path=tmp_path / "key")))
+    pair = ClientCertificate(Pem(path=tmp_path / "crt"), Pem(path=tmp_path / "key"))
+    context = make_context(TlsSettings(authority=Pem(data=certificates.authority)), pair)
+
+    assert presented(context, certificates, tmp_path) == certificates.client_certificate
 
 
 def test_an_authority_that_is_not_pem_is_named(tmp_path: Path) -> None:
@@ -88,12 +105,13 @@ def test_a_key_that_is_encrypted_or_belongs_to_another_certificate_is_refused(ce
 
 
 def test_where_there_are_no_anonymous_files_a_key_is_loaded_all_the_same(
-    certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+    certificates: Certificates, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(os, "memfd_create", raising=False)
     pair = ClientCertificate(Pem(data=certificates.client_certificate), Pem(data=certificates.client_key))
+    context = make_context(TlsSettings(authority=Pem(data=certificates.authority)), pair)
 
-    make_context(TlsSettings(), pair)
+    assert presented(context, certificates, tmp_path) == certificates.client_certificate
 
 
 def test_data_is_not_shown(certificates: Certificates) -> None:

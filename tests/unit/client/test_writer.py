@@ -133,8 +133,10 @@ async def test_an_attempt_that_may_have_gone_through_is_not_forgotten_for_a_late
 async def test_a_look_at_the_pod_outlasts_the_restart_of_a_server(
     clock: VirtualClock, away: Response | Exception
 ) -> None:
-    work, _ = _bind(clock, *[RESET] * 5, *[away] * 12, pod())
+    work, calls = _bind(clock, *[RESET] * 5, *[away] * 12, pod())
     await _run(clock, work)
+
+    assert [call.method for call in calls] == ["POST"] * 5 + ["GET"] * 13
 
 
 async def test_only_when_nobody_can_tell_is_the_outcome_unknown(clock: VirtualClock) -> None:

@@ -89,5 +89,17 @@ def test_time_does_not_run_backwards() -> None:
 
 
 async def test_sleeping_for_nothing_yields_once() -> None:
-    clock = VirtualClock()
-    await asyncio.wait_for(clock.sleep(0), 1)
+    clock, order = VirtualClock(), list[str]()
+
+    async def sleep() -> None:
+        order.append("sleeps")
+        await clock.sleep(0)
+        order.append("wakes")
+
+    async def run_meanwhile() -> None:
+        order.append("another runs")
+
+    await asyncio.gather(sleep(), run_meanwhile())
+
+    assert order == ["sleeps", "another runs", "wakes"]
+    assert clock.sleeping == 0

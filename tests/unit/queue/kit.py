@@ -14,12 +14,13 @@ from bayplan.framework.events import ALL, ActionType, ClusterEvent, EventHint, H
 from bayplan.framework.queued import QueuedPod
 from bayplan.framework.status import Status, Unresolvable
 from bayplan.observe.clock import VirtualClock
-from bayplan.queue import BackoffTimes, Nominations, QueuePolicy, SchedulingQueue
+from bayplan.queue import BackoffTimes, Nominations, Place, QueuePolicy, SchedulingQueue
 
 START = 1_700_000_000.0
 PROFILE = "default-scheduler"
 
 NODE_ADD = ClusterEvent(Resource.NODE, ActionType.ADD)
+FIT = ("Fit", EventHint(NODE_ADD))
 NODE_DELETE = ClusterEvent(Resource.NODE, ActionType.DELETE)
 NODE_LABEL = ClusterEvent(Resource.NODE, ActionType.UPDATE_NODE_LABEL)
 NODE_TAINT = ClusterEvent(Resource.NODE, ActionType.UPDATE_NODE_TAINT)
@@ -162,3 +163,18 @@ class Bench:
         while (queued := self.queue.pop()) is not None:
             names.append(queued.info.name)
         return names
+
+
+def held() -> Status:
+    return Unresolvable("held")
+
+
+def fail(bench: Bench, name: str = "pod", *, rejected: bool = False, **keywords: Any) -> QueuedPod:
+    """A pod in back-off, by an error or by a rejection that an event overtook."""
+    bench.add(name, **keywords)
+    queued = bench.pop()
+    assert queued.info.name == name
+    bench.queue.move_all(NODE_ADD)
+    bench.queue.add_unschedulable_if_not_present(queued, unschedulable_plugins={"Fit"} if rejected else ())
+    assert bench.queue.place_of(queued.key) is Place.BACKOFF
+    return queued
