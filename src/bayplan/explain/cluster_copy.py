@@ -103,14 +103,13 @@ class ClusterCopy:
             (cache.put_object, ((item,) for item in objects.others)),
             # Assumed rather than added: adding would make the original's pods share our shapes.
             (lambda pod, node: cache.assume(cache.info(pod), node), objects.placed),
+            (copy.add_waiting, ((pod, objects.nominations.get(pod.key, "")) for pod in objects.waiting)),
         ]
         for act, arguments in steps:
             for number, given in enumerate(arguments):
                 act(*given)
                 if not number % _AT_ONCE:
                     yield
-        for pod in objects.waiting:
-            copy.add_waiting(pod, objects.nominations.get(pod.key, ""))
         copy.generation = objects.generation
         return copy
 

@@ -15,6 +15,7 @@ asked wrongly is answered with a Status that says so. Only reads; a what-if is p
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from math import inf
 from typing import Any
 
 import msgspec
@@ -22,6 +23,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
+from bayplan.explain.admission import Admission, Admit, ClientGone, Handler, QuestionLimits
 from bayplan.explain.service import ExplainService, NotReady, UnknownObject
 from bayplan.explain.whatif import ScenarioError, read_scenario
 from bayplan.observe.clock import Clock
@@ -34,33 +36,39 @@ PREFIX = "/bayplan/v1"
 _MOST_DECISIONS = 1000
 _EVERY_SECONDS = 1.0
 _encode = msgspec.json.Encoder().encode
-Handler = Callable[[Request], Awaitable[Any]]
+_NOBODY_LISTENS = 499
 
 
 def explain_routes(service: ExplainService, clock: Clock) -> list[BaseRoute]:
     """To be given to `ServerParts.routes`, or to any Starlette router."""
-    pages = _Pages(service, clock)
-    gets: dict[str, Handler] = {
+    admission = Admission(clock)
+    pages = _Pages(service, clock, admission.limits)
+    quick: dict[str, Handler] = {
         "/overview": pages.overview,
         "/nodes": pages.nodes,
         "/plugins": pages.plugins,
         "/config": pages.config,
-        "/pending": pages.pending,
         "/decisions": pages.decisions,
         "/explain/pod/{namespace}/{name}": pages.pod,
-        "/explain/pod/{namespace}/{name}/changes": pages.changes,
         "/explain/node/{name}": pages.node,
     }
-    routes: list[BaseRoute] = [Route(PREFIX + path, _answering(handler)) for path, handler in gets.items()]
-    routes.append(Route(f"{PREFIX}/whatif", _answering(pages.whatif), methods=["POST"]))
+    changes, on_copy = "/explain/pod/{namespace}/{name}/changes", admission.long("on a copy")
+    routes: list[BaseRoute] = [
+        *(Route(PREFIX + path, _answering(handler, admission.quick)) for path, handler in quick.items()),
+        Route(f"{PREFIX}/pending", _answering(pages.pending, admission.long("pending"))),
+        Route(PREFIX + changes, _answering(pages.changes, on_copy)),
+        Route(f"{PREFIX}/whatif", _answering(pages.whatif, on_copy), methods=["POST"]),
+    ]
     routes.append(Route(f"{PREFIX}/events", pages.events))
     return routes
 
 
-def _answering(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+def _answering(handler: Handler, admit: Admit) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         try:
-            return Response(_encode(await handler(request)), media_type="application/json")
+            return Response(_encode(await admit(request, handler)), media_type="application/json")
+        except ClientGone:
+            return Response(status_code=_NOBODY_LISTENS)
         except UnknownObject as error:
             raise Refusal(404, str(error.args[0])) from error
         except NotReady as error:
@@ -72,9 +80,11 @@ def _answering(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
 
 
 class _Pages:
-    def __init__(self, service: ExplainService, clock: Clock) -> None:
+    def __init__(self, service: ExplainService, clock: Clock, limits: QuestionLimits) -> None:
         self._service = service
         self._clock = clock
+        self._limits = limits
+        self._tick: tuple[float, bytes] = (-inf, b"")
 
     async def overview(self, request: Request) -> Any:
         return self._service.overview()
@@ -110,7 +120,10 @@ class _Pages:
         return self._service.explain_node(request.path_params["name"])
 
     async def whatif(self, request: Request) -> Any:
-        return await self._service.whatif(read_scenario(await request.body()))
+        scenario = await request.body()
+        if len(scenario) > self._limits.scenario_bytes:
+            raise Refusal(413, f"a scenario is limited to {self._limits.scenario_bytes} bytes")
+        return await self._service.whatif(read_scenario(scenario))
 
     async def events(self, request: Request) -> Response:
         return StreamingResponse(self._ticks(), media_type="text/event-stream", headers={"cache-control": "no-store"})
@@ -120,10 +133,19 @@ class _Pages:
         yield b"retry: 2000\n\n"
         while True:
             try:
-                yield b"event: overview\ndata: " + _encode(self._service.overview()) + b"\n\n"
+                yield self._overview_event()
             except NotReady:
                 yield b": not ready\n\n"
             await self._clock.sleep(_EVERY_SECONDS)
+
+    def _overview_event(self) -> bytes:
+        """Made once in a while, however many clients listen."""
+        made_at, event = self._tick
+        now = self._clock.monotonic()
+        if now >= made_at + _EVERY_SECONDS / 2:
+            event = b"event: overview\ndata: " + _encode(self._service.overview()) + b"\n\n"
+            self._tick = (now, event)
+        return event
 
 
 def _key(request: Request) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+import itertools
+from collections.abc import Container, Iterable, Iterator
 
 import msgspec
 
 from bayplan.api.node import Node
 from bayplan.explain.case import JsonObject
 
-__all__ = ["document_of", "templates", "twin_of"]
+__all__ = ["document_of", "templates", "twin_of", "twins_of"]
 
 _HOSTNAME = "kubernetes.io/hostname"
 _KINDS = 4
@@ -28,12 +29,17 @@ def templates(nodes: Iterable[Node]) -> list[Node]:
 
 
 def twin_of(node: Node, *, taken: Container[str]) -> Node:
-    number = 1
-    while (name := f"{node.name}-more-{number}") in taken:
-        number += 1
-    labels = {**node.labels, _HOSTNAME: name} if _HOSTNAME in node.labels else dict(node.labels)
-    metadata = msgspec.structs.replace(node.metadata, name=name, uid="", resource_version="", labels=labels)
-    return msgspec.structs.replace(node, metadata=metadata, spec=msgspec.structs.replace(node.spec, provider_id=""))
+    return next(twins_of(node, 1, taken=taken))
+
+
+def twins_of(node: Node, count: int, *, taken: Container[str]) -> Iterator[Node]:
+    """So many, under the first names that are not taken when each is made."""
+    free = (name for number in itertools.count(1) if (name := f"{node.name}-more-{number}") not in taken)
+    spec = msgspec.structs.replace(node.spec, provider_id="")
+    for name in itertools.islice(free, count):
+        labels = {**node.labels, _HOSTNAME: name} if _HOSTNAME in node.labels else dict(node.labels)
+        metadata = msgspec.structs.replace(node.metadata, name=name, uid="", resource_version="", labels=labels)
+        yield msgspec.structs.replace(node, metadata=metadata, spec=spec)
 
 
 def document_of(node: Node) -> JsonObject:

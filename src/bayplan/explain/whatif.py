@@ -8,10 +8,10 @@ that a controller would make again wait at the end of the line. Disruption budge
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -25,7 +25,7 @@ from bayplan.explain.case import JsonObject
 from bayplan.explain.cluster_copy import ClusterCopy, ClusterObjects
 from bayplan.explain.edits import Edit, apply_edits, read_object
 from bayplan.explain.session import held_back_by
-from bayplan.explain.templates import twin_of
+from bayplan.explain.templates import twins_of
 from bayplan.explain.turns import Work
 from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.queued import QueuedPod
@@ -46,7 +46,9 @@ __all__ = [
 ]
 
 _MOST_ADDED = 10_000
+_MOST_EDITS = 1_000
 _MOST_TOLD = 2_000
+Count = Annotated[int, msgspec.Meta(ge=1, le=_MOST_ADDED)]
 
 
 class ScenarioError(ValueError):
@@ -56,16 +58,16 @@ class ScenarioError(ValueError):
 class AddedNodes(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
     like: str
     """Name of a node that there is."""
-    count: int = 1
+    count: Count = 1
 
 
 class AddedPods(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
     pod: JsonObject
-    count: int = 1
+    count: Count = 1
 
 
 class Scenario(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    edits: list[Edit] = []
+    edits: Annotated[list[Edit], msgspec.Meta(max_length=_MOST_EDITS)] = []
     add_nodes: list[AddedNodes] = []
     drain: list[str] = []
     """Nodes that are cordoned and whose pods look for other places; those of DaemonSets end with them."""
@@ -125,9 +127,11 @@ def play(
         changed = _profiles(profiles, registry, scenario)
         copy = yield from ClusterCopy.build(objects, changed, registry)
         # The pods that wait come first: an edit may be about one of them.
-        _add_nodes(copy, scenario)
-        apply_edits(copy, scenario.edits)
-        waiting = _waiting(copy, scenario)
+        yield from _add_nodes(copy, scenario)
+        for edit in scenario.edits:
+            apply_edits(copy, [edit])
+            yield
+        waiting = yield from _waiting(copy, scenario)
     except (InputError, ConfigError) as error:
         raise ScenarioError(" ".join(str(error).split())) from error
     answer = yield from _place(copy, waiting)
@@ -155,29 +159,40 @@ def _adjusted(profile: ResolvedProfile, scenario: Scenario) -> ResolvedProfile:
     return replace(profile, points=points, weights=weights)
 
 
-def _add_nodes(copy: ClusterCopy, scenario: Scenario) -> None:
-    if sum(max(added.count, 0) for added in scenario.add_nodes) > _MOST_ADDED:
+def _add_nodes(copy: ClusterCopy, scenario: Scenario) -> Work[None]:
+    if sum(added.count for added in scenario.add_nodes) > _MOST_ADDED:
         raise ScenarioError(f"at most {_MOST_ADDED} nodes can be added")
-    table = copy.cache.cluster.nodes
+    counts: Counter[str] = Counter()
     for added in scenario.add_nodes:
-        info = table.info(added.like)
+        counts[added.like] += added.count
+    table = copy.cache.cluster.nodes
+    for like, count in counts.items():
+        info = table.info(like)
         if info is None:
-            raise ScenarioError(f"addNodes: no node `{added.like}` to take as a model")
-        for _ in range(added.count):
-            copy.cache.add_node(twin_of(info.node, taken=table.row_of))
+            raise ScenarioError(f"addNodes: no node `{like}` to take as a model")
+        for twin in twins_of(info.node, count, taken=table.row_of):
+            copy.cache.add_node(twin)
+            yield
 
 
-def _waiting(copy: ClusterCopy, scenario: Scenario) -> list[tuple[Pod, str]]:
+def _waiting(copy: ClusterCopy, scenario: Scenario) -> Work[list[tuple[Pod, str]]]:
     """(pod, origin), in the order of the queue."""
     waiting = [(pod, "pending") for pod in copy.waiting.values()] if scenario.pending else []
-    waiting += [entry for name in scenario.drain for entry in _drained(copy, name)]
-    waiting += [(pod, "added") for pod in _added(scenario.add_pods)]
+    for name in scenario.drain:
+        waiting += _drained(copy, name)
+        yield
+    for pod in _added(scenario.add_pods):
+        waiting.append((pod, "added"))
+        yield
     waiting = [entry for entry in waiting if entry[0].spec.scheduler_name in copy.deciders]
     if not waiting:
         return []
-    sorters = next(iter(copy.deciders.values())).framework.at(ExtensionPoint.QUEUE_SORT)
-    key = sort_key_of(sorters[0])
-    return sorted(waiting, key=lambda entry: key(QueuedPod(copy.info(entry[0]), _created(entry[0]))))
+    key = sort_key_of(next(iter(copy.deciders.values())).framework.at(ExtensionPoint.QUEUE_SORT)[0])
+    keys = []
+    for pod, _ in waiting:
+        keys.append(key(QueuedPod(copy.info(pod), _created(pod))))
+        yield
+    return [waiting[place] for place in sorted(range(len(waiting)), key=keys.__getitem__)]
 
 
 def _created(pod: Pod) -> float:
@@ -203,7 +218,7 @@ def _unplaced(pod: Pod) -> Pod:
 
 
 def _added(groups: Sequence[AddedPods]) -> Iterable[Pod]:
-    if sum(max(group.count, 0) for group in groups) > _MOST_ADDED:
+    if sum(group.count for group in groups) > _MOST_ADDED:
         raise ScenarioError(f"at most {_MOST_ADDED} pods can be added")
     for place, group in enumerate(groups):
         model = read_object(group.pod, Pod)
