@@ -18,7 +18,7 @@ MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
-_TIMEOUT_SECONDS = 20.0
+_TIMEOUT_SECONDS = 90.0
 _names = itertools.count(1)
 
 

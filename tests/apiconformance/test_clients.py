@@ -108,12 +108,12 @@ async def test_kr8s_creates_lists_watches_and_deletes(kubeconfig: Path) -> None:
     await created.create()
     names = [one.name async for one in api.get("pods", namespace="default", label_selector="app=kr8s")]
     assert names == ["kr8s"]
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(90):
         async for event, found in api.watch("pods", namespace="default", label_selector="app=kr8s"):
             assert (event, found.name) == ("ADDED", "kr8s")
             break
     await created.delete()
-    await created.wait(["delete"], timeout=5)
+    await created.wait(["delete"], timeout=90)
 
     assert not await created.exists()
     await api._session.aclose()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pytest
 
 from tests.apiconformance.client import ApiClient, Json, deployment, unique
+from tests.waiting import wait_until
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
@@ -289,9 +289,7 @@ def foos(api: ApiClient, namespace: str) -> Iterator[str]:
     body = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
     api.create(CRDS, body | {"metadata": {"name": f"foos.{group}"}, "spec": spec})
     path = f"/apis/{group}/v1/namespaces/{namespace}/foos"
-    deadline = time.monotonic() + 15
-    while api.get(path).status != 200 and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_until(lambda: api.get(path).status == 200, what="the resource served")
     yield path
     api.delete(f"{CRDS}/foos.{group}")
 

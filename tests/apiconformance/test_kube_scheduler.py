@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,15 +13,9 @@ import yaml
 from tests.apiconformance.embedded import EmbeddedThread
 from tests.controlplane.fixtures import require_programs
 from tests.controlplane.programs import program
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
-
-
-def wait_until(met: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 30
-    while not met():
-        assert time.monotonic() < deadline, f"waited 30 s for {what}"
-        time.sleep(0.1)
 
 
 @pytest.fixture
@@ -62,13 +55,15 @@ def test_it_takes_the_lease_binds_pods_and_reports_what_does_not_fit(embedded: E
     def phases() -> list[str]:
         return [pod["status"]["phase"] for pod in client.get(pods).body["items"]]
 
-    wait_until(lambda: phases() == ["Running", "Running", "Running", "Pending"], "three pods to run")
+    wait_until(lambda: phases() == ["Running", "Running", "Running", "Pending"], what="three pods to run")
     big = client.get(f"{pods}/p3").body
     condition = next(one for one in big["status"]["conditions"] if one["type"] == "PodScheduled")
     assert (condition["status"], condition["reason"]) == ("False", "Unschedulable")
     assert condition["message"].startswith("0/5 nodes are available: 5 Insufficient cpu.")
     events = "/apis/events.k8s.io/v1/namespaces/default/events"
-    wait_until(lambda: "FailedScheduling" in json.dumps(client.get(events).body), "the event of the pod that waits")
+    wait_until(
+        lambda: "FailedScheduling" in json.dumps(client.get(events).body), what="the event of the pod that waits"
+    )
     lease = client.get("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler")
     assert lease.body["spec"]["holderIdentity"]
     client.close()

@@ -57,7 +57,7 @@ class Stage:
             response = await transport.request("POST", path, body=json.dumps(item).encode())
             assert response.status < 300, response.body
 
-    async def until(self, is_true: Callable[[], bool], seconds: float = 20.0) -> None:
+    async def until(self, is_true: Callable[[], bool], seconds: float = 90.0) -> None:
         async with asyncio.timeout(seconds):
             while not is_true():  # noqa: ASYNC110 - the scheduler's state has no event for every question
                 await asyncio.sleep(0.02)

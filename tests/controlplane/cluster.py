@@ -36,7 +36,7 @@ ADMIN_GROUP = "system:masters"
 # Users that have a token without asking: one that may do everything, and one that may do nothing.
 DEFAULT_USERS: Mapping[str, Sequence[str]] = {"admin": (ADMIN_GROUP,), "nobody": ()}
 _COMMAND_TIMEOUT_SECONDS = 100.0
-_NAMESPACE_PATIENCE_SECONDS = 30.0
+_NAMESPACE_PATIENCE_SECONDS = 90.0
 
 
 class CommandFailed(Exception):

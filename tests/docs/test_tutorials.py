@@ -19,9 +19,9 @@ from pathlib import Path
 import pytest
 
 from tests.docs.markdown import ROOT, Block, blocks
+from tests.waiting import PATIENCE_SECONDS
 
 TUTORIALS = sorted(path for path in (ROOT / "docs" / "tutorials").glob("*.md") if path.name != "README.md")
-PATIENCE_SECONDS = 25.0
 _REPEATED = ("bayplan get ", "bayplan doctor ")
 
 

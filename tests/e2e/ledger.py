@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import random
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from decimal import Decimal
 from pathlib import Path
 
@@ -63,18 +63,6 @@ async def keeping_ledger(kubeconfig: Path) -> AsyncIterator[Ledger]:
         task.cancel()
         await asyncio.wait([task])
         await transport.close()
-
-
-async def until(
-    is_true: Callable[[], bool], *, what: str, seconds: float = 60.0, instead: Callable[[], object] = lambda: ""
-) -> None:
-    """Wait for something that has no event; say what it was, and what is true instead, when it does not come."""
-    try:
-        async with asyncio.timeout(seconds):
-            while not is_true():  # noqa: ASYNC110  # what is waited for may be anything, and has no event
-                await asyncio.sleep(0.05)
-    except TimeoutError:
-        raise AssertionError(f"not within {seconds:g} s: {what}; instead: {instead()}") from None
 
 
 def amount(text: str | int) -> Decimal:

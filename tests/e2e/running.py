@@ -20,8 +20,9 @@ from bayplan.config.profiles import resolve_profiles
 from bayplan.framework.plugin import Plugin
 from bayplan.plugins.intree import default_registry
 from tests.e2e.api_session import ApiSession, transport_to
-from tests.e2e.ledger import Ledger, overcommitted, until
+from tests.e2e.ledger import Ledger, overcommitted
 from tests.e2e.objects import JsonObject
+from tests.waiting import until
 
 _FINISHED = ("Succeeded", "Failed")
 
@@ -56,7 +57,7 @@ async def scheduling(kubeconfig: Path, settings: RunSettings | None = None) -> A
         running = asyncio.create_task(live.run(), name="scheduler under test", context=context)
         ready = asyncio.ensure_future(live.is_ready.wait())
         try:
-            await asyncio.wait({running, ready}, timeout=60, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({running, ready}, timeout=90, return_when=asyncio.FIRST_COMPLETED)
             ready.cancel()
             if running.done():
                 running.result()
@@ -67,9 +68,7 @@ async def scheduling(kubeconfig: Path, settings: RunSettings | None = None) -> A
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
             await transport.close()
-        await asyncio.sleep(0.05)
-        left = {task.get_name() for task in tasks if not task.done()}
-    assert not left, f"tasks left behind: {left}"
+        await until(lambda: all(task.done() for task in tasks), what="all tasks ended", instead=lambda: list(tasks))
     assert len(live.tasks) == 0
     assert len(live.held_pods) == 0
 
@@ -110,7 +109,7 @@ async def all_bound(live: LiveScheduler, ledger: Ledger, count: int, *, seconds:
     await until(lambda: ledger.bound >= count, what=f"{count} pods bound", seconds=seconds, instead=instead)
 
 
-async def settled(live: LiveScheduler, api: ApiSession, *, seconds: float = 20.0) -> None:
+async def settled(live: LiveScheduler, api: ApiSession, *, seconds: float = 90.0) -> None:
     """Wait until the scheduler's caches say what the API says; fail with the differences."""
     differences: list[str] = ["nothing was compared"]
     deadline = asyncio.get_running_loop().time() + seconds

@@ -15,7 +15,7 @@ import yaml
 from tests.controlplane.process import ChildProcess, Guard
 
 _COMMAND = (sys.executable, "-c", "from bayplan.cli.main import run; run()", "run")
-SHORT_LEASE = {"leaderElect": True, "leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "500ms"}
+SHORT_LEASE = {"leaderElect": True, "leaseDuration": "6s", "renewDeadline": "5s", "retryPeriod": "500ms"}
 
 
 def write_config(folder: Path, name: str = "config.yaml", **fields: object) -> Path:
@@ -62,13 +62,13 @@ class SchedulerProcess:
         self._child.kill()
 
     def stop(self) -> int | None:
-        self._child.stop(patience_seconds=20)
+        self._child.stop(patience_seconds=60)
         return self._child.exit_status
 
-    def wait_for_log(self, text: str, *, seconds: float = 30.0) -> None:
+    def wait_for_log(self, text: str, *, seconds: float = 90.0) -> None:
         self._wait(lambda: text in self.log, f"`{text}` in its log", seconds)
 
-    def wait_for_end(self, *, seconds: float = 30.0) -> int:
+    def wait_for_end(self, *, seconds: float = 90.0) -> int:
         self._wait(lambda: not self.is_running, "its end", seconds)
         status = self.exit_status
         assert status is not None
@@ -81,7 +81,7 @@ class SchedulerProcess:
             time.sleep(0.05)
 
 
-def run_to_end(*arguments: str, seconds: float = 60.0) -> tuple[int, str]:
+def run_to_end(*arguments: str, seconds: float = 90.0) -> tuple[int, str]:
     """Exit status and everything that was said by a scheduler that is not expected to keep running."""
     done = subprocess.run(
         [*_COMMAND, "--secure-port=0", *arguments],

@@ -15,10 +15,11 @@ from bayplan.framework import CycleState, Plugin, PodInfo, Status
 from tests.controlplane.process import Guard
 from tests.e2e.api_session import ApiSession, api_session
 from tests.e2e.clusters import Cluster
-from tests.e2e.ledger import Ledger, keeping_ledger, until
+from tests.e2e.ledger import Ledger, keeping_ledger
 from tests.e2e.objects import JsonObject, node, pod
 from tests.e2e.running import RunSettings, account_for, all_bound, scheduling
 from tests.e2e.scheduler_process import SchedulerProcess, run_to_end, said, write_config
+from tests.waiting import answer, until
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
@@ -105,10 +106,10 @@ async def test_nothing_is_scheduled_while_a_kind_that_decisions_read_is_forbidde
         process = SchedulerProcess(tmp_path, guard, *arguments)
         try:
             complaint = "nothing is scheduled: this user may not read objects that decisions need"
-            await until(lambda: complaint in process.log, what="a line", seconds=30, instead=lambda: process.log)
+            await until(lambda: complaint in process.log, what="a line", instead=lambda: process.log)
             bound_before = ledger.bound
             await _grant(api, "half-trusted", without=())
-            await until(lambda: ledger.bound == 1, what="the pod bound", seconds=60, instead=lambda: process.log)
+            await until(lambda: ledger.bound == 1, what="the pod bound", instead=lambda: process.log)
             log = process.log
         finally:
             await asyncio.to_thread(process.stop)
@@ -141,12 +142,11 @@ async def test_a_binding_that_is_forbidden_is_told_on_the_pod_and_others_are_bou
 
 
 async def _condition(api: ApiSession, path: str) -> str:
-    for _ in range(100):
+    async def message() -> str:
         found = await api.call("GET", path)
-        for condition in found["status"].get("conditions") or ():
-            return str(condition["message"])
-        await asyncio.sleep(0.1)
-    raise AssertionError("no condition was written")
+        return next((str(condition["message"]) for condition in found["status"].get("conditions") or ()), "")
+
+    return await answer(message, what="a condition")
 
 
 async def test_without_the_right_to_write_events_or_status_pods_are_bound(
@@ -249,7 +249,7 @@ async def test_a_plugin_that_loops_for_a_second_delays_and_loses_nothing(cluster
     config = cluster.kubeconfig
     async with small_cluster(cluster) as (api, ledger), scheduling(config, settings) as live:
         await api.create(pod("slow"), *(pod(f"pod-{i}") for i in range(30)))
-        await all_bound(live, ledger, 31, seconds=20)
+        await all_bound(live, ledger, 31)
         await account_for(live, api)
 
     assert ledger.moved() == {}

@@ -7,7 +7,7 @@ import contextlib
 import json
 import os
 import random
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from bayplan.client.writer import Writer
 from bayplan.leader.election import ElectionSettings, LeaderElector
 from bayplan.observe.clock import SystemClock
 from tests.e2e.clusters import Cluster
+from tests.waiting import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("programs")]
 
@@ -72,12 +73,6 @@ def delete_pods(cluster: Cluster, *names: str) -> None:
 def read_pod(cluster: Cluster, name: str) -> dict[str, Any]:
     body: dict[str, Any] = cluster.admin.request("GET", f"{PODS}/{name}").body
     return body
-
-
-async def until(is_true: Callable[[], bool], *, seconds: float = 30.0) -> None:
-    async with asyncio.timeout(seconds):
-        while not is_true():  # noqa: ASYNC110  # what is waited for may be anything, and has no event
-            await asyncio.sleep(0.02)
 
 
 class Mirror:
@@ -412,7 +407,7 @@ async def test_events_are_shown_by_kubectl_and_counted_as_a_series(cluster: Clus
 
 
 async def test_the_lease_passes_from_one_replica_to_the_next(cluster: Cluster) -> None:
-    settings = ElectionSettings(lease_duration=2.0, renew_deadline=1.5, retry_period=0.25, name="e2e-election")
+    settings = ElectionSettings(lease_duration=5.0, renew_deadline=4.5, retry_period=0.25, name="e2e-election")
     async with connected(cluster.kubeconfig) as transport:
 
         def candidate(identity: str) -> LeaderElector:
@@ -431,12 +426,12 @@ async def test_the_lease_passes_from_one_replica_to_the_next(cluster: Cluster) -
         await until(lambda: one.is_leader)
         second = asyncio.create_task(two.run())
         await until(lambda: two.leader == "one")
-        await asyncio.sleep(2.5)
+        await asyncio.sleep(settings.lease_duration + 0.5)  # longer than a lease that is not renewed
         assert one.is_leader
         assert not two.is_leader
         first.cancel()
         await asyncio.wait([first])
-        await until(lambda: two.is_leader, seconds=1.5)
+        await until(lambda: two.is_leader)
 
         await asyncio.to_thread(cluster.kill_apiserver)
         await until(lambda: not two.is_leader, seconds=3)

@@ -43,7 +43,7 @@ async def running(*arguments: str) -> AsyncIterator[list[str]]:
             raise
         assert process.returncode is None, f"ended with {process.returncode}: {said[-20:]}"
         process.terminate()
-        assert await asyncio.wait_for(process.wait(), 20) == 0
+        assert await asyncio.wait_for(process.wait(), 90) == 0
     finally:
         if process.returncode is None:
             process.kill()

@@ -10,6 +10,7 @@ import pytest
 
 from tests.controlplane import CommandFailed, ControlPlane
 from tests.controlplane.rest import RestClient
+from tests.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.e2e
 
@@ -40,7 +41,7 @@ def read_pod(cluster: ControlPlane, name: str) -> dict[str, Any]:
 
 
 def wait_until_bound(cluster: ControlPlane, name: str) -> str:
-    cluster.kubectl("wait", "pod", name, "--for=jsonpath={.spec.nodeName}", "--timeout=30s")
+    cluster.kubectl("wait", "pod", name, "--for=jsonpath={.spec.nodeName}", "--timeout=90s")
     return str(read_pod(cluster, name)["spec"]["nodeName"])
 
 
@@ -89,7 +90,7 @@ def test_the_real_kube_scheduler_binds_a_pod_and_says_so(empty_control_plane: Co
 
 def wait_for_event(cluster: ControlPlane, *, reason: str, text: str) -> None:
     """Events are written after the bind and on their own time."""
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + PATIENCE_SECONDS
     seen = ""
     while time.monotonic() < deadline:
         seen = cluster.kubectl("get", "events", f"--field-selector=reason={reason}").stdout

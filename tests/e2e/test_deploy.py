@@ -20,7 +20,8 @@ from tests.controlplane import ControlPlane
 from tests.controlplane.ports import free_loopback_port
 from tests.e2e.api_session import CLOCK, ApiSession, api_session, transport_to
 from tests.e2e.objects import node
-from tests.e2e.running import RunSettings, scheduling
+from tests.e2e.running import RunSettings, scheduling, settled
+from tests.waiting import answer
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "references"
 REFERENCES = ("block-all", "name-score", "score-by-label", "timestamp", "node-crd")
@@ -92,17 +93,14 @@ async def test_the_rendered_service_account_can_run_the_scheduler(empty_control_
     account = await asyncio.to_thread(_service_account, empty_control_plane, bundle)
     settings = RunSettings(config=(EXAMPLES / "timestamp/scheduler.yaml").read_text())
 
-    async with api_session(empty_control_plane.kubeconfig) as api, scheduling(account, settings):
+    async with api_session(empty_control_plane.kubeconfig) as api, scheduling(account, settings) as live:
         await api.create(node("n1"), node("n2"))
-        await asyncio.sleep(0.2)
+        await settled(live, api)
         await asyncio.to_thread(
             empty_control_plane.kubectl, "run", "web", "--image=busybox", "--restart=Never", stdin=None
         )
-        for _ in range(100):
-            pod = await api.pod("web")
-            if pod["spec"].get("nodeName"):
-                break
-            await asyncio.sleep(0.1)
+        await _node_of(api, "web")
+        pod = await api.pod("web")
         events = await _events(api)
 
     assert pod["spec"].get("nodeName") in ("n1", "n2")
@@ -148,12 +146,10 @@ async def test_bayplan_run_works_as_the_rendered_service_account(
 
 
 async def _node_of(api: ApiSession, name: str) -> str:
-    for _ in range(200):
-        found = str((await api.pod(name))["spec"].get("nodeName") or "")
-        if found:
-            return found
-        await asyncio.sleep(0.1)
-    return ""
+    async def node_name() -> str:
+        return str((await api.pod(name))["spec"].get("nodeName") or "")
+
+    return await answer(node_name, what=f"a node for {name}")
 
 
 async def test_the_doctor_names_a_missing_lease_rule(empty_control_plane: ControlPlane) -> None:
@@ -199,13 +195,11 @@ def test_helm_installs_and_uninstalls_the_chart(empty_control_plane: ControlPlan
 
 
 async def _events(api: Any) -> list[Any]:
-    found: list[Any] = []
-    for _ in range(50):
-        found = await api.events(reason="Scheduled", name="web")
-        if found:
-            break
-        await asyncio.sleep(0.1)
-    return found
+    async def events() -> list[Any]:
+        found: list[Any] = await api.events(reason="Scheduled", name="web")
+        return found
+
+    return await answer(events, what="an event")
 
 
 async def _examined(control_plane: ControlPlane, bundle: Bundle, namespace: str = "kube-system") -> list[Finding]:
@@ -239,13 +233,13 @@ async def _missing(
     control_plane: ControlPlane, bundle: Bundle, *, count: int, namespace: str = "kube-system"
 ) -> list[str]:
     """The API server takes a moment to see a changed role."""
-    found: list[Finding] = []
-    for _ in range(50):
+
+    async def exactly() -> list[Finding] | None:
         findings = await _examined(control_plane, bundle, namespace)
         found = [finding for finding in findings if finding.level is Level.ERROR and finding.check == "rbac"]
-        if len(found) == count:
-            break
-        await asyncio.sleep(0.1)
+        return found if len(found) == count else None
+
+    found = await answer(exactly, what=f"{count} missing permissions") or []
     assert all(finding.why and "bayplan render manifests" in finding.fix for finding in found)
     return [finding.what for finding in found]
 

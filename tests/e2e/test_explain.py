@@ -24,9 +24,10 @@ from tests.controlplane.ports import free_loopback_port
 from tests.controlplane.process import Guard
 from tests.e2e.api_session import PODS, ApiSession, api_session
 from tests.e2e.clusters import Cluster
-from tests.e2e.ledger import Ledger, keeping_ledger, until
+from tests.e2e.ledger import Ledger, keeping_ledger
 from tests.e2e.objects import node, pod
 from tests.e2e.scheduler_process import SchedulerProcess, write_config
+from tests.waiting import until
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
@@ -146,7 +147,7 @@ async def test_the_dashboard_is_brought_to_this_machine(
             *_BAYPLAN, *words, "--insecure-skip-tls-verify", "--port", url.rpartition(":")[2], stderr=subprocess.PIPE
         )
         assert process.stderr is not None
-        said = (await asyncio.wait_for(process.stderr.readline(), 30)).decode()
+        said = (await asyncio.wait_for(process.stderr.readline(), 90)).decode()
         async with aiohttp.ClientSession(url) as session:
             page = await (await session.get("/dashboard/")).text()
             overview = await (await session.get("/bayplan/v1/overview")).json()

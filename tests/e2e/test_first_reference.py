@@ -34,7 +34,7 @@ def _install(control_plane: ControlPlane, chart: Path, *more: str) -> None:
         path.write_text(text)
     inside = ("--namespace", NAMESPACE, "--create-namespace")
     control_plane.helm("upgrade", "--install", "scheduler-plugins", str(chart), *inside, *VALUES, *more)
-    control_plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=20s")
+    control_plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=90s")
 
 
 def _command(control_plane: ControlPlane, name: str, folder: Path) -> list[str]:

@@ -18,7 +18,7 @@ from tests.e2e.clusters import Cluster
 
 PODS = "/api/v1/namespaces/default/pods"
 OURS = {family.name: family for family in (*SCHEDULER_FAMILIES, REST_REQUESTS, REST_DURATION, REGISTERED_METRICS)}
-_PATIENCE = 300
+_PATIENCE = 900
 
 
 def node() -> dict[str, Any]:

@@ -16,9 +16,10 @@ from tests.controlplane.ports import free_loopback_port
 from tests.controlplane.process import Guard
 from tests.e2e.api_session import api_session
 from tests.e2e.clusters import Cluster
-from tests.e2e.ledger import Ledger, keeping_ledger, until
+from tests.e2e.ledger import Ledger, keeping_ledger
 from tests.e2e.objects import node, pod
 from tests.e2e.scheduler_process import SchedulerProcess, said, write_config
+from tests.waiting import until
 
 SCHEDULER = "system:kube-scheduler"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -21,11 +20,11 @@ from bayplan.testing.outcome import outcome_of
 from tests.e2e.api_session import ApiSession, api_session
 from tests.e2e.clusters import Cluster
 from tests.e2e.objects import node
-from tests.e2e.running import RunSettings, scheduling
+from tests.e2e.running import RunSettings, scheduling, settled
 from tests.e2e.servers import Server
+from tests.waiting import answer
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "references"
-PATIENCE_SECONDS = 20.0
 
 
 @pytest.fixture
@@ -46,14 +45,7 @@ def _scores(live: LiveScheduler, pod: Pod, plugin: str) -> dict[str, int]:
 
 
 async def _until(question: Callable[[], Awaitable[Any]], what: str) -> Any:
-    deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
-    answer = None
-    while asyncio.get_running_loop().time() < deadline:
-        answer = await question()
-        if answer:
-            return answer
-        await asyncio.sleep(0.1)
-    raise AssertionError(f"{what} did not happen; last answer {answer!r}")
+    return await answer(question, what=what)
 
 
 async def _node_of(api: ApiSession, name: str) -> str:
@@ -84,9 +76,9 @@ async def test_the_block_all_pod_stays_pending_with_its_reason(server: Server) -
 
 
 async def test_the_name_score_picks_the_predicted_node(server: Server) -> None:
-    async with api_session(server.kubeconfig) as api, scheduling(server.kubeconfig, _settings("name-score")):
+    async with api_session(server.kubeconfig) as api, scheduling(server.kubeconfig, _settings("name-score")) as live:
         await api.create(*(node(name) for name in ("k8s-master01", "k8s-node01", "k8s-node02")))
-        await asyncio.sleep(0.2)
+        await settled(live, api)
         await server.apply(EXAMPLES / "name-score/pod.yaml")
 
         assert await _node_of(api, "busybox-test-scheduler") == "k8s-node02"
@@ -107,7 +99,7 @@ async def test_labels_1_5_10_score_10_50_100_and_the_pod_goes_to_10(server: Serv
         await server.apply(EXAMPLES / "score-by-label/deployment.yaml")
         for score in ("1", "5", "10"):
             await server.kubectl("label", "node", f"node-{score}", f"score-by-label={score}")
-        await asyncio.sleep(0.3)
+        await settled(live, api)
         await server.apply(EXAMPLES / "score-by-label/pod.yaml")
 
         assert await _node_of(api, "testpod") == "node-10"
@@ -116,9 +108,9 @@ async def test_labels_1_5_10_score_10_50_100_and_the_pod_goes_to_10(server: Serv
 
 
 async def test_each_pod_carries_its_nanosecond_timestamp(server: Server) -> None:
-    async with api_session(server.kubeconfig) as api, scheduling(server.kubeconfig, _settings("timestamp")):
+    async with api_session(server.kubeconfig) as api, scheduling(server.kubeconfig, _settings("timestamp")) as live:
         await api.create(node("n1"), node("n2"))
-        await asyncio.sleep(0.2)
+        await settled(live, api)
         for name in ("first", "second", "third"):
             await server.kubectl("run", name, "--image=busybox:1.35.0", "--restart=Never")
         pods = []

@@ -103,7 +103,7 @@ async def read_cluster(api: ApiSession) -> list[KubeObject]:
 
 async def outcome(api: ApiSession, name: str) -> tuple[str, str]:
     """(node, "") or ("", why not), once kube-scheduler has said one or the other."""
-    for _ in range(400):
+    for _ in range(3600):
         found = await api.pod(name)
         if found["spec"].get("nodeName"):
             return found["spec"]["nodeName"], ""

@@ -9,21 +9,22 @@ import pytest
 from bayplan.app.live import LiveOptions
 from tests.e2e.api_session import PODS, ApiSession, api_session
 from tests.e2e.clusters import Cluster
-from tests.e2e.ledger import keeping_ledger, until
+from tests.e2e.ledger import keeping_ledger
 from tests.e2e.objects import JsonObject, node, pod
 from tests.e2e.running import RunSettings, account_for, all_bound, scheduling, settled
 from tests.e2e.volume_controller import binding_volumes
 from tests.e2e.workload import base, broken_promises, nodes, pods
+from tests.waiting import answer, until
 
 
 async def events_of(api: ApiSession, reason: str, *, count: int = 1, name: str = "") -> list[JsonObject]:
     """Events come behind bindings: wait until there are enough of them."""
-    for _ in range(100):
+
+    async def enough() -> list[JsonObject] | None:
         found = await api.events(reason=reason, name=name)
-        if len(found) >= count:
-            return found
-        await asyncio.sleep(0.1)
-    raise AssertionError(f"{len(found)} events {reason}, not {count}")
+        return found if len(found) >= count else None
+
+    return await answer(enough, what=f"{count} events {reason}") or []
 
 
 async def test_a_thousand_pods_of_ten_shapes_are_each_bound_once(cluster: Cluster) -> None:
@@ -127,12 +128,11 @@ def _budget(app: str) -> JsonObject:
 
 
 async def _nominated(api: ApiSession, name: str) -> JsonObject:
-    for _ in range(100):
+    async def nominated() -> JsonObject | None:
         found = await api.pod(name)
-        if found["status"].get("nominatedNodeName"):
-            return found
-        await asyncio.sleep(0.05)
-    raise AssertionError(f"{name} was not nominated: {found['status']}")
+        return found if found["status"].get("nominatedNodeName") else None
+
+    return await answer(nominated, what=f"a nominated node for {name}") or {}
 
 
 async def test_pods_of_other_schedulers_take_room_but_are_left_alone(cluster: Cluster) -> None:

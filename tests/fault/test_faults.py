@@ -20,10 +20,11 @@ from bayplan.client.transport import Transport
 from tests.controlplane import ControlPlane
 from tests.e2e.api_session import ApiSession, api_session
 from tests.e2e.clusters import Cluster
-from tests.e2e.ledger import Ledger, keeping_ledger, until
+from tests.e2e.ledger import Ledger, keeping_ledger
 from tests.e2e.objects import node, pod
 from tests.e2e.running import RunSettings, account_for, all_bound, scheduling
 from tests.fault.faulty_proxy import FaultyProxy, cutting_watches, failing_writes
+from tests.waiting import answer, until
 
 PODS = 500
 NODES = 20
@@ -58,7 +59,7 @@ async def survive(cluster: Cluster, disturb: Disturb, *, kubeconfig: Path | None
         async with scheduling(kubeconfig or cluster.kubeconfig, settings) as live:
             await until(lambda: ledger.bound >= 20, what="the first bindings")
             await disturb(live, api, ledger)
-            await all_bound(live, ledger, PODS, seconds=90)
+            await all_bound(live, ledger, PODS)
             pods = await account_for(live, api)
     assert ledger.moved() == {}
     assert len([p for p in pods if p["spec"].get("nodeName")]) == len(pods)
@@ -114,7 +115,7 @@ async def test_three_in_ten_writes_fail(cluster: Cluster, tmp_path: Path) -> Non
     async with FaultyProxy(cluster, failing_writes(0.3, random.Random(7))) as proxy:
 
         async def nothing_more(live: LiveScheduler, api: ApiSession, ledger: Ledger) -> None:
-            await all_bound(live, ledger, PODS, seconds=90)
+            await all_bound(live, ledger, PODS)
 
         await survive(cluster, nothing_more, kubeconfig=proxy.kubeconfig(tmp_path))
 
@@ -183,11 +184,12 @@ async def test_another_scheduler_binds_to_the_same_nodes(cluster: Cluster, tmp_p
             )
             await all_bound(live, ledger, PODS)
             await account_for(live, api)
-            for _ in range(50):
-                scheduled = await api.events(reason="Scheduled")
-                if len(scheduled) >= PODS:
-                    break
-                await asyncio.sleep(0.1)
+
+            async def all_events() -> list[Any] | None:
+                found = await api.events(reason="Scheduled")
+                return found if len(found) >= PODS else None
+
+            scheduled = await answer(all_events, what="an event for each binding") or []
 
     signed = {(e["reportingController"], e["regarding"]["name"].split("-")[0]) for e in scheduled}
     assert signed == {("default-scheduler", "mine"), ("other", "theirs")}

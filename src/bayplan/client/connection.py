@@ -149,6 +149,10 @@ class HttpConnection(asyncio.BufferedProtocol):
 
     # httptools
 
+    def on_message_begin(self) -> None:
+        if self._answer is None and self._stream is None:
+            raise httptools.HttpParserError("an answer without a request")
+
     def on_header(self, name: bytes, value: bytes) -> None:
         if len(self._headers) >= _MAX_HEADERS:
             raise httptools.HttpParserError("too many headers")

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from tests.unit.client.support import ScriptedTransport, page, refusal
+from tests.waiting import until
 
 from bayplan.app.custom_resources import CustomResources
 from bayplan.client.backoff import BackoffSettings
@@ -90,18 +91,14 @@ async def test_a_missing_definition_stops_nothing_and_is_asked_for_until_it_come
     server = _Server()
 
     async with _following(server, Seat) as (resources, heard):
-        await asyncio.wait_for(resources.wait_until_settled(), 1)
+        await asyncio.wait_for(resources.wait_until_settled(), 60)
         [problem] = resources.problems()
         assert "`seats.seats.example.com` (v1) is not installed" in problem
         assert "bayplan render crds" in problem
 
         server.lists[PATH] = page([_item("a", 1)], 7)
-        for _ in range(100):
-            await asyncio.sleep(0.01)
-            if heard:
-                break
+        await until(lambda: heard)
 
-        assert heard
         assert resources.problems() == []
 
 
@@ -110,7 +107,7 @@ async def test_a_missing_permission_says_how_to_grant_it() -> None:
     server.lists[PATH] = refusal(403, "Forbidden")
 
     async with _following(server, Seat) as (resources, _):
-        await asyncio.wait_for(resources.wait_until_settled(), 1)
+        await asyncio.wait_for(resources.wait_until_settled(), 60)
 
         [problem] = resources.problems()
         assert "not allowed to list" in problem
@@ -155,7 +152,7 @@ async def test_a_server_that_hangs_does_not_hold_up_the_start() -> None:
     server.transport = Hanging()
 
     async with _following(server, Seat) as (resources, _):
-        await asyncio.wait_for(resources.wait_until_settled(timeout=0.05), 1)
+        await asyncio.wait_for(resources.wait_until_settled(timeout=0.05), 60)
 
 
 async def test_without_types_there_is_nothing_to_wait_for() -> None:

@@ -103,7 +103,7 @@ async def test_a_replica_that_lost_its_lease_waits_for_nothing() -> None:
         loop.put(pod("p"))
         await loop.settle()
         leads[0] = False
-        await asyncio.wait_for(loop.live._stop([]), 1)
+        await asyncio.wait_for(loop.live._stop([]), 60)
         assert len(loop.live.tasks) == 0
 
     assert loop.live.cache.assumed_count == 0
@@ -112,7 +112,7 @@ async def test_a_replica_that_lost_its_lease_waits_for_nothing() -> None:
 async def test_a_replica_that_lost_its_lease_leaves_conditions_and_nominations_to_the_next() -> None:
     loop = Loop([node("n")], is_leader=lambda: False)
     loop.live.status.report(pod("p"), reason="Unschedulable", message="no room", nominated_node_name="n")
-    await asyncio.wait_for(loop.live._stop([]), 1)
+    await asyncio.wait_for(loop.live._stop([]), 60)
 
     assert loop.transport.patches("p") == []
 

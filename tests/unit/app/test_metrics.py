@@ -202,7 +202,7 @@ async def test_a_scheduler_at_work_fills_the_metrics_of_kube_schedulers_dashboar
         for number in range(5):
             await create_pod(cluster, f"small-{number}", "100m")
         await create_pod(cluster, "large", "1000")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(90):
             while not is_settled(live):  # noqa: ASYNC110  # there is no event for "all quiet"
                 await asyncio.sleep(0.01)
         scrape = Scrape(registry)

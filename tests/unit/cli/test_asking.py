@@ -39,7 +39,7 @@ def running() -> Iterator[str]:
     thread = threading.Thread(target=lambda: asyncio.run(host()))
     thread.start()
     try:
-        assert ready.wait(20)
+        assert ready.wait(90)
         yield found["url"]
     finally:
         done.set()

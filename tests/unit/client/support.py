@@ -258,7 +258,7 @@ def http_transport(
         headers=headers,
         proxy_url=proxy_url,
     )
-    return HttpTransport(access, draw=no_draw, pool=pool, default_timeout=5.0)
+    return HttpTransport(access, draw=no_draw, pool=pool, default_timeout=60.0)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ V1 = "client.authentication.k8s.io/v1"
 
 
 def _plugin(
-    tmp_path: Path, script: str, *, timeout_seconds: float = 10.0, cluster: dict[str, object] | None = None
+    tmp_path: Path, script: str, *, timeout_seconds: float = 60.0, cluster: dict[str, object] | None = None
 ) -> ExecPlugin:
     program = tmp_path / "plugin.py"
     program.write_text(f"#!{sys.executable} -SEs\nimport json, os, sys, time\n{script}")

@@ -5,6 +5,7 @@ import logging
 from pathlib import Path
 
 import pytest
+from tests.waiting import until
 
 from bayplan.client.credentials import Identity, TokenFileCredentials, bearer
 from bayplan.client.errors import (
@@ -174,7 +175,7 @@ async def test_a_cancelled_request_does_not_leave_its_answer_to_the_next_one() -
     async with LoopbackServer(handle) as server:
         transport = http_transport(server.url)
         first = asyncio.create_task(transport.request("GET", "/first"))
-        await asyncio.sleep(0.02)
+        await until(lambda: server.requests)
         first.cancel()
         await asyncio.wait([first])
         release.set()
@@ -196,7 +197,7 @@ async def test_bytes_after_an_answer_never_become_the_next_answer() -> None:
     async with LoopbackServer(replying(http(200, b"mine") + http(200, b"smuggled"), http(200, b"honest"))) as server:
         transport = http_transport(server.url)
         first = await transport.request("GET", "/x")
-        await asyncio.sleep(0.01)
+        await until(lambda: transport.open_connections == 0)
         second = await transport.request("GET", "/x")
         await transport.close()
 

@@ -3,16 +3,27 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from tests.waiting import until
 
 from bayplan.client.errors import ConnectionFailed, RequestTimeout
 from bayplan.client.pool import PoolSettings
 
-from .support import LoopbackServer, ReceivedRequest, http, http_transport, replying
+from .support import Handler, LoopbackServer, ReceivedRequest, http, http_transport, replying
 
 
 async def _answer_later(request: ReceivedRequest, writer: asyncio.StreamWriter) -> None:
     await asyncio.sleep(0.01)
     writer.write(http(200, request.line.encode()))
+
+
+def _holding(release: asyncio.Event) -> Handler:
+    """A handler that answers once `release` is set."""
+
+    async def handle(request: ReceivedRequest, writer: asyncio.StreamWriter) -> None:
+        await release.wait()
+        writer.write(http(200))
+
+    return handle
 
 
 async def test_there_are_never_more_connections_than_allowed_and_everybody_is_served_in_turn() -> None:
@@ -46,12 +57,14 @@ async def test_a_broken_connection_makes_room_for_those_who_wait() -> None:
 
 
 async def test_a_waiter_that_gives_up_does_not_take_a_place_with_it() -> None:
-    async with LoopbackServer(_answer_later) as server:
+    release = asyncio.Event()
+    async with LoopbackServer(_holding(release)) as server:
         transport = http_transport(server.url, pool=PoolSettings(max_connections=1))
         tasks = [asyncio.create_task(transport.request("GET", f"/{number}")) for number in range(6)]
-        await asyncio.sleep(0.005)
+        await until(lambda: server.requests)
         for task in tasks[1::2]:
             task.cancel()
+        release.set()
         results = await asyncio.gather(*tasks, return_exceptions=True)
         again = await transport.request("GET", "/again")
         await transport.close()
@@ -62,13 +75,10 @@ async def test_a_waiter_that_gives_up_does_not_take_a_place_with_it() -> None:
 
 
 async def test_who_waits_too_long_for_a_connection_is_told_that_nothing_was_sent() -> None:
-    async def never(request: ReceivedRequest, writer: asyncio.StreamWriter) -> None:
-        await asyncio.sleep(10)
-
-    async with LoopbackServer(never) as server:
+    async with LoopbackServer(_holding(asyncio.Event())) as server:
         transport = http_transport(server.url, pool=PoolSettings(max_connections=1))
-        first = asyncio.create_task(transport.request("GET", "/1"))
-        await asyncio.sleep(0.01)
+        first = asyncio.create_task(transport.request("GET", "/1", timeout=90))
+        await until(lambda: server.requests)
         with pytest.raises(RequestTimeout, match=r"no connection .* was free") as caught:
             await transport.request("GET", "/2", timeout=0.02)
         await transport.close()
@@ -91,9 +101,11 @@ async def test_an_old_connection_is_retired_and_a_rested_one_is_not_trusted() ->
 
 async def test_what_a_burst_opened_is_given_up_again_while_a_few_go_on() -> None:
     async with LoopbackServer(_answer_later) as server:
-        transport = http_transport(server.url, pool=PoolSettings(max_rest_seconds=0.1))
+        transport = http_transport(server.url, pool=PoolSettings(max_rest_seconds=1000.0))
         await asyncio.gather(*(transport.request("GET", "/burst") for _ in range(8)))
         after_burst = transport.open_connections
+        for rested in list(transport._pool._resting)[:-1]:
+            rested.idle_since -= 2000.0
         for _ in range(30):
             await transport.request("GET", "/steady")
         later = transport.open_connections
@@ -111,8 +123,7 @@ async def test_a_server_that_closes_a_resting_connection_is_noticed() -> None:
     async with LoopbackServer(handle) as server:
         transport = http_transport(server.url)
         await transport.request("GET", "/x")
-        await asyncio.sleep(0.02)
-        assert transport.open_connections == 0
+        await until(lambda: transport.open_connections == 0)
         await transport.request("GET", "/x")
         await transport.close()
 
@@ -120,10 +131,10 @@ async def test_a_server_that_closes_a_resting_connection_is_noticed() -> None:
 
 
 async def test_closing_fails_those_who_wait() -> None:
-    async with LoopbackServer(_answer_later) as server:
+    async with LoopbackServer(_holding(asyncio.Event())) as server:
         transport = http_transport(server.url, pool=PoolSettings(max_connections=1))
         tasks = [asyncio.create_task(transport.request("GET", "/x")) for _ in range(3)]
-        await asyncio.sleep(0.005)
+        await until(lambda: server.requests)
         await transport.close()
         results = await asyncio.gather(*tasks, return_exceptions=True)
 

@@ -29,7 +29,7 @@ def child(tmp_path: Path, guard: Guard, script: str) -> ChildProcess:
 
 
 def wait_for_line(process: ChildProcess, line: str) -> None:
-    wait_until(lambda: line in process.log_tail(), what=f"`{line}` in the log", child=process, timeout_seconds=5)
+    wait_until(lambda: line in process.log_tail(), what=f"`{line}` in the log", child=process, timeout_seconds=60)
 
 
 def is_alive(pid: int) -> bool:
@@ -60,7 +60,7 @@ def test_a_child_that_ends_early_fails_with_its_log(tmp_path: Path, guard: Guard
     process = child(tmp_path, guard, "echo 'bad flag --colour' >&2; exit 7")
 
     with pytest.raises(StartFailed, match="ended with status 7 before an answer") as raised:
-        wait_until(lambda: False, what="an answer", child=process, timeout_seconds=5)
+        wait_until(lambda: False, what="an answer", child=process, timeout_seconds=60)
     assert "bad flag --colour" in str(raised.value)
     process.stop()
 
@@ -76,7 +76,7 @@ def test_a_child_that_is_never_ready_fails_with_its_log(tmp_path: Path, guard: G
 
 def test_the_log_tail_is_the_end_of_a_long_log(tmp_path: Path, guard: Guard) -> None:
     process = child(tmp_path, guard, "i=0; while [ $i -lt 9000 ]; do echo line $i; i=$((i + 1)); done")
-    process.stop(patience_seconds=5)
+    process.stop(patience_seconds=60)
     (tmp_path / "child.log").write_text("".join(f"line {number}\n" for number in range(9000)))
 
     assert process.log_tail(lines=2) == "line 8998\nline 8999"
@@ -98,7 +98,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     starter = subprocess.run([sys.executable, "-c", script], cwd=_ROOT, capture_output=True, text=True, check=False)
     pid = int(starter.stdout)
 
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while is_alive(pid) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not is_alive(pid)

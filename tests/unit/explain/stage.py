@@ -37,7 +37,7 @@ class Stage:
         return found
 
     async def until(self, is_true: Callable[[], bool]) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(90):
             while not is_true():  # noqa: ASYNC110 - the scheduler's state has no event for every question
                 await asyncio.sleep(0.005)
 

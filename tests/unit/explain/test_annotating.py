@@ -13,7 +13,7 @@ async def test_a_pod_that_asks_gets_a_short_summary() -> None:
     async with staged(3) as stage:
         await stage.create(raw_pod("asks", annotations={ASK: "summary"}), raw_pod("silent"))
         await stage.settled(bound=2)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(90):
             while True:
                 found = await stage.get("/api/v1/namespaces/default/pods/asks")
                 if ANSWER in found["metadata"]["annotations"]:

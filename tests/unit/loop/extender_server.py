@@ -19,7 +19,8 @@ class ExtenderServer:
     def __init__(self, **replies: Reply) -> None:
         self.replies = replies
         self.asked: list[tuple[str, Any]] = []
-        self.delay_seconds = 0.0
+        self.hold: asyncio.Event | None = None
+        """While it is not set, answers wait."""
         self.port = 0
         self.scheme = "http"
 
@@ -34,8 +35,8 @@ class ExtenderServer:
         question = await request.json()
         verb = request.match_info["verb"]
         self.asked.append((verb, question))
-        if self.delay_seconds:
-            await asyncio.sleep(self.delay_seconds)
+        if self.hold is not None:
+            await self.hold.wait()
         if verb not in self.replies:
             return web.Response(status=404)
         answer = self.replies[verb](question)

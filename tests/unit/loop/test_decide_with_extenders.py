@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from aiohttp import web
 from tests.unit.loop.extender_server import ExtenderServer, serving
 from tests.unit.loop.kit import Loop, node, pod, running
+from tests.waiting import PATIENCE_SECONDS
 
 from bayplan.queue import Place
 
@@ -20,7 +22,7 @@ def config(server: ExtenderServer, **fields: Any) -> str:
 
 
 def extender(server: ExtenderServer, **fields: Any) -> dict[str, Any]:
-    return {"urlPrefix": server.url, "httpTimeout": "0.15s", "weight": 1, **fields}
+    return {"urlPrefix": server.url, "httpTimeout": "60s", "weight": 1, **fields}
 
 
 def several(*extenders: dict[str, Any]) -> str:
@@ -40,16 +42,20 @@ def keep(*names: str, **more: Any) -> Any:
 
 
 async def outcome(loop: Loop, name: str = "p") -> str:
-    """The node that was bound, or the reason why not. HTTP takes real time, so the clock is moved in steps."""
-    for _ in range(100):
-        await loop.settle(0.01)
-        if name in loop.transport.bindings:
-            return loop.transport.bindings[name]
-        if loop.transport.patches(name):
-            message: str = loop.transport.patches(name)[-1]["conditions"][0]["message"]
-            return message
-        await asyncio.sleep(0.005)
-    raise AssertionError("neither bound nor refused")
+    """The node that was bound, or the reason why not."""
+    await settled(loop, lambda: name in loop.transport.bindings or loop.transport.patches(name))
+    if name in loop.transport.bindings:
+        return loop.transport.bindings[name]
+    message: str = loop.transport.patches(name)[-1]["conditions"][0]["message"]
+    return message
+
+
+async def settled(loop: Loop, holds: Callable[[], object]) -> None:
+    """Advance the clock in steps until `holds`: HTTP takes real time."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not holds():
+            await loop.settle(0.01)
+            await asyncio.sleep(0.005)
 
 
 async def test_a_pod_goes_only_to_a_node_that_the_extender_keeps() -> None:
@@ -104,12 +110,8 @@ async def test_reasons_of_an_extender_are_told_and_its_pods_wake_at_any_event() 
 
 
 async def _bound(loop: Loop) -> str:
-    for _ in range(100):
-        await loop.settle(0.01)
-        if "p" in loop.transport.bindings:
-            return loop.transport.bindings["p"]
-        await asyncio.sleep(0.005)
-    raise AssertionError("not bound")
+    await settled(loop, lambda: "p" in loop.transport.bindings)
+    return loop.transport.bindings["p"]
 
 
 async def test_filters_are_asked_in_turn_each_about_what_is_left() -> None:
@@ -194,9 +196,10 @@ async def test_an_ignorable_filter_that_fails_is_done_without(reply: Any, text: 
 
 async def test_a_slow_extender_is_given_up_in_its_time() -> None:
     server = ExtenderServer(filter=keep("n0"))
-    server.delay_seconds = 0.4
+    server.hold = asyncio.Event()
     async with serving(server):
-        loop = Loop(NODES, config=config(server, filterVerb="filter", nodeCacheCapable=True))
+        limits = {"httpTimeout": "0.15s"}
+        loop = Loop(NODES, config=config(server, filterVerb="filter", nodeCacheCapable=True, **limits))
         async with running(loop):
             loop.put(pod("p"))
             assert await outcome(loop) == f"no answer from the extender at {server.url}/filter within 0.15 s"
@@ -230,11 +233,7 @@ async def test_an_extender_binds_instead_of_the_scheduler() -> None:
         loop = Loop(NODES[:1], config=config(server, bindVerb="bind"))
         async with running(loop):
             loop.put(pod("p", uid="u-1"))
-            for _ in range(50):
-                await loop.settle(0.01)
-                await asyncio.sleep(0.005)
-                if loop.transport.events("Scheduled"):
-                    break
+            await settled(loop, lambda: loop.transport.events("Scheduled"))
 
     assert server.questions("bind") == [{"PodName": "p", "PodNamespace": "default", "PodUID": "u-1", "Node": "n0"}]
     assert loop.transport.bindings == {}
@@ -306,34 +305,30 @@ async def test_victims_that_make_no_sense_are_refused(answer: Any, text: str) ->
 
 async def test_a_pod_that_is_deleted_while_an_extender_thinks_is_not_placed() -> None:
     server = ExtenderServer(filter=keep("n0"))
-    server.delay_seconds = 0.05
+    server.hold = asyncio.Event()
     async with serving(server):
         loop = Loop(NODES, config=config(server, filterVerb="filter", nodeCacheCapable=True))
         async with running(loop):
             gone = pod("p")
             loop.put(gone)
-            while not server.asked:
-                await loop.settle(0.01)
-                await asyncio.sleep(0.002)
+            await settled(loop, lambda: server.asked)
             loop.drop(gone)
-            await asyncio.sleep(0.1)
-            await loop.settle()
+            server.hold.set()
+            await settled(loop, lambda: loop.queue.sizes.in_flight == 0)
             assert loop.transport.bindings == {}
-            assert loop.queue.sizes.in_flight == 0
 
 
 async def test_the_room_is_looked_at_again_after_an_extender_answered() -> None:
     """Another scheduler fills the node while the extender thinks: the answer must not overrule the filters."""
     server = ExtenderServer(filter=keep("n0"))
-    server.delay_seconds = 0.05
+    server.hold = asyncio.Event()
     async with serving(server):
         loop = Loop(NODES, config=config(server, filterVerb="filter", nodeCacheCapable=True))
         async with running(loop):
             loop.put(pod("p", cpu="3"))
-            while not server.asked:
-                await loop.settle(0.01)
-                await asyncio.sleep(0.002)
+            await settled(loop, lambda: server.asked)
             loop.put(pod("other", cpu="3", node="n0", scheduler="other"))
+            server.hold.set()
             message = await outcome(loop)
 
     assert message.startswith("0/4 nodes are available: 1 Insufficient cpu")

@@ -40,7 +40,7 @@ async def test_a_closed_scheduler_takes_no_more_pods() -> None:
     await loop.settle()
     loop.live.scheduler.close()
     loop.put(pod("p"))
-    await asyncio.wait_for(run, 1)
+    await asyncio.wait_for(run, 60)
 
     assert loop.transport.bindings == {}
     assert loop.queue.sizes.active == 1

@@ -41,7 +41,7 @@ async def test_tasks_that_only_wait_for_other_pods_do_not_keep_those_from_being_
     assert not waiting.done()
     done.set()
     await waiting
-    await tasks.finish(timeout=1)
+    await tasks.finish(timeout=60)
 
 
 async def test_after_too_many_there_is_room_when_a_good_part_has_ended() -> None:
@@ -58,7 +58,7 @@ async def test_after_too_many_there_is_room_when_a_good_part_has_ended() -> None
 
     for end in ends:
         end.set()
-    await tasks.finish(timeout=1)
+    await tasks.finish(timeout=60)
 
 
 async def test_one_place_is_used_when_the_others_are_held_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,10 +72,10 @@ async def test_one_place_is_used_when_the_others_are_held_for_long(monkeypatch: 
     assert not waiting.done()
 
     first.set()
-    await asyncio.wait_for(waiting, 1)
+    await asyncio.wait_for(waiting, 60)
 
     others.set()
-    await tasks.finish(timeout=1)
+    await tasks.finish(timeout=60)
 
 
 class Errand:
@@ -113,7 +113,7 @@ async def test_brief_work_takes_turns_in_order(monkeypatch: pytest.MonkeyPatch) 
     assert len(tasks) == 3
 
     end.set()
-    await tasks.finish(timeout=1)
+    await tasks.finish(timeout=60)
     assert log == ["a begins", "b begins", "a ends", "c begins", "c ends", "b ends"]
     assert len(tasks) == 0
 
@@ -143,7 +143,7 @@ async def test_brief_work_that_fails_is_reported_by_name_and_the_next_one_goes_o
     tasks = Tasks(lambda name, exception: failures.append((name, str(exception))))
     tasks.start_brief(Errand("bad", log, fails=True))
     tasks.start_brief(Errand("good", log))
-    await tasks.finish(timeout=1)
+    await tasks.finish(timeout=60)
 
     assert failures == [("bad", "no")]
     assert log[-1] == "good ends"
@@ -161,7 +161,7 @@ async def test_brief_work_that_is_cancelled_by_others_does_not_take_the_rest_wit
 
     tasks.start_brief(Cancelled("a", log))
     tasks.start_brief(Errand("b", log))
-    await tasks.finish(timeout=1)
+    await tasks.finish(timeout=60)
 
     assert log == ["b begins", "b ends"]
     assert len(tasks) == 0
@@ -177,8 +177,8 @@ async def test_brief_work_counts_when_the_scheduler_looks_for_room() -> None:
     await asyncio.sleep(0)
     assert not waiting.done()
     end.set()
-    await asyncio.wait_for(waiting, 1)
-    await tasks.finish(timeout=1)
+    await asyncio.wait_for(waiting, 60)
+    await tasks.finish(timeout=60)
 
 
 async def test_at_the_end_brief_work_whose_turn_has_not_come_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ async def exchange(request: bytes, parts: ServerParts = ECHO, options: ServerOpt
         writer.write(request)
         answer = b""
         try:
-            async with asyncio.timeout(1):
+            async with asyncio.timeout(60):
                 while not answer.endswith((b"}", b"ok", b"5")):
                     piece = await reader.read(65536)
                     if not piece:

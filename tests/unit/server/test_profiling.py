@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import tracemalloc
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
+from tests.waiting import until
 
-from bayplan.server import ServerOptions, ServerParts
+from bayplan.server import ServerOptions, ServerParts, profiling
 from bayplan.server.profiling import PROFILING_PATHS
 
 from .support import Reviewer, serving
@@ -52,11 +55,20 @@ async def test_a_profile_is_bounded(seconds: str) -> None:
     assert "up to 60" in got.text
 
 
-async def test_there_is_one_profile_at_a_time() -> None:
+async def test_there_is_one_profile_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, release = threading.Event(), threading.Event()
+
+    def sample(seconds: float, stop: threading.Event) -> Counter[profiling.Stack]:
+        begun.set()
+        release.wait()
+        return Counter()
+
+    monkeypatch.setattr(profiling, "_sample", sample)
     async with serving(PLAIN, ON) as client:
         first = asyncio.create_task(client.get("/debug/pprof/profile?seconds=0.2"))
-        await asyncio.sleep(0.05)
+        await until(begun.is_set)
         second = await client.get("/debug/pprof/profile?seconds=0.1")
+        release.set()
         assert (await first).status == 200
         third = await client.get("/debug/pprof/profile?seconds=0.05")
 

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from tests.waiting import until
 
 from bayplan.apiserver.cluster import EmbeddedCluster
 
@@ -123,12 +124,8 @@ async def test_a_watcher_that_goes_away_is_forgotten(server: EmbeddedCluster) ->
         wire.send(get(f"{MAPS}?watch=true"))
         await wire.reader.readuntil(b"\r\n\r\n")
         assert len(server.api.reader.watches) == 1
-    for _ in range(50):
-        await asyncio.sleep(0.002)
-        if not server.api.reader.watches:
-            break
 
-    assert server.api.reader.watches == {}
+    await until(lambda: server.api.reader.watches == {})
 
 
 @pytest.mark.parametrize(

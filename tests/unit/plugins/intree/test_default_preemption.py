@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.waiting import until
 
 from bayplan.api.pod import Pod, PodCondition
 from bayplan.cluster.pod_info import PodInfo
@@ -313,8 +314,7 @@ async def test_whoever_is_no_longer_held_back_is_named(happens: str) -> None:
     one.api.delete_pod = waits_for_an_answer  # type: ignore[method-assign]
     position = one.plugin.releases().position
     task = asyncio.ensure_future(one.tasks[0])
-    await asyncio.sleep(0.01)
-    assert one.plugin.releases().since(position) == {"default/new"}
+    await until(lambda: one.plugin.releases().since(position) == {"default/new"})
     position = one.plugin.releases().position
     cache.remove_pod("uid-default-bystander")
     assert one.plugin.releases().since(position) == set()
@@ -353,8 +353,7 @@ async def test_few_victims_are_told_to_go_at_a_time() -> None:
 
     one.api.patch_pod_status = waits_for_an_answer  # type: ignore[method-assign]
     task = asyncio.ensure_future(one.tasks[0])
-    await asyncio.sleep(0.01)
-    assert under_way == 32
+    await until(lambda: under_way == 32)
     answered.set()
     await task
 
