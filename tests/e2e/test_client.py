@@ -242,7 +242,7 @@ async def test_after_a_410_deletions_are_found_by_listing(cluster: Cluster, tmp_
             create_pods(cluster, "comes-back", "new")
             await asyncio.to_thread(cluster.restart_apiserver)
             proxy.is_cut = False
-            await until(lambda: mirror.names == {"stays", "comes-back", "new"}, seconds=60)
+            await until(lambda: mirror.names == {"stays", "comes-back", "new"})
             assert mirror.told["comes-back"].uid != first_uid
 
     assert mirror.reflector.stats.relists >= 1
@@ -257,7 +257,7 @@ async def test_a_killed_api_server_is_waited_for(cluster: Cluster) -> None:
             await until(lambda: not mirror.reflector.stats.is_connected)
             await asyncio.to_thread(cluster.start_apiserver)
             create_pods(cluster, "b")
-            await until(lambda: mirror.names == {"a", "b"}, seconds=60)
+            await until(lambda: mirror.names == {"a", "b"})
 
 
 async def test_a_pod_is_bound_once_and_only_once(cluster: Cluster) -> None:
@@ -434,8 +434,8 @@ async def test_the_lease_passes_from_one_replica_to_the_next(cluster: Cluster) -
         await until(lambda: two.is_leader)
 
         await asyncio.to_thread(cluster.kill_apiserver)
-        await until(lambda: not two.is_leader, seconds=3)
-        await until(second.done, seconds=3)
+        await until(lambda: not two.is_leader)
+        await until(second.done)
         await asyncio.to_thread(cluster.start_apiserver)
 
     lease = json.loads(cluster.kubectl("get", "lease", "-n", "kube-system", "e2e-election", "-o", "json").stdout)

@@ -105,7 +105,7 @@ async def asked(cluster: Cluster, tokens: dict[str, Path], folder: Path, guard: 
             first = pod("pod-0")
             first["metadata"]["annotations"] = summary
             await api.create(first, *(pod(f"pod-{i}") for i in range(1, 6)), pod("huge", cpu="64"))
-            await until(lambda: ledger.bound == 6, what="all bound", seconds=60, instead=lambda: process.log)
+            await until(lambda: ledger.bound == 6, what="all bound", instead=lambda: process.log)
             yield Asked(f"https://127.0.0.1:{port}", tokens["e2e-viewer"], api, ledger, decisions)
         finally:
             await asyncio.to_thread(process.stop)

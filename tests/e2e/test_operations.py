@@ -57,7 +57,7 @@ async def served(cluster: Cluster, folder: Path, guard: Guard, *flags: str) -> A
         process = SchedulerProcess(folder, guard, *arguments, *flags, secure_port=port)
         try:
             await api.create(*(pod(f"pod-{i}") for i in range(30)), pod("huge", cpu="64"))
-            await until(lambda: ledger.bound == 30, what="all bound", seconds=60, instead=lambda: process.log)
+            await until(lambda: ledger.bound == 30, what="all bound", instead=lambda: process.log)
             yield Served(process, port, cluster, ledger)
         finally:
             await asyncio.to_thread(process.stop)

@@ -65,7 +65,19 @@ def run() -> None:
 
 
 def main(arguments: Sequence[str], *, program: str = "bayplan") -> int:
-    """Run one command line and say how it went."""
+    """Run one command line and return its exit status. A closed pipe or Ctrl-C ends it without a message."""
+    try:
+        status = _dispatch(arguments, program)
+        sys.stdout.flush()
+        return status
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        _discard_output()
+        return BROKEN_PIPE
+
+
+def _dispatch(arguments: Sequence[str], program: str) -> int:
     first = arguments[0] if arguments else "--help"
     if first in ("--help", "-h") or list(arguments) == ["help"]:
         print(_help(program))
@@ -74,16 +86,13 @@ def main(arguments: Sequence[str], *, program: str = "bayplan") -> int:
         print(f"bayplan {__version__}")
         return 0
     if first == "help":
-        return main([arguments[1], "--help"], program=program)
+        return _dispatch([arguments[1], "--help"], program)
     if first not in COMMANDS:
         return _unknown(first, program)
     try:
         return _run_command(first, arguments[1:], program)
-    except KeyboardInterrupt:
-        return INTERRUPTED
     except BrokenPipeError:
-        _discard_output()
-        return BROKEN_PIPE
+        raise
     except Exception as error:
         return _failed(error, f"{program} {first}")
 
@@ -120,6 +129,8 @@ def _unknown(name: str, program: str) -> int:
 def _run_command(name: str, arguments: Sequence[str], program: str) -> int:
     from cyclopts import App
 
+    from bayplan.cli.help_format import AlignedFormatter
+
     module_name, _, attribute = COMMANDS[name].target.partition(":")
     module = import_module(module_name)
     target = getattr(module, attribute)
@@ -127,7 +138,7 @@ def _run_command(name: str, arguments: Sequence[str], program: str) -> int:
         name=program,
         version_flags=(),
         help_format="plaintext",
-        help_formatter="plain",
+        help_formatter=AlignedFormatter(),
         result_action="return_value",
         suppress_keyboard_interrupt=False,
     )
@@ -137,7 +148,6 @@ def _run_command(name: str, arguments: Sequence[str], program: str) -> int:
         examples = getattr(module, "EXAMPLES", "").format(program=program)
         app.command(target, name=name, help=_unwrapped(target.__doc__ or ""), help_epilogue=_indented(examples))
     status: Any = app([name, *arguments], exit_on_error=False, print_error=False)
-    sys.stdout.flush()
     return status if isinstance(status, int) else 0
 
 
@@ -173,6 +183,6 @@ def _failed(error: Exception, command: str) -> int:
 
 
 def _discard_output() -> None:
-    """The reader went away; nothing more can be said to it, also not when the interpreter shuts down."""
+    """The reader closed the pipe: send the rest to /dev/null, also what the interpreter flushes at its end."""
     devnull = os.open(os.devnull, os.O_WRONLY)
     os.dup2(devnull, sys.stdout.fileno())
