@@ -13,6 +13,7 @@ RUN python -m venv /opt/bayplan \
 FROM python:3.13-slim
 RUN groupadd --gid 65532 bayplan && useradd --uid 65532 --gid 65532 --no-create-home --shell /usr/sbin/nologin bayplan
 COPY --from=build /opt/bayplan /opt/bayplan
+RUN ln -s /opt/bayplan/bin/bayplan /bin/kube-scheduler
 ENV PATH=/opt/bayplan/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 USER 65532:65532
 EXPOSE 10259

@@ -194,6 +194,19 @@ def test_helm_installs_and_uninstalls_the_chart(empty_control_plane: ControlPlan
     assert "clusterscopedresources.scheduling.sigs.k8s.io" in kept
 
 
+def test_the_write_ups_values_as_the_whole_values_file_are_enough(
+    empty_control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    _write(tmp_path, chart_files(load_bundle(None, ())))
+    printed = [EXAMPLES / "block-all" / name for name in ("values-images.yaml", "values-plugins.yaml")]
+    (tmp_path / "values.yaml").write_text("\n".join(each.read_text() for each in printed))
+    rendered = empty_control_plane.helm("template", "scheduler-plugins", str(tmp_path)).stdout
+
+    deployments = [each for each in yaml.safe_load_all(rendered) if each and each["kind"] == "Deployment"]
+    containers = [each["spec"]["template"]["spec"]["containers"][0] for each in deployments]
+    assert sorted(each["command"] for each in containers) == [["bayplan", "controllers"], ["bayplan", "run"]]
+
+
 async def _events(api: Any) -> list[Any]:
     async def events() -> list[Any]:
         found: list[Any] = await api.events(reason="Scheduled", name="web")

@@ -47,9 +47,10 @@ async def connected(
     """Raises KubeconfigError before anything is opened."""
     draw, requests = random.Random(options.seed).random, RequestMetrics(registry)
     path = config.client_connection.kubeconfig
-    own = _access(Path(path) if path else None, options, clock, context=options.context)
-    for_tokens = _other_access(options.authentication_kubeconfig, options, clock)
-    for_access = _other_access(options.authorization_kubeconfig, options, clock)
+    field = "--kubeconfig" if options.kubeconfig else "`clientConnection.kubeconfig` of the configuration"
+    own = _access(Path(path) if path else None, options, clock, named_by=field, context=options.context)
+    for_tokens = _other_access(options.authentication_kubeconfig, options, clock, "--authentication-kubeconfig")
+    for_access = _other_access(options.authorization_kubeconfig, options, clock, "--authorization-kubeconfig")
     async with contextlib.AsyncExitStack() as opened:
 
         def to(access: ClusterAccess) -> Transport:
@@ -69,12 +70,15 @@ async def connected(
         )
 
 
-def _access(path: Path | None, options: RunOptions, clock: Clock, *, context: str | None = None) -> ClusterAccess:
-    return find_access(clock=clock, environment=options.environment, kubeconfig=path, context=context)
+def _access(
+    path: Path | None, options: RunOptions, clock: Clock, *, named_by: str, context: str | None = None
+) -> ClusterAccess:
+    environment = options.environment
+    return find_access(clock=clock, environment=environment, kubeconfig=path, context=context, named_by=named_by)
 
 
-def _other_access(path: Path | None, options: RunOptions, clock: Clock) -> ClusterAccess | None:
-    return None if path is None else _access(path, options, clock)
+def _other_access(path: Path | None, options: RunOptions, clock: Clock, flag: str) -> ClusterAccess | None:
+    return None if path is None else _access(path, options, clock, named_by=flag)
 
 
 def _limited(

@@ -5,9 +5,18 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated
 
-from bayplan.cli.asking import Authority, Endpoint, Insecure, Kubeconfig, Server, TokenFile, endpoint, transport_to
 from bayplan.cli.options import option
 from bayplan.cli.output import CommandError, note
+from bayplan.cli.scheduler_client import (
+    Authority,
+    Endpoint,
+    Insecure,
+    Kubeconfig,
+    Server,
+    TokenFile,
+    endpoint,
+    transport_to,
+)
 
 __all__ = ["dashboard"]
 

@@ -49,9 +49,9 @@ def evaluate(
     """
     if top < 1:
         raise CommandError(f"--top {top}: show one node at least")
-    from bayplan.cli.complaints import show_complaints
+    from bayplan.cli.stderr_log import log_to_stderr
 
-    show_complaints()
+    log_to_stderr()
     if cases is not None:
         return _evaluate_cases(cases, filename or pod, config, plugin or (), output, require_schedulable)
     if not filename:

@@ -11,9 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
-from bayplan.cli.asking import Authority, Endpoint, Insecure, Kubeconfig, Server, TokenFile, ask, endpoint, pod_path
 from bayplan.cli.options import option
 from bayplan.cli.output import CommandError, Format, note, print_pieces, print_value, result_console
+from bayplan.cli.scheduler_client import (
+    Authority,
+    Endpoint,
+    Insecure,
+    Kubeconfig,
+    Server,
+    TokenFile,
+    ask,
+    endpoint,
+    pod_path,
+)
 
 if TYPE_CHECKING:
     from bayplan.explain.explanation import Explanation

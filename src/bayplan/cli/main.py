@@ -22,6 +22,7 @@ __all__ = ["COMMANDS", "Command", "main", "run"]
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 INTERNAL_ERROR = 70
+_KUBE_SCHEDULER = "kube-scheduler"
 _TRACEBACK_VARIABLE = "BAYPLAN_TRACEBACK"
 
 
@@ -60,8 +61,11 @@ _EXAMPLES = (
 
 
 def run() -> None:
-    """The entry point of the installed command."""
-    sys.exit(main(sys.argv[1:], program=_program(sys.argv[0])))
+    """The entry point of the installed command; under the name `kube-scheduler` it is `bayplan run`."""
+    name, *arguments = sys.argv
+    if PurePath(name).name == _KUBE_SCHEDULER:
+        arguments = ["run", *arguments]
+    sys.exit(main(arguments, program=_program(name)))
 
 
 def main(arguments: Sequence[str], *, program: str = "bayplan") -> int:
@@ -78,6 +82,7 @@ def main(arguments: Sequence[str], *, program: str = "bayplan") -> int:
 
 
 def _dispatch(arguments: Sequence[str], program: str) -> int:
+    arguments = _without_program(arguments)
     first = arguments[0] if arguments else "--help"
     if first in ("--help", "-h") or list(arguments) == ["help"]:
         print(_help(program))
@@ -95,6 +100,15 @@ def _dispatch(arguments: Sequence[str], program: str) -> int:
         raise
     except Exception as error:
         return _failed(error, f"{program} {first}")
+
+
+def _without_program(arguments: Sequence[str]) -> list[str]:
+    """`[run] /bin/kube-scheduler --config=…`, as deployments of kube-scheduler start it, means `run --config=…`."""
+    words = list(arguments)
+    place = 1 if words[:1] == ["run"] else 0
+    if [PurePath(word).name for word in words[place : place + 1]] == [_KUBE_SCHEDULER]:
+        words[: place + 1] = ["run"]
+    return words
 
 
 def _program(path: str) -> str:
@@ -169,9 +183,9 @@ def _failed(error: Exception, command: str) -> int:
     if isinstance(error, CommandError):
         print_error(error.problems, hint=error.hint)
         return error.status
-    from bayplan.cli.problems import is_usage_error, problems_of
+    from bayplan.cli.error_lines import error_lines, is_usage_error
 
-    problems = problems_of(error)
+    problems = error_lines(error)
     if problems:
         print_error(problems, hint=f"`{command} --help` lists the options" if is_usage_error(error) else "")
         return BAD_INPUT

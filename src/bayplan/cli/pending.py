@@ -6,9 +6,9 @@ from typing import Annotated
 
 import msgspec
 
-from bayplan.cli.asking import Authority, Insecure, Kubeconfig, Server, TokenFile, ask, endpoint
 from bayplan.cli.options import option
 from bayplan.cli.output import Format, print_pieces, print_value, result_console
+from bayplan.cli.scheduler_client import Authority, Insecure, Kubeconfig, Server, TokenFile, ask, endpoint
 
 __all__ = ["pending"]
 

@@ -12,14 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from bayplan.cli.options import Names, option
-from bayplan.cli.output import CommandError, note, print_error
+from bayplan.cli.output import CommandError, note, print_error, progress
 
 if TYPE_CHECKING:
+    from bayplan.config.profiles import ResolvedProfile
     from bayplan.sim.local import LocalCluster, LocalOptions
 
 __all__ = ["up"]
 
 MOST_NODES = 100_000
+_DEFAULT_SCHEDULER = "default-scheduler"
 EXAMPLES = """\
 {program} up --nodes 20
 {program} up --plugin score_by_label.py --watch
@@ -197,10 +199,19 @@ async def _serve(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    async with LocalCluster(settings, options) as local, dashboard as serving:
+    async with contextlib.AsyncExitStack() as opened:
+        count = options.nodes if isinstance(options.nodes, int) else len(options.nodes)
+        with progress(f"starting a cluster of {count + len(options.objects)} objects"):
+            starting = asyncio.create_task(opened.enter_async_context(LocalCluster(settings, options)))
+            await _first_of(starting, stop)
+        if starting.cancelled():
+            note("stopped")
+            return 0
+        local = starting.result()
+        serving = await opened.enter_async_context(dashboard)
         explaining.attach(local.live)
         _write_kubeconfig(local, kubeconfig, serving.url if dashboard_port >= 0 else "")
-        _welcome(local, kubeconfig, serving.url if dashboard_port >= 0 else "")
+        _welcome(local, settings.profiles, kubeconfig, serving.url if dashboard_port >= 0 else "")
         waits: list[asyncio.Task[Any]] = [
             asyncio.create_task(stop.wait()),
             asyncio.create_task(local.ended()),
@@ -225,6 +236,16 @@ async def _serve(
     return 0
 
 
+async def _first_of(starting: asyncio.Task[LocalCluster], stop: asyncio.Event) -> None:
+    """Wait for the start; a signal in the meantime cancels it."""
+    stopping = asyncio.create_task(stop.wait())
+    await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
+    if not starting.done():
+        starting.cancel()
+        await asyncio.wait([starting])
+    stopping.cancel()
+
+
 def _write_kubeconfig(local: LocalCluster, path: Path, dashboard: str) -> None:
     """The cluster entry also names the scheduler, so that `bayplan explain` and `pending` find it."""
     import yaml
@@ -239,11 +260,16 @@ def _write_kubeconfig(local: LocalCluster, path: Path, dashboard: str) -> None:
         yaml.safe_dump(document, file, sort_keys=False)
 
 
-def _welcome(local: LocalCluster, kubeconfig: Path, dashboard: str) -> None:
+def _welcome(local: LocalCluster, profiles: Sequence[ResolvedProfile], kubeconfig: Path, dashboard: str) -> None:
+    """What to type next: the command must make a pod that one of the profiles schedules."""
     count = len(local.live.cache.cluster.nodes)
     print(f"a cluster of {count} nodes is up at {local.cluster.url}\n", flush=True)
     print(f"  export KUBECONFIG={kubeconfig}")
-    if Path("examples/web.yaml").is_file():
+    names = [profile.scheduler_name for profile in profiles]
+    if _DEFAULT_SCHEDULER not in names:
+        override = f'{{"spec":{{"schedulerName":"{names[0]}"}}}}'
+        print(f"  kubectl run web --image=nginx --overrides='{override}'")
+    elif Path("examples/web.yaml").is_file():
         print("  kubectl apply -f examples/web.yaml      # or: bayplan apply -f examples/web.yaml")
     else:
         print("  kubectl create deployment web --image=nginx --replicas=5")

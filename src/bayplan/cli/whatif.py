@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 import msgspec
 
-from bayplan.cli.asking import Authority, Insecure, Kubeconfig, Server, TokenFile, ask, endpoint
 from bayplan.cli.documents import read_found_objects
 from bayplan.cli.options import Names, option
 from bayplan.cli.output import CommandError, Format, print_pieces, print_value, result_console
+from bayplan.cli.scheduler_client import Authority, Insecure, Kubeconfig, Server, TokenFile, ask, endpoint
 
 __all__ = ["whatif"]
 

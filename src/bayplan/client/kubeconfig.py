@@ -41,12 +41,16 @@ def find_access(
     environment: Mapping[str, str],
     kubeconfig: Path | None = None,
     context: str | None = None,
+    named_by: str = "--kubeconfig",
 ) -> ClusterAccess:
-    """The access to use, in kubectl's order of places. Raises `KubeconfigError` that names the places tried."""
+    """The access to use, in kubectl's order of places. Raises `KubeconfigError` that names the places tried.
+
+    `named_by` is the option or field that `kubeconfig` comes from, for messages.
+    """
     if kubeconfig is not None:
-        merged = read_merged([kubeconfig], must_exist=True)
+        merged = read_merged([kubeconfig], named_by=named_by)
     else:
-        merged = read_merged(kubeconfig_paths(environment), must_exist=False)
+        merged = read_merged(kubeconfig_paths(environment))
     if merged.files:
         return access_from(merged, clock=clock, environment=environment, context=context)
     if environment.get("KUBERNETES_SERVICE_HOST"):

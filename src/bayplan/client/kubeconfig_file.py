@@ -124,11 +124,11 @@ def kubeconfig_paths(environment: Mapping[str, str]) -> list[Path]:
     return [Path(home, ".kube", "config")]
 
 
-def read_merged(paths: Sequence[Path], *, must_exist: bool) -> Merged:
-    """Read and merge. With `must_exist`, a missing file is an error; else it is as if empty."""
+def read_merged(paths: Sequence[Path], *, named_by: str = "") -> Merged:
+    """Read and merge. A missing file is an error if an option or a field, `named_by`, names it; else it is skipped."""
     merged = Merged(clusters={}, users={}, contexts={}, current_context="", files=[])
     for path in paths:
-        document = _read_document(path, must_exist=must_exist)
+        document = _read_document(path, named_by)
         if document is not None:
             _merge(merged, document, path)
     return merged
@@ -146,14 +146,14 @@ def _merge(merged: Merged, document: Document, path: Path) -> None:
     merged.files.append(path)
 
 
-def _read_document(path: Path, *, must_exist: bool) -> Document | None:
+def _read_document(path: Path, named_by: str) -> Document | None:
     try:
         text = path.read_bytes()
     except FileNotFoundError as error:
-        if not must_exist:
+        if not named_by:
             return None
         raise KubeconfigError(
-            f"the kubeconfig `{path}` does not exist", hint="check --kubeconfig, or leave it out to use KUBECONFIG"
+            f"the kubeconfig `{path}` does not exist", hint=f"check {named_by}, or leave it out to use KUBECONFIG"
         ) from error
     except OSError as error:
         raise KubeconfigError(

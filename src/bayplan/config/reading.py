@@ -9,6 +9,7 @@ would stop at the first problem, which is why it is not asked earlier.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
@@ -145,8 +146,7 @@ class Reader:
         if isinstance(info, inspect.LiteralType | inspect.EnumType):
             return self._choice(value, info, path, line)
         if not _may_hold(info, value):
-            hint = f'put it in quotes: "{shown(value)[1:-1]}"' if _lacks_quotes(info, value) else ""
-            return self._refuse(path, _words(info, with_limits=False), value, line, hint=hint)
+            return self._refuse(path, _words(info, with_limits=False), value, line, hint=_quoting_hint(info, value))
         if isinstance(info, inspect.AnyType):
             self._note_lines(value, path, line)
         if isinstance(info, inspect.IntType | inspect.FloatType) and not _in_range(info, value):
@@ -228,8 +228,14 @@ def _may_hold(info: inspect.Type, value: Any) -> bool:
     return not isinstance(info, inspect.NoneType)
 
 
-def _lacks_quotes(info: inspect.Type, value: Any) -> bool:
-    return isinstance(info, inspect.StrType) and isinstance(value, bool | int | float)
+def _quoting_hint(info: inspect.Type, value: Any) -> str:
+    """What to do about a text that needs quotes, or a number that has them."""
+    if isinstance(info, inspect.StrType) and isinstance(value, bool | int | float):
+        return f'put it in quotes: "{shown(value)[1:-1]}"'
+    is_number = isinstance(info, inspect.IntType | inspect.FloatType) and isinstance(value, str)
+    if is_number and re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", value):
+        return f"it is text; write it without quotes: {value}"
+    return ""
 
 
 def _in_range(info: inspect.IntType | inspect.FloatType, value: float) -> bool:

@@ -31,6 +31,7 @@ __all__ = ["DEFAULT_IMAGE", "Controllers", "ManifestOptions", "container", "mani
 DEFAULT_IMAGE = f"bayplan:{__version__}"
 PORT = 10259
 _FOLDER = "/etc/bayplan"
+_PRESENT_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 Document = dict[str, Any]
 Controllers = Literal["none", "scheduler", "deployment"]
 """Where the controllers of PodGroups and ElasticQuotas run: nowhere, in the scheduler's process, or beside it."""
@@ -50,6 +51,7 @@ def manifests(bundle: Bundle, options: ManifestOptions) -> list[Document]:
     elects = bundle.elects or options.replicas > 1
     config = _config_map(bundle, options, elects=elects)
     return [
+        *_namespace(options.namespace),
         *crd_documents([*bundle.watches, *(_controlled(bundle) if options.controllers != "none" else ())]),
         service_account(Account(name=bundle.name, namespace=options.namespace, labels=_labels(bundle))),
         *viewing_documents(role_name(bundle, options), _labels(bundle)),
@@ -59,6 +61,13 @@ def manifests(bundle: Bundle, options: ManifestOptions) -> list[Document]:
         *([_disruption_budget(bundle, options)] if options.replicas > 1 else []),
         *(_controllers(bundle, options) if options.controllers == "deployment" else []),
     ]
+
+
+def _namespace(name: str) -> list[Document]:
+    """The namespace, unless every cluster has it."""
+    if name in _PRESENT_NAMESPACES:
+        return []
+    return [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}]
 
 
 def _controlled(bundle: Bundle) -> tuple[type[Any], ...]:

@@ -17,7 +17,7 @@ from bayplan.deploy.crds import crd_documents
 from bayplan.deploy.manifests import container
 from bayplan.deploy.rbac import merged_rules, needed_permissions
 
-__all__ = ["STEPS", "static_pod", "static_pod_files"]
+__all__ = ["static_pod", "static_pod_files"]
 
 _FOLDER = "/etc/kubernetes/bayplan"
 _KUBECONFIG = "/etc/kubernetes/scheduler.conf"
@@ -25,14 +25,14 @@ _ROLE = "bayplan:system:kube-scheduler"
 _USER = "system:kube-scheduler"
 Document = dict[str, Any]
 
-STEPS = """\
+_STEPS = """\
 1. Allow what the plugins need, from any machine that reaches the cluster:
      kubectl apply -f cluster.yaml
 2. On each control-plane node, keep the old scheduler and put the configuration in place:
      cp /etc/kubernetes/manifests/kube-scheduler.yaml /root/kube-scheduler.yaml.bak
      mkdir -p /etc/kubernetes/bayplan && cp bayplan/* /etc/kubernetes/bayplan/
 3. Check both before the kubelet does, since it drops a scheduler that it cannot read without a word:
-     bayplan run --config /etc/kubernetes/bayplan/config.yaml --write-config-to -
+     bayplan run ARGUMENTS --write-config-to -
 4. Replace the scheduler:
      cp kube-scheduler.yaml /etc/kubernetes/manifests/kube-scheduler.yaml
 5. To go back:
@@ -44,12 +44,16 @@ def static_pod_files(bundle: Bundle, *, image: str) -> dict[str, str]:
     """File name to content; `README.txt` says what goes where."""
     documents = [*crd_documents(bundle.watches), *_rbac(bundle)]
     return {
-        "README.txt": STEPS,
+        "README.txt": _steps(bundle),
         "cluster.yaml": yaml.safe_dump_all(documents, sort_keys=False, width=120),
         "kube-scheduler.yaml": yaml.safe_dump(static_pod(bundle, image=image), sort_keys=False, width=120),
         f"bayplan/{CONFIG_FILE}": _config_text(bundle),
         **{f"bayplan/{name}": text for name, text in sorted(bundle.plugin_files.items())},
     }
+
+
+def _steps(bundle: Bundle) -> str:
+    return _STEPS.replace("ARGUMENTS", " ".join(bundle.run_arguments(_FOLDER)))
 
 
 def _config_text(bundle: Bundle) -> str:

@@ -79,10 +79,14 @@ class LocalCluster:
 
     async def __aenter__(self) -> LocalCluster:
         try:
-            await self.cluster.start()
+            await self._start()
         except BaseException:
-            await self.cluster.stop()
+            await self._stop()
             raise
+        return self
+
+    async def _start(self) -> None:
+        await self.cluster.start()
         transport = self.transport()
         kinds = await served_kinds(transport)
         settings = self._settings
@@ -91,7 +95,6 @@ class LocalCluster:
         )
         self._task = asyncio.create_task(self._live.run(), name="scheduler")
         await self._live.is_ready.wait()
-        return self
 
     async def __aexit__(
         self,
@@ -99,6 +102,9 @@ class LocalCluster:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        await self._stop()
+
+    async def _stop(self) -> None:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from importlib import import_module
@@ -168,3 +169,35 @@ def test_help_imports_neither_the_engine_nor_the_libraries_of_commands() -> None
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["evaluate", "--help"], ["--version"]])
+def test_help_into_a_closed_pipe_ends_without_a_message(arguments: list[str]) -> None:
+    command = [sys.executable, "-m", "bayplan.cli", *arguments]
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writing)
+
+    assert done.stderr == ""
+    assert done.returncode in (1, 141)
+
+
+def test_options_stand_in_one_column_and_their_help_in_another(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["up", "--help"])
+    lines = capsys.readouterr().out.splitlines()
+    first = lines.index("Parameters:") + 1
+    rows = lines[first : lines.index("", first)]
+
+    starts = {len(row) - len(row[row.index("  ", 3) :].lstrip()) for row in rows}
+    assert len(starts) == 1
+
+
+@pytest.mark.parametrize(
+    "words", [["/bin/kube-scheduler", "--help"], ["run", "/bin/kube-scheduler", "--help"], ["kube-scheduler", "--help"]]
+)
+def test_a_command_line_of_kube_scheduler_runs_the_scheduler(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 0
+    assert "Usage: bayplan run [OPTIONS]" in capsys.readouterr().out

@@ -39,6 +39,7 @@ def test_its_configuration_and_plugin_load_as_they_are(tmp_path: Path) -> None:
 
     assert settings.profiles[0].scheduler_name == "license-fit"
     assert "LicenseFit" in settings.profiles[0].plugin_names
+    assert settings.config.leader_election.resource_name == "license-fit"
 
 
 @pytest.mark.parametrize(

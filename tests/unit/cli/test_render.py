@@ -18,7 +18,7 @@ def test_manifests_are_printed_as_documents(capsys: pytest.CaptureFixture[str]) 
 
     captured = capsys.readouterr()
     kinds = [document["kind"] for document in yaml.safe_load_all(captured.out)]
-    assert kinds[:2] == ["CustomResourceDefinition", "ServiceAccount"]
+    assert kinds[:3] == ["Namespace", "CustomResourceDefinition", "ServiceAccount"]
     assert "clientConnection.kubeconfig is left out" in captured.err
 
 

@@ -67,7 +67,7 @@ def test_it_says_the_things_a_person_needs_next_and_stops_on_ctrl_c(tmp_path: Pa
             first = process.stdout.readline()
             process.send_signal(signal.SIGINT)
             rest = process.stdout.read()
-            assert process.wait(20) == 0
+            assert process.wait(90) == 0
         seen.append(first)
         assert f"export KUBECONFIG={data / 'kubeconfig'}" in rest
         assert "kubectl get pods" in rest
@@ -75,3 +75,34 @@ def test_it_says_the_things_a_person_needs_next_and_stops_on_ctrl_c(tmp_path: Pa
 
     assert all(line.startswith("a cluster of 2 nodes is up at https://127.0.0.1:") for line in seen)
     assert (data / "kubeconfig").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_large_cluster_says_that_it_starts_and_stops_on_ctrl_c_meanwhile(tmp_path: Path) -> None:
+    with start("--nodes=20000", f"--kubeconfig-out={tmp_path / 'kubeconfig'}") as process:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        rest = process.stdout.read()
+        status = process.wait(90)
+
+    assert first == "starting a cluster of 20000 objects …\n"
+    assert "is up at" not in rest
+    assert (status, rest) == (0, "note: stopped\n")
+
+
+def test_the_command_to_try_names_a_scheduler_that_is_there(tmp_path: Path) -> None:
+    config = tmp_path / "scheduler.yaml"
+    config.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles: [{schedulerName: other}]\n"
+    )
+    with start(f"--config={config}", f"--kubeconfig-out={tmp_path / 'kubeconfig'}") as process:
+        assert process.stdout is not None
+        said = ""
+        while "get pods" not in said:
+            said += process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        said += process.stdout.read()
+
+    assert """kubectl run web --image=nginx --overrides='{"spec":{"schedulerName":"other"}}'""" in said
+    assert "create deployment" not in said

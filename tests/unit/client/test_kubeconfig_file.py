@@ -24,7 +24,7 @@ def test_the_first_file_wins_entry_by_entry(tmp_path: Path) -> None:
         "users: [{name: u, user: {token: b}}, {name: v}]\n"
     )
 
-    merged = read_merged([tmp_path / "a", tmp_path / "missing", tmp_path / "b"], must_exist=False)
+    merged = read_merged([tmp_path / "a", tmp_path / "missing", tmp_path / "b"])
 
     assert merged.current_context == "x"
     assert {name: context.cluster for name, context in merged.contexts.items()} == {"x": "from-a", "y": "from-b"}
@@ -36,7 +36,7 @@ def test_the_first_file_wins_entry_by_entry(tmp_path: Path) -> None:
 def test_an_empty_file_is_an_empty_kubeconfig(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("")
 
-    assert read_merged([tmp_path / "a"], must_exist=True).contexts == {}
+    assert read_merged([tmp_path / "a"], named_by="--kubeconfig").contexts == {}
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_broken_file_is_named_with_the_place_and_without_its_content(
     path.write_bytes(content)
 
     with pytest.raises(KubeconfigError, match=problem) as caught:
-        read_merged([path], must_exist=True)
+        read_merged([path], named_by="--kubeconfig")
     assert str(path) in caught.value.message
     assert "secret" not in str(caught.value)
 
@@ -69,17 +69,18 @@ def test_a_yaml_error_names_its_line(tmp_path: Path) -> None:
     path.write_text("clusters: []\nusers:\n\t- bad\n")
 
     with pytest.raises(KubeconfigError, match=f"{path}:3:1"):
-        read_merged([path], must_exist=True)
+        read_merged([path], named_by="--kubeconfig")
 
 
 def test_a_file_that_was_named_must_exist_and_be_readable(tmp_path: Path) -> None:
-    with pytest.raises(KubeconfigError, match="does not exist"):
-        read_merged([tmp_path / "missing"], must_exist=True)
+    with pytest.raises(KubeconfigError, match="does not exist") as caught:
+        read_merged([tmp_path / "missing"], named_by="`clientConnection.kubeconfig` of the configuration")
+    assert caught.value.hint.startswith("check `clientConnection.kubeconfig` of the configuration, or leave it out")
     with pytest.raises(KubeconfigError, match="cannot read the kubeconfig"):
-        read_merged([tmp_path], must_exist=True)
+        read_merged([tmp_path], named_by="--kubeconfig")
 
 
 def test_a_user_does_not_show_what_it_holds(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("users: [{name: u, user: {token: secret-value, password: secret-word}}]\n")
 
-    assert "secret" not in repr(read_merged([tmp_path / "a"], must_exist=True))
+    assert "secret" not in repr(read_merged([tmp_path / "a"], named_by="--kubeconfig"))

@@ -79,7 +79,7 @@ def registry(*more: type[Plugin]) -> Registry:
     return Registry([*classes, *more], use_installed=False)
 
 
-def problems_of(text: str | dict[str, Any]) -> list[Problem]:
+def error_lines(text: str | dict[str, Any]) -> list[Problem]:
     with pytest.raises(ConfigError) as caught:
         load_config(text)
     return list(caught.value.problems)

@@ -138,3 +138,10 @@ def test_what_only_the_struct_library_can_see_is_a_problem_with_a_path() -> None
 
     assert value is None
     assert [problem.path for problem in problems.sorted()] == ["args.name"]
+
+
+def test_a_number_in_quotes_is_told_to_lose_them() -> None:
+    problem = only('ratio: "3"')
+
+    assert str(problem).count("expected a number, found `3`") == 1
+    assert problem.hint == "it is text; write it without quotes: 3"

@@ -165,3 +165,22 @@ def test_the_account_may_read_whose_client_certificates_the_cluster_trusts() -> 
     assert binding["metadata"]["namespace"] == "kube-system"
     assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "bayplan", "namespace": "sched"}]
     assert "sched" in binding["metadata"]["name"]
+
+
+def test_a_namespace_that_clusters_do_not_have_comes_first() -> None:
+    documents = manifests(_bundle("timestamp"), ManifestOptions(namespace="scheduling"))
+
+    assert documents[0] == {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "scheduling"}}
+    assert all(each["kind"] != "Namespace" for each in manifests(_bundle("timestamp"), ManifestOptions()))
+
+
+def test_the_check_of_a_static_pod_loads_the_plugins_that_it_runs_with(tmp_path: Path) -> None:
+    plugin = tmp_path / "mine.py"
+    plugin.write_text(
+        "from bayplan.framework import Plugin\n\n\nclass Mine(Plugin):\n"
+        "    def score(self, state, pod, node):\n        return 1\n"
+    )
+    text = static_pod_files(load_bundle(None, [str(plugin)]), image="bayplan:test")["README.txt"]
+
+    folder = "/etc/kubernetes/bayplan"
+    assert f"bayplan run --config={folder}/config.yaml --plugin={folder}/mine.py --write-config-to -" in text

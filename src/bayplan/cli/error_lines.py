@@ -14,14 +14,14 @@ from bayplan.explain.case import UnknownProfile
 from bayplan.explain.cases import CaseError
 from bayplan.framework.errors import PluginError
 
-__all__ = ["is_usage_error", "problems_of"]
+__all__ = ["error_lines", "is_usage_error"]
 
 
-def problems_of(error: BaseException) -> list[str]:
+def error_lines(error: BaseException) -> list[str]:
     """A line for each problem, with the file and the path where there are some; none for anything unexpected."""
     if isinstance(error, SettingsError):
         # Its own lines name the file once for all problems; each problem should stand alone here.
-        return (problems_of(error.__cause__) if error.__cause__ else []) or list(error.problems)
+        return (error_lines(error.__cause__) if error.__cause__ else []) or list(error.problems)
     if isinstance(error, ConfigError):
         prefix = f"{error.source}: " if error.source else ""
         return [f"{prefix}{problem}" for problem in error.problems]

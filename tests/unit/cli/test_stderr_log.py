@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-from bayplan.cli.complaints import show_complaints
+from bayplan.cli.stderr_log import log_to_stderr
 
 
 @pytest.fixture(autouse=True)
 def shown() -> Iterator[None]:
-    show_complaints()
+    log_to_stderr()
     yield
     structlog.reset_defaults()
 

@@ -7,7 +7,7 @@ from cyclopts import CycloptsError
 
 from bayplan.api.decode import InputError
 from bayplan.app.settings import SettingsError
-from bayplan.cli.problems import is_usage_error, problems_of
+from bayplan.cli.error_lines import error_lines, is_usage_error
 from bayplan.config.errors import ConfigError, Problem
 from bayplan.framework.errors import PluginError
 
@@ -35,7 +35,7 @@ def wrapped(cause: Exception | None) -> SettingsError:
     ],
 )
 def test_every_problem_stands_alone(error: Exception, lines: list[str]) -> None:
-    assert problems_of(error) == lines
+    assert error_lines(error) == lines
 
 
 def test_usage_errors_are_told_apart() -> None:

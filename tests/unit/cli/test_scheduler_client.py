@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from tests.unit.explain.stage import raw_pod, staged
 
-from bayplan.cli.asking import EXTENSION
 from bayplan.cli.main import main
+from bayplan.cli.scheduler_client import EXTENSION
 from bayplan.explain.decision_file import DecisionFile
 from bayplan.loop.decision import DecisionRecord
 from bayplan.server import ServerOptions, ServerParts, serve

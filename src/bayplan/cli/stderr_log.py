@@ -16,12 +16,12 @@ import structlog
 
 from bayplan.cli.output import one_line
 
-__all__ = ["show_complaints"]
+__all__ = ["log_to_stderr"]
 
 Event = MutableMapping[str, Any]
 
 
-def show_complaints() -> None:
+def log_to_stderr() -> None:
     """Send what rooms below log to standard error for the rest of this process."""
     structlog.configure(
         processors=[_once(), _as_line],
