@@ -166,7 +166,7 @@ def _sentence(info: ResourceInfo, error: ClientError) -> str:
     if isinstance(error, NotFound):
         return (
             f"custom resource `{info.crd_name}` ({info.version}) is not installed, so plugins see none of its objects; "
-            "`bayplan render crds`, with the --config and --plugin of this scheduler, prints it for `kubectl apply -f -`"
+            "`bayplan render crds`, with the --config and --plugin of this scheduler, prints it for kubectl apply"
         )
     if isinstance(error, Forbidden):
         return (
