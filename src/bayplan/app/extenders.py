@@ -4,27 +4,20 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 from bayplan.client.extender import ExtenderEndpoint, ExtenderHttp
 from bayplan.client.tls import ClientCertificate, Pem, TlsSettings
-from bayplan.cluster.axes import Rows
-from bayplan.cluster.pod_info import PodInfo
 from bayplan.cluster.state import ClusterState
 from bayplan.config.model import Extender as ExtenderConfig
 from bayplan.config.model import ExtenderTls, SchedulerConfig
-from bayplan.framework.cycle import CycleState
-from bayplan.framework.diagnosis import Diagnosis
-from bayplan.framework.plugin import PostFilterResult
-from bayplan.framework.registry import Registry
-from bayplan.framework.status import Error, Status
-from bayplan.loop.decide_with_extenders import ExtenderAnswers, Extenders
+from bayplan.framework.handle import Candidate
+from bayplan.loop.decide_with_extenders import Extenders
 from bayplan.loop.extender import Extender
-from bayplan.plugins.intree.default_preemption import DefaultPreemption, Found
 
-__all__ = ["make_extenders", "with_asking_preemption"]
+__all__ = ["CandidateReview", "candidate_review", "make_extenders"]
 
 
 def make_extenders(config: SchedulerConfig, http: ExtenderHttp, cluster: ClusterState) -> Extenders | None:
@@ -83,36 +76,16 @@ def _decoded(data: str) -> bytes:
 # Preemption
 
 
-def with_asking_preemption(registry: Registry, extenders: Extenders | None) -> Registry:
-    """The registry with a DefaultPreemption that lets extenders have their say about victims, if some want it."""
+CandidateReview = Callable[[Sequence[Candidate]], Sequence[Candidate]]
+
+
+def candidate_review(extenders: Extenders | None) -> CandidateReview | None:
+    """Which candidates of a preemption the extenders agree with; None where none of them has a preempt verb."""
     if extenders is None or not any(extender.preempt_verb for extender in extenders.all):
-        return registry
-    if registry.get(DefaultPreemption.name) is not DefaultPreemption:
-        return registry
-    members = {"name": DefaultPreemption.name, "current": staticmethod(lambda: extenders.current)}
-    copied = registry.copy()
-    copied.add(type("AskingPreemption", (_AskingPreemption,), members), replace=True)
-    return copied
+        return None
 
+    def review(candidates: Sequence[Candidate]) -> Sequence[Candidate]:
+        answers = extenders.current
+        return candidates if answers is None else answers.preempt(candidates)
 
-class _AskingPreemption(DefaultPreemption):
-    __doc__ = DefaultPreemption.__doc__
-    name = DefaultPreemption.name
-    current: Callable[[], ExtenderAnswers | None]
-
-    def post_filter(self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis) -> PostFilterResult | Status:
-        try:
-            return super().post_filter(state, pod, diagnosis)
-        except ValueError as error:
-            return Error(str(error), exception=error)
-
-    def search(self, state: CycleState, pod: PodInfo, rows: Rows) -> Found:
-        found = super().search(state, pod, rows)
-        asked = self.current()
-        if asked is None:
-            return found
-        agreed = Found()
-        agreed.refused = found.refused
-        for candidate in asked.preempt(self.all_candidates(found)):
-            agreed.take(candidate)
-        return agreed
+    return review

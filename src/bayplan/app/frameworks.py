@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
+from bayplan.app.extenders import CandidateReview
 from bayplan.cluster.nominated import Nominator
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.cluster.state import ClusterState
@@ -74,7 +75,14 @@ class _Deferred:
         return getattr(self.framework, name)
 
 
-def build_framework(profile: ResolvedProfile, registry: Registry, ports: Ports, *, remember: bool = True) -> Framework:
+def build_framework(
+    profile: ResolvedProfile,
+    registry: Registry,
+    ports: Ports,
+    review_candidates: CandidateReview | None = None,
+    *,
+    remember: bool = True,
+) -> Framework:
     names = dict.fromkeys(name for names in profile.points.values() for name in names)
     classes = {name: registry.get(name) for name in names}
     deferred = _Deferred()
@@ -94,6 +102,7 @@ def build_framework(profile: ResolvedProfile, registry: Registry, ports: Ports, 
         resources=_declared(ports.resources, {kind for cls in classes.values() for kind in cls.watches}),
         profile_name=profile.scheduler_name,
         call_later=ports.call_later,
+        review_candidates=review_candidates,
     )
     plugins: dict[str, Plugin] = {name: cls(profile.args.get(name), handle) for name, cls in classes.items()}
     deferred.framework = Framework(

@@ -19,7 +19,7 @@ import structlog
 from bayplan.api.kinds import Kind
 from bayplan.api.pod import Pod
 from bayplan.app.custom_resources import CustomResources
-from bayplan.app.extenders import make_extenders, with_asking_preemption
+from bayplan.app.extenders import candidate_review, make_extenders
 from bayplan.app.frameworks import Ports, build_framework, percentage_of_nodes, queue_policy, watched_resources
 from bayplan.app.garbage_collection import GarbageCollection
 from bayplan.app.live_api import LiveApi, ProfileRecorder
@@ -171,8 +171,8 @@ class LiveScheduler:
         self, config: SchedulerConfig, profiles: Sequence[ResolvedProfile], registry: Registry
     ) -> tuple[Extenders | None, dict[str, Framework]]:
         extenders = make_extenders(config, self._extender_http, self.cache.cluster)
-        registry = with_asking_preemption(registry, extenders)
-        return extenders, {p.scheduler_name: build_framework(p, registry, self._ports) for p in profiles}
+        review = candidate_review(extenders)
+        return extenders, {p.scheduler_name: build_framework(p, registry, self._ports, review) for p in profiles}
 
     def _make_profiles(
         self,

@@ -14,7 +14,7 @@ from bayplan.api.suggest import did_you_mean
 from bayplan.config.args import decode_args
 from bayplan.config.errors import Problem, Problems
 from bayplan.config.model import DEFAULT, Extender, PluginRef, PluginSet, ProfileConfig, SchedulerConfig, Source
-from bayplan.config.versions import DEFAULT_MULTI_POINT, RETIRED_PLUGINS, merge_sets
+from bayplan.config.versions import RETIRED_PLUGINS, merge_sets
 from bayplan.framework.args import PluginArgs
 from bayplan.framework.errors import PluginError, UnknownPlugin
 from bayplan.framework.plugin import Plugin
@@ -23,7 +23,6 @@ from bayplan.framework.registry import Registry
 
 __all__ = ["ResolvedProfile", "resolve_profile", "resolve_profiles"]
 
-_FIT = "NodeResourcesFit"
 _PLACEMENT = ("placementGenerate", "placementScore")
 
 
@@ -122,7 +121,8 @@ class _Resolution:
         self.problems, self.sources = problems, sources
         self.warnings: list[Problem] = []
         self.sets = profile.plugins.sets()
-        self.multi_point = merge_sets(DEFAULT_MULTI_POINT, self.sets["multiPoint"])
+        defaults = tuple(PluginRef(name=name, weight=weight) for name, weight in registry.defaults)
+        self.multi_point = merge_sets(defaults, self.sets["multiPoint"])
         self.ignored = [r.name for e in extenders for r in e.managed_resources if r.ignored_by_scheduler]
         self._classes: dict[str, type[Plugin] | None] = {}
         self._failures: dict[str, str] = {}
@@ -295,7 +295,7 @@ class _Resolution:
             return None
         where = f"{place}.args"
         args = decode_args(cls, given, path=where, problems=self.problems, line=self._line(where) or self._line(place))
-        return self._with_ignored(cls, args)
+        return self._with_ignored(args)
 
     def _defaulted(self, cls: type[Plugin]) -> PluginArgs | None:
         problems = Problems()
@@ -304,12 +304,8 @@ class _Resolution:
             Problem(p.path, p.message, f"add `- name: {cls.name}` with its `args` to pluginConfig")
             for p in problems.sorted()
         )
-        return self._with_ignored(cls, args)
+        return self._with_ignored(args)
 
-    def _with_ignored(self, cls: type[Plugin], args: PluginArgs | None) -> PluginArgs | None:
-        """What an extender manages and asks the scheduler to ignore replaces `ignoredResources`."""
-        if cls.name != _FIT or args is None or not self.ignored or not hasattr(args, "ignored_resources"):
-            return args
-        own = type(args.ignored_resources)
-        args.ignored_resources = own(self.ignored)
-        return args
+    def _with_ignored(self, args: PluginArgs | None) -> PluginArgs | None:
+        """The arguments with the resources that extenders manage and the scheduler is to ignore."""
+        return args if args is None or not self.ignored else args.ignoring(self.ignored)

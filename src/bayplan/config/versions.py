@@ -18,7 +18,6 @@ from bayplan.config.model import PluginRef, Plugins, PluginSet, ProfileConfig
 from bayplan.config.reading import inside, shown
 
 __all__ = [
-    "DEFAULT_MULTI_POINT",
     "RETIRED_PLUGINS",
     "VERSIONS",
     "check_header",
@@ -31,33 +30,6 @@ __all__ = [
 GROUP = "kubescheduler.config.k8s.io"
 KIND = "KubeSchedulerConfiguration"
 VERSIONS = ("v1", "v1beta3", "v1beta2")
-
-DEFAULT_MULTI_POINT: tuple[PluginRef, ...] = tuple(
-    PluginRef(name=name, weight=weight)
-    for name, weight in (
-        ("SchedulingGates", 0),
-        ("PrioritySort", 0),
-        ("NodeUnschedulable", 0),
-        ("NodeName", 0),
-        ("TaintToleration", 3),
-        ("NodeAffinity", 2),
-        ("NodePorts", 0),
-        ("NodeResourcesFit", 1),
-        ("VolumeRestrictions", 0),
-        ("NodeVolumeLimits", 0),
-        ("VolumeBinding", 0),
-        ("VolumeZone", 0),
-        ("PodTopologySpread", 2),
-        ("InterPodAffinity", 2),
-        ("DynamicResources", 2),
-        ("DefaultPreemption", 0),
-        ("NodeResourcesBalancedAllocation", 1),
-        ("ImageLocality", 1),
-        ("DefaultBinder", 0),
-        ("NodeDeclaredFeatures", 0),
-    )
-)
-"""kube-scheduler's default plugins in their order, with the weights of their scores."""
 
 _V1BETA2_DEFAULTS: dict[str, tuple[tuple[str, int], ...]] = {
     "queueSort": (("PrioritySort", 0),),

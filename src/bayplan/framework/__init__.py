@@ -13,9 +13,19 @@ from bayplan.cluster.node_info import NodeInfo
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.args import NoArgs, PluginArgs
 from bayplan.framework.cycle import CycleState, StateKey
-from bayplan.framework.diagnosis import Diagnosis, FitError
+from bayplan.framework.diagnosis import Diagnosis, FitError, Remedy
 from bayplan.framework.events import ALL, ActionType, ClusterEvent, EventHint, Hint, Resource, by_shape
-from bayplan.framework.handle import ApiPort, Clock, DryRun, Handle, Recorder, ResourceLister, WaitingPod, WaitingPods
+from bayplan.framework.handle import (
+    ApiPort,
+    Candidate,
+    Clock,
+    DryRun,
+    Handle,
+    Recorder,
+    ResourceLister,
+    WaitingPod,
+    WaitingPods,
+)
 from bayplan.framework.normalize import MAX_NODE_SCORE, Normalizer, normalize_highest, normalize_lowest, normalize_range
 from bayplan.framework.plugin import Permission, Plugin, PostFilterResult, PreFilterResult
 from bayplan.framework.points import ExtensionPoint
@@ -46,6 +56,7 @@ __all__ = [
     "AlreadyExists",
     "ApiError",
     "ApiPort",
+    "Candidate",
     "Clock",
     "ClusterEvent",
     "Code",
@@ -78,6 +89,7 @@ __all__ = [
     "PrinterColumn",
     "QueuedPod",
     "Recorder",
+    "Remedy",
     "Resource",
     "ResourceLister",
     "ResourcePart",

@@ -9,6 +9,9 @@ Raise ValueError in `validate` (or return sentences from it) for what types cann
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Self
+
 import msgspec
 
 __all__ = ["NoArgs", "PluginArgs"]
@@ -20,6 +23,10 @@ class PluginArgs(msgspec.Struct, rename="camel", kw_only=True, forbid_unknown_fi
     def validate(self) -> list[str]:
         """Problems, one sentence each, starting with the field's path (`resources[0].weight: must be 1 to 100`)."""
         return []
+
+    def ignoring(self, resources: Sequence[str]) -> Self:
+        """These arguments where extenders manage `resources` in the scheduler's place. Default: no difference."""
+        return self
 
 
 class NoArgs(PluginArgs):

@@ -4,12 +4,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
 
 from bayplan.cluster.axes import Rows
 from bayplan.cluster.node_table import NodeTable
 from bayplan.framework.status import Code, Status
 
-__all__ = ["Diagnosis", "FitError", "NoNodesError", "fit_message"]
+__all__ = ["Diagnosis", "FitError", "NoNodesError", "Remedy", "fit_message"]
+
+
+class Remedy(Enum):
+    """A kind of change, of the pod or of a node, that may end the rejection of a filter."""
+
+    TOLERATIONS = "the pod tolerates the taints of the node, or they are removed"
+    UNCORDON = "the node is uncordoned"
+    NODE_AFFINITY = "the pod's node selector or node affinity accepts the node, or the node gets the labels"
+    NODE_NAME = "the pod names no node"
+    REQUESTS = "the pod requests less, or pods leave the node"
+    HOST_PORTS = "the pod uses other host ports, or pods leave the node"
+    TOPOLOGY_SPREAD = "the pod's spread constraints allow the node"
+    POD_AFFINITY = "the pod's affinity to other pods, or theirs to it, allows the node"
+    VOLUMES = "the pod has other volumes"
 
 
 class Diagnosis:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from bayplan.api.meta import KubeObject
 from bayplan.api.pod import PodCondition
@@ -20,6 +20,7 @@ from bayplan.framework.status import Status
 
 __all__ = [
     "ApiPort",
+    "Candidate",
     "Clock",
     "DryRun",
     "Handle",
@@ -141,6 +142,17 @@ class DryRun(Protocol):
         """Which nodes every filter passes; with `only_counts`, of the filters that depend on pods on nodes."""
 
 
+class Candidate(NamedTuple):
+    """A node on which a pod fits once its victims are evicted."""
+
+    row: int
+    node_name: str
+    victims: tuple[PodInfo, ...]
+    """Most important first."""
+    violations: int
+    """How many victims break a disruption budget."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Handle:
     """Everything a plugin gets besides its arguments."""
@@ -163,6 +175,9 @@ class Handle:
     profile_name: str = "default-scheduler"
     call_later: Callable[[float, Callable[[], None]], None] = lambda _seconds, _callback: None
     """Call back after that many seconds, between two decisions; dropped when the scheduler stops. Offline, never."""
+    review_candidates: Callable[[Sequence[Candidate]], Sequence[Candidate]] | None = None
+    """Of the candidates of a preemption those that the extenders agree with; raises ValueError when one that must
+    answer fails. None where no extender has a preempt verb."""
 
     def nodes(self) -> NodeColumns:
         """All nodes: iterate for `NodeInfo`s, or read columns such as `allocatable("cpu")`."""

@@ -26,7 +26,7 @@ from bayplan.cluster.node_info import NodeInfo
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.args import NoArgs, PluginArgs
 from bayplan.framework.cycle import CycleState
-from bayplan.framework.diagnosis import Diagnosis
+from bayplan.framework.diagnosis import Diagnosis, Remedy
 from bayplan.framework.events import EventHint
 from bayplan.framework.handle import Handle
 from bayplan.framework.promises import SpeedPromises
@@ -88,6 +88,11 @@ class Plugin(SpeedPromises, Generic[A]):
     """Custom resource types that `handle.resources` lists."""
     permissions: ClassVar[tuple[Permission, ...]] = ()
     """API rules beyond those of a scheduler."""
+    remedies: ClassVar[tuple[Remedy, ...]] = ()
+    """Changes that may end a rejection by Filter; explanations try them in this order."""
+    default_weight: ClassVar[int | None] = None
+    """Weight in the default profile, 0 for a plugin that does not score; None if it is not part of that profile. Not
+    inherited."""
 
     args: A
 
@@ -134,6 +139,14 @@ class Plugin(SpeedPromises, Generic[A]):
         *When*: once, when a reload replaces the plugin and when the scheduler stops; bindings under way may still call
         it afterwards. *Must not* wait.
         """
+
+    def dry_copy(self, handle: Handle) -> Plugin | None:
+        """A second instance for questions, on a handle that writes nothing, so that its PostFilter can be tried.
+
+        *When*: a pod is explained that fits nowhere. *Answers*: None (the default) where PostFilter cannot be tried
+        without effects; explanations then leave it out.
+        """
+        return None
 
     def events_to_register(self) -> list[EventHint] | None:
         """Events that may make a pod schedulable that this plugin rejected.

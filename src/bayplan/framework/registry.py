@@ -39,6 +39,7 @@ class Registry:
         """`shipped` are looked up by name like installed plugins, which win over them."""
         self._classes: dict[str, type[Plugin]] = {}
         self._origins: dict[str, str] = {}
+        self._defaults: dict[str, int] = {}
         self._use_installed = use_installed
         self._shipped = tuple(shipped)
         self._installed: dict[str, list[EntryPoint]] | None = None
@@ -60,6 +61,9 @@ class Registry:
             )
         self._classes[cls.name] = cls
         self._origins[cls.name] = origin
+        weight = vars(cls).get("default_weight")  # not inherited: a subclass under another name is another plugin
+        if weight is not None:
+            self._defaults.setdefault(cls.name, weight)
         return cls
 
     def from_file(self, path: str | Path, *, replace: bool = False) -> list[type[Plugin]]:
@@ -109,6 +113,14 @@ class Registry:
         """Every name that `get` answers, sorted."""
         return sorted({*self._classes, *self._points()})
 
+    @property
+    def defaults(self) -> tuple[tuple[str, int], ...]:
+        """Name and weight of each plugin of the default profile, in the order of registration.
+
+        A plugin that replaces one of them keeps its place and weight.
+        """
+        return tuple(self._defaults.items())
+
     def origin_of(self, name: str) -> str:
         """Where a registered plugin came from; empty for names that were not registered."""
         return self._origins.get(name, "")
@@ -122,6 +134,7 @@ class Registry:
 
     def _take(self, other: Registry) -> None:
         self._classes, self._origins = dict(other._classes), dict(other._origins)
+        self._defaults = dict(other._defaults)
 
     def _points(self) -> dict[str, list[EntryPoint]]:
         if self._installed is None:

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from bayplan.cluster.pod_info import PodInfo
+from bayplan.framework.cycle import CycleState
+from bayplan.framework.diagnosis import Diagnosis
+from bayplan.framework.handle import Candidate
 
-__all__ = ["Candidate", "importance", "pick_cheapest"]
+__all__ = ["Candidate", "Candidates", "Preemptor", "importance", "pick_cheapest"]
 
 _PRIORITY_SHIFT = 1 << 31
 _NEVER_STARTED = float("inf")
 
 
-class Candidate(NamedTuple):
-    """A node and the pods to evict from it."""
+class Candidates(NamedTuple):
+    """All candidates of a search, and those of them that tie for the lowest price."""
 
-    row: int
-    node_name: str
-    victims: tuple[PodInfo, ...]
-    """Most important first."""
-    violations: int
-    """How many victims break a disruption budget."""
+    all: list[Candidate]
+    cheapest: list[Candidate]
+
+
+@runtime_checkable
+class Preemptor(Protocol):
+    """A plugin whose PostFilter evicts pods, and that can name its choices without acting on them."""
+
+    def find_candidates(self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis) -> Candidates:
+        """What PostFilter chooses from, for a pod that it would evict others for."""
 
 
 def importance(pod: PodInfo) -> tuple[int, float]:

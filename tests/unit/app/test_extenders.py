@@ -7,15 +7,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from bayplan.app.extenders import make_extenders, with_asking_preemption
+from bayplan.app.extenders import candidate_review, make_extenders
 from bayplan.app.frameworks import queue_policy
 from bayplan.client.extender import ExtenderHttp
 from bayplan.cluster.state import ClusterState
 from bayplan.config.loading import load_config
 from bayplan.config.model import SchedulerConfig
 from bayplan.framework.events import WILDCARD
-from bayplan.plugins.intree import default_registry
-from bayplan.plugins.intree.default_preemption import DefaultPreemption
 from bayplan.testing.harness import Harness
 
 
@@ -76,18 +74,16 @@ def _encoded(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-def test_only_an_extender_with_a_preempt_verb_changes_preemption() -> None:
-    registry = default_registry()
+def test_only_an_extender_with_a_preempt_verb_reviews_candidates() -> None:
     http, cluster = ExtenderHttp(), ClusterState()
     filtering = make_extenders(config({"urlPrefix": "http://a.test", "filterVerb": "filter"}), http, cluster)
     preempting = make_extenders(config({"urlPrefix": "http://a.test", "preemptVerb": "preempt"}), http, cluster)
 
-    assert with_asking_preemption(registry, None) is registry
-    assert with_asking_preemption(registry, filtering) is registry
-    changed = with_asking_preemption(registry, preempting).get("DefaultPreemption")
-    assert changed is not DefaultPreemption
-    assert changed.name == "DefaultPreemption"
-    assert registry.get("DefaultPreemption") is DefaultPreemption
+    assert candidate_review(None) is None
+    assert candidate_review(filtering) is None
+    review = candidate_review(preempting)
+    assert review is not None
+    assert review([]) == []
 
 
 def test_pods_that_an_extender_rejected_hear_of_every_event() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Self
 
+import msgspec
 import pytest
 
 from bayplan.config import ConfigError, Problem, SchedulerConfig, load_config, resolve_profiles
@@ -64,8 +66,23 @@ INTREE = {
 }
 
 
+WEIGHTS = {
+    "TaintToleration": 3,
+    "NodeAffinity": 2,
+    "NodeResourcesFit": 1,
+    "PodTopologySpread": 2,
+    "InterPodAffinity": 2,
+    "DynamicResources": 2,
+    "NodeResourcesBalancedAllocation": 1,
+    "ImageLocality": 1,
+}
+
+
 class FitArgs(PluginArgs):
     ignored_resources: list[str] = []
+
+    def ignoring(self, resources: Sequence[str]) -> Self:
+        return msgspec.structs.replace(self, ignored_resources=list(resources))
 
 
 def stand_in(name: str, points: str, **attributes: Any) -> type[Plugin]:
@@ -75,7 +92,10 @@ def stand_in(name: str, points: str, **attributes: Any) -> type[Plugin]:
 
 def registry(*more: type[Plugin]) -> Registry:
     extra = {"NodeResourcesFit": {"Args": FitArgs}}
-    classes = [stand_in(name, points, **extra.get(name, {})) for name, points in INTREE.items()]
+    classes = [
+        stand_in(name, points, default_weight=WEIGHTS.get(name, 0), **extra.get(name, {}))
+        for name, points in INTREE.items()
+    ]
     return Registry([*classes, *more], use_installed=False)
 
 

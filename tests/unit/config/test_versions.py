@@ -4,7 +4,7 @@ import pytest
 
 from bayplan.config import load_config, resolve_profiles
 from bayplan.config.model import PluginRef, PluginSet
-from bayplan.config.versions import DEFAULT_MULTI_POINT, merge_sets
+from bayplan.config.versions import merge_sets
 from bayplan.framework import ExtensionPoint, Plugin, PluginArgs
 
 from .support import HEADER, error_lines, registry, stand_in
@@ -233,17 +233,3 @@ def test_merging_replaces_in_place_moves_what_was_disabled_and_appends_the_rest(
     assert merged("B", "B") == "ACB9"
     assert merged("D", "*") == "D9"
     assert merged("BB", "") == "AB9CB9"
-
-
-def test_the_default_list_is_that_of_the_binary() -> None:
-    assert len(DEFAULT_MULTI_POINT) == 20
-    assert {p.name: p.weight for p in DEFAULT_MULTI_POINT if p.weight} == {
-        "TaintToleration": 3,
-        "NodeAffinity": 2,
-        "NodeResourcesFit": 1,
-        "PodTopologySpread": 2,
-        "InterPodAffinity": 2,
-        "DynamicResources": 2,
-        "NodeResourcesBalancedAllocation": 1,
-        "ImageLocality": 1,
-    }

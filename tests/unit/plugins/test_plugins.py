@@ -12,7 +12,7 @@ from bayplan.framework import Plugin
 from bayplan.framework.checks import check_plugin
 from bayplan.framework.points import ExtensionPoint, defines, extends
 from bayplan.plugins import community, intree
-from bayplan.plugins.intree import INTREE
+from bayplan.plugins.intree import INTREE, default_registry
 from bayplan.plugins.shipped import COMMUNITY
 
 SECTIONS = (
@@ -43,29 +43,30 @@ def load(name: str) -> type[Plugin]:
     return kind
 
 
-def test_the_order_is_that_of_the_default_profile() -> None:
-    assert list(INTREE) == [
-        "SchedulingGates",
-        "PrioritySort",
-        "NodeUnschedulable",
-        "NodeName",
-        "TaintToleration",
-        "NodeAffinity",
-        "NodePorts",
-        "NodeResourcesFit",
-        "VolumeRestrictions",
-        "NodeVolumeLimits",
-        "VolumeBinding",
-        "VolumeZone",
-        "PodTopologySpread",
-        "InterPodAffinity",
-        "DynamicResources",
-        "DefaultPreemption",
-        "NodeResourcesBalancedAllocation",
-        "ImageLocality",
-        "DefaultBinder",
-        "NodeDeclaredFeatures",
-    ]
+def test_the_default_profile_is_that_of_the_binary() -> None:
+    """Order and weights of kube-scheduler 1.36."""
+    assert default_registry().defaults == (
+        ("SchedulingGates", 0),
+        ("PrioritySort", 0),
+        ("NodeUnschedulable", 0),
+        ("NodeName", 0),
+        ("TaintToleration", 3),
+        ("NodeAffinity", 2),
+        ("NodePorts", 0),
+        ("NodeResourcesFit", 1),
+        ("VolumeRestrictions", 0),
+        ("NodeVolumeLimits", 0),
+        ("VolumeBinding", 0),
+        ("VolumeZone", 0),
+        ("PodTopologySpread", 2),
+        ("InterPodAffinity", 2),
+        ("DynamicResources", 2),
+        ("DefaultPreemption", 0),
+        ("NodeResourcesBalancedAllocation", 1),
+        ("ImageLocality", 1),
+        ("DefaultBinder", 0),
+        ("NodeDeclaredFeatures", 0),
+    )
 
 
 @pytest.mark.parametrize("name", HERE)

@@ -18,6 +18,7 @@ class DefaultBinder(Plugin):
     *Differs from kube-scheduler*: nowhere.
     """
 
+    default_weight = 0
     permissions = (Permission("", "pods/binding", ("create",)),)
     binds_at_once = True
 

@@ -13,7 +13,9 @@ from bayplan.framework import (
     Code,
     CycleState,
     Diagnosis,
+    Error,
     EventHint,
+    Handle,
     Hint,
     Permission,
     Plugin,
@@ -27,14 +29,14 @@ from bayplan.framework import (
     by_shape,
 )
 from bayplan.preemption.budgets import Budgets
-from bayplan.preemption.candidates import Candidate, pick_cheapest
+from bayplan.preemption.candidates import Candidate, Candidates, pick_cheapest
 from bayplan.preemption.eviction import Evictions
 from bayplan.preemption.node_trial import NO_VICTIMS
 from bayplan.preemption.outcome_cache import OutcomeCache
 from bayplan.preemption.search import Found, FromCache, InColumns, NodeByNode, SearchInputs, SearchStrategy
 from bayplan.preemption.victim_columns import VictimColumns
 
-__all__ = ["DefaultPreemption", "Found"]
+__all__ = ["DefaultPreemption"]
 
 NOT_HELPFUL = Unresolvable("Preemption is not helpful for scheduling")
 GATED = Unresolvable("waiting for the preemption for this pod to be finished")
@@ -55,6 +57,7 @@ class DefaultPreemption(Plugin):
     *Differs from kube-scheduler*: the nodes to try start at a seeded place instead of a random one.
     """
 
+    default_weight = 0
     reasons = (NOT_HELPFUL.message, NO_VICTIMS.message, _NEVER, _TERMINATING)
     permissions = (
         Permission("", "pods", ("delete",)),
@@ -106,7 +109,10 @@ class DefaultPreemption(Plugin):
         rows = self.helpful_rows(diagnosis)
         if not len(rows):
             return PostFilterResult("", self._none_found(Found(), diagnosis))
-        found = self.search(state, pod, rows)
+        try:
+            found = self._reviewed(self.search(state, pod, rows))
+        except ValueError as error:
+            return Error(str(error), exception=error)
         chosen = self.choose(found, most=1)
         if not chosen:
             return PostFilterResult("", self._none_found(found, diagnosis))
@@ -145,6 +151,17 @@ class DefaultPreemption(Plugin):
         summary = Diagnosis(total_nodes=diagnosis.total_nodes, groups=groups, absent=NOT_HELPFUL)
         return Unschedulable(f"preemption: {summary.message}")
 
+    def find_candidates(self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis) -> Candidates:
+        rows = self.helpful_rows(diagnosis)
+        found = self._reviewed(self.search(state, pod, rows)) if len(rows) else Found()
+        return Candidates(self.all_candidates(found), self.choose(found))
+
+    def dry_copy(self, handle: Handle) -> DefaultPreemption:
+        copy = type(self)(self.args, handle)
+        # Columns over all running pods: they follow from the table, take long to build, and are refreshed before use.
+        copy._columns = self._columns
+        return copy
+
     # The search
 
     def search(self, state: CycleState, pod: PodInfo, rows: Rows) -> Found:
@@ -162,6 +179,17 @@ class DefaultPreemption(Plugin):
             tried += step
         strategy.finish(turned[:tried], found)
         return found
+
+    def _reviewed(self, found: Found) -> Found:
+        """What extenders leave of the candidates."""
+        review = self.handle.review_candidates
+        if review is None:
+            return found
+        agreed = Found()
+        agreed.refused = found.refused
+        for candidate in review(self.all_candidates(found)):
+            agreed.take(candidate)
+        return agreed
 
     def _strategy(self, state: CycleState, pod: PodInfo) -> SearchStrategy:
         """The fastest way of searching that the filters allow, by what they read."""

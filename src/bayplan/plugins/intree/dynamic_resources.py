@@ -19,6 +19,7 @@ from bayplan.framework import (
     Diagnosis,
     Error,
     EventHint,
+    Handle,
     NodeColumns,
     NodeInfo,
     Plugin,
@@ -55,6 +56,7 @@ class DynamicResources(Plugin):
     device class offers are treated as those of a device plugin. There is no PreEnqueue, Filter, Reserve and PreBind.
     """
 
+    default_weight = 2
     depends = Depends.NODE
     settles_by_kind = True
     signs_by_kind = True
@@ -86,6 +88,9 @@ class DynamicResources(Plugin):
         # kube-scheduler's plugin looks for what its PreFilter left behind, and fails when an earlier plugin's
         # rejection ended PreFilter before its turn.
         return _NOTHING_TO_FREE if self.name in state.reached else _NO_STATE
+
+    def dry_copy(self, handle: Handle) -> DynamicResources:
+        return type(self)(self.args, handle)
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Int64N:
         return np.zeros(len(nodes), dtype=np.int64)

@@ -30,6 +30,7 @@ class ImageLocality(Plugin):
     *Differs from kube-scheduler*: nowhere.
     """
 
+    default_weight = 1
     depends = Depends.NODES
     signs_by_kind = True
     is_within_bounds = True

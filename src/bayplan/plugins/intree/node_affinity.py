@@ -34,6 +34,7 @@ from bayplan.framework import (
     PluginArgs,
     PodInfo,
     PreFilterResult,
+    Remedy,
     Resource,
     Status,
     Unresolvable,
@@ -66,6 +67,8 @@ class NodeAffinity(Plugin):
     *Differs from kube-scheduler*: nowhere.
     """
 
+    default_weight = 2
+    remedies = (Remedy.NODE_AFFINITY,)
     depends = Depends.NODE
     settles_by_kind = True
     signs_by_kind = True

@@ -46,6 +46,7 @@ class NodeDeclaredFeatures(Plugin):
     *Differs from kube-scheduler*: nowhere.
     """
 
+    default_weight = 0
     depends = Depends.NODE
     settles_by_kind = True
     signs_by_kind = True

@@ -13,6 +13,7 @@ from bayplan.framework import (
     NodeInfo,
     Plugin,
     PodInfo,
+    Remedy,
     Resource,
     Status,
     Unresolvable,
@@ -35,6 +36,9 @@ class NodeName(Plugin):
     *Arguments*: none.
     *Differs from kube-scheduler*: nowhere.
     """
+
+    default_weight = 0
+    remedies = (Remedy.NODE_NAME,)
 
     # The name is not part of a pod's shape, so answers are not remembered; there is one number to compare.
     settles_by_kind = True

@@ -23,6 +23,7 @@ from bayplan.framework import (
     NodeInfo,
     Plugin,
     PodInfo,
+    Remedy,
     Resource,
     Status,
     Unschedulable,
@@ -48,6 +49,8 @@ class NodePorts(Plugin):
     *Differs from kube-scheduler*: nowhere.
     """
 
+    default_weight = 0
+    remedies = (Remedy.HOST_PORTS,)
     depends = Depends.USE
     settles_by_kind = True
     reasons = _PORTS_TAKEN.reasons

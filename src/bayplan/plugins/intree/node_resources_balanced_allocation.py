@@ -38,6 +38,7 @@ class NodeResourcesBalancedAllocation(Plugin):
     *Differs from kube-scheduler*: nowhere.
     """
 
+    default_weight = 1
     score_depends = Depends.USE
     settles_by_kind = True
     is_within_bounds = True

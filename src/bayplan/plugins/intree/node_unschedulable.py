@@ -17,6 +17,7 @@ from bayplan.framework import (
     NodeInfo,
     Plugin,
     PodInfo,
+    Remedy,
     Resource,
     Status,
     Unresolvable,
@@ -40,6 +41,8 @@ class NodeUnschedulable(Plugin):
     *Differs from kube-scheduler*: nowhere.
     """
 
+    default_weight = 0
+    remedies = (Remedy.UNCORDON,)
     depends = Depends.NODE
     settles_by_kind = True
     signs_by_kind = True

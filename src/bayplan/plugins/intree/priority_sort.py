@@ -18,5 +18,7 @@ class PrioritySort(Plugin):
     *Differs from kube-scheduler*: nowhere.
     """
 
+    default_weight = 0
+
     def sort_key(self, queued: QueuedPod) -> tuple[int, float]:
         return (-queued.priority, queued.timestamp)

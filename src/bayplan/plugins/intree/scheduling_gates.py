@@ -18,6 +18,7 @@ class SchedulingGates(Plugin):
     *Differs from kube-scheduler*: nowhere.
     """
 
+    default_weight = 0
     reasons = ("waiting for scheduling gates: [<gates>]",)
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:

@@ -20,6 +20,7 @@ from bayplan.framework import (
     NodeInfo,
     Plugin,
     PodInfo,
+    Remedy,
     Resource,
     Status,
     Unresolvable,
@@ -47,6 +48,8 @@ class TaintToleration(Plugin):
     *Differs from kube-scheduler*: nowhere (the toleration operators Lt and Gt belong to a gate that is off).
     """
 
+    default_weight = 3
+    remedies = (Remedy.TOLERATIONS,)
     depends = Depends.NODE
     settles_by_kind = True
     signs_by_kind = True

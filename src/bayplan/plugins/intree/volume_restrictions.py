@@ -22,6 +22,7 @@ from bayplan.framework import (
     NodeInfo,
     Plugin,
     PodInfo,
+    Remedy,
     Resource,
     StateKey,
     Status,
@@ -77,6 +78,8 @@ class VolumeRestrictions(Plugin):
     *Differs from kube-scheduler*: nowhere.
     """
 
+    default_weight = 0
+    remedies = (Remedy.VOLUMES,)
     settles_by_kind = True
     reasons: ClassVar[tuple[str, ...]] = (
         *DISK_TAKEN.reasons,

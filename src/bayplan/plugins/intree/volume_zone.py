@@ -20,6 +20,7 @@ from bayplan.framework import (
     NodeInfo,
     Plugin,
     PodInfo,
+    Remedy,
     Resource,
     StateKey,
     Status,
@@ -74,6 +75,8 @@ class VolumeZone(Plugin):
     *Differs from kube-scheduler*: nowhere.
     """
 
+    default_weight = 0
+    remedies = (Remedy.VOLUMES,)
     filter_reads_counts_only: ClassVar[bool] = True
     settles_by_kind = True
     reasons: ClassVar[tuple[str, ...]] = (

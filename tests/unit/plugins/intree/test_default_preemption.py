@@ -266,6 +266,7 @@ class Preempting:
         self.held: dict[str, Any] = {}
         real = self.harness.plugin(NAME).handle
         handle = SimpleNamespace(
+            review_candidates=None,
             cluster=real.cluster,
             dry_run=real.dry_run,
             nominator=FixedNominator(self.harness.info(each) for each in waiting),

@@ -23,6 +23,7 @@ from bayplan.framework import (
     Plugin,
     PluginArgs,
     PodInfo,
+    Remedy,
     Resource,
     StateKey,
     Status,
@@ -78,6 +79,8 @@ class InterPodAffinity(Plugin):
     *Differs from kube-scheduler*: nowhere; namespace selectors that accept empty labels mean all namespaces, as there.
     """
 
+    default_weight = 2
+    remedies = (Remedy.POD_AFFINITY,)
     reasons = (NOT_NEAR.message, NOT_APART.message, KEPT_AWAY.message)
     normalize = normalize_range
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
+from typing import Self
 
 import msgspec
 import numpy as np
@@ -28,6 +29,7 @@ from bayplan.framework import (
     Plugin,
     PluginArgs,
     PodInfo,
+    Remedy,
     Resource,
     Status,
     Verdicts,
@@ -93,6 +95,8 @@ class NodeResourcesFit(Plugin):
     *Differs from kube-scheduler*: extended resources backed by device classes are not delegated to DynamicResources.
     """
 
+    default_weight = 1
+    remedies = (Remedy.REQUESTS,)
     filter_depends = Depends.USE
     score_depends = Depends.USE
     filter_reads_counts_only = True
@@ -107,6 +111,9 @@ class NodeResourcesFit(Plugin):
 
         def validate(self) -> list[str]:
             return [*_validate_ignored(self), *_validate_strategy(self.scoring_strategy)]
+
+        def ignoring(self, resources: Sequence[str]) -> Self:
+            return msgspec.structs.replace(self, ignored_resources=list(resources))
 
     def setup(self) -> None:
         strategy = self.args.scoring_strategy or ScoringStrategy(type="LeastAllocated")

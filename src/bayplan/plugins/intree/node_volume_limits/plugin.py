@@ -21,6 +21,7 @@ from bayplan.framework import (
     NodeInfo,
     Plugin,
     PodInfo,
+    Remedy,
     Resource,
     StateKey,
     Status,
@@ -74,6 +75,8 @@ class NodeVolumeLimits(Plugin):
     not offered.
     """
 
+    default_weight = 0
+    remedies = (Remedy.VOLUMES,)
     settles_by_kind = True
     reasons: ClassVar[tuple[str, ...]] = (
         *TOO_MANY.reasons,

@@ -27,6 +27,7 @@ from bayplan.framework import (
     Plugin,
     PluginArgs,
     PodInfo,
+    Remedy,
     Resource,
     StateKey,
     Status,
@@ -134,6 +135,8 @@ class PodTopologySpread(Plugin):
     *Differs from kube-scheduler*: nowhere.
     """
 
+    default_weight = 2
+    remedies = (Remedy.TOPOLOGY_SPREAD,)
     settles_by_kind = True
     reasons = (MISSING_LABEL.message, TOO_SKEWED.message)
     normalize = normalize_spread

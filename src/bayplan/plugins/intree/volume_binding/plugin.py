@@ -29,6 +29,7 @@ from bayplan.framework import (
     Plugin,
     PluginArgs,
     PodInfo,
+    Remedy,
     Resource,
     StateKey,
     Status,
@@ -92,6 +93,9 @@ class VolumeBinding(Plugin):
     *Differs from kube-scheduler*: of equally small volumes the first by name is taken, not a random one. `shape` is not
     offered, because storage capacity scoring is not.
     """
+
+    default_weight = 0
+    remedies = (Remedy.VOLUMES,)
 
     class Args(PluginArgs):
         bind_timeout_seconds: int = 600
