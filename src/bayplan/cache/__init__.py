@@ -1,4 +1,4 @@
-"""WRITER: the only mutator of the cluster's columns. Assumed pods live here."""
+"""The cache: the only writer of the cluster's columns, and the owner of assumed pods."""
 
 from bayplan.cache.cache import Cache
 

@@ -6,8 +6,8 @@ A pod is known by its uid and is in one of these states:
         |                    |
         +------add_pod-------+--add_pod--> confirmed --remove_pod--> (unknown)
 
-What the API server says wins: a confirmed pod on another node than assumed moves there. Pods may arrive before their
-node and may outlive it; they then wait as orphans and count for nothing until the node is there.
+The state of the API server wins: a confirmed pod on another node than assumed moves there. Pods may arrive before their
+node and may outlive it; they are then kept as orphans and count for nothing until the node exists.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class Cache:
         for pod in self._orphans.pop(node.name, {}).values():
             self._count_in(pod, node)
 
-    # Pods that the API server says are on a node
+    # Assigned pods of the API server
 
     def add_pod(self, pod: Pod | PodInfo) -> PodInfo:
         """Take over an assigned pod, new, changed, or confirming an assumption."""
@@ -160,7 +160,7 @@ class Cache:
         return info
 
     def note_pod(self, old: Pod | None, new: Pod | None) -> None:
-        """Hear of any pod, waiting or not, whoever schedules it: groups are counted over all of them."""
+        """Note any pod, waiting or assigned, of any scheduler: groups are counted over all of them."""
         labelled = self.cluster.labelled_pods
         if not labelled.is_used:
             return
@@ -170,20 +170,20 @@ class Cache:
             labelled.put(self.info(new))
 
     def fill_groups(self, pods: Iterable[Pod]) -> None:
-        """Tell of all pods there are, after a plugin named a label that groups them."""
+        """Count all pods, after a plugin named a label that groups them."""
         labelled = self.cluster.labelled_pods
         if labelled.needs_filling:
             labelled.fill(map(self.info, pods), self._pods.values())
 
     def remove_pod(self, uid: str) -> PodInfo | None:
-        """Forget a pod that is gone; the pod as it was known."""
+        """Remove a deleted pod; the pod as it was known."""
         info = self._pods.get(uid)
         if info is not None:
             self._assumed.discard(uid)
             self._take_out(info)
         return info
 
-    # Pods that we put on a node before the API server knows
+    # Assumed pods, which the API server does not know to be assigned yet
 
     def assume(self, pod: PodInfo, node_name: str) -> PodInfo:
         """Count the pod on the node from now on."""
@@ -256,7 +256,7 @@ class Cache:
             self.cluster.nodes.row_changes.append(node.row)
 
     def _relabel(self, before: PodInfo, after: PodInfo) -> None:
-        """A pod that selectors see differently and that counts as before: binding alone adds labels to every pod."""
+        """Replace a pod whose labels alone changed, as binding does to every pod."""
         if self.cluster.labelled_pods.is_used:
             self.cluster.labelled_pods.displace(before)
         self._replace(before, after)
@@ -264,7 +264,7 @@ class Cache:
         if node is None:
             return
         self.cluster.pods.relabel(before, after, node.row)
-        # What is used of the node stays as it is, so most columns need not follow.
+        # The use of the node stays as it is, so most columns stay valid.
         self.cluster.nodes.row_changes.append(node.row)
         self.cluster.generation += 1
 
@@ -326,7 +326,7 @@ class Cache:
 
 
 def _write_clamped(table: NodeTable, node: NodeInfo) -> None:
-    """Sums beyond 64 bits, as a handful of pods that ask for exbibytes make them, count as the most there is."""
+    """Sums beyond 64 bits, which a handful of pods that request exbibytes can reach, count as the maximum."""
     requested = [min(amount, _INT64_MAX) for amount in node.requested]
     table.requested[: len(requested), node.row] = requested
     table.nonzero[:, node.row] = (min(node.nonzero_cpu, _INT64_MAX), min(node.nonzero_memory, _INT64_MAX))
@@ -337,7 +337,7 @@ def _counts_alike(before: PodInfo, after: PodInfo) -> bool:
 
 
 def _differs_in_labels_only(before: PodInfo, after: PodInfo) -> bool:
-    """Whether that is all: then it asks for as much as before, and says the same about other pods."""
+    """Whether labels are the only difference: then requests and terms about other pods are the same as before."""
     if before.is_terminating != after.is_terminating:
         return False
     last: _LastCompared = after.shape.note(_LastCompared, _LastCompared)
@@ -355,7 +355,7 @@ def _is_alike_but_for_labels(one: PodShape, other: PodShape) -> bool:
 
 
 class _LastCompared:
-    """Noted at a shape: the shape that its pods had before, which is nearly always the same one."""
+    """A note on a shape: the shape that its pods had before, which is nearly always the same one."""
 
     __slots__ = ("is_alike", "number")
 
@@ -365,7 +365,7 @@ class _LastCompared:
 
 
 def _share_with_shape(pod: Pod, shape: PodShape) -> None:
-    """Let go of the pod's own copy of what its template says: a hundred thousand pods share a few thousand specs."""
+    """Replace the pod's own copy of its spec by the shape's: a hundred thousand pods share a few thousand specs."""
     if pod.spec.containers is not shape.spec.containers:
         pod.spec = msgspec.structs.replace(shape.spec, node_name=pod.spec.node_name)
         pod.metadata.labels = shape.labels

@@ -1,8 +1,8 @@
-"""Does the cache still say what its objects say? Recomputes everything that is kept up to date in steps.
+"""A check of the cache against its objects: recomputes everything that is kept up to date in steps.
 
-Columns, indexes and counters change by small moves, millions of them. This module computes each anew from the node
+Columns, indexes and counters change by small moves, millions of them. This module recomputes each from the node
 objects and the pods and lists every difference as a sentence. It changes nothing. Tests run it after long random
-histories; a scheduler can run it when it is asked to (it takes time in proportion to the pods, between two decisions).
+histories; a scheduler can run it on request (it takes time in proportion to the pods, between two decisions).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _INT64_MAX = 2**63 - 1
 
 
 def check_cache(cache: Cache) -> list[str]:
-    """Every difference between what is kept and what the objects say; empty when all is well."""
+    """Every difference between what is kept and what follows from the objects; empty when there is none."""
     cluster = cache.cluster
     return [
         *_places_of_pods(cache),
@@ -122,7 +122,7 @@ def _nodes(cluster: ClusterState) -> Iterator[str]:
 
 
 def check_node(cluster: ClusterState, info: NodeInfo) -> list[str]:
-    """What is kept about one node: short enough to be asked of a scheduler at work, node by node."""
+    """The differences of one node: short enough to run in a working scheduler, node by node."""
     return [
         f"{what} of node {info.name} is {kept}, its objects say {right}"
         for what, kept, right in _facts(cluster, info)
@@ -131,7 +131,7 @@ def check_node(cluster: ClusterState, info: NodeInfo) -> list[str]:
 
 
 def _facts(cluster: ClusterState, info: NodeInfo) -> Iterator[tuple[str, object, object]]:
-    """(what, as kept, as computed anew) of one node, of its columns and of its NodeInfo."""
+    """(what, as kept, as recomputed) of one node, of its columns and of its NodeInfo."""
     table, row, node = cluster.nodes, info.row, info.node
     offered = _counted(cluster, to_amounts(node.status.allocatable))
     usages = [usage_of(pod.pod, cluster.resources) for pod in info.pods.values()]

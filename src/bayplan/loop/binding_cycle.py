@@ -1,6 +1,6 @@
 """The binding cycle: one pod, from an assumed node to a binding that the API server has.
 
-Beside the main path: where there is nothing to wait for, on tasks that many bindings share, else on one of its own.
+It runs beside the main path: on tasks that bindings share where there is nothing to wait for, else on its own task.
 Whatever fails here undoes the attempt, wakes pods that the freed room may help, and requeues the pod.
 """
 
@@ -25,13 +25,13 @@ from bayplan.loop.profile import Shared
 __all__ = ["Binding", "activate", "start_binding"]
 
 _SHORT_WAIT_SECONDS = 0.2
-"""A wait at Permit that is over so soon needs no announcement; for a group of pods that would double the writes."""
+"""A shorter wait at Permit is not published as nominatedNodeName; for a group of pods that would double the writes."""
 _PRE_BIND, _BIND = ExtensionPoint.PRE_BIND.label, ExtensionPoint.BIND.label
 _FREED = ClusterEvent(Resource.ASSIGNED_POD, ActionType.DELETE)
 
 
 class Binding(msgspec.Struct, frozen=True):
-    """An attempt with a node. With nothing to do but to bind, it is work that may wait for its turn (`BriefWork`)."""
+    """An attempt with a node. With nothing to do but to bind, it is work for the shared tasks (`BriefWork`)."""
 
     attempt: Attempt
     assumed: PodInfo
@@ -61,7 +61,7 @@ def start_binding(binding: Binding, *, is_held: bool) -> None:
 
 
 async def _settle(binding: Binding, work: Coroutine[Any, Any, Status]) -> None:
-    """Every outcome is settled here; only cancellation leaves it."""
+    """Run the work and handle its outcome; only cancellation is raised."""
     try:
         status = await work
     except asyncio.CancelledError:

@@ -66,18 +66,18 @@ class Decision:
         self.nomination: PostFilterResult | None = None
         self.evaluated_nodes = self.feasible_nodes = self.total = self.ties = 0
         self.outcome: FilterOutcome | None = None
-        """The Filter phase over all nodes; None when only some were looked at."""
+        """The Filter phase over all nodes; None when only some were evaluated."""
         self.refused: Sequence[tuple[Status, Rows]] = ()
-        """Nodes refused one by one or by extenders, by status."""
+        """Nodes that were rejected one by one or by extenders, by status."""
         self.absent: Status | None = None
-        """Status of the nodes that were not looked at."""
+        """Status of the nodes that were not evaluated."""
         self.scores: Scores | None = None
         self.marks: list[tuple[str, float]] = []
-        """(phase, when it ended), the first entry being the start; empty without a clock."""
+        """(phase, time at which it ended), the first entry being the start; empty without a clock."""
 
     @property
     def plan(self) -> Plan | None:
-        """Who had a say. A pod that is pinned to a node shares it with others until somebody asks for its own."""
+        """The plugins that matter to the pod. Pods pinned to a node share a plan; reading this makes the pod a copy."""
         plan = self._plan
         if plan is not None and self.pod.shape.pinned_to:
             plan = self._plan = plan.of(self.pod)
@@ -85,7 +85,7 @@ class Decision:
 
     @property
     def outline(self) -> Outline | None:
-        """What of the plan is that of all pods of the kind."""
+        """The part of the plan that all pods of the kind share."""
         return None if self._plan is None else self._plan.outline
 
     @property
@@ -98,12 +98,12 @@ class Decision:
         return [] if self.state.times is None else self.state.times.all()
 
     def rejected_groups(self) -> list[tuple[Status, Rows]]:
-        """Every node that was looked at and refused, by status. Ask before the next decision."""
+        """Every evaluated node that was rejected, by status. Valid until the next decision."""
         return [*(self.outcome.groups() if self.outcome is not None else ()), *self.refused]
 
     @property
     def message(self) -> str:
-        """Why not, as kube-scheduler says it; empty when a node was found."""
+        """Why no node was found, in kube-scheduler's words; empty when one was."""
         if self.diagnosis is not None:
             return self.diagnosis.message
         return self.failure.message if self.failure is not None else ""
@@ -125,7 +125,7 @@ class ExtenderPort(Protocol):
         """The rows that remain, and the others with their statuses. Raises PluginFailure."""
 
     def prioritize(self, pod: PodInfo, rows: Rows) -> np.ndarray[tuple[int], np.dtype[np.int64]] | None:
-        """What to add to each total; None when no extender cares."""
+        """What to add to each total; None when no extender scores this pod."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,13 +143,13 @@ class Decider:
     explains: bool = False
     """Keep the scores of every feasible node by plugin."""
     monotonic: Callable[[], float] | None = None
-    """A clock, where the time of each phase is wanted; see `Decision.marks`."""
+    """A clock to note the time of each phase with; see `Decision.marks`."""
     sampling: Sampling | None = None
     """Which cycles to measure by plugin; see `Decision.plugin_times`."""
 
 
 def decide(decider: Decider, pod: PodInfo) -> Decision:
-    """Find a node for the pod, or say why there is none."""
+    """Find a node for the pod, or the reasons why there is none."""
     decision = Decision(pod, CycleState())
     monotonic, sampling = decider.monotonic, decider.sampling
     if monotonic is not None:
@@ -205,9 +205,9 @@ def _mark(decider: Decider, decision: Decision, phase: str) -> None:
 
 
 def _takes_nominated(decider: Decider, pod: PodInfo, decision: Decision) -> bool:
-    """A pod that was nominated to a node gets that node, unlooked at the others, if it fits.
+    """A pod that was nominated to a node gets that node if it fits; other nodes are not evaluated.
 
-    An error on the way, be it of a plugin or of an extender, is no verdict: all nodes are looked at then, this one too.
+    An error of a plugin or an extender is no verdict: all nodes are evaluated then, this one included.
     """
     framework = decider.framework
     row = framework.cluster.nodes.row_of.get(pod.nominated_node_name)
@@ -285,7 +285,7 @@ def _take_only(decider: Decider, decision: Decision, row: int) -> None:
 def _choose_from_sample(
     decider: Decider, pod: PodInfo, decision: Decision, outcome: FilterOutcome, enough: int
 ) -> None:
-    """Look at as many nodes as were asked for, in kube-scheduler's order, then ask the extenders."""
+    """Take a sample of the feasible nodes in kube-scheduler's order, then run extenders and scores on it."""
     table = decider.framework.cluster.nodes
     start = decider.search.next_start % len(table)
     rows, visited = sample_rows(table.order.rows(), outcome.rank() == 0, start=start, enough=enough)
@@ -294,7 +294,7 @@ def _choose_from_sample(
 
 
 def _search_pinned(decider: Decider, pod: PodInfo, decision: Decision, prepared: PreFilterOutcome) -> None:
-    """As below for the one node that a pod of a DaemonSet is pinned to."""
+    """`_search_few` for the one node that a pod of a DaemonSet is pinned to."""
     framework, pin = decider.framework, pod.shape.pinned_to
     row = framework.cluster.nodes.row_of.get(pin)
     if row is None or decider.extenders or decider.always_score:
@@ -314,7 +314,7 @@ def _search_pinned(decider: Decider, pod: PodInfo, decision: Decision, prepared:
 def _search_few(
     decider: Decider, pod: PodInfo, decision: Decision, prepared: PreFilterOutcome, names: Iterable[str]
 ) -> None:
-    """Some plugin named the only nodes worth looking at."""
+    """Evaluate only the nodes that a plugin's PreFilter named."""
     table = decider.framework.cluster.nodes
     rows = sorted([table.row_of[name] for name in names if name in table.row_of])
     statuses = check_rows(decider.framework, decision.state, pod, rows, decider.nominator)
@@ -396,7 +396,7 @@ def _filter_diagnosis(framework: Framework, decision: Decision, restricted_by: t
 
 
 def _reject(decider: Decider, pod: PodInfo, decision: Decision, diagnosis: Diagnosis) -> None:
-    """Nothing fits: ask the PostFilters whether something can be done about it."""
+    """Nothing fits: run PostFilter, which may nominate a node."""
     decision.diagnosis = diagnosis
     result = decider.framework.run_post_filters(decision.state, pod, diagnosis)
     if result.status is not None and not result.status.is_success:

@@ -1,13 +1,13 @@
 """Deciding with extenders: the decision stays a plain function, and the waiting happens around it.
 
-A decision that needs an extender's word and does not have it stops with a question. The question is asked over HTTP
-while the event loop goes on; then the pod is decided again, from the start and on the cluster as it is by then, with
-the answers at hand. So the last run never waits, and what it assumes is true when it assumes it.
+A decision that needs an answer of an extender and does not have it ends with `Unanswered`. The request is sent while
+the event loop goes on; then the pod is decided again from the start, on the cluster as it is by then, with the answers
+so far. So the last run never waits, and the state that it decides on is current.
 
-    decide ──▶ Unanswered ──▶ ask (await) ──▶ decide ──▶ … ──▶ Decision
+    decide ──▶ Unanswered ──▶ request (await) ──▶ decide ──▶ … ──▶ Decision
 
-An answer covers the nodes that were asked about. Nodes that became feasible since are asked about as well, a few times;
-then the decision is made among the nodes that have an answer. Which is also what a scheduler does that asks only once.
+An answer covers the nodes of its request. Nodes that became feasible since are requested as well, up to three times;
+after that the decision is made among the nodes that have an answer, as in a scheduler that requests only once.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ _MOST_QUESTIONS = 3
 
 
 class Unanswered(BaseException):
-    """Ends a decision that cannot go on without an answer. Not an Exception: no plugin call may swallow it."""
+    """Ends a decision that cannot go on without an answer. Not an Exception, so that no plugin call catches it."""
 
     def __init__(self, ask: Callable[[], Awaitable[None]]) -> None:
-        super().__init__("an extender has to be asked first")
+        super().__init__("an answer of an extender is missing")
         self.ask = ask
 
 
 class Extenders:
-    """All extenders of a configuration, in the order in which they are asked: those that must answer come first."""
+    """All extenders of a configuration in the order of their requests: those that are not ignorable first."""
 
     def __init__(self, extenders: Sequence[Extender], cluster: ClusterState) -> None:
         self.all = tuple(sorted(extenders, key=lambda extender: extender.is_ignorable))
         self.cluster = cluster
         self.current: ExtenderAnswers | None = None
-        """What a plugin of the decision under way (preemption) may put its questions to."""
+        """The answers of the decision under way, for the plugin that preempts."""
 
     async def bind(self, pod: PodInfo, node_name: str) -> bool:
-        """Whether an extender bound the pod; False when none is for it. Raises when the one that is fails."""
+        """Whether an extender bound the pod; False when none binds it. Raises when the one that should fails."""
         for extender in self.all:
             if not extender.bind_verb or not extender.is_interested(pod):
                 continue
@@ -74,7 +74,7 @@ class Extenders:
 async def decide_with_extenders(
     extenders: Extenders, decider: Decider, pod: PodInfo, *, is_wanted: Callable[[], bool] = lambda: True
 ) -> Decision | None:
-    """As `decide`, asking extenders on the way; None once the pod is no longer wanted."""
+    """As `decide`, with requests to extenders in between; None once the pod is no longer wanted."""
     answers = ExtenderAnswers(extenders, pod)
     asking = replace(decider, extenders=(answers,))
     while is_wanted():
@@ -114,7 +114,7 @@ class _Preempting:
 
 
 class ExtenderAnswers:
-    """One attempt to place one pod: the answers so far. Implements `decide.ExtenderPort` for all extenders at once."""
+    """The answers so far in one attempt for one pod. Implements `decide.ExtenderPort` for all extenders at once."""
 
     def __init__(self, extenders: Extenders, pod: PodInfo) -> None:
         self._pod = pod
@@ -122,7 +122,7 @@ class ExtenderAnswers:
         self._interested = [extender for extender in extenders.all if extender.is_interested(pod)]
         self._filtering: list[_Filtering] = []
         self._failed: list[_Filtering] = []
-        """Failures that this run has met: what asks again after one, wants another answer."""
+        """Failed answers that this run has used already; a further request is made for the same nodes."""
         self._scoring: list[_Scoring] = []
         self._preempting: list[_Preempting] = []
 
@@ -156,7 +156,7 @@ class ExtenderAnswers:
         return np.array(kept, dtype=np.intp), [(s, np.array(group, dtype=np.intp)) for s, group in refused.items()]
 
     async def _ask_filters(self, filters: list[Extender], names: list[str]) -> None:
-        """One after the other, each about what the ones before left."""
+        """One after the other, each with the nodes that the ones before kept."""
         answer = _Filtering(frozenset(names))
         self._filtering.append(answer)
         left = names
@@ -195,7 +195,7 @@ class ExtenderAnswers:
         return np.array([answer.added.get(name, 0) for name in names], dtype=np.int64)
 
     async def _ask_scores(self, scorers: list[Extender], names: list[str]) -> None:
-        """All at once; whoever fails adds nothing."""
+        """All at once; an extender that fails adds nothing."""
         answer = _Scoring(frozenset(names))
         self._scoring.append(answer)
         nodes = self._nodes(names)
@@ -257,12 +257,10 @@ class ExtenderAnswers:
         return [self._table.at(row).name for row in rows.tolist()]
 
     def _nodes(self, names: Sequence[str]) -> dict[str, Node]:
-        """Nodes that are still there: one may have gone while an earlier extender was answering."""
+        """Nodes that still exist: one may have been deleted while an earlier extender answered."""
         infos = ((name, self._table.info(name)) for name in names)
         return {name: info.node for name, info in infos if info is not None}
 
 
 def _skip(extender: Extender, verb: str, pod: PodInfo, error: BaseException) -> None:
-    _log.warning(
-        "an extender failed and is done without", extender=extender.name, verb=verb, pod=pod.key, error=str(error)
-    )
+    _log.warning("an extender failed and is ignored", extender=extender.name, verb=verb, pod=pod.key, error=str(error))

@@ -1,8 +1,8 @@
-"""One extender: what it is asked, in the words of kube-scheduler's extender protocol, and what its answers mean.
+"""One extender: requests and answers of kube-scheduler's extender protocol.
 
-The protocol's field names are those of Go structs, read without regard to case. Every answer is checked before it is
-believed: names that were not asked for, victims that are not there and numbers that are none are refused. How the
-question travels is the business of `send`; which extenders are asked, and when, is the business of `extending`.
+The protocol's field names are those of Go structs, read without regard to case. Every answer is checked: names that the
+request did not have, victims that do not exist and scores that are no numbers are errors. `send` transports a request;
+`bayplan.loop.decide_with_extenders` decides when one is made.
 
 Unlike kube-scheduler, an extender that answers with whole nodes cannot change what we know of them: only their names
 count, and scoring goes on with the pods that are really there.

@@ -1,8 +1,8 @@
 """Intake: changes from the API server become rows of the cache and events for the queue.
 
-Assigned pods count in the cache whoever placed them. Unassigned pods are ours only if they name one of our profiles.
-The order matters: the cache is brought up to date before pods are woken, except that a deleted node is announced while
-it is still there, as kube-scheduler does.
+Assigned pods count in the cache, whichever scheduler placed them. Unassigned pods are queued only if they name one of
+our profiles. The cache is updated before pods are woken, except that hints see a deleted node while it is still there,
+as in kube-scheduler.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ class Intake:
         return self.object_handler(kind_of(kind).name)
 
     def _timed(self, name: str, handle: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
-        monotonic, told = self._clock.monotonic, self._observer.event_handled
+        monotonic, report = self._clock.monotonic, self._observer.event_handled
         labels = {(False, True): f"{name}Add", (True, True): f"{name}Update", (True, False): f"{name}Delete"}
 
         def changed(old: Any, new: Any) -> None:
             began = monotonic()
             handle(old, new)
-            told(labels.get((old is not None, new is not None), name), monotonic() - began)
+            report(labels.get((old is not None, new is not None), name), monotonic() - began)
 
         return changed
 
@@ -133,7 +133,7 @@ class Intake:
         self._queue.move_all(_POD_DELETED, old=info)
 
     def _wake_lower(self, info: PodInfo) -> None:
-        """A nomination was given up: pods that had to leave room for it may try."""
+        """A nomination was withdrawn: wake the pods that had to leave room for it."""
         self._queue.move_all(_POD_DELETED, old=info, predicate=lambda other: other.priority <= info.priority)
 
     # Nodes

@@ -1,7 +1,7 @@
-"""What the loop tells about its work: metrics, decision records and tests listen here.
+"""Notifications of the loop about its work, for metrics, decision records and tests.
 
-Every method has an empty body, so a listener overrides what it needs. Listeners must be quick and must not raise; the
-loop does not wait for them.
+Every method has an empty body, so a listener overrides what it needs. Listeners must be quick and must not raise; they
+run inside the loop.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Observer:
 
 
 class Observers(Observer):
-    """Several listeners as one. Only those are called that listen to what is told."""
+    """Several listeners as one. A notification calls only the listeners that override its method."""
 
     def __init__(self, listeners: Sequence[Observer]) -> None:
         self._decided = _listening(listeners, "decided")
@@ -55,39 +55,39 @@ class Observers(Observer):
         self._extension_point_ran = _listening(listeners, "extension_point_ran")
 
     def decided(self, queued: QueuedPod, decision: Decision, seconds: float) -> None:
-        for tell in self._decided:
-            tell(queued, decision, seconds)
+        for notify in self._decided:
+            notify(queued, decision, seconds)
 
     def attempt_failed(self, queued: QueuedPod, status: Status, seconds: float) -> None:
-        for tell in self._attempt_failed:
-            tell(queued, status, seconds)
+        for notify in self._attempt_failed:
+            notify(queued, status, seconds)
 
     def bound(self, queued: QueuedPod, node_name: str, seconds: float) -> None:
-        for tell in self._bound:
-            tell(queued, node_name, seconds)
+        for notify in self._bound:
+            notify(queued, node_name, seconds)
 
     def permit_waited(self, result: str, seconds: float) -> None:
-        for tell in self._permit_waited:
-            tell(result, seconds)
+        for notify in self._permit_waited:
+            notify(result, seconds)
 
     def preempted(self, victims: int) -> None:
-        for tell in self._preempted:
-            tell(victims)
+        for notify in self._preempted:
+            notify(victims)
 
     def plugin_failed(self, plugin: str, point: str, exception: BaseException) -> None:
-        for tell in self._plugin_failed:
-            tell(plugin, point, exception)
+        for notify in self._plugin_failed:
+            notify(plugin, point, exception)
 
     def event_handled(self, name: str, seconds: float) -> None:
-        for tell in self._event_handled:
-            tell(name, seconds)
+        for notify in self._event_handled:
+            notify(name, seconds)
 
     def extension_point_ran(self, point: str, status: str, profile: str, seconds: float) -> None:
-        for tell in self._extension_point_ran:
-            tell(point, status, profile, seconds)
+        for notify in self._extension_point_ran:
+            notify(point, status, profile, seconds)
 
 
 def _listening(listeners: Sequence[Observer], method: str) -> list[Callable[..., None]]:
-    """The methods of those that do more than nothing."""
+    """The methods that override the empty one."""
     empty = getattr(Observer, method)
     return [getattr(each, method) for each in listeners if getattr(type(each), method) is not empty]

@@ -1,4 +1,4 @@
-"""Pods held at Permit: who waits for which plugin, and what ends the wait.
+"""Pods held at Permit: which plugins they wait for, and what ends the wait.
 
 A wait ends when every plugin allowed the pod, when one rejected it, when a plugin's time is up, or when the pod is
 preempted or deleted. The binding cycle awaits the outcome; plugins reach the pods through the handle.
@@ -64,7 +64,7 @@ class HeldPod:
         return True
 
     async def outcome(self, clock: Clock) -> Status:
-        """Wait until the matter is settled; the first plugin whose time is up rejects the pod."""
+        """Wait for the outcome; the first plugin whose time-out passes rejects the pod."""
         while not self._outcome.done():
             plugin, deadline = min(self._deadlines.items(), key=lambda entry: entry[1])
             left = deadline - clock.monotonic()
@@ -76,7 +76,7 @@ class HeldPod:
         return self._outcome.result()
 
     async def settles_within(self, seconds: float, clock: Clock) -> bool:
-        """Whether the matter is settled after at most so long; it goes on otherwise."""
+        """Whether the wait ends within so many seconds; it goes on otherwise."""
         if not self._outcome.done():
             await self._outcome_or_timeout(clock, seconds)
         return self._outcome.done()
@@ -107,7 +107,7 @@ class HeldPods:
         return self._held.get(uid)
 
     def reject_all(self, message: str) -> None:
-        """Nobody will decide about these pods any more."""
+        """Reject every held pod, as when the scheduler stops."""
         for held in self:
             held.reject("", message)
 

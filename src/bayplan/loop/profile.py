@@ -63,7 +63,7 @@ class Profile:
 
     @lazy
     def binds_at_once(self) -> bool:
-        """Whether a binding is one request, whoever makes it."""
+        """Whether a binding is a single request, whichever plugin makes it."""
         return self.extenders is None and all(plugin.binds_at_once for plugin in self.binding)
 
 
@@ -87,9 +87,9 @@ class Shared:
     clock: Clock
     observer: Observer
     get_pod: Callable[[str, str], Pod | None]
-    """(namespace, name) -> the pod as last heard from the API server."""
+    """(namespace, name) -> the pod as the API server last sent it."""
     start_task: Callable[[str, Awaitable[None]], None]
     start_brief: Callable[[BriefWork], None]
-    """The same for work that may wait for its turn."""
+    """The same for work that the shared tasks may run."""
     may_write: Callable[[], bool] = lambda: True
     """False once the lease is lost: no binding, event or condition is written from then on."""

@@ -1,7 +1,7 @@
 """The best nodes of a decision with what each plugin gave them: raw, normalised and weighted.
 
-Reads what the decision left in place (remembered columns, bounds, shares) for a handful of rows; no plugin is asked
-again. Ask before anything changes the cluster.
+Reads what the decision left in place (remembered columns, bounds, shares) for a handful of rows; no plugin is called
+again. Valid until the cluster changes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["EXTENDER", "PluginScore", "ScoredNode", "best_nodes", "tied_nodes"]
 
 MOST_NODES = 5
 EXTENDER = "Extender"
-"""Under this name go the points of all extenders together."""
+"""The name under which the points of all extenders are added up."""
 _MOST_TIES = 5
 
 

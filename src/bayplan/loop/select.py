@@ -1,4 +1,4 @@
-"""Choosing among the best nodes, and how many nodes to look at when a sample was asked for."""
+"""Choosing among the best nodes, and the size and order of a sample of nodes where one is configured."""
 
 from __future__ import annotations
 

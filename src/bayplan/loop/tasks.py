@@ -1,7 +1,7 @@
 """Work beside the main path: every task is named, kept until it ends, and its failure is reported.
 
-Bindings are the bulk of it, and nearly each is one request. Those share a few dozen tasks, which take one after the
-other: a task for each would be made, woken and cleared away for every pod, and most only to wait for their turn.
+Most of it is bindings, and nearly each is one request. Those share a few dozen tasks, which run one after the other: a
+task for each would be created, scheduled and destroyed for every pod, mostly to wait for a free connection.
 
 Nothing here knows what the work is. When so much is under way that deciding further ahead makes no sense, the scheduler
 waits here for room.
@@ -20,16 +20,16 @@ __all__ = ["BriefWork", "Tasks"]
 
 _MOST = 512
 _FEWER = 384
-"""Once there are too many, go on below this: a run of decisions and then a run of bindings find their data in the
-processor's caches, where one of each in turn finds the other's. It is many times what is in flight at once."""
+"""Once there are too many, deciding resumes below this number: runs of decisions and runs of bindings each find their
+data in the processor's caches, which alternating between them would evict."""
 _PATIENCE_SECONDS = 0.1
-"""For so long at most: bindings that wait for volumes may take minutes, and one place is better than none."""
+"""Longest pause: bindings that wait for volumes may take minutes, and one free place is enough to go on."""
 _BRIEF_AT_A_TIME = 64
 """As many as the client writes at a time."""
 
 
 class BriefWork(Protocol):
-    """Work that waits for nothing but its own request: it may wait for its turn instead."""
+    """Work that waits for nothing but its own request, so that it may be queued behind other such work."""
 
     @property
     def name(self) -> str: ...
@@ -37,18 +37,18 @@ class BriefWork(Protocol):
     def run(self) -> Coroutine[Any, Any, None]: ...
 
     def abandon(self) -> None:
-        """Its turn will not come."""
+        """It will not be run."""
 
 
 class Tasks:
     def __init__(
         self, on_failure: Callable[[str, BaseException], None], *, idle: Callable[[], int] = lambda: 0
     ) -> None:
-        """`idle` says how many tasks only wait for other pods to be scheduled: they must not keep those from it."""
+        """`idle` counts tasks that wait for other pods to be scheduled; they do not count as work under way."""
         self._running: dict[asyncio.Future[None], str] = {}
         self._brief: deque[BriefWork] = deque()
         self._brief_count = 0
-        """Of those that wait for their turn and those under way."""
+        """Queued and under way."""
         self._workers: set[asyncio.Task[None]] = set()
         self._resting: list[asyncio.Future[None]] = []
         self._is_closing = False
@@ -76,7 +76,7 @@ class Tasks:
             worker.add_done_callback(self._workers.discard)
 
     async def _work_off(self) -> None:
-        """One after the other. To rest when nobody waits costs less than to end and to begin again."""
+        """Run queued work, one after the other. An idle worker waits: ending and restarting a task would cost more."""
         brief, loop, own = self._brief, asyncio.get_running_loop(), asyncio.current_task()
         while brief or not self._is_closing:
             if not brief:
@@ -90,7 +90,7 @@ class Tasks:
             except Exception as exception:
                 self._on_failure(work.name, exception)
             except asyncio.CancelledError:
-                # If it is not this task that is cancelled but what the work waited for, the next one's turn comes.
+                # If not this task was cancelled but what the work waited for, the worker goes on.
                 if own is None or own.cancelling():
                     raise
             finally:
@@ -122,7 +122,7 @@ class Tasks:
         self._note_room()
 
     def _note_room(self) -> None:
-        # It is set unless somebody waits.
+        # Only cleared while the scheduler waits for room.
         if not self._has_room.is_set() and len(self) - self._idle() <= _FEWER:
             self._has_room.set()
 

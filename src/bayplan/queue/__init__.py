@@ -1,8 +1,8 @@
-"""WHO IS NEXT: the scheduling queue, a state machine without asyncio inside, and a thin async shell around it.
+"""The scheduling queue: a state machine without asyncio, and a thin async shell around it.
 
 `machine` is the place to start: it draws the states and the moves between them. `shell` adds waiting and timers.
-`changes` turns the difference of two versions of an object into cluster events. Nothing here talks to an API server,
-and nothing here decides where a pod goes.
+`update_events` turns the difference of two versions of an object into cluster events. Nothing here sends requests to an
+API server, and nothing here decides which node a pod gets.
 """
 
 from bayplan.queue.backoff import BackoffTimes

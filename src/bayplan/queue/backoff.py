@@ -1,8 +1,8 @@
 """Pods that failed a moment ago and wait out their back-off.
 
 Two heaps: pods that plugins rejected, which may leave early when nothing else is to be done, and pods that failed with
-an error, which never do (an API server in trouble is not helped by haste). Back-off counts in whole seconds: a pod
-expires at the start of a second, and counts as waiting through that second.
+an error, which never do (early retries would add load to an API server in trouble). Back-off counts in whole seconds: a
+pod expires at the start of a second, and counts as waiting through that second.
 
 The first failure costs `initial_seconds`, and each further one twice as much up to `max_seconds`.
 """
@@ -76,7 +76,7 @@ class BackoffQueue:
         return self._rejected.get(key) or self._failed.get(key)
 
     def push(self, queued: QueuedPod) -> None:
-        """Put the pod in, or find its place anew after it changed."""
+        """Put the pod in, or move it to its place after it changed."""
         heap = self._rejected if queued.unschedulable_plugins or queued.pending_plugins else self._failed
         heap.push(queued)
 

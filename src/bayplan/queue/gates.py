@@ -1,8 +1,8 @@
 """PreEnqueue: may this pod queue at all?
 
 A pod that a plugin holds back is *gated*: parked, without events or conditions, until an event of that plugin. The
-plugin that held it last is asked first, because it most likely still does. A plugin that keeps a log of whom it let go
-is not even asked about the others.
+plugin that held it last is called first, because it most likely still does. A plugin that keeps a log of the pods that
+it released is not called for the others.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class Gates:
         }
 
     def hold(self, queued: QueuedPod) -> bool:
-        """Ask the plugins of the pod's profile; True when one holds it, which is then its gating plugin.
+        """Call the PreEnqueue plugins of the profile; True when one holds the pod, which is then its gating plugin.
 
-        A pod of an unknown profile is held by nobody. Whoever held it stays among its rejectors until its next failure.
+        A pod of an unknown profile is not held. A plugin that held it stays among its rejectors until its next failure.
         """
         plugins = self._by_profile.get(queued.info.scheduler_name, {})
         last = queued.gating_plugin
@@ -54,14 +54,13 @@ class Gates:
         return False
 
     def worth_asking(self, first: QueuedPod, alike: Alike, pool: UnschedulablePool) -> list[QueuedPod]:
-        """Of pods that wait alike, those who may go now if an event asks them to: all of them, unless the plugin that
-        holds them tells whom it let go."""
+        """The pods among those that wait alike which their holder may have released: all, unless it keeps a log."""
         released = self._released.get((first.info.scheduler_name, first.gating_plugin))
-        # Those who have been here for too long are looked at by every event.
+        # Pods that stayed beyond the time limit of the pool are reconsidered at every event.
         return list(alike.values()) if released is None or pool.flushed else released.among(alike, pool)
 
     def still_hold(self, queued: QueuedPod) -> bool:
-        """Whether the plugin that held the pod last still does; the others are not asked."""
+        """Whether the plugin that held the pod last still does; the others are not called."""
         plugin = queued.gating_plugin
         released = self._released.get((queued.info.scheduler_name, plugin))
         if released is not None:
@@ -91,7 +90,7 @@ class Gates:
 
 
 class _Released:
-    """Whom one plugin let go since it was last asked about them."""
+    """Pods that one plugin released since it was last called for them."""
 
     def __init__(self, plugin: str, log: Releases) -> None:
         self._plugin = plugin
@@ -111,7 +110,7 @@ class _Released:
         names = log.since(self._position)
         self._position = log.position
         self.keys.update((queued.key for queued in pool) if names is None else names)
-        # Whoever is not held here now was asked about on the way in, and will be told of again once held.
+        # A pod that is not held by now was checked when it entered, and is logged again if it is held later.
         self.keys = {key for key in self.keys if self._is_held(pool.get(key))}
 
     def _is_held(self, queued: QueuedPod | None) -> bool:

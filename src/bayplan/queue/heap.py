@@ -1,12 +1,12 @@
-"""A heap of pods with a name for each: push, pop the first, remove any.
+"""A priority queue of pods by name: push, pop the first, remove any. Its order is that of the queue-sort plugin.
 
-The dictionary is the truth and the rest only the order: an entry that was removed or replaced stays there until it
-surfaces, or until there are twice as many as need be. Pods that tie leave in order of arrival.
+The dictionary holds the pods; heap and line hold the order. An entry that was removed or replaced stays in them until
+it is first, or until they hold twice as many entries as the dictionary. Pods that tie leave in order of arrival. Most
+pods arrive in the order in which they leave: those are appended to a line, and only the others go into the heap.
 
-Most pods come in the order in which they leave: those stand in a line, and only what must jump it is in the heap.
-
-The order comes from a plugin, and a plugin may fail. Then nothing is lost: the heap says so once, falls back to an
-order that cannot fail, and is built anew from the dictionary.
+A plugin states the order by `sort_key` (one tuple a pod, compared in C) or by `less` (called for each comparison). One
+that raises loses no pod: the failure is logged once, the order falls back to one that cannot fail, and heap and line
+are rebuilt from the dictionary.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Entry = tuple[Any, int, int, str, QueuedPod]
 
 
 def by_priority(queued: QueuedPod) -> tuple[int, float]:
-    """Higher priority first, then who came first; what a queue falls back to when its plugin fails."""
+    """Higher priority first, then earlier arrival; the order of a queue whose plugin failed."""
     return -queued.priority, queued.timestamp
 
 
@@ -65,7 +65,7 @@ class PodHeap:
         self._entries: dict[str, Entry] = {}
         self._heap: list[Entry] = []
         self._line: deque[Entry] = deque()
-        """None of them goes before one that stands in front of it."""
+        """In order: no entry sorts before an earlier one."""
         self._numbers = itertools.count()
 
     def __len__(self) -> int:

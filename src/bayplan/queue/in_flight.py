@@ -1,10 +1,10 @@
 """Pods that were popped and not yet settled, and the events that happened meanwhile.
 
-A pod that fails must not sleep through an event that arrived while it was being tried. So pods and events share one
-sequence: the events of a pod are those with a later number than its own, and an event is dropped when the oldest pod
-in flight is younger than it.
+A pod that fails must not miss an event that arrived during its attempt. So pods and events share one sequence of
+numbers: the events of a pod are those with a later number than its own, and an event is dropped when no pod in flight
+is older than it.
 
-Memory is bounded: past `limit` events the oldest are forgotten, and a pod that may have missed one is told so.
+Memory is bounded: past `limit` events the oldest are dropped, and `events_since` then returns None.
 """
 
 from __future__ import annotations

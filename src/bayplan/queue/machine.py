@@ -1,11 +1,11 @@
-"""The scheduling queue: who is next, who waits for what, who is being tried.
+"""The scheduling queue: which pod is next, which wait for what, which are being tried.
 
     state          holds                                   leaves for
     ------------   -------------------------------------   ------------------------------------------------------------
     ACTIVE         pods to try, in queue-sort order        IN_FLIGHT      pop
     BACKOFF        pods that failed a moment ago           ACTIVE         flush_backoff when the time is over; activate
                                                            IN_FLIGHT      pop, if ACTIVE is empty and it was a rejection
-    UNSCHEDULABLE  pods that plugins rejected and no       ACTIVE         an event that a hint says "queue" to, update,
+    UNSCHEDULABLE  pods that plugins rejected and no       ACTIVE         an event whose hint answers QUEUE, update,
                    event since is worth another try                       activate, five minutes (flush_unschedulable)
                                                            BACKOFF        the same, while the back-off is not over
                                                            GATED          the same, if a PreEnqueue plugin now holds it
@@ -15,11 +15,11 @@
 
     (new) ── add, update ──▶ ACTIVE, or GATED if held            any state but IN_FLIGHT ── delete ──▶ (gone)
 
-Every way into ACTIVE and BACKOFF asks the PreEnqueue plugins, except the way from BACKOFF to ACTIVE: they were asked a
-moment ago. A pod is in one state at a time; it is known by `namespace/name` in the queue and by uid in flight.
+Every way into ACTIVE and BACKOFF runs the PreEnqueue plugins, except the way from BACKOFF to ACTIVE: they ran on the
+way in. A pod is in one state at a time; it is known by `namespace/name` in the queue and by uid in flight.
 
-There is no asyncio, no I/O and no thread safety in here: one owner calls, time comes from the clock. Plugins are
-called (PreEnqueue, queue sort, hints) and may fail; no pod is lost by it. Where pods go is not the queue's business.
+No asyncio, no I/O and no thread safety: one owner calls, and time comes from the clock. Plugins are called (PreEnqueue,
+queue sort, hints) and may raise without a pod being lost. Which node a pod gets is decided elsewhere.
 """
 
 from __future__ import annotations
@@ -72,16 +72,16 @@ class Clock(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class QueuePolicy:
-    """What the plugins of all profiles say about queueing."""
+    """What the plugins of all profiles declare about queueing."""
 
     sort_key: SortKey = by_priority
-    """Of the one queue-sort plugin that all profiles share; see `ordering.sort_key_of`."""
+    """Of the one queue-sort plugin that all profiles share; see `heap.sort_key_of`."""
     pre_enqueue: Mapping[str, Mapping[str, PreEnqueue]] = field(default_factory=dict)
     """Profile to plugin name to its PreEnqueue, in the order of the profile."""
     releases: Mapping[str, Mapping[str, Releases]] = field(default_factory=dict)
-    """The same for PreEnqueue plugins that tell of whom they let go; the others are asked again about everybody."""
+    """The same for PreEnqueue plugins that log the pods they release; others are called again for every pod."""
     registrations: Mapping[str, Iterable[tuple[str, EventHint]]] = field(default_factory=dict)
-    """Profile to (plugin name, event it wants to hear of). A plugin that names none is given `WILDCARD`."""
+    """Profile to (plugin name, event it registered). A plugin without registrations gets `WILDCARD`."""
 
     @property
     def registrations_of_all(self) -> dict[str, Iterable[tuple[str, EventHint]]]:
@@ -89,12 +89,12 @@ class QueuePolicy:
         return {**dict.fromkeys(self.pre_enqueue, ()), **self.registrations}
 
 
-def _nobody_waits() -> None:
-    """The bell of a queue that is only ever polled."""
+def _no_bell() -> None:
+    """For a queue that is only polled."""
 
 
 class SchedulingQueue:
-    """See the module. Methods that move a pod answer where it is now."""
+    """See the module. Methods that move a pod return its new place."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class SchedulingQueue:
         *,
         nominations: Nominations,
         times: BackoffTimes | None = None,
-        on_ready: Callable[[], None] = _nobody_waits,
+        on_ready: Callable[[], None] = _no_bell,
         hint_observer: HintObserver | None = None,
     ) -> None:
         self._clock = clock
@@ -129,7 +129,7 @@ class SchedulingQueue:
         self._queues = Queues(self._active, self._backoff, self._pool)
 
     def adopt(self, policy: QueuePolicy) -> None:
-        """Go on with other plugins. Pods that the old ones rejected are tried again: the new ones may not object."""
+        """Replace the policy. Pods that the old plugins rejected are tried again, as the new ones may accept them."""
         places = self._queues.by_place()
         self._use(policy)
         for place, pods in places.items():
@@ -139,15 +139,15 @@ class SchedulingQueue:
     # What comes from the API server.
 
     def add(self, info: PodInfo) -> Place:
-        """A pod that nobody placed yet. One that is known already counts as an update."""
+        """Add an unassigned pod. One that is known already counts as an update."""
         if info.uid in self._in_flight or self._queues.get(info.key) is not None:
             return self.update(None, info)
         return self._admit(info, POD_ADD)
 
     def update(self, old: PodInfo | None, new: PodInfo) -> Place:
-        """A pod that nobody placed yet has changed. One that is not known is new."""
+        """Update an unassigned pod. One that is not known is added."""
         if new.uid in self._in_flight:
-            # The failure path reads the latest version anyway; what must not be lost is that something changed.
+            # A failed attempt reads the latest version anyway; only the event must not be lost.
             for event in _events(old, new):
                 self._in_flight.record(event, old, new)
             return Place.IN_FLIGHT
@@ -164,7 +164,7 @@ class SchedulingQueue:
         return self._reconsider(queued, old, new)
 
     def delete(self, info: PodInfo) -> None:
-        """The pod is gone or bound. A pod in flight is settled by whoever popped it."""
+        """Remove a pod that is deleted or bound. A pod in flight is settled by the attempt that popped it."""
         self.nominations.delete(info)
         queued = self._queues.get(info.key)
         if queued is not None and queued.uid == info.uid:
@@ -178,10 +178,10 @@ class SchedulingQueue:
         new: Any = None,
         predicate: Predicate | None = None,
     ) -> int:
-        """Something changed in the cluster: wake the pods that it may help; answers how many left the pool.
+        """Wake the pods that a change in the cluster may help; the number of pods that left the pool.
 
-        Changed pods are given as PodInfo, everything else as the API object. `predicate` narrows who may be woken; pods
-        in flight hear of the event in any case.
+        Changed pods are given as PodInfo, everything else as the API object. `predicate` limits which pods may be
+        woken; for pods in flight the event is recorded in any case.
         """
         if event.is_wildcard:
             candidates = [queued for queued in self._pool if predicate is None or predicate(queued.info)]
@@ -212,7 +212,7 @@ class SchedulingQueue:
                 break
             _log.error(
                 "pod `%s` is dropped from the queue: a pod with its uid `%s` is being scheduled\n"
-                "hint: two pods must not share a uid; delete one of them and create it anew",
+                "hint: two pods must not share a uid; delete one of them and create it again",
                 queued.key,
                 queued.uid,
             )
@@ -224,7 +224,7 @@ class SchedulingQueue:
         return queued
 
     def done(self, uid: str) -> None:
-        """The pod needs the queue no more. Saying so twice, or of a pod that was never popped, does nothing."""
+        """Settle a pod in flight. Without effect for one that is settled already or was never popped."""
         self._in_flight.end(uid)
 
     def add_unschedulable_if_not_present(
@@ -235,7 +235,7 @@ class SchedulingQueue:
         pending_plugins: Iterable[str] = (),
         info: PodInfo | None = None,
     ) -> Place:
-        """A popped pod comes back from a failed attempt, rejected by these plugins; by none stands for an error.
+        """Requeue a popped pod after a failed attempt, rejected by these plugins; none of them stands for an error.
 
         `info` is its latest version. Where the pod goes depends on what happened while it was in flight.
         """
@@ -261,7 +261,7 @@ class SchedulingQueue:
         return place
 
     def activate(self, infos: Iterable[PodInfo]) -> None:
-        """Try these pods now, whatever they wait for. One in flight skips the pool if it fails."""
+        """Move these pods to the active queue. One in flight skips the pool if it fails."""
         for info in infos:
             if (queued := self._pool.remove(info.key)) is not None:
                 _mark_woken(queued, FORCE_ACTIVATE)
@@ -275,14 +275,14 @@ class SchedulingQueue:
     # The timers.
 
     def flush_backoff(self) -> int:
-        """Activate every pod whose back-off is over; answers how many."""
+        """Activate every pod whose back-off is over; the number of them."""
         completed = self._backoff.pop_completed(self._clock.now())
         for queued in completed:
             self._enter_active(queued, BACKOFF_COMPLETE)
         return len(completed)
 
     def flush_unschedulable(self) -> int:
-        """Try again every pod that has been in the pool for too long; answers how many left it."""
+        """Requeue every pod that has been in the pool for too long; the number of pods that left it."""
         now = self._clock.now()
         longest = self._times.max_in_unschedulable_seconds
         overdue = [queued for queued in self._pool if now - max(queued.timestamp, queued.flushed_at or 0.0) > longest]
@@ -295,7 +295,7 @@ class SchedulingQueue:
         self._in_flight.record(UNSCHEDULABLE_TIMEOUT, None, None)
         return woken
 
-    # What others want to know.
+    # State.
 
     def get(self, key: str) -> QueuedPod | None:
         """The pod of that `namespace/name`, if it waits in any queue."""
@@ -349,7 +349,7 @@ class SchedulingQueue:
         return Place.BACKOFF
 
     def _reconsider(self, queued: QueuedPod, old: PodInfo, new: PodInfo) -> Place:
-        """A change of the pod itself may be what the pod waited for."""
+        """Requeue a waiting pod if a change of the pod itself may help it."""
         self._pool.update(queued, new)
         for event in _events(old, new):
             if self._wake([queued], event, old, new):
@@ -359,7 +359,7 @@ class SchedulingQueue:
     def _worth_waking(
         self, interest: Interest, event: ClusterEvent, old: Any, new: Any, predicate: Predicate | None
     ) -> list[_Worthy]:
-        """Whom the event may help, in order of rejectors and arrival."""
+        """The pods that the event may help, in order of rejectors and arrival."""
         appraisal = self._requeueing.appraise(event, old=old, new=new)
         worthy: list[_Worthy] = []
         for kinds in self._pool.rejected_by(interest.rejectors):
@@ -370,9 +370,9 @@ class SchedulingQueue:
     def _worthy_among(
         self, alike: Alike, interest: Interest, appraisal: Appraisal, predicate: Predicate | None
     ) -> list[_Worthy]:
-        """The same of pods that wait alike, which are asked about once where that will do."""
+        """The same among pods that wait alike, with one call of each hint for all of them where the hint allows it."""
         first = next(iter(alike.values()), None)
-        # A plugin may reach back into the queue, so there may be nobody left.
+        # A plugin may call back into the queue, so that no pod is left.
         if first is None or not interest.includes_holder_of(first):
             return []
         shared = appraisal.of_alike(alike)
@@ -383,7 +383,7 @@ class SchedulingQueue:
         return [answer for answer in answers if answer[1] is not Strategy.SKIP]
 
     def _wake(self, candidates: Iterable[QueuedPod], event: ClusterEvent, old: Any, new: Any) -> int:
-        """Requeue those that the event may help; answers how many left the pool."""
+        """Requeue those that the event may help; the number of pods that left the pool."""
         appraisal = self._requeueing.appraise(event, old=old, new=new)
         answers = [(queued, appraisal(queued)) for queued in candidates]
         return self._wake_all([answer for answer in answers if answer[1] is not Strategy.SKIP], event)
@@ -391,7 +391,7 @@ class SchedulingQueue:
     def _wake_all(self, worthy: Iterable[_Worthy], event: ClusterEvent) -> int:
         woken = 0
         for queued, strategy in worthy:
-            # A plugin may reach back into the queue, so a pod may have left the pool by now.
+            # A plugin may call back into the queue, so that a pod has left the pool by now.
             if self._pool.get(queued.key) is not queued:
                 continue
             _mark_woken(queued, event)
@@ -442,5 +442,5 @@ def _mark_woken(queued: QueuedPod, event: ClusterEvent) -> None:
 
 
 def _events(old: PodInfo | None, new: PodInfo) -> list[ClusterEvent]:
-    """What changed; an unknown old version is compared as if it were the new one, which is "something"."""
+    """The update events; an unknown old version compares as equal, which is the general update."""
     return pod_update_events(new.pod if old is None else old.pod, new.pod)

@@ -1,8 +1,9 @@
-"""Is a rejected pod worth another try after an event, and how soon?
+"""Whether and how soon a rejected pod is tried again after an event, by the hints of the plugins that rejected it.
 
-Only plugins that rejected the pod are asked, through the hints they registered. A plugin that said "pending" waits for
-something outside; when that comes, its pod skips the back-off. A hint that fails counts as "queue": a needless try is
-cheap, a pod that sleeps forever is not. Pods that wait alike get one answer, unless a hint wants to see each of them.
+Plugins register events with hints; the match of an event with the registrations is computed once per kind of event. A
+plugin that answered Pending waits for something outside; when that comes, its pod skips the back-off. A hint that
+raises counts as QUEUE: a needless attempt is cheap, a pod that waits for ever is not. Pods that wait alike (see
+`bayplan.queue.unschedulable`) get one answer, unless a hint depends on more than their shape.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ __all__ = ["Appraisal", "HintObserver", "Hints", "Interest", "Registrations", "R
 _log = logging.getLogger(__name__)
 
 HintObserver = Callable[[str, str, str, float], None]
-"""(plugin, event name, `Queue` or `QueueSkip` or `Error`, seconds): told of every hint that was asked."""
+"""(plugin, event name, `Queue` or `QueueSkip` or `Error`, seconds): called after every hint."""
 
 
 Hints = tuple[HintFunction | None, ...]
@@ -50,11 +51,11 @@ class Requeueing:
         self.observer = observer
 
     def appraise(self, event: ClusterEvent, *, old: Any, new: Any) -> Appraisal:
-        """What an event means: for one pod, or for pods that wait alike."""
+        """What an event means for one pod, or for pods that wait alike."""
         return Appraisal(self, event, old, new)
 
     def after_all(self, queued: QueuedPod, events: list[RecordedEvent] | None) -> Strategy:
-        """What the events of its time in flight mean for a pod that comes back; None stands for "unknown"."""
+        """What the events of its time in flight mean for a pod that is requeued; None stands for unknown events."""
         if events is None:
             return Strategy.AFTER_BACKOFF
         strategy = Strategy.SKIP
@@ -72,22 +73,22 @@ class Requeueing:
 class Appraisal:
     """One event, and the hints that were registered for it."""
 
-    __slots__ = ("_asking", "_event", "_hints", "_new", "_old")
+    __slots__ = ("_event", "_hints", "_new", "_old", "_requeueing")
 
-    def __init__(self, asking: Requeueing, event: ClusterEvent, old: Any, new: Any) -> None:
-        self._asking = asking
+    def __init__(self, requeueing: Requeueing, event: ClusterEvent, old: Any, new: Any) -> None:
+        self._requeueing = requeueing
         self._event = event
         self._old = old
         self._new = new
-        self._hints = None if event.is_wildcard else asking.registrations.interest_in(event).by_profile
+        self._hints = None if event.is_wildcard else requeueing.registrations.interest_in(event).by_profile
 
     def __call__(self, queued: QueuedPod) -> Strategy:
         if self._hints is None:
             return self._after_wildcard(queued)
         blamed, pending = queued.unschedulable_plugins, queued.pending_plugins
         profile = queued.info.scheduler_name
-        if not (blamed or pending) or profile not in self._asking.registrations.profiles:
-            # Nobody can be asked, so any event counts.
+        if not (blamed or pending) or profile not in self._requeueing.registrations.profiles:
+            # There is no hint to call, so any event counts.
             return Strategy.AFTER_BACKOFF
         strategy = Strategy.SKIP
         for plugin, hints in self._hints.get(profile, _NO_HINTS).items():
@@ -101,7 +102,7 @@ class Appraisal:
         return strategy
 
     def of_alike(self, alike: Alike) -> Strategy | None:
-        """The answer for pods that wait alike; None when each has to be asked."""
+        """The answer for pods that wait alike; None when hints have to be called for each of them."""
         if self._hints is None or self._is_about_one_of(alike):
             return None
         queued = next(iter(alike.values()))
@@ -116,15 +117,15 @@ class Appraisal:
         return any(isinstance(side, PodInfo) and side.key in alike for side in (self._old, self._new))
 
     def _after_wildcard(self, queued: QueuedPod) -> Strategy:
-        """Every pod, or the one that the event is about; but an error never waits for an event."""
+        """Requeue every pod, or the one that the event is about. After an error, a pod waits for no event."""
         is_about_another = isinstance(self._new, PodInfo) and self._new.uid != queued.uid
         return Strategy.SKIP if is_about_another and queued.rejectors else Strategy.AFTER_BACKOFF
 
     def _is_queued_by(self, plugin: str, hints: Hints, queued: QueuedPod) -> bool:
-        return any(hint is None or self._ask(plugin, hint, queued.info) for hint in hints)
+        return any(hint is None or self._call_hint(plugin, hint, queued.info) for hint in hints)
 
-    def _ask(self, plugin: str, hint: HintFunction, info: PodInfo) -> bool:
-        monotonic, observer = self._asking.monotonic, self._asking.observer
+    def _call_hint(self, plugin: str, hint: HintFunction, info: PodInfo) -> bool:
+        monotonic, observer = self._requeueing.monotonic, self._requeueing.observer
         started = monotonic() if observer else 0.0
         outcome = "Queue"
         try:
@@ -147,17 +148,17 @@ _NO_HINTS: dict[str, Hints] = {}
 
 
 class Interest(NamedTuple):
-    """Who registered for an event: the hints by plugin, for each profile that has any."""
+    """The registrations for an event: the hints by plugin, for each profile that has any."""
 
     by_profile: HintsByProfile
     rejectors: list[Rejector]
-    """The same plugins as a list; empty when nobody cares."""
+    """The same plugins as a list; empty when none registered."""
 
     def includes(self, profile: str, plugin: str) -> bool:
         return plugin in self.by_profile.get(profile, {})
 
     def includes_holder_of(self, queued: QueuedPod) -> bool:
-        """Whether the plugin that holds the pod back is among them; nobody has to be if nobody does."""
+        """Whether the plugin that holds the pod back is among them; true for a pod that none holds."""
         holder = queued.gating_plugin
         return not holder or self.includes(queued.info.scheduler_name, holder)
 

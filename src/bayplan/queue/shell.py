@@ -1,8 +1,7 @@
-"""The queue as tasks use it: wait for the next pod, and keep its timers.
+"""The queue as tasks use it: waiting for the next pod, and the timers.
 
-The machine answers at once or not at all. This adds the two things that take time: waiting until a pod is there, and
-the flushes, the back-off once a second at the start of each wall-clock second, the pool of waiting pods every half
-minute. It holds no pods and makes no choices.
+`SchedulingQueue` never waits. This adds the two things that take time: waiting until there is a pod, and the flushes,
+of the back-off at the start of each wall-clock second, of the unschedulable pods every half minute.
 """
 
 from __future__ import annotations
@@ -56,12 +55,12 @@ class QueueShell:
         return None
 
     def close(self) -> None:
-        """Let everybody who waits for a pod go home. Pods stay where they are."""
+        """Wake all waiters with None; queued pods stay."""
         self._is_closed = True
         self._bell.ring()
 
     async def run_timers(self) -> None:
-        """Flush until cancelled. A flush that fails is reported and tried again with the next tick."""
+        """Flush until cancelled. A flush that raises is logged and repeated a second later."""
         flushed_at = self._clock.monotonic()
         while True:
             await self._clock.sleep(_until_next_tick(self._clock.now()))

@@ -1,9 +1,9 @@
 """The pool of pods that wait for the cluster to change: rejected by plugins, or held back before they ever queued.
 
-An event concerns the plugins that registered for it, so the pool is indexed by who rejected a pod: five thousand
-waiting pods cost an event nothing unless one of their rejectors cares. Under a rejector, pods that wait alike (of one
-shape, with the same rejectors and the same holder) stand together, so that most hints are asked once for all of them.
-The index is read off a pod when it enters; whoever changes a pod's rejectors takes it out first.
+An event concerns the plugins that registered it, so the pool is indexed by the plugins that rejected a pod: five
+thousand waiting pods cost an event nothing unless one of their rejectors registered it. Under a rejector, pods that
+wait alike (of one shape, with the same rejectors and the same holder) are grouped, so that most hints are called once
+for all of them. A pod is indexed when it enters; to change its rejectors, take it out first.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ Alike = dict[str, QueuedPod]
 _Kind = tuple[int, frozenset[str], frozenset[str], str]
 """(number of the shape, blamed plugins, pending plugins, gating plugin)."""
 
-_STRANGER: Rejector = ("", "")
-"""Where pods of unknown profiles are found: nobody speaks for them, so every event counts."""
+_NO_PROFILE: Rejector = ("", "")
+"""The rejector of pods of unknown profiles: they have no hints, so every event counts."""
 
 
 class UnschedulablePool:
@@ -37,7 +37,7 @@ class UnschedulablePool:
         self._pods: dict[str, QueuedPod] = {}
         self._gated: set[str] = set()
         self.flushed: set[str] = set()
-        """Those who stayed when their time here was over; kept by the queue as long as they do."""
+        """Pods that stayed although their time limit has passed; maintained by the queue."""
         self._arrivals: dict[str, int] = {}
         self._numbers = itertools.count()
         self._kinds: dict[str, _Kind] = {}
@@ -58,7 +58,7 @@ class UnschedulablePool:
         return self._pods.get(key)
 
     def arrival(self, queued: QueuedPod) -> int:
-        """Smaller for the one of two pods that came first; 0 for one that is gone."""
+        """Smaller for the pod that entered first; 0 for one that left."""
         return self._arrivals.get(queued.key, 0)
 
     def add(self, queued: QueuedPod) -> None:
@@ -81,16 +81,16 @@ class UnschedulablePool:
         return queued
 
     def update(self, queued: QueuedPod, info: PodInfo) -> None:
-        """Give a waiting pod its new version; it keeps its place."""
+        """Replace a waiting pod by its new version; it keeps its place."""
         self._unfile(queued.key)
         queued.info = info
         self._file(queued.key, queued)
 
     def rejected_by(self, rejectors: Iterable[Rejector]) -> list[list[Alike]]:
-        """Pods that at least one of these rejected, under the first that did, and pods that nobody speaks for."""
+        """Pods that at least one of these rejected, under the first that did, and pods of unknown profiles."""
         seen: set[_Kind] = set()
         found = []
-        for rejector in (_STRANGER, *rejectors):
+        for rejector in (_NO_PROFILE, *rejectors):
             kinds = self._by_rejector.get(rejector)
             if kinds:
                 found.append([alike for kind, alike in kinds.items() if kind not in seen])
@@ -123,5 +123,5 @@ class UnschedulablePool:
     def _rejectors_of(self, queued: QueuedPod) -> list[Rejector]:
         profile = queued.info.scheduler_name
         if profile not in self._profiles:
-            return [_STRANGER]
+            return [_NO_PROFILE]
         return [(profile, plugin) for plugin in sorted(queued.rejectors)]

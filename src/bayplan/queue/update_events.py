@@ -1,4 +1,4 @@
-"""From two versions of an object to the cluster events that the difference amounts to.
+"""The cluster events that the difference of two versions of an object amounts to.
 
 One change may be several events, and they come in a fixed order. A pod update that is none of the specific events is
 the general one; a node update that is none of them is nothing at all, because heartbeats are most of what nodes send.
@@ -25,7 +25,7 @@ def pod_update_events(old: Pod, new: Pod) -> list[ClusterEvent]:
 
 
 def node_update_events(old: Node, new: Node) -> list[ClusterEvent]:
-    """What changed about a node as far as scheduling can tell; empty for a heartbeat."""
+    """What changed about a node as far as scheduling is concerned; empty for a heartbeat."""
     return [ClusterEvent(Resource.NODE, action) for action, has_changed in _NODE_CHANGES if has_changed(old, new)]
 
 
@@ -65,7 +65,7 @@ def _are_gates_eliminated(old: Pod, new: Pod) -> bool:
 
 
 def _is_toleration_added(old: Pod, new: Pod) -> bool:
-    # The API server lets tolerations be added but not changed, so the length tells.
+    # The API server allows tolerations to be added but not changed, so the length is enough.
     return len(old.spec.tolerations or ()) != len(new.spec.tolerations or ())
 
 
