@@ -21,7 +21,7 @@ from bayplan.framework.plugin import Permission, Plugin, declared_args
 from bayplan.framework.points import ExtensionPoint, contract_of, defines, extends
 from bayplan.framework.promises import Depends, SpeedPromises
 
-__all__ = ["check_plugin", "error_lines"]
+__all__ = ["check_plugin", "problems_of"]
 
 _DECLARED = tuple(
     name
@@ -54,14 +54,14 @@ _NAME = re.compile(r"[^\s*/]+")
 
 def check_plugin(candidate: Any) -> type[Plugin]:
     """The class itself when it is a plugin; `PluginError` with everything that is wrong otherwise."""
-    problems = error_lines(candidate)
+    problems = problems_of(candidate)
     if problems:
         raise PluginError(_subject(candidate), problems)
     checked: type[Plugin] = candidate
     return checked
 
 
-def error_lines(candidate: Any) -> list[str]:
+def problems_of(candidate: Any) -> list[str]:
     if not isinstance(candidate, type):
         kind = type(candidate).__name__
         return [f"is of type {kind}, not a class; write `class MyPlugin(Plugin): ...` and hand in the class"]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bayplan.framework import Depends, Plugin, PluginArgs, normalize_highest
-from bayplan.framework.checks import check_plugin, error_lines
+from bayplan.framework.checks import check_plugin, problems_of
 from bayplan.framework.errors import PluginError
 
 
@@ -18,7 +18,7 @@ def plugin(**members: Any) -> type[Plugin]:
 
 
 def only(**members: Any) -> str:
-    (problem,) = error_lines(plugin(**members))
+    (problem,) = problems_of(plugin(**members))
     return problem
 
 
@@ -48,7 +48,7 @@ def test_a_proper_plugin_has_no_problems() -> None:
         def count_labels(self) -> int:
             return 0
 
-    assert error_lines(Proper) == []
+    assert problems_of(Proper) == []
     assert check_plugin(Proper) is Proper
 
 
@@ -114,7 +114,7 @@ def test_each_mistake_says_what_to_write_instead(members: dict[str, Any], expect
 
 def test_companions_must_be_complete() -> None:
     added = {"add_pod": lambda self, state, pod, added, node: None}
-    problems = error_lines(plugin(**added))
+    problems = problems_of(plugin(**added))
 
     assert any("a dry run needs both" in problem for problem in problems)
     assert any("without `pre_filter`" in problem for problem in problems)
@@ -124,8 +124,8 @@ def test_a_class_without_any_extension_point_is_refused() -> None:
     empty = type("Empty", (Plugin,), {})
     lone = type("Lone", (Plugin,), {"normalize": normalize_highest})
 
-    assert "defines no extension point" in error_lines(empty)[0]
-    assert "`normalize` without `score`" in error_lines(lone)[0]
+    assert "defines no extension point" in problems_of(empty)[0]
+    assert "`normalize` without `score`" in problems_of(lone)[0]
 
 
 def test_a_field_whose_type_cannot_be_read_is_named() -> None:
@@ -135,7 +135,7 @@ def test_a_field_whose_type_cannot_be_read_is_named() -> None:
     assert "NoSuchType" in only(Args=Odd)
 
 
-def test_all_error_lines_a_class_come_in_one_error() -> None:
+def test_all_problems_of_a_class_come_in_one_error() -> None:
     with pytest.raises(PluginError) as caught:
         check_plugin(plugin(name="", depends=1, Filter=score))
 
