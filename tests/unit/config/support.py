@@ -99,7 +99,7 @@ def registry(*more: type[Plugin]) -> Registry:
     return Registry([*classes, *more], use_installed=False)
 
 
-def error_lines(text: str | dict[str, Any]) -> list[Problem]:
+def problems_of(text: str | dict[str, Any]) -> list[Problem]:
     with pytest.raises(ConfigError) as caught:
         load_config(text)
     return list(caught.value.problems)

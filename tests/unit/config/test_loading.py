@@ -7,7 +7,7 @@ import pytest
 
 from bayplan.config import ConfigError, default_config, load_config, load_config_file
 
-from .support import HEADER, error_lines, v1
+from .support import HEADER, problems_of, v1
 
 
 def test_the_defaults_are_those_of_kube_scheduler() -> None:
@@ -145,4 +145,4 @@ def test_a_file_that_is_not_there_or_not_text_is_one_sentence(tmp_path: Path) ->
     ],
 )
 def test_what_is_no_configuration_is_refused_in_one_sentence(text: str, expected: str) -> None:
-    assert any(expected in str(problem) for problem in error_lines(text))
+    assert any(expected in str(problem) for problem in problems_of(text))

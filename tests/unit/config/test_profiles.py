@@ -170,7 +170,7 @@ def test_profiles_must_order_the_queue_in_the_same_way_however_they_say_it() -> 
         resolve_profiles(config, registry(stand_in("Mine", "queueSort")))
 
 
-def test_error_lines_all_profiles_come_at_once() -> None:
+def test_problems_of_all_profiles_come_at_once() -> None:
     bad = "plugins: {score: {enabled: [{name: %s}]}}"
     config = v1(f"profiles: [{{schedulerName: a, {bad % 'X'}}}, {{schedulerName: b, {bad % 'Y'}}}]")
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from .support import HEADER, error_lines, v1
+from .support import HEADER, problems_of, v1
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ from .support import HEADER, error_lines, v1
     ],
 )
 def test_each_rule_is_enforced_at_its_path(body: str, path: str, message: str) -> None:
-    (problem,) = error_lines(HEADER + body)
+    (problem,) = problems_of(HEADER + body)
 
     assert path == problem.path
     assert message in problem.message
@@ -87,8 +87,8 @@ def test_leader_election_is_not_checked_while_it_is_off() -> None:
 
 def test_queue_sort_must_be_one_and_the_same() -> None:
     sort = "plugins: {queueSort: {enabled: [%s]}}"
-    two = error_lines(HEADER + "profiles: [{%s}]" % (sort % "{name: A}, {name: B}"))
-    differing = error_lines(HEADER + "profiles: [{schedulerName: a, %s}, {schedulerName: b}]" % (sort % "{name: A}"))
+    two = problems_of(HEADER + "profiles: [{%s}]" % (sort % "{name: A}, {name: B}"))
+    differing = problems_of(HEADER + "profiles: [{schedulerName: a, %s}, {schedulerName: b}]" % (sort % "{name: A}"))
 
     assert "only one queue sort plugin can be enabled" in two[0].message
     assert (differing[0].path, differing[0].message) == (
@@ -99,13 +99,13 @@ def test_queue_sort_must_be_one_and_the_same() -> None:
 
 def test_arguments_of_the_queue_sort_plugin_must_be_the_same() -> None:
     one = "{schedulerName: %s, plugins: {queueSort: {enabled: [{name: A}]}}, pluginConfig: [{name: A, args: {x: %d}}]}"
-    (problem,) = error_lines(HEADER + f"profiles: [{one % ('a', 1)}, {one % ('b', 2)}]")
+    (problem,) = problems_of(HEADER + f"profiles: [{one % ('a', 1)}, {one % ('b', 2)}]")
 
     assert problem.path == "profiles[1].pluginConfig[0].args"
 
 
 def test_types_and_rules_are_reported_together() -> None:
-    problems = error_lines(
+    problems = problems_of(
         HEADER + "paralelism: 1\nparallelism: x\npercentageOfNodesToScore: 300\nprofiles:\n- plugins: {filter: []}\n"
         "  percentageOfNodesToScore: 200\n- schedulerName: b\n"
     )

@@ -7,7 +7,7 @@ from bayplan.config.model import PluginRef, PluginSet
 from bayplan.config.versions import merge_sets
 from bayplan.framework import ExtensionPoint, Plugin, PluginArgs
 
-from .support import HEADER, error_lines, registry, stand_in
+from .support import HEADER, problems_of, registry, stand_in
 
 SCORE_BY_LABEL = """\
 apiVersion: kubescheduler.config.k8s.io/v1beta2
@@ -142,7 +142,7 @@ def test_a_plugin_that_v1beta2_disabled_everywhere_does_not_come_back_at_newer_p
 def test_v1beta2_addresses_are_accepted_only_when_they_mean_nothing() -> None:
     head = "apiVersion: kubescheduler.config.k8s.io/v1beta2\nkind: KubeSchedulerConfiguration\n"
     assert load_config(head + 'healthzBindAddress: ""\nmetricsBindAddress: "0.0.0.0:0"\n')
-    (problem,) = error_lines(head + 'healthzBindAddress: "0.0.0.0:10251"\n')
+    (problem,) = problems_of(head + 'healthzBindAddress: "0.0.0.0:10251"\n')
 
     assert problem.path == "healthzBindAddress"
     assert "secure port" in problem.hint
@@ -157,7 +157,7 @@ def test_v1beta2_addresses_are_accepted_only_when_they_mean_nothing() -> None:
     ],
 )
 def test_fields_that_came_with_v1_are_refused_in_older_versions(body: str, path: str) -> None:
-    (problem,) = error_lines(HEADER.replace("/v1\n", "/v1beta3\n") + body)
+    (problem,) = problems_of(HEADER.replace("/v1\n", "/v1beta3\n") + body)
 
     assert path == problem.path
     assert "set `apiVersion: kubescheduler.config.k8s.io/v1`" in problem.hint
@@ -174,15 +174,15 @@ def test_fields_that_came_with_v1_are_refused_in_older_versions(body: str, path:
     ],
 )
 def test_other_versions_are_refused_with_what_to_write(version: str, hint: str) -> None:
-    (problem,) = error_lines(f"apiVersion: {version}\nkind: KubeSchedulerConfiguration\n")
+    (problem,) = problems_of(f"apiVersion: {version}\nkind: KubeSchedulerConfiguration\n")
 
     assert problem.path == "apiVersion"
     assert hint in problem.hint
 
 
 def test_other_kinds_are_refused_with_what_to_do() -> None:
-    config_map = error_lines("apiVersion: v1\nkind: ConfigMap\ndata: {config.yaml: x}")
-    policy = error_lines("apiVersion: v1\nkind: Policy")
+    config_map = problems_of("apiVersion: v1\nkind: ConfigMap\ndata: {config.yaml: x}")
+    policy = problems_of("apiVersion: v1\nkind: Policy")
 
     assert "the text under `data`" in config_map[0].hint
     assert "use `profiles`" in policy[0].hint
@@ -197,7 +197,7 @@ def test_other_kinds_are_refused_with_what_to_do() -> None:
     ],
 )
 def test_fields_of_the_past_are_refused_with_their_successor(field: str, hint: str) -> None:
-    (problem,) = error_lines(HEADER + field)
+    (problem,) = problems_of(HEADER + field)
 
     assert hint in problem.hint
 
@@ -212,7 +212,7 @@ def test_fields_of_the_past_are_refused_with_their_successor(field: str, hint: s
     ],
 )
 def test_plugins_of_the_past_are_refused_with_their_successor(name: str, successor: str) -> None:
-    (problem,) = error_lines(HEADER + f"profiles: [{{plugins: {{score: {{enabled: [{{name: {name}}}]}}}}}}]")
+    (problem,) = problems_of(HEADER + f"profiles: [{{plugins: {{score: {{enabled: [{{name: {name}}}]}}}}}}]")
 
     assert successor in problem.hint
 

@@ -87,7 +87,7 @@ class NodeAffinity(Plugin):
             where = "addedAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
             problems = [text for place, term in enumerate(required) for text in _problems(f"{where}[{place}]", term)]
             where = "addedAffinity.preferredDuringSchedulingIgnoredDuringExecution"
-            return problems + _error_lines_preferred(where, preferred)
+            return problems + _problems_of_preferred(where, preferred)
 
     def setup(self) -> None:
         rules: NodeAffinityRules = self.args.added_affinity or NodeAffinityRules()
@@ -135,7 +135,7 @@ class NodeAffinity(Plugin):
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Status | None:
         if not self._may_prefer(pod):
             return SKIP
-        problems = _error_lines_preferred("", pod.shape.preferred_nodes or ())
+        problems = _problems_of_preferred("", pod.shape.preferred_nodes or ())
         return Error(*problems) if problems else None
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Int64N:
@@ -177,7 +177,7 @@ def _pinned_names(terms: tuple[NodeTerm, ...] | None) -> frozenset[str] | None:
     return frozenset().union(*(some for some in names if some is not None)) if None not in names else None
 
 
-def _error_lines_preferred(path: str, terms: WeightedTerms) -> list[str]:
+def _problems_of_preferred(path: str, terms: WeightedTerms) -> list[str]:
     """What keeps preferred terms from being read. Terms without weight or content are left out, right or wrong."""
     weighed = [(place, term) for place, (weight, term) in enumerate(terms) if weight and not term.is_empty]
     return [text for place, term in weighed for text in _problems(f"{path}[{place}]", term)]
