@@ -76,6 +76,7 @@ class EmbeddedCluster:
             self._certificate = load_certificate(tls_certificate, tls_key)
         self._client_authority = client_authority.read_bytes() if client_authority is not None else b""
         settings = ApiSettings(token=kept.token, authorization=authorization, seed=seed, signing_key=kept.signing_key)
+        settings.authority = self._certificate.authority.decode() if self._certificate is not None else ""
         self.api = Api(clock=self.clock, settings=settings)
         self._journal = Journal(folder) if folder is not None else None
         if self._journal is not None:

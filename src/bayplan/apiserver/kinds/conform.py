@@ -1,22 +1,33 @@
-"""Making a decoded document conform to its declared type, and saying what does not.
+"""Makes a decoded document conform to its declared type, and reports what does not.
 
 Unknown fields are dropped and reported by path, nulls count as absent, and a value of the wrong type is an error
-with the path and what was expected. Works in place on freshly decoded documents; never touches stored ones.
+with the path and what was expected. Quantities and times are spelled as the API server spells them, and zero values are
+dropped, kept or added as Go does with the declared types: a JSON body, a YAML body and a protobuf body of one object
+become one document. Works in place on freshly decoded documents; never touches stored ones.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import copy
+import functools
+import math
 import re
 from dataclasses import dataclass, field
 
-from bayplan.apiserver.kinds.type_table import Type
-from bayplan.apiserver.protocol.encoding import Json, JsonValue
+from bayplan.apiserver.kinds.type_table import Field, Type
+from bayplan.apiserver.protocol.encoding import Json, JsonValue, microtimestamp, parse_timestamp, timestamp
 from bayplan.apiserver.protocol.quantity import BadQuantity, canonical_quantity
 
 _TIME = re.compile(r"^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})$")
 _INTEGER_RANGES = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
+_CANONICAL_TIMES = {
+    "time": re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$"),
+    "microtime": re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$"),
+}
+# Read by rules that take their presence for granted.
+_KEPT_STRUCTS = ("metadata", "spec", "template")
 MAX_DEPTH = 200
 
 
@@ -26,14 +37,22 @@ class WrongType(Exception):
 
 @dataclass(slots=True)
 class Findings:
-    """What was dropped on the way."""
+    """What was dropped, and how zero values are treated."""
 
     unknown: list[str] = field(default_factory=list)
+    fills: bool = True
+    drops_empty: bool = False
 
 
-def conform(document: JsonValue, declared: Type, *, path: str = "") -> Findings:
-    """Drop what `declared` does not know, in place. Raises `WrongType` on the first value of the wrong type."""
-    findings = Findings()
+def conform(
+    document: JsonValue, declared: Type, *, path: str = "", fills: bool = True, drops_empty: bool = False
+) -> Findings:
+    """Drop what `declared` does not know, in place. Raises `WrongType` on the first value of the wrong type.
+
+    `fills` drops and adds zero values; an applied configuration keeps exactly what its author wrote. `drops_empty`
+    drops empty parts that are no pointers: protobuf writes them whether or not the client has set them.
+    """
+    findings = Findings(fills=fills, drops_empty=drops_empty)
     _conform(document, declared, path, findings, 0)
     return findings
 
@@ -48,6 +67,8 @@ def _conform(value: JsonValue, declared: Type, path: str, findings: Findings, de
         return _conform_list(value, declared, path, findings, depth)
     if kind == "map":
         return _conform_map(value, declared, path, findings, depth)
+    if kind == "union":
+        return _conform_union(value, declared, path, findings, depth)
     return value if kind == "any" else _conform_scalar(value, kind, path)
 
 
@@ -64,8 +85,41 @@ def _conform_struct(value: JsonValue, declared: Type, path: str, findings: Findi
         elif value[name] is None:
             del value[name]
         else:
-            value[name] = _conform(value[name], member.type, inner, findings, depth + 1)
+            found = value[name] = _conform(value[name], member.type, inner, findings, depth + 1)
+            if findings.fills and not found and _is_left_out(found, member, findings, depth):
+                del value[name]
+    if findings.fills:
+        for name, zero in _always_written(declared):
+            if name not in value:
+                value[name] = copy.deepcopy(zero)
     return value
+
+
+@functools.cache
+def _always_written(declared: Type) -> list[tuple[str, JsonValue]]:
+    return list(declared.zero((declared,)).items())
+
+
+def _is_left_out(found: JsonValue, member: Field, findings: Findings, depth: int) -> bool:
+    """Whether Go leaves this empty value out."""
+    kind = member.type.kind
+    if kind in ("list", "map"):  # not to be told from absent ones in protobuf, which real servers store
+        return True
+    if member.is_pointer or member.is_always_written or kind in ("any", "union"):
+        return False
+    return kind != "struct" or (findings.drops_empty and depth > 0 and member.name not in _KEPT_STRUCTS)
+
+
+def _conform_union(value: JsonValue, declared: Type, path: str, findings: Findings, depth: int) -> JsonValue:
+    schema = declared.element or declared
+    if isinstance(value, dict):
+        return _conform(value, schema, path, findings, depth + 1)
+    if declared.name == "schema-or-bool":
+        return _expect(value, isinstance(value, bool), "a schema or a boolean", path)
+    _expect(value, isinstance(value, list), "a schema or a list", path)
+    if declared.name == "schema-or-schemas":
+        return [_conform(one, schema, f"{path}[{index}]", findings, depth + 1) for index, one in enumerate(value)]
+    return [_expect(one, isinstance(one, str), "a string", f"{path}[{index}]") for index, one in enumerate(value)]
 
 
 def _conform_list(value: JsonValue, declared: Type, path: str, findings: Findings, depth: int) -> JsonValue:
@@ -113,10 +167,19 @@ def _conform_scalar(value: JsonValue, kind: str, path: str) -> JsonValue:
         return _expect(value, fits, "an integer or a string", path)
     _expect(value, isinstance(value, str), "a string", path)
     if kind in ("time", "microtime"):
-        return _expect(value, _TIME.match(value) is not None, "a time such as 2026-01-31T12:00:00Z", path)
+        _expect(value, _TIME.match(value) is not None, "a time such as 2026-01-31T12:00:00Z", path)
+        return _canonical_time(value, kind)
     if kind == "bytes":
         return _expect(value, _is_base64(value), "base64 data", path)
     return value
+
+
+def _canonical_time(text: str, kind: str) -> str:
+    """The time as the API server writes it: UTC, whole seconds or microseconds."""
+    if _CANONICAL_TIMES[kind].match(text):
+        return text
+    seconds = parse_timestamp(text.upper())
+    return timestamp(math.floor(seconds)) if kind == "time" else microtimestamp(seconds)
 
 
 def _conform_integer(value: JsonValue, kind: str, path: str) -> JsonValue:

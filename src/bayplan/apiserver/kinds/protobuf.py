@@ -1,49 +1,39 @@
-"""Reading Kubernetes' protobuf bodies, which kubectl's typed commands send, into plain documents.
+"""Kubernetes' protobuf form of objects: envelopes and messages, read into documents and written from them.
 
-Only reading: answers are JSON, which every client accepts. The field numbers come from the type table; a number it
-does not know is skipped, as protobuf wants. Truncated or malformed input is a `BadProtobuf`.
+Numbers and types of fields come from the type table. Reading keeps what the message holds, zero values included;
+`conform` then drops those that Go's JSON leaves out. A number that the table does not know is skipped. Truncated or
+malformed input is a `BadProtobuf`. Clients that accept JSON are answered in JSON, as it is stored; the writer serves
+those that accept protobuf alone.
 """
 
 from __future__ import annotations
 
 import base64
+import functools
 import struct
 from collections.abc import Iterator
+from datetime import datetime
 
-from bayplan.apiserver.kinds.type_table import ANY, Field, Type
-from bayplan.apiserver.protocol.encoding import BadJson, Json, JsonValue, decode, microtimestamp, timestamp
+from bayplan.apiserver.kinds.type_table import ANY, ZEROS, Field, Type
+from bayplan.apiserver.protocol.encoding import (
+    BadJson,
+    Json,
+    JsonValue,
+    decode,
+    encode,
+    microtimestamp,
+    timestamp,
+)
 
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 _MAGIC = b"k8s\x00"
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _MAX_DEPTH = 100
-# Protobuf writes zeros, false and empty text for fields that JSON leaves out. These are pointers in the Go types, so
-# that their zero was meant.
-_MEANINGFUL_ZEROS = frozenset(
-    {
-        "allowPrivilegeEscalation",
-        "automountServiceAccountToken",
-        "backoffLimit",
-        "blockOwnerDeletion",
-        "completions",
-        "controller",
-        "enableServiceLinks",
-        "gracePeriodSeconds",
-        "orphanDependents",
-        "parallelism",
-        "partition",
-        "replicas",
-        "revisionHistoryLimit",
-        "runAsNonRoot",
-        "runAsUser",
-        "storageClassName",
-        "suspend",
-        "terminationGracePeriodSeconds",
-        "tolerationSeconds",
-        "ttlSecondsAfterFinished",
-        "value",
-    }
-)
+_STRING = Type("string", "string")
+_GO_ZEROS = ZEROS | {"struct": {}, "quantity": "0"}
+"""What Go writes for absent fields that are no pointers."""
+_UNION_LISTS = {"schema-or-schemas": 2, "schema-or-strings": 2}
+_UNION_SCHEMAS = {"schema-or-bool": 2, "schema-or-schemas": 1, "schema-or-strings": 1}
 
 
 class BadProtobuf(ValueError):
@@ -107,7 +97,9 @@ def _slice(data: bytes, position: int, length: int) -> tuple[bytes, int]:
     return data[position:end], end
 
 
-def _numbered(declared: Type, prefix: tuple[int, ...]) -> dict[int, Field]:
+@functools.cache
+def _numbered(declared: Type, prefix: tuple[int, ...] = ()) -> dict[int, Field]:
+    """The fields of a message by number; those of a message that is inlined in JSON have the prefix of its number."""
     depth = len(prefix)
     return {
         field.numbers[depth]: field
@@ -116,13 +108,19 @@ def _numbered(declared: Type, prefix: tuple[int, ...]) -> dict[int, Field]:
     }
 
 
+@functools.cache
+def _inlined(declared: Type) -> frozenset[int]:
+    return frozenset(field.numbers[0] for field in declared.fields.values() if len(field.numbers) == 2)
+
+
+# ---- reading
+
+
 def _message(data: bytes, declared: Type, depth: int, prefix: tuple[int, ...] = ()) -> Json:
     if depth > _MAX_DEPTH:
         raise BadProtobuf(f"nested more than {_MAX_DEPTH} levels deep")
     known = _numbered(declared, prefix)
-    inlined = (
-        {field.numbers[0] for field in declared.fields.values() if len(field.numbers) == 2} if not prefix else set()
-    )
+    inlined = frozenset() if prefix else _inlined(declared)
     document: Json = {}
     for number, wire, value in _fields(data):
         if number in known:
@@ -141,10 +139,8 @@ def _add(document: Json, field: Field, wire: int, value: int | bytes, depth: int
         key = _as_bytes(entry.get(1, (_BYTES, b""))[1]).decode("utf-8", "replace")
         kind, inner = entry.get(2, (_BYTES, b""))
         document.setdefault(field.name, {})[key] = _value(inner, kind, declared.element or ANY, depth)
-    else:
-        read = _value(value, wire, declared, depth)
-        if read not in ("", 0, None) or (read is not None and field.name in _MEANINGFUL_ZEROS):
-            document[field.name] = read
+    elif (read := _value(value, wire, declared, depth)) is not None:
+        document[field.name] = read
 
 
 def _value(value: int | bytes, wire: int, declared: Type, depth: int) -> JsonValue:
@@ -159,6 +155,8 @@ def _value(value: int | bytes, wire: int, declared: Type, depth: int) -> JsonVal
     if kind == "number":
         return struct.unpack("<d" if wire == _FIXED64 else "<f", _as_bytes(value))[0]
     data = _as_bytes(value)
+    if kind == "union":
+        return _read_union(data, declared, depth)
     if kind in ("string", "bytes"):
         return data.decode("utf-8", "replace") if kind == "string" else base64.b64encode(data).decode()
     return _wrapped(data, kind)
@@ -198,3 +196,115 @@ def _time(seconds: int, nanos: int, kind: str) -> str | None:
     if not -62_135_596_800 < seconds < 253_402_300_800:
         return None
     return timestamp(seconds) if kind == "time" else microtimestamp(seconds + nanos / 1e9)
+
+
+def _read_union(data: bytes, declared: Type, depth: int) -> JsonValue:
+    """A schema if there is one, else the list or the boolean beside it."""
+    schema, listed, allows = None, [], False
+    for number, wire, value in _fields(data):
+        if number == _UNION_SCHEMAS[declared.name]:
+            schema = _message(_as_bytes(value), declared.element or ANY, depth + 1)
+        elif number == _UNION_LISTS.get(declared.name):
+            is_text = declared.name == "schema-or-strings"
+            element = _STRING if is_text else declared.element or ANY
+            listed.append(_value(value, wire, element, depth + 1))
+        else:
+            allows = bool(value)
+    if schema is not None:
+        return schema
+    return allows if declared.name == "schema-or-bool" else listed
+
+
+# ---- writing
+
+
+def write_protobuf(document: Json, declared: Type) -> bytes:
+    """An object that conforms to its type in a Kubernetes protobuf envelope, with the zero values that Go writes."""
+    type_meta = _text(1, document.get("apiVersion", "")) + _text(2, document.get("kind", ""))
+    return _MAGIC + _bytes(1, type_meta) + _bytes(2, _write_message(document, declared)) + _text(3, "") + _text(4, "")
+
+
+def _write_message(document: Json, declared: Type, prefix: tuple[int, ...] = ()) -> bytes:
+    parts = []
+    numbers = sorted((*_numbered(declared, prefix), *(() if prefix else _inlined(declared))))
+    for number in numbers:
+        field = _numbered(declared, prefix).get(number)
+        value = None if field is None else document.get(field.name)
+        if field is None:
+            parts.append(_bytes(number, _write_message(document, declared, (number,))))
+        elif value is not None:
+            parts.append(_write_field(number, value, field.type))
+        elif not field.is_pointer and field.type.kind in _GO_ZEROS:
+            parts.append(_write_field(number, _GO_ZEROS[field.type.kind], field.type))
+    return b"".join(parts)
+
+
+def _write_field(number: int, value: JsonValue, declared: Type) -> bytes:
+    element = declared.element or ANY
+    if declared.kind == "list":
+        return b"".join(_write(number, item, element) for item in value)
+    if declared.kind == "map":
+        return b"".join(_bytes(number, _text(1, key) + _write(2, item, element)) for key, item in value.items())
+    return _write(number, value, declared)
+
+
+def _write(number: int, value: JsonValue, declared: Type) -> bytes:
+    kind = declared.kind
+    if kind == "struct":
+        return _bytes(number, _write_message(value, declared))
+    if kind == "list":  # a list inside a map is wrapped in a message with one repeated field
+        return _bytes(number, b"".join(_write(1, item, declared.element or ANY) for item in value))
+    if kind in ("int32", "int64", "bool"):
+        return _number(number, int(value))
+    if kind == "number":
+        return _varint_bytes(number << 3 | _FIXED64) + struct.pack("<d", value)
+    if kind == "string":
+        return _text(number, value)
+    if kind == "bytes":
+        return _bytes(number, base64.b64decode(value))
+    return _bytes(number, _write_union(value, declared) if kind == "union" else _write_wrapped(value, kind))
+
+
+def _write_wrapped(value: JsonValue, kind: str) -> bytes:
+    if kind == "quantity":
+        return _text(1, value)
+    if kind == "intorstring":
+        is_text = isinstance(value, str)
+        return _number(1, int(is_text)) + _number(2, 0 if is_text else value) + _text(3, value if is_text else "")
+    if kind in ("time", "microtime"):
+        moment = datetime.fromisoformat(value.replace("Z", "+00:00"))
+        return _number(1, int(moment.timestamp() // 1)) + _number(2, moment.microsecond * 1000)
+    return _bytes(1, encode(value))
+
+
+def _write_union(value: JsonValue, declared: Type) -> bytes:
+    schema = declared.element or ANY
+    if isinstance(value, dict):
+        content = _bytes(_UNION_SCHEMAS[declared.name], _write_message(value, schema))
+        return _number(1, 1) + content if declared.name == "schema-or-bool" else content
+    if isinstance(value, bool):
+        return _number(1, int(value))
+    element = _STRING if declared.name == "schema-or-strings" else schema
+    return b"".join(_write(_UNION_LISTS[declared.name], item, element) for item in value)
+
+
+def _varint_bytes(number: int) -> bytes:
+    number &= (1 << 64) - 1
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def _number(number: int, value: int) -> bytes:
+    return _varint_bytes(number << 3 | _VARINT) + _varint_bytes(value)
+
+
+def _bytes(number: int, content: bytes) -> bytes:
+    return _varint_bytes(number << 3 | _BYTES) + _varint_bytes(len(content)) + content
+
+
+def _text(number: int, value: str) -> bytes:
+    return _bytes(number, value.encode())

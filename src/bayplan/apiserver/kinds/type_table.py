@@ -9,21 +9,25 @@ This module knows nothing about particular kinds.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib import resources
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 SCALARS = frozenset(
     {"string", "int32", "int64", "bool", "number", "quantity", "intorstring", "time", "microtime", "bytes", "any"}
 )
+_SCHEMA = "apiextensions.v1.JSONSchemaProps"
+UNIONS = frozenset({"schema-or-bool", "schema-or-schemas", "schema-or-strings"})
+"""A schema, or a boolean, a list of schemas or a list of strings: JSON does not tell which, protobuf does."""
 
 
 @dataclass(slots=True, eq=False)
 class Type:
-    """One type: a scalar, `any`, a `list`, a `map` or a `struct`."""
+    """One type: a scalar, `any`, a `list`, a `map`, a `struct` or a `union` (its name says which)."""
 
     kind: str
     name: str = ""
@@ -40,6 +44,11 @@ class Type:
     def required_fields(self) -> list[str]:
         return [name for name, declared in self.fields.items() if declared.required]
 
+    def zero(self, within: tuple[Type, ...] = ()) -> dict[str, Any]:
+        """What is written for an empty struct."""
+        zeros = {name: member.zero(within) for name, member in self.fields.items()}
+        return {name: zero for name, zero in zeros.items() if zero is not None}
+
 
 @dataclass(slots=True, eq=False)
 class Field:
@@ -48,12 +57,38 @@ class Field:
     name: str
     type: Type
     required: bool = False
+    is_pointer: bool = False
+    """Its zero value differs from its absence."""
+    is_always_written: bool = False
+    """Written even when it is zero; other fields that are no pointers are left out then."""
     patch_strategies: frozenset[str] = frozenset()
     patch_key: str = ""
     numbers: tuple[int, ...] = ()
     """The field's number in protobuf; two numbers when it is inlined from a message of its own."""
     description: str = ""
 
+    def zero(self, within: tuple[Type, ...] = ()) -> Any:
+        """What is written for the field when it is absent; None for fields that are left out then.
+
+        A struct that is no pointer is never left out; here it is, unless something inside it is always written.
+        """
+        if self.is_pointer or self.type in within:
+            return None
+        if self.type.kind == "struct":
+            return self.type.zero((*within, self.type)) or None
+        if self.type.kind == "quantity":  # a struct in Go
+            return "0"
+        return ZEROS.get(self.type.kind) if self.is_always_written else None
+
+
+ZEROS: dict[str, str | int | bool] = {
+    "string": "",
+    "int32": 0,
+    "int64": 0,
+    "bool": False,
+    "number": 0,
+    "intorstring": 0,
+}
 
 ANY = Type("any", "any", preserves_unknown=True)
 
@@ -109,7 +144,7 @@ class TypeTable:
         name, spelled, *flags = line.split()
         numbers = flags.pop(0)[1:].split(".") if flags and flags[0].startswith("@") else []
         options = dict(flag.partition("=")[::2] for flag in flags)
-        built = self._type(spelled, prefix)
+        built = self._type(spelled.removeprefix("*"), prefix)
         if built.kind == "list":
             built.list_type = "map" if "map" in options else "set" if "set" in options else "atomic"
             built.list_keys = tuple(options.get("map", "").split(",")) if "map" in options else ()
@@ -120,6 +155,8 @@ class TypeTable:
             name.rstrip("!"),
             built,
             required=name.endswith("!"),
+            is_pointer=spelled.startswith("*"),
+            is_always_written="always" in options,
             patch_strategies=frozenset(strategies.split(",")) if strategies else frozenset(),
             patch_key=key,
             numbers=tuple(int(number) for number in numbers),
@@ -130,6 +167,8 @@ class TypeTable:
             return Type("list", element=self._type(spelled[1:-1], prefix))
         if spelled.startswith("{"):
             return Type("map", element=self._type(spelled[1:-1], prefix))
+        if spelled in UNIONS:
+            return Type("union", spelled, element=self._struct(_SCHEMA))
         if spelled in self._scalars:
             return self._scalars[spelled]
         return self._struct(spelled if "." in spelled else prefix + spelled)
@@ -151,11 +190,20 @@ def builtin_types() -> TypeTable:
     return table
 
 
+@functools.cache
+def list_type(declared: Type) -> Type:
+    """The type of a list of objects."""
+    items = Field("items", Type("list", element=declared), numbers=(2,))
+    metadata = Field("metadata", builtin_types()["meta.v1.ListMeta"], numbers=(1,))
+    return Type("struct", f"{declared.name}List", fields={"metadata": metadata, "items": items})
+
+
 _INT32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 _INT64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 # Text that is already spelled as the server would store it; any other spelling takes the slow walk.
 _CANONICAL_QUANTITY = Annotated[str, msgspec.Meta(pattern=r"^(?:0|[1-9][0-9]{0,2}(?:m|k|M|G|Ki|Mi|Gi|Ti)?)$")]
-_TIME = Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$")]
+_TIME = Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
+_MICROTIME = Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$")]
 _BASE64 = Annotated[str, msgspec.Meta(pattern=r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$")]
 _PYTHON_SCALARS: dict[str, Any] = {
     "string": str,
@@ -166,10 +214,16 @@ _PYTHON_SCALARS: dict[str, Any] = {
     "quantity": _CANONICAL_QUANTITY,
     "intorstring": str | _INT32,
     "time": _TIME,
-    "microtime": _TIME,
+    "microtime": _MICROTIME,
     "bytes": _BASE64,
     "any": Any,
+    # Of the schemas inside, unknown fields have to be found: none is accepted here.
+    "union": Literal["union"],
 }
+
+
+# A value that may have to be left out.
+_ZERO = re.compile(rb':\s*(?:""|-?0(?:\.0*)?(?:[eE][+-]?\d+)?\s*[,}]|false|\[\s*\]|\{\s*\})')
 
 
 class StrictDecoders:
@@ -184,6 +238,8 @@ class StrictDecoders:
         self._decoders: dict[int, msgspec.json.Decoder[Any]] = {}
 
     def accepts(self, body: bytes, declared: Type) -> bool:
+        if _ZERO.search(body):
+            return False
         decoder = self._decoders.get(id(declared))
         if decoder is None:
             decoder = msgspec.json.Decoder(self._python_type(declared, ()))
@@ -212,11 +268,15 @@ class StrictDecoders:
         wire_names: dict[str, str] = {}
         for index, (name, member) in enumerate(declared.fields.items()):
             wire_names[f"f{index}"] = name
-            members.append((f"f{index}", self._python_type(member.type, within) | msgspec.UnsetType, msgspec.UNSET))
+            if member.zero((declared,)) is not None:
+                members.append((f"f{index}", self._python_type(member.type, within)))
+            else:
+                members.append((f"f{index}", self._python_type(member.type, within) | msgspec.UnsetType, msgspec.UNSET))
         return msgspec.defstruct(
             declared.name.replace(".", "_") or "Anonymous",
             members,
             rename=wire_names,
             forbid_unknown_fields=not declared.preserves_unknown,
             gc=False,
+            kw_only=True,
         )

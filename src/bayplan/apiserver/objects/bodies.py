@@ -72,7 +72,7 @@ def read_object(body: bytes, content_type: str, kind: Kind, *, validation: str, 
         raise strict_error(kind, [f'duplicate field "{name}"' for name in repeated])
     if is_json and not kind.is_custom and _decoders.accepts(body, kind.type):
         return document
-    conform_object(document, kind, validation=validation, warnings=warnings)
+    conform_object(document, kind, validation=validation, warnings=warnings, drops_empty=is_protobuf)
     return document
 
 
@@ -114,11 +114,22 @@ def check_kind(document: Json, kind: Kind) -> None:
 
 
 def conform_object(
-    document: Json, kind: Kind, *, validation: str, warnings: list[str], declared: Type | None = None
+    document: Json,
+    kind: Kind,
+    *,
+    validation: str,
+    warnings: list[str],
+    declared: Type | None = None,
+    fills: bool = True,
+    drops_empty: bool = False,
 ) -> None:
     """Prune in place; report unknown fields as `validation` asks."""
     try:
-        unknown = _prune(document, kind, declared)
+        if kind.prune is None:
+            unknown = conform(document, declared or kind.type, fills=fills, drops_empty=drops_empty).unknown
+        else:
+            metadata = kind.type.fields["metadata"].type
+            unknown = conform(document["metadata"], metadata, path="metadata").unknown + kind.prune(document)
     except WrongType as problem:
         message = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {problem}'
         raise errors.bad_request(message) from problem
@@ -126,14 +137,6 @@ def conform_object(
         raise strict_error(kind, [f'unknown field "{path}"' for path in unknown])
     if validation == "Warn":
         warnings.extend(f'unknown field "{path}"' for path in unknown[:_MAX_WARNINGS])
-
-
-def _prune(document: Json, kind: Kind, declared: Type | None) -> list[str]:
-    if kind.prune is None:
-        return conform(document, declared or kind.type).unknown
-    metadata = kind.type.fields["metadata"].type
-    unknown = conform(document["metadata"], metadata, path="metadata").unknown
-    return unknown + kind.prune(document)
 
 
 def strict_error(kind: Kind, problems: list[str]) -> errors.ApiError:

@@ -94,7 +94,7 @@ class Patcher:
             raise errors.bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
         if kind.namespaced and metadata.setdefault("namespace", namespace) != namespace:
             raise errors.bad_request(errors.NAMESPACE_MISMATCH)
-        conform_object(applied, kind, validation=options.field_validation, warnings=warnings)
+        conform_object(applied, kind, validation=options.field_validation, warnings=warnings, fills=False)
         return applied
 
 

@@ -10,15 +10,15 @@ import asyncio
 import base64
 import binascii
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bayplan.apiserver.kinds.kind import Kind
-from bayplan.apiserver.objects.representation import PLAIN, Representation, negotiate, render, render_list
+from bayplan.apiserver.objects.representation import PLAIN, PROTOBUF, Representation, negotiate, render, render_list
 from bayplan.apiserver.objects.selection import Selection, select
 from bayplan.apiserver.objects.watch import WatchStream, error_event
 from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.encoding import BadJson, Json, decode, encode
-from bayplan.apiserver.protocol.exchange import Answer, Request
+from bayplan.apiserver.protocol.exchange import JSON_TYPE, Answer, Request
 from bayplan.apiserver.storage.store import Compacted, Entry, Listing, Store
 from bayplan.observe.clock import Clock
 
@@ -129,6 +129,8 @@ class Reader:
     def watch(self, kind: Kind, namespace: str, name: str, request: Request) -> Answer:
         selection = _selection(kind, namespace, request, name=name)
         representation = _representation(request)
+        if representation.content_type == PROTOBUF:
+            raise errors.not_acceptable((JSON_TYPE,))
         stream = self._stream(kind, selection, representation)
         version = request.query.get("resourceVersion", "")
         sends_initial = request.flag("sendInitialEvents")
@@ -148,13 +150,13 @@ class Reader:
     def _stream(self, kind: Kind, selection: Selection, representation: Representation) -> WatchStream:
         if representation is PLAIN and kind.from_storage is None:
             return WatchStream(selection)
-        as_json = Representation(representation.form, include_object=representation.include_object)
+        as_json = replace(representation, content_type=JSON_TYPE)
 
         def encode_entry(entry: Entry) -> bytes:
             # A Table row shows ages, so its bytes are made when they are sent.
             return render(kind, entry.raw, as_json, now=self._clock.now())
 
-        key = (representation.form, representation.include_object, kind.api_version)
+        key = (as_json, kind.api_version)
         return WatchStream(selection, encode_entry=encode_entry, representation=key)
 
     def _replay(self, kind: Kind, stream: WatchStream, revision: int) -> bool:

@@ -1,6 +1,7 @@
-"""How an object is shown: as itself, as a Table, as metadata only; in JSON or YAML.
+"""How an object is shown: as itself, as a Table, as metadata only; in JSON, YAML or protobuf.
 
-Negotiated from the Accept header. Stored bytes go out untouched whenever the client wants the object itself.
+Negotiated from the Accept header. Stored bytes go out untouched whenever the client wants the object itself. Protobuf
+is written for clients that accept nothing else; those that accept JSON as well get it, whatever they prefer.
 """
 
 from __future__ import annotations
@@ -10,12 +11,18 @@ from dataclasses import dataclass
 import yaml
 
 from bayplan.apiserver.kinds.kind import Kind
+from bayplan.apiserver.kinds.protobuf import MEDIA_TYPE, write_protobuf
+from bayplan.apiserver.kinds.type_table import Type, list_type
 from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.encoding import Json, decode_object, encode
+from bayplan.apiserver.protocol.exchange import JSON_TYPE
 from bayplan.apiserver.storage.store import Entry
 
+_YAML, PROTOBUF = "application/yaml", MEDIA_TYPE
 OBJECT, TABLE, PARTIAL = "Object", "Table", "PartialObjectMetadata"
-_ACCEPTED = ("application/json", "application/yaml")
+_ACCEPTED = ("application/json", "application/yaml", PROTOBUF)
+# The versions of Table and PartialObjectMetadata, which are the same in both.
+_META_VERSIONS = ("v1", "v1beta1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +30,10 @@ class Representation:
     """What the client wants to see."""
 
     form: str = OBJECT
-    is_yaml: bool = False
+    content_type: str = JSON_TYPE
     include_object: str = "Metadata"
-
-    @property
-    def content_type(self) -> str:
-        return "application/yaml" if self.is_yaml else "application/json"
+    version: str = "v1"
+    """Of Table and PartialObjectMetadata."""
 
 
 PLAIN = Representation()
@@ -38,21 +43,25 @@ def negotiate(accept: str, include_object: str = "") -> Representation:
     """The first acceptable form of an Accept header. Raises a 406 `ApiError` when there is none."""
     if not accept or accept in ("*/*", "application/json"):
         return PLAIN
+    is_protobuf_accepted = False
     for clause in accept.split(","):
         media_type, *parameters = (part.strip() for part in clause.split(";"))
         options = dict(parameter.partition("=")[::2] for parameter in parameters)
         wanted = options.get("as", "")
-        if media_type not in ("application/json", "application/yaml", "*/*", "application/*"):
+        is_protobuf_accepted = is_protobuf_accepted or (media_type == PROTOBUF and not wanted)
+        if media_type not in (JSON_TYPE, _YAML, "*/*", "application/*"):
             continue
-        if wanted and (options.get("g") != "meta.k8s.io" or options.get("v") != "v1"):
+        if wanted and (options.get("g") != "meta.k8s.io" or options.get("v") not in _META_VERSIONS):
             continue
-        is_yaml = media_type == "application/yaml"
+        shown_as = _YAML if media_type == _YAML else JSON_TYPE
         if wanted == "Table":
-            return Representation(TABLE, is_yaml, include_object or "Metadata")
+            return Representation(TABLE, shown_as, include_object or "Metadata", options["v"])
         if wanted in (PARTIAL, f"{PARTIAL}List"):
-            return Representation(PARTIAL, is_yaml)
+            return Representation(PARTIAL, shown_as, version=options["v"])
         if not wanted:
-            return Representation(OBJECT, is_yaml)
+            return PLAIN if shown_as == JSON_TYPE else Representation(OBJECT, shown_as)
+    if is_protobuf_accepted:
+        return Representation(OBJECT, PROTOBUF)
     raise errors.not_acceptable(_ACCEPTED)
 
 
@@ -61,7 +70,15 @@ def render(kind: Kind, raw: bytes, representation: Representation, *, now: float
     if representation is PLAIN and kind.from_storage is None:
         return raw
     document = as_document(kind, raw, representation, now=now)
-    return to_yaml(document) if representation.is_yaml else encode(document)
+    if representation.content_type == PROTOBUF:
+        return write_protobuf(document, _protobuf_type(kind))
+    return to_yaml(document) if representation.content_type == _YAML else encode(document)
+
+
+def _protobuf_type(kind: Kind) -> Type:
+    if kind.is_custom:
+        raise errors.not_acceptable((JSON_TYPE, _YAML))
+    return kind.type
 
 
 def as_document(kind: Kind, raw: bytes, representation: Representation, *, now: float) -> Json:
@@ -71,7 +88,7 @@ def as_document(kind: Kind, raw: bytes, representation: Representation, *, now: 
     if representation.form == TABLE:
         version = document["metadata"].get("resourceVersion", "")
         return table(kind, [document], {"resourceVersion": version}, representation, now=now)
-    return partial(document) if representation.form == PARTIAL else document
+    return partial(document, representation.version) if representation.form == PARTIAL else document
 
 
 def render_list(
@@ -88,8 +105,9 @@ def render_list(
     if representation.form == TABLE:
         shown = table(kind, documents, metadata, representation, now=now)
     elif representation.form == PARTIAL:
-        items = [partial(document) for document in documents]
-        shown = {"kind": f"{PARTIAL}List", "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "items": items}
+        items = [partial(document, representation.version) for document in documents]
+        version = f"meta.k8s.io/{representation.version}"
+        shown = {"kind": f"{PARTIAL}List", "apiVersion": version, "metadata": metadata, "items": items}
     else:
         shown = {
             "kind": kind.list_kind,
@@ -97,18 +115,20 @@ def render_list(
             "metadata": metadata,
             "items": documents,
         }
-    return to_yaml(shown) if representation.is_yaml else encode(shown)
+    if representation.content_type == PROTOBUF:
+        return write_protobuf(shown, list_type(_protobuf_type(kind)))
+    return to_yaml(shown) if representation.content_type == _YAML else encode(shown)
 
 
-def partial(document: Json) -> Json:
-    return {"kind": PARTIAL, "apiVersion": "meta.k8s.io/v1", "metadata": document["metadata"]}
+def partial(document: Json, version: str = "v1") -> Json:
+    return {"kind": PARTIAL, "apiVersion": f"meta.k8s.io/{version}", "metadata": document["metadata"]}
 
 
 def table(kind: Kind, documents: list[Json], metadata: Json, representation: Representation, *, now: float) -> Json:
     """A meta.k8s.io/v1 Table with the kind's columns."""
     return {
         "kind": "Table",
-        "apiVersion": "meta.k8s.io/v1",
+        "apiVersion": f"meta.k8s.io/{representation.version}",
         "metadata": metadata,
         "columnDefinitions": [column.definition() for column in kind.columns],
         "rows": [_row(kind, document, representation.include_object, now) for document in documents],

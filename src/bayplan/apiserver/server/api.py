@@ -55,6 +55,8 @@ class ApiSettings:
     history_limit: int = 20_000
     seed: int | None = None
     signing_key: bytes | None = None
+    authority: str = ""
+    """What clients trust: the certificate of the authority that signed the server's, as PEM."""
 
 
 class Api:

@@ -27,7 +27,50 @@ def test_null_counts_as_absent() -> None:
     }
     conform(document, POD)
 
-    assert document == {"metadata": {"annotations": {"a": ""}}, "spec": {"containers": [{}]}}
+    assert document == {"metadata": {"annotations": {"a": ""}}, "spec": {"containers": [{"name": ""}]}}
+
+
+def test_zero_values_are_dropped_kept_or_added_as_go_does() -> None:
+    """Left out unless the field is a pointer or always written; an always written one is added."""
+    toleration = {"key": "k", "value": "", "tolerationSeconds": 0}
+    container = {"name": "a", "image": "", "command": [], "stdin": False}
+    document: dict[str, Any] = {
+        "metadata": {"name": "a", "labels": {}, "generation": 0},
+        "spec": {"priority": 0, "hostUsers": False, "hostPID": False, "tolerations": [toleration]},
+        "status": {"containerStatuses": [{"name": "a"}]},
+    }
+    document["spec"]["containers"] = [container]
+    conform(document, POD)
+
+    assert document == {
+        "metadata": {"name": "a"},
+        "spec": {
+            "priority": 0,
+            "hostUsers": False,
+            "tolerations": [{"key": "k", "tolerationSeconds": 0}],
+            "containers": [{"name": "a"}],
+        },
+        "status": {"containerStatuses": [{"name": "a", "ready": False, "restartCount": 0, "image": "", "imageID": ""}]},
+    }
+
+
+def test_an_applied_configuration_keeps_what_its_author_wrote() -> None:
+    document: dict[str, Any] = {"spec": {"hostPID": False, "containers": [{"image": ""}]}}
+    conform(document, POD, fills=False)
+
+    assert document == {"spec": {"hostPID": False, "containers": [{"image": ""}]}}
+
+
+def test_times_are_spelled_as_the_server_does() -> None:
+    lease = builtin_types()["coordination.v1.Lease"]
+    document: dict[str, Any] = {
+        "metadata": {"creationTimestamp": "2026-01-31T13:00:00.9+01:00"},
+        "spec": {"renewTime": "2026-01-31T12:00:00.5Z"},
+    }
+    conform(document, lease)
+
+    assert document["metadata"]["creationTimestamp"] == "2026-01-31T12:00:00Z"
+    assert document["spec"]["renewTime"] == "2026-01-31T12:00:00.500000Z"
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,22 @@
-"""Protobuf bodies as kubectl sends them, and malformed ones."""
+"""Protobuf bodies as kubectl and client-go send them, against JSON and YAML of the same objects, and malformed ones."""
 
 from __future__ import annotations
 
+import random
+from typing import Any
+
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.apiserver.kinds.protobuf import BadProtobuf, read_protobuf
-from bayplan.apiserver.kinds.type_table import builtin_types
+from bayplan.apiserver.kinds.builtin import builtin_kinds
+from bayplan.apiserver.kinds.conform import conform
+from bayplan.apiserver.kinds.kind import Kind
+from bayplan.apiserver.kinds.protobuf import MEDIA_TYPE, BadProtobuf, read_protobuf, write_protobuf
+from bayplan.apiserver.kinds.type_table import Type, builtin_types
+from bayplan.apiserver.objects.bodies import read_object
+from bayplan.apiserver.protocol.encoding import encode
 
 POD = builtin_types()["core.v1.Pod"]
 DEPLOYMENT = builtin_types()["apps.v1.Deployment"]
@@ -47,11 +56,12 @@ def test_messages_lists_maps_and_inlined_parts_are_read() -> None:
     assert document == {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": "a", "labels": {"app": "web"}},
+        "metadata": {"name": "a", "generateName": "", "labels": {"app": "web"}},
         "spec": {
             "volumes": [{"name": "tmp", "emptyDir": {}}],
             "containers": [{"name": "main", "image": "app:1", "resources": {"requests": {"cpu": "500m"}}}],
             "tolerations": [{"key": "k", "tolerationSeconds": 0}],
+            "hostNetwork": False,
         },
     }
 
@@ -68,6 +78,100 @@ def test_unknown_numbers_are_skipped() -> None:
     raw = field(99, "future") + field(1, field(1, "a"))
 
     assert read_protobuf(envelope(raw), POD)["metadata"] == {"name": "a"}
+
+
+TEXTS = ["", "a", "ä", "0", "true"]
+SCALARS: dict[str, list[Any]] = {
+    "string": TEXTS,
+    "int32": [0, 1, -1, 2**31 - 1, -(2**31)],
+    "int64": [0, 1, -1, 2**63 - 1, -(2**63)],
+    "bool": [True, False],
+    "number": [0, 1, 0.5, -2.25],
+    "quantity": ["0", "1", "500m", "1Gi"],
+    "intorstring": [0, 8080, "", "http", "25%"],
+    "time": ["2026-01-31T12:00:00Z", "1969-12-31T23:59:59Z"],
+    "microtime": ["2026-01-31T12:00:00.000001Z", "2026-01-31T12:00:00.250000Z"],
+    "bytes": ["", "AA==", "YWJj"],
+    "any": [{"a": [1, None, 0.5]}, "text", 0, False, [1]],
+}
+
+
+def value(declared: Type, chance: random.Random, depth: int) -> Any:
+    """A value of a type, zeros among them."""
+    element = declared.element or declared
+    if declared.kind == "struct":
+        names = chance.sample(sorted(declared.fields), min(len(declared.fields), chance.randrange(6))) if depth else []
+        return {name: value(declared.fields[name].type, chance, depth - 1) for name in names}
+    if declared.kind == "list":
+        return [value(element, chance, max(0, depth - 1)) for _ in range(chance.randrange(3))]
+    if declared.kind == "map":
+        return {name: value(element, chance, max(0, depth - 1)) for name in chance.sample(TEXTS, chance.randrange(3))}
+    if declared.kind == "union":
+        schema = value(element, chance, max(0, depth - 1))
+        lists: dict[str, Any] = {"schema-or-bool": chance.random() < 0.5, "schema-or-strings": ["a", ""]}
+        return chance.choice([schema, lists.get(declared.name, [schema])])
+    return chance.choice(SCALARS[declared.kind])
+
+
+def without_empty_parts(value: Any, declared: Type) -> Any:
+    """Without empty parts that are no pointers: in protobuf they are always there, so that they say nothing."""
+    if isinstance(value, list):
+        return [without_empty_parts(item, declared.element or declared) for item in value]
+    if not isinstance(value, dict) or declared.kind == "any":
+        return value
+    if declared.kind != "struct":
+        return {name: without_empty_parts(item, declared.element or declared) for name, item in value.items()}
+    kept = {}
+    for name, item in value.items():
+        member = declared.fields[name]
+        found = without_empty_parts(item, member.type)
+        if found != {} or member.is_pointer or member.type.kind != "struct":
+            kept[name] = found
+    return kept
+
+
+@pytest.mark.parametrize("kind", builtin_kinds(), ids=lambda kind: kind.resource)
+@pytest.mark.parametrize("seed", range(10))
+def test_json_yaml_and_protobuf_of_one_object_become_one_document(kind: Kind, seed: int) -> None:
+    document = value(kind.type, random.Random(f"{kind.kind} {seed}"), 7)
+    document |= {"apiVersion": kind.api_version, "kind": kind.kind}
+    document.setdefault("metadata", {})
+
+    def read(body: bytes, content_type: str) -> Any:
+        found = read_object(body, content_type, kind, validation="Strict", warnings=[])
+        return without_empty_parts(found, kind.type)
+
+    from_json = read(encode(document), "application/json")
+
+    assert read(write_protobuf(document, kind.type), MEDIA_TYPE) == from_json
+    assert read(write_protobuf(from_json, kind.type), MEDIA_TYPE) == from_json
+    assert read(yaml.safe_dump(document, allow_unicode=True).encode(), "application/yaml") == from_json
+
+
+@pytest.mark.parametrize(
+    ("type_name", "document"),
+    [
+        ("apps.v1.Deployment", {"spec": {"strategy": {"rollingUpdate": {"maxSurge": 0}}}}),
+        ("storage.v1.CSIDriver", {"spec": {"attachRequired": False}}),
+        ("core.v1.Pod", {"spec": {"hostUsers": False, "priority": 0}}),
+        ("batch.v1.Job", {"spec": {"backoffLimitPerIndex": 0}}),
+        ("storage.v1.CSINode", {"spec": {"drivers": [{"name": "d", "nodeID": "n", "allocatable": {"count": 0}}]}}),
+        ("resource.v1.ResourceSlice", {"spec": {"devices": [{"attributes": {"a": {"bool": False}, "b": {"int": 0}}}]}}),
+    ],
+)
+def test_zeros_that_were_set_survive(type_name: str, document: Any) -> None:
+    declared = builtin_types()[type_name]
+    read = read_protobuf(write_protobuf(document, declared), declared)
+    conform(read, declared, drops_empty=True)
+
+    def holds(found: Any, wanted: Any) -> bool:
+        if isinstance(wanted, dict):
+            return all(name in found and holds(found[name], value) for name, value in wanted.items())
+        if isinstance(wanted, list):
+            return all(holds(one, other) for one, other in zip(found, wanted, strict=True))
+        return bool(found == wanted and type(found) is type(wanted))
+
+    assert holds(read, document)
 
 
 @pytest.mark.parametrize(
