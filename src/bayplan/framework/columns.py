@@ -54,6 +54,7 @@ from bayplan.cluster.resources import (
     MEMORY,
     ResourceAxis,
     Vector,
+    is_counted,
 )
 from bayplan.cluster.row_counts import (
     DomainCounts,
@@ -107,6 +108,7 @@ __all__ = [
     "WeightedTerm",
     "by_taint_set",
     "has_untolerated_taint",
+    "is_counted",
     "match_required",
     "match_term",
 ]

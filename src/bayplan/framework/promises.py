@@ -23,11 +23,12 @@ from bayplan.cluster.node_columns import NodeColumns
 from bayplan.cluster.node_info import NodeInfo
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.cycle import CycleState
+from bayplan.framework.normalize import stretched
 
 if TYPE_CHECKING:
     from bayplan.framework.plugin import Plugin
 
-__all__ = ["MOST_VALUES", "UNSIGNED", "ByValue", "CombinedScore", "Depends", "SpeedPromises", "Totals"]
+__all__ = ["MOST_VALUES", "UNSIGNED", "ByValue", "CombinedScore", "Depends", "SpeedPromises", "Totals", "stretched"]
 
 _version_changes = count(1)
 

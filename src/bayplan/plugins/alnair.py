@@ -7,8 +7,6 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from bayplan.api.quantity import value
-from bayplan.cluster.axes import Int64N
 from bayplan.framework import (
     MAX_NODE_SCORE,
     ActionType,
@@ -24,6 +22,8 @@ from bayplan.framework import (
     Status,
     Unschedulable,
 )
+from bayplan.framework.columns import Int64N
+from bayplan.framework.objects import value
 from bayplan.plugins.timestamps import PATCH_PODS, take_time, write_time
 
 __all__ = ["Alnair", "node_gpu_memory", "pod_gpu_memory"]

@@ -11,8 +11,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from bayplan.framework import CustomResource, PodInfo, ResourcePart
-from bayplan.framework.handle import ResourceLister
+from bayplan.framework import CustomResource, PodInfo, ResourceLister, ResourcePart
 
 __all__ = [
     "Allocation",

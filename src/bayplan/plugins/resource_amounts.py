@@ -10,8 +10,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from bayplan.api.quantity import Quantity
-from bayplan.api.requests import to_amounts
+from bayplan.framework.objects import Quantity, to_amounts
 
 __all__ = ["ResourceAmounts", "check_amounts"]
 

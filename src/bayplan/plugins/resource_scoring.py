@@ -14,12 +14,9 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from bayplan.api.requests import is_scalar_resource
-from bayplan.cluster.axes import FloatRN, Int64N, Rows
-from bayplan.cluster.derived import DerivedColumns
-from bayplan.cluster.node_table import NodeTable
-from bayplan.cluster.resources import CPU, MEMORY
 from bayplan.framework import NodeColumns
+from bayplan.framework.columns import CPU, MEMORY, DerivedColumns, FloatRN, Int64N, NodeTable, Rows
+from bayplan.framework.objects import is_scalar_resource
 
 __all__ = [
     "EXACT_BELOW",

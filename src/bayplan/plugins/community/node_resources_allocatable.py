@@ -7,8 +7,6 @@ from collections.abc import Hashable
 import msgspec
 import numpy as np
 
-from bayplan.cluster.axes import Int64N
-from bayplan.cluster.resources import is_counted
 from bayplan.framework import (
     MAX_NODE_SCORE,
     CycleState,
@@ -20,6 +18,7 @@ from bayplan.framework import (
     PluginArgs,
     PodInfo,
 )
+from bayplan.framework.columns import Int64N, is_counted
 
 __all__ = ["NodeResourcesAllocatable", "ResourceWeight", "normalize_whole_range"]
 
@@ -104,9 +103,7 @@ class NodeResourcesAllocatable(Plugin):
         kind = np.int64 if nodes.table.largest_amount * self._total_weight <= _LARGEST else object
         total = np.zeros(len(nodes), dtype=kind)
         for name, weight in self._weights.items():
-            place = nodes.table.resources.find(name)
-            if place is not None:
-                total += nodes.allocatable(place).astype(kind, copy=False) * weight
+            total += nodes.allocatable(name).astype(kind, copy=False) * weight
         # Amounts are not negative, so flooring before the sign is truncating after it, as Go's division does.
         return np.asarray(total // self._total_weight, dtype=np.int64) * self._sign
 

@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bayplan.api.quantity import milli_value
 from bayplan.framework import (
     ActionType,
     ClusterEvent,
@@ -30,6 +29,7 @@ from bayplan.framework import (
     Status,
     Unschedulable,
 )
+from bayplan.framework.objects import milli_value
 from bayplan.plugins.distributed_jobs import (
     DistributedJob,
     NetworkMetrics,

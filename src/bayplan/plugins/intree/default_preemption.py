@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayplan.api.workload import PodDisruptionBudget
-from bayplan.cluster.axes import Rows
-from bayplan.cluster.changes import NameLog
 from bayplan.framework import (
     ActionType,
     ClusterEvent,
@@ -28,6 +25,8 @@ from bayplan.framework import (
     Unschedulable,
     by_shape,
 )
+from bayplan.framework.columns import NameLog, Rows
+from bayplan.framework.objects import PodDisruptionBudget
 from bayplan.preemption.budgets import Budgets
 from bayplan.preemption.candidates import Candidate, Candidates, pick_cheapest
 from bayplan.preemption.eviction import Evictions

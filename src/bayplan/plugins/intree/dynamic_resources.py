@@ -11,7 +11,6 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from bayplan.cluster.axes import Int64N
 from bayplan.framework import (
     SKIP,
     CycleState,
@@ -30,6 +29,7 @@ from bayplan.framework import (
     Unschedulable,
     normalize_highest,
 )
+from bayplan.framework.columns import Int64N
 
 __all__ = ["DynamicResources"]
 

@@ -6,9 +6,8 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from bayplan.cluster.axes import Int64N
-from bayplan.cluster.image_index import ImageState
 from bayplan.framework import MAX_NODE_SCORE, CycleState, Depends, NodeColumns, NodeInfo, Plugin, PodInfo
+from bayplan.framework.columns import ImageState, Int64N
 
 __all__ = ["ImageLocality"]
 

@@ -6,18 +6,6 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from bayplan.api.node import Node
-from bayplan.api.node_selectors import (
-    NodeRequirement,
-    NodeTerm,
-    RequiredNodes,
-    compile_node_selector,
-    compile_term,
-    parse_int64,
-)
-from bayplan.api.pod import NodeAffinity as NodeAffinityRules
-from bayplan.cluster.axes import Int64N
-from bayplan.cluster.node_matching import match_required, match_term
 from bayplan.framework import (
     SKIP,
     SUCCESS,
@@ -42,6 +30,17 @@ from bayplan.framework import (
     by_shape,
     normalize_highest,
 )
+from bayplan.framework.columns import Int64N, match_required, match_term
+from bayplan.framework.objects import (
+    Node,
+    NodeRequirement,
+    NodeTerm,
+    RequiredNodes,
+    compile_node_selector,
+    compile_term,
+    parse_int64,
+)
+from bayplan.framework.objects import NodeAffinity as NodeAffinityRules
 
 __all__ = ["NodeAffinity"]
 

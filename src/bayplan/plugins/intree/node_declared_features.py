@@ -6,8 +6,6 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from bayplan.api.node import Node
-from bayplan.cluster.axes import BoolN
 from bayplan.framework import (
     SKIP,
     ActionType,
@@ -26,6 +24,8 @@ from bayplan.framework import (
     Verdicts,
     by_shape,
 )
+from bayplan.framework.columns import BoolN
+from bayplan.framework.objects import Node
 
 __all__ = ["NodeDeclaredFeatures"]
 

@@ -6,11 +6,6 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from bayplan.api.pod import PodPort
-from bayplan.cluster.axes import BoolN
-from bayplan.cluster.node_info import HostPorts
-from bayplan.cluster.node_table import NodeTable
-from bayplan.cluster.overlay import OverlayColumns
 from bayplan.framework import (
     SKIP,
     ActionType,
@@ -30,6 +25,8 @@ from bayplan.framework import (
     Verdicts,
     by_shape,
 )
+from bayplan.framework.columns import BoolN, HostPorts, NodeTable, OverlayColumns
+from bayplan.framework.objects import PodPort
 
 __all__ = ["NodePorts"]
 

@@ -9,8 +9,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from bayplan.cluster.axes import BoolN, FloatRN, Int64N
 from bayplan.framework import SKIP, CycleState, Depends, NodeColumns, NodeInfo, Plugin, PluginArgs, PodInfo, Status
+from bayplan.framework.columns import BoolN, FloatRN, Int64N
 from bayplan.plugins.resource_scoring import (
     PlainFacts,
     ResourceWeight,

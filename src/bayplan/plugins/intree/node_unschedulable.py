@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from bayplan.api.node import Node
-from bayplan.api.tolerations import UNSCHEDULABLE_TAINT, is_tolerated
 from bayplan.framework import (
     ActionType,
     ClusterEvent,
@@ -24,6 +22,7 @@ from bayplan.framework import (
     Verdicts,
     by_shape,
 )
+from bayplan.framework.objects import UNSCHEDULABLE_TAINT, Node, is_tolerated
 
 __all__ = ["NodeUnschedulable"]
 

@@ -4,11 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from bayplan.api.node import Node, Taint
-from bayplan.api.pod import Toleration
-from bayplan.api.tolerations import first_untolerated, is_tolerated
-from bayplan.cluster.axes import Int64N
-from bayplan.cluster.node_matching import by_taint_set, has_untolerated_taint
 from bayplan.framework import (
     ActionType,
     ClusterEvent,
@@ -28,6 +23,8 @@ from bayplan.framework import (
     by_shape,
     normalize_lowest,
 )
+from bayplan.framework.columns import Int64N, by_taint_set, has_untolerated_taint
+from bayplan.framework.objects import Node, Taint, Toleration, first_untolerated, is_tolerated
 
 __all__ = ["TaintToleration"]
 

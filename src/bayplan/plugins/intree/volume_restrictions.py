@@ -7,10 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from bayplan.api.pod import GcePersistentDisk, Iscsi, Rbd, Volume
-from bayplan.api.storage import PersistentVolumeClaim
-from bayplan.cluster.axes import BoolN
-from bayplan.cluster.overlay import OverlayColumns
 from bayplan.framework import (
     SKIP,
     ActionType,
@@ -30,6 +26,8 @@ from bayplan.framework import (
     Unschedulable,
     Verdicts,
 )
+from bayplan.framework.columns import BoolN, OverlayColumns
+from bayplan.framework.objects import GcePersistentDisk, Iscsi, PersistentVolumeClaim, Rbd, Volume
 from bayplan.plugins.volumes.claims import find_claim, names_claim, not_found
 from bayplan.plugins.volumes.object_changes import RowFollower
 

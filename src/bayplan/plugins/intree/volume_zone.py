@@ -6,9 +6,6 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from bayplan.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from bayplan.cluster.axes import ABSENT, BoolN
-from bayplan.cluster.node_table import NodeTable
 from bayplan.framework import (
     SKIP,
     ActionType,
@@ -27,6 +24,8 @@ from bayplan.framework import (
     Unresolvable,
     Verdicts,
 )
+from bayplan.framework.columns import ABSENT, BoolN, NodeTable
+from bayplan.framework.objects import PersistentVolume, PersistentVolumeClaim, StorageClass
 from bayplan.plugins.volumes.claims import (
     WAIT_FOR_FIRST_CONSUMER,
     claim_class,

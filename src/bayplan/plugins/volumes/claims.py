@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from bayplan.api.storage import PersistentVolume, PersistentVolumeClaim
-from bayplan.cluster.objects import Objects
-from bayplan.cluster.pod_info import PodInfo
+from bayplan.framework import PodInfo
+from bayplan.framework.columns import Objects
+from bayplan.framework.objects import PersistentVolume, PersistentVolumeClaim
 
 __all__ = [
     "BIND_COMPLETED",

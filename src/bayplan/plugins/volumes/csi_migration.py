@@ -10,9 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from bayplan.api.node import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from bayplan.api.pod import Volume
-from bayplan.api.storage import CSINode, PersistentVolume
+from bayplan.framework.objects import (
+    CSINode,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    PersistentVolume,
+    Volume,
+)
 
 __all__ = [
     "MIGRATED_PLUGINS",

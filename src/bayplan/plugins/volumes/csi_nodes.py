@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayplan.api.storage import CSINode
-from bayplan.cluster.axes import BoolN
-from bayplan.cluster.state import ClusterState
+from bayplan.framework.columns import BoolN, ClusterState
+from bayplan.framework.objects import CSINode
 from bayplan.plugins.volumes.csi_migration import migrated_plugins
 from bayplan.plugins.volumes.object_changes import RowFollower
 

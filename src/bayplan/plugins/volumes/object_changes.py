@@ -11,10 +11,8 @@ from itertools import compress, islice
 from operator import is_not
 from typing import Any, Generic, TypeVar
 
-from bayplan.api.meta import KubeObject
-from bayplan.cluster.changes import ChangeLog
-from bayplan.cluster.node_table import NodeTable
-from bayplan.cluster.objects import Objects
+from bayplan.framework.columns import ChangeLog, NodeTable, Objects
+from bayplan.framework.objects import KubeObject
 
 __all__ = ["ObjectFollower", "RowFollower"]
 

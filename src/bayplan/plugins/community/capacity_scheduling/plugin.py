@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from bayplan.api.workload import PodDisruptionBudget
-from bayplan.cluster.axes import Rows
 from bayplan.framework import (
     ALL,
     ActionType,
@@ -30,6 +28,8 @@ from bayplan.framework import (
     Unresolvable,
     Unschedulable,
 )
+from bayplan.framework.columns import Rows
+from bayplan.framework.objects import PodDisruptionBudget
 from bayplan.plugins.community.capacity_scheduling.elastic_quota import ElasticQuota
 from bayplan.plugins.community.capacity_scheduling.quotas import (
     Amounts,

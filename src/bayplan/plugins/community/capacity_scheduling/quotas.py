@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from bayplan.api.quantity import Quantity
-from bayplan.api.requests import Amounts, to_amounts
-from bayplan.cluster.namespace_usage import NamespaceUsage
-from bayplan.cluster.resources import is_counted
 from bayplan.framework import PodInfo
+from bayplan.framework.columns import NamespaceUsage, is_counted
+from bayplan.framework.objects import Amounts, Quantity, to_amounts
 from bayplan.plugins.community.capacity_scheduling.elastic_quota import ElasticQuota
 
 __all__ = ["PODS", "Amounts", "Quota", "QuotaBook", "amounts_of", "read_quotas", "summed"]

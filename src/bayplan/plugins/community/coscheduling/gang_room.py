@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayplan.api.quantity import format_quantity
-from bayplan.api.requests import Amounts, to_amounts
-from bayplan.cluster.axes import Int64N
-from bayplan.cluster.labelled_pods import PodSet
 from bayplan.framework import NodeColumns
+from bayplan.framework.columns import Int64N, PodSet
+from bayplan.framework.objects import Amounts, format_quantity, to_amounts
 from bayplan.plugins.community.coscheduling.pod_group import PodGroup
 
 __all__ = ["described_gap", "resource_gap"]

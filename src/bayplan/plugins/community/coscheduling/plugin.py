@@ -10,8 +10,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, NamedTuple
 
-from bayplan.cluster.labelled_pods import PodSet
-from bayplan.cluster.pod_info import parse_time
 from bayplan.framework import (
     ALL,
     ActionType,
@@ -31,6 +29,8 @@ from bayplan.framework import (
     Unschedulable,
     Wait,
 )
+from bayplan.framework.columns import PodSet
+from bayplan.framework.objects import parse_time
 from bayplan.plugins.community.coscheduling.gang_room import described_gap, resource_gap
 from bayplan.plugins.community.coscheduling.pod_group import POD_GROUP_LABEL, PodGroup, group_key
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from bayplan.api.requests import Amounts
+from bayplan.framework.objects import Amounts
 from bayplan.plugins.community.node_resource_topology_match.topology import NumaTopology
 
 __all__ = ["DiscardReservedCache", "OverReserveCache", "PassthroughCache"]

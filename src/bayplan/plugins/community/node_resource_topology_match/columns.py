@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from bayplan.api.requests import Amounts, is_scalar_resource
-from bayplan.cluster.axes import BoolN, Int32N, Int64N
 from bayplan.framework import MAX_NODE_SCORE, NodeColumns
+from bayplan.framework.columns import BoolN, Int32N, Int64N
+from bayplan.framework.objects import Amounts, is_scalar_resource
 from bayplan.plugins.community.node_resource_topology_match.least_numa import Layout, Layouts, least_numa_scores
 from bayplan.plugins.community.node_resource_topology_match.requests import NumaRequests, is_affine, is_host_level
 from bayplan.plugins.community.node_resource_topology_match.topology import POD_SCOPE, NumaTopology
@@ -97,16 +97,12 @@ class NumaColumns:
         """The cells of the positions where the mask is set, for these resources."""
         positions = np.flatnonzero(where)
         rows = nodes.rows[positions]
-        axis = nodes.table.resources
         lacking: dict[str, BoolN] = {}
         for name in names:
-            place = axis.find(name)
-            if not is_scalar_resource(name):
-                lacking[name] = np.zeros(len(rows), dtype=np.bool_)
-            elif place is None:
-                lacking[name] = np.ones(len(rows), dtype=np.bool_)
+            if is_scalar_resource(name):
+                lacking[name] = nodes.allocatable(name)[positions] == 0
             else:
-                lacking[name] = nodes.allocatable(place)[positions] == 0
+                lacking[name] = np.zeros(len(rows), dtype=np.bool_)
         empty = np.full((self._cells, len(rows)), NOT_LISTED, dtype=np.int64)
         available = {name: self._available[name][:, rows] if name in self._available else empty for name in lacking}
         exists: npt.NDArray[np.bool_] = np.arange(self._cells)[:, None] < self._cell_count[rows]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from bayplan.api.requests import Amounts
 from bayplan.framework import PodInfo
+from bayplan.framework.objects import Amounts
 from bayplan.plugins.community.node_resource_topology_match.placement import ContainerName
 from bayplan.plugins.community.node_resource_topology_match.requests import exclusive_requests, requests_of
 from bayplan.plugins.community.node_resource_topology_match.topology import NumaTopology

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from bayplan.api.requests import Amounts, is_scalar_resource
 from bayplan.framework import MAX_NODE_SCORE, NodeInfo
+from bayplan.framework.objects import Amounts, is_scalar_resource
 from bayplan.plugins.community.node_resource_topology_match.requests import NumaRequests, is_affine, is_host_level
 from bayplan.plugins.community.node_resource_topology_match.topology import POD_SCOPE, NumaTopology
 

@@ -17,9 +17,9 @@ from weakref import WeakValueDictionary
 import numpy as np
 import numpy.typing as npt
 
-from bayplan.api.requests import Amounts
-from bayplan.cluster.axes import BoolN, Int64N
 from bayplan.framework import MAX_NODE_SCORE
+from bayplan.framework.columns import BoolN, Int64N
+from bayplan.framework.objects import Amounts
 from bayplan.plugins.community.node_resource_topology_match.requests import NumaRequests, is_host_level
 from bayplan.plugins.community.node_resource_topology_match.topology import POD_SCOPE, NumaCell, NumaTopology
 

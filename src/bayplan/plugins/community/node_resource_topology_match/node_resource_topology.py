@@ -9,8 +9,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from bayplan.api.quantity import Quantity
 from bayplan.framework import CustomResource, ResourcePart
+from bayplan.framework.objects import Quantity
 
 __all__ = ["NodeResourceTopology", "TopologyAttribute", "TopologyResource", "Zone", "ZoneCost"]
 

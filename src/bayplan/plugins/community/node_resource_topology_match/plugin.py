@@ -9,9 +9,9 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from bayplan.cluster.axes import BoolN, Int32N, Int64N
 from bayplan.framework import (
     MAX_NODE_SCORE,
+    SUCCESS,
     ActionType,
     ClusterEvent,
     CycleState,
@@ -27,7 +27,7 @@ from bayplan.framework import (
     Unschedulable,
     Verdicts,
 )
-from bayplan.framework.status import SUCCESS
+from bayplan.framework.columns import BoolN, Int32N, Int64N
 from bayplan.plugins.community.node_resource_topology_match.caches import (
     DiscardReservedCache,
     OverReserveCache,

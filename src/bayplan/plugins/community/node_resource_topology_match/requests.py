@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from bayplan.api.pod import Container, PodSpec
-from bayplan.api.requests import Amounts, to_amounts
 from bayplan.framework import PodInfo
+from bayplan.framework.objects import Amounts, Container, PodSpec, to_amounts
 
 __all__ = [
     "NumaContainer",

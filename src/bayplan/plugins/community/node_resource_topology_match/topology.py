@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from bayplan.api.quantity import QuantityError
-from bayplan.api.requests import Amounts, to_amounts
+from bayplan.framework.objects import Amounts, QuantityError, to_amounts
 from bayplan.plugins.community.node_resource_topology_match.node_resource_topology import NodeResourceTopology, Zone
 from bayplan.plugins.community.node_resource_topology_match.placement import (
     METADATA_ATTRIBUTE,

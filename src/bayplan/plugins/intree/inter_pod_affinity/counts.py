@@ -10,13 +10,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from bayplan.api.workload import Namespace
-from bayplan.cluster.affinity_terms import PodTerm, PodTerms
-from bayplan.cluster.pod_index import PodQuery
-from bayplan.cluster.row_counts import DomainCounts, RowCounts
-from bayplan.cluster.state import ClusterState
-from bayplan.cluster.term_index import TermGroup
 from bayplan.framework import NodeInfo, PodInfo
+from bayplan.framework.columns import ClusterState, DomainCounts, PodQuery, PodTerm, PodTerms, RowCounts, TermGroup
+from bayplan.framework.objects import Namespace
 
 __all__ = ["PairCounts", "TermQueries", "matching_groups", "meant_namespaces", "term_queries"]
 

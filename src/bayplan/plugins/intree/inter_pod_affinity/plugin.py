@@ -5,12 +5,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from bayplan.api.node import Node
-from bayplan.api.selectors import SelectorError
-from bayplan.cluster.affinity_terms import PodTerm
-from bayplan.cluster.axes import Int64N
-from bayplan.cluster.row_counts import DomainCounts
-from bayplan.cluster.term_index import TermKind
 from bayplan.framework import (
     SKIP,
     ActionType,
@@ -33,8 +27,9 @@ from bayplan.framework import (
     by_shape,
     normalize_range,
 )
-from bayplan.framework.normalize import stretched
-from bayplan.framework.promises import MOST_VALUES, ByValue
+from bayplan.framework.columns import DomainCounts, Int64N, PodTerm, TermKind
+from bayplan.framework.objects import Node, SelectorError
+from bayplan.framework.promises import MOST_VALUES, ByValue, stretched
 from bayplan.plugins.intree.inter_pod_affinity.counts import PairCounts, matching_groups, meant_namespaces, term_queries
 
 __all__ = ["InterPodAffinity"]

@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayplan.cluster.axes import FloatRN
-from bayplan.cluster.resources import CPU, MEMORY
-from bayplan.cluster.shapes import PodShape
 from bayplan.framework import NodeColumns, NodeInfo, PodInfo
+from bayplan.framework.columns import CPU, MEMORY, FloatRN, PodShape
 from bayplan.framework.promises import Totals
 from bayplan.plugins.resource_scoring import EXACT_BELOW, NO_NEED, Needs, plain_source
 

@@ -10,12 +10,6 @@ from typing import Self
 import msgspec
 import numpy as np
 
-from bayplan.api.node import Node
-from bayplan.api.requests import Amounts, is_extended_resource, pod_requests, to_amounts
-from bayplan.api.workload import DeviceClass
-from bayplan.cluster.axes import FloatRN, Int64N, Rows
-from bayplan.cluster.resources import CPU, MEMORY, Vector
-from bayplan.cluster.shapes import PodShape
 from bayplan.framework import (
     ActionType,
     ClusterEvent,
@@ -35,6 +29,8 @@ from bayplan.framework import (
     Verdicts,
     by_shape,
 )
+from bayplan.framework.columns import CPU, MEMORY, FloatRN, Int64N, PodShape, Rows, Vector
+from bayplan.framework.objects import Amounts, DeviceClass, Node, is_extended_resource, pod_requests, to_amounts
 from bayplan.framework.promises import CombinedScore
 from bayplan.plugins.intree.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from bayplan.plugins.intree.node_resources_fit.plain_scores import PlainScores, note_amounts

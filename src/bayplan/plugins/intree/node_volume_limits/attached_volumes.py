@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bayplan.api.pod import Volume
-from bayplan.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
-from bayplan.cluster.objects import Objects
 from bayplan.framework import Error, NodeInfo, PodInfo, Status, Unresolvable
+from bayplan.framework.columns import Objects
+from bayplan.framework.objects import PersistentVolume, PersistentVolumeClaim, StorageClass, Volume, VolumeAttachment
 from bayplan.plugins.volumes.claims import claim_class, find_claim, is_for_pod, not_found, wrong_owner
 from bayplan.plugins.volumes.csi_migration import (
     TranslationError,

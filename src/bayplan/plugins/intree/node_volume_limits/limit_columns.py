@@ -11,9 +11,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from bayplan.api.storage import CSINode, VolumeAttachment
-from bayplan.cluster.axes import BoolN, Int64N
-from bayplan.cluster.state import ClusterState
+from bayplan.framework.columns import BoolN, ClusterState, Int64N
+from bayplan.framework.objects import CSINode, VolumeAttachment
 from bayplan.plugins.intree.node_volume_limits.attached_volumes import attachable_volumes
 from bayplan.plugins.volumes.csi_nodes import CsiNodeRows
 from bayplan.plugins.volumes.object_changes import ObjectFollower, RowFollower

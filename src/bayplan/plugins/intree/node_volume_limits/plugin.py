@@ -7,9 +7,6 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from bayplan.api.storage import CSINode, PersistentVolumeClaim, VolumeAttachment
-from bayplan.cluster.axes import Rows
-from bayplan.cluster.overlay import OverlayColumns
 from bayplan.framework import (
     SKIP,
     ActionType,
@@ -29,6 +26,8 @@ from bayplan.framework import (
     Unschedulable,
     Verdicts,
 )
+from bayplan.framework.columns import OverlayColumns, Rows
+from bayplan.framework.objects import CSINode, PersistentVolumeClaim, VolumeAttachment
 from bayplan.plugins.intree.node_volume_limits.attached_volumes import (
     AttachedVolume,
     AttachedVolumes,

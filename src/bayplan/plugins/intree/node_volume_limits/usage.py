@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from bayplan.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from bayplan.cluster.axes import Int64N
-from bayplan.cluster.node_info import NodeInfo
-from bayplan.cluster.state import ClusterState
+from bayplan.framework import NodeInfo
+from bayplan.framework.columns import ClusterState, Int64N
+from bayplan.framework.objects import PersistentVolume, PersistentVolumeClaim, StorageClass
 from bayplan.plugins.intree.node_volume_limits.attached_volumes import AttachedVolume, AttachedVolumes
 from bayplan.plugins.intree.node_volume_limits.limit_columns import VolumeLimitColumns
 from bayplan.plugins.volumes.claims import claim_class, pod_claims

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from bayplan.api.meta import LabelSelector
-from bayplan.api.pod import TopologySpreadConstraint
-from bayplan.api.selectors import Selector, SelectorError, compile_selector, from_labels
-from bayplan.api.workload import ReplicaSet, ReplicationController, Service, StatefulSet
-from bayplan.cluster.objects import Objects
 from bayplan.framework import PodInfo
+from bayplan.framework.columns import Objects
+from bayplan.framework.objects import (
+    LabelSelector,
+    ReplicaSet,
+    ReplicationController,
+    Selector,
+    SelectorError,
+    Service,
+    StatefulSet,
+    TopologySpreadConstraint,
+    compile_selector,
+    from_labels,
+)
 
 __all__ = ["HOSTNAME", "SYSTEM_DEFAULTS", "Constraint", "compile_constraints", "default_selector"]
 

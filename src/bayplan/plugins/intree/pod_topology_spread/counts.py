@@ -13,16 +13,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayplan.api.tolerations import first_untolerated
-from bayplan.cluster.axes import ABSENT, BoolN, Rows
-from bayplan.cluster.label_columns import LabelColumn
-from bayplan.cluster.node_columns import NodeColumns
-from bayplan.cluster.node_matching import has_untolerated_taint, match_required
-from bayplan.cluster.node_table import NodeTable
-from bayplan.cluster.pod_index import PodQuery
-from bayplan.cluster.row_counts import DomainCounts
-from bayplan.cluster.state import ClusterState
-from bayplan.framework import NodeInfo, PodInfo
+from bayplan.framework import NodeColumns, NodeInfo, PodInfo
+from bayplan.framework.columns import (
+    ABSENT,
+    BoolN,
+    ClusterState,
+    DomainCounts,
+    LabelColumn,
+    NodeTable,
+    PodQuery,
+    Rows,
+    has_untolerated_taint,
+    match_required,
+)
+from bayplan.framework.objects import first_untolerated
 from bayplan.plugins.intree.pod_topology_spread.constraints import Constraint
 
 __all__ = [

@@ -7,14 +7,8 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
-from bayplan.api.node import Node
-from bayplan.api.pod import TopologySpreadConstraint
-from bayplan.api.workload import ReplicaSet, ReplicationController, Service, StatefulSet
-from bayplan.cluster.axes import ABSENT, BoolN, Int64N
-from bayplan.cluster.objects import Objects
-from bayplan.cluster.pod_index import PodQuery
-from bayplan.cluster.row_counts import DomainCounts
 from bayplan.framework import (
     SKIP,
     ActionType,
@@ -36,8 +30,16 @@ from bayplan.framework import (
     Verdicts,
     by_shape,
 )
+from bayplan.framework.columns import ABSENT, BoolN, DomainCounts, Int64N, Objects, PodQuery
+from bayplan.framework.objects import (
+    Node,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+    TopologySpreadConstraint,
+)
 from bayplan.framework.promises import MOST_VALUES, ByValue
-from bayplan.framework.verdicts import Ids
 from bayplan.plugins.intree.pod_topology_spread.constraints import (
     HOSTNAME,
     SYSTEM_DEFAULTS,
@@ -239,7 +241,7 @@ class PodTopologySpread(Plugin):
                 domain.move(domain.inclusion.column.id_of(node.labels[constraint.topology_key]), by)
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Verdicts:
-        ids: Ids | None = None
+        ids: npt.NDArray[np.integer[Any]] | None = None
         for domain in reversed(state[_HARD].domains):
             constraint = domain.constraint
             allowed = constraint.max_skew + domain.minimum() - constraint.matches_self

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from bayplan.cluster.axes import Int64N
-from bayplan.cluster.row_counts import DomainCounts
-from bayplan.framework.normalize import MAX_NODE_SCORE, Normalizer
+from bayplan.framework import MAX_NODE_SCORE, Normalizer
+from bayplan.framework.columns import DomainCounts, Int64N
 
 __all__ = ["IGNORED", "normalize_spread", "reversed_few", "round_half_up", "rounded"]
 

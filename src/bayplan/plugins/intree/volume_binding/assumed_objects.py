@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from bayplan.api.meta import KubeObject
-from bayplan.cluster.objects import Objects
+from bayplan.framework.columns import Objects
+from bayplan.framework.objects import KubeObject
 
 __all__ = ["AssumedObjects"]
 

@@ -14,10 +14,8 @@ from typing import Any
 
 import msgspec
 
-from bayplan.api.meta import KubeObject
-from bayplan.api.storage import CSINode, ObjectReference, PersistentVolume, PersistentVolumeClaim
-from bayplan.cluster.node_info import NodeInfo
-from bayplan.framework import Handle, PodInfo
+from bayplan.framework import Handle, NodeInfo, PodInfo
+from bayplan.framework.objects import CSINode, KubeObject, ObjectReference, PersistentVolume, PersistentVolumeClaim
 from bayplan.plugins.intree.volume_binding.assumed_objects import AssumedObjects
 from bayplan.plugins.intree.volume_binding.places import is_reachable
 from bayplan.plugins.intree.volume_binding.pod_volumes import Binding, PodVolumes, volume_places

@@ -12,12 +12,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayplan.api.quantity import Quantity, QuantityError, value
-from bayplan.api.selectors import EVERYTHING, Selector, SelectorError, compile_selector
-from bayplan.api.storage import PersistentVolume, PersistentVolumeClaim
-from bayplan.cluster.axes import BoolN, Rows
-from bayplan.cluster.node_info import NodeInfo
-from bayplan.cluster.state import ClusterState
+from bayplan.framework import NodeInfo
+from bayplan.framework.columns import BoolN, ClusterState, Rows
+from bayplan.framework.objects import (
+    EVERYTHING,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Quantity,
+    QuantityError,
+    Selector,
+    SelectorError,
+    compile_selector,
+    value,
+)
 from bayplan.plugins.intree.volume_binding.assumed_objects import AssumedObjects
 from bayplan.plugins.intree.volume_binding.places import (
     PlaceMasks,

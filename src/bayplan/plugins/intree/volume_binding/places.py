@@ -12,15 +12,18 @@ from collections.abc import Hashable, Iterable, Mapping
 
 import numpy as np
 
-from bayplan.api.meta import LabelSelector
-from bayplan.api.node import NodeSelector
-from bayplan.api.node_selectors import NodeRequirement, NodeTerm, compile_node_selector
-from bayplan.api.selectors import SelectorError, compile_selector
-from bayplan.api.storage import TopologyTerm
-from bayplan.cluster.axes import BoolN, Int32N, Int64N, Rows
-from bayplan.cluster.node_columns import NodeColumns
-from bayplan.cluster.node_matching import match_term
-from bayplan.cluster.node_table import NodeTable
+from bayplan.framework import NodeColumns
+from bayplan.framework.columns import BoolN, Int32N, Int64N, NodeTable, Rows, match_term
+from bayplan.framework.objects import (
+    LabelSelector,
+    NodeRequirement,
+    NodeSelector,
+    NodeTerm,
+    SelectorError,
+    TopologyTerm,
+    compile_node_selector,
+    compile_selector,
+)
 
 __all__ = [
     "EVERYWHERE",

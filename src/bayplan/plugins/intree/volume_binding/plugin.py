@@ -6,15 +6,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from bayplan.api.quantity import value
-from bayplan.api.storage import (
-    CSIDriver,
-    CSINode,
-    CSIStorageCapacity,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-)
 from bayplan.framework import (
     SKIP,
     ActionType,
@@ -35,6 +26,15 @@ from bayplan.framework import (
     Status,
     Unresolvable,
     Verdicts,
+)
+from bayplan.framework.objects import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    value,
 )
 from bayplan.plugins.intree.volume_binding.assumed_objects import AssumedObjects
 from bayplan.plugins.intree.volume_binding.binder import BindingFailed, VolumeBinder

@@ -12,10 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayplan.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim
-from bayplan.cluster.axes import BoolN, Int32N
-from bayplan.cluster.state import ClusterState
 from bayplan.framework import SUCCESS, Error, NodeColumns, NodeInfo, Status, Unresolvable, Verdicts
+from bayplan.framework.columns import BoolN, ClusterState, Int32N
+from bayplan.framework.objects import CSINode, PersistentVolume, PersistentVolumeClaim
 from bayplan.plugins.intree.volume_binding.assumed_objects import AssumedObjects
 from bayplan.plugins.intree.volume_binding.matching import ClaimError, VolumeMatcher, affinity_places, requested_bytes
 from bayplan.plugins.intree.volume_binding.places import PlaceMasks, Places, is_reachable, places_of_affinity

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from enum import Enum
 
-from bayplan.api.quantity import Quantity
-from bayplan.api.storage import CSIDriver, CSIStorageCapacity, PersistentVolumeClaim, StorageClass
-from bayplan.cluster.axes import BoolN
-from bayplan.cluster.node_info import NodeInfo
-from bayplan.cluster.state import ClusterState
+from bayplan.framework import NodeInfo
+from bayplan.framework.columns import BoolN, ClusterState
+from bayplan.framework.objects import CSIDriver, CSIStorageCapacity, PersistentVolumeClaim, Quantity, StorageClass
 from bayplan.plugins.intree.volume_binding.matching import ClaimError, offered_bytes, requested_bytes
 from bayplan.plugins.intree.volume_binding.places import (
     NOWHERE,
