@@ -7,7 +7,7 @@ import pytest
 import structlog
 
 from bayplan.framework import Plugin, PluginArgs
-from bayplan.framework.checks import error_lines
+from bayplan.framework.checks import problems_of
 from bayplan.framework.points import METHODS, ExtensionPoint, contract_of, defines, extends
 from bayplan.framework.promises import SpeedPromises
 
@@ -25,7 +25,7 @@ def test_the_type_in_brackets_declares_the_arguments() -> None:
     assert PreferZone.Args is ZoneArgs
     assert PreferZone().args.zone == "zone-b"
     assert PreferZone(ZoneArgs(zone="x")).score(None, None, None) == 1
-    assert error_lines(PreferZone) == []
+    assert problems_of(PreferZone) == []
 
 
 def test_a_subclass_keeps_the_arguments_of_its_base() -> None:
@@ -54,7 +54,7 @@ def test_arguments_that_are_declared_twice_and_differently_are_refused() -> None
         def score(self, state: Any, pod: Any, node: Any) -> int:
             return 0
 
-    (problem,) = error_lines(Twice)
+    (problem,) = problems_of(Twice)
     assert "declares its arguments twice, as `ZoneArgs` and as `Args`" in problem
 
 
@@ -63,7 +63,7 @@ def test_arguments_named_before_they_exist_are_refused() -> None:
         def score(self, state: Any, pod: Any, node: Any) -> int:
             return 0
 
-    (problem,) = error_lines(Early)
+    (problem,) = problems_of(Early)
     assert "`Args` is not a PluginArgs" in problem
 
 
