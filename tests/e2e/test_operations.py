@@ -101,6 +101,6 @@ async def test_a_signal_compares_the_cache_with_the_cluster_and_dumps_it(
         await asyncio.to_thread(scheduler.process.wait_for_log, "queued pod")
         log = scheduler.process.log
 
-    assert said(log, "the cache agrees with what the API server told", "nodes=3")
+    assert said(log, "the cache agrees with the API server", "nodes=3")
     assert said(log, "cached node", 'node="node-0"')
     assert said(log, "queued pod", 'pod="default/huge"', "NodeResourcesFit")

@@ -1,9 +1,9 @@
 """Delegated authentication: tokens and permissions are reviewed by the API server, client authorities read from it.
 
-Every API server publishes in the ConfigMap `kube-system/extension-apiserver-authentication` who signs the certificates
-of its clients and of its front proxies. Flags take precedence; the ConfigMap fills in what they leave open. It is read
-again once a minute, so that new authorities are in use before the old ones expire; a ConfigMap that cannot be read or
-decoded leaves the last good ones in use.
+Every API server publishes the authorities of its clients and of its front proxies in the ConfigMap
+`kube-system/extension-apiserver-authentication`. Flags take precedence; the ConfigMap fills in what they leave open. It
+is read again once a minute, so that new authorities are in use before the old ones expire; a ConfigMap that cannot be
+read or decoded leaves the last good ones in use.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _HINT = (
 
 
 class LookupFailed(Exception):
-    """The cluster does not say, or says nothing that can be used."""
+    """The ConfigMap cannot be read or used."""
 
 
 async def find_authorities(options: RunOptions, transport: Transport, clock: Clock) -> ClientAuthorities | None:
-    """What the cluster says, unless flags say it all or nobody wants to know; None when it does not say."""
+    """The authorities that the cluster publishes; None when flags name all, disable the lookup, or it fails and may."""
     given = options.server.authentication
     is_all_given = given.client_ca_file is not None and given.request_header is not None
     if options.skip_lookup or is_all_given or not options.server.is_enabled:
@@ -165,9 +165,9 @@ def _names(data: dict[str, str], key: str) -> tuple[str, ...]:
 
 
 def review_with(tokens: Transport, access: Transport | None = None) -> Review:
-    """Ask through these transports, whose users must be allowed to create tokenreviews and subjectaccessreviews.
+    """Review through these transports, whose users must be allowed to create tokenreviews and subjectaccessreviews.
 
-    Without the second, both are asked through the first.
+    Without the second, both reviews use the first.
     """
 
     async def review(path: str, question: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -1,9 +1,8 @@
-"""SIGUSR2, as with kube-scheduler: compare the cache with what the API server told, and write cache and queue down.
+"""SIGUSR2, as with kube-scheduler: compare the cache with the reflectors, and log cache and queue.
 
-Done in small slices between which scheduling goes on, so that it may be asked of a scheduler under load. Each thing is
-compared within one slice; what changes meanwhile is not mistaken for a difference. Pods that are assumed and not
-confirmed yet are the cache's own knowledge and count as no difference. Nothing is changed, and nothing is asked of the
-API server.
+It runs in small slices between which scheduling goes on, so that it may be used under load. Each object is compared
+within one slice; what changes meanwhile is not mistaken for a difference. Pods that are assumed and not confirmed yet
+count as no difference. Nothing is changed, and no request is sent to the API server.
 """
 
 from __future__ import annotations
@@ -59,20 +58,20 @@ class CacheDebugger:
             await self._in_slices(_dump_nodes(live))
             await self._in_slices(_dump_queue(live))
         except Exception:
-            _log.exception("looking into the cache failed; scheduling goes on")
+            _log.exception("comparing the cache failed; scheduling goes on")
 
     async def _compare(self, live: LiveScheduler) -> None:
         found: list[str] = []
         await self._in_slices(_collect(differences(live), found))
         facts = {"nodes": len(live.cache.cluster.nodes), "pods": len(live.cache), "assumed": live.cache.assumed_count}
         if not found:
-            _log.info("the cache agrees with what the API server told", **facts)
+            _log.info("the cache agrees with the API server", **facts)
             return
         _log.error(
-            "the cache differs from what the API server told",
+            "the cache differs from the API server",
             differences=found[:_MOST_DIFFERENCES],
             count=len(found),
-            hint="please report this; a restart reads everything anew",
+            hint="please report this; a restart reads everything again",
             **facts,
         )
 
@@ -108,8 +107,8 @@ def differences(live: LiveScheduler) -> Iterator[str | None]:
     for key in list(pods):
         yield _missed(live, pods.get(key))
     for info in list(cache.pods()):
-        told = pods.get(info.key)
-        is_known = told is not None and told.uid == info.uid
+        known = pods.get(info.key)
+        is_known = known is not None and known.uid == info.uid
         is_there = cache.pod(info.uid) is not None and not cache.is_assumed(info.uid)
         yield f"pod {info.key} is gone, and the cache still has it" if is_there and not is_known else None
     for name in list(rows):

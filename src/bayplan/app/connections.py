@@ -1,7 +1,7 @@
-"""Every way in which a scheduler process speaks to API servers, measured, and closed together.
+"""The connections of a scheduler process to API servers, measured, and closed together.
 
-Work is limited as `clientConnection` says. Renewals of the lease have connections of their own, because they must never
-wait behind bindings, and neither they nor the server's questions about users wait for the limit.
+Work is limited by `clientConnection`. Renewals of the lease have connections of their own, because they must never
+wait behind bindings; neither they nor the reviews of users count for the limit.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Connections:
     server: str = ""
     """The address of the API server, for the log."""
     source: str = ""
-    """Where the access to it comes from, in words."""
+    """Where the access to it comes from, for the log."""
 
 
 @contextlib.asynccontextmanager

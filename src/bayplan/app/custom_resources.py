@@ -1,10 +1,10 @@
 """The live copy of custom resources: one reflector for each type that an enabled plugin watches.
 
 A definition (CRD) that is not installed is the normal state of a new cluster, so it stops nothing: the lister stays
-empty, the fact is reported once with the command that installs it, and the server is asked again until it is there.
+empty, the fact is reported once with the command that installs it, and the request is repeated until it is there.
 The same goes for a missing permission. An object that does not fit its type is reported by name and skipped.
 
-Which types are followed changes with a reload: `follow` names all of them, and what is no longer named is let go.
+Which types are followed changes with a reload: `follow` names all of them, and what is no longer named is dropped.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class CustomResources:
 
 
 class _Followed:
-    """One type: asked for until it is served, then reflected."""
+    """One type: requested until it is served, then reflected."""
 
     def __init__(
         self, info: ResourceInfo, reflector: Reflector[Any], transport: Transport, clock: Clock, backoff: Backoff

@@ -1,4 +1,4 @@
-"""From the extenders of a configuration to extenders that can be asked."""
+"""From the extenders of a configuration to extenders that send requests."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _pem(path: str, data: str) -> Pem | None:
 
 
 def _decoded(data: str) -> bytes:
-    """Base64, as the configuration says; a document that was pasted as it is does no harm."""
+    """Base64, as the configuration requires; PEM text is accepted as well."""
     try:
         return base64.b64decode(data, validate=True)
     except binascii.Error:

@@ -53,7 +53,7 @@ class Ports:
 
 
 def percentage_of_nodes(config: SchedulerConfig, profile: ResolvedProfile, framework: Framework) -> int:
-    """How many nodes to score. 0 in the result asks for kube-scheduler's adaptive sample.
+    """How many nodes to score. 0 in the result stands for kube-scheduler's adaptive sample.
 
     Left to us, every node is scored as long as every plugin answers in columns; a plugin that is asked node by node
     makes looking at all of them dear, so that a sample is taken as kube-scheduler does.
@@ -71,7 +71,7 @@ class _Deferred:
 
     def __getattr__(self, name: str) -> Any:
         if self.framework is None:
-            raise RuntimeError("a plugin asked for a dry run while it was being set up")
+            raise RuntimeError("a plugin used a dry run while it was being set up")
         return getattr(self.framework, name)
 
 
@@ -126,18 +126,19 @@ def watched_resources(frameworks: Iterable[Framework]) -> list[type[Any]]:
 def _declared(
     resources: Callable[[type[Any]], ResourceLister], watched: Set[type[Any]]
 ) -> Callable[[type[Any]], ResourceLister]:
-    """Listers of the custom resources that some plugin watches; asking for another is the author's mistake."""
+    """Listers of the custom resources that some plugin watches; reading another is an error of the author."""
 
     def lister(kind: type[Any]) -> ResourceLister:
         if kind not in watched:
-            raise LookupError(f"nobody watches `{kind.__name__}`; write `watches = ({kind.__name__},)` in the plugin")
+            name = kind.__name__
+            raise LookupError(f"no plugin watches `{name}`; write `watches = ({name},)` in the plugin")
         return resources(kind)
 
     return lister
 
 
 def queue_policy(frameworks: Mapping[str, Framework], *, has_extenders: bool = False) -> QueuePolicy:
-    """Nobody knows what changes an extender's mind, so pods that one rejected are tried again at every event."""
+    """The policy of all profiles. Extenders register no events, so any event requeues the pods that one rejected."""
     first = next(iter(frameworks.values()))
     extra = [(EXTENDER, EventHint(WILDCARD))] if has_extenders else []
     return QueuePolicy(

@@ -1,16 +1,16 @@
-"""When the garbage collector runs: between two pieces of work, and so seldom that nobody notices.
+"""When the garbage collector runs: between slices of scheduling, for at most a hundredth of the time.
 
-Nearly everything here is given back by counting references; cycles are rare. Left to itself the collector comes after a
-number of new objects, which is mostly in the midst of a decision, walks everything that bindings under way hold, and
-finds nothing. So it is asked to come by itself only as a safety net, for plugins that make cycles, and otherwise:
+Nearly all memory is freed by reference counting; cycles are rare. By default the collector runs after a number of new
+objects, mostly in the middle of a decision, and traverses everything that bindings under way hold, without finding
+garbage. So its threshold is only a safety net, for plugins that make cycles, and collections are scheduled here:
 
-- Before the cluster is read, what starting left behind is collected.
-- While it is read, everything is new and nothing is garbage: nobody looks. What was read lives as long as the process,
-  mostly, and is never looked at (`gc.freeze`).
-- Afterwards, once a second, between slices of scheduling: new objects are looked at when nothing else is to be done, or
-  when there are many. They are looked at once; what has grown old is looked at every few minutes.
+- Before the cluster is read, the garbage of the start is collected.
+- While it is read, everything is new and nothing is garbage: no collection. What was read mostly stays as long as the
+  process, and is excluded from collections (`gc.freeze`).
+- Afterwards, once a second: the young generations when the scheduler is idle or when there are many new objects, and
+  all generations every few minutes.
 
-After each look comes a pause a hundred times as long, so that all of it stays below a hundredth of the time.
+Each collection is followed by a pause a hundred times as long.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from bayplan.observe.clock import Clock
 __all__ = ["GarbageCollection"]
 
 _SAFETY_NET: Final = 200_000
-"""New objects after which the collector comes by itself, be it in the midst of a decision."""
+"""New objects after which the collector runs in any case, be it in the middle of a decision."""
 _MANY: Final = 50_000
 _FEW: Final = 2_000
 _SHARE_OF_TIME: Final = 0.01
-_LOOK_SECONDS: Final = 1.0
+_INTERVAL_SECONDS: Final = 1.0
 _OLD_AFTER_SECONDS: Final = 300.0
 _OLD_AT_LAST_SECONDS: Final = 1_200.0
 _YOUNG, _ALL = 1, 2
@@ -40,7 +40,7 @@ class GarbageCollection:
     def __init__(self, clock: Clock, *, is_idle: Callable[[], bool]) -> None:
         self._clock = clock
         self._is_idle = is_idle
-        self._affordable_at = self._looked_at_all = clock.monotonic()
+        self._affordable_at = self._collected_all_at = clock.monotonic()
         self._before: tuple[int, int, int] | None = None
 
     def start(self) -> None:
@@ -49,18 +49,18 @@ class GarbageCollection:
         gc.set_threshold(_SAFETY_NET, *self._before[1:])
 
     def settle(self) -> None:
-        """The cluster is read."""
+        """To be called once the cluster is read."""
         gc.freeze()
-        self._looked_at_all = self._clock.monotonic()
+        self._collected_all_at = self._clock.monotonic()
 
     async def run(self) -> None:
-        """Look once a second until cancelled."""
+        """Collect what is due, once a second, until cancelled."""
         while True:
-            await self._clock.sleep(_LOOK_SECONDS)
-            self.look()
+            await self._clock.sleep(_INTERVAL_SECONDS)
+            self.collect_due()
 
-    def look(self) -> None:
-        """Collect what is due, if it can be afforded now."""
+    def collect_due(self) -> None:
+        """Collect what is due, unless the last collection was too recent."""
         began = self._clock.monotonic()
         generation = self._due(began) if began >= self._affordable_at else None
         if generation is None:
@@ -69,16 +69,16 @@ class GarbageCollection:
         ended = self._clock.monotonic()
         self._affordable_at = ended + (ended - began) / _SHARE_OF_TIME
         if generation == _ALL:
-            self._looked_at_all = ended
+            self._collected_all_at = ended
 
     def _due(self, now: float) -> int | None:
-        is_idle, new, age = self._is_idle(), gc.get_count()[0], now - self._looked_at_all
+        is_idle, new, age = self._is_idle(), gc.get_count()[0], now - self._collected_all_at
         if age >= (_OLD_AFTER_SECONDS if is_idle else _OLD_AT_LAST_SECONDS):
             return _ALL
         return _YOUNG if new >= (_FEW if is_idle else _MANY) else None
 
     def stop(self) -> None:
-        """Leave the process as it was found."""
+        """Restore the collector's settings."""
         if self._before is not None:
             gc.set_threshold(*self._before)
             gc.unfreeze()

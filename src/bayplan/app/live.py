@@ -1,7 +1,7 @@
 """A connected scheduler, built in one visible order: cache, nominations, plugins, queue, intake, reflectors, loop.
 
 Plugins come before the queue because its policy is made of what they declare. What they may do to the queue
-(`activate`) and to pods (`nominations` ask for their latest version) is looked up when it is called.
+(`activate`), and the latest version of a pod for `nominations`, are looked up when they are called.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ class LiveOptions:
     timed_share: float = SAMPLED_SHARE
     """Of the cycles in which every plugin is timed."""
     hint_observer: HintObserver | None = None
-    """Told of every queueing hint that was asked."""
+    """Called after every queueing hint."""
     is_leader: Callable[[], bool] = lambda: True
-    """Asked before every binding."""
+    """Checked before every write."""
     wait_to_lead: Callable[[], Awaitable[None]] | None = None
     """Awaited after the caches are synced and before the first pod is scheduled."""
 
@@ -102,7 +102,7 @@ class LiveScheduler:
             RetryingSender(transport, clock=clock, draw=dice.random),
             clock=clock,
             instance=reporting_instance(profiles[0].scheduler_name, socket.gethostname()),
-            is_busy=self._is_in_a_rush,
+            is_busy=self._is_under_load,
         )
         bell = Doorbell()
         self._search = NodeSearch()
@@ -163,8 +163,8 @@ class LiveScheduler:
     def _is_idle(self) -> bool:
         return not len(self.tasks) and not self.queue.sizes.active
 
-    def _is_in_a_rush(self) -> bool:
-        """Whether many pods wait, be it for a decision or for their binding: then nobody needs events at once."""
+    def _is_under_load(self) -> bool:
+        """Whether many pods wait for a decision or for their binding: events are then written later."""
         return self.writer.is_busy or self.queue.sizes.active > _MANY_PODS
 
     def _make_frameworks(
@@ -218,7 +218,7 @@ class LiveScheduler:
             framework.teardown()
 
     def _claim_pods(self, names: Set[str]) -> None:
-        """Pods of profiles that did not exist so far have been waiting for nobody."""
+        """Queue the pods of profiles that did not exist so far."""
         for pod in list(self.watching.reflectors[Pod].objects.values()):
             if not pod.spec.node_name and pod.spec.scheduler_name in names:
                 self.queue.add(self.cache.info(pod))

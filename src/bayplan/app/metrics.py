@@ -1,8 +1,8 @@
-"""kube-scheduler's metrics, fed by our loop: what happens is counted as it happens, what is is read when asked for.
+"""kube-scheduler's metrics: events of the loop are counted as they happen, states are read at scrape time.
 
 `SchedulerMetrics` listens to the loop. It is on the path of every pod, so it holds on to the numbers it adds to and
-leaves naming to the scrape: which plugins had a say is noted as a count per plan, not per plugin. `register_live` reads
-queue and cache sizes at scrape time from whichever scheduler is at work then; a replica that stands by has none.
+leaves naming to the scrape: which plugins ran is noted as a count per plan, not per plugin. `register_live` reads
+queue and cache sizes at scrape time from the current scheduler; a replica on standby has none.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from bayplan.observe.metrics import Counter, Family, Histogram, Kind, Registry, 
 __all__ = ["Current", "SchedulerMetrics", "register_leadership", "register_live", "register_self"]
 
 Current = Callable[[], LiveScheduler | None]
-"""The scheduler at work now, if any: it is replaced when the configuration is reloaded."""
+"""The current scheduler, if any."""
 
 _MOST_NOTED = 128
 _MOST_ATTEMPTS = 15
@@ -61,7 +61,7 @@ class SchedulerMetrics(Observer):
         registry.before_scrape(self._name_plugins)
         _register_unfed(registry, frozenset(gates))
 
-    # What the loop tells
+    # Notifications of the loop
 
     def decided(self, queued: QueuedPod, decision: Decision, seconds: float) -> None:
         profile = queued.info.scheduler_name
@@ -104,7 +104,7 @@ class SchedulerMetrics(Observer):
             histogram = self._handled[name] = self._handling.labels(name)
         histogram.observe(seconds)
 
-    # What the queue and the framework tell
+    # Notifications of the queue and the framework
 
     def hint_asked(self, plugin: str, event: str, outcome: str, seconds: float) -> None:
         self._hints.labels(plugin, event, outcome).observe(seconds)
@@ -157,7 +157,7 @@ class SchedulerMetrics(Observer):
         """From counts per kind of pod to counts per plugin."""
         all_noted, self._noted = self._noted, {}
         for outline, noted in all_noted.items():
-            for plugin, point, times in _who_had_a_say(outline, noted):
+            for plugin, point, times in _plugins_that_ran(outline, noted):
                 self._evaluations.labels(plugin, point, noted.profile).value += times
 
 
@@ -170,7 +170,7 @@ class _Noted:
         self.scored = 0
 
 
-def _who_had_a_say(outline: Outline, noted: _Noted) -> Iterable[tuple[str, str, int]]:
+def _plugins_that_ran(outline: Outline, noted: _Noted) -> Iterable[tuple[str, str, int]]:
     pre_filters = {step.plugin.name for step in outline.pre_filters}
     pre_filters |= {call.name for call in outline.filters if defines(call.plugin, "pre_filter")}
     yield from ((name, "PreFilter", noted.decisions) for name in sorted(pre_filters))
@@ -185,7 +185,7 @@ def _who_had_a_say(outline: Outline, noted: _Noted) -> Iterable[tuple[str, str, 
 
 
 def register_live(registry: Registry, current: Current) -> None:
-    """Sizes that the scheduler at work keeps anyway."""
+    """Sizes that the current scheduler keeps anyway."""
 
     def when_live(family: Family, read: Callable[[LiveScheduler], Values]) -> None:
         registry.read(family, lambda: {} if (live := current()) is None else read(live))

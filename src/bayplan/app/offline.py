@@ -31,7 +31,7 @@ _log = structlog.get_logger()
 
 
 class OfflineScheduler:
-    """The real decision path over objects that somebody handed in."""
+    """The real decision path over given objects."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class OfflineScheduler:
         self.cache.fill_groups(item for item in given if isinstance(item, Pod) and not item.is_finished)
 
     def _take(self, item: KubeObject) -> Pod | None:
-        """Put an object where it belongs; a pod that still waits for a node is handed back."""
+        """Take an object into the cache; a pod that waits for a node is returned instead."""
         if isinstance(item, Node):
             self.cache.add_node(item)
         elif not isinstance(item, Pod):

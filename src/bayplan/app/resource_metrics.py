@@ -1,4 +1,4 @@
-"""What each pod asks for and may use, as kube-scheduler shows it at /metrics/resources.
+"""Requests and limits of each pod, as kube-scheduler shows them at /metrics/resources.
 
 There can be a million of these lines, so they come in pieces that a server sends between other work. What depends on
 the template alone (resource, unit, amount) is formatted once per pod shape. Pods that are done are left out, and so are

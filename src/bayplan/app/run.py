@@ -2,7 +2,7 @@
 
     connect -> serve health -> reflect the cluster -> lead -> schedule -> (SIGHUP: reload) -> SIGTERM: finish
 
-A replica asks for the lease once it knows the cluster; with `delayCacheUntilActive` it is the other way round.
+A replica competes for the lease once it has read the cluster; with `delayCacheUntilActive` it is the other way round.
 
 Losing the lease ends the process with status 1, at once and without another binding, as a new leader may already be at
 work. SIGTERM and SIGINT finish the bindings under way, hand the lease over and end with status 0.
@@ -47,7 +47,7 @@ _PATIENCE_AT_START_SECONDS = 30.0
 
 
 async def run_scheduler(options: RunOptions) -> int:
-    """Run until told to stop; the exit status. Raises SettingsError and KubeconfigError before anything runs."""
+    """Run until a signal; the exit status. Raises SettingsError and KubeconfigError before anything runs."""
     log = configure_logging(LogSettings(format=options.logging_format, verbosity=options.verbosity))
     settings = options.applied_to(load_settings(options.config_path, options.plugins))
     clock, registry = SystemClock(), Registry(disabled=options.disabled_metrics)
@@ -141,16 +141,16 @@ class SchedulerProcess:
         )
         self._follow_signals()
         try:
-            asked = await self._unless_stopped(self._ask_around())
-            if asked is not None:
-                await self._serve_and_work(*asked)
+            found = await self._unless_stopped(self._look_up())
+            if found is not None:
+                await self._serve_and_work(*found)
         finally:
             await self._debugger.close()
             self._unfollow_signals()
         return self._exit_status
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, T]) -> T | None:
-        """What the work comes to; None when a signal came first."""
+        """The result of the work; None when a signal came first."""
         working = asyncio.create_task(work, name="start")
         stopping = asyncio.create_task(self._stop.wait(), name="signals")
         try:
@@ -161,7 +161,7 @@ class SchedulerProcess:
             stopping.cancel()
             await asyncio.gather(working, stopping, return_exceptions=True)
 
-    async def _ask_around(self) -> tuple[list[Kind], ClientAuthorities | None]:
+    async def _look_up(self) -> tuple[list[Kind], ClientAuthorities | None]:
         kinds = await self._discover()
         return kinds, await find_authorities(self._options, self._connections.token_reviews, self._clock)
 
@@ -317,7 +317,7 @@ class SchedulerProcess:
     def stop(self) -> None:
         """Finish what is under way and end."""
         if not self._stop.is_set():
-            _log.info("told to stop")
+            _log.info("stopping on a signal")
         self._stop.set()
 
     def reload(self) -> bool:
@@ -332,9 +332,7 @@ class SchedulerProcess:
             return False
         except Exception as error:
             _log.exception("reloading failed", error=str(error))
-            self._note_reload(
-                "the new configuration could not be put to work; the old one stays in force", [str(error)]
-            )
+            self._note_reload("the new configuration could not be applied; the old one stays in force", [str(error)])
             return False
         self._settings = settings
         self._note_reload("configuration reloaded", ())
@@ -351,4 +349,5 @@ class SchedulerProcess:
 
 def _note_leader(leader: str, identity: str) -> None:
     if leader != identity:
-        _log.info("another replica leads, this one stands by" if leader else "nobody holds the lease", leader=leader)
+        what = "another replica leads, this one stands by" if leader else "no replica holds the lease"
+        _log.info(what, leader=leader)

@@ -1,4 +1,4 @@
-"""What a scheduler process is told besides its configuration: the flags of `bayplan run`, and what it carries along."""
+"""Settings of a scheduler process besides its configuration: the flags of `bayplan run`, and further duties."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Extras(Protocol):
     def observers(self) -> list[Observer]: ...
 
     def attach(self, live: LiveScheduler) -> None:
-        """The scheduler at work from now on."""
+        """Use this scheduler from now on."""
 
     def routes(self) -> list[BaseRoute]: ...
 
@@ -50,11 +50,11 @@ class RunOptions:
     pod_max_in_unschedulable_seconds: float = 300.0
     server: ServerOptions = field(default_factory=ServerOptions)
     authentication_kubeconfig: Path | None = None
-    """With which the API server is asked about tokens; None takes the scheduler's own access."""
+    """For token reviews; None takes the scheduler's own access."""
     authorization_kubeconfig: Path | None = None
     """The same for what users may do."""
     skip_lookup: bool = False
-    """Do not ask the cluster for its client authorities; see `bayplan.app.authentication`."""
+    """Do not read the client authorities of the cluster; see `bayplan.app.authentication`."""
     tolerate_lookup_failure: bool = True
     disabled_metrics: Sequence[str] = ()
     profiling: bool | None = None
@@ -71,7 +71,7 @@ class RunOptions:
     """Makes what a process carries besides scheduling, from its clock and its settings at any time."""
 
     def applied_to(self, settings: Settings) -> Settings:
-        """The settings with what was given here in the place of what the configuration says."""
+        """The settings, with what was given here in place of the configuration's."""
         config = settings.config
         given = {
             "kubeconfig": None if self.kubeconfig is None else str(self.kubeconfig),

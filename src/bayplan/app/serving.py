@@ -1,6 +1,6 @@
 """What a scheduler process serves: health, metrics and configuration, put together from its parts.
 
-The server knows nothing of schedulers; this module hands it callables that read the one at work now.
+The server knows nothing of schedulers; this module gives it callables that read the current one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["ProcessFacts", "make_metrics", "make_parts"]
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessFacts:
-    """How to ask the process about itself; each is called for every request."""
+    """State of the process; each is called for every request."""
 
     live: Callable[[], LiveScheduler | None]
     settings: Callable[[], Settings]
@@ -44,7 +44,7 @@ class ProcessFacts:
 
 
 def make_metrics(registry: Registry, clock: Clock, facts: ProcessFacts) -> SchedulerMetrics:
-    """The listener that feeds the registry from the loop; everything else is read when it is asked for."""
+    """The listener that feeds the registry from the loop; everything else is read at scrape time."""
     metrics = SchedulerMetrics(registry, clock)
     register_live(registry, facts.live)
     register_client(registry, facts.live)

@@ -58,7 +58,7 @@ class StatusWriter(StatusPort):
                 group.create_task(self._work(), name=f"pod status writer {number}")
 
     async def drain(self, *, timeout: float) -> None:
-        """Wait until everything is written, but not for ever. `run` must still be running."""
+        """Wait until everything is written or the time-out passed. `run` must still be running."""
         deadline = self._clock.monotonic() + timeout
         while len(self) and self._clock.monotonic() < deadline:
             await self._clock.sleep(0.01)
@@ -89,7 +89,7 @@ class StatusWriter(StatusPort):
             _log.warning("could not write the status of a pod", pod=report.pod.key, error=str(error), **hint)
 
     def _change(self, report: _Report) -> dict[str, Any]:
-        """What differs from the status that the API server last told us."""
+        """What differs from the status that the API server last sent."""
         change: dict[str, Any] = {}
         known = report.pod.condition("PodScheduled")
         wanted = ("False", report.reason, report.message)

@@ -1,9 +1,9 @@
 """The live copy of the cluster: one reflector a kind, fed into the intake, synced before anything is scheduled.
 
-Kinds that the API server does not serve (device classes before 1.34, for one) are left out; the list is asked for, not
-assumed. Kinds that it serves and that this user may not read are another matter: a scheduler that knows no disruption
-budgets evicts what it must not, one that knows no volumes binds where they are not. So nothing is scheduled until every
-kind that decisions read is there, as with kube-scheduler, and the log keeps saying what is missing.
+Kinds that the API server does not serve (device classes before 1.34, for one) are left out, by the
+server's own list. Kinds that it serves and that this user may not read must not be left out: without disruption budgets
+a scheduler evicts too much, without volumes it binds to wrong nodes. So nothing is scheduled until every kind that
+decisions read is there, as with kube-scheduler, and the log repeats what is missing.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ __all__ = ["Watching", "served_kinds"]
 
 _log = structlog.get_logger()
 _DISPENSABLE = (PriorityClass,)
-"""Read for explanations only: no decision looks at them, and kube-scheduler's own role does not grant them."""
+"""Read for explanations only: no decision reads them, and kube-scheduler's own role does not grant them."""
 _PATIENCE_SECONDS = 10.0
-"""A server that has just started refuses everybody until it has read who may do what."""
+"""A server that has just started refuses all users until it has read its roles."""
 _REPEAT_SECONDS = 30.0
 _PAUSE_SECONDS = 0.25
 _LIVE_PODS = "status.phase!=Succeeded,status.phase!=Failed"
@@ -98,7 +98,7 @@ class Watching:
         }
 
     def pod(self, namespace: str, name: str) -> Pod | None:
-        """A pod as last heard from the API server."""
+        """A pod as the API server last sent it."""
         reflector = self.reflectors.get(Pod)
         return None if reflector is None else reflector.objects.get(f"{namespace}/{name}")
 
@@ -122,7 +122,7 @@ class Watching:
         while missing := [r for kind, r in self.reflectors.items() if self._is_missing(kind, r)]:
             if self._clock.monotonic() >= speak_at:
                 speak_at += _REPEAT_SECONDS
-                self._say_what_is_missing(missing)
+                self._log_missing(missing)
             await self._sync_or_pause(missing[0])
         self._left_out = [r.path for r in self.reflectors.values() if not r.synced.is_set()]
         return self._left_out
@@ -131,7 +131,7 @@ class Watching:
         is_done_without = kind in _DISPENSABLE and reflector.stats.is_forbidden
         return not reflector.synced.is_set() and not is_done_without
 
-    def _say_what_is_missing(self, missing: list[Reflector[Any]]) -> None:
+    def _log_missing(self, missing: list[Reflector[Any]]) -> None:
         forbidden = [reflector.path for reflector in missing if reflector.stats.is_forbidden]
         if forbidden:
             _log.error(

@@ -80,7 +80,7 @@ def compile_pod_terms(affinity: Affinity | None, namespace: str) -> PodTerms:
 def compile_readable_terms(affinity: Affinity | None, namespace: str) -> PodTerms:
     """The same for a pod that already runs: a list with a term that does not parse counts as empty.
 
-    API servers have let such pods in, and a pod that is there must be counted whatever it says.
+    API servers have admitted such pods, and an existing pod must be counted whatever its terms are.
     """
     try:
         return compile_pod_terms(affinity, namespace)

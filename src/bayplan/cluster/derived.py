@@ -1,7 +1,7 @@
-"""Columns that somebody derives from the node table and wants kept up to date with it.
+"""Columns that are derived from the node table and follow it.
 
-A derived block is a few float rows over all nodes, a pure function of each node's own row. It is made when first asked
-for, once per table however many plugins share it, and mended for the rows that changed since it was last read.
+A derived block is a few float rows over all nodes, a pure function of each node's own row. It is computed when first
+read, once per table however many plugins share it, and again for the rows that changed since it was last read.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FEW = 32
 
 
 class DerivedColumns:
-    """Subclasses say how many rows there are and how to compute them."""
+    """Subclasses define how many rows there are and how to compute them."""
 
     HEIGHT = 0
     """How many numbers a node has here."""
@@ -54,12 +54,12 @@ class DerivedColumns:
         return self._columns
 
     def cut(self, rows: Rows | None) -> FloatRN:
-        """(HANDED_OUT, nodes) of some rows, or of all: not to be changed. Ask after `refreshed`."""
+        """(HANDED_OUT, nodes) of some rows, or of all: read-only, and current after `refreshed`."""
         columns = self._columns[: self.HANDED_OUT]
         return columns[:, : self._table.size] if rows is None else columns.take(rows, axis=1)
 
     def write_all(self, columns: FloatRN) -> None:
-        raise TypeError("derived columns must say how to compute all rows")
+        raise TypeError("derived columns must define how to compute all rows")
 
     def write_row(self, columns: FloatRN, row: int) -> None:
-        raise TypeError("derived columns must say how to compute one row")
+        raise TypeError("derived columns must define how to compute one row")

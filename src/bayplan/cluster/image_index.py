@@ -26,7 +26,7 @@ class ImageState:
         self._held: BoolN | None = None
 
     def held(self, capacity: int) -> BoolN:
-        """Whether each row holds it, as a column; kept up to date once somebody asked for it."""
+        """Whether each row holds it, as a column; kept up to date once it was read."""
         if self._held is None or len(self._held) != capacity:
             self._held = np.zeros(capacity, dtype=np.bool_)
             self._held[list(self.rows)] = True

@@ -2,8 +2,8 @@
 
 Equal keys share a number, so columns can hold numbers in place of keys, and questions are answered once per number.
 A number whose last holder is gone is given to the next new key: nodes come and go for years, and most bring a name
-that never comes again, so numbers that were never given back would grow without end. Whoever keeps a number must
-therefore keep it no longer than the row that holds it stays as it is.
+that never comes again, so numbers that were never reused would grow without end. A number is therefore valid only as
+long as the row that holds it does not change.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Interned(Generic[K]):
         return len(self._numbers)
 
     def find(self, key: K) -> int:
-        """The number of a key, ABSENT when nobody holds it."""
+        """The number of a key, ABSENT when no row holds it."""
         return self._numbers.get(key, ABSENT)
 
     def holders(self, number: int) -> int:

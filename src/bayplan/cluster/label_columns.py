@@ -1,6 +1,6 @@
 """Node labels as columns: for a key, the value id of every row.
 
-A column is made when something first asks for its key and kept up to date from then on. Value ids are dense from 0,
+A column is made when its key is first read and kept up to date from then on. Value ids are dense from 0,
 so they double as the domains of a topology key. The id of a value that no node has any more is used again, and columns
 that were made long ago make room for newer ones, so neither nodes nor pods can make this grow without end. Both happen
 only when a node changes: ids and columns stay as they are throughout a decision, and for as long as `node_changes` of
@@ -53,7 +53,7 @@ class LabelColumn:
         return self._shared_values == 0
 
     def bins(self) -> Rows:
-        """For each row its value id, and `domains` where the key is absent: what a bincount over rows wants."""
+        """For each row its value id, and `domains` where the key is absent: as a bincount over rows takes it."""
         if self._bins is None or self._bins_version != self.version:
             self._bins = np.where(self.values >= 0, self.values, self.domains).astype(np.intp)
             self._bins_version = self.version
@@ -117,7 +117,7 @@ class LabelColumns:
         return column
 
     def __iter__(self) -> Iterator[LabelColumn]:
-        """The columns that were asked for so far."""
+        """The columns that were read so far."""
         return iter(self._columns.values())
 
     def set_row(self, row: int, labels: dict[str, str]) -> None:
@@ -127,7 +127,7 @@ class LabelColumns:
             column.set(row, labels.get(key))
 
     def _make_room(self) -> None:
-        """Let go of the older half. Pods may name any key; one that is asked for again is made again."""
+        """Drop the older half. Pods may name any key; a column that is read again is made again."""
         for key in list(self._columns)[: len(self._columns) - MOST_COLUMNS // 2]:
             del self._columns[key]
 

@@ -1,8 +1,8 @@
-"""Pods by the value of a label, waiting ones included: who belongs to a group, and who of it has a node.
+"""Pods by the value of a label, waiting ones included: the members of a group, and which of them have a node.
 
 The rest of the cluster knows pods once they count on a node. Plugins that decide about several pods together need the
-others too, so they name the label that makes a group; from then on every pod that carries it, whoever schedules it, is
-kept here. Labels that nobody named cost nothing. Finished pods are not pods any more.
+others too, so they name the label that makes a group; from then on every pod that carries it, of any scheduler, is kept
+here. Labels that no plugin named cost nothing. Finished pods do not count.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class PodSet:
 
     def __init__(self) -> None:
         self.pods: dict[str, PodInfo] = {}
-        """By uid, as last heard from the API server."""
+        """By uid, as the API server last sent them."""
         self.placed: dict[str, PodInfo] = {}
         """Those that count on a node, as they count there, assumed ones included."""
 
@@ -42,7 +42,7 @@ class LabelledPods:
         self._places: dict[str, list[_Place]] = {}
         """By uid, the sets that hold the pod."""
         self._untold: set[str] = set()
-        """uids of pods that were placed but never put: nobody will drop them, so they go when they lose their place."""
+        """uids of pods that were placed but never put: no `drop` follows for them, so `displace` removes them."""
 
     def follow(self, label: str) -> None:
         """Keep the pods that carry this label from now on."""
@@ -59,7 +59,7 @@ class LabelledPods:
 
     @property
     def is_used(self) -> bool:
-        """Whether anybody named a label."""
+        """Whether a plugin named a label."""
         return bool(self._labels)
 
     # Written by the cache alone.

@@ -1,8 +1,8 @@
-"""What a plugin is handed as `nodes`: columns over all rows, or over the rows at issue.
+"""The argument `nodes` of plugins: columns over all rows, or over some of them.
 
 `NodeColumns` cuts the node table to the rows in question; every array it hands out has one entry a position, and
 `rows[position]` is the row. Rows without a node occur in the uncut form; answers for them are ignored. What was cut
-once is kept for the next plugin that asks, so a view must not outlive the decision it was made for.
+once is kept for the next plugin that reads it, so a view is valid for the decision that it was made for.
 """
 
 from __future__ import annotations
@@ -91,19 +91,19 @@ class NodeColumns:
 
     @property
     def nonzero(self) -> Int64RN:
-        """Requested milli-cpu and bytes, one row each, with 100m and 200Mi for containers that ask for none."""
+        """Requested milli-cpu and bytes, one row each, with 100m and 200Mi for containers that request none."""
         columns: Int64RN = self._cut_all("nonzero", self.table.nonzero, 2)
         return columns
 
     @property
     def nonzero_cpu(self) -> Int64N:
-        """Requested milli-cpu, with 100m for each container that asks for none."""
+        """Requested milli-cpu, with 100m for each container that requests none."""
         column: Int64N = self.nonzero[0]
         return column
 
     @property
     def nonzero_memory(self) -> Int64N:
-        """Requested bytes, with 200Mi for each container that asks for none."""
+        """Requested bytes, with 200Mi for each container that requests none."""
         column: Int64N = self.nonzero[1]
         return column
 
@@ -142,7 +142,7 @@ class NodeColumns:
         return columns
 
     def derived(self, kind: type[DerivedColumns]) -> FloatRN | None:
-        """Columns that somebody derives from the table; None in a dry run, whose pods are not those of the table."""
+        """Columns that are derived from the table; None in a dry run, whose pods are not those of the table."""
         found: FloatRN | None = self._kept.get(kind)
         if found is None:
             source = self.derivation(kind)
@@ -172,7 +172,7 @@ class NodeColumns:
         return column
 
     def label_bins(self, key: str) -> Rows:
-        """As `label_values`, with `domains` in place of ABSENT and as wide as `take` wants it."""
+        """As `label_values`, with `domains` in place of ABSENT and of the type that `take` needs."""
         column: Rows = self._cut(("bins", key), self.table.label(key).bins())
         return column
 
@@ -186,7 +186,7 @@ class NodeColumns:
         return answers.take(bins[:size] if self.is_all else self.label_bins(key))
 
     def places_in_use(self, key: str) -> list[int]:
-        """Which places of answers by value id the nodes at issue look at. Ask where every row holds a node."""
+        """Value ids that occur among these nodes. For views in which every row holds a node."""
         column = self.table.label(key)
         if self.is_all and column.present == len(self.table):
             return column.ids_in_use()

@@ -1,6 +1,6 @@
 """One node and what runs on it, in plain Python numbers: the one-row form of the columns.
 
-Plugins that look at one node at a time get these objects. They are kept for the life of the node, so handing five
+Plugins that evaluate one node at a time get these objects. They are kept as long as the node exists, so passing five
 thousand of them to a plugin costs nothing. Only the cache and overlays change them.
 """
 
@@ -16,7 +16,7 @@ __all__ = ["HostPorts", "NodeInfo"]
 
 _ANY_ADDRESS = "0.0.0.0"
 _NO_TAINTS: list[Taint] = []
-"""Of all nodes without any. Nobody writes to the taints of a node."""
+"""Shared by all nodes without taints; never written to."""
 
 
 class HostPorts:
@@ -146,7 +146,7 @@ class NodeInfo:
             self.ports.discard(port.protocol, port.host_port, port.host_ip)
 
     def place_again(self) -> None:
-        """Follow a resource axis on which scalar resources moved, while no pod here asks for one."""
+        """Follow a resource axis on which scalar resources moved, while no pod here requests one."""
         self.requested[len(NATIVE) :] = []
         self.set_node(self.node)
 

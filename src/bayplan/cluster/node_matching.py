@@ -1,8 +1,8 @@
 """Node selectors and taints as columns: which nodes match, for all nodes at once.
 
-Node affinity, spread constraints and the affinity of volumes all ask these questions. Each is answered once per
-distinct value (a label value, a set of taints) and then spread over the nodes by one look-up, so the cost follows the
-number of distinct values and not the number of nodes. The one-node forms of the same questions live in
+For node affinity, spread constraints and the affinity of volumes. Each requirement is evaluated once per distinct value
+(a label value, a set of taints) and the result spread over the nodes by one look-up, so the cost follows the number of
+distinct values and not the number of nodes. The one-node forms are in
 `bayplan.api.node_selectors` and `bayplan.api.tolerations`; both forms agree.
 """
 
@@ -24,7 +24,7 @@ __all__ = ["by_taint_set", "has_untolerated_taint", "match_required", "match_req
 
 
 def match_required(required: RequiredNodes, nodes: NodeColumns) -> BoolN:
-    """Where a node has every label of the nodeSelector map and matches one of the terms, if terms are asked for."""
+    """Where a node has every label of the nodeSelector map and matches one of the terms, if there are terms."""
     mask = None if required.terms is None else _match_any(required.terms, nodes)
     for key, value in required.labels:
         equal = _equals(key, value, nodes)
@@ -105,7 +105,7 @@ def has_untolerated_taint(tolerations: Sequence[Toleration], nodes: NodeColumns)
 
 
 def by_taint_set(nodes: NodeColumns, answer: Callable[[list[Taint]], int]) -> Int64N:
-    """For each node the answer for its taints, asked once per distinct set of taints."""
+    """For each node the answer for its taints, computed once per distinct set of taints."""
     sets = nodes.table.taint_sets
     numbers = nodes.taint_set
     answers = np.zeros(len(sets) + 1, dtype=np.int64)

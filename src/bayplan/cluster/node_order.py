@@ -22,7 +22,7 @@ def zone_of(node: Node) -> str:
 
 
 class NodeOrder:
-    """Rows by zone. The list is rebuilt when a node comes or goes, and then only when somebody reads it."""
+    """Rows by zone. The list is rebuilt when a node comes or goes, and then only when it is read."""
 
     def __init__(self) -> None:
         self._zones: dict[str, dict[int, None]] = {}

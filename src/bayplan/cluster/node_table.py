@@ -1,6 +1,6 @@
 """The node table: one row a node, every fact about it in a column and in its NodeInfo.
 
-Rows are stable while a node lives; a deleted node leaves a hole that the next node fills. Columns are handed out
+Rows are stable while a node exists; a deleted node leaves a hole that the next node fills. Columns are returned
 read-only. The write methods at the end belong to the cache, which is the only caller.
 """
 
@@ -40,9 +40,9 @@ class NodeTable:
         self.node_changes = ChangeLog()
         """Rows whose node object changed, came or went."""
         self.layout = 0
-        """Grows when columns are allocated anew: remembered columns then have the wrong length."""
+        """Grows when columns are reallocated: remembered columns then have the wrong length."""
         self.largest_amount = 0
-        """No node offers more of anything; tells whether float arithmetic on amounts is exact."""
+        """No node offers more of anything; bounds amounts, so that exact float arithmetic can be used."""
         self.taint_sets: list[list[Taint]] = []
         """By number. The number of a set that no node has any more is used again."""
         self._taint_numbers: Interned[TaintSet] = Interned()
@@ -62,7 +62,7 @@ class NodeTable:
 
     @property
     def size(self) -> int:
-        """Rows in use, holes included: the length of every column handed out."""
+        """Rows in use, holes included: the length of every returned column."""
         return len(self.infos)
 
     @property
@@ -83,11 +83,11 @@ class NodeTable:
         return self._labels.column(key, self.infos)
 
     def label_columns(self) -> LabelColumns:
-        """Every label column that was asked for so far."""
+        """Every label column that was read so far."""
         return self._labels
 
     def derived(self, kind: type[D]) -> D:
-        """The columns of that kind over this table, shared by all who ask."""
+        """The columns of that kind over this table, shared by all readers."""
         found = self._derived.get(kind)
         if found is None:
             found = self._derived[kind] = kind(self)
@@ -229,7 +229,7 @@ class NodeTable:
         return self._offering[len(NATIVE) :].count(0)
 
     def place_again(self) -> None:
-        """Free the columns of resources that no node offers, while no pod on a node asks for a scalar resource."""
+        """Free the columns of resources that no node offers, while no pod on a node requests a scalar resource."""
         names = zip(self.resources.names, self._offering, strict=False)
         self.resources.keep([name for name, count in names if count and name not in NATIVE])
         self.allocatable, self.requested = self.allocatable[: len(NATIVE)], self.requested[: len(NATIVE)]

@@ -1,8 +1,8 @@
 """Nominated pods as columns: what pods that wait for victims will use on their nodes, kept for the rows that changed.
 
-Every decision beside nominated pods asks what it has to leave room for. Hundreds of pods may be nominated while one
-more is decided on, and one nomination changes between two decisions; so sums by row are kept, and mended where a
-nomination or the pods of a node changed. Who is nominated where is the nominator's business.
+A decision has to leave room for nominated pods of equal or higher priority. Hundreds of pods may be nominated while one
+more is decided on, and one nomination changes between two decisions; so sums by row are kept, and computed again where
+a nomination or the pods of a node changed. A view: the nominations themselves belong to a `Nominator`.
 """
 
 from __future__ import annotations
@@ -93,15 +93,15 @@ class NominatedRows:
         self._row_position = -1
         self._as_of = (-1, -1, -1)
         self._is_empty = False
-        """Whether nobody was nominated to anything when last looked."""
+        """Whether there was no nomination at the last `refresh`."""
 
     def is_of(self, nominator: Nominator) -> bool:
-        """Whether it tells of the same nominations: those who note their changes in one log do."""
+        """Whether this is a view of that nominator, or of one that shares its log of changes."""
         log = getattr(nominator, "changes", None)
         return nominator is self.nominator or (log is not None and log is self._log)
 
     def is_empty(self) -> bool:
-        """Whether nobody is nominated to anything."""
+        """Whether there is no nomination."""
         self.refresh()
         return self._is_empty
 
@@ -148,7 +148,7 @@ class NominatedRows:
     # Following what changes
 
     def refresh(self) -> None:
-        """Look again at the rows where nominations or pods changed."""
+        """Read the rows again where nominations or pods changed."""
         table = self._table
         log: NameLog | None = getattr(self.nominator, "changes", None)
         known = log if log is self._log else None
@@ -194,7 +194,7 @@ class NominatedRows:
                 del self._priorities[pod.priority]
 
     def _find(self, row: int) -> list[PodInfo] | None:
-        """The pods that are nominated to a row and not there; None if nobody is nominated to it."""
+        """The pods that are nominated to a row and not there; None if there is no nomination to it."""
         node = self._table.at(row)
         nominated = self.nominator.nominated_pods(node.name)
         return [pod for pod in nominated if pod.uid not in node.pods] if nominated else None

@@ -1,7 +1,7 @@
-"""What if: some rows with pods added or removed, without copying the world.
+"""Overlays: some rows with pods added or removed, without a copy of the cluster.
 
-An overlay holds its own counts for a handful of rows and answers like `NodeColumns`, so a plugin cannot tell it from
-the real thing. Nominated pods, preemption dry runs and what-if questions all go through it.
+An overlay holds its own counts for a handful of rows and has the interface of `NodeColumns`, so plugins run on it
+unchanged. Nominated pods, preemption dry runs and what-if questions use it.
 """
 
 from __future__ import annotations
@@ -81,11 +81,11 @@ class OverlayColumns(NodeColumns):
         return twin
 
     def count_in(self, position: int, pod: PodInfo) -> None:
-        """Count a pod on the node at a position, for those who look at counts only: `info` does not show it."""
+        """Count a pod on the node at a position, for plugins that read counts only: `info` does not show it."""
         self._count(position, pod, 1)
 
     def count_in_all(self, used: Int64RN, nonzero: Int64RN, count: Int64N) -> None:
-        """Count what pods use that come to every node, for those who look at counts only."""
+        """Count what pods use that come to every node, for plugins that read counts only."""
         self.used[: len(used)] += used
         self._nonzero += nonzero
         self.count += count

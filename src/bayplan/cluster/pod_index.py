@@ -1,8 +1,8 @@
-"""Who is where, by what selectors see: counts of matching pods on every row, kept as pods come and go.
+"""Counts of the pods that match a selector, on every row, kept as pods come and go.
 
-Assigned pods that look alike to a selector (same namespace, same labels, terminating or not) form a class. A counter
-is a standing question, "how many pods like this are on each row"; it is answered once by looking at the classes, and
-from then on every pod that joins or leaves a matching class moves one number.
+Assigned pods that no selector distinguishes (same namespace, same labels, terminating or not) form a class. A counter
+holds how many pods of a query are on each row; it is computed once from the classes, and from then on every pod that
+joins or leaves a matching class changes one number.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class RowCounter(RowCounts):
 
 
 class PodClass:
-    """Assigned pods that no selector can tell apart."""
+    """Assigned pods that no selector distinguishes."""
 
     __slots__ = ("counters", "is_terminating", "labels", "namespace", "rows")
 
@@ -70,7 +70,7 @@ class PodClass:
 _ClassKey = tuple[str, frozenset[tuple[str, str]], bool]
 _Place = tuple[str, str, str]
 """(namespace, label, value): where to look for counters that may mean a class. Label and value are empty when the query
-asks for no single value."""
+requires no single value."""
 _ANYWHERE: _Place = ("", "", "")
 
 
@@ -85,7 +85,7 @@ class PodIndex:
         self._counters_at: dict[_Place, dict[PodQuery, RowCounter]] = {}
 
     def counter(self, query: PodQuery) -> RowCounter:
-        """The standing count for a query. Counters unused for long are dropped and come back when asked for again."""
+        """The counter of a query. Counters unused for long are dropped and computed again when read again."""
         counter = self._counters.get(query)
         if counter is None:
             counter = self._start(query)
@@ -122,7 +122,7 @@ class PodIndex:
             _discard(self._counters_at, place, counter.query)
 
     def _candidates(self, query: PodQuery) -> Iterable[PodClass]:
-        """Classes worth asking, by the narrowest index that holds every match."""
+        """Classes that may match, by the narrowest index that holds every match."""
         namespaces = query.namespaces
         if namespaces is None:
             return self._classes.values()
@@ -159,7 +159,7 @@ class PodIndex:
             counter.move(row, -1)
 
     def relabel(self, before: PodInfo, after: PodInfo, row: int) -> None:
-        """A pod stays where it is and changes its class. Counters that mean both have nothing to hear of it."""
+        """Move a pod to another class on the same row. Counters that match both classes do not change."""
         key = self._key_of(before)
         old, new = self._classes[key], self._class_of(after)
         new.rows[row] = new.rows.get(row, 0) + 1
@@ -194,7 +194,7 @@ class PodIndex:
         return pod_class
 
     def _counters_near(self, pod_class: PodClass) -> Iterable[RowCounter]:
-        """Counters that may mean a class, by what their queries ask for at least."""
+        """Counters that may match a class, by what their queries require at least."""
         namespace, at = pod_class.namespace, self._counters_at
         places = [_ANYWHERE, (namespace, "", ""), *((namespace, key, value) for key, value in pod_class.labels.items())]
         return [counter for place in places if place in at for counter in at[place].values()]

@@ -1,7 +1,7 @@
 """The resource axis: which resource has which place in the R×N columns.
 
 cpu, memory and ephemeral-storage come first; a scalar resource is given a place when a node first offers it. What only
-pods name has none: anybody can make up thousands of names, and a column costs memory on every node. Pods keep such
+pods name has none: a user can invent thousands of names, and a column costs memory on every node. Pods keep such
 requests by name (`PodShape.unplaced`), and no node has room for them.
 """
 
@@ -46,7 +46,7 @@ class ResourceAxis:
         return tuple(sorted([(places[name], amount) for name, amount in amounts.items() if name in places]))
 
     def unplaced(self, amounts: Amounts) -> tuple[str, ...]:
-        """What is asked for and has no place, because no node offers it."""
+        """What is requested and has no place, because no node offers it."""
         places = self._places
         return tuple(sorted([n for n, a in amounts.items() if a > 0 and n not in places and is_scalar_resource(n)]))
 

@@ -1,7 +1,7 @@
 """Counts by row, and their sums by topology value, moved one pod at a time.
 
-Who counts pods per zone asks for the same sums again and again, with one pod more each time. A sum is worked out once
-from all rows and from then on follows every move; it is dropped when the values of the rows change.
+Counting pods per zone needs the same sums again and again, with one pod more each time. A sum is computed once from all
+rows and from then on follows every change; it is dropped when the values of the rows change.
 """
 
 from __future__ import annotations

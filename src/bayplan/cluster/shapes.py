@@ -28,7 +28,7 @@ __all__ = ["PodShape", "ShapeTable", "Usage", "usage_of"]
 T = TypeVar("T")
 _LATEST = 1024
 _MOST_KEPT_BYTES = 1 << 14
-"""A shape that takes more, written down, lives no longer than the pods that have it."""
+"""A shape with a larger key is kept no longer than the pods that have it."""
 _SAME_FOR_ALL_PINS = ("kind", "tolerations", "readable_terms", "host_ports", "claim_names", "requires_pin_alone")
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode
 
@@ -56,7 +56,7 @@ class PodShape:
         vector = resources.vector(requested)
         self.usage = Usage(_without_zeros(vector), nonzero.get("cpu", 0), nonzero.get("memory", 0))
         if not _is_actuated(pod) and not has_pod_level_requests(pod):
-            # What a pod counts for is then what it asks for: nothing to compute twice.
+            # The amounts that count are then the requests: nothing to compute twice.
             self.__dict__.update(
                 amounts=requested, status_requests=requested, scoring_requests=nonzero, requests=vector
             )
@@ -67,7 +67,7 @@ class PodShape:
         self._notes_on_amounts: dict[Hashable, Any] = {}
 
     def prepare(self) -> None:
-        """Compute what a decision will ask for, while the pod is in the processor's caches: seconds later, reading it
+        """Compute what a decision will read, while the pod is in the processor's caches: seconds later, reading it
         again takes ten times as long as the computation."""
         self.kind, self.pinned_to  # noqa: B018 - both are kept once read
 
@@ -88,7 +88,7 @@ class PodShape:
         attributes = twin.__dict__
         attributes["pinned_to"] = name
         if self.requires_pin_alone:
-            # Its name says it all: who asks for the terms is the exception.
+            # Rebuilt lazily; rarely read.
             attributes.pop("required_nodes", None)
         else:
             attributes["required_nodes"] = self.required_nodes.repinned(name)
@@ -109,7 +109,7 @@ class PodShape:
         return found
 
     def note_on_amounts(self, key: Hashable, compute: Callable[[], T]) -> T:
-        """The same for what follows from the amounts that are asked for, which many shapes share."""
+        """The same for what follows from the requested amounts, which many shapes share."""
         found: T | None = self._notes_on_amounts.get(key)
         if found is None:
             found = self._notes_on_amounts[key] = compute()
@@ -170,7 +170,7 @@ class PodShape:
 
     @lazy
     def unplaced(self) -> tuple[str, ...]:
-        """What the pod asks for and no node offers: it has no place on the resource axis."""
+        """What the pod requests and no node offers: it has no place on the resource axis."""
         return self._resources.unplaced(self.amounts)
 
     @lazy
@@ -179,7 +179,7 @@ class PodShape:
         return {name: amount for name, amount in self.status_requests.items() if amount and is_counted(name)}
 
     def names_any(self, resources: Collection[str]) -> bool:
-        """Whether the pod asks for one of these resources, or was granted one."""
+        """Whether the pod requests one of these resources, or was granted one."""
         return any(name in resources for name in (*self.amounts, *self.status_requests))
 
     def place_again(self) -> None:
@@ -196,7 +196,7 @@ class PodShape:
 
     @lazy
     def scoring_requests(self) -> Amounts:
-        """The containers' requests with defaults, blind to pod-level requests: what resource scoring looks at."""
+        """The containers' requests with defaults and without pod-level requests: the input of resource scoring."""
         return pod_requests(self._sample, nonzero=True, pod_level=False)
 
     @lazy
@@ -220,7 +220,7 @@ class PodShape:
 
     @lazy
     def pod_terms(self) -> PodTerms:
-        """What the pod says about other pods. Raises SelectorError when some of it does not parse."""
+        """The pod's affinity terms. Raises SelectorError when one does not parse."""
         return compile_pod_terms(self.spec.affinity, self.namespace)
 
     @lazy
@@ -287,13 +287,13 @@ def _counted(pod: Pod) -> tuple[Amounts, Amounts]:
     requested = pod_requests(pod, status=True)
     if _names_all(pod):
         return requested, requested
-    # Where the pod as a whole states requests, defaults stand in only for what nobody named.
+    # With pod-level requests, defaults apply only to what neither the pod nor a container names.
     lacking = {"cpu", "memory"} - requested.keys() if has_pod_level_requests(pod) else True
     return requested, pod_requests(pod, status=True, nonzero=lacking)
 
 
 def _names_all(pod: Pod) -> bool:
-    """Whether every container says how much cpu and memory it asks for: no defaults have to stand in."""
+    """Whether every container requests cpu and memory, so that no defaults apply."""
     for container in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ())):
         requests = container.resources.requests if container.resources is not None else None
         if requests is None or "cpu" not in requests or "memory" not in requests:
@@ -306,7 +306,7 @@ def _without_zeros(vector: Vector) -> Vector:
 
 
 def _is_actuated(pod: Pod) -> bool:
-    """Whether the kubelet has said what it granted, which may differ from what was asked for."""
+    """Whether the kubelet reported what it granted, which may differ from the requests."""
     status = pod.status
     return bool(status.container_statuses or status.init_container_statuses or status.resources)
 
@@ -314,7 +314,7 @@ def _is_actuated(pod: Pod) -> bool:
 class ShapeTable:
     """Finds the shape of a pod, making it when the template is new.
 
-    A shape lives as long as a pod that has it; the latest ones are also kept for pods to come. Every pod gets other
+    A shape is kept as long as a pod has it; the latest ones are also kept for pods to come. Every pod gets other
     labels when it is bound, and every pod of a DaemonSet is pinned to another node; so a shape that differs from a
     known one in its labels alone, or in its pin alone, is made from that one.
     """
@@ -336,7 +336,7 @@ class ShapeTable:
 
     def on_new(self, prepare: Callable[[PodShape], None]) -> None:
         """Have a method called with every shape that a pod still to be placed is the first to have, so that it computes
-        what decisions will ask for (see `PodShape.prepare`). Its owner is not kept alive by it."""
+        what decisions will read (see `PodShape.prepare`). Its owner is not kept alive by it."""
         self._prepare.append(WeakMethod(prepare))
 
     def shape_of(self, pod: Pod) -> PodShape:
@@ -424,7 +424,7 @@ def _rest_key(pod: Pod, pinned_to: str) -> bytes:
 
 
 def _matters(volume: Volume) -> bool:
-    """Volumes that no plugin looks at (secrets, tokens, empty dirs) decode to a bare name."""
+    """Volumes that no plugin reads (secrets, tokens, empty dirs) decode to a bare name."""
     return volume != Volume(name=volume.name)
 
 

@@ -1,7 +1,7 @@
 """The affinity terms of pods that already run, counted by row.
 
-Existing pods speak too: their required anti-affinity keeps others away, their preferences draw them. Pods of one
-template state the same terms, so terms are grouped: a group knows on which rows its pods are. An incoming pod is
+Required anti-affinity of existing pods keeps others away, their preferences attract them. Pods of one template have the
+same terms, so terms are grouped: a group has the rows of its pods. An incoming pod is
 compared with each distinct term once per shape, not with each pod.
 """
 
@@ -46,7 +46,7 @@ class TermGroup:
         self._column: RowCounts | None = None
 
     def column(self, capacity: int) -> RowCounts:
-        """The counts as a column; kept up to date once somebody asked for it."""
+        """The counts as a column; kept up to date once it was read."""
         if self._column is None or len(self._column.rows) != capacity:
             self._column = RowCounts(capacity)
             for row, count in self.counts.items():

@@ -170,9 +170,7 @@ def _warnings(config: ConfigDocument, version: str, check: Checker) -> tuple[Pro
     found = []
     if version != "v1":
         message = f"{version} is deprecated; it is read as v1"
-        found.append(
-            Problem("apiVersion", message, "write it anew with --write-config-to", check.line_of("apiVersion"))
-        )
+        found.append(Problem("apiVersion", message, "rewrite it with --write-config-to", check.line_of("apiVersion")))
     for index, profile in enumerate(config.profiles):
         for point, place, plugin in profile.plugins.entries("enabled"):
             if plugin.weight and point not in _WEIGHED:

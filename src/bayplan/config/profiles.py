@@ -2,7 +2,7 @@
 
 Step A lays the configuration over the default multiPoint list; step B expands multiPoint over the extension points.
 Both follow kube-scheduler to the letter, errors included where it has a text for them. This is the only place where
-configuration and plugins meet; the registry is handed in, no plugin is imported here and none is built.
+configuration and plugins meet; the registry is an argument, no plugin is imported here and none is built.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def resolve_profile(
     path: str = "profiles[0]",
     sources: Mapping[str, Source] | None = None,
 ) -> ResolvedProfile:
-    """One profile. `path` and `sources` say in messages where it stands. Raises `ConfigError`."""
+    """One profile. `path` and `sources` are its position in messages. Raises `ConfigError`."""
     problems = Problems()
     work = _Resolution(
         profile, registry, path=path, extenders=tuple(extenders), problems=problems, sources=sources or {}
@@ -148,7 +148,7 @@ class _Resolution:
     # Which plugins there are
 
     def _class(self, name: str) -> type[Plugin] | None:
-        """The class of a plugin; None when there is none or it does not load (`_refuse_missing` says which)."""
+        """The class of a plugin; None when there is none or it does not load (`_refuse_missing` reports it)."""
         if name not in self._classes:
             try:
                 self._classes[name] = self.registry.get(name)

@@ -3,7 +3,7 @@
 Driven by the struct types themselves (`msgspec.inspect`), so the model, nested API structs and the argument classes of
 plugins are all read by the same rules: unknown and repeated fields are errors everywhere, `null` means absent, and a
 problem names the path, what was found and what is allowed. The struct library builds the result in the end; it
-would stop at the first problem, which is why it is not asked earlier.
+would stop at the first problem, which is why it runs last.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class Reader:
         return value
 
     def _note_lines(self, value: Any, path: str, line: int) -> None:
-        """Lines inside a value that is read later, by whoever knows its type."""
+        """Lines inside a value that is read later, when its type is known."""
         self.lines[path] = line
         if isinstance(value, Table):
             for key, inner in value.items():
@@ -248,7 +248,7 @@ def _in_range(info: inspect.IntType | inspect.FloatType, value: float) -> bool:
 
 
 def _words(info: inspect.Type, *, with_limits: bool = True) -> str:
-    """A type as a person says it."""
+    """A type in plain words."""
     if isinstance(info, inspect.Metadata):
         return _words(info.type, with_limits=with_limits)
     if isinstance(info, inspect.IntType | inspect.FloatType):

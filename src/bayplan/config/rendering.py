@@ -15,7 +15,7 @@ _SECRET_FIELDS = frozenset(("key_data",))
 
 
 def wire_form(struct: msgspec.Struct, *, redact: bool, leave_out: frozenset[str] = frozenset()) -> dict[str, Any]:
-    """Fields by their wire names. Absent and empty parts are left out; key material is hidden when `redact` says so."""
+    """Fields by their wire names. Absent and empty parts are left out; key material is hidden with `redact`."""
     result = {}
     for field in msgspec.structs.fields(struct):
         if field.name in leave_out:

@@ -1,4 +1,4 @@
-"""What a configuration may not say, beyond types: the rules that need no plugins.
+"""Rules of a configuration beyond types that need no plugins.
 
 Texts that kube-scheduler prints are kept where it has one. Everything is checked in one go; `Problems` keeps a second
 problem from being reported at a place whose type was wrong already.

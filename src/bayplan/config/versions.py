@@ -116,7 +116,7 @@ _SINCE_V1_POINTS = ("placementGenerate", "placementScore")
 
 
 def hint_for_unknown(path: str, key: str) -> str:
-    """What to say of a field that the model does not have but people write; empty for all others."""
+    """A hint about a field that the model does not have but people write; empty for all others."""
     if not path:
         return _RETIRED_FIELDS.get(key, "")
     if path.startswith("profiles[") and path.endswith("]") and key in _POINTS:
@@ -125,7 +125,7 @@ def hint_for_unknown(path: str, key: str) -> str:
 
 
 def check_header(document: Table, problems: Problems) -> str:
-    """The version that the document says it is; empty, with a problem, when it cannot be read."""
+    """The version that the document states; empty, with a problem, when it cannot be read."""
     api_version, kind = document.get("apiVersion"), document.get("kind")
     wanted = f"write `apiVersion: {GROUP}/v1` and `kind: {KIND}`"
     if kind == "ConfigMap":
@@ -210,7 +210,7 @@ def _refuse_one(name: str, place: str, problems: Problems, lines: dict[str, int]
 def from_v1beta2(profile: ProfileConfig) -> ProfileConfig:
     """The same profile in v1 form.
 
-    Every point lists v1beta2's defaults explicitly, merged with what the profile says. Explicitly listed plugins that
+    Every point lists v1beta2's defaults explicitly, merged with those of the profile. Explicitly listed plugins that
     multiPoint also has keep the order of the list; what multiPoint adds beyond it are points and plugins that came
     after v1beta2. A plugin that the profile disabled wherever v1beta2 had it is disabled altogether.
     """

@@ -1,4 +1,4 @@
-"""SIGUSR2: the cache is compared with what the API server told, and written to the log with the queue."""
+"""SIGUSR2: the cache is compared with the reflectors, and written to the log with the queue."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def loop() -> Loop:
 async def test_a_true_cache_is_said_to_agree(loop: Loop) -> None:
     lines = await look(loop)
 
-    assert lines[0]["event"] == "the cache agrees with what the API server told"
+    assert lines[0]["event"] == "the cache agrees with the API server"
     assert (lines[0]["nodes"], lines[0]["pods"]) == (2, 1)
 
 

@@ -69,18 +69,18 @@ def test_new_objects_are_looked_at_when_nothing_else_is_to_be_done(
     is_idle = False
     one = GarbageCollection(clock, is_idle=lambda: is_idle)
     collector.new = 10_000
-    one.look()
+    one.collect_due()
     assert collector.asked == []
 
     is_idle = True
-    one.look()
+    one.collect_due()
     assert collector.asked == [1]
 
 
 def test_many_new_objects_are_looked_at_in_a_rush_too(clock: VirtualClock, collector: SlowCollector) -> None:
     one = GarbageCollection(clock, is_idle=lambda: False)
     collector.new = 60_000
-    one.look()
+    one.collect_due()
 
     assert collector.asked == [1]
 
@@ -88,7 +88,7 @@ def test_many_new_objects_are_looked_at_in_a_rush_too(clock: VirtualClock, colle
 def test_a_handful_of_objects_is_not_worth_a_look(clock: VirtualClock, collector: SlowCollector) -> None:
     one = GarbageCollection(clock, is_idle=lambda: True)
     collector.new = 100
-    one.look()
+    one.collect_due()
 
     assert collector.asked == []
 
@@ -99,7 +99,7 @@ def test_looking_takes_a_hundredth_of_the_time_at_most(clock: VirtualClock, coll
     for _ in range(200):
         collector.new = 1_000_000
         clock.advance(1.0)
-        one.look()
+        one.collect_due()
 
     spent = 0.1 * len(collector.asked)
     assert 0.005 < spent / (clock.monotonic() - began) <= 0.0101
@@ -111,16 +111,16 @@ def test_everything_is_looked_at_every_few_minutes_and_in_a_rush_that_never_ends
     is_idle = False
     one = GarbageCollection(clock, is_idle=lambda: is_idle)
     clock.advance(400.0)
-    one.look()
+    one.collect_due()
     assert collector.asked == []
 
     is_idle = True
-    one.look()
+    one.collect_due()
     assert collector.asked == [2]
 
     is_idle = False
     clock.advance(1_300.0)
-    one.look()
+    one.collect_due()
     assert collector.asked == [2, 2]
 
 

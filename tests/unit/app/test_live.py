@@ -119,14 +119,14 @@ async def test_a_replica_that_lost_its_lease_leaves_conditions_and_nominations_t
 
 async def test_events_wait_while_many_pods_wait_for_a_decision() -> None:
     loop = Loop([node("n")])
-    assert not loop.live._is_in_a_rush()
+    assert not loop.live._is_under_load()
 
     loop.put(*(pod(f"p{i}") for i in range(100)))
-    assert loop.live._is_in_a_rush()
+    assert loop.live._is_under_load()
 
     async with running(loop):
         await loop.settle()
-        assert not loop.live._is_in_a_rush()
+        assert not loop.live._is_under_load()
 
 
 async def test_plugins_are_torn_down_when_a_reload_replaces_them_and_when_the_scheduler_stops() -> None:

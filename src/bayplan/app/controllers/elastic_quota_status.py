@@ -28,7 +28,7 @@ def used_by(quota: ElasticQuota, pods: Iterable[Pod]) -> dict[str, Quantity]:
 
 
 def is_up_to_date(quota: ElasticQuota, used: dict[str, Quantity]) -> bool:
-    """Whether the quota says so already, in whatever notation."""
+    """Whether the quota has this status already, in whatever notation."""
     try:
         return quota.status.used is not None and to_amounts(quota.status.used) == to_amounts(used)
     except QuantityError:

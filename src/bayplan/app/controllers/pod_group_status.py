@@ -54,7 +54,7 @@ def _recount(status: PodGroupStatus, pods: Iterable[Pod], phase: str) -> PodGrou
 
 
 def _owners(pods: Sequence[Pod]) -> str:
-    """Who the first pod belongs to."""
+    """The owners of the first pod."""
     first = min(pods, key=lambda pod: pod.name)
     owners = sorted(f"{first.namespace}/{owner.name}" for owner in first.metadata.owner_references or ())
     return ",".join(owners)

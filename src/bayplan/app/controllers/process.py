@@ -46,7 +46,7 @@ class ControllersProcessOptions:
 
 
 async def run_controllers(options: ControllersProcessOptions) -> int:
-    """Run until told to stop; the exit status. Losing the lease ends it with 1."""
+    """Run until a signal; the exit status. Losing the lease ends it with 1."""
     configure_logging(LogSettings(format=options.logging_format, verbosity=options.verbosity))
     clock, dice = SystemClock(), random.Random()
     access = find_access(

@@ -77,13 +77,13 @@ class ControllerOptions:
 
 
 def kinds_among(watched: Iterable[type[Any]]) -> tuple[type[Any], ...]:
-    """The kinds to care for beside plugins that watch these; all of them when the plugins watch none."""
+    """The kinds to maintain beside plugins that watch these; all of them when the plugins watch none."""
     known = set(watched)
     return tuple(kind for kind in WATCHES if kind in known) or WATCHES
 
 
 class _Mark(NamedTuple):
-    """What to look at: a group (namespace and name), or the quotas of a namespace."""
+    """What to reconcile: a group (namespace and name), or the quotas of a namespace."""
 
     kind: type[Any]
     namespace: str
