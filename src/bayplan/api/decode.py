@@ -1,10 +1,10 @@
-"""Files of Kubernetes objects into typed objects, for everything that works offline.
+"""Decodes files of Kubernetes objects into typed objects, for offline commands.
 
 YAML streams, JSON, JSON lines, `kind: List` and `PodList` and the like. Input comes from people, so each problem is one
-line: the file, the document or the path inside it, what was found, what to do. Fields that scheduling does not read
-are skipped, as everywhere in this room; a wrong type, an unknown kind, a missing name or a bad quantity is an error.
+line: the file, the document or the path inside it, what was found, what to do. Fields that scheduling does not read are
+skipped, as everywhere in this package; a wrong type, an unknown kind, a missing name or a bad quantity is an error.
 
-Nothing here talks to an API server, and nothing is defaulted but the namespace; see `bayplan.api.pod_defaults`.
+No field gets a default but the namespace; see `bayplan.api.pod_defaults`.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def read_objects(path: str | Path, *, ignore_unread: bool = False) -> list[KubeO
 def read_objects_text(
     text: str, *, source: str = "input", is_lines: bool = False, ignore_unread: bool = False
 ) -> list[KubeObject]:
-    """The same for text that is already there; `is_lines` says that each line is a JSON document of its own."""
+    """The same for text in memory; `is_lines` tells that each line is a JSON document."""
     documents = _json_lines(text, source) if is_lines else _documents(text, source)
     objects: list[KubeObject] = []
     seen: dict[tuple[type[KubeObject], str], str] = {}
@@ -191,7 +191,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 def _explained(message: str, item: Any) -> tuple[str, str]:
-    """(path, sentence) from what the struct library says."""
+    """Path and message from an error of msgspec."""
     match = _MSGSPEC_PATH.match(message)
     path, what = ((match["path"] or "").lstrip("."), match["what"]) if match else ("", message)
     found = _at(item, path)
@@ -211,7 +211,7 @@ def _wanted(types: str) -> str:
 
 
 def _at(value: Any, path: str) -> Any:
-    """The value at a path of the struct library's making (`spec.containers[0].ports`); a map's value is `[...]`."""
+    """The value at a path in msgspec's notation (`spec.containers[0].ports`); a map's value is `[...]`."""
     for name, index in re.findall(r"([^.\[\]]+)|\[(\d+|\.\.\.)\]", path):
         if name:
             value = value.get(name) if isinstance(value, dict) else None
@@ -237,7 +237,7 @@ def _shown(value: Any) -> str:
 
 
 def _complete(decoded: KubeObject, kind: Kind, item: Mapping[str, Any], *, source: str, where: str) -> None:
-    """Name, namespace and uid, without which nothing can be found again."""
+    """Complete name, namespace and uid."""
     metadata = decoded.metadata
     if not metadata.name:
         has_prefix = isinstance(item.get("metadata"), dict) and item["metadata"].get("generateName")
@@ -280,7 +280,7 @@ def _quantity_problem(quantity: Quantity) -> str:
 
 Walker = Callable[[Any, str], Iterable[tuple[str, Quantity]]]
 _WALKERS: dict[type[Any], Walker | None] = {}
-"""How to find the quantities of each kind, worked out when the kind is first read."""
+"""Accessors of the quantities of each kind, built when the kind is first decoded."""
 
 
 def _quantities(value: Any, type_: type[Any]) -> Iterable[tuple[str, Quantity]]:
@@ -309,7 +309,7 @@ def _struct_walker(type_: type[Any]) -> Walker | None:
 
 
 def _walker(info: msgspec.inspect.Type) -> Walker | None:
-    """How to find the quantities in a value of this type; None when there can be none."""
+    """An accessor of the quantities in a value of this type; None when there can be none."""
     if isinstance(info, msgspec.inspect.StructType):
         return _struct_walker(info.cls)
     if isinstance(info, msgspec.inspect.ListType):

@@ -1,10 +1,10 @@
-"""YAML and JSON text into plain data that remembers its line numbers.
+"""Parses YAML and JSON text into plain data with line numbers.
 
-Why not `yaml.safe_load`: it takes the last of two equal keys without a word, forgets where a value stood, reads `1:30`
-as ninety and `2026-01-01` as a date, and follows aliases without end. Kubernetes does none of that, and neither does
-this. Nesting, and what aliases add, is bounded, so that hostile text fails early.
+`yaml.safe_load` silently keeps the last of two equal keys, has no line numbers, reads `1:30` as ninety and `2026-01-01`
+as a date, and expands aliases without limit. Kubernetes does none of that. Nesting, and what aliases add, is bounded,
+so that hostile text fails early.
 
-It knows nothing of kinds or fields; see `bayplan.api.decode` and `bayplan.config` for those.
+`bayplan.api.decode` and `bayplan.config` interpret kinds and fields.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PLAIN_TAGS = frozenset(f"{_STANDARD_TAG}{name}" for name in ("str", "map", "seq
 
 
 class DocumentError(ValueError):
-    """Text that is not YAML, or YAML that Kubernetes would not take. `line` counts from 1; 0 when unknown."""
+    """Text that is not YAML, or YAML that Kubernetes would not accept. `line` counts from 1; 0 when unknown."""
 
     def __init__(self, message: str, *, line: int = 0) -> None:
         super().__init__(f"line {line}: {message}" if line else message)
@@ -130,7 +130,7 @@ def _line(event: Any) -> int:
 
 
 class _Open:
-    """A mapping or list whose end has not come yet."""
+    """A mapping or list that is still open."""
 
     __slots__ = ("anchor", "began", "key", "key_line", "merges", "value", "wants_key")
 
@@ -239,7 +239,7 @@ class _Builder:
 
 
 def _merge(table: Table, merges: list[Any]) -> None:
-    """YAML's `<<`: what the table does not say itself is taken from the named ones, the first of them first."""
+    """YAML's merge key `<<`: keys that the mapping lacks are taken from the referenced ones, earlier ones first."""
     for merge in merges:
         for source in merge if isinstance(merge, Rows) else [merge]:
             if not isinstance(source, Table):

@@ -1,4 +1,4 @@
-"""The one table of kinds: where each lives in the API and which struct it decodes into."""
+"""The table of kinds: the API path of each and the struct that it decodes into."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Node selectors: required and preferred node affinity, the nodeSelector map, the affinity of volumes.
 
-Terms are ORed, requirements inside a term are ANDed, a term that says nothing matches nothing, and a term that does
-not parse matches nothing either. Compiled forms are hashable; `NodeTerm.node_names` tells which nodes a term pins.
+Terms are ORed, requirements inside a term are ANDed; an empty term and one that does not parse match nothing. Compiled
+forms are hashable; `NodeTerm.node_names` are the nodes that a term names.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class NodeTerm(NamedTuple):
         return True
 
     def node_names(self) -> frozenset[str] | None:
-        """The nodes this term pins by name, or None when it pins none."""
+        """The nodes that this term requires by name, or None."""
         names: frozenset[str] | None = None
         for requirement in self.fields:
             if requirement.operator == "In":
@@ -75,7 +75,7 @@ class NodeTerm(NamedTuple):
 
 
 class RequiredNodes(NamedTuple):
-    """What a pod requires of a node: the nodeSelector map and the required terms. `terms` None means no terms asked."""
+    """What a pod requires of a node: the nodeSelector map and the required terms; without `terms` there are none."""
 
     labels: tuple[tuple[str, str], ...]
     terms: tuple[NodeTerm, ...] | None

@@ -1,7 +1,7 @@
 """JSON patch (RFC 6902) and JSON merge patch (RFC 7386) on plain documents.
 
 Both return the patched document; a JSON patch changes the one it was given, a merge patch copies what it changes. A
-patch that cannot be applied is a `BadPatch`. Nothing here knows about kinds.
+patch that cannot be applied is a `BadPatch`. Kinds do not matter here.
 """
 
 from __future__ import annotations

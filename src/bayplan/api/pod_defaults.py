@@ -1,4 +1,4 @@
-"""What the API server adds to a pod that scheduling can tell, for pods that never passed through one.
+"""Defaults and admission that the API server applies to pods and that matter to scheduling, for pods from files.
 
 A pod read from an API server has all of this already and comes back unchanged. Only what bears on scheduling is here:
 requests, host ports, label keys merged into selectors, priority. (`protocol: TCP` and `schedulerName` are defaults of
@@ -21,7 +21,7 @@ _SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critic
 
 
 class UnknownPriorityClass(ValueError):
-    """The pod names a priority class that is not there; the API server would refuse the pod."""
+    """The pod names a priority class that does not exist; the API server would refuse the pod."""
 
 
 def apply_pod_defaults(pod: Pod, *, priority_classes: Iterable[PriorityClass] | None = None) -> Pod:
@@ -48,7 +48,7 @@ def _requests_from_limits(resources: ResourceRequirements | None) -> None:
 
 
 def _pod_level_requests(pod: Pod) -> None:
-    """Pod-level limits bring pod-level requests: what the containers ask for, else the limits themselves."""
+    """Set pod-level requests from pod-level limits: the sum of the containers' requests, else the limits."""
     resources = pod.spec.resources
     if resources is None:
         return
@@ -68,7 +68,7 @@ def _pod_level_requests(pod: Pod) -> None:
 
 
 def _pod_level_huge_pages(pod: Pod, resources: ResourceRequirements) -> None:
-    """Huge pages cannot be overcommitted, so their pod-level limit is what the containers' limits come to."""
+    """Set the pod-level limit of huge pages to the sum of the containers' limits: they cannot be overcommitted."""
     own = resources.limits or {}
     requests = resources.requests or {}
     if not own and not requests:
@@ -83,7 +83,7 @@ def _pod_level_huge_pages(pod: Pod, resources: ResourceRequirements) -> None:
 
 
 def _of_containers(pod: Pod, pick: Callable[[ResourceRequirements], dict[str, Quantity] | None]) -> dict[str, int]:
-    """What the containers alone come to, without overhead, in requests or in limits."""
+    """The sum over the containers, without overhead, of requests or limits."""
     bare = Pod()
     bare.spec.containers = [_bare(container, pick) for container in pod.spec.containers or ()]
     bare.spec.init_containers = [_bare(container, pick) for container in pod.spec.init_containers or ()]

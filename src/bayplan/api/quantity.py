@@ -1,7 +1,7 @@
 """Kubernetes quantities ("1500m", "16393244Ki", "129e6") as exact integers.
 
 Both readings round up, as the API machinery does: `value("1500m")` is 2 and `milli_value("0.1m")` is 1. Parsing is
-exact (no floats), and remembered, because a cluster repeats the same few hundred strings.
+exact (no floats) and cached, because a cluster repeats the same few hundred strings.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from functools import lru_cache
 __all__ = ["Quantity", "QuantityError", "format_quantity", "milli_value", "value"]
 
 Quantity = str | int | float
-"""What a quantity field may hold in JSON or YAML; the API server itself always answers with a string."""
+"""The JSON and YAML types of a quantity field; the API server always sends a string."""
 
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _INT64_MAX = 2**63 - 1
 _POWER = {0: 1, 3: 1000}
 _MOST_DIGITS = 1000
-"""Far beyond any amount; what is longer is an attack on the parser."""
+"""The longest text that is parsed; real amounts are far shorter."""
 
 
 class QuantityError(ValueError):

@@ -1,4 +1,4 @@
-"""What a pod asks for: the effective request of its containers, sidecars, init containers, pod level and overhead.
+"""The effective resource request of a pod: containers, sidecars, init containers, pod level and overhead.
 
 Amounts are integers: milli-cpu for `cpu`, whole units for the rest. A key that is present with 0 is kept, because the
 defaults for scoring (100m, 200Mi) replace missing keys only. `status=True` takes what the kubelet has actuated into
@@ -50,7 +50,7 @@ def pod_requests(
 
 
 def has_pod_level_requests(pod: Pod) -> bool:
-    """Whether the pod as a whole requests something that only containers requested before."""
+    """Whether the pod-level requests name a resource that only containers requested before."""
     requests = pod.spec.resources.requests if pod.spec.resources else None
     return any(_is_pod_level(name) for name in requests or ())
 
@@ -108,7 +108,7 @@ def _requests_of(container: Container, statuses: _Statuses | None, defaults: Amo
 
 
 def _actuated(spec: Amounts, status: ContainerStatus, *, is_infeasible: bool) -> Amounts:
-    """The larger of what is asked for and what the kubelet has granted; an infeasible resize does not count."""
+    """The larger of the requests and what the kubelet has allocated; an infeasible resize does not count."""
     if status.resources is None:
         return spec
     result: Amounts = {} if is_infeasible else dict(spec)

@@ -1,7 +1,7 @@
 """Label selectors: compiled once, hashable, so that equal selectors share their counts.
 
-`NOTHING` is what an absent selector means and `EVERYTHING` what an empty one means; the two are never confused.
-A compiled `Selector` knows the equalities it implies, which lets an index find candidates without a scan.
+`NOTHING` is what an absent selector means and `EVERYTHING` what an empty one means; the two are never confused. A
+compiled `Selector` has the equalities that it implies, so that an index finds candidates without a scan.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Selector(NamedTuple):
         return ((r.key, r.values) for r in self.requirements if r.operator == "In")
 
     def and_equal(self, pairs: Iterable[tuple[str, str]]) -> Selector:
-        """This selector with more equalities; nothing stays nothing."""
+        """This selector with more equalities; `NOTHING` is returned unchanged."""
         if self.is_nothing:
             return self
         extra = [Requirement(key, "In", frozenset((value,))) for key, value in pairs]

@@ -1,4 +1,4 @@
-"""Volumes, claims, classes and what CSI drivers say about nodes."""
+"""Volumes, claims, storage classes and the CSI objects about nodes."""
 
 from __future__ import annotations
 

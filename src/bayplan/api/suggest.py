@@ -1,4 +1,4 @@
-"""Did you mean: the one place that guesses what a misspelt name stood for."""
+"""Suggests known names for a misspelt one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which taints a list of tolerations lets through."""
+"""Matches tolerations with taints."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def is_tolerated(taint: Taint, tolerations: Sequence[Toleration]) -> bool:
 def first_untolerated(
     taints: Iterable[Taint], tolerations: Sequence[Toleration], effects: tuple[str, ...] = ("NoSchedule", "NoExecute")
 ) -> Taint | None:
-    """The first taint with one of the effects that no toleration lets through."""
+    """The first taint with one of the effects that no toleration matches."""
     for taint in taints:
         if taint.effect in effects and not is_tolerated(taint, tolerations):
             return taint

@@ -1,7 +1,7 @@
-"""Case files through the evaluator: a line in, a line out, as it comes.
+"""Evaluates case files line by line.
 
-A line that cannot be evaluated is told on standard error with its place, answered with an `error` in its turn, and does
-not stop the others; the exit status remembers it.
+A line that cannot be evaluated is reported on standard error with its position, answered with an `error`, and does not
+stop the others; the exit status is nonzero then.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reaching a cluster from a command: access, discovery of resources, and the namespace to work in."""
+"""Access to a cluster for commands: connection, discovery of resources, namespace."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Discovered(msgspec.Struct):
     kind: str
     is_namespaced: bool
     names: frozenset[str]
-    """Everything a person may call it, in lower case."""
+    """All names of the resource, in lower case."""
 
     @property
     def root(self) -> str:
@@ -82,7 +82,7 @@ class Cluster:
         return msgspec.json.decode((await self.request("GET", path)).body, type=dict[str, Any])
 
     async def named(self, word: str) -> Discovered:
-        """The resource that a person means by a word: plural, singular, kind or short name."""
+        """The resource with this plural, singular, kind or short name."""
         wanted, _, group = word.lower().partition(".")
         for resource in await self.resources():
             in_group = not group or resource.api_version.split("/")[0] == group
@@ -110,7 +110,7 @@ class Cluster:
             return []
 
     def forget_resources(self) -> None:
-        """Ask anew: a definition was added or removed."""
+        """Discard the discovered resources: a definition was added or removed."""
         self._resources = None
 
 

@@ -37,8 +37,8 @@ def dashboard(
 ) -> int:
     """Show the dashboard of a running scheduler at an address of this machine, until Ctrl-C.
 
-    The pages come from here, the answers from the scheduler, asked as the user of the kubeconfig or of the token. Reach
-    a scheduler in a cluster with `kubectl port-forward`.
+    The pages are served by this command; data is requested from the scheduler as the user of the kubeconfig or the
+    token. Reach a scheduler in a cluster with `kubectl port-forward`.
     """
     where = endpoint(server, token_file, kubeconfig, certificate_authority, insecure_skip_tls_verify)
     asyncio.run(_serve(where, port))

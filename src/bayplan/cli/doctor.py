@@ -1,4 +1,4 @@
-"""`bayplan doctor`: compare a configuration and its plugins with a live cluster, and say what to do."""
+"""`bayplan doctor`: compare a configuration and its plugins with a live cluster, and report what to fix."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def doctor(
 ) -> int:
     """Check a live cluster for what keeps a scheduler from working.
 
-    Is the API server reachable, may the scheduler do what its plugins need, are custom resources defined as the plugins
-    expect, does somebody lead, do pods name a scheduler that runs. Exit status: 0 healthy, 1 something is wrong.
+    It checks the connection, the permissions of the scheduler and its plugins, definitions of custom resources, the
+    leader's lease, and pods that name no running scheduler. Exit status: 0 healthy, 1 something is wrong.
     """
     findings = _findings(config, plugin, name, namespace, _user(service_account), kubeconfig, context)
     _print(findings, output or "table")

@@ -1,4 +1,4 @@
-"""Kubernetes objects out of files and standard input, as plain data with the place they stood at.
+"""Reads Kubernetes objects from files and standard input, as plain data with their positions.
 
 For commands that take `-f`: YAML streams, JSON, JSON lines, and lists with their items taken apart. Nothing is decoded
 into types and nothing is defaulted; an error names the file and the place in one line.
@@ -32,7 +32,7 @@ class FoundObject(NamedTuple):
 
 
 def is_object_file(name: str) -> bool:
-    """Whether a command line's argument means a file, there or not, rather than the name of something."""
+    """Whether an argument is a file name, existing or not, rather than the name of an object."""
     return name == STDIN or name.endswith(_SUFFIXES) or Path(name).is_file()
 
 

@@ -1,6 +1,6 @@
-"""Exceptions that are about the input, as the lines that a person needs. What is not listed here is a fault of ours.
+"""Turns exceptions about the input into error lines. Exceptions that are not listed here are internal errors.
 
-Imports the rooms that the exceptions come from, so it is imported when something went wrong and not before.
+Imports the packages of these exceptions, so it is imported only after a failure.
 """
 
 from __future__ import annotations

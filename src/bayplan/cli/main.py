@@ -1,4 +1,4 @@
-"""`bayplan`: finds the command, runs it, and turns whatever goes wrong into lines and an exit status.
+"""`bayplan`: finds the command, runs it, and turns exceptions into error lines and an exit status.
 
 A command is an entry in `COMMANDS` and a module with a function (or a `cyclopts.App` for a command with commands of its
 own). The function's parameters are its options; it returns an exit status or None, and raises `CommandError` to stop.
@@ -112,7 +112,7 @@ def _without_program(arguments: Sequence[str]) -> list[str]:
 
 
 def _program(path: str) -> str:
-    """`kubectl-bayplan` is how kubectl finds us; people type `kubectl bayplan`."""
+    """The name of the program in messages; `kubectl-bayplan` runs as the plugin `kubectl bayplan`."""
     return "kubectl bayplan" if PurePath(path).stem == "kubectl-bayplan" else "bayplan"
 
 
@@ -175,7 +175,7 @@ def _indented(examples: str) -> str | None:
 
 
 def _failed(error: Exception, command: str) -> int:
-    """Exceptions that say what is wrong with the input become lines; anything else is a fault of ours."""
+    """Print an exception about the input as error lines, and any other as an internal error."""
     if os.environ.get(_TRACEBACK_VARIABLE):
         import traceback
 

@@ -1,7 +1,7 @@
 """Files of Kubernetes objects from a command line: a cluster, and the pods to decide about.
 
-Reads any number of files and standard input, leaves out what scheduling does not read (with a note), completes what
-people wrote by hand, and finds the pods that `--pod` names. It decides nothing.
+Reads files and standard input, leaves out what scheduling does not read (with a note), applies defaults, and finds the
+pods that `--pod` names.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _UNREAD = frozenset(
         *("ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"),
     )
 )
-"""Kinds of Kubernetes' own that a dump of a cluster holds and no decision reads. Others may be slips of the pen."""
+"""Built-in kinds that a dump may hold and no decision reads. Other unknown kinds may be misspelt and are refused."""
 
 
 class Manifests(msgspec.Struct, frozen=True):
@@ -120,7 +120,7 @@ def _chosen(names: Sequence[str], files: dict[str, list[KubeObject]], present: S
         return _all_waiting(known)
     chosen: list[Pod] = []
     for name in names:
-        # A file is looked into first, so that a name can never hide one.
+        # A file takes precedence over a pod of that name.
         chosen += _from_file(name, files[name], known) if name in files else [_named(name, known)]
     repeated = [key for key, count in Counter(pod.key for pod in chosen).items() if count > 1]
     if repeated:

@@ -1,4 +1,4 @@
-"""Options as commands declare them: one way to write their help, and `-` allowed as a value everywhere."""
+"""Declares options of commands: their help, and `-` as a value of any of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def option(*names: str, metavar: str = "", about: str) -> Parameter:
 
 
 def _refuse_option(_: object, value: object) -> None:
-    """`-` is a value (standard input), but an option in the place of one means that the value was forgotten."""
+    """`-` is a value (standard input); another option in its place means that the value is missing."""
     for given in value if isinstance(value, list) else [value]:
         if isinstance(given, str) and given.startswith("-") and given != "-":
             raise ValueError(f"expected a value, found the option `{given}`")

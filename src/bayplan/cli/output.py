@@ -46,7 +46,7 @@ class CommandError(Exception):
 
 
 def one_line(text: str) -> str:
-    """The text on one line, with control characters written out, so that it cannot steer a terminal."""
+    """The text on one line, with control characters escaped, so that it cannot control a terminal."""
     joined = " ".join(text.split())
     if joined.isprintable():
         return joined
@@ -61,7 +61,7 @@ def print_error(problems: Iterable[str], *, hint: str = "") -> None:
 
 
 def note(text: str) -> None:
-    """Something that a person should know and a program need not."""
+    """Print a note for people on standard error."""
     print(f"note: {one_line(text)}", file=sys.stderr)
 
 
@@ -99,7 +99,7 @@ def _yaml(value: Any) -> str:
 
 
 class Progress:
-    """A line that says what is going on, and how far it is when a count is known."""
+    """A progress line: what is being done, and how far it is when a count is known."""
 
     def __init__(self, what: str, *, total: int | None = None) -> None:
         self.what = what
@@ -117,7 +117,7 @@ class Progress:
 
 @contextmanager
 def progress(what: str, *, total: int | None = None) -> Iterator[Progress]:
-    """Tell on standard error what takes long, once it has taken longer than a second."""
+    """Report progress on standard error once the block has taken longer than a second."""
     state = Progress(what, total=total)
     done = threading.Event()
     teller = threading.Thread(target=_tell, args=(state, done), name="progress", daemon=True)

@@ -70,9 +70,9 @@ def run(
     """Run the scheduler against a cluster until told to stop.
 
     SIGTERM and Ctrl-C finish the bindings under way and hand the lease over. SIGHUP reads the configuration and the
-    plugins again, and keeps the old ones if the new ones are bad. SIGUSR2 compares the cache with what the API server
-    told, and writes both cache and queue to the log. Without --kubeconfig: the one that the configuration
-    names, KUBECONFIG, ~/.kube/config, or the service account of the pod.
+    plugins again, and keeps the old ones if the new ones are bad. SIGUSR2 compares the cache with the objects of the
+    API server, and writes cache and queue to the log. Without --kubeconfig: the one that the configuration names,
+    KUBECONFIG, ~/.kube/config, or the service account of the pod.
     """
     from bayplan.app.run import run_scheduler
     from bayplan.app.run_options import RunOptions

@@ -1,7 +1,7 @@
-"""The flags of `bayplan run` about its endpoints and its lease, under kube-scheduler's names, and what they come to.
+"""The flags of `bayplan run` for endpoints and leader election, under kube-scheduler's names.
 
-Each group of flags is a class; `bayplan.cli.run` takes them as parameters. What is wrong with the flags together is
-found here, all of it at once and before anything starts; what is wrong with the files they name is the server's to say.
+Each group of flags is a class; `bayplan.cli.run` takes them as parameters. All inconsistencies of the flags are
+reported here at once before anything starts; the server reports problems of the files.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class ServingFlags:
             "--requestheader-extra-headers-prefix": self.extra_prefixes,
         }
         if self.proxy_ca_file is None:
-            # Without the authority anybody could write these headers, so that none of them counts.
+            # Without the authority any client could send these headers, so they are ignored.
             idle = [name for name, value in given.items() if value is not None]
             if idle:
                 problems.append(f"{', '.join(idle)}: without --requestheader-client-ca-file this has no effect")
@@ -193,7 +193,7 @@ class ServingFlags:
 
 @dataclass(frozen=True, kw_only=True)
 class ElectionFlags:
-    """The lease by which replicas agree on one leader. Given, each overrides the configuration."""
+    """Leader election; each flag overrides the configuration."""
 
     elect: Annotated[bool | None, option("--leader-elect", about="lead before scheduling")] = None
     name: Annotated[_File, option("--leader-elect-resource-name", metavar="NAME", about="name of the Lease")] = None

@@ -1,8 +1,8 @@
-"""Asking a running scheduler: where it listens, who we are, and its answers as typed objects.
+"""The client of a running scheduler: endpoint, credentials, and typed answers.
 
 `--server`, BAYPLAN_SERVER or the kubeconfig of `bayplan up` names the endpoint. Over HTTPS the credentials of the
-kubeconfig go along, because the scheduler asks its API server who we are; over plain HTTP, which is for this machine
-alone, only a token that was named.
+kubeconfig are sent, because the scheduler authenticates by its API server; over plain HTTP, allowed on this machine
+only, just a token given by option.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _server_of(kubeconfig: str | None) -> str:
         extensions = clusters[contexts[config["current-context"]]["cluster"]].get("extensions") or ()
         found = next((entry["extension"]["server"] for entry in extensions if entry["name"] == EXTENSION), "")
     except (OSError, ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError):
-        return ""  # whoever needs the kubeconfig itself will complain about it
+        return ""  # reported where the kubeconfig is needed
     return found if isinstance(found, str) else ""
 
 
@@ -163,7 +163,7 @@ def _access(where: Endpoint) -> ClusterAccess:
 
 
 def _cluster_access(where: Endpoint) -> ClusterAccess | None:
-    """Whoever the kubeconfig says we are; nobody when there is none and none was named."""
+    """The access of the kubeconfig; None when there is none and none was named."""
     from bayplan.client.errors import KubeconfigError
     from bayplan.client.kubeconfig import find_access
     from bayplan.observe.clock import SystemClock

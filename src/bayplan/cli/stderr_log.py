@@ -1,7 +1,7 @@
-"""Complaints of lower rooms while a command runs and ends: on standard error, one line each, each different one once.
+"""The log of a command: warnings and errors on standard error, each different line once.
 
-A plugin that raises does so for every node and every pod; its author needs to know one time, and where. The scheduler
-that stays up has its own log.
+A plugin that raises does so for every node and every pod; one line with the position is enough. A running scheduler has
+its own log (`bayplan.observe.logs`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Event = MutableMapping[str, Any]
 
 
 def log_to_stderr() -> None:
-    """Send what rooms below log to standard error for the rest of this process."""
+    """Write the log to standard error for the rest of this process."""
     structlog.configure(
         processors=[_once(), _as_line],
         wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),

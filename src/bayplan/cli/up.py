@@ -1,4 +1,4 @@
-"""`bayplan up`: a cluster on this machine with the scheduler on it, for people who want to see pods scheduled now."""
+"""`bayplan up`: a cluster in this process, with simulated nodes and the scheduler."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def up(
 
     _check_numbers(nodes=nodes, port=port, dashboard_port=dashboard_port)
     configure_logging(LogSettings(verbosity=0))
-    # What the scheduler tells its operators would come between a newcomer and the four lines that matter.
+    # Only warnings: the operator's log would hide the lines that a new user needs.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     logging.getLogger("bayplan").setLevel(logging.WARNING)
     folder = Path(data_dir).expanduser() if data_dir else None
@@ -112,7 +112,7 @@ def _check_numbers(*, nodes: int | None, port: int, dashboard_port: int) -> None
 
 @contextlib.contextmanager
 def _problems_as_lines() -> Iterator[None]:
-    """What is wrong with files, addresses and other clusters is the user's business, not a fault of ours."""
+    """Turn errors about files, addresses and other clusters into error lines."""
     from bayplan.apiserver.cluster import UnsafeAddress
     from bayplan.apiserver.server.own_objects import RefusedObject
     from bayplan.apiserver.storage.persistence import UnusableDataDir
@@ -128,7 +128,7 @@ def _problems_as_lines() -> Iterator[None]:
 
 
 def _is_restart(folder: Path | None) -> bool:
-    """Whether the data directory is in use already: its nodes are the nodes then, none are made up beside them."""
+    """Whether the data directory is in use already: it has its own nodes then, and none are generated."""
     return folder is not None and (folder / "objects.sqlite3").is_file()
 
 

@@ -1,4 +1,4 @@
-"""EDGE: the only room that speaks HTTP to an API server.
+"""The API client: the only package that sends HTTP requests to an API server.
 
     kubeconfig.find_access ──▶ ClusterAccess ──▶ HttpTransport ──┐        (rate_limit may stand in between)
                                                                  ▼
@@ -8,5 +8,6 @@
                                           Reflector           Writer           EventRecorder
                                      (old, new) changes   bind, patch, …     behind the bindings
 
-`errors` draws the tree of what can go wrong. Everything that waits or draws lots takes a `Clock` and a `draw` function.
+`errors` draws the tree of what can go wrong. Everything that waits or uses randomness takes a `Clock` and a `draw`
+function.
 """

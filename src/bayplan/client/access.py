@@ -1,6 +1,6 @@
-"""What a transport has to know to reach one API server as one user; and the access that every pod is given.
+"""The data that a transport needs to reach one API server as one user, and the access that a service account gives.
 
-The environment is a parameter, here and in `kubeconfig`: nothing in this room reads it by itself.
+The environment is a parameter, here and in `kubeconfig`: no module of this package reads it by itself.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ SERVICE_ACCOUNT_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterAccess:
-    """One server, one user. `source` says in words where this came from; `headers` go with every request."""
+    """One server and one user. `source` describes in words where the access comes from; `headers` are sent with every
+    request."""
 
     server: str
     credentials: Credentials = field(repr=False)
@@ -33,7 +34,7 @@ class ClusterAccess:
 def in_cluster_access(
     *, clock: Clock, environment: Mapping[str, str], folder: Path = SERVICE_ACCOUNT_FOLDER
 ) -> ClusterAccess:
-    """The access that Kubernetes gives to every pod. The token is read again as the kubelet rotates it."""
+    """The access of a pod's service account. The token is read again as the kubelet rotates it."""
     address, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT")
     if not address or not port:
         raise KubeconfigError(

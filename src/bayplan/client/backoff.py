@@ -1,7 +1,7 @@
-"""Waiting longer after each failure, and never in step with anybody else.
+"""Exponential backoff with jitter.
 
-A `Backoff` counts failures; what a failure is, and when to start afresh, is its owner's business. Randomness is a
-parameter: `draw` gives a number from 0 to 1.
+A `Backoff` counts failures; the caller decides what a failure is and when to reset. Randomness is a parameter: `draw`
+returns a number from 0 to 1.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class BackoffSettings:
 
 
 class Backoff:
-    """The next delay, and the one after that."""
+    """Computes delays that grow with every failure."""
 
     def __init__(self, settings: BackoffSettings, *, draw: Draw) -> None:
         self._settings = settings

@@ -1,7 +1,7 @@
-"""The body of one answer, handed over in pieces as they arrive: what a watch is read from.
+"""The body of one answer as an asynchronous iterator over its pieces; watches are read from it.
 
-The connection feeds it, one consumer iterates. A consumer that falls behind makes the connection stop reading, so that
-a server which sends faster than we take is slowed down instead of filling memory.
+The connection feeds it, one consumer iterates. When the consumer falls behind, the connection stops reading, so that
+TCP slows the server down and memory stays bounded.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MOST_BYTES_AHEAD: Final = 4 << 20
 
 
 class BodyStream:
-    """Await `begun` for the status; then iterate. `close` gives the connection up at once."""
+    """Await `begun` for the status; then iterate. `close` closes the connection at once."""
 
     def __init__(self, *, pause: Callable[[], None], resume: Callable[[], None], close: Callable[[], None]) -> None:
         self._pause, self._resume, self.close = pause, resume, close
@@ -68,7 +68,7 @@ class BodyStream:
         self._wake()
 
     def fail(self, error: ClientError) -> None:
-        """What arrived before can still be read; then the consumer hears of it."""
+        """Record the error. What arrived before can still be read; then iteration raises it."""
         if self._has_ended or self._error is not None:
             return
         self._error = error

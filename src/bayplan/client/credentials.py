@@ -1,9 +1,9 @@
-"""Who we are, towards an API server: tokens, token files that rotate, user names with passwords.
+"""Credentials for an API server: tokens, token files that rotate, user names with passwords.
 
-A transport asks `cached` before each request (cheap, no waiting) and `obtain` when that gives nothing. After a 401 it
-calls `reject` and, if that says there may be something newer, tries once more. Exec plugins are in `exec_plugin`.
+A transport calls `cached` before each request (cheap, does not wait) and `obtain` when that returns None. After a 401
+it calls `reject` and, if a newer credential may exist, tries once more. Exec plugins are in `exec_plugin`.
 
-Nothing here prints, logs or represents a secret.
+No secret is printed, logged or part of a `repr`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a request carries: an Authorization header, a certificate for the connection, either or neither."""
+    """The credential of a request: an Authorization header, a certificate for the connection, either or neither."""
 
     authorization: str | None = field(default=None, repr=False)
     certificate: ClientCertificate | None = field(default=None, repr=False)
@@ -46,7 +46,7 @@ class Credentials(Protocol):
         ...
 
     def reject(self, identity: Identity) -> bool:
-        """The server refused `identity`. True when `obtain` may now give another one."""
+        """Note that the server refused `identity`. True when `obtain` may now return another one."""
         ...
 
 
@@ -67,7 +67,7 @@ class StaticCredentials:
 
 
 class TokenFileCredentials:
-    """A bearer token in a file that something else keeps fresh, as the kubelet does for service accounts.
+    """A bearer token in a file that another process rotates, as the kubelet does for service accounts.
 
     The file is read again after a minute and after a 401. When it cannot be read, the last good token stays in use:
     the file may be in the middle of being replaced.
@@ -114,7 +114,7 @@ class TokenFileCredentials:
         return token
 
     def _changed(self, token: str) -> Identity:
-        """The identity of `token`; the same object when it is the same token, so that caches of it hold."""
+        """The identity of `token`; the same object for the same token, so that caches keyed by identity stay valid."""
         fresh = bearer(token)
         return self._identity if self._identity == fresh and self._identity is not None else fresh
 
@@ -129,5 +129,5 @@ def basic(username: str, password: str) -> Identity:
 
 
 def is_header_safe(value: str) -> bool:
-    """Whether a value can stand in a header line; anything else could smuggle in a second header."""
+    """Whether a value is safe in a header line; line breaks could inject a second header."""
     return value.isascii() and value.isprintable()

@@ -1,8 +1,8 @@
-"""Bytes of lists and watches into typed objects, in one pass, one bad object at a time.
+"""Decodes lists and watch events into typed objects, and isolates objects that cannot be decoded.
 
-The caller names a msgspec Struct type; fields that it does not have are skipped while scanning and never built. The
-straight way decodes a whole page, or a whole event, at once. Only when that fails is the same input taken apart, so
-that one object that does not fit its type is reported by name while the others go on.
+The caller names a msgspec Struct type; fields that it does not have are skipped while scanning and never built. A whole
+page, or a whole event, is decoded at once. Only when that fails is the same input decoded object by object, so that one
+that does not fit its type is reported by name and the others are kept.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class PartialMetadata(msgspec.Struct, rename="camel", gc=False):
 
 
 class PartialObject(msgspec.Struct):
-    """What can be said of an object that does not fit its type."""
+    """Identity of an object that does not fit its type."""
 
     metadata: PartialMetadata = msgspec.field(default_factory=PartialMetadata)
 
@@ -78,7 +78,7 @@ class Event(msgspec.Struct, Generic[T]):
 
 
 class Bookmark(msgspec.Struct, frozen=True):
-    """The stream has come this far; `ends_initial_events` marks the end of a streamed list."""
+    """A bookmark: the resourceVersion of the stream; `ends_initial_events` marks the end of a streamed list."""
 
     resource_version: str
     ends_initial_events: bool
@@ -206,7 +206,7 @@ def _rejected(body: bytes, reason: str) -> Rejected:
 
 
 class LineSplitter:
-    """Chunks cut anywhere into whole lines. A long line costs one join, however many chunks it came in."""
+    """Splits chunks of any size into lines. A long line costs one join, whatever the number of its chunks."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []

@@ -1,4 +1,4 @@
-"""Everything that can go wrong between us and an API server, as one tree.
+"""The exceptions of the API client, as one tree.
 
     ClientError
     ├── KubeconfigError        the kubeconfig (or service account) cannot be used; the message says what to change
@@ -37,7 +37,7 @@ _SHOWN_BODY_BYTES = 300
 
 
 class ClientError(Exception):
-    """Base of this room."""
+    """Base of all errors of the API client."""
 
 
 class KubeconfigError(ClientError):
@@ -79,7 +79,7 @@ class InvalidResponse(ClientError):
 
 
 class ApiError(ClientError):
-    """The server said no.
+    """The server refused the request.
 
     `code` is the HTTP status, `reason` the machine-readable word of the Status object ("" when there was none),
     `retry_after` the seconds the server asks us to wait, `causes` the reasons of the Status' causes.
@@ -110,11 +110,11 @@ class BadRequest(ApiError):
 
 
 class Unauthorized(ApiError):
-    """The server does not know who we are: the credential is missing, wrong or expired."""
+    """The server does not accept the credential: it is missing, wrong or expired."""
 
 
 class Forbidden(ApiError):
-    """The server knows who we are and does not allow it: an RBAC rule is missing."""
+    """The user is not allowed to do this: an RBAC rule is missing."""
 
 
 class NotFound(ApiError):
@@ -138,7 +138,7 @@ class Invalid(ApiError):
 
 
 class TooManyRequests(ApiError):
-    """The server asks us to slow down; an eviction that a budget forbids is answered the same way."""
+    """The server limits requests; an eviction that a disruption budget forbids is answered the same way."""
 
 
 class ServerError(ApiError):
@@ -146,7 +146,7 @@ class ServerError(ApiError):
 
 
 class ServerTimeout(ServerError):
-    """The server gave up waiting for its own storage, or for a resourceVersion it does not have yet."""
+    """The server timed out waiting for its storage, or for a resourceVersion that it does not have yet."""
 
 
 ERROR_BY_REASON: Final[Mapping[str, type[ApiError]]] = MappingProxyType(
@@ -211,7 +211,7 @@ _STATUS_DECODER = msgspec.json.Decoder(_Status)
 def api_error(code: int, body: bytes, *, headers: Mapping[str, str] | None = None) -> ApiError:
     """The exception for an answer that is not a success.
 
-    The body is a Status object when an API server answered, and anything at all when something in between did.
+    The body is a Status object when an API server answered, and anything when a proxy did.
     """
     status = _decode_status(body)
     retry_after = _retry_after(status, headers or {})

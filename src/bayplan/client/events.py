@@ -1,9 +1,9 @@
-"""Events: what `kubectl describe pod` shows, written behind everything else and never in its way.
+"""Records Kubernetes Events, with lower priority than all other writes.
 
-`record` only notes the event and returns. `run` sends what was noted: while many bindings are under way events are
-held back, and after a while trickle out, one at a time at first and more at a time the later they are, so that they
-keep up with a rush that never ends; else several are sent at once. The queue is bounded, and what does not fit is
-dropped and counted: an event is a courtesy, a binding is not.
+`record` only queues the event. `run` sends the queue: while many bindings are in flight events wait, and after
+`hold_seconds` they are sent one at a time, and more at a time the longer they have waited, so that they keep up under a
+load that never ends; otherwise several are sent at once. The queue is bounded; what does not fit is dropped and
+counted, because bindings matter more than events.
 
 Isomorphic events (all alike but for the note) become a series, as in client-go: the first is created, the second
 patches the count to 2, and later ones only count here until a refresh every half hour, or six minutes of silence,
@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 
 class ObjectReference(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
-    """Which object an event is about. Equal references make one series."""
+    """The object that an event is about. Events with equal references form one series."""
 
     kind: str
     name: str
@@ -93,12 +93,12 @@ class _SeriesKey(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Recorded(msgspec.Struct, gc=False):
-    """An event that was created, or is about to be, and how often it was seen since. It is rendered when it is sent."""
+    """An event that was created or will be, and its number of occurrences since. It is rendered when it is sent."""
 
     key: _SeriesKey
     note: str
     nanos: int
-    """When it was first seen; no two events share it, so it makes the name."""
+    """The time of the first occurrence; unique, so the name is derived from it."""
     seen_at: float
     written_at: float
     count: int = 1
@@ -134,7 +134,7 @@ class RecorderStats:
 
 
 class EventRecorder:
-    """Notes events at once and writes them later. `is_busy` says whether something more important is being written."""
+    """Queues events and writes them later. `is_busy` tells whether more important writes are in flight."""
 
     def __init__(
         self,
@@ -160,7 +160,7 @@ class EventRecorder:
 
     @property
     def waiting(self) -> int:
-        """Events noted and not yet sent."""
+        """Events that are queued and not yet sent."""
         return len(self._jobs) + len(self._in_flight)
 
     def record(
@@ -175,7 +175,8 @@ class EventRecorder:
         related: ObjectReference | None = None,
         can_repeat: bool = True,
     ) -> None:
-        """Note an event. Never waits, never raises for want of room. What cannot repeat is not remembered."""
+        """Queue an event. Never waits and never raises when the queue is full. Events that cannot recur start no
+        series."""
         self.stats.recorded += 1
         now = self._clock.monotonic()
         key = _SeriesKey(controller, type, reason, action, regarding, related)
@@ -188,7 +189,7 @@ class EventRecorder:
             self._remember(key, recorded)
 
     async def run(self) -> None:
-        """Send what is noted until cancelled."""
+        """Send queued events until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._refresh_series(), name="event series")
             while True:
@@ -249,7 +250,7 @@ class EventRecorder:
         return True
 
     async def _wait_for_quiet(self) -> None:
-        """Return when the next event may go: something is free, and nothing more important is going on."""
+        """Return when the next event may be sent: a slot is free and no more important write is in flight."""
         while self._jobs:
             places = self._places()
             if len(self._in_flight) < places:
@@ -260,7 +261,8 @@ class EventRecorder:
                 await asyncio.wait(set(self._in_flight), return_when=asyncio.FIRST_COMPLETED)
 
     def _places(self) -> int:
-        """How many events may be under way now. Under a steady load this settles where as many leave as come."""
+        """How many events may be in flight now. Under a steady load it settles where the send rate equals the arrival
+        rate."""
         settings = self._settings
         if settings.hold_seconds <= 0 or not self._is_busy():
             return settings.max_in_flight
@@ -290,7 +292,8 @@ class EventRecorder:
             self._complain(job, error)
 
     def _complain(self, job: _Job, error: Exception) -> None:
-        """Once aloud when events are forbidden altogether, which a person must mend; else an event is a courtesy."""
+        """Log a warning once when events are forbidden, which needs a change of RBAC; log other failures at debug
+        level."""
         _log.debug("an event about %s was not written: %s", job.recorded.key.regarding.name, error)
         if isinstance(error, Forbidden) and not self._is_forbidden:
             self._is_forbidden = True
@@ -309,7 +312,7 @@ class EventRecorder:
         )
         outcome = await self._sender.send(request, _POLICY)
         if isinstance(outcome.error, NotFound):
-            # The server forgets events after an hour. The series goes on under the same name.
+            # The server deletes events after an hour. The series continues under the same name.
             await self._create(job.recorded)
         elif outcome.error is not None:
             raise outcome.error
@@ -334,7 +337,7 @@ class EventRecorder:
         return _Series(recorded.count, _micro_time(self._clock.now() - seen_ago))
 
     def _new_nanos(self) -> int:
-        """The time, made unique: a second event of one name would be taken for a repetition of the first."""
+        """The time, made unique: two events of one name would be taken for one."""
         self._last_nanos = max(int(self._clock.now() * 1_000_000_000), self._last_nanos + 1)
         return self._last_nanos
 

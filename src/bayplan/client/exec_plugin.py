@@ -1,10 +1,10 @@
 """Credentials from an exec plugin: a program named in the kubeconfig that prints an ExecCredential.
 
 Versions v1 and v1beta1 of client.authentication.k8s.io. The program learns what it needs from KUBERNETES_EXEC_INFO;
-what it prints is kept until the time it names, or until the server answers 401. Its standard error goes to ours, as
-with kubectl: it may hold what must not be logged, and it is how such a program talks to a person.
+what it prints is kept until the time it names, or until the server answers 401. Its standard error is passed through,
+as kubectl does: it may hold what must not be logged, and interactive plugins prompt there.
 
-At most one copy of the program runs at a time, however many requests wait for it.
+At most one process of the program runs at a time, whatever the number of requests that wait for it.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _DECODER = msgspec.json.Decoder(_ExecCredential)
 
 
 class ExecCredentials:
-    """Runs the plugin when needed and remembers its answer."""
+    """Runs the plugin when needed and caches its answer."""
 
     def __init__(self, plugin: ExecPlugin, *, clock: Clock, environment: Mapping[str, str]) -> None:
         self._plugin = plugin

@@ -3,8 +3,8 @@
 Bindings are many and small, so each is one hand-rendered request on a kept connection. `connector` opens connections,
 also through proxies.
 
-A 401 makes the credential refresh itself once, and the request is sent once more. Nothing else is retried here.
-Redirects are not followed: an API server does not send any, and a credential must not travel elsewhere.
+After a 401 the credential is refreshed once and the request sent once more. Nothing else is retried here. Redirects are
+not followed: an API server sends none, and a credential must not be sent elsewhere.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class HttpTransport:
         self._pool.close()
         for connection in list(self._streaming):
             connection.close()
-        # Aborted sockets are really closed in the event loop's next turn, which may be its last.
+        # Aborted sockets are closed in the next iteration of the event loop, which may be its last.
         await asyncio.sleep(0)
 
     def _check_open(self) -> None:
@@ -192,7 +192,7 @@ def _rendered_headers(headers: Mapping[str, str] | None, *, body: bytes | None, 
 
 
 async def _beginning_of(body: AsyncIterator[bytes]) -> bytes:
-    """What a refusal says, as far as it can be read."""
+    """The body of a refusal, up to a limit, as far as it can be read."""
     read = b""
     with contextlib.suppress(ConnectionFailed):
         async for piece in body:

@@ -1,9 +1,9 @@
 """From a kubeconfig context to a `ClusterAccess`: server, trust, credential, proxy.
 
-`find_access` is the door for the application: a kubeconfig that was named, else KUBECONFIG, else ~/.kube/config, else
-the service account of the pod we run in. Precedence inside a user entry is kubectl's: data over file, token file over
-token, token over password over exec plugin. What kubectl calls ambiguous (token and password together) is refused here
-too, and so are the auth providers that exec plugins replaced.
+`find_access` is the entry point: the named kubeconfig, else KUBECONFIG, else ~/.kube/config, else the service account
+of the pod. Precedence inside a user entry is kubectl's: data over file, token file over token, token over password over
+exec plugin. What kubectl calls ambiguous (token and password together) is refused here too, and so are the auth
+providers that exec plugins replaced.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def _pem(data: str, path: str, *, folder: Path, field: str) -> Pem | None:
 
 
 class _Resolver:
-    """Picks the way a user identifies, knowing the cluster that an exec plugin may ask about."""
+    """Chooses the credentials of a user entry; exec plugins may also need the cluster entry."""
 
     def __init__(
         self, *, clock: Clock, environment: Mapping[str, str], cluster: Cluster, tls: TlsSettings, server: str
@@ -217,7 +217,7 @@ class _Resolver:
         return ExecCredentials(plugin, clock=self._clock, environment=self._environment)
 
     def _cluster_info(self) -> dict[str, object]:
-        """What `provideClusterInfo` tells the plugin; fields that are not set stay away."""
+        """The cluster information for `provideClusterInfo`, without fields that are not set."""
         authority = base64.b64encode(self._tls.authority.read()).decode() if self._tls.authority else None
         config = next((item.extension for item in self._cluster.extensions if item.name == _EXEC_EXTENSION), None)
         fields: dict[str, object] = {

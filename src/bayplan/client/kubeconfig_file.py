@@ -1,8 +1,8 @@
-"""Kubeconfig files: reading them, merging several, and complaining well.
+"""Reads and merges kubeconfig files, and reports what is wrong with them.
 
 The rules are kubectl's: KUBECONFIG is a list of files; of two entries with one name the first file's wins; files that
 do not exist are skipped unless a file was named outright; paths inside a file are relative to that file. This module
-knows the shape of the document. What a context means for a connection is in `kubeconfig`.
+defines the shape of the document; `kubeconfig` resolves a context into an access.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A bounded set of keep-alive connections to one server.
 
 The most recently used connection is taken first, so that few stay warm under light load. When all are busy, callers
-wait in order. A connection is retired after some minutes of use, because HTTP/1.1 has no other way to spread load again
-over API servers that came back; and after a while of rest, before the server closes it under our hands.
+wait in order. A connection is closed after some minutes of use, so that load spreads again over API servers that came
+back, and after some time idle, before the server closes it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Connect = Callable[[Callable[[HttpConnection], None]], Awaitable[HttpConnection]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolSettings:
-    """`spread` varies the age at which each connection retires, so that they do not all retire together."""
+    """`spread` varies the maximum age of each connection, so that they are not all replaced at once."""
 
     max_connections: int = 64
     max_age_seconds: float = 300.0
@@ -37,7 +37,7 @@ class ConnectionPool:
         self._settings = settings
         self._draw = draw
         self._resting: deque[HttpConnection] = deque()
-        """The one that has rested longest comes first."""
+        """Idle connections, the longest idle first."""
         self._all: set[HttpConnection] = set()
         self._opening = 0
         self._waiting: deque[asyncio.Future[HttpConnection | None]] = deque()
@@ -62,7 +62,7 @@ class ConnectionPool:
                 return handed
 
     def take_resting(self) -> HttpConnection | None:
-        """A connection that is at hand, without waiting; None when there is none."""
+        """An idle connection, without waiting; None when there is none."""
         now = asyncio.get_running_loop().time()
         while self._resting:
             connection = self._resting.pop()
@@ -72,7 +72,7 @@ class ConnectionPool:
         return None
 
     def release(self, connection: HttpConnection) -> None:
-        """Give a connection back, or, if it is no longer good, its place."""
+        """Return a connection to the pool; one that is no longer usable is closed and frees its slot."""
         now = asyncio.get_running_loop().time()
         if not connection.is_open or now >= connection.retire_at or self._is_closed:
             self.discard(connection)
@@ -84,17 +84,17 @@ class ConnectionPool:
                 return
         connection.idle_since = now
         self._resting.append(connection)
-        # What a burst opened lies below those in use, where nobody takes it: one of them is looked at each time.
+        # Connections from a burst stay below those in use and are never taken: check one of them each time.
         if not self._is_good(self._resting[0], now):
             self.discard(self._resting.popleft())
 
     def discard(self, connection: HttpConnection) -> None:
-        """Close a connection whose state is unknown, and let somebody else open one in its place."""
+        """Close a connection whose state is unknown and free its slot."""
         connection.close()
         self._lost(connection)
 
     def retire_all(self) -> None:
-        """Use none of the present connections for a new request; what is under way may finish."""
+        """Use no present connection for a new request; requests in flight may finish."""
         for connection in self._all:
             connection.retire_at = 0.0
         resting, self._resting = self._resting, deque()
@@ -134,7 +134,7 @@ class ConnectionPool:
         try:
             return await waiter
         except asyncio.CancelledError:
-            # The turn may have come in the same instant: pass it on.
+            # A connection may have been handed over in the same instant: pass it on.
             if waiter.done() and not waiter.cancelled():
                 handed = waiter.result()
                 if handed is not None:
@@ -149,7 +149,7 @@ class ConnectionPool:
             self._wake_one()
 
     def _wake_one(self) -> None:
-        """A place is free: the longest waiter may try to open a connection."""
+        """Wake the longest waiter, which may now open a connection."""
         while self._waiting:
             waiter = self._waiting.popleft()
             if not waiter.done():

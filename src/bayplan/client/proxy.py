@@ -1,8 +1,8 @@
-"""Which proxy stands between us and an API server: the kubeconfig's, else the environment's.
+"""Selects the proxy for an API server: that of the kubeconfig, else of the environment.
 
-The rules for the environment are those of Go programs, so that a scheduler started in kubectl's shell goes kubectl's
-way: HTTPS_PROXY or HTTP_PROXY by the scheme of the URL, upper case first, NO_PROXY for exceptions, and never one for
-this machine.
+The rules for the environment are those of Go programs, so that a scheduler started in the same shell as kubectl uses
+the same proxy: HTTPS_PROXY or HTTP_PROXY by the scheme of the URL, upper case first, NO_PROXY for exceptions, and never
+one for this machine.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SUPPORTED_SCHEMES = ("http", "https")
 
 
 def proxy_for(server: str, configured: str | None, environment: Mapping[str, str]) -> str | None:
-    """The URL of the proxy to use for `server`, or None for the direct way."""
+    """The URL of the proxy to use for `server`, or None for a direct connection."""
     if configured:
         return checked_proxy(configured, source="`proxy-url` of the kubeconfig")
     parts = urlsplit(server)
@@ -31,7 +31,7 @@ def proxy_for(server: str, configured: str | None, environment: Mapping[str, str
 
 
 def checked_proxy(url: str, *, source: str) -> str:
-    """`url`, if we can use it. The message leaves the URL out: it may hold a password."""
+    """`url`, if it is supported. Error messages leave the URL out: it may hold a password."""
     try:
         parts = urlsplit(url)
         is_usable = parts.scheme in SUPPORTED_SCHEMES and bool(parts.hostname) and parts.port is not False

@@ -1,4 +1,4 @@
-"""Client-side limits as `clientConnection.qps` and `burst` ask for: a token bucket in front of a transport.
+"""Client-side rate limits (`clientConnection.qps`, `burst`): a token bucket in front of a transport.
 
 Callers are served in order of arrival. A negative rate means no limit, as in kube-scheduler, and then costs nothing.
 Streams are not limited: there are few, they last for minutes, and a reflector backs off by itself.
@@ -24,7 +24,7 @@ class TokenBucket:
     def __init__(self, *, qps: float, burst: int, clock: Clock) -> None:
         if burst < 0:
             raise ValueError(f"burst must not be negative: {burst}")
-        # Zero is what an absent setting looks like; kube-scheduler's clients take their default then.
+        # Zero means that the setting is absent; kube-scheduler's clients use their default then.
         self._qps = qps or DEFAULT_QPS
         self._burst = float(max(1, burst or DEFAULT_BURST))
         self._clock = clock
@@ -36,7 +36,7 @@ class TokenBucket:
         return self._qps < 0
 
     def reserve(self) -> float:
-        """Take a token and return how many seconds to wait until it counts. Tokens may be owed."""
+        """Take a token and return how many seconds to wait until it is valid. The balance may be negative."""
         if self._qps < 0:
             return 0.0
         now = self._clock.monotonic()
@@ -46,7 +46,7 @@ class TokenBucket:
         return max(0.0, -self._tokens / self._qps)
 
     async def wait(self, delay: float) -> None:
-        """Until a reserved token counts; whoever gives up gives it back."""
+        """Wait until a reserved token is valid; a cancelled wait returns the token."""
         try:
             await self._clock.sleep(delay)
         except asyncio.CancelledError:
@@ -55,7 +55,7 @@ class TokenBucket:
 
 
 class RateLimitedTransport:
-    """A `Transport` whose requests wait for a token first. `on_wait` is told (method, seconds waited) of each."""
+    """A `Transport` whose requests wait for a token first. `on_wait` gets the method and the seconds waited."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""A reflector keeps a local copy of one resource true: list, then watch, for ever, losing nothing.
+"""A reflector keeps a local copy of one resource up to date: it lists, then watches, without losing a change.
 
                     ┌──────────── 410, or the server keeps refusing the resume point ───────────┐
                     ▼                                                                           │
@@ -6,11 +6,11 @@
                     │                                                         ▲              resourceVersion
                     └── failed: back off, list again                          └── failed: back off ──┘
 
-Every change is told once, in order, as `on_change(old, new)` (see `replica`). A deletion that happened while we were
-not watching is found by comparing with the next list. Calls are synchronous and come in batches between awaits, so a
+Every change is reported once, in order, as `on_change(old, new)` (see `replica`). A deletion that happened while no
+watch was open is found by comparing with the next list. Calls are synchronous and come in batches between awaits, so a
 reader on the same event loop never sees half a batch. An object that cannot be decoded is reported by name and skipped.
 
-Run it in a task and cancel the task to stop; it ends in no other way. It writes nothing and never polls.
+Run it in a task and cancel the task to stop; it ends in no other way. It only reads, and never polls.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReflectorSettings:
-    """How a reflector talks.
+    """Settings of a reflector.
 
     `is_streaming` asks for the list as a stream of events (Kubernetes 1.32 and etcd 3.5 or newer; older ones make the
     reflector fall back). It spares the server's memory and costs it more CPU than a paged list, so it is off.
@@ -79,7 +79,7 @@ class ReflectorSettings:
 
 @dataclass(slots=True)
 class ReflectorStats:
-    """What happened so far. `last_error` is empty while a watch is open, and `is_forbidden` is then False."""
+    """Counters and state of a reflector. While a watch is open, `last_error` is empty and `is_forbidden` False."""
 
     lists: int = 0
     watches: int = 0
@@ -168,7 +168,7 @@ class Reflector(Generic[T]):
         return max(self._backoff.next_delay(), asked_for)
 
     def _was_healthy(self, events_before: int) -> bool:
-        """Whether the last watch was worth its connection: then the next one may follow at once."""
+        """Whether the last watch delivered anything or lasted: then the next one may follow at once."""
         if self._watching_since is None:
             return False
         lived = self._clock.monotonic() - self._watching_since
@@ -222,7 +222,7 @@ class Reflector(Generic[T]):
             except Gone:
                 if not token:
                     raise
-                # The list outlived its snapshot. Start over in one piece, which cannot expire half-way.
+                # The list's resourceVersion expired. List again in one page, which cannot expire half-way.
                 self._listed, limit, token = set(), 0, ""
                 continue
             await self._apply_page(page, self._listed)
@@ -371,7 +371,7 @@ class Reflector(Generic[T]):
 
 
 def _advice(failure: ClientError) -> str:
-    """What a person can do about it, where that is clear."""
+    """A hint what to do about the error, where that is clear."""
     if isinstance(failure, Forbidden):
         return "; grant list and watch on it to this user (`bayplan doctor` names every rule that is missing)"
     if isinstance(failure, Unauthorized):

@@ -1,10 +1,10 @@
-"""The local copy that a reflector keeps, and the telling of its changes.
+"""The local copy of a reflector, with a callback for each change.
 
-Every change is told once, in order, as `on_change(old, new)`: `old` is None for an addition, `new` is None for a
-deletion. Both sides of one call have the same uid: an object that was deleted and made again under its name is told as
-a deletion and an addition. What has the same resourceVersion as before is not told again.
+Every change is reported once, in order, as `on_change(old, new)`: `old` is None for an addition, `new` is None for a
+deletion. Both sides of one call have the same uid: an object that was deleted and created again under its name is
+reported as a deletion and an addition. An object with an unchanged resourceVersion is not reported again.
 
-A callback or transform that raises is logged and counted, and the copy goes on. This module does no I/O.
+A callback or transform that raises is logged and counted, and the copy is kept up to date. This module does no I/O.
 """
 
 from __future__ import annotations
@@ -78,12 +78,12 @@ class Replica(Generic[T]):
         self._tell(old, None)
 
     def drop_all_but(self, keys: Collection[str]) -> None:
-        """A whole list named `keys`: whatever else is here was deleted while nobody looked."""
+        """Drop all objects but those with `keys`, the keys of a whole list."""
         for key in [key for key in self._objects if key not in keys]:
             self.drop(key)
 
     def reject(self, rejected: Rejected) -> None:
-        """The present version cannot be read; the last good one stays."""
+        """Record a version that cannot be decoded; the last good one stays."""
         self.decode_errors += 1
         if len(self._rejected) < _REJECTED_KEPT:
             self._rejected[rejected.key] = rejected.reason

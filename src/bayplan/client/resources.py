@@ -1,4 +1,4 @@
-"""Any Kubernetes resource as JSON: the client that plugins get for objects of their own.
+"""A client for any Kubernetes resource as JSON, which plugins use for their own objects.
 
 `ResourceClient` turns verbs into requests and answers into dicts or into the caller's Struct type. Paths are built from
 checked segments, so no name can lead to another object. It is for occasional calls; what a plugin reads often it should
@@ -91,7 +91,7 @@ class ResourceClient:
             query["continue"] = token
 
     async def create(self, body: Mapping[str, object], *, namespace: str = "") -> JsonObject:
-        """Create once. After a failure that leaves the outcome open, the error is raised: only the caller can tell."""
+        """Create once. After a failure with unknown outcome the error is raised: the caller decides."""
         request = WriteRequest(method="POST", path=self._resource.path(namespace), body=msgspec.json.encode(body))
         return await self._send(request, _ONCE)
 

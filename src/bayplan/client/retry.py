@@ -1,4 +1,4 @@
-"""Sending a write until there is an answer, as far as that is safe.
+"""Repeats a write until there is an answer, as far as that is safe.
 
 What may be sent again depends on what the first attempt may have done:
 
@@ -8,7 +8,7 @@ What may be sent again depends on what the first attempt may have done:
                                         next answer may be about our own first attempt (`Outcome.is_retry_of_unknown`)
     anything else                       an answer: hand it back
 
-The caller knows what its verb means; this module knows only the table above.
+The caller states what its request allows; this module implements only the table above.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _LONGEST_RETRY_AFTER_SECONDS = 30.0
 class RetryPolicy:
     """How often and how fast.
 
-    `is_repeatable`: doing it twice is the same as doing it once. `repeats_conflicts`: a 409 only says that somebody
-    else was writing at the same time, as for a patch without a resourceVersion. `repeats_refusals`: so does a 401 or
-    403; a server that has just started gives these until it has read who may do what.
+    `is_repeatable`: doing it twice is the same as doing it once. `repeats_conflicts`: repeat after a 409, which for a
+    patch without a resourceVersion only means a concurrent write. `repeats_refusals`: repeat after a 401 or 403, which
+    a server that has just started answers until it has loaded its RBAC rules.
     """
 
     attempts: int = 5
@@ -68,7 +68,7 @@ class Outcome(msgspec.Struct, frozen=True):
     response: Response | None
     error: ApiError | NoAnswer | None
     is_retry_of_unknown: bool
-    """An earlier attempt may have been processed, so this answer may describe a world we made ourselves."""
+    """An earlier attempt may have been processed, so this answer may describe the effect of that attempt."""
 
 
 class RetryingSender:

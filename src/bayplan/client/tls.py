@@ -1,4 +1,4 @@
-"""TLS towards an API server: whom we trust, and which certificate we show.
+"""TLS settings for connections to an API server: trusted authorities and the client certificate.
 
 The server is verified unless a kubeconfig says `insecure-skip-tls-verify`; there is no other way to turn that off.
 Certificates and keys given as files are read again when they change on disk, so that rotation needs no restart. A key
@@ -50,7 +50,7 @@ class Pem:
 
 @dataclass(frozen=True, slots=True)
 class ClientCertificate:
-    """What we show to a server that asks who we are."""
+    """A client certificate with its key."""
 
     certificate: Pem
     key: Pem
@@ -58,7 +58,7 @@ class ClientCertificate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsSettings:
-    """How to talk TLS to one cluster. `server_name` replaces the URL's host in verification and SNI."""
+    """TLS settings for one cluster. `server_name` replaces the URL's host in verification and SNI."""
 
     authority: Pem | None = None
     certificate: ClientCertificate | None = None
@@ -75,7 +75,8 @@ class TlsContexts:
         self._made_from: object = None
 
     def context(self, certificate: ClientCertificate | None = None) -> ssl.SSLContext:
-        """The context to open a connection with; a certificate from a credential wins over the configured one."""
+        """The context to open a connection with; a certificate from a credential takes precedence over the configured
+        one."""
         shown = certificate or self._settings.certificate
         stamp = _stamp(self._settings.authority, shown)
         if self._context is None or stamp != self._made_from:
@@ -102,7 +103,7 @@ def make_context(settings: TlsSettings, certificate: ClientCertificate | None) -
 
 
 def _trusting(authority: Pem, verify_flags: ssl.VerifyFlags) -> ssl.SSLContext:
-    """A context that trusts the given authority and, unlike the default one, nobody else."""
+    """A context that trusts only the given authority."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.verify_flags = verify_flags
     try:
@@ -128,13 +129,13 @@ def _load_certificate(context: ssl.SSLContext, certificate: ClientCertificate) -
 
 
 def _as_file(pem: Pem) -> AbstractContextManager[str]:
-    """A name OpenSSL can open, which it insists on."""
+    """A file name that OpenSSL can open; it takes no bytes."""
     content = pem.read()
     return private_file(content) if pem.path is None else nullcontext(str(pem.path))
 
 
 def _refuse_encrypted_key() -> str:
-    """Called by OpenSSL for an encrypted key; without it, it would ask on the terminal."""
+    """Called by OpenSSL for an encrypted key; without it, OpenSSL would prompt on the terminal."""
     raise ValueError("the key is encrypted")
 
 

@@ -1,11 +1,11 @@
-"""The one port through which everything in Bayplan speaks to an API server.
+"""The interface through which everything in Bayplan reaches an API server.
 
-Three methods: one request with one answer, one stream of bytes, and an end. `HttpTransport` fulfils them over sockets;
-the embedded API server fulfils them in process. Reflectors, writers, the event recorder and leader election see this
-protocol and nothing else, so each runs unchanged on either.
+Three methods: `request`, `stream` and `close`. `HttpTransport` implements them over sockets, the embedded API server in
+process. Reflectors, writers, the event recorder and leader election use only this protocol, so each runs unchanged on
+either.
 
 A transport carries bytes. It does not retry, does not limit rates, does not decode objects, and does not raise for an
-answer that the server gave to `request`: a 404 is a `Response`. What it raises is the absence of an answer.
+answer that the server gave to `request`: a 404 is a `Response`. It raises only when there is no answer.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Response(msgspec.Struct, frozen=True, gc=False):
 
 @runtime_checkable
 class Transport(Protocol):
-    """How to reach one API server as one user."""
+    """Requests to one API server as one user."""
 
     async def request(
         self,
@@ -58,20 +58,20 @@ class Transport(Protocol):
         `content_type` is sent only with a body. `timeout` is in seconds, for the whole exchange; None means the
         transport's own default. The answer is asked for as JSON unless `headers` says otherwise.
 
-        Raises `ConnectionFailed` when no whole answer came, `RequestTimeout` when none came in time. Both say through
-        `may_have_been_processed` whether the server can have seen the request.
+        Raises `ConnectionFailed` when no whole answer came, `RequestTimeout` when none came in time.
+        `may_have_been_processed` of both tells whether the server can have received the request.
         """
         ...
 
     def stream(self, path: str, *, query: Mapping[str, str] | None = None) -> ByteStream:
-        """GET `path` and hand over the answer's body in pieces as they arrive, cut anywhere.
+        """GET `path` and yield the body of the answer in pieces as they arrive, split anywhere.
 
         Entering raises the matching `ApiError` when the server answers with anything but success, else as `request`.
-        The iterator ends when the server ends the body, and raises `ConnectionFailed` when the connection breaks.
-        There is no timeout: a watch may be silent for minutes. Leaving the context gives the connection up at once.
+        The iterator ends when the server ends the body, and raises `ConnectionFailed` when the connection breaks. There
+        is no timeout: a watch may be silent for minutes. Leaving the context closes the connection at once.
         """
         ...
 
     async def close(self) -> None:
-        """Give up all connections. Requests under way raise `ConnectionFailed`. Closing twice is allowed."""
+        """Close all connections. Requests in flight raise `ConnectionFailed`. Closing twice is allowed."""
         ...

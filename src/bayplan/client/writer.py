@@ -1,11 +1,11 @@
-"""What a scheduler writes: bindings, pod status, evictions, and through `resource` anything else.
+"""The writes of a scheduler: bindings, pod status, evictions, and any other resource through `resource`.
 
-Binding is the one write that must be right under every failure. It is not repeatable: the second attempt of a binding
-that went through is answered 409. So after an attempt whose outcome is unknown, whatever error ends the attempts is
-followed by a look at the pod: if it is the same pod and on the node we asked for, it is bound, and by us. The look
-is patient: whoever gave a pod's room away while its binding is in doubt would promise the room twice.
+A binding must be correct under every failure. It is not repeatable: the second attempt of a binding that went through
+is answered 409. So after an attempt whose outcome is unknown, whatever error ends the attempts is followed by reading
+the pod: if it is the same pod and on the requested node, this scheduler has bound it. Reading is retried for long:
+releasing the resources of a pod whose binding is in doubt would assign them twice.
 
-Writes wait for one of `max_in_flight` places, in order. Nothing here decides what to write.
+Writes wait for one of `max_in_flight` slots, in order.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ class Writer:
 
     @property
     def bindings_under_way(self) -> int:
-        """Bindings that were asked for and not yet answered."""
+        """Bindings in flight."""
         return self._bindings_under_way
 
     @property
     def is_busy(self) -> bool:
-        """Whether bindings want more than half of the places: what may wait, should."""
+        """Whether bindings need more than half of the slots: other writes should wait then."""
         return self._bindings_under_way > self._many
 
     @property
@@ -74,9 +74,10 @@ class Writer:
     async def bind(self, namespace: str, name: str, *, uid: str, node: str) -> None:
         """Assign a pod to a node.
 
-        Returns when the API server has it, whoever had to be asked how often. Raises `Conflict` when the pod is bound
-        elsewhere or is another pod by now, `NotFound` when it is gone, another `ApiError` when the server refuses or
-        keeps failing, and `NoAnswer` when there was no answer to the last attempt, or none to a look at the pod.
+        Returns when the API server has recorded it, after as many attempts as that takes. Raises `Conflict` when the
+        pod is bound elsewhere or is another pod by now, `NotFound` when it is gone, another `ApiError` when the server
+        refuses or keeps failing, and `NoAnswer` when there was no answer to the last attempt, or none to reading the
+        pod.
         """
         body = _binding_body(namespace, name, uid, node)
         request = WriteRequest(method="POST", path=f"{_pod_path(namespace, name)}/binding", body=body)
@@ -130,7 +131,8 @@ class Writer:
             raise outcome.error
 
     async def delete_pod(self, namespace: str, name: str, *, uid: str = "", grace_seconds: int | None = None) -> None:
-        """Delete a pod; that it is gone already is as good. With `uid`, a successor of the same name stays."""
+        """Delete a pod; one that does not exist any more counts as deleted. With `uid`, a successor of the same name
+        stays."""
         body = delete_options(uid, grace_seconds)
         request = WriteRequest(method="DELETE", path=_pod_path(namespace, name), body=body)
         async with self._places:

@@ -1,4 +1,4 @@
-"""DEPLOYING: manifests, RBAC, CRDs and chart, all derived from what the enabled plugins declare.
+"""Manifests, RBAC rules, CRDs and a Helm chart, all derived from what the enabled plugins declare.
 
-Nothing here talks to a cluster; it turns settings into documents. `bayplan render` prints them.
+Settings become documents, which `bayplan render` prints; only `doctor` reads from a cluster.
 """

@@ -1,4 +1,4 @@
-"""A service account and what it may do: the documents, given the rules. Which rules is the business of `rbac`."""
+"""Manifests of a service account and its roles; `rbac` derives the rules."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def lease_documents(account: Account, lease: Lease) -> list[Document]:
 
 
 def authentication_reader_document(account: Account, name: str) -> Document:
-    """Lets the account read whose client certificates the cluster trusts, by a role that every cluster has."""
+    """Lets the account read the client certificate authorities of the cluster, by a role that every cluster has."""
     return {
         "apiVersion": f"{_GROUP}/v1",
         "kind": "RoleBinding",

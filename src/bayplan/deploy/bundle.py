@@ -1,8 +1,8 @@
-"""What is deployed: a configuration with its plugins, read once and made fit to run inside a cluster.
+"""A configuration with its plugins, read once and adapted to run inside a cluster.
 
-A plugin that is a file travels inside the ConfigMap, so that trying one needs no image of its own; a plugin that is a
+A plugin that is a file goes into the ConfigMap, so that trying one needs no image of its own; a plugin that is a
 `module:Class` must be in the image. The configuration is kept as its author wrote it, version included, except for what
-cannot be true inside a pod: the path of a kubeconfig, and the lease of the scheduler that it runs beside.
+is wrong inside a pod: the path of a kubeconfig, and the lease of the default scheduler.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Bundle:
     name: str
     settings: Settings
     config: Document
-    """As written, or made up when there was none."""
+    """As written, or generated when there was none."""
     plugin_files: dict[str, str]
     """File name to content."""
     plugin_modules: tuple[str, ...]
@@ -49,7 +49,7 @@ class Bundle:
 
     @property
     def options(self) -> str:
-        """The options of a command line that name the same things."""
+        """The command line options that name this configuration and these plugins."""
         config = f" --config {self.source}" if self.source else f" --name {self.name}"
         return config + "".join(f" --plugin {spec}" for spec in self.specs)
 
@@ -93,7 +93,7 @@ class Bundle:
         return yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120)
 
     def run_arguments(self, folder: str) -> list[str]:
-        """Arguments of `bayplan run` that find all of this under a folder."""
+        """Arguments of `bayplan run` for this bundle in a folder."""
         plugins = [*(f"{folder}/{name}" for name in sorted(self.plugin_files)), *self.plugin_modules]
         return [f"--config={folder}/{CONFIG_FILE}", *(f"--plugin={plugin}" for plugin in plugins)]
 

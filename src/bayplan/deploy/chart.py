@@ -1,8 +1,8 @@
-"""A Helm chart whose values have the shape that people know, and whose rules follow the plugins they enable.
+"""A Helm chart with the values of the scheduler-plugins chart, whose rules follow the enabled plugins.
 
-The templates are written from declarations when the chart is rendered: each plugin's permissions and definitions stand
-behind a condition on its name, so `helm install --set plugins.enabled={ScoreByLabel}` grants what ScoreByLabel needs
-and nothing else. Names of plugins are taken as they are, every cluster-wide name carries the release, and there is a
+The templates are written from declarations when the chart is rendered: each plugin's permissions and definitions depend
+on a condition on its name, so `helm install --set plugins.enabled={ScoreByLabel}` grants what ScoreByLabel needs and
+nothing else. Names of plugins are taken as they are, every cluster-wide name carries the release, and there is a
 ConfigMap also when no plugin is named.
 """
 
@@ -69,7 +69,7 @@ def _chart_yaml() -> str:
 
 
 def _values(bundle: Bundle, image: str) -> str:
-    """Those of the write-ups; `config` is there for whoever has a whole configuration."""
+    """The values of the scheduler-plugins chart, and `config` for a whole configuration."""
     profile = (bundle.config.get("profiles") or [{}])[0]
     shared = (profile.get("plugins") or {}).get("multiPoint") or {}
     is_simple = len(bundle.scheduler_names) == 1 and set(profile.get("plugins") or {}) <= {"multiPoint"}
@@ -137,7 +137,7 @@ def _rbac(plugins: Sequence[type[Plugin]]) -> str:
 
 
 def _controllers(plugins: Sequence[type[Plugin]]) -> str:
-    """For which enabled plugins the controllers are there, and what they may do then."""
+    """Templates with the kinds and the rules of the controllers, depending on the enabled plugins."""
     kinds, rules = [], []
     for kind in WATCHES:
         wanted = f"{{{{- if {_any_enabled(p.name for p in plugins if kind in p.watches)} }}}}"
@@ -153,7 +153,7 @@ def _definition(name: str, blocks: Sequence[str]) -> str:
 
 
 def _only(kind: type[Any]) -> list[Permission]:
-    """What the controllers need for one kind beyond what they need for any."""
+    """The permissions that the controllers need for this kind only."""
     return [permission for permission in permissions_for([kind]) if permission not in permissions_for(())]
 
 

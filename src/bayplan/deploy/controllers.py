@@ -1,7 +1,7 @@
 """The controllers of PodGroups and ElasticQuotas as a deployment of their own.
 
-They have a service account of their own, which may do what `status_controllers` declares and nothing else, so whoever
-keeps them apart from the scheduler also keeps their permissions apart. Their definitions come with the caller.
+They have a service account of their own, which may do what `status_controllers` declares and nothing else, so that
+their permissions are separate from those of the scheduler. Their definitions come with the caller.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Document = dict[str, Any]
 class ControllersDeployment:
     name: str
     instance: str
-    """What they belong to, as a label."""
+    """The instance label."""
     role: str
     """Name of the cluster role."""
     namespace: str
@@ -35,7 +35,7 @@ class ControllersDeployment:
 
     @property
     def labels(self) -> dict[str, str]:
-        # Not those of the scheduler, whose selector would take these pods for its own.
+        # Not the labels of the scheduler, whose selector would match these pods.
         return {"app.kubernetes.io/name": "bayplan-controllers", "app.kubernetes.io/instance": self.instance}
 
 

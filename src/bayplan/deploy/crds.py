@@ -1,9 +1,8 @@
-"""CustomResourceDefinitions out of Python types, with structural OpenAPI v3 schemas.
+"""Derives CustomResourceDefinitions with structural OpenAPI v3 schemas from Python types.
 
 The type is the only source: field names, what is required, ranges (`Annotated[int, Meta(ge=0)]`), descriptions
 (docstrings and `Meta(description=...)`) and vendor keywords (`Meta(extra_json_schema=...)`) all come from it. Defaults
-of fields are left to Python: written into the schema, they would be stored in every object and outlive a change of
-mind.
+of fields are left to Python: in the schema they would be stored in every object and outlive a later change.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ def crd_document(kind: type[Any], *others: type[Any]) -> Schema:
     if info.approved_by:
         metadata["annotations"] = {_APPROVAL: info.approved_by}
     elif info.group.endswith(_PROTECTED):
-        # The API server refuses unapproved definitions in its own groups unless they admit to it.
+        # The API server refuses definitions in its own groups without this annotation.
         metadata["annotations"] = {_APPROVAL: "unapproved, not part of Kubernetes"}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",

@@ -1,4 +1,4 @@
-"""What every pod of ours has: no root, no capabilities, nothing to write to, and replicas apart from each other."""
+"""Settings of every pod: no root, no capabilities, a read-only file system, and replicas spread over nodes."""
 
 from __future__ import annotations
 

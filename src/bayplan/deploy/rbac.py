@@ -1,4 +1,4 @@
-"""API rules out of declarations: what the scheduler itself does, and what each enabled plugin says that it needs.
+"""Derives RBAC rules from declarations: those of the scheduler itself and of each enabled plugin.
 
 The scheduler keeps a copy of every kind in `bayplan.api.kinds`, whichever plugins run, so that a reload may enable any
 of them; reading those is part of the core. Everything that is written, and every custom resource, comes from a plugin.
@@ -32,7 +32,7 @@ _CORE_WRITES = (
     Permission("authentication.k8s.io", "tokenreviews", ("create",)),
     Permission("authorization.k8s.io", "subjectaccessreviews", ("create",)),
 )
-"""Why a pod waits, what happened to it, and who may read the scheduler's own endpoints."""
+"""Pod status, events, and reviews for the scheduler's own endpoints."""
 
 Rule = dict[str, Any]
 
@@ -55,7 +55,7 @@ def plugin_permissions(plugin: type[Plugin]) -> list[Permission]:
 
 
 def needed_permissions(plugins: Iterable[type[Plugin]], *, others: Iterable[Permission] = ()) -> list[Permission]:
-    """Core, plugins and whatever else the process carries, one entry a resource, in a fixed order."""
+    """The permissions of core, plugins and `others`, one entry a resource, in a fixed order."""
     verbs: dict[tuple[str, str], set[str]] = {}
     for permission in [*core_permissions(), *(p for plugin in plugins for p in plugin_permissions(plugin)), *others]:
         verbs.setdefault((permission.group, permission.resource), set()).update(permission.verbs)

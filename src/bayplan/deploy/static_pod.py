@@ -1,6 +1,6 @@
-"""In place of the default scheduler: the files of a control-plane node, by path, and the role that goes with them.
+"""Files for a control-plane node that replace the default scheduler, and the role that they need.
 
-The kubelet runs the scheduler of a kubeadm cluster from a file and knows neither ConfigMaps nor service accounts there:
+The kubelet runs the scheduler of a kubeadm cluster as a static pod, without ConfigMaps or service accounts:
 configuration and plugins are mounted from the node's disk, and the scheduler uses the kubeconfig of kube-scheduler.
 That file belongs to root, so this pod is the one that runs as root, without capabilities and on a read-only file
 system.

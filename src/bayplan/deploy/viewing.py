@@ -1,9 +1,9 @@
-"""Roles for people and for one favour, made and given to nobody: who may look, and who may write summaries onto pods.
+"""Two ClusterRoles without bindings: `viewer` and `summaries`.
 
-`viewer` opens the scheduler's explanations and dashboard; its endpoints ask the API server whether the caller may. The
-rules are about paths, not objects: what a viewer sees of pods and nodes is what the scheduler sees, so it is for those
-who may see that anyway. `summaries` lets a scheduler answer pods annotated with `bayplan.dev/explain: summary`. To
-patch pods is a wide right, so it is not part of the scheduler's own role.
+`viewer` allows reading the scheduler's explanations and dashboard, whose endpoints authorise by SubjectAccessReview.
+Its rules name paths, not objects: a viewer sees all pods and nodes that the scheduler sees. `summaries` lets a
+scheduler annotate pods that ask with `bayplan.dev/explain: summary`; patching pods is a broad permission, so it is not
+part of the scheduler's own role.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def summary_rules() -> list[Rule]:
 
 
 def viewing_documents(role_name: str, labels: dict[str, str]) -> list[Document]:
-    """Two cluster roles without bindings; whoever runs the cluster gives them to whom they like."""
+    """The two ClusterRoles; administrators bind them."""
     rules = {"viewer": viewer_rules(), "summaries": summary_rules()}
     return [
         {

@@ -4,12 +4,12 @@
         ▲                    │ not renewed within the deadline, or the lease is somebody else's
         └────────────────────┴──▶ stopped: `run` returns, for good
 
-A lease counts as expired when *we* have seen no change of it for as long as it says it lasts; the clocks of other
-machines are never compared with ours. Leading ends by our own clock too: `is_leader` is False from the moment the
-deadline passes, even if the event loop was stuck and nobody could be told yet, so a replica that wakes up late binds
-nothing. The deadline is shorter than the lease, so it ends before anybody else may begin.
+A lease counts as expired when this replica has observed no change of it for the lease's duration; clocks of other
+machines are never compared. Leadership also ends by the local clock: `is_leader` is False from the moment the deadline
+passes, even if the event loop was blocked and no callback has run yet, so a replica that resumes late binds nothing.
+The deadline is shorter than the lease, so leadership ends before another replica can acquire it.
 
-Losing the lease ends `run`; starting over is the process's business. Cancelling `run` gives the lease up at once.
+Losing the lease ends `run`; the process then exits or restarts. Cancelling `run` releases the lease at once.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class ElectionSettings:
 
 
 def new_identity(hostname: str) -> str:
-    """A name that no other replica has, and neither does this one after a restart."""
+    """An identity that is unique among replicas and across restarts."""
     return f"{hostname}_{uuid.uuid4()}"
 
 
@@ -98,17 +98,17 @@ class LeaderElector:
 
     @property
     def is_leader(self) -> bool:
-        """Whether we lead right now, by our own clock."""
+        """Whether this replica leads now, by its own clock."""
         return self._is_leading and self._clock.monotonic() < self._leads_until
 
     @property
     def leader(self) -> str:
-        """The identity of whoever held the lease when we last looked; empty when nobody did."""
+        """The holder of the lease when it was last read; empty when there was none."""
         return self._leader
 
     @property
     def is_healthy(self) -> bool:
-        """False when we believe to lead with a lease that expired 20 s ago: something here is stuck."""
+        """False when this replica holds a lease that expired 20 s ago: its renewal is stuck."""
         expired_for = self._clock.monotonic() - (self._observed_at + self._settings.lease_duration)
         return not self._is_leading or expired_for <= _WATCHDOG_GRACE_SECONDS
 
@@ -134,7 +134,7 @@ class LeaderElector:
         self._on_started_leading()
 
     async def _hold(self) -> None:
-        """Renew until the deadline passes without success, or the lease is somebody else's."""
+        """Renew until the deadline passes without success, or another replica holds the lease."""
         while self.is_leader:
             await self._clock.sleep(min(self._settings.retry_period, self._time_left()))
             left = self._time_left()
@@ -221,7 +221,7 @@ class LeaderElector:
         self._on_stopped_leading()
 
     async def _release(self) -> None:
-        """Let the next replica begin without waiting for the lease to expire."""
+        """Release the lease, so that the next replica need not wait for it to expire."""
         if self._observed is None or self._observed.holder != self._identity:
             return
         now = micro_time(self._clock.now())

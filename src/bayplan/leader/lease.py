@@ -1,8 +1,8 @@
 """The Lease object of coordination.k8s.io, read and written as election needs it.
 
-A small port (`Requester`) stands for the API server, so this room does not depend on how requests travel; `Transport`
-of the client room fits it. Every answer becomes a value: the lease, "there is none", or "somebody else was first".
-Anything else is `LeaseUnavailable` and means: try again.
+The `Requester` protocol stands for the API server, so this package does not depend on the client;
+`bayplan.client.transport.Transport` satisfies it. Every answer becomes a value: the lease, "there is none", or "lost
+the race". Anything else is `LeaseUnavailable`: try again.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Requester(Protocol):
 
 
 class LeaseUnavailable(Exception):
-    """The API server could not be asked, or refused for a reason other than a lost race."""
+    """The API server did not answer, or refused for a reason other than a lost race."""
 
 
 class LostRace(Enum):
-    """Somebody else wrote first."""
+    """Another client wrote first."""
 
     LOST_RACE = "lost race"
 
@@ -54,7 +54,7 @@ LOST_RACE = LostRace.LOST_RACE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseRecord:
-    """Who holds the lease, since when, for how long. `raw` is the whole object, so that a write keeps what it holds."""
+    """Holder, time and duration of a lease. `raw` is the whole object, so that a write keeps all other fields."""
 
     holder: str = ""
     duration_seconds: int = 0

@@ -1,7 +1,7 @@
-"""The clock port: time is an input, so that tests and simulations can own it.
+"""The clock interface: time is an input, so that tests and simulations control it.
 
-Everything in Bayplan that reads the time or waits takes a `Clock`. `SystemClock` is the machine's clock;
-`VirtualClock` stands still until somebody moves it. This module starts no threads and keeps no global clock.
+Everything in Bayplan that reads the time or waits takes a `Clock`. `SystemClock` is the machine's clock; `VirtualClock`
+advances only when it is told to. This module starts no threads and keeps no global clock.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import itertools
 import time
 from typing import Protocol, runtime_checkable
 
-# How often `VirtualClock.run_for` lets the event loop turn before it moves on to the next deadline. A task that
-# was woken may need several turns (queue, lock, response) before it sleeps again.
+# Iterations of the event loop in `VirtualClock.run_for` before it advances to the next deadline. A woken task may need
+# several iterations (queue, lock, response) before it sleeps again.
 _TURNS_BETWEEN_DEADLINES = 20
 
 
 @runtime_checkable
 class Clock(Protocol):
-    """What may be asked of time."""
+    """Reads the time and waits."""
 
     def now(self) -> float:
         """Seconds since the Unix epoch."""
@@ -34,7 +34,7 @@ class Clock(Protocol):
 class SystemClock:
     """The machine's clock."""
 
-    # Asked two dozen times for every pod, so without a frame of Python around them.
+    # Called two dozen times for every pod, so without a Python function around them.
     now = staticmethod(time.time)
     monotonic = staticmethod(time.monotonic)
 
@@ -43,7 +43,7 @@ class SystemClock:
 
 
 class VirtualClock:
-    """A clock that moves only when told to."""
+    """A clock that advances only by `advance` and `run_for`."""
 
     def __init__(self, start: float = 1_700_000_000.0) -> None:
         self._start = start
@@ -71,13 +71,13 @@ class VirtualClock:
         return sum(1 for _, _, woken in self._sleepers if not woken.done())
 
     def next_deadline(self) -> float | None:
-        """The earliest deadline on the monotonic scale, or None when nobody sleeps."""
+        """The earliest deadline on the monotonic scale, or None without sleepers."""
         while self._sleepers and self._sleepers[0][2].done():
             heapq.heappop(self._sleepers)
         return self._sleepers[0][0] if self._sleepers else None
 
     def advance(self, seconds: float) -> None:
-        """Move time forward at once and wake, in order of deadline, everybody whose deadline has passed."""
+        """Move time forward at once and wake, in order of deadline, all sleepers whose deadline has passed."""
         if seconds < 0:
             raise ValueError(f"a clock cannot go back: advance({seconds})")
         self._elapsed += seconds

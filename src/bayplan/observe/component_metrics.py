@@ -88,7 +88,7 @@ PLUGIN_FAILURES = _counter(
     "bayplan_plugin_failures_total", ("plugin", "extension_point"), "Exceptions that plugins raised."
 )
 
-# Pods and what they ask for; an endpoint of its own, because there are many
+# Resource requests of pods, on a separate endpoint because there are many
 
 _POD_LABELS = ("namespace", "pod", "node", "scheduler", "priority", "resource", "unit")
 POD_REQUEST = Family(

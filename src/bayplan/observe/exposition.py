@@ -1,7 +1,8 @@
 """Metrics as text: the Prometheus format 0.0.4 and, for scrapers that ask for it, OpenMetrics 1.0.
 
-Both are written straight from the numbers. The difference is small: in OpenMetrics the family of a counter is named
-without `_total`, bounds are always floats, and the text ends with `# EOF`. Nothing is compressed here.
+Both are written directly from the numbers (docs/decisions/0009-written-by-hand.md). The difference is small: in
+OpenMetrics the family of a counter is named without `_total`, bounds are always floats, and the text ends with `# EOF`.
+Nothing is compressed here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One log event as one line: text in the manner of klog, or JSON. Nothing from outside can forge a second line.
+"""Formats a log event as one line: text in klog's format, or JSON. Values cannot inject a second line.
 
     I1115 20:04:05.123456 4242 bayplan.loop.scheduler] pod bound pod="default/web" node="n1"
 
@@ -57,7 +57,7 @@ def json_line(event: Mapping[str, Any]) -> str:
 
 
 def _message(event: Mapping[str, Any]) -> tuple[str, str]:
-    """The message, and the hint that our messages carry on a line of its own."""
+    """The message, and the hint that follows it on a line of its own."""
     message, _, hint = str(event["event"]).partition(_HINT)
     return message, hint
 
@@ -74,7 +74,7 @@ def _quoted(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Something JSON knows; objects are shown by their own text."""
+    """A JSON value; other objects as their text."""
     if isinstance(value, str):
         return _cut(value)
     if isinstance(value, bool | int | float) or value is None:

@@ -1,10 +1,10 @@
-"""The log of a process, configured once: every room writes into it, through structlog or the standard library.
+"""The log of a process: both structlog and the standard library write into it.
 
 `-v N` works as in Kubernetes: 0 shows what an operator must know, 2 is a good default for production, 4 and more shows
 debugging. A line says its own verbosity with `v=N`; `debug` without it counts as 4. Warnings and errors always show,
 but not more than a few of one kind in ten seconds (see `repeats`). Secrets are blanked (see `redaction`).
 
-Writing a log never fails the caller: a full disk or a closed pipe loses lines, nothing else.
+Writing a log never raises: a full disk or a closed pipe loses lines, nothing else.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def checked_verbosity(verbosity: int) -> int:
 
 
 def configure_logging(settings: LogSettings | None = None) -> Log:
-    """Route structlog and the standard library into one log; calling it again replaces the one before."""
+    """Route structlog and the standard library into one log; another call replaces it."""
     log = Log(settings or LogSettings())
     structlog.configure(
         processors=[log.take],
@@ -77,7 +77,7 @@ def configure_logging(settings: LogSettings | None = None) -> Log:
 
 
 class Log:
-    """Where all lines come together. `set_verbosity` works while running."""
+    """Collects all lines. `set_verbosity` may be called at any time."""
 
     def __init__(self, settings: LogSettings) -> None:
         self.verbosity = settings.verbosity
@@ -95,11 +95,11 @@ class Log:
         logging.getLogger().setLevel(logging.DEBUG if verbosity >= _OTHERS_VERBOSITY else logging.WARNING)
 
     def is_shown(self, verbosity: int) -> bool:
-        """Ask before building a costly line."""
+        """Whether a line of this verbosity is written; check before building a costly line."""
         return verbosity <= self.verbosity
 
     def logger_for(self, *names: str) -> _Sink:
-        """What structlog writes to: named after the module that logs."""
+        """The factory of structlog loggers, named after the module that logs."""
         return _Sink(self, names[0] if names else "")
 
     def take(self, sink: Any, method: str, event: Event) -> tuple[tuple[Event], dict[str, Any]]:

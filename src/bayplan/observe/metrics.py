@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 _log = logging.getLogger(__name__)
-# A label value that comes from outside (a driver's name, say) must not be able to fill the memory.
+# Limit the number of children: label values from outside (a driver's name) must not fill the memory.
 _MOST_CHILDREN = 5_000
 _OVERFLOW = "other"
 
@@ -42,7 +42,7 @@ class Kind(Enum):
 
 
 class Stability(Enum):
-    """What Kubernetes promises about a metric of that name; shown in front of its help text."""
+    """The stability level of the metric in Kubernetes; shown in front of its help text."""
 
     ALPHA = "ALPHA"
     BETA = "BETA"
@@ -51,7 +51,7 @@ class Stability(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """The declaration of a metric: all that a dashboard relies on."""
+    """The declaration of a metric."""
 
     name: str
     kind: Kind
@@ -91,7 +91,7 @@ class Counter:
 
 
 class Gauge:
-    """A number that is what it is now."""
+    """A number that may go up and down."""
 
     __slots__ = ("value",)
 
@@ -103,7 +103,7 @@ class Gauge:
 
 
 class Histogram:
-    """How many values fell into which bucket. The last count is of values above every bound."""
+    """Counts of values by bucket; the last one counts values above every bound."""
 
     __slots__ = ("bounds", "counts", "total")
 
@@ -187,7 +187,7 @@ class Registry:
         return self._add(_of_kind(family, Kind.HISTOGRAM), Metric(family, lambda: Histogram(family.buckets)))
 
     def read(self, family: Family, read: Callable[[], Values]) -> None:
-        """Ask `read` for the numbers at every scrape, by label values."""
+        """Call `read` at every scrape for the numbers, by label values."""
         if family.name in self._readers:
             raise ValueError(f"metric `{family.name}` is registered twice")
         self._readers[family.name] = (family, read)
@@ -197,7 +197,7 @@ class Registry:
         self.read(family, lambda: {(): read()})
 
     def before_scrape(self, prepare: Callable[[], None]) -> None:
-        """Call `prepare` before the numbers are read: the place to add up what was only noted."""
+        """Call `prepare` at every scrape before the numbers are read, to add up what was only collected."""
         self._before.append(prepare)
 
     @property
@@ -212,7 +212,7 @@ class Registry:
         return sorted(self._disabled & self._readers.keys())
 
     def collect(self) -> Iterator[Reading]:
-        """All readings, by name. A reader that fails costs its own family only."""
+        """All readings, by name. A reader that raises loses only its own family."""
         for prepare in self._before:
             _tried(prepare, "preparing a scrape")
         for family in self.families:

@@ -1,4 +1,4 @@
-"""Bytes under a name that a C library can open, for libraries that take nothing else; only this process sees them."""
+"""A private file with given content, for C libraries that take only file names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["private_file"]
 
 @contextlib.contextmanager
 def private_file(content: bytes) -> Iterator[str]:
-    """A path to the content, good until the block ends. In memory where the system can, else a file of mode 0600."""
+    """A path to the content, valid inside the block. In memory where the system can, else a file of mode 0600."""
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("bayplan")
         with os.fdopen(descriptor, "wb") as file:

@@ -1,6 +1,6 @@
-"""Facts about this process under the names that every Prometheus client uses: CPU, memory, descriptors, Python, GC.
+"""Metrics of this process under the names that every Prometheus client uses: CPU, memory, descriptors, Python, GC.
 
-Read from the operating system at scrape time. Where a system does not tell (no /proc, say), the metric is left out.
+Read from the operating system at scrape time. Metrics that a system cannot provide (without /proc) are left out.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _memory_pages(field: int) -> Values:
 
 
 def _peak_memory() -> Values:
-    """The nearest that systems without /proc know; macOS counts in bytes."""
+    """The peak resident memory, for systems without /proc; macOS counts in bytes."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {(): peak if sys.platform == "darwin" else peak * 1024}
 

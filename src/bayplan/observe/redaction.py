@@ -1,8 +1,8 @@
-"""Secrets stay out of logs and debug pages: known field names and known shapes of secrets are blanked.
+"""Removes secrets from logs and debug pages: known field names and known forms of secrets are blanked.
 
-A safety net, not a licence: code should not hand secrets to a logger in the first place. Blanked are fields whose name
-says that they hold a secret, and, inside any text, bearer and basic credentials, JSON web tokens, private keys,
-passwords in URLs, and `token=`-like parameters. What is not text (numbers, booleans) is left alone.
+This is a safety net: code must not pass secrets to a logger in the first place. Blanked are fields whose name says that
+they hold a secret, and, inside any text, bearer and basic credentials, JSON web tokens, private keys, passwords in
+URLs, and `token=`-like parameters. What is not text (numbers, booleans) is left alone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Lines that repeat themselves: the first few of a kind are written, then one now and then with a count.
+"""Limits repeated log lines: the first few of a kind are written, then one per window with a count.
 
-A pod that cannot be bound, times ten thousand pods, must not turn the log into the bottleneck or hide the one line that
-matters. A kind is a level and a message without its values. Only who writes decides what a kind is; this only counts.
+Ten thousand pods that cannot be bound must not make the log a bottleneck or hide other lines. A kind is a level and a
+message without its values. The caller decides what a kind is.
 """
 
 from __future__ import annotations

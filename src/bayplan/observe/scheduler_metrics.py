@@ -1,7 +1,7 @@
 """Every metric of kube-scheduler 1.36 under its name, with its labels and buckets, so that its dashboards work here.
 
-Declarations only: who counts what is decided by the room that wires metrics to the loop. A family with a `gate` exists
-in kube-scheduler only while that feature gate is on, and is registered here under the same condition.
+Declarations only; `bayplan.app.metrics` connects them to the scheduling loop. A family with a `gate` exists in
+kube-scheduler only while that feature gate is on, and is registered here under the same condition.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""ENDPOINTS: health, metrics, configuration and debugging over HTTPS, behind Kubernetes' own authentication."""
+"""The scheduler's HTTPS endpoints: health, metrics, configuration and debugging, with Kubernetes' delegated
+authentication."""
 
 from __future__ import annotations
 

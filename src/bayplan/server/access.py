@@ -1,8 +1,8 @@
-"""The door: lets a request through to the pages, or refuses it with 401, 403 or 503. Nothing gets past it by its path.
+"""Access control: passes a request to the pages, or refuses it with 401, 403 or 503, whatever its path.
 
-Two doors. `DelegatedDoor` asks Kubernetes, as kube-scheduler does. `LoopbackDoor` is for a server on loopback without
-TLS: it checks an optional token and, because any web page can make a browser send requests to loopback, that the
-request was meant for a local name.
+`DelegatedAccess` delegates to the API server, as kube-scheduler does. `LoopbackAccess` is for a server on loopback
+without TLS: it checks an optional token and, because any web page can make a browser send requests to loopback, that
+the Host header is a local name.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from bayplan.server.protocol import PEER_CERTIFICATE
 from bayplan.server.reviews import ReviewUnavailable
 from bayplan.server.users import MASTERS, User, remember_user
 
-__all__ = ["DelegatedDoor", "LoopbackDoor"]
+__all__ = ["DelegatedAccess", "LoopbackAccess"]
 
 _log = logging.getLogger(__name__)
 _LOCAL_NAMES = frozenset(("localhost", "127.0.0.1", "[::1]"))
@@ -32,7 +32,7 @@ _LOCAL_USER = User(name="bayplan:local", groups=(MASTERS,))
 _UNAUTHORIZED_HEADERS = {"www-authenticate": 'Bearer realm="bayplan"'}
 
 
-class DelegatedDoor:
+class DelegatedAccess:
     def __init__(self, app: ASGIApp, authenticator: Authenticator, authorizer: Authorizer) -> None:
         self._app = app
         self._authenticator = authenticator
@@ -59,8 +59,8 @@ class DelegatedDoor:
         remember_user(scope, user)
 
 
-class LoopbackDoor:
-    """With a token, a browser opens `/?token=…` once and is given a cookie; other clients send it as a bearer token."""
+class LoopbackAccess:
+    """With a token, a browser opens `/?token=…` once and receives a cookie; other clients send it as a bearer token."""
 
     def __init__(self, app: ASGIApp, authorizer: Authorizer, *, token: str) -> None:
         self._app = app
@@ -88,7 +88,7 @@ class LoopbackDoor:
         return scope["method"] == "GET" and "token" in values and _is_same(values["token"], self._token)
 
     async def _start_session(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the browser to the same page without the token, which would otherwise stay in its history."""
+        """Redirect the browser to the same page without the token, which would otherwise stay in its history."""
         rest = urlencode([(name, value) for name, value in _query(scope) if name != "token"])
         response = RedirectResponse(scope["path"] + (f"?{rest}" if rest else ""), status_code=303)
         response.set_cookie(self._cookie, self._session, httponly=True, samesite="strict", path="/")

@@ -1,4 +1,4 @@
-"""Answers other than success, as Kubernetes gives them: a `Status` in JSON that says what and why, no traceback."""
+"""Refusals and errors as Kubernetes writes them: a JSON `Status` with message and reason, without a traceback."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _REASONS = {
 
 
 class Refusal(Exception):
-    """A request that is not answered as asked."""
+    """Raised to answer a request with an error status."""
 
     def __init__(self, code: int, message: str, *, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)

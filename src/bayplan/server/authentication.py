@@ -1,12 +1,12 @@
-"""Who is asking? A front proxy's headers, a client certificate, or a bearer token, in that order.
+"""Authenticates requests by a front proxy's headers, a client certificate or a bearer token, in that order.
 
-Headers such as `x-remote-user` count only on a connection whose certificate the request-header authority signed; from
-anybody else they are noise. A client certificate is verified in the TLS handshake; here it is matched with the
-authority that signed it, because a certificate of the front proxy's authority must not pass as a user's. An
-intermediate authority counts when it is part of the configured bundle.
+Headers such as `x-remote-user` count only on a connection whose certificate the request-header authority signed; they
+are ignored on all others. A client certificate is verified in the TLS handshake; here it is matched with the authority
+that signed it, because a certificate of the front proxy's authority must not pass as a user's. An intermediate
+authority counts when it is part of the configured bundle.
 
-Requests without valid credentials have no user: unlike kube-scheduler, which lets `system:anonymous` be authorised, we
-answer 401 on every path that is not open to everybody.
+Requests without valid credentials have no user: unlike kube-scheduler, which may authorise `system:anonymous`, the
+server answers 401 on every path that is not open to everybody.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LONGEST_TOKEN = 16 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:
-    """What a request brought: header lines (names in lower case) and the peer's certificate, verified by TLS."""
+    """The credentials of a request: header lines (names in lower case) and the peer's certificate, verified by TLS."""
 
     headers: tuple[tuple[str, str], ...]
     certificate: bytes | None = None
@@ -66,7 +66,7 @@ class Authenticator:
         return await self._tokens.user(token)
 
     def _valid_certificate(self, der: bytes | None) -> x509.Certificate | None:
-        """The peer's certificate, unless it ran out since the handshake."""
+        """The peer's certificate, unless it has expired since the handshake."""
         if der is None:
             return None
         certificate = _parsed(der)
@@ -86,7 +86,7 @@ class Authenticator:
 
 
 class _FrontProxy:
-    """A proxy that has authenticated the user and says who it is."""
+    """The user that an authenticating front proxy names in its headers."""
 
     def __init__(self, options: RequestHeaderOptions, authority: AuthorityFile) -> None:
         self._options = options

@@ -1,6 +1,7 @@
-"""May they? Some paths are open to everybody, `system:masters` may do everything, the rest is the API server's to say.
+"""Authorises requests: some paths are open to everybody, `system:masters` may do everything, and the API server decides
+about the rest.
 
-A request is judged by its path and its verb (the method in lower case), as Kubernetes judges what is no resource:
+The attributes are the path and the verb (the method in lower case), as in rules about non-resource URLs:
 
     rules: [{nonResourceURLs: ["/metrics"], verbs: ["get"]}]
 """
@@ -25,7 +26,7 @@ class Authorizer:
         return path in self._open_paths or (bool(self._open_prefixes) and path.startswith(self._open_prefixes))
 
     async def is_allowed(self, user: User, *, method: str, path: str) -> bool:
-        """Raises `ReviewUnavailable` when the API server does not say."""
+        """Raises `ReviewUnavailable` when the API server does not answer."""
         if MASTERS in user.groups:
             return True
         if self._reviews is None:

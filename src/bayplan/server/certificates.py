@@ -1,9 +1,9 @@
-"""The server's certificate and the authorities of its clients, fresh from disk without a restart.
+"""The server's certificate and the authorities of its clients, reloaded from disk without a restart.
 
-Files are looked at when a connection opens, at most once a second; nothing runs in between. New files that do not work
-(half written, key and certificate not matching) are reported, and the old ones stay in use. Without files a self-signed
-certificate is made; its key is never on disk where the system has anonymous files, and elsewhere only for the instant
-in which OpenSSL loads it, readable by its owner alone.
+Files are checked when a connection opens, at most once a second; there is no background task. New files that do not
+work (half written, key and certificate not matching) are reported, and the old ones stay in use. Without files a
+self-signed certificate is made; its key is never on disk where the system has anonymous files, and elsewhere only for
+the instant in which OpenSSL loads it, readable by its owner alone.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class KeyPair:
 
 
 class AuthorityFile:
-    """A bundle of authorities that may be replaced, in a file or not; the last good content counts."""
+    """A bundle of authorities that may be replaced, in a file or not; the last valid content is used."""
 
     def __init__(self, path: Path | AuthorityText) -> None:
         self._path = path
@@ -87,14 +87,14 @@ class ServingTls:
 
     @property
     def certificate(self) -> bytes:
-        """What clients can pin: the certificate shown now, as PEM."""
+        """The present certificate as PEM, for clients that pin it."""
         if self._pair is not None:
             return self._pair.certificate
         assert self._files is not None  # one of the two is always there
         return self._files.certificate.read_bytes()
 
     def reload(self) -> bool:
-        """Look at the files now; whether new ones are in use."""
+        """Check the files now; True when new ones are in use."""
         stamps = self._stamps_now()
         if stamps == self._stamps:
             return False
@@ -108,7 +108,7 @@ class ServingTls:
         return True
 
     def _on_hello(self, connection: ssl.SSLObject | ssl.SSLSocket, name: str | None, context: ssl.SSLContext) -> None:
-        """A client says hello: the moment to switch to newer files. Must not raise."""
+        """Called for each ClientHello: switch to newer files. Must not raise."""
         if self._monotonic() >= self._next_look:
             self._next_look = self._monotonic() + _LOOK_EVERY_SECONDS
             self.reload()
@@ -124,7 +124,7 @@ class ServingTls:
         if self._options.tls_cipher_suites:
             choose_ciphers(context, self._options.tls_cipher_suites)
         context.set_alpn_protocols(["http/1.1"])
-        # A resumed session would skip the look at the client's certificate.
+        # A resumed session would skip the check of the client's certificate.
         context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
         context.num_tickets = 0
         _load_pair(context, self._pair, self._files)
@@ -153,7 +153,7 @@ class ServingTls:
 
 
 def check_tls(options: ServerOptions) -> None:
-    """Raises ServingError where version or cipher suites cannot be had, without a look at any file."""
+    """Raises ServingError for an unsupported version or cipher suite; reads no file."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = _min_version(options.tls_min_version)
     if options.tls_cipher_suites:
@@ -193,7 +193,7 @@ def _load_pair(context: ssl.SSLContext, pair: KeyPair | None, files: TlsFiles | 
 
 
 def _refuse_encrypted_key() -> str:
-    """Called by OpenSSL for an encrypted key; without it, it would ask on the terminal."""
+    """Called by OpenSSL for an encrypted key; without it, OpenSSL would prompt on the terminal."""
     raise ValueError("the key is encrypted")
 
 

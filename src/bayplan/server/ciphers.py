@@ -1,4 +1,4 @@
-"""Cipher suites by the names of `--tls-cipher-suites`, for OpenSSL, which has names of its own.
+"""Maps the cipher suite names of `--tls-cipher-suites` to those of OpenSSL.
 
 Only suites of TLS 1.2 can be chosen. Those of TLS 1.3 are all sound and always on, in Go as in OpenSSL; their names are
 accepted and change nothing. Suites without forward secrecy, and broken ones, are refused.
@@ -40,7 +40,7 @@ def choose_ciphers(context: ssl.SSLContext, names: Sequence[str]) -> None:
         )
     chosen = [_TLS12[name] for name in names if name in _TLS12]
     if not chosen:
-        # Nothing of TLS 1.2 is wanted, and an empty list is an error to OpenSSL.
+        # No suite of TLS 1.2 is allowed, and OpenSSL refuses an empty list.
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         return
     try:

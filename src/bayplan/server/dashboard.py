@@ -1,7 +1,7 @@
-"""The dashboard: pages, style and script as files of this package, served as they are.
+"""The dashboard: pages, style sheets and scripts, served as static files of this package.
 
-The pages ask /bayplan/v1 for everything they show; nothing is rendered here, so nothing needs escaping here. The policy
-sent with them allows scripts, styles and connections from this server and nothing else, inline code included.
+The pages fetch everything they show from /bayplan/v1; nothing is rendered here, so nothing needs escaping here. Their
+content security policy allows scripts, styles and connections from this server only, and no inline code.
 """
 
 from __future__ import annotations

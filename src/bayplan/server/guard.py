@@ -1,8 +1,8 @@
 """The outermost layer: refuses malformed and oversized requests, adds security headers, and turns every failure into a
-plain answer. What goes wrong inside is logged here and told to the client as "internal error", without a traceback.
+plain answer. Exceptions are logged here and answered with "internal error", without a traceback.
 
-Paths are judged and routed by the same text. One that could be read in two ways (`..`, `//`, encoded slashes, control
-characters) is refused before anybody judges it.
+Paths are authorised and routed by the same text. An ambiguous one (`..`, `//`, encoded slashes, control characters) is
+refused before authorisation.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SECURITY_HEADERS: tuple[tuple[bytes, bytes], ...] = (
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"cache-control", b"no-store"),
 )
-"""What a page may replace with its own, stricter or looser."""
+"""Default headers; a page may set its own."""
 
 
 class Guard:
@@ -65,7 +65,7 @@ class Guard:
 
 
 class _Answer:
-    """Watches an answer on its way out."""
+    """Follows the state of one answer while it is sent."""
 
     def __init__(self, send: Send, date: tuple[bytes, bytes]) -> None:
         self._send = send
@@ -86,7 +86,7 @@ class _Answer:
             # Too late for another answer: end the connection, so that the client sees a broken one, not a short one.
             raise ConnectionAbortedError(refusal.message) from None
         if scope["method"] not in _HARMLESS_METHODS:
-            # The body may not have been read; what is left of it must not be taken for the next request.
+            # The body may not have been read; the rest of it must not be taken for the next request.
             refusal.headers.setdefault("connection", "close")
         await status_response(refusal)(scope, receive, self.send)
 
@@ -141,7 +141,7 @@ def _check_length(headers: list[tuple[bytes, bytes]], limit: int) -> None:
 
 
 def _is_from_elsewhere(scope: Scope) -> bool:
-    """Whether a browser sent this for a page of another site, with this site's cookies or certificate."""
+    """Whether a browser sent this for a page of another site (CSRF)."""
     headers = dict(scope["headers"])
     if headers.get(b"sec-fetch-site", b"same-origin") not in (b"same-origin", b"none"):
         return True

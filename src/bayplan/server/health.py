@@ -1,10 +1,10 @@
-"""/healthz, /livez and /readyz as Kubernetes components answer them, each check with a path of its own.
+"""/healthz, /livez and /readyz as in Kubernetes components, with a path for each check.
 
 `?verbose` lists the checks, `?exclude=NAME` leaves one out, and a failure is 500 with the list. Probes come without
 credentials, so the list says which check failed but not why; the reason is in the log and at the check's own path,
 which is not open to everybody.
 
-What checks answered is counted for /metrics/slis.
+Results of checks are counted for /metrics/slis.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _LONGEST_NAME = 64
 _MOST_NAMES = 10
 
 Check = Callable[[], str | None]
-"""None when all is well, otherwise what is wrong. Raising counts as being wrong."""
+"""A check returns None on success, otherwise the reason of the failure. An exception counts as a failure."""
 
 
 def ping() -> None:
-    """The check that only needs an event loop that turns."""
+    """Succeeds whenever the event loop runs."""
 
 
 @dataclass(frozen=True, kw_only=True)

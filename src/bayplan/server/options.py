@@ -1,8 +1,8 @@
-"""What a server is told: where to listen and whom to let in (`ServerOptions`), and what to serve (`ServerParts`).
+"""Configuration of the server: addresses and access (`ServerOptions`), and what it serves (`ServerParts`).
 
 Options mirror kube-scheduler's flags, with two differences that make a mistake harmless: the default address is
-loopback (0.0.0.0 must be asked for), and plain HTTP exists on loopback only. Parts are callables, so that this room
-knows nothing of schedulers.
+loopback (0.0.0.0 must be asked for), and plain HTTP exists on loopback only. Parts are callables, so that this package
+does not depend on the scheduler.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ Review = Callable[[str, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 
 
 class ServingError(Exception):
-    """The server cannot be started as told; the message says what to change."""
+    """The server cannot be started with these options; the message says what to change."""
 
 
 class AuthorityText:
-    """A bundle of authorities as PEM, from somewhere else than a file. `pem` may be replaced at any time."""
+    """A bundle of authorities as PEM that does not come from a file. `pem` may be replaced at any time."""
 
     def __init__(self, source: str, pem: bytes) -> None:
         self.source = source
@@ -63,7 +63,7 @@ class TlsFiles:
 
 @dataclass(frozen=True, kw_only=True)
 class RequestHeaderOptions:
-    """The `--requestheader-*` flags: a front proxy that vouches for users in headers."""
+    """The `--requestheader-*` flags: a front proxy that authenticates users and names them in headers."""
 
     client_ca_file: Path | AuthorityText
     allowed_names: Sequence[str] = ()
@@ -92,20 +92,20 @@ class AuthorizationOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What one client, or all of them together, may take."""
+    """Limits for one client and for all clients together."""
 
     connections: int = 256
     headers: int = 200
     header_bytes: int = 32 * 1024
     body_bytes: int = 3 * 1024 * 1024
     receive_seconds: float = 15.0
-    """A request must have arrived whole within this time."""
+    """Time limit to receive a whole request."""
     stalled_write_seconds: float = 30.0
-    """A client that takes nothing of its answer for so long is dropped."""
+    """A client that reads nothing of its answer for this time is dropped."""
     keep_alive_seconds: int = 30
     handshake_seconds: float = 10.0
     shutdown_seconds: float = 0.5
-    """How long requests under way may take to finish when the server stops."""
+    """Time limit for requests in flight when the server stops."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +123,7 @@ class ServerOptions:
     is_plain_http: bool = False
     """For `bayplan up`: no TLS and no delegated authentication; refused on an address that others can reach."""
     loopback_token: str = field(default="", repr=False)
-    """With plain HTTP: what a client has to present; empty lets every local client in."""
+    """With plain HTTP: the token that clients must present; empty allows every local client."""
     authentication: AuthenticationOptions = field(default_factory=AuthenticationOptions)
     authorization: AuthorizationOptions = field(default_factory=AuthorizationOptions)
     limits: Limits = field(default_factory=Limits)
@@ -157,7 +157,7 @@ def _nothing_as_text(accept: str) -> tuple[bytes, str]:
 
 @dataclass(frozen=True, kw_only=True)
 class ServerParts:
-    """What is behind the endpoints. Callables run in the event loop: they must be quick."""
+    """What the endpoints serve. Callables run in the event loop and must be quick."""
 
     component: str = "bayplan"
     version: str = ""
@@ -170,11 +170,11 @@ class ServerParts:
     resource_metrics: Callable[[], Iterable[bytes]] = tuple
     """In pieces: it may be long, and other work is done between two pieces. Empty while not leading."""
     review: Review | None = None
-    """How to ask the API server about tokens and permissions; without it no token is accepted."""
+    """Sends token and access reviews to the API server; without it no token is accepted."""
     routes: Sequence[BaseRoute] = ()
     """More pages: dashboard, explain, what-if. Behind the same authentication and authorisation."""
     is_profiling: Callable[[], bool] = lambda: False
-    """Whether /debug/pprof answers; asked for every request."""
+    """Whether /debug/pprof is served; evaluated for every request."""
     set_verbosity: Callable[[int], None] | None = None
     """For PUT /debug/flags/v; without it the path does not exist."""
     clock: Clock = field(default_factory=SystemClock)

@@ -1,7 +1,7 @@
 """/configz, /metrics, /metrics/resources, /metrics/slis, /flagz, /statusz and PUT /debug/flags/v.
 
-Small pages over callables that somebody else provides. Long ones are sent in pieces, and the event loop gets its turn
-between two pieces, so that a scrape of a hundred thousand pods does not hold up scheduling.
+Small pages over the callables of `ServerParts`. Long ones are sent in pieces, and the event loop runs between two
+pieces, so that a scrape of a hundred thousand pods does not delay scheduling.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""/debug/pprof: where a process spends its time and its memory, for somebody who may not install anything beside it.
+"""/debug/pprof: time and memory profiles of the process, without additional tools in its container.
 
     /debug/pprof/profile?seconds=30   stacks of all threads, sampled; folded, a line each, as flame graphs take them
     /debug/pprof/goroutine            what every thread and every asyncio task is at right now
     /debug/pprof/heap                 objects by type; by line of source where the process runs with PYTHONTRACEMALLOC=1
 
-The paths are those of Go programs, so that rules that grant them to people fit here too; the answers are text, not
-Go's format. Names of functions and files are told, never values. Off when profiling is off, asked at every request. A
-profile is taken by a thread that looks a hundred times a second and costs less than a percent; one at a time.
+The paths are those of Go programs, so that rules that grant them to people fit here too; the answers are text, not Go's
+format. Answers hold names of functions and files, never values. Whether profiling is on is evaluated at every request.
+A thread samples a hundred times a second, which costs less than a percent; one profile at a time.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _seconds(request: Request) -> float:
 
 
 def _sample(seconds: float, stop: threading.Event) -> Counter[Stack]:
-    """In a thread of its own: the thread that is looked at cannot look."""
+    """Runs in its own thread: a thread cannot sample itself."""
     stacks: Counter[Stack] = Counter()
     own = threading.get_ident()
     for _ in range(max(1, round(seconds / _BETWEEN_SECONDS))):
@@ -191,7 +191,7 @@ def _by_type() -> list[str]:
     counts: Counter[type] = Counter()
     objects = gc.get_objects()
     for start in range(0, len(objects), _OBJECTS_AT_A_TIME):
-        # In pieces, so that the event loop gets its turn in between.
+        # In pieces, so that the event loop runs in between.
         counts.update(map(type, objects[start : start + _OBJECTS_AT_A_TIME]))
     head = f"{len(objects)} objects that the collector follows, by type; PYTHONTRACEMALLOC=1 tells of lines of source"
     del objects

@@ -1,7 +1,7 @@
-"""uvicorn's HTTP/1.1 connection, with the patience of a server that strangers can reach.
+"""uvicorn's HTTP/1.1 connection with limits against slow and numerous clients.
 
-Added to it: a request must arrive whole within a time limit, a client must take its answer, there is a limit to the
-connections, and the peer's certificate is handed to the application. A connection that breaks a rule is dropped.
+Added to it: a request must arrive whole within a time limit, a client must read its answer, the number of connections
+is limited, and the peer's certificate is passed to the application. A connection that breaks a rule is dropped.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class GuardedProtocol(H11Protocol):
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if self.conn.their_state is h11.IDLE and self.timeout_keep_alive_task is not None:
-            # Waiting for the next request is the keep-alive timer's business.
+            # The keep-alive timer covers the wait for the next request.
             self._expect_nothing()
 
     def pause_writing(self) -> None:
@@ -77,7 +77,7 @@ class GuardedProtocol(H11Protocol):
         super().resume_writing()
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Nothing here is upgraded, and that is no reason to advise the operator to install something."""
+        """Upgrades are not supported; suppress uvicorn's advice to install a WebSocket library."""
 
     def _expect_nothing(self) -> None:
         _cancel(self._receive_timer)

@@ -1,10 +1,10 @@
-"""Questions to the API server: whose token is this (TokenReview), and may they do that (SubjectAccessReview).
+"""TokenReviews and SubjectAccessReviews by the API server, with a cache.
 
-Answers are remembered for a few seconds, as kube-scheduler does, so that a scraper costs two questions in ten seconds.
-Equal questions at the same time are asked once, and only so many at once: a flood of made-up tokens reaches the API
-server as a trickle. Tokens are remembered by a keyed hash, never as such.
+Answers are cached for some seconds, as kube-scheduler does, so that a scraper costs two reviews in ten seconds. Equal
+reviews at the same time are sent once, and the number in flight is limited, so that a flood of invalid tokens does not
+reach the API server. The cache holds a keyed hash of a token, never the token.
 
-No answer, or one that makes no sense, is `ReviewUnavailable`: nobody is let in, and nothing is remembered.
+No answer, or a malformed one, is `ReviewUnavailable`: the request is refused, and nothing is cached.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ Answer = TypeVar("Answer")
 
 
 class ReviewUnavailable(Exception):
-    """The API server did not say. The message is for the log, not for the client."""
+    """The API server did not answer. The message is for the log, not for the client."""
 
 
 class TokenReviews:
-    """Whose token is this?"""
+    """Authenticates bearer tokens by TokenReview."""
 
     def __init__(self, review: Review, options: AuthenticationOptions, clock: Clock) -> None:
         self._review = review
@@ -62,7 +62,7 @@ class TokenReviews:
 
 
 class AccessReviews:
-    """May this user do that?"""
+    """Authorises users by SubjectAccessReview."""
 
     def __init__(
         self, review: Review, options: AuthorizationOptions, clock: Clock, *, timeout_seconds: float = 10.0
@@ -125,7 +125,7 @@ def _texts(value: Any) -> tuple[str, ...]:
 
 
 class _Remembered(Generic[Answer]):
-    """Answers for a while, the least recently used forgotten first; equal questions under way share one answer."""
+    """A cache with expiry and LRU eviction; equal keys in flight share one request."""
 
     def __init__(self, clock: Clock, seconds_for: Callable[[Answer], float]) -> None:
         self._monotonic = clock.monotonic
@@ -153,7 +153,7 @@ class _Remembered(Generic[Answer]):
             async with self._places:
                 answer = await ask()
         except BaseException as error:
-            # Those who share the question must hear of it in any case, even when only we were cancelled.
+            # The tasks that share the request must be woken in any case, also when only this one was cancelled.
             failure = error if isinstance(error, ReviewUnavailable) else ReviewUnavailable("the question was dropped")
             shared.set_exception(failure)
             shared.exception()

@@ -3,9 +3,9 @@
     async with serve(ServerOptions(port=0), ServerParts(metrics=render_metrics, review=ask_api_server)) as server:
         print(server.url)
 
-A request passes, from outside in: the connection's limits (`protocol`), checks and headers (`guard`), the door
-(`access`), the pages. Leaving the context stops listening, lets requests under way finish for half a second, and
-drops the rest. No signal handlers, no threads, no tasks of its own.
+The layers of a request, from outside in: limits of the connection (`protocol`), checks and headers (`guard`), access
+control (`access`), the pages. Leaving the context stops listening, lets requests under way finish for half a second,
+and drops the rest. No signal handlers, no threads, no tasks of its own.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from bayplan.server.access import DelegatedDoor, LoopbackDoor
+from bayplan.server.access import DelegatedAccess, LoopbackAccess
 from bayplan.server.answers import Refusal
 from bayplan.server.authentication import Authenticator
 from bayplan.server.authorization import Authorizer
@@ -43,7 +43,7 @@ _REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 class Serving:
-    """A server at work. One that is disabled has an empty `url` and port 0."""
+    """A running server. One that is disabled has an empty `url` and port 0."""
 
     def __init__(self, *, url: str = "", port: int = 0, tls: ServingTls | None = None) -> None:
         self.url = url
@@ -52,17 +52,17 @@ class Serving:
 
     @property
     def certificate(self) -> bytes:
-        """What clients can trust, as PEM; empty without TLS."""
+        """The certificate that clients can trust, as PEM; empty without TLS."""
         return self._tls.certificate if self._tls is not None else b""
 
     def reload_certificates(self) -> bool:
-        """Read changed files now instead of at the next connection; whether new ones are in use."""
+        """Read changed files now instead of at the next connection; True when new ones are in use."""
         return self._tls.reload() if self._tls is not None else False
 
 
 @contextlib.asynccontextmanager
 async def serve(options: ServerOptions, parts: ServerParts) -> AsyncIterator[Serving]:
-    """Raises `ServingError` when it cannot listen as told."""
+    """Raises `ServingError` when it cannot listen there."""
     if not options.is_enabled:
         yield Serving()
         return
@@ -80,7 +80,7 @@ async def serve(options: ServerOptions, parts: ServerParts) -> AsyncIterator[Ser
 
 
 def build_app(options: ServerOptions, parts: ServerParts) -> ASGIApp:
-    """The pages behind their door; without a listener, for tests and other servers."""
+    """The ASGI application with access control, without a listener."""
     counts = HealthCounts()
     built_in = [
         *health_routes(parts.health, counts),
@@ -94,9 +94,9 @@ def build_app(options: ServerOptions, parts: ServerParts) -> ASGIApp:
     access = AccessReviews(reviews, options.authorization, parts.clock, timeout_seconds=timeout) if reviews else None
     authorizer = Authorizer(options.authorization, access)
     if options.is_plain_http:
-        return LoopbackDoor(pages, authorizer, token=options.loopback_token)
+        return LoopbackAccess(pages, authorizer, token=options.loopback_token)
     tokens = TokenReviews(reviews, options.authentication, parts.clock) if reviews else None
-    return DelegatedDoor(pages, Authenticator(options.authentication, tokens, parts.clock), authorizer)
+    return DelegatedAccess(pages, Authenticator(options.authentication, tokens, parts.clock), authorizer)
 
 
 async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
@@ -159,7 +159,7 @@ async def _stop(listener: asyncio.Server, guard: Guard, state: ServerState, limi
     for connection in list(state.connections):
         if connection.transport is not None:
             connection.transport.abort()
-    # Let the connections notice that they are lost, so that their requests end quietly.
+    # Let the connections process their loss, so that their requests end without an error.
     await asyncio.sleep(0)
     left = set(state.tasks)
     for task in left:

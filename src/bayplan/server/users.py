@@ -1,4 +1,4 @@
-"""Who asks. Made by an authenticator, read by the authoriser and by pages that care."""
+"""The user of a request: made by an authenticator, read by the authoriser and by pages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class User:
     extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def identity(self) -> tuple[object, ...]:
-        """Equal for users that an authoriser cannot tell apart."""
+        """The cache key of a user: equal for users whose attributes are equal."""
         extra = tuple(sorted((key, tuple(values)) for key, values in self.extra.items()))
         return (self.name, self.uid, tuple(sorted(self.groups)), extra)
 

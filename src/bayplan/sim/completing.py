@@ -1,8 +1,8 @@
-"""What a dump leaves out and a cluster needs: namespaces, accounts, priority classes, and no owners that are missing.
+"""Completes a dump: adds missing namespaces, service accounts and priority classes, and removes missing owners.
 
-`kubectl get nodes,pods -A -o yaml` is the dump that people have. Its pods live in namespaces that are not in it, name
-classes that are not in it, and belong to ReplicaSets that are not in it, whose absence would have them collected.
-Nothing is invented: every object made here is named by another, and a class has the value that its pods have.
+A dump of `kubectl get nodes,pods -A -o yaml` lacks the namespaces and priority classes of its pods, and their
+ReplicaSets, without which garbage collection would delete the pods. Every object added here is named by another, and a
+class has the value that its pods have.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SYSTEM_CLASSES = ("system-node-critical", "system-cluster-critical")
 
 
 def servable(documents: Iterable[Document]) -> tuple[list[Document], list[str]]:
-    """The objects that the embedded cluster has a kind for, and a line for each kind that it has not."""
+    """The objects whose kinds the embedded cluster serves, and a line for each kind that it does not."""
     documents = list(documents)
     known = {(kind.api_version, kind.kind) for kind in builtin_kinds()} | set(_defined(documents))
     kept, left_out = [], dict[str, int]()
@@ -43,7 +43,7 @@ def _defined(documents: Iterable[Document]) -> Iterator[tuple[str, str]]:
 
 
 def completed(documents: Iterable[Document]) -> list[Document]:
-    """The documents, and before them what they name and nobody gave."""
+    """The documents, preceded by the missing objects that they name."""
     documents = [_without_missing_owners(document, _uids(documents)) for document in documents]
     have = {_place(document) for document in documents}
     needed: dict[tuple[str, str, str], Document] = {}

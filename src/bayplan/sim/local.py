@@ -32,7 +32,7 @@ CLIENT_ERRORS = TransportErrors(
 @dataclass(frozen=True, kw_only=True)
 class LocalOptions:
     nodes: int | Sequence[dict[str, Any]] = 3
-    """How many nodes to make up, or the nodes themselves."""
+    """The number of nodes to generate, or the nodes themselves."""
     objects: Sequence[dict[str, Any]] = ()
     data_dir: Path | None = None
     host: str = "127.0.0.1"
@@ -73,8 +73,9 @@ class LocalCluster:
         return self._live
 
     def transport(self) -> Transport:
-        """A way in, without sockets, for whoever plays the user."""
-        # Fits by shape; its answers are of the embedded server's own class, which that room may not take from ours.
+        """A transport for users of the cluster, without sockets."""
+        # Structurally compatible; its responses have the embedded server's own class, since that package must not
+        # import ours.
         return cast(Transport, self.cluster.in_process_transport(errors=CLIENT_ERRORS))
 
     async def __aenter__(self) -> LocalCluster:
@@ -111,7 +112,7 @@ class LocalCluster:
         await self.cluster.stop()
 
     def reload(self, settings: Settings) -> None:
-        """Go on with other plugins or another configuration; raises and keeps the old ones if they cannot be built."""
+        """Replace plugins and configuration; raises and keeps the old ones if the new ones cannot be built."""
         self.live.reload(settings.config, settings.profiles, settings.registry)
         self._settings = settings
 

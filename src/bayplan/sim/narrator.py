@@ -1,4 +1,4 @@
-"""Decisions as lines, while they happen: where each pod went and how close it was, or why it waits."""
+"""Prints each decision as a line: the node and the score, or the reason why the pod waits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Narrator(Observer):
             self._last.pop(key, None)
             self._say(f"{key} -> {decision.node_name}{_closeness(decision)} [{seconds * 1e3:.2f} ms]")
         elif self._last.get(key) != decision.message:
-            # A pod that keeps failing for the same reason is told of once.
+            # A pod that keeps failing for the same reason is reported once.
             self._last[key] = decision.message
             self._say(f"{key} waits: {decision.message}")
             if len(self._last) > 10_000:

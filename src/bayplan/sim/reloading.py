@@ -1,6 +1,6 @@
-"""Reload on save: watch the files of a configuration and its plugins, and put a new version to work when it loads.
+"""Reload on save: watch the files of a configuration and its plugins, and apply a new version that loads.
 
-A version that does not load is reported once and changes nothing; the last good one goes on deciding.
+A version that does not load is reported once; the last good one stays in use.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from bayplan.observe.clock import Clock
 __all__ = ["ReloadReport", "Reloader"]
 
 ReloadReport = Callable[[str, Sequence[str]], None]
-"""(what happened, problems): problems are empty when the new version is at work."""
+"""Called with what happened and the problems, which are empty when the new version is in use."""
 
 _LOOK_EVERY_SECONDS = 0.2
 
@@ -41,7 +41,7 @@ class Reloader:
         self._seen = self._stamps()
 
     async def run(self) -> None:
-        """Look at the files until cancelled."""
+        """Poll the files until cancelled."""
         while True:
             await self._clock.sleep(_LOOK_EVERY_SECONDS)
             stamps = self._stamps()
@@ -50,7 +50,7 @@ class Reloader:
                 self.reload()
 
     def reload(self) -> bool:
-        """Load everything anew; whether the new version is at work."""
+        """Load everything again; True when the new version is in use."""
         names = ", ".join(file.name for file in self._files)
         try:
             self._put_to_work(load_settings(self._config_path, self._plugins, enable=self._enable))

@@ -1,4 +1,4 @@
-"""What an embedded cluster can start from: manifests, a dump, or a real cluster that is only read."""
+"""Reads the objects that an embedded cluster starts from: manifests, a dump, or a real cluster."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""DOCTOR: what is wrong between a configuration and a live cluster, why it matters, and the command that fixes it.
+"""Compares a configuration with a live cluster: each finding has a reason and the command that fixes it.
 
-It only reads (and asks for access reviews, which change nothing).
+It only reads, and creates access reviews, which change nothing.
 """
 
 from bayplan.deploy.doctor.examination import Examination, examine

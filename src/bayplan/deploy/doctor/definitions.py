@@ -1,4 +1,4 @@
-"""Are the custom resources that plugins watch defined, as the plugins expect them, and do the objects fit?"""
+"""Checks the CustomResourceDefinitions and objects of the resources that plugins watch."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ async def _check_objects(reading: Reading, kind: type[Any]) -> list[Finding]:
 
 
 def schema_differences(ours: Schema, theirs: Schema, path: str = "") -> Iterator[str]:
-    """What our schema has and theirs would drop or refuse. What theirs has besides is none of our business."""
+    """What our schema has and theirs would drop or refuse."""
     if theirs.get(_OPEN) and "type" not in theirs:
         return
     here, there = _kind(ours), _kind(theirs)

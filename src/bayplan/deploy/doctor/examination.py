@@ -1,4 +1,5 @@
-"""All checks in one order: reachable, allowed, defined, led, used. A check that cannot be made is a finding too."""
+"""Runs all checks in order: connection, permissions, definitions, lease, workloads. A check that fails to run is a
+finding too."""
 
 from __future__ import annotations
 
@@ -26,18 +27,18 @@ _OLDEST_MINOR = 29
 
 @dataclass(frozen=True, kw_only=True)
 class Examination:
-    """What to examine."""
+    """The input of an examination."""
 
     bundle: Bundle
     namespace: str = "kube-system"
-    """Where the scheduler is, or will be."""
+    """The namespace of the scheduler."""
     user: str | None = None
-    """Whose permissions; None for those of whoever asks."""
+    """The user whose permissions are checked; None for the user of the connection."""
     now: float = 0.0
 
 
 async def examine(transport: Transport, examination: Examination) -> list[Finding]:
-    """Every finding, the good ones included. Stops after the first when the cluster does not answer."""
+    """Every finding, positive ones included. Stops after the first when the cluster does not answer."""
     reading = Reading(transport)
     try:
         findings = _version_findings(await reading.json("/version"))

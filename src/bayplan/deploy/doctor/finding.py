@@ -1,4 +1,4 @@
-"""One thing that the doctor found."""
+"""A finding of `bayplan doctor`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Finding", "Level"]
 
 
 class Level(Enum):
-    """How bad it is. Only errors decide the exit status."""
+    """The severity. Only errors decide the exit status."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -19,7 +19,7 @@ class Level(Enum):
 class Finding(NamedTuple):
     level: Level
     check: str
-    """Which check said so, in a word: api, rbac, crd, lease, config, pods, profiles, nodes, rivals."""
+    """The check that found it: api, rbac, crd, lease, config, pods, profiles, nodes, rivals."""
     what: str
     why: str = ""
     """Why it matters."""

@@ -1,4 +1,4 @@
-"""May the scheduler do what its plugins need? Asked of the API server itself, verb by verb."""
+"""Checks the scheduler's permissions by access reviews, verb by verb."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _Question(NamedTuple):
 async def check_permissions(
     reading: Reading, bundle: Bundle, *, lease: Lease | None, user: str | None
 ) -> list[Finding]:
-    """One finding a missing verb. `user` asks for somebody else, say a service account."""
+    """One finding a missing verb. `user` is another user than that of the connection, such as a service account."""
     questions = _questions(bundle, lease)
     answers = await asyncio.gather(*(_is_allowed(reading, question, user) for question in questions))
     missing = [question for question, allowed in zip(questions, answers, strict=True) if not allowed]

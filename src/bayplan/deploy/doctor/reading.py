@@ -1,4 +1,4 @@
-"""How checks ask the cluster: a few questions over a transport, with answers as plain data or typed objects."""
+"""Reads objects of the cluster for checks, as plain data or typed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Pods, nodes and schedulers: who waits for nobody, which profile serves nobody, and who shares nodes with whom."""
+"""Checks pods, profiles and schedulers: pods without a scheduler, profiles without pods, schedulers that share pods or
+nodes."""
 
 from __future__ import annotations
 
@@ -97,7 +98,7 @@ def _is_open(node: Node) -> bool:
 
 
 def check_rivals(pods: Sequence[Pod], bundle: Bundle, *, default_is_running: bool) -> list[Finding]:
-    """Two schedulers that claim the same pods, or that fill the same nodes without knowing of each other's plans."""
+    """Schedulers that handle the same pods, or that place pods on the same nodes without coordination."""
     findings = []
     if default_is_running and DEFAULT_SCHEDULER in bundle.scheduler_names:
         findings.append(
