@@ -25,8 +25,8 @@ from bayplan.config.loading import default_config
 from bayplan.config.profiles import resolve_profiles
 from bayplan.framework.queued import QueuedPod
 from bayplan.loop.decide import Decision
-from bayplan.loop.decision import DecisionRecorder
 from bayplan.loop.observer import Observer
+from bayplan.loop.recorder import DecisionRecorder
 from bayplan.observe.clock import SystemClock
 from bayplan.observe.metrics import Registry
 from bayplan.plugins.intree import default_registry

@@ -17,7 +17,7 @@ import pytest
 from bayplan.app.settings import Settings, load_settings
 from bayplan.explain.process import Explaining
 from bayplan.explain.service import ExplainService
-from bayplan.loop.decision import DecisionRecorder
+from bayplan.loop.recorder import DecisionRecorder
 from bayplan.observe.clock import SystemClock
 from bayplan.server import ServerOptions, ServerParts, serve
 from bayplan.sim.local import LocalCluster, LocalOptions

@@ -27,7 +27,7 @@ from bayplan.cli.scheduler_client import (
 
 if TYPE_CHECKING:
     from bayplan.explain.explanation import Explanation
-    from bayplan.loop.decision import DecisionRecord
+    from bayplan.loop.record import DecisionRecord
 
 __all__ = ["explain"]
 
@@ -141,8 +141,7 @@ def _show_records(found: list[DecisionRecord], output: Format, top: int, kind: s
     if output != "table" and kind == "node":
         print_value(msgspec.to_builtins(found), output)
         return
-    newest = next((record for record in found if record.is_complete), found[0])
-    explanation = explained_from_record(newest, {})
+    explanation = explained_from_record(found[0])
     explanation.attempts = found
     if output != "table":
         print_value(msgspec.to_builtins(explanation), output)

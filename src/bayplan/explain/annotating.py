@@ -16,8 +16,8 @@ from bayplan.explain.explaining import explained_from_record
 from bayplan.explain.sentences import summary_of
 from bayplan.framework.handle import ApiPort
 from bayplan.framework.queued import QueuedPod
-from bayplan.loop.decision import DecisionRecorder
 from bayplan.loop.observer import Observer
+from bayplan.loop.recorder import DecisionRecorder
 from bayplan.observe.clock import Clock
 
 __all__ = ["ANSWER", "ASK", "Annotator"]
@@ -62,5 +62,5 @@ class Annotator(Observer):
         records = self._recorder.of_pod(info.key, most=1)
         if not records or records[0].uid != info.uid:
             return ""
-        text = summary_of(explained_from_record(records[0], {}))
+        text = summary_of(explained_from_record(records[0]))
         return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

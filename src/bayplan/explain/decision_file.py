@@ -19,10 +19,10 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from bayplan.loop.decision import DecisionRecord
+from bayplan.loop.record import DecisionRecord
 from bayplan.observe.clock import Clock
 
-__all__ = ["DecisionFile", "DecisionFileError", "read_decisions"]
+__all__ = ["DecisionFile", "DecisionFileError", "newest_decisions", "read_decisions"]
 
 _log = structlog.get_logger()
 _EVERY_SECONDS = 0.5
@@ -134,6 +134,16 @@ def read_decisions(path: Path) -> tuple[list[DecisionRecord], int]:
                 bad += bool(line.strip())
     records.reverse()
     return records, bad
+
+
+def newest_decisions(path: Path, *, most: int) -> list[DecisionRecord]:
+    """The last attempts of a file that an earlier process wrote, oldest first; empty where there is none."""
+    if not path.exists():
+        return []
+    records, bad = read_decisions(path)
+    if bad:
+        _log.warning("lines of the decision file could not be read", file=str(path), lines=bad)
+    return records[:most][::-1]
 
 
 def _parts(path: Path) -> Iterator[Path]:

@@ -21,7 +21,7 @@ from bayplan.explain.moves import Moves
 from bayplan.explain.pending import PendingBoard
 from bayplan.explain.table import plain
 from bayplan.explain.whatif import WhatIf
-from bayplan.loop.decision import DecisionRecord
+from bayplan.loop.record import DecisionRecord
 
 __all__ = ["draw_changes", "draw_explanation", "draw_node", "draw_pending", "draw_whatif"]
 
@@ -59,7 +59,7 @@ def draw_explanation(explanation: Explanation, *, top: int = 5, width: int = 120
 def _queue(explanation: Explanation) -> Iterator[RenderableType]:
     """active 0.2 s (PodAdd) → unschedulable 31 s → backoff 1.0 s (NodeAdd)."""
     story = explanation.queue.story if explanation.queue is not None else []
-    story = story or (list(explanation.attempts[0].story) if explanation.attempts else [])
+    story = story or (list(explanation.attempts[0].history) if explanation.attempts else [])
     if not story:
         return
     text = Text("in the queue: " if len(story) <= _MOST_STEPS else "in the queue: … → ", style="dim")
@@ -103,9 +103,8 @@ def _scores(explanation: Explanation, *, top: int, width: int) -> RenderableType
     for node in shown:
         style = "bold green" if node.node == explanation.node else ""
         table.add_column(Text(_shortened(plain(node.node)), style=style), justify="right", overflow="fold")
-    by_node = [{score.plugin: score for score in node.scores} for node in shown]
-    for plugin in dict.fromkeys(score.plugin for node in shown for score in node.scores):
-        points = [str(scores[plugin].weighted) if plugin in scores else "" for scores in by_node]
+    for plugin in dict.fromkeys(plugin for node in shown for plugin in node.points):
+        points = [str(node.points[plugin].weighted) if plugin in node.points else "" for node in shown]
         if any(point not in ("", "0") for point in points):
             table.add_row(plain(plugin), f"×{explanation.weights.get(plugin, 1)}", *points)
     table.add_section()
@@ -135,7 +134,7 @@ def _attempts(attempts: Sequence[DecisionRecord]) -> RenderableType:
             str(record.attempt),
             _moment(record.time),
             plain(record.woken_by),
-            f"{record.feasible:,}/{record.node_count:,}",
+            f"{record.feasible:,}/{record.nodes:,}",
             Text(plain(outcome)),
             f"{record.seconds * 1000:.2f} ms",
         )

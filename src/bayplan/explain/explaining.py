@@ -17,8 +17,10 @@ from bayplan.explain.sentences import verdict_of
 from bayplan.explain.views import ClusterView
 from bayplan.framework.runtime.framework import Framework
 from bayplan.loop.decide import Decision
-from bayplan.loop.decision import DecisionRecord, PluginTook, Refused, phases_of, refused_nodes
-from bayplan.loop.scored_nodes import ScoredNode, best_nodes, tied_nodes
+from bayplan.loop.notes import phases_of
+from bayplan.loop.points import best_nodes, tied_nodes
+from bayplan.loop.record import DecisionRecord, PluginTook, Refused, ScoredNode
+from bayplan.loop.recorder import refused_nodes
 
 __all__ = ["explained", "explained_from_record", "funnel_of", "lead_of"]
 
@@ -86,16 +88,16 @@ def _described(framework: Framework, info: PodInfo, decision: Decision, most: in
         weights={call.name: call.weight for call in framework.score_calls},
         tie_count=decision.ties,
         phases=phases_of(decision.marks),
-        times=tuple(PluginTook(time.plugin, time.point, time.seconds) for time in decision.plugin_times),
+        times=tuple(PluginTook(plugin=t.plugin, point=t.point, seconds=t.seconds) for t in decision.plugin_times),
         ties=sorted(tied_nodes(decision, most=decision.ties))[:_MOST_TIES],
         lead=lead_of(best) if decision.is_scheduled else None,
         victims=victims,
     )
 
 
-def explained_from_record(record: DecisionRecord, weights: dict[str, int]) -> Explanation:
+def explained_from_record(record: DecisionRecord) -> Explanation:
     """What was decided then."""
-    best = list(record.best)
+    best = _leading(record)
     explanation = Explanation(
         pod=record.pod,
         uid=record.uid,
@@ -106,21 +108,28 @@ def explained_from_record(record: DecisionRecord, weights: dict[str, int]) -> Ex
         message=record.message,
         as_of=record.time,
         from_record=True,
-        node_count=record.node_count,
+        node_count=record.nodes,
         feasible=record.feasible,
-        funnel=funnel_of(dict(record.rejected), [name for name, _ in record.rejected], record.node_count),
+        funnel=[Step(plugin=step.plugin, rejected=step.rejected, left=step.left) for step in record.funnel],
         refused=list(record.refused),
         best=best,
-        weights=weights,
+        weights={plugin: points.weight for plugin, points in record.points.items()},
         tie_count=record.ties,
-        ties=list(record.tied),
         phases=record.phases,
         times=record.times,
         lead=lead_of(best) if record.node else None,
-        victims=Victims(node=record.nominated, pods=list(record.victims)) if record.nominated else None,
+        victims=Victims(node=record.nominated, pods=[v.pod for v in record.victims]) if record.nominated else None,
+        preemption=record.preemption if record.node else None,
     )
     explanation.verdict = verdict_of(explanation)
     return explanation
+
+
+def _leading(record: DecisionRecord) -> list[ScoredNode]:
+    if not record.points:
+        return []
+    chosen = ScoredNode(node=record.node, total=record.total, points=record.points)
+    return [chosen] if record.runner_up is None else [chosen, record.runner_up]
 
 
 def _counts(refused: Sequence[Refused]) -> dict[str, int]:
@@ -147,9 +156,9 @@ def lead_of(best: Sequence[ScoredNode]) -> Lead | None:
     if len(best) < 2:
         return None
     first, second = best[0], best[1]
-    gains = {score.plugin: score.weighted for score in first.scores}
-    for score in second.scores:
-        gains[score.plugin] = gains.get(score.plugin, 0) - score.weighted
-    points = first.total - second.total
+    gains = {plugin: points.weighted for plugin, points in first.points.items()}
+    for plugin, points in second.points.items():
+        gains[plugin] = gains.get(plugin, 0) - points.weighted
+    ahead = first.total - second.total
     plugin = max(gains, key=lambda name: gains[name], default="")
-    return Lead(runner_up=second.node, points=points, plugin=plugin if points and gains[plugin] > 0 else "")
+    return Lead(runner_up=second.node, points=ahead, plugin=plugin if ahead and gains[plugin] > 0 else "")

@@ -9,8 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from bayplan.explain.case import JsonObject
-from bayplan.loop.decision import DecisionRecord, PluginTook, Refused
-from bayplan.loop.scored_nodes import ScoredNode
+from bayplan.loop.record import DecisionRecord, PluginTook, Preemption, Refused, ScoredNode
 
 __all__ = [
     "Explanation",
@@ -97,6 +96,10 @@ class Explanation(_Wire):
     """By plugin and extension point; of attempts that are past, one in ten at most is measured."""
     lead: Lead | None = None
     victims: Victims | None = None
+    preemption: Preemption | None = None
+    """Who left for this pod, when it got its node."""
+    evicted: DecisionRecord | None = None
+    """The attempt of another pod for which this one had to leave."""
     queue: QueueState | None = None
     attempts: list[DecisionRecord] = []
     result: JsonObject | None = None

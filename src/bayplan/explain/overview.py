@@ -11,7 +11,8 @@ from bayplan.app.live import LiveScheduler
 from bayplan.cluster.axes import Int64N
 from bayplan.cluster.resources import CPU, MEMORY
 from bayplan.explain.explaining_nodes import ZONE_LABEL
-from bayplan.loop.decision import DecisionRecord, DecisionRecorder
+from bayplan.loop.record import DecisionRecord
+from bayplan.loop.recorder import DecisionRecorder
 from bayplan.observe.clock import Clock
 from bayplan.queue.places import POD_ADD
 

@@ -20,8 +20,8 @@ from bayplan.explain.nearest import sole_objectors
 from bayplan.explain.turns import Work
 from bayplan.explain.views import ClusterView
 from bayplan.loop.decide import Decision, decide
-from bayplan.loop.decision import refused_nodes
-from bayplan.loop.scored_nodes import EXTENDER
+from bayplan.loop.points import EXTENDER
+from bayplan.loop.recorder import refused_nodes
 
 __all__ = ["Cause", "PendingBoard", "Waiting", "find_best_change", "group_pending"]
 

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from itertools import islice
 
 import msgspec
 
 from bayplan.cluster.node_columns import NodeColumns
 from bayplan.cluster.pod_info import PodInfo
-from bayplan.explain.explaining import lead_of
 from bayplan.explain.views import ClusterView
 from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.registry import Registry
 from bayplan.framework.runtime.framework import Framework
-from bayplan.loop.decision import DecisionRecord, DecisionRecorder
+from bayplan.loop.record import DecisionRecord
+from bayplan.loop.recorder import DecisionRecorder
 
 __all__ = ["PluginState", "plugins_of"]
+
+_MOST_RECORDS = 2_000
 
 
 class PluginState(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
@@ -90,16 +93,19 @@ def _influence(records: Iterable[DecisionRecord]) -> tuple[Counter[str], dict[st
     decided: Counter[str] = Counter()
     sums: Counter[str] = Counter()
     count = 0
-    for record in records:
-        if len(record.best) < 2:
+    for record in islice(records, _MOST_RECORDS):
+        second = record.runner_up
+        if second is None:
             continue
         count += 1
-        lead = lead_of(record.best)
-        if lead is not None and lead.plugin:
-            decided[lead.plugin] += 1
-        second = {score.plugin: score.weighted for score in record.best[1].scores}
-        for score in record.best[0].scores:
-            sums[score.plugin] += abs(score.weighted - second.get(score.plugin, 0))
+        gains = {
+            plugin: points.weighted - (second.points[plugin].weighted if plugin in second.points else 0)
+            for plugin, points in record.points.items()
+        }
+        if gains and record.total > second.total:
+            decided[max(gains, key=lambda plugin: gains[plugin])] += 1
+        for plugin, gain in gains.items():
+            sums[plugin] += abs(gain)
     return decided, {plugin: total / count for plugin, total in sums.items()} if count else {}
 
 

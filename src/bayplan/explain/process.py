@@ -19,28 +19,43 @@ from bayplan.app.live import LiveScheduler
 from bayplan.app.live_api import LiveApi
 from bayplan.app.settings import Settings
 from bayplan.explain.annotating import Annotator
-from bayplan.explain.decision_file import DecisionFile
+from bayplan.explain.decision_file import DecisionFile, newest_decisions
 from bayplan.explain.endpoints import explain_routes
 from bayplan.explain.service import ExplainService, Sources
 from bayplan.framework.handle import ApiPort
-from bayplan.loop.decision import DecisionRecorder
 from bayplan.loop.observer import Observer
+from bayplan.loop.recorder import DEFAULT_MEMORY_BYTES, DecisionRecorder
 from bayplan.observe.clock import Clock
 from bayplan.server.dashboard import dashboard_routes
 
 __all__ = ["Explaining"]
 
+_MOST_RESTORED = 50_000
+
 
 class Explaining:
-    def __init__(self, clock: Clock, *, settings: Callable[[], Settings], decision_file: Path | None = None) -> None:
-        """Raises `DecisionFileError` when the file cannot be written."""
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        settings: Callable[[], Settings],
+        decision_file: Path | None = None,
+        memory_bytes: int = DEFAULT_MEMORY_BYTES,
+    ) -> None:
+        """`decision_file` is one that an earlier process may have written to, or a folder for it.
+
+        Raises `DecisionFileError` when the file cannot be written.
+        """
         self._clock = clock
         self._live: LiveScheduler | None = None
         self._api: ApiPort | None = None
-        self.recorder = DecisionRecorder(clock)
+        self.recorder = DecisionRecorder(clock, memory_bytes=memory_bytes)
         self._annotator = Annotator(self.recorder, lambda: self._api)
+        if decision_file is not None and decision_file.is_dir():
+            decision_file = decision_file / "decisions.jsonl"
         self._file = DecisionFile(decision_file) if decision_file is not None else None
-        if self._file is not None:
+        if decision_file is not None and self._file is not None:
+            self.recorder.restore(newest_decisions(decision_file, most=_MOST_RESTORED))
             self.recorder.on_settled.append(self._file.append)
         self.service = ExplainService(Sources(live=lambda: self._live, settings=settings, recorder=self.recorder))
 

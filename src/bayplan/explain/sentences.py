@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from bayplan.explain.explanation import Explanation, NodeExplanation
 
@@ -22,7 +23,7 @@ def verdict_of(explanation: Explanation) -> str:
         holder = explanation.queue.gated_by if explanation.queue is not None else ""
         return f"{pod} is held back before scheduling{f' by {holder}' if holder else ''}."
     if explanation.state == "gone":
-        return f"{pod} is not in the cluster any more."
+        return _gone(explanation)
     if explanation.fits:
         return f"{pod} would go to {explanation.node} now{_why_there(explanation)}{_still_waiting(explanation)}."
     if explanation.victims is not None and explanation.victims.pods:
@@ -31,8 +32,22 @@ def verdict_of(explanation: Explanation) -> str:
     return f"{pod} is pending: {_ended(explanation.message or 'no reason was recorded')}"
 
 
+def _gone(explanation: Explanation) -> str:
+    taken_by = explanation.evicted
+    if taken_by is None or taken_by.preemption is None:
+        where = f"; its last attempt ended {explanation.message}" if explanation.message else ""
+        return f"{explanation.pod} is not in the cluster any more{where}."
+    when = datetime.fromtimestamp(taken_by.time, UTC).strftime("%H:%M:%S UTC")
+    node = taken_by.preemption.node
+    return (
+        f"{explanation.pod} was preempted on {node} at {when} for {taken_by.pod}, and is not in the cluster any more."
+    )
+
+
 def _why_there(explanation: Explanation) -> str:
     total = next((node.total for node in explanation.best if node.node == explanation.node), None)
+    if explanation.preemption is not None:
+        return f", where {_listed([v.pod for v in explanation.preemption.victims], 'pods')} had to leave for it"
     if explanation.feasible == 1:
         count = explanation.node_count
         return f", the only one of {count} nodes that fits" if count > 1 else ""

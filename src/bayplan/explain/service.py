@@ -33,7 +33,8 @@ from bayplan.explain.views import LiveView
 from bayplan.explain.whatif import Scenario, WhatIf, play
 from bayplan.loop.decide import Decision
 from bayplan.loop.decide_with_extenders import decide_with_extenders
-from bayplan.loop.decision import DecisionRecord, DecisionRecorder
+from bayplan.loop.record import DecisionRecord
+from bayplan.loop.recorder import DecisionRecorder
 from bayplan.queue.places import Place
 
 __all__ = ["ExplainService", "NotReady", "Sources", "UnknownObject"]
@@ -115,9 +116,10 @@ class ExplainService:
         pod = live.watching.pod(namespace, name)
         records = self.recorder.of_pod(key, most=_ATTEMPTS)
         if pod is None:
-            if not records:
+            taken_by = self.recorder.preempted_for(key)
+            if not records and taken_by is None:
                 raise UnknownObject(f"no pod `{key}`, and no record of one")
-            return self._gone(records)
+            return self._gone(key, records, taken_by)
         info = live.cache.pod(pod.uid) or view.info(pod)
         explanation = (
             self._placed(info, records, in_full, decision) if info.node_name else self._waiting(info, in_full, decision)
@@ -131,10 +133,10 @@ class ExplainService:
             explanation.as_of = live.options.clock.now()
         return explanation
 
-    def _gone(self, records: list[DecisionRecord]) -> Explanation:
-        explanation = explained_from_record(records[0], {})
-        explanation.state = "gone"
-        explanation.verdict = f"{verdict_of(explanation)} {records[0].message}".strip()
+    def _gone(self, key: str, records: list[DecisionRecord], taken_by: DecisionRecord | None) -> Explanation:
+        explanation = explained_from_record(records[0]) if records else Explanation(pod=key, state="gone", verdict="")
+        explanation.state, explanation.evicted = "gone", taken_by
+        explanation.verdict = verdict_of(explanation)
         explanation.attempts = records
         return explanation
 
@@ -143,8 +145,8 @@ class ExplainService:
     ) -> Explanation:
         """From the record of the attempt that placed it; without one, as the pod would fare now."""
         record = next((r for r in records if r.node == info.node_name and r.uid == info.uid), None)
-        if record is not None and record.is_complete:
-            explanation = explained_from_record(record, self._weights(info.scheduler_name))
+        if record is not None:
+            explanation = explained_from_record(record)
             if in_full and info.scheduler_name in self.view().deciders:
                 explanation.result = explained(self.view(), info.placed(""), in_full=True).result
         elif info.scheduler_name in self.view().deciders:
@@ -169,10 +171,6 @@ class ExplainService:
             message = f"no profile here is named `{info.scheduler_name}`; another scheduler may take it"
             return Explanation(pod=info.key, uid=info.uid, state="pending", verdict="", message=message)
         return explained(self.view(), info, in_full=in_full, decision=decision)
-
-    def _weights(self, profile: str) -> dict[str, int]:
-        decider = self.view().deciders.get(profile)
-        return {call.name: call.weight for call in decider.framework.score_calls} if decider is not None else {}
 
     def _queue_state(self, info: PodInfo) -> QueueState:
         queue = self._live.queue

@@ -59,6 +59,10 @@ class PostFilterResult(NamedTuple):
     nominated_node_name: str | None
     status: Status | None = None
     victims: tuple[PodInfo, ...] = ()
+    candidates: int = 0
+    """How many nodes would have taken the pod at the price of victims, where that was counted."""
+    keys: tuple[tuple[str, float, int], ...] = ()
+    """What decided between them: (criterion, value of the chosen node, nodes that have the same), in order."""
 
 
 class Permission(NamedTuple):

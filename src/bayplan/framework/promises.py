@@ -28,7 +28,17 @@ from bayplan.framework.normalize import stretched
 if TYPE_CHECKING:
     from bayplan.framework.plugin import Plugin
 
-__all__ = ["MOST_VALUES", "UNSIGNED", "ByValue", "CombinedScore", "Depends", "SpeedPromises", "Totals", "stretched"]
+__all__ = [
+    "MOST_VALUES",
+    "UNSIGNED",
+    "ByValue",
+    "CombinedScore",
+    "Depends",
+    "Shares",
+    "SpeedPromises",
+    "Totals",
+    "stretched",
+]
 
 _version_changes = count(1)
 
@@ -76,6 +86,8 @@ class ByValue(NamedTuple):
 
 Totals = np.ndarray[tuple[int], np.dtype[Any]]
 """Sums of weighted scores, as wide as the weights require: int16 or more."""
+Shares = np.ndarray[tuple[int], np.dtype[np.uint8]]
+"""Scores from 0 to 100."""
 
 
 class CombinedScore(Protocol):
@@ -91,11 +103,14 @@ class CombinedScore(Protocol):
     def sign(self, pod: PodInfo) -> Hashable:
         """What of the pod the sum depends on."""
 
-    def totals(self, pod: PodInfo, nodes: NodeColumns, out: Totals) -> bool:
-        """Write the sum of each position; False, with nothing written, where each plugin must compute its own."""
+    def totals(self, pod: PodInfo, nodes: NodeColumns, out: Totals, first: Shares) -> bool:
+        """Write the sum of each position, and to `first` the score of the first member without its weight.
 
-    def total(self, pod: PodInfo, node: NodeInfo) -> int | None:
-        """The sum for one node; None where each plugin must compute its own."""
+        False, with nothing written, where each plugin must compute its own.
+        """
+
+    def total(self, pod: PodInfo, node: NodeInfo) -> tuple[int, int] | None:
+        """The same for one node; None where each plugin must compute its own."""
 
 
 class SpeedPromises:

@@ -109,6 +109,12 @@ class Attempt:
             reason = "Unschedulable" if status.is_rejected else "SchedulerError"
             shared.status.report(current, reason=reason, message=message, nominated_node_name=nominated_node_name)
 
+    def refusal(self, point: str, status: Status) -> Status:
+        """What a plugin said against the node that was chosen, after observers heard of it."""
+        if self.assumed is not None and self.decision is not None:
+            self.shared.observer.refused_after_choice(self.assumed, self.decision.node_name, point, status)
+        return failure_at(point, status)
+
     def record_event(self, info: PodInfo, *, kind: str, reason: str, action: str, note: str) -> None:
         """An event about the pod, unless the lease is lost: the next leader may have placed the pod by now."""
         if self.shared.may_write():

@@ -19,7 +19,7 @@ from bayplan.framework.plugin import Plugin
 from bayplan.framework.points import ExtensionPoint, defines
 from bayplan.framework.runtime.call import POINT_LABELS, caller
 from bayplan.framework.status import SKIP, SUCCESS, Error, Status
-from bayplan.loop.attempt import Attempt, failure_at
+from bayplan.loop.attempt import Attempt
 from bayplan.loop.profile import Shared
 
 __all__ = ["Binding", "activate", "start_binding"]
@@ -83,7 +83,7 @@ async def _wait_and_bind(binding: Binding, due: list[Plugin] | Status) -> Status
     if due or (held is not None and not await held.settles_within(_SHORT_WAIT_SECONDS, shared.clock)):
         await _publish_expected_node(binding)
     if held is not None:
-        status = await _wait_at_permit(shared, uid)
+        status = await _wait_at_permit(binding)
         if not status.is_success:
             return status
     shared.queue.done(uid)
@@ -104,7 +104,7 @@ async def _bind(binding: Binding) -> Status:
     for plugin in profile.binding:
         status = await _answer(plugin, "bind", binding)
         if not status.is_skip:
-            status = status if status.is_success else failure_at("Bind", status)
+            status = status if status.is_success else binding.attempt.refusal("Bind", status)
             break
     return _measured(binding, _BIND, status, began)
 
@@ -130,7 +130,7 @@ def _pre_flight(binding: Binding) -> list[Plugin] | Status:
         if isinstance(answer, Status) and answer.is_skip:
             continue
         if isinstance(answer, Status) and not answer.is_success:
-            return failure_at("PreBindPreFlight", answer)
+            return binding.attempt.refusal("PreBindPreFlight", answer)
         due.append(plugin)
     return due
 
@@ -146,10 +146,15 @@ async def _publish_expected_node(binding: Binding) -> None:
         shared.observer.plugin_failed("", "nominatedNodeName", exception)
 
 
-async def _wait_at_permit(shared: Shared, uid: str) -> Status:
+async def _wait_at_permit(binding: Binding) -> Status:
+    shared, assumed = binding.attempt.shared, binding.assumed
     began = shared.clock.monotonic()
-    status = await shared.held_pods.wait(uid)
-    shared.observer.permit_waited(status.code.label, shared.clock.monotonic() - began)
+    status = await shared.held_pods.wait(assumed.uid)
+    seconds = shared.clock.monotonic() - began
+    shared.observer.permit_waited(status.code.label, seconds)
+    shared.observer.left_permit(assumed, status.code.label, seconds)
+    if not status.is_success:
+        shared.observer.refused_after_choice(assumed, binding.node_name, "Permit", status)
     return status
 
 
@@ -160,7 +165,7 @@ async def _pre_bind(binding: Binding, due: list[Plugin]) -> Status:
         statuses = await asyncio.gather(*(_answer(plugin, "pre_bind", binding) for plugin in group))
         for status in statuses:
             if not status.is_success:
-                return _measured(binding, _PRE_BIND, failure_at("PreBind", status), began)
+                return _measured(binding, _PRE_BIND, binding.attempt.refusal("PreBind", status), began)
     return _measured(binding, _PRE_BIND, SUCCESS, began)
 
 

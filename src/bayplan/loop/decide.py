@@ -47,8 +47,10 @@ class Decision:
         "outcome",
         "pod",
         "refused",
+        "row",
         "scores",
         "state",
+        "tied",
         "ties",
         "total",
     )
@@ -59,6 +61,8 @@ class Decision:
         self._plan: Plan | None = None
         self.node_name = ""
         """Empty when no node was found."""
+        self.row = -1
+        """Of the node, where it was chosen by points."""
         self.failure: Status | None = None
         """Set when something went wrong, or when the cluster has no nodes."""
         self.diagnosis: Diagnosis | None = None
@@ -72,6 +76,8 @@ class Decision:
         self.absent: Status | None = None
         """Status of the nodes that were not evaluated."""
         self.scores: Scores | None = None
+        self.tied: Rows | None = None
+        """Rows with the highest total; None where nothing was chosen by points."""
         self.marks: list[tuple[str, float]] = []
         """(phase, time at which it ended), the first entry being the start; empty without a clock."""
 
@@ -274,7 +280,7 @@ def _choose(decider: Decider, pod: PodInfo, decision: Decision, plan: Plan, outc
 
 def _take(decider: Decider, decision: Decision, ties: Rows) -> None:
     row = int(ties[0]) if len(ties) == 1 else decider.tie_break(ties)
-    decision.ties = len(ties)
+    decision.ties, decision.tied, decision.row = len(ties), ties, row
     decision.node_name = decider.framework.cluster.nodes.at(row).name
 
 
@@ -348,7 +354,7 @@ def _choose_among(
         _reject(decider, pod, decision, diagnosis)
         return
     if len(rows) == 1 and not decider.always_score:
-        _take(decider, decision, rows)
+        _take_only(decider, decision, int(rows[0]))
         return
     plan.evaluation.refresh(pod)
     nodes = NodeColumns(framework.cluster.nodes, rows)

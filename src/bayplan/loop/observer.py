@@ -6,8 +6,9 @@ run inside the loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.queued import QueuedPod
 from bayplan.framework.status import Status
 from bayplan.loop.decide import Decision
@@ -27,6 +28,15 @@ class Observer:
 
     def permit_waited(self, result: str, seconds: float) -> None:
         """A pod left Permit after waiting."""
+
+    def held_at_permit(self, info: PodInfo, node_name: str, timeouts: Mapping[str, float]) -> None:
+        """Plugins make a pod wait at Permit; `timeouts` are theirs, in seconds."""
+
+    def left_permit(self, info: PodInfo, result: str, seconds: float) -> None:
+        """A pod that was held left Permit."""
+
+    def refused_after_choice(self, info: PodInfo, node_name: str, point: str, status: Status) -> None:
+        """A node was chosen, and then Reserve, Permit, PreBind or Bind refused the pod."""
 
     def preempted(self, victims: int) -> None:
         """A nomination was made at the price of that many victims."""
@@ -49,6 +59,9 @@ class Observers(Observer):
         self._attempt_failed = _listening(listeners, "attempt_failed")
         self._bound = _listening(listeners, "bound")
         self._permit_waited = _listening(listeners, "permit_waited")
+        self._held_at_permit = _listening(listeners, "held_at_permit")
+        self._left_permit = _listening(listeners, "left_permit")
+        self._refused_after_choice = _listening(listeners, "refused_after_choice")
         self._preempted = _listening(listeners, "preempted")
         self._plugin_failed = _listening(listeners, "plugin_failed")
         self._event_handled = _listening(listeners, "event_handled")
@@ -69,6 +82,18 @@ class Observers(Observer):
     def permit_waited(self, result: str, seconds: float) -> None:
         for notify in self._permit_waited:
             notify(result, seconds)
+
+    def held_at_permit(self, info: PodInfo, node_name: str, timeouts: Mapping[str, float]) -> None:
+        for tell in self._held_at_permit:
+            tell(info, node_name, timeouts)
+
+    def left_permit(self, info: PodInfo, result: str, seconds: float) -> None:
+        for tell in self._left_permit:
+            tell(info, result, seconds)
+
+    def refused_after_choice(self, info: PodInfo, node_name: str, point: str, status: Status) -> None:
+        for tell in self._refused_after_choice:
+            tell(info, node_name, point, status)
 
     def preempted(self, victims: int) -> None:
         for notify in self._preempted:

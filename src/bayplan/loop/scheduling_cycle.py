@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bayplan.framework.runtime.call import caller
 from bayplan.framework.status import SUCCESS, Code, Status
-from bayplan.loop.attempt import CLEAR_NOMINATION, Attempt, failure_at
+from bayplan.loop.attempt import CLEAR_NOMINATION, Attempt
 from bayplan.loop.binding_cycle import Binding, activate, start_binding
 from bayplan.loop.decide import Decision, decide
 from bayplan.loop.decide_with_extenders import Extenders, decide_with_extenders
@@ -92,16 +92,17 @@ def _reserve_and_permit(binding: Binding) -> Status:
     for plugin in profile.reserving:
         status = call(plugin, "reserve", complain, state, assumed, node_name)
         if isinstance(status, Status) and not status.is_success:
-            return failure_at("Reserve", status)
+            return attempt.refusal("Reserve", status)
     timeouts: dict[str, float] = {}
     for plugin in profile.permitting:
         status = call(plugin, "permit", complain, state, assumed, node_name)
         if not isinstance(status, Status) or status.is_success:
             continue
         if not status.is_wait:
-            return failure_at("Permit", status)
+            return attempt.refusal("Permit", status)
         timeouts[plugin.name] = status.timeout_seconds
     if not timeouts:
         return SUCCESS
     attempt.shared.held_pods.hold(assumed, node_name, timeouts)
+    attempt.shared.observer.held_at_permit(assumed, node_name, timeouts)
     return Status(Code.WAIT, (_ONE_MUST_WAIT,))

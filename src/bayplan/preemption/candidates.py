@@ -5,15 +5,39 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
+import numpy.typing as npt
+
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.diagnosis import Diagnosis
 from bayplan.framework.handle import Candidate
 
-__all__ = ["Candidate", "Candidates", "Preemptor", "importance", "pick_cheapest"]
+__all__ = [
+    "Candidate",
+    "CandidateKeys",
+    "Candidates",
+    "Preemptor",
+    "compared",
+    "importance",
+    "pick_cheapest",
+    "price",
+]
 
 _PRIORITY_SHIFT = 1 << 31
 _NEVER_STARTED = float("inf")
+
+
+CandidateKeys = tuple[tuple[str, float, int], ...]
+"""(criterion, value of the chosen candidate, candidates that have the same), in the order of `price`."""
+
+_CRITERIA = (
+    "disruption budgets broken",
+    "highest priority of a victim",
+    "sum of the victims' priorities",
+    "number of victims",
+    "start of the most important victim",
+)
 
 
 class Candidates(NamedTuple):
@@ -57,3 +81,22 @@ def pick_cheapest(candidates: Sequence[Candidate]) -> list[Candidate]:
     prices = [price(candidate) for candidate in candidates]
     lowest = min(prices)
     return [candidate for candidate, cost in zip(candidates, prices, strict=True) if cost == lowest]
+
+
+def compared(prices: npt.NDArray[np.float64], chosen: Candidate) -> CandidateKeys:
+    """How the criteria left fewer and fewer candidates; it ends with the one that left a single candidate.
+
+    `prices` has a row for each criterion in the order of `price`, a column for each candidate.
+    """
+    victims = chosen.victims
+    starts = [v.start_time for v in victims if v.priority == victims[0].priority and v.start_time is not None]
+    total = sum(v.priority for v in victims)
+    values = (chosen.violations, victims[0].priority, total, len(victims), min(starts, default=0.0))
+    left = np.arange(prices.shape[1])
+    keys = []
+    for criterion, value, row in zip(_CRITERIA, values, prices, strict=True):
+        left = left[row[left] == row[left].min()]
+        keys.append((criterion, float(value), len(left)))
+        if len(left) == 1:
+            break
+    return tuple(keys)

@@ -15,7 +15,7 @@ from tests.unit.explain.stage import raw_pod, staged
 from bayplan.cli.main import main
 from bayplan.cli.scheduler_client import EXTENSION
 from bayplan.explain.decision_file import DecisionFile
-from bayplan.loop.decision import DecisionRecord
+from bayplan.loop.record import DecisionRecord, Step
 from bayplan.server import ServerOptions, ServerParts, serve
 
 
@@ -120,9 +120,9 @@ def test_a_decision_file_is_read_without_a_scheduler(tmp_path: Path, capsys: pyt
             profile="p",
             node="n1",
             outcome="bound",
-            node_count=5,
+            nodes=5,
             feasible=1,
-            rejected=(("TaintToleration", 4),),
+            funnel=(Step(plugin="TaintToleration", rejected=4, left=1),),
         )
     )
     file.flush()

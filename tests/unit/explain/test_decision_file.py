@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.unit.explain.stage import raw_pod, staged
 
 from bayplan.explain.decision_file import DecisionFile, DecisionFileError, read_decisions
-from bayplan.loop.decision import DecisionRecord
+from bayplan.loop.record import DecisionRecord
 
 
 def record(number: int) -> DecisionRecord:
@@ -67,9 +68,7 @@ def test_a_full_disk_costs_records_and_nothing_else(tmp_path: Path) -> None:
 
 def test_a_message_that_is_no_text_costs_its_record(tmp_path: Path) -> None:
     file = DecisionFile(tmp_path / "d.jsonl")
-    broken = record(1)
-    broken.message = "\ud800"
-    file.append(broken)
+    file.append(msgspec.structs.replace(record(1), message="\ud800"))
     file.append(record(2))
     file.flush()
 

@@ -12,8 +12,8 @@ from tests.unit.explain.golden import Case, read_pod, scheduler_for, single_pod_
 from bayplan.explain.explaining import explained, explained_from_record, funnel_of, lead_of
 from bayplan.explain.explanation import Explanation, Step
 from bayplan.framework.queued import QueuedPod
-from bayplan.loop.decision import DecisionRecorder
-from bayplan.loop.scored_nodes import PluginScore, ScoredNode
+from bayplan.loop.record import Points, ScoredNode
+from bayplan.loop.recorder import DecisionRecorder
 from bayplan.observe.clock import VirtualClock
 from bayplan.testing import Harness, node, pod, taint
 
@@ -56,7 +56,7 @@ def _check_summary(explanation: Explanation, expect: Case) -> None:
     for best in explanation.best:
         scores = expect["scores"][best.node]
         assert best.total == scores["total"]
-        mine = {score.plugin: score.weighted for score in best.scores if score.weighted}
+        mine = {plugin: points.weighted for plugin, points in best.points.items() if points.weighted}
         assert mine == {plugin: points for plugin, points in scores.items() if points and plugin != "total"}
     if explanation.fits and explanation.tie_count > 1:
         assert explanation.ties == sorted(expect["best"])[:12]
@@ -68,7 +68,7 @@ def test_a_verdict_says_who_decided() -> None:
 
     assert explanation.verdict.startswith("default/web would go to large now with ")
     assert explanation.lead is not None and explanation.lead.runner_up == "small"
-    assert explanation.best[0].scores[0].raw is not None
+    assert explanation.best[0].points["NodeResourcesFit"].raw is not None
 
 
 def test_a_funnel_narrows_in_the_order_of_the_filters() -> None:
@@ -82,13 +82,17 @@ def test_a_funnel_narrows_in_the_order_of_the_filters() -> None:
 
 
 def test_the_plugin_that_decides_gained_most() -> None:
-    first = ScoredNode("a", 30, (PluginScore("X", 10, 10), PluginScore("Y", 20, 20)))
-    second = ScoredNode("b", 25, (PluginScore("X", 15, 15), PluginScore("Y", 10, 10)))
+    first = ScoredNode(node="a", total=30, points=_points(X=10, Y=20))
+    second = ScoredNode(node="b", total=25, points=_points(X=15, Y=10))
     lead = lead_of([first, second])
 
     assert lead is not None
     assert (lead.runner_up, lead.points, lead.plugin) == ("b", 5, "Y")
     assert lead_of([first]) is None
+
+
+def _points(**weighted: int) -> dict[str, Points]:
+    return {plugin: Points(weighted=points, normalized=points) for plugin, points in weighted.items()}
 
 
 def test_raw_scores_of_plugins_that_are_asked_each_time_are_filled_in() -> None:
@@ -100,7 +104,7 @@ def test_raw_scores_of_plugins_that_are_asked_each_time_are_filled_in() -> None:
     web = pod("web", affinity=near("topology.kubernetes.io/zone", {"app": "db"}, weight=50))
     best = explained(harness.scheduler, harness.info(web)).best
 
-    raw = {score.plugin: score.raw for score in best[0].scores}
+    raw = {plugin: points.raw for plugin, points in best[0].points.items()}
     assert best[0].node == "b"
     assert raw["InterPodAffinity"] == 50
 
@@ -112,7 +116,7 @@ def test_a_record_explains_a_placed_pod() -> None:
     recorder.decided(queued, harness.scheduler.decide(queued.info), 0.001)
     recorder.bound(queued, "b", 0.01)
 
-    explanation = explained_from_record(recorder.latest(1)[0], {"NodeResourcesFit": 1})
+    explanation = explained_from_record(recorder.latest(1)[0])
 
     assert explanation.verdict.startswith("default/web runs on b with ")
     assert [step.plugin for step in explanation.funnel] == ["TaintToleration"]

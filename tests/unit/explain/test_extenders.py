@@ -46,7 +46,7 @@ async def test_verdicts_and_points_of_extenders_are_explained(tmp_path: Path) ->
             await asyncio.sleep(0.005)
         changes = await service.changes("default/refused")
 
-    points = {node.node: {score.plugin: score.weighted for score in node.scores} for node in placed.best}
+    points = {node.node: {plugin: points.weighted for plugin, points in node.points.items()} for node in placed.best}
     assert (placed.node, points[favourite]["Extender"]) == (favourite, 300)
     assert [(step.plugin, step.rejected) for step in placed.funnel] == [("Extender", 1)]
     assert not refused.fits

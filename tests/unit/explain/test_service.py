@@ -9,7 +9,7 @@ from bayplan.explain.changes import Changes
 from bayplan.explain.moves import Moves
 from bayplan.explain.service import ExplainService, NotReady, Sources, UnknownObject
 from bayplan.explain.whatif import AddedNodes, AddedPods, Scenario, ScenarioError
-from bayplan.loop.decision import DecisionRecorder
+from bayplan.loop.recorder import DecisionRecorder
 from bayplan.observe.clock import VirtualClock
 
 

@@ -19,12 +19,12 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from bayplan.cluster.axes import BoolN, Int64N, Rows
+from bayplan.cluster.axes import BoolN, Rows
 from bayplan.cluster.node_columns import NodeColumns
 from bayplan.cluster.node_table import NodeTable
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.cycle import CycleState
-from bayplan.framework.promises import Depends, Totals
+from bayplan.framework.promises import Depends, Shares, Totals
 from bayplan.framework.runtime.call import FilterCall, ScoreCall
 from bayplan.framework.runtime.columns import (
     FAR_SHARE,
@@ -37,46 +37,21 @@ from bayplan.framework.runtime.columns import (
 )
 from bayplan.framework.runtime.distinct import group_by_status
 from bayplan.framework.runtime.joint import JointCall
-from bayplan.framework.runtime.standing import NO_NODE, Standing
+from bayplan.framework.runtime.standing import NO_NODE, Normalized, Standing
 from bayplan.framework.status import Status
 from bayplan.framework.verdicts import Ids
 
-__all__ = ["Evaluation", "Normalized", "best_of"]
+__all__ = ["Evaluation", "best_of"]
 
 Ranks = np.ndarray[tuple[int], np.dtype[np.uint8]]
+_NO_SHARES: Shares = np.zeros(0, dtype=np.uint8)
 _NO_STATE = CycleState()
 """Remembered plugins see no state: their answers must not depend on the cycle."""
 
 
-class Normalized:
-    """A remembered score that is normalised over the feasible nodes."""
-
-    __slots__ = ("bounds", "call", "column", "contribution", "is_standing")
-
-    def __init__(self, call: ScoreCall, column: ScoreColumn, *, is_standing: bool) -> None:
-        self.call = call
-        self.column = column
-        self.is_standing = is_standing
-        """Whether it depends on node objects alone, so that contributions stand while pods come and go."""
-        self.bounds: tuple[int, int] = (0, 0)
-        self.contribution: Int64N | None = None
-        """Weighted scores by row; None while the column is uniform and its share is the same everywhere."""
-
-    def one(self, row: int) -> int:
-        """What a row contributes now."""
-        normalizer = self.call.normalizer
-        return self.call.weight * normalizer.apply_one(int(self.column.values[row]), self.bounds) if normalizer else 0
-
-    def some(self, rows: Rows | slice) -> Int64N:
-        """What some rows contribute now."""
-        normalizer = self.call.normalizer
-        assert normalizer is not None  # only scores with a known normaliser are kept as Normalized
-        return normalizer.apply(self.column.values[rows], self.bounds) * self.call.weight
-
-
 class Evaluation:
-    BYTES_PER_ROW = 5
-    """Of rank, base and key, with ordinary weights."""
+    BYTES_PER_ROW = 6
+    """Of rank, base, key and first, with ordinary weights."""
 
     def __init__(
         self,
@@ -99,7 +74,7 @@ class Evaluation:
         self._glanced = glanced
         """Filters that reject nobody so far. Few shapes ever need a column for one."""
         self._row_scores = scores
-        self._joint = joint
+        self.joint = joint
         self._finals: list[tuple[int, ScoreColumn]] = []
         self._row_columns: list[Column] = [column for _, column in filters] if filters else []
         self.normalized = [Normalized(call, column, is_standing=True) for call, column in standing.normalized]
@@ -130,6 +105,8 @@ class Evaluation:
     rank: Ranks
     base: Totals
     key: Totals
+    first: Shares = _NO_SHARES
+    """Where scores are joined, that of the first of them, by which the others are told apart."""
 
     @property
     def filters(self) -> list[tuple[FilterCall, FilterColumn]]:
@@ -139,14 +116,38 @@ class Evaluation:
         return sorted([*self._standing.filters, *self._row_filters], key=lambda each: each[0].rank)
 
     @property
+    def score_columns(self) -> list[tuple[ScoreCall, ScoreColumn]]:
+        """The remembered scores that have a column; those of `joint` have none."""
+        return [*self._standing.scores, *self._row_scores]
+
+    @property
     def scores(self) -> list[tuple[ScoreCall, ScoreColumn]]:
         """Every remembered score and its column. Those that are joined are worked out one by one here."""
-        found = [*self._standing.scores, *self._row_scores]
-        for call in self._joint.calls if self._joint is not None else ():
+        found = self.score_columns
+        for call in self.joint.calls if self.joint is not None else ():
             column = ScoreColumn(call)
             column.refresh(self.table, self.pod)
             found.append((call, column))
         return found
+
+    def joined(self, row: int) -> int:
+        """What the joint scores add up to in a row."""
+        total: int = self.base.item(row) - self._standing.base.item(row)
+        if self._finals:
+            total -= sum(weight * final.values.item(row) for weight, final in self._finals)
+        return total
+
+    def sums(self, row: int, other: int) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+        """Numbers that the points of two rows by plugin follow from as long as `base` is the same array; None
+        where more would have to be known."""
+        standing = self._standing
+        if self._finals or self.joint is None or not standing.has_one_final:
+            return None
+        base, first, from_nodes = self.base.item, self.first.item, standing.base.item
+        for entry in self.normalized:
+            if entry.contribution is not None:
+                return None
+        return (base(row), from_nodes(row), first(row)), (base(other), from_nodes(other), first(other))
 
     @property
     def has_failures(self) -> bool:
@@ -297,7 +298,9 @@ class Evaluation:
         size = table.size
         self.base = np.empty(len(standing.base), dtype=standing.base.dtype)
         self.base[size:] = 0
-        self._add_up(nodes, self.base[:size])
+        if self.joint is not None:
+            self.first = np.zeros(len(standing.base), dtype=np.uint8)
+        self._add_up(nodes, self.base[:size], self.first[:size])
         self._renormalize()
 
     def _rank_all(self) -> None:
@@ -320,13 +323,13 @@ class Evaluation:
         for number in (*self._standing.counts, *(number for number, _ in rejecting)):
             counts[number] = int(np.count_nonzero(self.rank == number))
 
-    def _add_up(self, nodes: NodeColumns, totals: Totals) -> None:
-        """Write the sum of the scores that need no normalising."""
+    def _add_up(self, nodes: NodeColumns, totals: Totals, first: Shares) -> None:
+        """Write the sum of the scores that need no normalising, and the first of the joined ones by itself."""
         standing = self._standing
-        if self._joint is None:
+        if self.joint is None:
             totals[:] = nodes.cut(standing.base)
         else:
-            self._joint.totals(self.pod, nodes, totals)
+            self.joint.totals(self.pod, nodes, totals, first)
             if standing.has_scores:
                 totals += nodes.cut(standing.base)
         for weight, final in self._finals:
@@ -375,8 +378,9 @@ class Evaluation:
         rank = self._rank_of(row)
         base = int(self._standing.base[row])
         info = self.table.infos[row]
-        if self._joint is not None and info is not None:
-            base += self._joint.one(self.pod, info)
+        if self.joint is not None and info is not None:
+            total, self.first[row] = self.joint.one(self.pod, info)
+            base += total
         for weight, final in self._finals:
             base += weight * int(final.values[row])
         before = int(self.rank[row])
@@ -436,8 +440,11 @@ class Evaluation:
         """Mend many rows at once, some perhaps named twice; whether the feasibility of any changed."""
         rows = nodes.rows
         base: Totals = np.empty(len(rows), dtype=self.base.dtype)
-        self._add_up(nodes, base)
+        first: Shares = np.empty(len(rows), dtype=np.uint8)
+        self._add_up(nodes, base, first)
         self.base[rows] = base
+        if self.joint is not None:
+            self.first[rows] = first
         for entry in self.normalized:
             if entry.contribution is None:
                 continue

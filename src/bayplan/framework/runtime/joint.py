@@ -10,7 +10,7 @@ from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.points import ExtensionPoint
-from bayplan.framework.promises import CombinedScore, Depends, Totals
+from bayplan.framework.promises import CombinedScore, Depends, Shares, Totals
 from bayplan.framework.runtime.call import Complaint, ScoreCall
 from bayplan.framework.status import Code
 from bayplan.framework.times import PluginTimes
@@ -47,22 +47,25 @@ class JointCall:
         self.sign: Callable[[PodInfo], Hashable] = joint.sign
         self._complain = complain
         self.members = dict(members)
-        self.calls = list(self.members.values())
+        self.calls = [self.members[name] for name in joint.members]
         self._name = " and ".join(self.members)
         self._first = self.calls[0]
 
-    def totals(self, pod: PodInfo, nodes: NodeColumns, out: Totals) -> None:
+    def totals(self, pod: PodInfo, nodes: NodeColumns, out: Totals, first: Shares) -> None:
         times = self._first.times
         began = 0.0 if times is None else times.monotonic()
         try:
-            has_answer = self._joint.totals(pod, nodes, out)
+            has_answer = self._joint.totals(pod, nodes, out, first)
         except Exception as exception:
             self._complain(self._name, "score", exception)
             has_answer = False
         if not has_answer:
             out[:] = 0
             for call in self.calls:
-                out += (call.raw(_NO_STATE, pod, nodes) * call.weight).astype(out.dtype)
+                raw = call.raw(_NO_STATE, pod, nodes)
+                out += (raw * call.weight).astype(out.dtype)
+                if call is self._first:
+                    first[:] = raw
         elif times is not None:
             self._share(times, times.monotonic() - began)
 
@@ -71,9 +74,17 @@ class JointCall:
         for call in self.calls:
             times.add(call.name, ExtensionPoint.SCORE.label, Code.SUCCESS.label, seconds / len(self.calls))
 
-    def one(self, pod: PodInfo, node: NodeInfo) -> int:
+    def one(self, pod: PodInfo, node: NodeInfo) -> tuple[int, int]:
+        """The sum for one node, and the score of the first of `calls` without its weight."""
         # A cycle in which times are taken asks each plugin: reading the clock costs as much as the sum of both.
         total = None if self._first.times is not None else self._joint.total(pod, node)
         if total is None:
-            total = sum(call.one(_NO_STATE, pod, node) * call.weight for call in self.calls)
+            scores = [call.one(_NO_STATE, pod, node) for call in self.calls]
+            total = sum(score * call.weight for score, call in zip(scores, self.calls, strict=True)), scores[0]
         return total
+
+    def parts(self, pod: PodInfo, node: NodeInfo, total: int, first: int) -> list[int]:
+        """The score of each of `calls` for one node, from what `totals` or `one` said of it."""
+        if len(self.calls) == 2 and self.calls[1].weight:
+            return [first, (total - first * self._first.weight) // self.calls[1].weight]
+        return [call.one(_NO_STATE, pod, node) for call in self.calls]

@@ -22,7 +22,6 @@ from bayplan.framework.runtime.distinct import distinct, group_by_status
 from bayplan.framework.runtime.evaluation import Evaluation
 from bayplan.framework.runtime.framework import Framework, checked
 from bayplan.framework.runtime.plan import Plan
-from bayplan.framework.runtime.standing import NO_NODE
 from bayplan.framework.status import Status
 from bayplan.framework.verdicts import Ids, Verdicts
 
@@ -76,13 +75,21 @@ class FilterOutcome:
             return self._rank
         return self._evaluation.rank[: self._evaluation.table.size]
 
-    def rank_counts(self) -> dict[int, int]:
-        """How many nodes each filter rejected first, by rank."""
+    def first_rejections(self) -> list[int]:
+        """By rank, how many nodes each filter was the first to reject; place 0 counts those that pass.
+
+        The list is shared: never change it. Rejections because of nominated pods are those of `overrides`.
+        """
         if self._rank is None:
-            counts = self._evaluation.rank_counts
-        else:
-            counts = np.bincount(self._rank, minlength=1).tolist()
-        return {rank: count for rank, count in enumerate(counts) if count and rank not in (0, NO_NODE)}
+            return self._evaluation.rank_counts
+        last = len(self._evaluation.rank_counts)
+        counts: list[int] = np.bincount(self._rank, minlength=last)[:last].tolist()
+        return counts
+
+    @property
+    def overrides(self) -> list[tuple[Status, Rows]]:
+        """Nodes that are rejected because of the pods nominated to them, by status."""
+        return self._overrides
 
     def groups(self) -> list[tuple[Status, Rows]]:
         """The rejected nodes by status."""

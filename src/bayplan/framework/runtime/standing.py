@@ -11,16 +11,43 @@ from typing import Any
 
 import numpy as np
 
+from bayplan.cluster.axes import Int64N, Rows
 from bayplan.cluster.node_table import NodeTable
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.promises import Totals
 from bayplan.framework.runtime.call import FilterCall, ScoreCall
 from bayplan.framework.runtime.columns import Column, FilterColumn, ScoreColumn
 
-__all__ = ["NO_NODE", "Standing"]
+__all__ = ["NO_NODE", "Normalized", "Standing"]
 
 NO_NODE = 255
 """Rank of a row that holds no node."""
+
+
+class Normalized:
+    """A remembered score that is normalised over the feasible nodes."""
+
+    __slots__ = ("bounds", "call", "column", "contribution", "is_standing")
+
+    def __init__(self, call: ScoreCall, column: ScoreColumn, *, is_standing: bool) -> None:
+        self.call = call
+        self.column = column
+        self.is_standing = is_standing
+        """Whether it depends on node objects alone, so that contributions stand while pods come and go."""
+        self.bounds: tuple[int, int] = (0, 0)
+        self.contribution: Int64N | None = None
+        """Weighted scores by row; None while the column is uniform and its share is the same everywhere."""
+
+    def one(self, row: int) -> int:
+        """What a row contributes now."""
+        normalizer = self.call.normalizer
+        return self.call.weight * normalizer.apply_one(int(self.column.values[row]), self.bounds) if normalizer else 0
+
+    def some(self, rows: Rows | slice) -> Int64N:
+        """What some rows contribute now."""
+        normalizer = self.call.normalizer
+        assert normalizer is not None  # only scores with a known normaliser are kept as Normalized
+        return normalizer.apply(self.column.values[rows], self.bounds) * self.call.weight
 
 
 class Standing:
@@ -37,6 +64,7 @@ class Standing:
         "counts",
         "epoch",
         "filters",
+        "has_one_final",
         "has_scores",
         "is_suspect",
         "last_rank",
@@ -64,6 +92,8 @@ class Standing:
         self.scores = scores
         self.normalized = [(call, column) for call, column in scores if call.normalizer is not None]
         self._finals = [(call.weight, column) for call, column in scores if call.normalizer is None]
+        self.has_one_final = len(self._finals) < 2
+        """Whether no two scores are added up in `base`."""
         self._columns: list[Column] = [*(column for _, column in filters), *(column for _, column in scores)]
         self.table = table
         self._dtype = dtype

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from bayplan.framework import (
     ActionType,
@@ -28,7 +29,7 @@ from bayplan.framework import (
 from bayplan.framework.columns import NameLog, Rows
 from bayplan.framework.objects import PodDisruptionBudget
 from bayplan.preemption.budgets import Budgets
-from bayplan.preemption.candidates import Candidate, Candidates, pick_cheapest
+from bayplan.preemption.candidates import Candidate, Candidates, compared, pick_cheapest, price
 from bayplan.preemption.eviction import Evictions
 from bayplan.preemption.node_trial import NO_VICTIMS
 from bayplan.preemption.outcome_cache import OutcomeCache
@@ -116,7 +117,17 @@ class DefaultPreemption(Plugin):
         if not chosen:
             return PostFilterResult("", self._none_found(found, diagnosis))
         self._evictions.start(pod, chosen[0].node_name, chosen[0].victims)
-        return PostFilterResult(chosen[0].node_name, None, chosen[0].victims)
+        prices = self._prices(found)
+        keys = compared(prices, chosen[0]) if chosen[0].victims else ()
+        return PostFilterResult(chosen[0].node_name, None, chosen[0].victims, prices.shape[1], keys)
+
+    def _prices(self, found: Found) -> npt.NDArray[np.float64]:
+        """A row for each criterion, a column for each candidate."""
+        parts = [np.array([price(candidate) for candidate in found.candidates], dtype=np.float64).reshape(-1, 5).T]
+        for many, _ in found.columns:
+            columns = np.array([many.violations, *many.prices], dtype=np.float64)
+            parts.append(columns[:, many.takes])
+        return np.concatenate(parts, axis=1)
 
     def _ineligible(self, pod: PodInfo, diagnosis: Diagnosis) -> str:
         if pod.shape.spec.preemption_policy == "Never":

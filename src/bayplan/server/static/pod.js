@@ -42,7 +42,7 @@ function describe(state) {
 
 function sourceOf(state) {
   if (state.fromRecord) return `As decided ${ago(state.asOf || 0)} (${clock(state.asOf || 0)}).`;
-  return state.state === "placed" ? "No complete record of the decision: scores are of the cluster as it is now." : "On the cluster as it is now.";
+  return state.state === "placed" ? "No record of the decision: scores are of the cluster as it is now." : "On the cluster as it is now.";
 }
 
 function funnel(state) {
@@ -59,15 +59,14 @@ function funnel(state) {
 }
 
 function matrix(state) {
-  const best = state.best, plugins = [...new Set(best.flatMap((node) => node.scores.map((score) => score.plugin)))];
-  const scores = best.map((node) => new Map(node.scores.map((score) => [score.plugin, score])));
+  const best = state.best, plugins = [...new Set(best.flatMap((node) => Object.keys(node.points || {})))];
   const mark = (node) => (node.node === state.node ? "num chosen" : "num");
   const head = el("tr", {}, el("th", { scope: "col" }, "plugin"), el("th", { scope: "col", class: "num" }, "weight"),
     best.map((node) => el("th", { scope: "col", class: mark(node) }, nodeLink(node.node))));
   const rows = plugins.map((plugin) => el("tr", {}, el("th", { scope: "row" }, plugin),
     el("td", { class: "num" }, `×${state.weights?.[plugin] ?? 1}`),
-    best.map((node, place) => {
-      const score = scores[place].get(plugin);
+    best.map((node) => {
+      const score = (node.points || {})[plugin];
       const cell = el("td", { class: mark(node) }, score ? number(score.weighted) : "",
         score ? el("div", { class: "raw" }, `${score.raw ?? "–"} → ${score.normalized}`) : null);
       if (score) cell.style.background = `color-mix(in srgb, var(--bar) ${Math.round(score.normalized * 0.3)}%, var(--card))`;
@@ -94,12 +93,12 @@ function refused(state) {
 export function attemptsTable(attempts, showPod = false) {
   return table("", ["attempt", ...(showPod ? ["pod"] : []), "when", "woken by", "#fit on", "outcome", "node", "#decision", "#to outcome"], attempts.map((a) => [
     String(a.attempt ?? 1), ...(showPod ? [podLink(a.pod)] : []), el("time", { title: clock(a.time) }, ago(a.time)), a.wokenBy || "",
-    `${number(a.feasible || 0)}/${number(a.nodeCount || 0)}`,
+    `${number(a.feasible || 0)}/${number(a.nodes || 0)}`,
     el("span", { class: outcomeClass(a.outcome) }, a.outcome || "under way"), a.node ? nodeLink(a.node) : a.nominated || "",
     milliseconds(a.seconds || 0), a.outcomeSeconds ? milliseconds(a.outcomeSeconds) : ""]));
 }
 
-const storyOf = (state) => (state.queue?.story?.length ? state.queue.story : state.attempts?.[0]?.story || []);
+const storyOf = (state) => (state.queue?.story?.length ? state.queue.story : state.attempts?.[0]?.history || []);
 
 function story(all) {
   const steps = all.slice(-12);

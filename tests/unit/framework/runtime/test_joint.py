@@ -11,7 +11,7 @@ from tests.unit.framework.runtime.toys import ByZone, Changes, Emptier, Room, Zo
 
 from bayplan.framework import Depends, Plugin
 from bayplan.framework.cycle import CycleState
-from bayplan.framework.promises import Totals
+from bayplan.framework.promises import Shares, Totals
 from bayplan.framework.runtime.framework import Framework
 from bayplan.framework.runtime.scoring import score_rows
 from bayplan.framework.times import PluginTimes
@@ -46,18 +46,20 @@ class Together:
     def sign(self, pod: Any) -> Hashable:
         return 0
 
-    def totals(self, pod: Any, nodes: Any, out: Totals) -> bool:
+    def totals(self, pod: Any, nodes: Any, out: Totals, first: Shares) -> bool:
         if self.fails:
             raise ValueError("lost count")
         if self.has_answers:
             emptier, odd = np.maximum(100 - 7 * nodes.pod_count, 0), nodes.pod_count % 2 * 10
             out[:] = emptier * self.weights["Emptier"] + odd * self.weights["Odd"]
+            first[:] = emptier
         return self.has_answers
 
-    def total(self, pod: Any, node: Any) -> int | None:
+    def total(self, pod: Any, node: Any) -> tuple[int, int] | None:
         count = len(node.pods)
-        points = max(100 - 7 * count, 0) * self.weights["Emptier"] + count % 2 * 10 * self.weights["Odd"]
-        return points if self.has_answers else None
+        first = max(100 - 7 * count, 0)
+        points = first * self.weights["Emptier"] + count % 2 * 10 * self.weights["Odd"]
+        return (points, first) if self.has_answers else None
 
 
 class Joining(Emptier):

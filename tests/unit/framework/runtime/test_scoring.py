@@ -13,7 +13,7 @@ from bayplan.cluster.axes import Int64N, Rows
 from bayplan.framework import CycleState, NodeColumns, Plugin, PodInfo
 from bayplan.framework.promises import ByValue
 from bayplan.loop.decide import Decision
-from bayplan.loop.scored_nodes import best_nodes
+from bayplan.loop.points import best_nodes
 from bayplan.testing import HOSTNAME, ZONE, Harness, apart, near, node, pod, spread
 
 WEB = {"app": "web"}
@@ -71,7 +71,9 @@ def test_the_short_way_ends_at_the_same_totals_and_ties(kind: str, seed: int, no
 def _shares(decision: Decision) -> dict[str, dict[str, tuple[int, int | None]]]:
     """What each plugin gave the best nodes, as records tell it. Which of several ties are told is not settled."""
     found = best_nodes(decision, most=1)
-    return {each.node: {s.plugin: (s.weighted, s.raw) for s in each.scores if s.weighted or s.raw} for each in found}
+    return {
+        each.node: {p: (s.weighted, s.raw) for p, s in each.points.items() if s.weighted or s.raw} for each in found
+    }
 
 
 class Zoned(Plugin):

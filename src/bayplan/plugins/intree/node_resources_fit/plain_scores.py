@@ -13,7 +13,7 @@ import numpy as np
 
 from bayplan.framework import NodeColumns, NodeInfo, PodInfo
 from bayplan.framework.columns import CPU, MEMORY, FloatRN, PodShape
-from bayplan.framework.promises import Totals
+from bayplan.framework.promises import Shares, Totals
 from bayplan.plugins.resource_scoring import EXACT_BELOW, NO_NEED, Needs, plain_source
 
 __all__ = ["PlainScores", "note_amounts"]
@@ -42,7 +42,7 @@ class PlainScores:
     def sign(self, pod: PodInfo) -> Amounts:
         return note_amounts(pod.shape).amounts
 
-    def totals(self, pod: PodInfo, nodes: NodeColumns, out: Totals) -> bool:
+    def totals(self, pod: PodInfo, nodes: NodeColumns, out: Totals, first: Shares) -> bool:
         source = plain_source(nodes)
         if source is None:
             return False
@@ -65,6 +65,7 @@ class PlainScores:
         # Nothing is below zero, so to make whole numbers of shares is to round them down.
         np.copyto(scratch.whole, scratch.shares, casting="unsafe")
         self._add_up(scratch, parts.lean, out)
+        np.copyto(first, scratch.whole_fit, casting="unsafe")
         return True
 
     def _add_up(self, scratch: _Scratch, lean: Totals, out: Totals) -> None:
@@ -88,7 +89,7 @@ class PlainScores:
         scratch = self._scratches[count] = _Scratch(self._room[:size], self._whole_room[: 3 * count], count)
         return scratch
 
-    def total(self, pod: PodInfo, node: NodeInfo) -> int | None:
+    def total(self, pod: PodInfo, node: NodeInfo) -> tuple[int, int] | None:
         cpu, memory = node.allocatable[CPU], node.allocatable[MEMORY]
         if not (0 < cpu < EXACT_BELOW and 0 < memory < EXACT_BELOW):
             return None
@@ -99,7 +100,8 @@ class PlainScores:
         used_cpu, used_memory = node.requested[CPU], node.requested[MEMORY]
         before = _balance(used_cpu, cpu, used_memory, memory)
         after = _balance(used_cpu + more_cpu, cpu, used_memory + more_memory, memory)
-        return fit // 2 * self._fit_weight + (50 + (50 + after - before) // 2) * self._balance_weight
+        fit //= 2
+        return fit * self._fit_weight + (50 + (50 + after - before) // 2) * self._balance_weight, fit
 
 
 def _balance(used_cpu: int, cpu: int, used_memory: int, memory: int) -> int:

@@ -12,6 +12,7 @@ from tests.unit.plugins.small_cluster import STATE, SmallCluster, node
 
 from bayplan.cluster.overlay import OverlayColumns
 from bayplan.framework import NodeColumns, PodInfo
+from bayplan.framework.promises import Shares, Totals
 from bayplan.plugins.intree.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from bayplan.plugins.intree.node_resources_fit import NodeResourcesFit
 from bayplan.plugins.intree.node_resources_fit.plain_scores import PlainScores
@@ -63,13 +64,24 @@ def _joined(cluster: SmallCluster, *, fit: int, balance: int) -> tuple[PlainScor
 def _check(cluster: SmallCluster, pod: PodInfo, views: list[NodeColumns], *, fit: int = 1, balance: int = 1) -> None:
     joint, plugins = _joined(cluster, fit=fit, balance=balance)
     for view in views:
-        out = np.zeros(len(view), dtype=np.int32)
-        right = sum(plugin.score_nodes(STATE, pod, view) * weight for plugin, weight in plugins)
-        if joint.totals(pod, view, out):
+        out, first = np.zeros(len(view), dtype=np.int32), _room(view)
+        scores = [plugin.score_nodes(STATE, pod, view) for plugin, _ in plugins]
+        right = sum(score * weight for score, (_, weight) in zip(scores, plugins, strict=True))
+        if joint.totals(pod, view, out, first):
             assert out[view.valid].tolist() == right[view.valid].tolist()
+            assert first[view.valid].tolist() == scores[0][view.valid].tolist()
     for info in cluster.columns:
-        expected = sum(plugin.score(STATE, pod, info) * weight for plugin, weight in plugins)
-        assert joint.total(pod, info) in (None, expected)
+        alone = [plugin.score(STATE, pod, info) for plugin, _ in plugins]
+        expected = sum(score * weight for score, (_, weight) in zip(alone, plugins, strict=True))
+        assert joint.total(pod, info) in (None, (expected, alone[0]))
+
+
+def _sums(view: NodeColumns) -> Totals:
+    return np.zeros(len(view), dtype=np.int32)
+
+
+def _room(view: NodeColumns) -> Shares:
+    return np.zeros(len(view), dtype=np.uint8)
 
 
 @settings(max_examples=300, deadline=None)
@@ -88,7 +100,9 @@ def test_the_sum_is_that_of_both_scores(
     pod = cluster.pod(**_requests(asked))
 
     _check(cluster, pod, [columns, some], fit=weights[0], balance=weights[1])
-    assert _joined(cluster, fit=1, balance=1)[0].totals(pod, columns, np.zeros(len(columns), dtype=np.int32))
+    assert _joined(cluster, fit=1, balance=1)[0].totals(
+        pod, columns, np.zeros(len(columns), dtype=np.int32), _room(columns)
+    )
 
 
 @settings(max_examples=100, deadline=None)
@@ -104,7 +118,9 @@ def test_there_is_no_joint_answer_where_a_node_offers_nothing_or_more_than_float
 
     joint, _ = _joined(cluster, fit=1, balance=1)
 
-    assert not joint.totals(pod, cluster.columns, np.zeros(len(cluster.columns), dtype=np.int32))
+    assert not joint.totals(
+        pod, cluster.columns, np.zeros(len(cluster.columns), dtype=np.int32), _room(cluster.columns)
+    )
     _check(cluster, pod, [])
     assert joint.total(pod, cluster.columns.info(len(nodes))) is None
 
@@ -148,7 +164,7 @@ def test_a_dry_run_has_no_joint_answer() -> None:
     joint, _ = _joined(cluster, fit=1, balance=1)
     overlay = OverlayColumns(cluster.state.nodes, np.array([0], dtype=np.intp))
 
-    assert not joint.totals(cluster.pod(**_requests((1, 1))), overlay, np.zeros(1, dtype=np.int32))
+    assert not joint.totals(cluster.pod(**_requests((1, 1))), overlay, np.zeros(1, dtype=np.int32), _room(overlay))
 
 
 @pytest.mark.parametrize(

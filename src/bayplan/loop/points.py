@@ -1,0 +1,334 @@
+"""What each plugin gave to a node in a decision: raw, normalised and weighted.
+
+Reads what the decision left in place (remembered columns, bounds, shares) for a handful of rows; only scores that the
+engine adds up jointly are computed again, for those rows. To be read before anything changes the cluster.
+
+`PointsReader` is for any number of nodes. `leading_pair` is on the path of every pod: the chosen node and the
+runner-up, as tuples of numbers that records share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayplan.cluster.axes import Int64N
+from bayplan.cluster.pod_info import PodInfo
+from bayplan.framework.promises import Totals
+from bayplan.framework.runtime.call import ScoreCall
+from bayplan.framework.runtime.plan import Plan
+from bayplan.framework.runtime.scoring import Scores
+from bayplan.framework.runtime.standing import Normalized
+from bayplan.loop.decide import Decision
+from bayplan.loop.record import Points, ScoredNode
+
+__all__ = [
+    "EXTENDER",
+    "NOTHING_SCORED",
+    "LeadingPair",
+    "Numbers",
+    "PointsReader",
+    "best_nodes",
+    "leading_pair",
+    "points_of",
+    "tied_nodes",
+]
+
+MOST_NODES = 5
+EXTENDER = "Extender"
+"""Under this name go the points of all extenders together."""
+_MOST_TIES = 5
+_KEPT_LAYOUTS = 4096
+_MOST_KEPT = 20_000
+
+_NOBODY: dict[str, Totals] = {}
+_NOTHING = (None, None)
+_JOINT, _FINAL, _NORMALIZED, _OPEN = range(4)
+Numbers = tuple[int | None, ...]
+"""Raw and weighted of each plugin by turns; None, None where a plugin had nothing to say."""
+
+
+class LeadingPair(NamedTuple):
+    """The chosen node and the runner-up, whose name is empty where there is none."""
+
+    calls: Sequence[ScoreCall]
+    chosen: Numbers
+    runner_up: str
+    runner_up_total: int
+    others: Numbers
+
+
+NOTHING_SCORED = LeadingPair((), (), "", 0, ())
+
+
+class _Layout:
+    """Where the points of each plugin are found for one evaluation."""
+
+    __slots__ = ("base", "calls", "evaluation", "joint", "known", "remembered", "sources")
+
+    def __init__(self, plan: Plan) -> None:
+        self.evaluation = evaluation = plan.evaluation
+        self.calls = plan.scores
+        self.joint = evaluation.joint
+        columns = {call.name: column for call, column in evaluation.score_columns}
+        normalized = {entry.call.name: entry for entry in evaluation.normalized}
+        joined = [call.name for call in self.joint.calls] if self.joint is not None else []
+        self.sources: list[tuple[int, int, str, Any]] = []
+        for call in self.calls:
+            if call.name in joined:
+                self.sources.append((_JOINT, call.weight, call.name, joined.index(call.name)))
+            elif call.name in normalized:
+                self.sources.append((_NORMALIZED, call.weight, call.name, normalized[call.name]))
+            elif call.name in columns:
+                self.sources.append((_FINAL, call.weight, call.name, columns[call.name]))
+            else:
+                self.sources.append((_OPEN, call.weight, call.name, None))
+        self.known: dict[tuple[int, ...], Numbers] = {}
+        """Numbers by what they follow from, where that is little, while the evaluation has this `base`."""
+        self.base: Totals | None = None
+        self.remembered = [(kind, weight, source) for kind, weight, _, source in self.sources]
+
+
+_layouts: dict[int, _Layout] = {}
+_kept_numbers: dict[Numbers, Numbers] = {}
+
+
+def _layout_of(plan: Plan) -> _Layout:
+    evaluation = plan.evaluation
+    found = _layouts.get(id(evaluation))
+    if found is None or found.evaluation is not evaluation:
+        if len(_layouts) >= _KEPT_LAYOUTS:
+            _layouts.clear()
+        found = _layouts[id(evaluation)] = _Layout(plan)
+    return found
+
+
+class PointsReader:
+    def __init__(self, plan: Plan, pod: PodInfo, scores: Scores | None, *, is_shared: bool) -> None:
+        """`is_shared`: the nodes that pass are the feasible ones of the evaluation, whose normalised scores hold."""
+        self._layout = _layout_of(plan)
+        self._pod = pod
+        self._scores = scores
+        self._is_shared = is_shared
+        self._bounds: dict[str, tuple[int, int]] = {}
+
+    @property
+    def calls(self) -> Sequence[ScoreCall]:
+        return self._layout.calls
+
+    def numbers(self, place: int, row: int) -> Numbers:
+        """Of the node in a row; `place` is its position among the nodes that were scored."""
+        layout, scores = self._layout, self._scores
+        asked = scores.shares if scores is not None else _NOBODY
+        parts: Sequence[int] = ()
+        if layout.joint is not None:
+            parts = _joint_parts(layout, self._pod, row)
+        found: list[int | None] = []
+        for kind, weight, name, source in layout.sources:
+            if name in asked and scores is not None:
+                found += (int(scores.raw[name][place]), int(asked[name][place]))
+            elif kind == _JOINT:
+                raw = parts[source]
+                found += (raw, raw * weight)
+            elif kind == _FINAL:
+                raw = source.values.item(row)
+                found += (raw, raw * weight)
+            elif kind == _NORMALIZED:
+                if source.contribution is None:
+                    found += (source.column.uniform_value, source.column.uniform_share())
+                elif self._is_shared:
+                    found += (source.column.values.item(row), source.contribution.item(row))
+                else:
+                    found += self._normalized(source, row)
+            else:
+                found += (None, None)
+        if scores is not None and scores.extra is not None:
+            found += (None, int(scores.extra[place]))
+        return _shared(tuple(found))
+
+    def _normalized(self, entry: Normalized, row: int) -> tuple[int, int]:
+        """Normalised over the nodes that were scored."""
+        call, normalizer = entry.call, entry.call.normalizer
+        raw = entry.column.values.item(row)
+        assert normalizer is not None and self._scores is not None  # only such scores are kept as Normalized
+        bounds = self._bounds.get(call.name)
+        if bounds is None:
+            bounds = self._bounds[call.name] = normalizer.bounds(entry.column.values[self._scores.rows])
+        return raw, normalizer.apply_one(raw, bounds) * call.weight
+
+
+def points_of(calls: Sequence[ScoreCall], numbers: Numbers) -> dict[str, Points]:
+    """Numbers with their names."""
+    found: dict[str, Points] = {}
+    for place, call in enumerate(calls):
+        raw, weighted = numbers[2 * place], numbers[2 * place + 1]
+        if weighted is not None:
+            normalized = weighted // call.weight if call.weight else 0
+            found[call.name] = Points(raw=raw, normalized=normalized, weighted=weighted, weight=call.weight)
+    if len(numbers) > 2 * len(calls) and (extra := numbers[-1]) is not None:
+        found[EXTENDER] = Points(normalized=extra, weighted=extra)
+    return found
+
+
+def _joint_parts(layout: _Layout, pod: PodInfo, row: int) -> Sequence[int]:
+    joint, evaluation = layout.joint, layout.evaluation
+    assert joint is not None  # the caller checked
+    return joint.parts(pod, evaluation.table.at(row), evaluation.joined(row), evaluation.first.item(row))
+
+
+# On the path of every pod
+
+
+def leading_pair(decision: Decision, plan: Plan) -> LeadingPair:
+    """The points of the chosen node and of the runner-up."""
+    tied = decision.tied
+    if tied is None:
+        return NOTHING_SCORED
+    if decision.scores is not None:
+        return _pair_of(decision, plan, decision.scores)
+    layout, row = _layout_of(plan), decision.row
+    evaluation = layout.evaluation
+    if decision.ties > 1:
+        second, total = tied.item(0), decision.total
+        if second == row:
+            second = tied.item(1)
+    else:
+        second, total = _second(evaluation.key[: evaluation.table.size], row, decision.feasible_nodes)
+        total += evaluation.offset
+    if second < 0:
+        return LeadingPair(layout.calls, _read(layout, decision.pod, row), "", 0, ())
+    name = evaluation.table.at(second).name
+    sums = evaluation.sums(row, second)
+    if sums is None:
+        chosen, others = _read(layout, decision.pod, row), _read(layout, decision.pod, second)
+        return LeadingPair(layout.calls, chosen, name, total, others)
+    known = layout.known
+    if layout.base is not evaluation.base:
+        layout.base = evaluation.base
+        known.clear()
+    return LeadingPair(
+        layout.calls,
+        known.get(sums[0]) or _learn(layout, sums[0], decision.pod, row),
+        name,
+        total,
+        known.get(sums[1]) or _learn(layout, sums[1], decision.pod, second),
+    )
+
+
+def _pair_of(decision: Decision, plan: Plan, scores: Scores) -> LeadingPair:
+    """Where some plugins were asked about the nodes that passed."""
+    outcome, tied, row = decision.outcome, decision.tied, decision.row
+    assert tied is not None  # the caller checked
+    reader = PointsReader(plan, decision.pod, scores, is_shared=outcome is not None and outcome.passing is None)
+    place = _place_of(scores, row)
+    if decision.ties > 1:
+        other = tied.item(0) if tied.item(0) != row else tied.item(1)
+        second, total = _place_of(scores, other), decision.total
+    else:
+        second, total = _second(scores.totals, place, decision.feasible_nodes)
+    chosen = reader.numbers(place, row)
+    if second < 0:
+        return LeadingPair(reader.calls, chosen, "", 0, ())
+    second_row = int(scores.rows[second])
+    name = plan.evaluation.table.at(second_row).name
+    return LeadingPair(reader.calls, chosen, name, total, reader.numbers(second, second_row))
+
+
+def _second(totals: Int64N, place: int, feasible: int) -> tuple[int, int]:
+    """(place of the next best, its total) beside the best at `place`; the place is -1 where there is none."""
+    if feasible < 2:
+        return -1, 0
+    highest, totals[place] = totals[place], -1
+    second = int(totals.argmax())
+    total, totals[place] = int(totals[second]), highest
+    return (second, total) if total >= 0 else (-1, 0)
+
+
+def _learn(layout: _Layout, sums: tuple[int, ...], pod: PodInfo, row: int) -> Numbers:
+    if len(layout.known) > _MOST_KEPT:
+        layout.known.clear()
+    found = layout.known[sums] = _read(layout, pod, row)
+    return found
+
+
+def _read(layout: _Layout, pod: PodInfo, row: int) -> Numbers:
+    """As `PointsReader.numbers` where every plugin that has a say is remembered."""
+    parts = _joint_parts(layout, pod, row) if layout.joint is not None else ()
+    found: list[int | None] = []
+    for kind, weight, source in layout.remembered:
+        if kind == _JOINT:
+            raw = parts[source]
+            found += (raw, raw * weight)
+        elif kind == _FINAL:
+            raw = source.values.item(row)
+            found += (raw, raw * weight)
+        elif kind == _OPEN:
+            found += _NOTHING
+        elif source.contribution is None:
+            found += (source.column.uniform_value, source.column.uniform_share())
+        else:
+            found += (source.column.values.item(row), source.contribution.item(row))
+    return _shared(tuple(found))
+
+
+def _shared(numbers: Numbers) -> Numbers:
+    """The same numbers as other nodes have, kept once."""
+    if len(_kept_numbers) > _MOST_KEPT:
+        _kept_numbers.clear()
+    return _kept_numbers.setdefault(numbers, numbers)
+
+
+def _place_of(scores: Scores, row: int) -> int:
+    """Rows are in order unless they are a sample."""
+    rows = scores.rows
+    place = int(rows.searchsorted(row))
+    if place < len(rows) and rows[place] == row:
+        return place
+    return int(np.flatnonzero(rows == row)[0])
+
+
+# For any number of nodes
+
+
+def best_nodes(decision: Decision, *, most: int = MOST_NODES) -> list[ScoredNode]:
+    """The chosen node, then the others with the highest totals. Empty when nodes were not scored."""
+    plan, outcome, scores = decision.plan, decision.outcome, decision.scores
+    if plan is None or decision.tied is None:
+        return []
+    evaluation = plan.evaluation
+    reader = PointsReader(plan, decision.pod, scores, is_shared=outcome is not None and outcome.passing is None)
+    rows = None if scores is None else scores.rows
+    totals = evaluation.key[: evaluation.table.size] if scores is None else scores.totals
+    offset = evaluation.offset if scores is None else 0
+    chosen = evaluation.table.row_of[decision.node_name]
+    places = _highest(totals, min(most, decision.feasible_nodes))
+    first = chosen if scores is None else _place_of(scores, chosen)
+    found = []
+    for place in [first, *(place for place in places if place != first)][:most]:
+        row = place if rows is None else int(rows[place])
+        points = points_of(reader.calls, reader.numbers(place, row))
+        name = evaluation.table.at(row).name
+        found.append(ScoredNode(node=name, total=int(totals[place]) + offset, points=points))
+    return found
+
+
+def tied_nodes(decision: Decision, *, most: int = _MOST_TIES) -> tuple[str, ...]:
+    """Names of nodes that share the highest total, the chosen one first; empty when one is ahead of all."""
+    plan, tied = decision.plan, decision.tied
+    if decision.ties < 2 or plan is None or tied is None:
+        return ()
+    table = plan.evaluation.table
+    names = [table.at(row).name for row in tied[: most + 1].tolist()]
+    return (decision.node_name, *[name for name in names if name != decision.node_name][: most - 1])
+
+
+def _highest(totals: Int64N, count: int) -> list[int]:
+    """Places of the highest totals, the highest first."""
+    if count >= len(totals):
+        places = np.arange(len(totals))
+    else:
+        places = np.argpartition(totals, len(totals) - count)[len(totals) - count :]
+    order: list[int] = places[np.argsort(-totals[places].astype(np.int64), kind="stable")].tolist()
+    return order
