@@ -26,7 +26,7 @@ from bayplan.loop.decide import decide
 from bayplan.loop.observer import Observer, Observers
 from bayplan.loop.recorder import DecisionRecorder
 from bayplan.observe.clock import SystemClock
-from bayplan.observe.metrics import Registry
+from bayplan.observe.metrics import MetricsRegistry
 from bench.clusters import running_cluster
 from bench.measuring import offline_scheduler
 from bench.whole_loop import measure_whole_loop
@@ -98,7 +98,7 @@ def _compare(scheduler: OfflineScheduler, workload: Workload, nodes: int, record
     # As in a running scheduler: phases are timed and metrics are kept, with the record and without.
     decider = replace(scheduler.deciders[_SCHEDULER], monotonic=clock.monotonic)
     scheduler.deciders = {**scheduler.deciders, _SCHEDULER: decider}
-    metrics = SchedulerMetrics(Registry(), clock)
+    metrics = SchedulerMetrics(MetricsRegistry(), clock)
     observers = {True: Observers([metrics, recorder]), False: Observers([metrics])}
     costs = Costs()
     kept = []  # pods end at some time with the record and without; here, not while the clock runs

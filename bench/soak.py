@@ -49,7 +49,7 @@ from bayplan.explain.process import Explaining
 from bayplan.loop.observer import Observer
 from bayplan.observe.clock import SystemClock
 from bayplan.observe.logs import LogSettings, configure_logging
-from bayplan.observe.metrics import Registry
+from bayplan.observe.metrics import MetricsRegistry
 from bayplan.server.options import ServerOptions
 
 SAMPLE_SECONDS = 3.0
@@ -100,7 +100,7 @@ class _Counter(Observer):
 
 async def schedule(kubeconfig: Path) -> None:
     """Do what `bayplan run` does, with a sample as a line of JSON every few seconds."""
-    clock, registry, counter = SystemClock(), Registry(), _Counter()
+    clock, registry, counter = SystemClock(), MetricsRegistry(), _Counter()
     options = RunOptions(
         kubeconfig=kubeconfig,
         election={"leader_elect": True},

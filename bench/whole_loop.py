@@ -28,7 +28,7 @@ from bayplan.loop.decide import Decision
 from bayplan.loop.observer import Observer
 from bayplan.loop.recorder import DecisionRecorder
 from bayplan.observe.clock import SystemClock
-from bayplan.observe.metrics import Registry
+from bayplan.observe.metrics import MetricsRegistry
 from bayplan.plugins.intree import default_registry
 from bench.clusters import running_cluster
 from bench.workloads import Workload
@@ -115,7 +115,7 @@ async def measure_whole_loop(workload: Workload, nodes: int, tell: Callable[[boo
     """Tell the CPU seconds a pod of each block, with the record and without."""
     clock, registry = SystemClock(), default_registry()
     server, recorder = InstantServer(nodes), _Switched(SystemClock())
-    observers: list[Observer] = [SchedulerMetrics(Registry(), clock), recorder]
+    observers: list[Observer] = [SchedulerMetrics(MetricsRegistry(), clock), recorder]
     config = default_config()
     options = LiveOptions(observers=observers, clock=clock)
     kinds = [kind_of(Node), kind_of(Pod)]

@@ -31,7 +31,7 @@ from bench.versus.cluster import BenchCluster
 from bench.versus.growth import growth
 from bench.versus.measure import Task, measure
 from bench.versus.plan import RAW, Choice, Pace, Step, steps
-from bench.versus.progress import Narrator
+from bench.versus.progress import DecisionPrinter
 from bench.versus.raw import raw_binding_rate
 from bench.versus.records import Raw, Record, Run, Session, append, read
 from bench.versus.report import save
@@ -64,7 +64,7 @@ def _run(options: argparse.Namespace, plan: list[Step]) -> int:
     session = time.strftime("%Y-%m-%dT%H:%M:%S")
     append(options.results, Session(session=session, about=_about(options)))
     failures = 0
-    with Narrator(len(plan)) as narrator:
+    with DecisionPrinter(len(plan)) as narrator:
         try:
             pace = Pace()
             for number, step in enumerate(plan):
@@ -87,7 +87,7 @@ def _control_plane() -> ControlPlane:
     return ControlPlane(ControlPlaneOptions(users={ADMIN[0]: ADMIN[1], SCHEDULER: ()}))
 
 
-def _grow(options: argparse.Namespace, session: str, narrator: Narrator) -> None:
+def _grow(options: argparse.Namespace, session: str, narrator: DecisionPrinter) -> None:
     # Fewer nodes have no room for a round of pods that want a node each.
     sizes = sorted({max(_GROWTH_SIZES[0], nodes) for nodes in options.nodes or _GROWTH_SIZES})
     pods = 10 * _SMOKE_PODS if options.smoke else _GROWTH_PODS
@@ -111,7 +111,7 @@ class _Measurement:
     plane: ControlPlane
     session: str
     options: argparse.Namespace
-    narrator: Narrator
+    narrator: DecisionPrinter
 
     async def keep(self, step: Step) -> bool:
         """Measure and write down. One step that fails must not cost the others."""

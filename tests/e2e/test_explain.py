@@ -19,7 +19,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from bayplan.deploy.viewing import viewer_rules
+from bayplan.deploy.role_documents import viewer_rules
 from tests.controlplane.ports import free_loopback_port
 from tests.controlplane.process import Guard
 from tests.e2e.api_session import PODS, ApiSession, api_session

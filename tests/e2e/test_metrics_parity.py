@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from bayplan.observe.component_metrics import REGISTERED_METRICS, REST_DURATION, REST_REQUESTS
-from bayplan.observe.metrics import Family, Kind
+from bayplan.observe.metrics import Family, MetricKind
 from bayplan.observe.scheduler_metrics import SCHEDULER_FAMILIES
 from tests.e2e.clusters import Cluster
 
@@ -77,7 +77,7 @@ def test_every_metric_of_kube_scheduler_is_declared_as_it_is_there(kube_schedule
     for name in sorted(shown):
         family, samples = OURS[name], theirs[name]
         assert labels_of(family, samples) == set(family.labels), name
-        if family.kind is Kind.HISTOGRAM:
+        if family.kind is MetricKind.HISTOGRAM:
             assert bounds_of(samples) == pytest.approx(list(family.buckets)), name
 
 

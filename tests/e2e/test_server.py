@@ -17,7 +17,7 @@ from bayplan.client.http_transport import HttpTransport
 from bayplan.client.kubeconfig import find_access
 from bayplan.observe.clock import SystemClock
 from bayplan.observe.exposition import render
-from bayplan.observe.metrics import Registry
+from bayplan.observe.metrics import MetricsRegistry
 from bayplan.observe.process_metrics import register_process
 from bayplan.server import AuthenticationOptions, ServerOptions, ServerParts, Serving, serve
 from tests.e2e.clusters import Cluster
@@ -65,7 +65,7 @@ def accounts(cluster: Cluster, programs: None) -> Iterator[dict[str, str]]:
 @contextlib.asynccontextmanager
 async def serving(kubeconfig: Path, options: ServerOptions) -> AsyncIterator[Serving]:
     """A server that asks the API server as the scheduler's own user, who may create reviews and little else."""
-    registry = Registry()
+    registry = MetricsRegistry()
     register_process(registry, started_at=0.0)
     access = find_access(clock=SystemClock(), environment={}, kubeconfig=kubeconfig)
     transport = HttpTransport(access, draw=random.random)

@@ -17,6 +17,7 @@ __all__ = [
     "NodeSpec",
     "NodeStatus",
     "Taint",
+    "normalized_image_name",
 ]
 
 
@@ -68,3 +69,8 @@ class NodeStatus(Struct):
 class Node(KubeObject):
     spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
     status: NodeStatus = msgspec.field(default_factory=NodeStatus)
+
+
+def normalized_image_name(name: str) -> str:
+    """The name with `:latest` if it has no tag, as nodes report it; a colon before the last slash is a port."""
+    return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"

@@ -17,7 +17,7 @@ from bayplan.client.reflector import ReflectorStats
 from bayplan.client.transport import JSON, ByteStream, Response, Transport
 from bayplan.observe import component_metrics as component
 from bayplan.observe.clock import Clock
-from bayplan.observe.metrics import Counter, Family, Histogram, Registry, Values
+from bayplan.observe.metrics import Counter, Family, Histogram, MetricsRegistry, Values
 
 __all__ = ["MeasuredTransport", "RequestMetrics", "register_client"]
 
@@ -30,7 +30,7 @@ _log = structlog.get_logger()
 class RequestMetrics:
     """The numbers; one for all transports of a process."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: MetricsRegistry) -> None:
         self._requests = registry.counter(component.REST_REQUESTS)
         self._seconds = registry.histogram(component.REST_DURATION)
         self._waits = registry.histogram(component.REST_RATE_LIMITER)
@@ -104,7 +104,7 @@ class MeasuredTransport:
         await self._transport.close()
 
 
-def register_client(registry: Registry, current: Current) -> None:
+def register_client(registry: MetricsRegistry, current: Current) -> None:
     """What the scheduler's own reflectors, writer and event recorder count."""
 
     def when_live(family: Family, read: Callable[[LiveScheduler], Values]) -> None:

@@ -23,7 +23,7 @@ from bayplan.client.rate_limit import RateLimitedTransport, TokenBucket
 from bayplan.client.transport import Transport
 from bayplan.config.model import ClientConnection, SchedulerConfig
 from bayplan.observe.clock import Clock
-from bayplan.observe.metrics import Registry
+from bayplan.observe.metrics import MetricsRegistry
 
 __all__ = ["Connections", "connected"]
 
@@ -42,7 +42,7 @@ class Connections:
 
 @contextlib.asynccontextmanager
 async def connected(
-    options: RunOptions, config: SchedulerConfig, clock: Clock, registry: Registry
+    options: RunOptions, config: SchedulerConfig, clock: Clock, registry: MetricsRegistry
 ) -> AsyncIterator[Connections]:
     """Raises KubeconfigError before anything is opened."""
     draw, requests = random.Random(options.seed).random, RequestMetrics(registry)

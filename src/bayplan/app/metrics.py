@@ -20,7 +20,7 @@ from bayplan.loop.observer import Observer
 from bayplan.observe import component_metrics as component
 from bayplan.observe import scheduler_metrics as scheduler
 from bayplan.observe.clock import Clock
-from bayplan.observe.metrics import Counter, Family, Histogram, Kind, Registry, Values
+from bayplan.observe.metrics import Counter, Family, Histogram, MetricKind, MetricsRegistry, Values
 
 __all__ = ["Current", "SchedulerMetrics", "register_leadership", "register_live", "register_self"]
 
@@ -35,7 +35,7 @@ _ATTEMPT_LABELS = ("0", *(str(attempts) for attempts in range(1, _MOST_ATTEMPTS)
 class SchedulerMetrics(Observer):
     """Give it to the loop as an observer, and its `hint_asked` to the queue."""
 
-    def __init__(self, registry: Registry, clock: Clock, *, gates: Iterable[str] = ()) -> None:
+    def __init__(self, registry: MetricsRegistry, clock: Clock, *, gates: Iterable[str] = ()) -> None:
         self._now = clock.now
         self._attempts = registry.counter(scheduler.SCHEDULE_ATTEMPTS)
         self._attempt_seconds = registry.histogram(scheduler.ATTEMPT_DURATION)
@@ -184,7 +184,7 @@ def _plugins_that_ran(outline: Outline, noted: _Noted) -> Iterable[tuple[str, st
 # What is read at scrape time
 
 
-def register_live(registry: Registry, current: Current) -> None:
+def register_live(registry: MetricsRegistry, current: Current) -> None:
     """Sizes that the current scheduler keeps anyway."""
 
     def when_live(family: Family, read: Callable[[LiveScheduler], Values]) -> None:
@@ -198,11 +198,11 @@ def register_live(registry: Registry, current: Current) -> None:
     when_live(scheduler.GOROUTINES, lambda live: {("binding",): len(live.tasks)})
 
 
-def register_leadership(registry: Registry, *, name: str, is_leader: Callable[[], bool]) -> None:
+def register_leadership(registry: MetricsRegistry, *, name: str, is_leader: Callable[[], bool]) -> None:
     registry.read(component.LEADER_STATUS, lambda: {(name,): float(is_leader())})
 
 
-def register_self(registry: Registry, *, features: Mapping[str, bool] | None = None) -> None:
+def register_self(registry: MetricsRegistry, *, features: Mapping[str, bool] | None = None) -> None:
     """How many metrics there are, and which feature gates are on."""
     registry.read(component.REGISTERED_METRICS, lambda: _by_stability(registry.families))
     registry.read_one(component.DISABLED_METRICS, lambda: len(registry.disabled))
@@ -222,10 +222,14 @@ _READ_FROM_LIVE = frozenset(
 )
 
 
-def _register_unfed(registry: Registry, gates: frozenset[str]) -> None:
+def _register_unfed(registry: MetricsRegistry, gates: frozenset[str]) -> None:
     """Families of kube-scheduler that nothing of ours feeds: known, counted as registered, without samples."""
     known = {family.name for family in registry.families} | set(registry.disabled)
-    add = {Kind.COUNTER: registry.counter, Kind.GAUGE: registry.gauge, Kind.HISTOGRAM: registry.histogram}
+    add = {
+        MetricKind.COUNTER: registry.counter,
+        MetricKind.GAUGE: registry.gauge,
+        MetricKind.HISTOGRAM: registry.histogram,
+    }
     for family in scheduler.SCHEDULER_FAMILIES:
         is_on = not family.gate or family.gate in gates
         if is_on and family.name not in known and family not in _READ_FROM_LIVE:

@@ -36,7 +36,7 @@ from bayplan.client.errors import CredentialError, Forbidden, NoAnswer, ServerEr
 from bayplan.leader.election import ElectionSettings, LeaderElector, new_identity
 from bayplan.observe.clock import Clock, SystemClock
 from bayplan.observe.logs import Log, LogSettings, configure_logging
-from bayplan.observe.metrics import Registry
+from bayplan.observe.metrics import MetricsRegistry
 from bayplan.server.serving import serve
 
 __all__ = ["RunOptions", "SchedulerProcess", "run_scheduler"]
@@ -50,7 +50,7 @@ async def run_scheduler(options: RunOptions) -> int:
     """Run until a signal; the exit status. Raises SettingsError and KubeconfigError before anything runs."""
     log = configure_logging(LogSettings(format=options.logging_format, verbosity=options.verbosity))
     settings = options.applied_to(load_settings(options.config_path, options.plugins))
-    clock, registry = SystemClock(), Registry(disabled=options.disabled_metrics)
+    clock, registry = SystemClock(), MetricsRegistry(disabled=options.disabled_metrics)
     async with connected(options, settings.config, clock, registry) as connections:
         process = SchedulerProcess(connections, settings, options, clock, log=log, registry=registry)
         return await process.run()
@@ -67,7 +67,7 @@ class SchedulerProcess:
         clock: Clock,
         *,
         log: Log,
-        registry: Registry,
+        registry: MetricsRegistry,
     ) -> None:
         self._log = log
         self._connections = connections

@@ -20,7 +20,7 @@ from bayplan.app.settings import Settings
 from bayplan.config.effective import effective_dict
 from bayplan.observe.clock import Clock
 from bayplan.observe.exposition import render
-from bayplan.observe.metrics import Registry
+from bayplan.observe.metrics import MetricsRegistry
 from bayplan.observe.process_metrics import register_build, register_process
 from bayplan.server.health import HealthChecks
 from bayplan.server.options import Review, ServerParts
@@ -43,7 +43,7 @@ class ProcessFacts:
     lease_name: str = ""
 
 
-def make_metrics(registry: Registry, clock: Clock, facts: ProcessFacts) -> SchedulerMetrics:
+def make_metrics(registry: MetricsRegistry, clock: Clock, facts: ProcessFacts) -> SchedulerMetrics:
     """The listener that feeds the registry from the loop; everything else is read at scrape time."""
     metrics = SchedulerMetrics(registry, clock)
     register_live(registry, facts.live)
@@ -57,7 +57,7 @@ def make_metrics(registry: Registry, clock: Clock, facts: ProcessFacts) -> Sched
 
 
 def make_parts(
-    facts: ProcessFacts, registry: Registry, review: Review, clock: Clock, routes: Sequence[BaseRoute] = ()
+    facts: ProcessFacts, registry: MetricsRegistry, review: Review, clock: Clock, routes: Sequence[BaseRoute] = ()
 ) -> ServerParts:
     def configuration() -> Mapping[str, Any]:
         settings = facts.settings()

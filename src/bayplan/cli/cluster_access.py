@@ -20,7 +20,7 @@ from bayplan.client.kubeconfig import find_access
 from bayplan.client.transport import Response
 from bayplan.observe.clock import SystemClock
 
-__all__ = ["Cluster", "Discovered", "connect"]
+__all__ = ["ClusterClient", "Discovered", "connect"]
 
 
 class Discovered(msgspec.Struct):
@@ -42,7 +42,7 @@ class Discovered(msgspec.Struct):
         return f"{self.root}{inside}/{self.plural}{f'/{name}' if name else ''}"
 
 
-class Cluster:
+class ClusterClient:
     def __init__(self, transport: HttpTransport, namespace: str) -> None:
         self._transport = transport
         self.namespace = namespace
@@ -115,13 +115,13 @@ class Cluster:
 
 
 @asynccontextmanager
-async def connect(kubeconfig: str | None, context: str | None, namespace: str | None) -> AsyncIterator[Cluster]:
+async def connect(kubeconfig: str | None, context: str | None, namespace: str | None) -> AsyncIterator[ClusterClient]:
     """A cluster, closed afterwards. What goes wrong on the way is a CommandError with a hint."""
     try:
         access = _access(kubeconfig, context)
         transport = HttpTransport(access, draw=random.Random().random)
         try:
-            yield Cluster(transport, namespace or access.namespace)
+            yield ClusterClient(transport, namespace or access.namespace)
         finally:
             await transport.close()
     except ClientError as error:

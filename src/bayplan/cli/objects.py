@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from bayplan.cli.cluster_access import Cluster, Discovered, connect
+from bayplan.cli.cluster_access import ClusterClient, Discovered, connect
 from bayplan.cli.options import Names, option
 from bayplan.cli.output import CommandError, print_value, result_console
 
@@ -38,7 +38,7 @@ def apply(
     return asyncio.run(work())
 
 
-async def _apply_one(cluster: Cluster, document: dict[str, Any]) -> str:
+async def _apply_one(cluster: ClusterClient, document: dict[str, Any]) -> str:
     resource = await cluster.of_kind(document.get("apiVersion", ""), document.get("kind", ""))
     metadata = document.setdefault("metadata", {})
     name, namespace = metadata.get("name", ""), metadata.get("namespace") or cluster.namespace
@@ -151,7 +151,7 @@ def delete(
 
 
 async def _targets(
-    cluster: Cluster, what: str | None, names: tuple[str, ...], documents: list[dict[str, Any]]
+    cluster: ClusterClient, what: str | None, names: tuple[str, ...], documents: list[dict[str, Any]]
 ) -> list[tuple[Discovered, str, str]]:
     targets = []
     if what is not None:

@@ -140,7 +140,7 @@ def _default_kubeconfig(folder: Path | None) -> Path:
 
 
 def _documents(node_file: str | None, dump: str | None, from_kubeconfig: str | None) -> list[dict[str, Any]]:
-    from bayplan.sim.completing import completed, servable
+    from bayplan.sim.dump_completion import completed, servable
     from bayplan.sim.sources import read_documents, read_live_objects
 
     documents: list[dict[str, Any]] = []
@@ -173,15 +173,15 @@ async def _serve(
     from bayplan.observe.clock import SystemClock
     from bayplan.server.options import ServerOptions, ServerParts
     from bayplan.server.serving import serve
+    from bayplan.sim.decision_printer import DecisionPrinter
     from bayplan.sim.local import LocalCluster
-    from bayplan.sim.narrator import Narrator
     from bayplan.sim.reloading import Reloader
 
     clock = SystemClock()
     current = [settings]
     explaining = Explaining(clock, settings=lambda: current[0])
-    narrators = [] if quiet else [Narrator(print)]
-    options = replace(options, observers=(*options.observers, *explaining.observers, *narrators))
+    printers = [] if quiet else [DecisionPrinter(print)]
+    options = replace(options, observers=(*options.observers, *explaining.observers, *printers))
 
     def put_to_work(fresh: Any) -> None:
         local.reload(fresh)

@@ -26,7 +26,7 @@ from bayplan.client.credentials import (
 )
 from bayplan.client.errors import KubeconfigError
 from bayplan.client.exec_plugin import SUPPORTED_VERSIONS, ExecCredentials, ExecPlugin, resolve_command
-from bayplan.client.kubeconfig_file import Cluster, Exec, Merged, User, kubeconfig_paths, read_merged
+from bayplan.client.kubeconfig_file import ClusterEntry, Exec, Merged, UserEntry, kubeconfig_paths, read_merged
 from bayplan.client.proxy import proxy_for
 from bayplan.client.tls import ClientCertificate, Pem, TlsSettings
 from bayplan.observe.clock import Clock
@@ -80,7 +80,7 @@ def access_from(
     if chosen.user and chosen.user not in merged.users:
         raise _unknown("user", chosen.user, merged.users)
     cluster, cluster_folder = merged.clusters[chosen.cluster]
-    user, user_folder = merged.users.get(chosen.user, (User(), Path()))
+    user, user_folder = merged.users.get(chosen.user, (UserEntry(), Path()))
     tls = _tls(cluster, cluster_folder, user, user_folder)
     server = _server(cluster, tls)
     credentials = _Resolver(clock=clock, environment=environment, cluster=cluster, tls=tls, server=server).credentials(
@@ -97,7 +97,7 @@ def access_from(
     )
 
 
-def _server(cluster: Cluster, tls: TlsSettings) -> str:
+def _server(cluster: ClusterEntry, tls: TlsSettings) -> str:
     """The server's URL with a scheme and without a trailing slash; without a scheme it is HTTPS if TLS is set up."""
     server = cluster.server.strip()
     if server and "://" not in server:
@@ -116,7 +116,7 @@ def _server(cluster: Cluster, tls: TlsSettings) -> str:
     return server.rstrip("/")
 
 
-def _tls(cluster: Cluster, cluster_folder: Path, user: User, user_folder: Path) -> TlsSettings:
+def _tls(cluster: ClusterEntry, cluster_folder: Path, user: UserEntry, user_folder: Path) -> TlsSettings:
     authority = _pem(
         cluster.certificate_authority_data,
         cluster.certificate_authority,
@@ -161,7 +161,7 @@ class _Resolver:
     """Chooses the credentials of a user entry; exec plugins may also need the cluster entry."""
 
     def __init__(
-        self, *, clock: Clock, environment: Mapping[str, str], cluster: Cluster, tls: TlsSettings, server: str
+        self, *, clock: Clock, environment: Mapping[str, str], cluster: ClusterEntry, tls: TlsSettings, server: str
     ) -> None:
         self._clock = clock
         self._environment = environment
@@ -169,7 +169,7 @@ class _Resolver:
         self._tls = tls
         self._server = server
 
-    def credentials(self, user: User, folder: Path) -> Credentials:
+    def credentials(self, user: UserEntry, folder: Path) -> Credentials:
         self._refuse_ambiguous(user)
         if user.token_file:
             return TokenFileCredentials(folder / user.token_file, clock=self._clock, fallback_token=user.token or None)
@@ -181,7 +181,7 @@ class _Resolver:
             return self._exec(user.exec, folder)
         return StaticCredentials()
 
-    def _refuse_ambiguous(self, user: User) -> None:
+    def _refuse_ambiguous(self, user: UserEntry) -> None:
         if (user.token or user.token_file) and user.username:
             raise KubeconfigError("the user has both a token and a user name", hint="keep one way to identify")
         if user.token and not is_header_safe(user.token.strip()):
@@ -231,7 +231,7 @@ class _Resolver:
         return {name: value for name, value in fields.items() if value is not None}
 
 
-def _impersonation(user: User) -> tuple[tuple[str, str], ...]:
+def _impersonation(user: UserEntry) -> tuple[tuple[str, str], ...]:
     """The headers of `as…`. A group is a header of its own: the server does not split at commas."""
     headers = [("Impersonate-User", user.as_user)] if user.as_user else []
     headers += [("Impersonate-Uid", user.as_uid)] if user.as_uid else []

@@ -21,7 +21,7 @@ JsonValue = object
 """A value of a parsed YAML document, of unknown shape until it is converted."""
 
 
-class Cluster(msgspec.Struct, rename="kebab", omit_defaults=True):
+class ClusterEntry(msgspec.Struct, rename="kebab", omit_defaults=True):
     server: str = ""
     tls_server_name: str = ""
     insecure_skip_tls_verify: bool = False
@@ -55,7 +55,7 @@ class AuthProvider(msgspec.Struct):
     name: str = ""
 
 
-class User(msgspec.Struct, rename="kebab"):
+class UserEntry(msgspec.Struct, rename="kebab"):
     client_certificate: str = ""
     client_certificate_data: str = ""
     client_key: str = ""
@@ -75,7 +75,7 @@ class User(msgspec.Struct, rename="kebab"):
         return "User(<not shown>)"
 
 
-class Context(msgspec.Struct):
+class ContextEntry(msgspec.Struct):
     cluster: str = ""
     user: str = ""
     namespace: str = ""
@@ -83,20 +83,20 @@ class Context(msgspec.Struct):
 
 class NamedCluster(msgspec.Struct):
     name: str
-    cluster: Cluster
+    cluster: ClusterEntry
 
 
 class NamedUser(msgspec.Struct):
     name: str
-    user: User = msgspec.field(default_factory=User)
+    user: UserEntry = msgspec.field(default_factory=UserEntry)
 
 
 class NamedContext(msgspec.Struct):
     name: str
-    context: Context
+    context: ContextEntry
 
 
-class Document(msgspec.Struct, rename="kebab"):
+class KubeconfigDocument(msgspec.Struct, rename="kebab"):
     """One file."""
 
     clusters: list[NamedCluster] = []
@@ -108,9 +108,9 @@ class Document(msgspec.Struct, rename="kebab"):
 class Merged(msgspec.Struct):
     """All files as one, each entry with the folder that its relative paths start from."""
 
-    clusters: dict[str, tuple[Cluster, Path]]
-    users: dict[str, tuple[User, Path]]
-    contexts: dict[str, Context]
+    clusters: dict[str, tuple[ClusterEntry, Path]]
+    users: dict[str, tuple[UserEntry, Path]]
+    contexts: dict[str, ContextEntry]
     current_context: str
     files: list[Path]
 
@@ -134,7 +134,7 @@ def read_merged(paths: Sequence[Path], *, named_by: str = "") -> Merged:
     return merged
 
 
-def _merge(merged: Merged, document: Document, path: Path) -> None:
+def _merge(merged: Merged, document: KubeconfigDocument, path: Path) -> None:
     folder = path.absolute().parent
     for cluster in document.clusters:
         merged.clusters.setdefault(cluster.name, (cluster.cluster, folder))
@@ -146,7 +146,7 @@ def _merge(merged: Merged, document: Document, path: Path) -> None:
     merged.files.append(path)
 
 
-def _read_document(path: Path, named_by: str) -> Document | None:
+def _read_document(path: Path, named_by: str) -> KubeconfigDocument | None:
     try:
         text = path.read_bytes()
     except FileNotFoundError as error:
@@ -176,9 +176,9 @@ def _parsed(text: bytes, path: Path) -> JsonValue:
         ) from None
 
 
-def _converted(value: JsonValue, path: Path) -> Document:
+def _converted(value: JsonValue, path: Path) -> KubeconfigDocument:
     try:
-        return msgspec.convert(value if value is not None else {}, Document)
+        return msgspec.convert(value if value is not None else {}, KubeconfigDocument)
     except msgspec.ValidationError as error:
         raise KubeconfigError(
             f"the kubeconfig `{path}` is not as expected: {error}",
@@ -198,7 +198,7 @@ def _without_nulls(value: JsonValue) -> JsonValue:
 _Named = TypeVar("_Named", NamedCluster, NamedUser, NamedContext)
 
 
-def _refuse_duplicates(document: Document, path: Path) -> None:
+def _refuse_duplicates(document: KubeconfigDocument, path: Path) -> None:
     for section, names in (
         ("clusters", _names(document.clusters)),
         ("users", _names(document.users)),

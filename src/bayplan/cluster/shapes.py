@@ -15,7 +15,7 @@ from weakref import WeakMethod, WeakValueDictionary
 
 import msgspec
 
-from bayplan.api.images import normalized_image_name
+from bayplan.api.node import normalized_image_name
 from bayplan.api.node_selectors import NodeTerm, RequiredNodes, compile_node_selector, compile_term
 from bayplan.api.pod import Affinity, Container, Pod, PodPort, PodSpec, Toleration, Volume
 from bayplan.api.requests import Amounts, has_pod_level_requests, pod_requests

@@ -20,7 +20,7 @@ from bayplan.deploy.bundle import Bundle
 from bayplan.deploy.crds import crd_document
 from bayplan.deploy.manifests import DEFAULT_IMAGE
 from bayplan.deploy.rbac import core_permissions, merged_rules, plugin_permissions
-from bayplan.deploy.viewing import summary_rules, viewer_rules
+from bayplan.deploy.role_documents import summary_rules, viewer_rules
 from bayplan.framework.plugin import Permission, Plugin
 from bayplan.plugins.intree import INTREE
 from bayplan.plugins.shipped import COMMUNITY

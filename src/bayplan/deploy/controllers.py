@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from bayplan.app.controllers.status_controllers import permissions_for
-from bayplan.deploy.access import Account, cluster_role_documents, lease_documents, service_account
 from bayplan.deploy.pods import LOCKED_CONTAINER, LOCKED_POD, spread
 from bayplan.deploy.rbac import Lease, merged_rules
+from bayplan.deploy.role_documents import Account, cluster_role_documents, lease_documents, service_account
 
 __all__ = ["ControllersDeployment", "controllers_documents"]
 

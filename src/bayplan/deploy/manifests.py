@@ -12,19 +12,19 @@ from typing import Any, Literal
 
 from bayplan import __version__
 from bayplan.app.controllers.status_controllers import kinds_among, permissions_for
-from bayplan.deploy.access import (
-    Account,
-    authentication_reader_document,
-    cluster_role_documents,
-    lease_documents,
-    service_account,
-)
 from bayplan.deploy.bundle import CONFIG_FILE, Bundle
 from bayplan.deploy.controllers import ControllersDeployment, controllers_documents
 from bayplan.deploy.crds import crd_documents
 from bayplan.deploy.pods import LOCKED_CONTAINER, LOCKED_POD, spread
 from bayplan.deploy.rbac import merged_rules, needed_permissions
-from bayplan.deploy.viewing import viewing_documents
+from bayplan.deploy.role_documents import (
+    Account,
+    authentication_reader_document,
+    cluster_role_documents,
+    lease_documents,
+    service_account,
+    unbound_role_documents,
+)
 
 __all__ = ["DEFAULT_IMAGE", "Controllers", "ManifestOptions", "container", "manifests", "rbac_documents", "role_name"]
 
@@ -54,7 +54,7 @@ def manifests(bundle: Bundle, options: ManifestOptions) -> list[Document]:
         *_namespace(options.namespace),
         *crd_documents([*bundle.watches, *(_controlled(bundle) if options.controllers != "none" else ())]),
         service_account(Account(name=bundle.name, namespace=options.namespace, labels=_labels(bundle))),
-        *viewing_documents(role_name(bundle, options), _labels(bundle)),
+        *unbound_role_documents(role_name(bundle, options), _labels(bundle)),
         *rbac_documents(bundle, options, elects=elects),
         config,
         _deployment(bundle, options, digest=_digest(config)),

@@ -5,17 +5,17 @@ Declarations only, as in `scheduler_metrics`. What carries the prefix `bayplan_`
 
 from __future__ import annotations
 
-from bayplan.observe.metrics import Family, Kind, Stability
+from bayplan.observe.metrics import Family, MetricKind, Stability
 
 _REQUEST_BUCKETS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 
 
 def _counter(name: str, labels: tuple[str, ...], help: str) -> Family:
-    return Family(name=name, kind=Kind.COUNTER, help=help, labels=labels)
+    return Family(name=name, kind=MetricKind.COUNTER, help=help, labels=labels)
 
 
 def _gauge(name: str, labels: tuple[str, ...], help: str) -> Family:
-    return Family(name=name, kind=Kind.GAUGE, help=help, labels=labels)
+    return Family(name=name, kind=MetricKind.GAUGE, help=help, labels=labels)
 
 
 # The API client
@@ -25,14 +25,14 @@ REST_REQUESTS = _counter(
 )
 REST_DURATION = Family(
     name="rest_client_request_duration_seconds",
-    kind=Kind.HISTOGRAM,
+    kind=MetricKind.HISTOGRAM,
     help="Seconds until the API server answered.",
     labels=("verb", "host"),
     buckets=_REQUEST_BUCKETS,
 )
 REST_RATE_LIMITER = Family(
     name="rest_client_rate_limiter_duration_seconds",
-    kind=Kind.HISTOGRAM,
+    kind=MetricKind.HISTOGRAM,
     help="Seconds that requests waited for the limit that this client keeps by itself.",
     labels=("verb", "host"),
     buckets=_REQUEST_BUCKETS,
@@ -52,21 +52,21 @@ EVENTS_WRITTEN = _counter(
 LEADER_STATUS = _gauge("leader_election_master_status", ("name",), "1 while this replica leads, 0 while it stands by.")
 HEALTH_CHECK = Family(
     name="kubernetes_healthcheck",
-    kind=Kind.GAUGE,
+    kind=MetricKind.GAUGE,
     help="1 when the check last succeeded, 0 when it failed.",
     labels=("name", "type"),
     stability=Stability.STABLE,
 )
 HEALTH_CHECKS = Family(
     name="kubernetes_healthchecks_total",
-    kind=Kind.COUNTER,
+    kind=MetricKind.COUNTER,
     help="Runs of a health check, by outcome.",
     labels=("name", "type", "status"),
     stability=Stability.STABLE,
 )
 FEATURE_ENABLED = Family(
     name="kubernetes_feature_enabled",
-    kind=Kind.GAUGE,
+    kind=MetricKind.GAUGE,
     help="1 for a feature gate that is on, 0 for one that is off.",
     labels=("name", "stage"),
     stability=Stability.BETA,
@@ -76,13 +76,13 @@ FEATURE_ENABLED = Family(
 
 REGISTERED_METRICS = Family(
     name="registered_metrics_total",
-    kind=Kind.COUNTER,
+    kind=MetricKind.COUNTER,
     help="Metrics that are registered, by stability.",
     labels=("stability_level", "deprecated_version"),
     stability=Stability.BETA,
 )
 DISABLED_METRICS = Family(
-    name="disabled_metrics_total", kind=Kind.COUNTER, help="Metrics that are not shown.", stability=Stability.BETA
+    name="disabled_metrics_total", kind=MetricKind.COUNTER, help="Metrics that are not shown.", stability=Stability.BETA
 )
 PLUGIN_FAILURES = _counter(
     "bayplan_plugin_failures_total", ("plugin", "extension_point"), "Exceptions that plugins raised."
@@ -93,14 +93,14 @@ PLUGIN_FAILURES = _counter(
 _POD_LABELS = ("namespace", "pod", "node", "scheduler", "priority", "resource", "unit")
 POD_REQUEST = Family(
     name="kube_pod_resource_request",
-    kind=Kind.GAUGE,
+    kind=MetricKind.GAUGE,
     help="What a pod requests of a resource on its node, all its containers considered.",
     labels=_POD_LABELS,
     stability=Stability.STABLE,
 )
 POD_LIMIT = Family(
     name="kube_pod_resource_limit",
-    kind=Kind.GAUGE,
+    kind=MetricKind.GAUGE,
     help="How much of a resource a pod may use on its node, all its containers considered.",
     labels=_POD_LABELS,
     stability=Stability.STABLE,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
-from bayplan.observe.metrics import Family, Histogram, Kind, Reading, Registry, Values
+from bayplan.observe.metrics import Family, FamilyReading, Histogram, MetricKind, MetricsRegistry, Values
 
 __all__ = [
     "OPEN_METRICS",
@@ -27,7 +27,7 @@ OPEN_METRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 _TOTAL = "_total"
 
 
-def render(registry: Registry, accept: str = "") -> tuple[bytes, str]:
+def render(registry: MetricsRegistry, accept: str = "") -> tuple[bytes, str]:
     """The body of an answer and its content type; `accept` is the scraper's Accept header."""
     is_open = is_open_metrics_wanted(accept)
     lines: list[str] = []
@@ -62,7 +62,7 @@ def _quality(parameters: str) -> float:
 
 def family_header(family: Family, *, is_open: bool = False) -> str:
     name = family.name
-    if is_open and family.kind is Kind.COUNTER:
+    if is_open and family.kind is MetricKind.COUNTER:
         name = name.removesuffix(_TOTAL)
     text = f"[{family.stability.value}] {family.help}".replace("\\", "\\\\").replace("\n", "\\n")
     return f"# HELP {name} {text}\n# TYPE {name} {family.kind.value}\n"
@@ -77,13 +77,13 @@ def label_text(names: Iterable[str], values: Iterable[str]) -> str:
     return ",".join(f'{name}="{escaped_label(value)}"' for name, value in zip(names, values, strict=True))
 
 
-def _family_lines(reading: Reading, *, is_open: bool) -> Iterator[str]:
+def _family_lines(reading: FamilyReading, *, is_open: bool) -> Iterator[str]:
     family = reading.family
     yield family_header(family, is_open=is_open)
     name = family.name
-    if is_open and family.kind is Kind.COUNTER and not name.endswith(_TOTAL):
+    if is_open and family.kind is MetricKind.COUNTER and not name.endswith(_TOTAL):
         name += _TOTAL
-    if family.kind is Kind.HISTOGRAM:
+    if family.kind is MetricKind.HISTOGRAM:
         yield from _histogram_lines(family, reading.values, is_open=is_open)
         return
     for values, number in reading.values.items():

@@ -2,7 +2,7 @@
 
 `-v N` works as in Kubernetes: 0 shows what an operator must know, 2 is a good default for production, 4 and more shows
 debugging. A line says its own verbosity with `v=N`; `debug` without it counts as 4. Warnings and errors always show,
-but not more than a few of one kind in ten seconds (see `repeats`). Secrets are blanked (see `redaction`).
+but not more than a few of one kind in ten seconds (see `RepeatLimit`). Secrets are blanked (see `redaction`).
 
 Writing a log never raises: a full disk or a closed pipe loses lines, nothing else.
 """
@@ -13,7 +13,8 @@ import contextlib
 import logging
 import sys
 import traceback
-from collections.abc import MutableMapping
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
@@ -22,15 +23,15 @@ import structlog
 from bayplan.observe.clock import Clock, SystemClock
 from bayplan.observe.log_lines import LEVEL_LETTERS, json_line, text_line
 from bayplan.observe.redaction import is_secret_name, redact_text, redacted
-from bayplan.observe.repeats import RepeatLimit
 
-__all__ = ["DEBUG_VERBOSITY", "FORMATS", "Log", "LogSettings", "configure_logging"]
+__all__ = ["DEBUG_VERBOSITY", "FORMATS", "Log", "LogSettings", "RepeatLimit", "configure_logging"]
 
 DEBUG_VERBOSITY = 4
 FORMATS = ("text", "json")
 _OTHERS_VERBOSITY = 6
 _UNLIMITED_VERBOSITY = 8
 _OWN_NAMESPACE = "bayplan"
+_MAX_KINDS = 1024
 _LIMITED_LEVELS = frozenset(("warning", "error"))
 
 Event = MutableMapping[str, Any]
@@ -210,3 +211,52 @@ def _redacted_value(value: Any) -> Any:
     if isinstance(value, BaseException):
         return redact_text(f"{type(value).__name__}: {value}")
     return redacted(value)
+
+
+class RepeatLimit:
+    """Limits repeated lines: `burst` lines of a kind per `window_seconds`; those above are counted.
+
+    Ten thousand pods that cannot be bound must not make the log a bottleneck or hide other lines. A kind is a level and
+    a message without its values; the caller decides.
+    """
+
+    def __init__(self, monotonic: Callable[[], float], *, burst: int = 20, window_seconds: float = 10.0) -> None:
+        self._monotonic = monotonic
+        self._burst = burst
+        self._window_seconds = window_seconds
+        self._kinds: OrderedDict[Hashable, _SeenKind] = OrderedDict()
+
+    def admit(self, kind: Hashable) -> int | None:
+        """None when the line must not be written, otherwise how many of its kind were left out before it."""
+        now = self._monotonic()
+        seen = self._kinds.get(kind)
+        if seen is None:
+            self._remember(kind, now)
+            return 0
+        if now - seen.since >= self._window_seconds:
+            left_out, seen.left_out, seen.written, seen.since = seen.left_out, 0, 1, now
+            self._kinds.move_to_end(kind)
+            return left_out
+        if seen.written < self._burst:
+            seen.written += 1
+            return 0
+        seen.left_out += 1
+        return None
+
+    def left_out(self) -> int:
+        """Lines that were counted and not yet reported."""
+        return sum(kind.left_out for kind in self._kinds.values())
+
+    def _remember(self, kind: Hashable, now: float) -> None:
+        self._kinds[kind] = _SeenKind(now)
+        if len(self._kinds) > _MAX_KINDS:
+            self._kinds.popitem(last=False)
+
+
+class _SeenKind:
+    __slots__ = ("left_out", "since", "written")
+
+    def __init__(self, since: float) -> None:
+        self.since = since
+        self.written = 1
+        self.left_out = 0

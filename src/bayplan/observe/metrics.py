@@ -2,7 +2,7 @@
 
 The hot path holds on to its children and adds to them (`child.value += 1`, `histogram.observe(seconds)`); nothing is
 locked, formatted or looked up twice. Numbers that somebody else keeps anyway (queue sizes, cache sizes) are read at
-scrape time through `Registry.read`. Everything runs in the event loop's thread; this module is not thread safe.
+scrape time through `MetricsRegistry.read`. Everything runs in the event loop's thread; this module is not thread safe.
 
 It does not render (see `exposition`) and knows no metric by name (see `scheduler_metrics`).
 """
@@ -19,12 +19,12 @@ from typing import Generic, NamedTuple, TypeVar
 __all__ = [
     "Counter",
     "Family",
+    "FamilyReading",
     "Gauge",
     "Histogram",
-    "Kind",
     "Metric",
-    "Reading",
-    "Registry",
+    "MetricKind",
+    "MetricsRegistry",
     "Stability",
     "exponential_buckets",
 ]
@@ -35,7 +35,7 @@ _MOST_CHILDREN = 5_000
 _OVERFLOW = "other"
 
 
-class Kind(Enum):
+class MetricKind(Enum):
     COUNTER = "counter"
     GAUGE = "gauge"
     HISTOGRAM = "histogram"
@@ -54,7 +54,7 @@ class Family:
     """The declaration of a metric."""
 
     name: str
-    kind: Kind
+    kind: MetricKind
     help: str
     labels: tuple[str, ...] = ()
     buckets: tuple[float, ...] = ()
@@ -63,7 +63,7 @@ class Family:
     """The feature gate without which kube-scheduler does not register the metric."""
 
     def __post_init__(self) -> None:
-        if (self.kind is Kind.HISTOGRAM) != bool(self.buckets):
+        if (self.kind is MetricKind.HISTOGRAM) != bool(self.buckets):
             raise ValueError(f"metric `{self.name}`: a histogram has buckets, and nothing else has")
         if list(self.buckets) != sorted(set(self.buckets)):
             raise ValueError(f"metric `{self.name}`: buckets must rise")
@@ -162,14 +162,14 @@ class Metric(Generic[Child]):
 Values = Mapping[LabelValues, float | Histogram]
 
 
-class Reading(NamedTuple):
+class FamilyReading(NamedTuple):
     """One family at scrape time."""
 
     family: Family
     values: Values
 
 
-class Registry:
+class MetricsRegistry:
     """The metrics of one process, or of one endpoint. A disabled metric may be counted but is not shown."""
 
     def __init__(self, *, disabled: Iterable[str] = ()) -> None:
@@ -178,13 +178,13 @@ class Registry:
         self._before: list[Callable[[], None]] = []
 
     def counter(self, family: Family) -> Metric[Counter]:
-        return self._add(_of_kind(family, Kind.COUNTER), Metric(family, Counter))
+        return self._add(_of_kind(family, MetricKind.COUNTER), Metric(family, Counter))
 
     def gauge(self, family: Family) -> Metric[Gauge]:
-        return self._add(_of_kind(family, Kind.GAUGE), Metric(family, Gauge))
+        return self._add(_of_kind(family, MetricKind.GAUGE), Metric(family, Gauge))
 
     def histogram(self, family: Family) -> Metric[Histogram]:
-        return self._add(_of_kind(family, Kind.HISTOGRAM), Metric(family, lambda: Histogram(family.buckets)))
+        return self._add(_of_kind(family, MetricKind.HISTOGRAM), Metric(family, lambda: Histogram(family.buckets)))
 
     def read(self, family: Family, read: Callable[[], Values]) -> None:
         """Call `read` at every scrape for the numbers, by label values."""
@@ -211,14 +211,14 @@ class Registry:
         """The names that are registered and not shown."""
         return sorted(self._disabled & self._readers.keys())
 
-    def collect(self) -> Iterator[Reading]:
+    def collect(self) -> Iterator[FamilyReading]:
         """All readings, by name. A reader that raises loses only its own family."""
         for prepare in self._before:
             _tried(prepare, "preparing a scrape")
         for family in self.families:
             values = _tried(self._readers[family.name][1], f"reading metric {family.name}")
             if values:
-                yield Reading(family, values)
+                yield FamilyReading(family, values)
 
     def _add(self, family: Family, metric: Metric[Child]) -> Metric[Child]:
         children = metric.children
@@ -226,7 +226,7 @@ class Registry:
         return metric
 
 
-def _of_kind(family: Family, kind: Kind) -> Family:
+def _of_kind(family: Family, kind: MetricKind) -> Family:
     if family.kind is not kind:
         raise ValueError(f"metric `{family.name}` is declared as a {family.kind.value}, not as a {kind.value}")
     return family

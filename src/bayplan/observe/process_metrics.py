@@ -12,34 +12,36 @@ import resource
 import sys
 from pathlib import Path
 
-from bayplan.observe.metrics import Family, Kind, Registry, Values
+from bayplan.observe.metrics import Family, MetricKind, MetricsRegistry, Values
 
 __all__ = ["BUILD_INFO", "register_build", "register_process"]
 
 _PROC = Path("/proc")
 
 
-def _family(name: str, kind: Kind, help: str, labels: tuple[str, ...] = ()) -> Family:
+def _family(name: str, kind: MetricKind, help: str, labels: tuple[str, ...] = ()) -> Family:
     return Family(name=name, kind=kind, help=help, labels=labels)
 
 
-CPU_SECONDS = _family("process_cpu_seconds_total", Kind.COUNTER, "User and system CPU time spent, in seconds.")
-RESIDENT_BYTES = _family("process_resident_memory_bytes", Kind.GAUGE, "Resident memory, in bytes.")
-VIRTUAL_BYTES = _family("process_virtual_memory_bytes", Kind.GAUGE, "Virtual memory, in bytes.")
-START_TIME = _family("process_start_time_seconds", Kind.GAUGE, "Start of the process, in seconds since the epoch.")
-OPEN_DESCRIPTORS = _family("process_open_fds", Kind.GAUGE, "Open file descriptors.")
-MAX_DESCRIPTORS = _family("process_max_fds", Kind.GAUGE, "File descriptors that may be open at once.")
-PYTHON_INFO = _family("python_info", Kind.GAUGE, "The Python that runs this.", ("implementation", "version"))
+CPU_SECONDS = _family("process_cpu_seconds_total", MetricKind.COUNTER, "User and system CPU time spent, in seconds.")
+RESIDENT_BYTES = _family("process_resident_memory_bytes", MetricKind.GAUGE, "Resident memory, in bytes.")
+VIRTUAL_BYTES = _family("process_virtual_memory_bytes", MetricKind.GAUGE, "Virtual memory, in bytes.")
+START_TIME = _family(
+    "process_start_time_seconds", MetricKind.GAUGE, "Start of the process, in seconds since the epoch."
+)
+OPEN_DESCRIPTORS = _family("process_open_fds", MetricKind.GAUGE, "Open file descriptors.")
+MAX_DESCRIPTORS = _family("process_max_fds", MetricKind.GAUGE, "File descriptors that may be open at once.")
+PYTHON_INFO = _family("python_info", MetricKind.GAUGE, "The Python that runs this.", ("implementation", "version"))
 GC_COLLECTIONS = _family(
-    "python_gc_collections_total", Kind.COUNTER, "Garbage collections, by generation.", ("generation",)
+    "python_gc_collections_total", MetricKind.COUNTER, "Garbage collections, by generation.", ("generation",)
 )
 GC_COLLECTED = _family(
-    "python_gc_objects_collected_total", Kind.COUNTER, "Objects that garbage collections freed.", ("generation",)
+    "python_gc_objects_collected_total", MetricKind.COUNTER, "Objects that garbage collections freed.", ("generation",)
 )
-BUILD_INFO = _family("bayplan_build_info", Kind.GAUGE, "The Bayplan that runs this.", ("version", "platform"))
+BUILD_INFO = _family("bayplan_build_info", MetricKind.GAUGE, "The Bayplan that runs this.", ("version", "platform"))
 
 
-def register_process(registry: Registry, *, started_at: float) -> None:
+def register_process(registry: MetricsRegistry, *, started_at: float) -> None:
     """`started_at` is in seconds since the epoch."""
     registry.read_one(CPU_SECONDS, _cpu_seconds)
     registry.read(VIRTUAL_BYTES, lambda: _memory_pages(0))
@@ -52,7 +54,7 @@ def register_process(registry: Registry, *, started_at: float) -> None:
     registry.read(GC_COLLECTED, lambda: _gc_statistics("collected"))
 
 
-def register_build(registry: Registry, *, version: str) -> None:
+def register_build(registry: MetricsRegistry, *, version: str) -> None:
     registry.read(BUILD_INFO, lambda: {(version, f"{sys.platform}/{platform.machine()}"): 1})
 
 

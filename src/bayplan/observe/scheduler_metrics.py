@@ -6,7 +6,7 @@ kube-scheduler only while that feature gate is on, and is registered here under 
 
 from __future__ import annotations
 
-from bayplan.observe.metrics import Family, Kind, Stability, exponential_buckets
+from bayplan.observe.metrics import Family, MetricKind, Stability, exponential_buckets
 
 _PREFIX = "scheduler_"
 _BETA, _STABLE = Stability.BETA, Stability.STABLE
@@ -24,13 +24,15 @@ _DEVICE_BUCKETS = exponential_buckets(0.1, 2, 14)
 def _counter(
     name: str, labels: tuple[str, ...], help: str, stability: Stability = Stability.ALPHA, gate: str = ""
 ) -> Family:
-    return Family(name=_PREFIX + name, kind=Kind.COUNTER, help=help, labels=labels, stability=stability, gate=gate)
+    return Family(
+        name=_PREFIX + name, kind=MetricKind.COUNTER, help=help, labels=labels, stability=stability, gate=gate
+    )
 
 
 def _gauge(
     name: str, labels: tuple[str, ...], help: str, stability: Stability = Stability.ALPHA, gate: str = ""
 ) -> Family:
-    return Family(name=_PREFIX + name, kind=Kind.GAUGE, help=help, labels=labels, stability=stability, gate=gate)
+    return Family(name=_PREFIX + name, kind=MetricKind.GAUGE, help=help, labels=labels, stability=stability, gate=gate)
 
 
 def _histogram(
@@ -43,7 +45,7 @@ def _histogram(
 ) -> Family:
     return Family(
         name=_PREFIX + name,
-        kind=Kind.HISTOGRAM,
+        kind=MetricKind.HISTOGRAM,
         help=help,
         labels=labels,
         buckets=buckets,

@@ -19,7 +19,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from bayplan.observe.component_metrics import HEALTH_CHECK, HEALTH_CHECKS
-from bayplan.observe.metrics import Registry
+from bayplan.observe.metrics import MetricsRegistry
 
 __all__ = ["Check", "HealthChecks", "HealthCounts", "health_routes"]
 
@@ -48,7 +48,7 @@ class HealthCounts:
     """The numbers of /metrics/slis."""
 
     def __init__(self) -> None:
-        self.registry = Registry()
+        self.registry = MetricsRegistry()
         self._last = self.registry.gauge(HEALTH_CHECK)
         self._runs = self.registry.counter(HEALTH_CHECKS)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bayplan.api.images import normalized_image_name
+from bayplan.api.node import normalized_image_name
 
 
 @pytest.mark.parametrize(

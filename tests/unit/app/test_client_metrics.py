@@ -8,17 +8,17 @@ from bayplan.client.errors import ConnectionFailed
 from bayplan.client.transport import Transport
 from bayplan.observe.clock import VirtualClock
 from bayplan.observe.exposition import render
-from bayplan.observe.metrics import Registry
+from bayplan.observe.metrics import MetricsRegistry
 
 from .answering import Answering, answer
 
 
-def measured(transport: Transport, registry: Registry) -> MeasuredTransport:
+def measured(transport: Transport, registry: MetricsRegistry) -> MeasuredTransport:
     return MeasuredTransport(transport, RequestMetrics(registry), host="10.0.0.1:6443", clock=VirtualClock())
 
 
 async def test_requests_are_counted_by_status_and_method() -> None:
-    registry = Registry()
+    registry = MetricsRegistry()
     transport = measured(Answering(answer(200, {}), answer(200, {}), answer(409, {})), registry)
     for method in ("GET", "GET", "POST"):
         await transport.request(method, "/api")
@@ -30,7 +30,7 @@ async def test_requests_are_counted_by_status_and_method() -> None:
 
 
 async def test_no_answer_is_counted_and_passed_on() -> None:
-    registry = Registry()
+    registry = MetricsRegistry()
     failure = ConnectionFailed("refused", may_have_been_processed=False)
     transport = measured(Answering(failure), registry)
     with pytest.raises(ConnectionFailed):
@@ -40,7 +40,7 @@ async def test_no_answer_is_counted_and_passed_on() -> None:
 
 
 async def test_a_watch_is_counted_when_it_is_asked_for() -> None:
-    registry = Registry()
+    registry = MetricsRegistry()
     transport = measured(Answering(), registry)
     async with transport.stream("/api/v1/pods") as pieces:
         assert [piece async for piece in pieces] == []
@@ -49,11 +49,11 @@ async def test_a_watch_is_counted_when_it_is_asked_for() -> None:
 
 
 def test_it_is_a_transport() -> None:
-    assert isinstance(measured(Answering(), Registry()), Transport)
+    assert isinstance(measured(Answering(), MetricsRegistry()), Transport)
 
 
 def test_waits_for_the_own_limit_are_measured_and_long_ones_said() -> None:
-    registry = Registry()
+    registry = MetricsRegistry()
     requests = RequestMetrics(registry)
     with capture_logs() as lines:
         requests.waited("10.0.0.1:6443", "POST", 0.0)

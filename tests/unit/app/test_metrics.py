@@ -25,7 +25,7 @@ from bayplan.framework.times import PluginTimes
 from bayplan.loop.decide import Decision
 from bayplan.observe.clock import SystemClock, VirtualClock
 from bayplan.observe.exposition import render
-from bayplan.observe.metrics import Registry
+from bayplan.observe.metrics import MetricsRegistry
 from bayplan.plugins.intree import default_registry
 from bayplan.queue.places import POD_ADD
 from bayplan.testing.build import pod
@@ -36,7 +36,7 @@ PODS = "/api/v1/namespaces/default/pods"
 class Scrape:
     """The samples of one scrape."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: MetricsRegistry) -> None:
         families = text_string_to_metric_families(render(registry)[0].decode())
         samples = [sample for family in families for sample in family.samples]
         self._values = {(s.name, frozenset(s.labels.items())): s.value for s in samples}
@@ -53,7 +53,7 @@ class Told:
 
     def __init__(self) -> None:
         self.clock = VirtualClock()
-        self.registry = Registry()
+        self.registry = MetricsRegistry()
         self.metrics = SchedulerMetrics(self.registry, self.clock)
         self.queued = QueuedPod(pod_info(pod("web"), ClusterState().shapes), self.clock.now())
         self.queued.attempts = 1
@@ -142,7 +142,7 @@ def test_plugins_are_timed_in_measured_cycles_up_to_their_binding(told: Told) ->
 
 
 def test_a_replica_that_stands_by_says_so_and_has_no_sizes() -> None:
-    registry = Registry()
+    registry = MetricsRegistry()
     register_live(registry, lambda: None)
     register_client(registry, lambda: None)
     register_leadership(registry, name="kube-scheduler", is_leader=lambda: False)
@@ -156,7 +156,7 @@ def test_a_replica_that_stands_by_says_so_and_has_no_sizes() -> None:
 
 
 @contextlib.asynccontextmanager
-async def scheduling(registry: Registry) -> AsyncIterator[tuple[LiveScheduler, EmbeddedCluster]]:
+async def scheduling(registry: MetricsRegistry) -> AsyncIterator[tuple[LiveScheduler, EmbeddedCluster]]:
     """A scheduler with metrics on an embedded cluster with two nodes."""
     cluster = EmbeddedCluster(nodes=2, listen=False, simulate=False)
     await cluster.start()
@@ -197,7 +197,7 @@ def is_settled(live: LiveScheduler) -> bool:
 
 
 async def test_a_scheduler_at_work_fills_the_metrics_of_kube_schedulers_dashboards() -> None:
-    registry = Registry()
+    registry = MetricsRegistry()
     async with scheduling(registry) as (live, cluster):
         for number in range(5):
             await create_pod(cluster, f"small-{number}", "100m")

@@ -25,7 +25,7 @@ from bayplan.client.errors import ConnectionFailed, CredentialError, Forbidden
 from bayplan.client.transport import ByteStream, Response, Transport
 from bayplan.observe.clock import VirtualClock
 from bayplan.observe.logs import LogSettings, configure_logging
-from bayplan.observe.metrics import Registry
+from bayplan.observe.metrics import MetricsRegistry
 from bayplan.server.options import ServerOptions
 
 AWAY = ConnectionFailed("connection refused", may_have_been_processed=False)
@@ -40,7 +40,9 @@ def over(transport: Transport) -> Connections:
 def process(clock: VirtualClock, *answers: Response | Exception) -> SchedulerProcess:
     transport = Answering(*answers)
     log = configure_logging(LogSettings(verbosity=0))
-    return SchedulerProcess(over(transport), load_settings(None, ()), RunOptions(), clock, log=log, registry=Registry())
+    return SchedulerProcess(
+        over(transport), load_settings(None, ()), RunOptions(), clock, log=log, registry=MetricsRegistry()
+    )
 
 
 async def discover(clock: VirtualClock, *answers: Response | Exception) -> list[Kind]:
@@ -104,7 +106,7 @@ async def replica(
     transport = Refusing(cluster.in_process_transport(), *refused)
     log = configure_logging(LogSettings(verbosity=0))
     used, options = settings or load_settings(None, ()), RunOptions(server=ServerOptions(is_enabled=False))
-    made = SchedulerProcess(over(transport), used, options, clock, log=log, registry=Registry())
+    made = SchedulerProcess(over(transport), used, options, clock, log=log, registry=MetricsRegistry())
     task = asyncio.create_task(made.run())
     try:
         await clock.run_for(5)
@@ -149,7 +151,7 @@ async def test_a_replica_that_reads_late_asks_for_the_lease_first() -> None:
 
 def test_a_metric_to_leave_out_that_does_not_exist_is_named() -> None:
     names = ["scheduler_pending_pods", "scheduler_pendin_pods"]
-    options, registry = RunOptions(disabled_metrics=names), Registry(disabled=names)
+    options, registry = RunOptions(disabled_metrics=names), MetricsRegistry(disabled=names)
     settings, log = load_settings(None, ()), configure_logging(LogSettings(verbosity=0))
     with capture_logs() as lines:
         SchedulerProcess(over(Answering()), settings, options, VirtualClock(), log=log, registry=registry)

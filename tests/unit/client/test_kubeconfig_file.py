@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bayplan.client.errors import KubeconfigError
-from bayplan.client.kubeconfig_file import User, kubeconfig_paths, read_merged
+from bayplan.client.kubeconfig_file import UserEntry, kubeconfig_paths, read_merged
 
 
 def test_kubeconfig_is_a_list_and_home_is_the_default() -> None:
@@ -29,7 +29,7 @@ def test_the_first_file_wins_entry_by_entry(tmp_path: Path) -> None:
     assert merged.current_context == "x"
     assert {name: context.cluster for name, context in merged.contexts.items()} == {"x": "from-a", "y": "from-b"}
     assert merged.users["u"][0].token == "a"
-    assert merged.users["v"][0] == User()
+    assert merged.users["v"][0] == UserEntry()
     assert merged.files == [tmp_path / "a", tmp_path / "b"]
 
 

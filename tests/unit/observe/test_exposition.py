@@ -9,21 +9,23 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from bayplan.observe.exposition import OPEN_METRICS, PROMETHEUS_TEXT, is_open_metrics_wanted, render
-from bayplan.observe.metrics import Family, Kind, Registry, Stability
+from bayplan.observe.metrics import Family, MetricKind, MetricsRegistry, Stability
 
 REQUESTS = Family(
     name="requests_total",
-    kind=Kind.COUNTER,
+    kind=MetricKind.COUNTER,
     help="With a \\ and a\nline.",
     labels=("code",),
     stability=Stability.STABLE,
 )
-SIZE = Family(name="size", kind=Kind.GAUGE, help="Size.", labels=("what",))
-SECONDS = Family(name="seconds", kind=Kind.HISTOGRAM, help="Seconds.", labels=("result",), buckets=(0.0001, 1.0, 2.5))
+SIZE = Family(name="size", kind=MetricKind.GAUGE, help="Size.", labels=("what",))
+SECONDS = Family(
+    name="seconds", kind=MetricKind.HISTOGRAM, help="Seconds.", labels=("result",), buckets=(0.0001, 1.0, 2.5)
+)
 
 
-def registry_with_all() -> Registry:
-    registry = Registry()
+def registry_with_all() -> MetricsRegistry:
+    registry = MetricsRegistry()
     registry.counter(REQUESTS).labels("200").inc(3)
     registry.gauge(SIZE).labels("a").set(0.25)
     seconds = registry.histogram(SECONDS).labels("ok")
@@ -92,7 +94,7 @@ def test_the_format_follows_the_accept_header(accept: str, is_wanted: bool) -> N
 
 @given(st.text(st.characters(codec="utf-8"), max_size=40), st.floats(allow_nan=False))
 def test_any_label_value_and_number_survives_the_round_trip(label: str, number: float) -> None:
-    registry = Registry()
+    registry = MetricsRegistry()
     registry.gauge(SIZE).labels(label).set(number)
     text = render(registry)[0].decode()
     # A carriage return is legal in a value; only the parser's reading by lines would trip over it.
@@ -106,7 +108,7 @@ def test_any_label_value_and_number_survives_the_round_trip(label: str, number: 
 
 @pytest.mark.parametrize(("value", "spelling"), [(math.nan, "NaN"), (math.inf, "+Inf"), (-math.inf, "-Inf")])
 def test_numbers_that_are_none_have_their_spelling(value: float, spelling: str) -> None:
-    registry = Registry()
+    registry = MetricsRegistry()
     registry.gauge(SIZE).labels("x").set(value)
 
     assert render(registry)[0].decode().splitlines()[-1] == f'size{{what="x"}} {spelling}'

@@ -4,11 +4,11 @@ import logging
 
 import pytest
 
-from bayplan.observe.metrics import Family, Histogram, Kind, Registry, exponential_buckets
+from bayplan.observe.metrics import Family, Histogram, MetricKind, MetricsRegistry, exponential_buckets
 
-REQUESTS = Family(name="requests_total", kind=Kind.COUNTER, help="Requests.", labels=("code", "host"))
-SIZE = Family(name="size", kind=Kind.GAUGE, help="Size.")
-SECONDS = Family(name="seconds", kind=Kind.HISTOGRAM, help="Seconds.", buckets=(1.0, 2.0, 4.0))
+REQUESTS = Family(name="requests_total", kind=MetricKind.COUNTER, help="Requests.", labels=("code", "host"))
+SIZE = Family(name="size", kind=MetricKind.GAUGE, help="Size.")
+SECONDS = Family(name="seconds", kind=MetricKind.HISTOGRAM, help="Seconds.", buckets=(1.0, 2.0, 4.0))
 
 
 def test_buckets_grow_by_the_factor_as_the_go_client_computes_them() -> None:
@@ -18,9 +18,9 @@ def test_buckets_grow_by_the_factor_as_the_go_client_computes_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "buckets"), [(Kind.HISTOGRAM, ()), (Kind.COUNTER, (1.0,)), (Kind.HISTOGRAM, (2.0, 1.0))]
+    ("kind", "buckets"), [(MetricKind.HISTOGRAM, ()), (MetricKind.COUNTER, (1.0,)), (MetricKind.HISTOGRAM, (2.0, 1.0))]
 )
-def test_a_declaration_with_wrong_buckets_is_refused(kind: Kind, buckets: tuple[float, ...]) -> None:
+def test_a_declaration_with_wrong_buckets_is_refused(kind: MetricKind, buckets: tuple[float, ...]) -> None:
     with pytest.raises(ValueError, match="metric `x`"):
         Family(name="x", kind=kind, help="", buckets=buckets)
 
@@ -36,7 +36,7 @@ def test_a_value_on_a_bound_falls_into_that_bucket() -> None:
 
 
 def test_equal_label_values_share_a_child() -> None:
-    metric = Registry().counter(REQUESTS)
+    metric = MetricsRegistry().counter(REQUESTS)
     metric.labels("200", "a").inc()
     metric.labels("200", "a").inc(2)
 
@@ -46,11 +46,11 @@ def test_equal_label_values_share_a_child() -> None:
 
 def test_the_wrong_number_of_label_values_is_refused() -> None:
     with pytest.raises(ValueError, match="has the labels code, host; got 1 values"):
-        Registry().counter(REQUESTS).labels("200")
+        MetricsRegistry().counter(REQUESTS).labels("200")
 
 
 def test_label_values_without_end_share_one_child_after_a_limit() -> None:
-    metric = Registry().counter(REQUESTS)
+    metric = MetricsRegistry().counter(REQUESTS)
     for number in range(6_000):
         metric.labels(str(number), "").inc()
 
@@ -59,7 +59,7 @@ def test_label_values_without_end_share_one_child_after_a_limit() -> None:
 
 
 def test_a_family_is_registered_once_and_as_what_it_is() -> None:
-    registry = Registry()
+    registry = MetricsRegistry()
     registry.counter(REQUESTS)
 
     with pytest.raises(ValueError, match="registered twice"):
@@ -69,7 +69,7 @@ def test_a_family_is_registered_once_and_as_what_it_is() -> None:
 
 
 def test_readers_are_asked_at_every_scrape() -> None:
-    registry = Registry()
+    registry = MetricsRegistry()
     sizes = iter((1.0, 2.0))
     registry.read_one(SIZE, lambda: next(sizes))
 
@@ -78,7 +78,7 @@ def test_readers_are_asked_at_every_scrape() -> None:
 
 
 def test_a_reader_that_fails_costs_its_own_family_only(caplog: pytest.LogCaptureFixture) -> None:
-    registry = Registry()
+    registry = MetricsRegistry()
     registry.read_one(SIZE, lambda: 1 // 0)
     registry.histogram(SECONDS)
     with caplog.at_level(logging.ERROR):
@@ -89,7 +89,7 @@ def test_a_reader_that_fails_costs_its_own_family_only(caplog: pytest.LogCapture
 
 
 def test_what_was_only_noted_is_added_up_before_the_scrape() -> None:
-    registry = Registry()
+    registry = MetricsRegistry()
     size = registry.gauge(SIZE).only
     registry.before_scrape(lambda: size.set(7))
 
@@ -97,7 +97,7 @@ def test_what_was_only_noted_is_added_up_before_the_scrape() -> None:
 
 
 def test_a_disabled_metric_is_counted_and_not_shown() -> None:
-    registry = Registry(disabled=["size", "unknown"])
+    registry = MetricsRegistry(disabled=["size", "unknown"])
     registry.gauge(SIZE).only.set(1)
     registry.histogram(SECONDS)
 
@@ -106,7 +106,7 @@ def test_a_disabled_metric_is_counted_and_not_shown() -> None:
 
 
 def test_a_family_without_children_has_no_reading() -> None:
-    registry = Registry()
+    registry = MetricsRegistry()
     registry.counter(REQUESTS)
 
     assert list(registry.collect()) == []

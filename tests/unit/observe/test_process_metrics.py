@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from bayplan.observe import process_metrics
-from bayplan.observe.metrics import Registry
+from bayplan.observe.metrics import MetricsRegistry
 from bayplan.observe.process_metrics import register_build, register_process
 
 
 def readings() -> dict[str, dict[tuple[str, ...], object]]:
-    registry = Registry()
+    registry = MetricsRegistry()
     register_process(registry, started_at=1_700_000_000.0)
     register_build(registry, version="1.2.3")
     return {reading.family.name: dict(reading.values) for reading in registry.collect()}

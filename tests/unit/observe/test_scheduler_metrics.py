@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from bayplan.observe.metrics import Kind, Stability
+from bayplan.observe.metrics import MetricKind, Stability
 from bayplan.observe.scheduler_metrics import SCHEDULER_FAMILIES
 
 BY_NAME = {family.name: family for family in SCHEDULER_FAMILIES}
@@ -54,7 +54,7 @@ def test_buckets_are_those_of_kube_scheduler(name: str, first: float, last: floa
 
 def test_counters_end_in_total_and_nothing_else_does() -> None:
     for family in SCHEDULER_FAMILIES:
-        assert family.name.endswith("_total") is (family.kind is Kind.COUNTER), family.name
+        assert family.name.endswith("_total") is (family.kind is MetricKind.COUNTER), family.name
 
 
 def test_metrics_of_alpha_features_name_their_gate() -> None:

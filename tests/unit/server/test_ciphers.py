@@ -6,7 +6,7 @@ import ssl
 
 import pytest
 
-from bayplan.server.ciphers import choose_ciphers
+from bayplan.server.certificates import choose_ciphers
 from bayplan.server.options import ServingError
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from bayplan.deploy.bundle import Bundle
 from bayplan.deploy.crds import schema_of
+from bayplan.deploy.doctor.cluster_reader import ClusterReader
 from bayplan.deploy.doctor.finding import Finding, Level
-from bayplan.deploy.doctor.reading import Reading
 from bayplan.framework.resources import resource_info
 
 __all__ = ["check_definitions", "schema_differences"]
@@ -19,14 +19,14 @@ _OPEN = "x-kubernetes-preserve-unknown-fields"
 _SHOWN = 5
 
 
-async def check_definitions(reading: Reading, bundle: Bundle) -> list[Finding]:
+async def check_definitions(reading: ClusterReader, bundle: Bundle) -> list[Finding]:
     findings: list[Finding] = []
     for kind in bundle.watches:
         findings += await _check(reading, bundle, kind)
     return findings
 
 
-async def _check(reading: Reading, bundle: Bundle, kind: type[Any]) -> list[Finding]:
+async def _check(reading: ClusterReader, bundle: Bundle, kind: type[Any]) -> list[Finding]:
     info = resource_info(kind)
     users = ", ".join(plugin.name for plugin in bundle.plugins if kind in plugin.watches)
     fix = f"bayplan render crds{bundle.options} | kubectl apply --server-side -f -"
@@ -59,7 +59,7 @@ async def _check(reading: Reading, bundle: Bundle, kind: type[Any]) -> list[Find
     return findings or [Finding(Level.OK, "crd", f"definition `{info.crd_name}` is installed and matches")]
 
 
-async def _check_objects(reading: Reading, kind: type[Any]) -> list[Finding]:
+async def _check_objects(reading: ClusterReader, kind: type[Any]) -> list[Finding]:
     info = resource_info(kind)
     _, rejected = await reading.objects(info.path, kind)
     return [

@@ -13,10 +13,10 @@ from bayplan.client.errors import ApiError, ClientError
 from bayplan.client.transport import Transport
 from bayplan.cluster.pod_info import parse_time
 from bayplan.deploy.bundle import Bundle
+from bayplan.deploy.doctor.cluster_reader import ClusterReader
 from bayplan.deploy.doctor.definitions import check_definitions
 from bayplan.deploy.doctor.finding import Finding, Level
 from bayplan.deploy.doctor.permissions import check_permissions
-from bayplan.deploy.doctor.reading import Reading
 from bayplan.deploy.doctor.workloads import check_nodes, check_pods, check_profiles, check_rivals
 from bayplan.deploy.rbac import Lease
 
@@ -39,7 +39,7 @@ class Examination:
 
 async def examine(transport: Transport, examination: Examination) -> list[Finding]:
     """Every finding, positive ones included. Stops after the first when the cluster does not answer."""
-    reading = Reading(transport)
+    reading = ClusterReader(transport)
     try:
         findings = _version_findings(await reading.json("/version"))
     except ClientError as error:
@@ -91,7 +91,7 @@ def _config_findings(bundle: Bundle) -> list[Finding]:
     ] or [Finding(Level.OK, "config", f"the configuration is valid: {', '.join(bundle.scheduler_names)}")]
 
 
-async def _check_lease(reading: Reading, lease: Lease | None, now: float) -> list[Finding]:
+async def _check_lease(reading: ClusterReader, lease: Lease | None, now: float) -> list[Finding]:
     if lease is None:
         return []
     path = f"/apis/coordination.k8s.io/v1/namespaces/{lease.namespace}/leases/{lease.name}"
@@ -113,7 +113,7 @@ def _logs(lease: Lease) -> str:
     return f"kubectl --namespace {lease.namespace} logs deployment/{lease.name}"
 
 
-async def _check_workloads(reading: Reading, examination: Examination) -> list[Finding]:
+async def _check_workloads(reading: ClusterReader, examination: Examination) -> list[Finding]:
     pods, _ = await reading.objects("/api/v1/pods", Pod)
     nodes, _ = await reading.objects("/api/v1/nodes", Node)
     bundle = examination.bundle
@@ -126,7 +126,7 @@ async def _check_workloads(reading: Reading, examination: Examination) -> list[F
     ]
 
 
-async def _default_is_running(reading: Reading, now: float) -> bool:
+async def _default_is_running(reading: ClusterReader, now: float) -> bool:
     """kube-scheduler renews its lease every two seconds."""
     found = await reading.json_if_any("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler")
     renewed = ((found or {}).get("spec") or {}).get("renewTime")

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from bayplan.deploy.bundle import Bundle
+from bayplan.deploy.doctor.cluster_reader import ClusterReader
 from bayplan.deploy.doctor.finding import Finding, Level
-from bayplan.deploy.doctor.reading import Reading
 from bayplan.deploy.rbac import Lease, needed_permissions, plugin_permissions
 
 __all__ = ["check_permissions"]
@@ -32,7 +32,7 @@ class _Question(NamedTuple):
 
 
 async def check_permissions(
-    reading: Reading, bundle: Bundle, *, lease: Lease | None, user: str | None
+    reading: ClusterReader, bundle: Bundle, *, lease: Lease | None, user: str | None
 ) -> list[Finding]:
     """One finding a missing verb. `user` is another user than that of the connection, such as a service account."""
     questions = _questions(bundle, lease)
@@ -61,7 +61,7 @@ def _questions(bundle: Bundle, lease: Lease | None) -> list[_Question]:
     return questions
 
 
-async def _is_allowed(reading: Reading, question: _Question, user: str | None) -> bool:
+async def _is_allowed(reading: ClusterReader, question: _Question, user: str | None) -> bool:
     resource, _, subresource = question.resource.partition("/")
     attributes = question._asdict() | {"resource": resource, "subresource": subresource}
     kind = "SelfSubjectAccessReview" if user is None else "SubjectAccessReview"

@@ -10,12 +10,12 @@ from bayplan.framework.status import Status
 from bayplan.loop.decide import Decision
 from bayplan.loop.observer import Observer
 
-__all__ = ["Narrator"]
+__all__ = ["DecisionPrinter"]
 
 _NAMED = 3
 
 
-class Narrator(Observer):
+class DecisionPrinter(Observer):
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
         self._last: dict[str, str] = {}

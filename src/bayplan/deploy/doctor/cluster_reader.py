@@ -12,14 +12,14 @@ from bayplan.client.decoding import ObjectDecoder, Rejected
 from bayplan.client.errors import NotFound, api_error
 from bayplan.client.transport import Transport
 
-__all__ = ["Reading"]
+__all__ = ["ClusterReader"]
 
 K = TypeVar("K", bound=KubeObject)
 _SIDE_BY_SIDE = 16
 _PAGE = "500"
 
 
-class Reading:
+class ClusterReader:
     """Raises the client's errors."""
 
     def __init__(self, transport: Transport) -> None:

@@ -1,4 +1,10 @@
-"""Manifests of a service account and its roles; `rbac` derives the rules."""
+"""Manifests of a service account and its roles; `rbac` derives the rules.
+
+Two ClusterRoles have no binding. `viewer` allows reading the scheduler's explanations and dashboard, whose endpoints
+authorise by SubjectAccessReview. Its rules name paths, not objects: a viewer sees all pods and nodes that the scheduler
+sees. `summaries` lets a scheduler annotate pods that ask with `bayplan.dev/explain: summary`; patching pods is a broad
+permission, so it is not part of the scheduler's own role.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +12,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bayplan.deploy.rbac import Lease, Rule, lease_rules
+from bayplan.deploy.rbac import Lease, Rule, lease_rules, merged_rules
+from bayplan.framework.plugin import Permission
 
-__all__ = ["Account", "authentication_reader_document", "cluster_role_documents", "lease_documents", "service_account"]
+__all__ = [
+    "Account",
+    "authentication_reader_document",
+    "cluster_role_documents",
+    "lease_documents",
+    "service_account",
+    "summary_rules",
+    "unbound_role_documents",
+    "viewer_rules",
+]
 
 Document = dict[str, Any]
 _GROUP = "rbac.authorization.k8s.io"
@@ -61,4 +77,29 @@ def _role_and_binding(scope: str, metadata: Document, rules: Sequence[Rule], acc
     return [
         {**shared, "kind": role, "rules": list(rules)},
         {**shared, "kind": f"{role}Binding", "roleRef": reference, "subjects": [account.subject]},
+    ]
+
+
+def viewer_rules() -> list[Rule]:
+    return [
+        {"nonResourceURLs": ["/bayplan/v1/*", "/dashboard", "/dashboard/*"], "verbs": ["get"]},
+        {"nonResourceURLs": ["/bayplan/v1/whatif"], "verbs": ["post"]},
+    ]
+
+
+def summary_rules() -> list[Rule]:
+    return merged_rules([Permission("", "pods", ("patch",))])
+
+
+def unbound_role_documents(role_name: str, labels: dict[str, str]) -> list[Document]:
+    """The roles `viewer` and `summaries`, for administrators to bind."""
+    rules = {"viewer": viewer_rules(), "summaries": summary_rules()}
+    return [
+        {
+            "apiVersion": f"{_GROUP}/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": f"{role_name}:{suffix}", "labels": labels},
+            "rules": found,
+        }
+        for suffix, found in rules.items()
     ]

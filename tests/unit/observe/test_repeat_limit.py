@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from bayplan.observe.clock import VirtualClock
-from bayplan.observe.repeats import RepeatLimit
+from bayplan.observe.logs import RepeatLimit
 
 
 def test_the_first_few_of_a_kind_are_written_and_the_rest_counted() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bayplan.deploy.bundle import load_bundle
 from bayplan.deploy.manifests import ManifestOptions, manifests
-from bayplan.deploy.viewing import viewer_rules
+from bayplan.deploy.role_documents import viewer_rules
 
 
 def test_roles_come_without_bindings() -> None:

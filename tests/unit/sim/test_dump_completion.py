@@ -6,7 +6,7 @@ from typing import Any
 
 from bayplan.apiserver.cluster import EmbeddedCluster
 from bayplan.observe.clock import VirtualClock
-from bayplan.sim.completing import completed, servable
+from bayplan.sim.dump_completion import completed, servable
 
 
 def pod(name: str, **more: Any) -> dict[str, Any]:
