@@ -22,7 +22,7 @@ from bayplan.client.transport import Transport
 from bayplan.framework.resources import ResourceInfo, resource_info
 from bayplan.observe.clock import Clock
 
-__all__ = ["CustomResources"]
+__all__ = ["CustomResourceReflectors"]
 
 _log = structlog.get_logger()
 _SETTLE_SECONDS = 10.0
@@ -31,7 +31,7 @@ _RETRY = BackoffSettings(initial_seconds=1.0, ceiling_seconds=15.0)
 Handler = Callable[[Any, Any], None]
 
 
-class CustomResources:
+class CustomResourceReflectors:
     """Follows custom resources from `run` until it is cancelled."""
 
     def __init__(

@@ -11,8 +11,7 @@ from pathlib import Path
 from bayplan.client.extender import ExtenderEndpoint, ExtenderHttp
 from bayplan.client.tls import ClientCertificate, Pem, TlsSettings
 from bayplan.cluster.state import ClusterState
-from bayplan.config.model import Extender as ExtenderConfig
-from bayplan.config.model import ExtenderTls, SchedulerConfig
+from bayplan.config.model import ExtenderConfig, ExtenderTls, SchedulerConfig
 from bayplan.framework.handle import Candidate
 from bayplan.loop.decide_with_extenders import Extenders
 from bayplan.loop.extender import Extender

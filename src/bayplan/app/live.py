@@ -18,7 +18,7 @@ import structlog
 
 from bayplan.api.kinds import Kind
 from bayplan.api.pod import Pod
-from bayplan.app.custom_resources import CustomResources
+from bayplan.app.custom_resources import CustomResourceReflectors
 from bayplan.app.extenders import candidate_review, make_extenders
 from bayplan.app.frameworks import Ports, build_framework, percentage_of_nodes, queue_policy, watched_resources
 from bayplan.app.garbage_collection import GarbageCollection
@@ -138,7 +138,9 @@ class LiveScheduler:
             observer=self.observer,
         )
         self.watching = Watching(transport, kinds, self.intake.handler, clock=clock, draw=dice.random)
-        self.custom_resources = CustomResources(transport, self.intake.object_handler, clock=clock, draw=dice.random)
+        self.custom_resources = CustomResourceReflectors(
+            transport, self.intake.object_handler, clock=clock, draw=dice.random
+        )
         self.custom_resources.follow(watched_resources(frameworks.values()))
         shared = Shared(
             cache=self.cache,

@@ -9,12 +9,12 @@
 
 from bayplan.config.errors import ConfigError, Problem
 from bayplan.config.loading import default_config, load_config, load_config_file
-from bayplan.config.model import Extender, ProfileConfig, SchedulerConfig, Source
+from bayplan.config.model import ExtenderConfig, ProfileConfig, SchedulerConfig, Source
 from bayplan.config.profiles import ResolvedProfile, resolve_profile, resolve_profiles
 
 __all__ = [
     "ConfigError",
-    "Extender",
+    "ExtenderConfig",
     "Problem",
     "ProfileConfig",
     "ResolvedProfile",

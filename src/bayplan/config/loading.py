@@ -21,7 +21,7 @@ from bayplan.config.model import (
     API_VERSION,
     ClientConnection,
     ConfigDocument,
-    Extender,
+    ExtenderConfig,
     LeaderElection,
     ProfileConfig,
     SchedulerConfig,
@@ -129,7 +129,7 @@ def _completed(config: ConfigDocument) -> ConfigDocument:
         profiles=profiles,
         leader_election=_nonzero(config.leader_election, LeaderElection()),
         client_connection=_nonzero(config.client_connection, ClientConnection()),
-        extenders=tuple(_nonzero(extender, Extender(), only="http_timeout") for extender in config.extenders),
+        extenders=tuple(_nonzero(extender, ExtenderConfig(), only="http_timeout") for extender in config.extenders),
         enable_contention_profiling=config.enable_profiling if contention is None else contention,
     )
 

@@ -20,7 +20,7 @@ __all__ = [
     "API_VERSION",
     "ClientConnection",
     "ConfigDocument",
-    "Extender",
+    "ExtenderConfig",
     "ExtenderTls",
     "LeaderElection",
     "ManagedResource",
@@ -135,7 +135,7 @@ class ManagedResource(ConfigStruct, frozen=True):
     ignored_by_scheduler: bool = False
 
 
-class Extender(ConfigStruct, frozen=True):
+class ExtenderConfig(ConfigStruct, frozen=True):
     url_prefix: str = ""
     filter_verb: str = ""
     preempt_verb: str = ""
@@ -166,7 +166,7 @@ class ConfigDocument(ConfigStruct, frozen=True):
     pod_initial_backoff_seconds: Int64 = 1
     pod_max_backoff_seconds: Int64 = 10
     profiles: tuple[ProfileConfig, ...] = ()
-    extenders: tuple[Extender, ...] = ()
+    extenders: tuple[ExtenderConfig, ...] = ()
     delay_cache_until_active: bool = False
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from bayplan.api.suggest import did_you_mean
 from bayplan.config.args import decode_args
 from bayplan.config.errors import Problem, Problems
-from bayplan.config.model import DEFAULT, Extender, PluginRef, PluginSet, ProfileConfig, SchedulerConfig, Source
+from bayplan.config.model import DEFAULT, ExtenderConfig, PluginRef, PluginSet, ProfileConfig, SchedulerConfig, Source
 from bayplan.config.versions import RETIRED_PLUGINS, merge_sets
 from bayplan.framework.args import PluginArgs
 from bayplan.framework.errors import PluginError, UnknownPlugin
@@ -73,7 +73,7 @@ def resolve_profile(
     profile: ProfileConfig,
     registry: Registry,
     *,
-    extenders: Iterable[Extender] = (),
+    extenders: Iterable[ExtenderConfig] = (),
     path: str = "profiles[0]",
     sources: Mapping[str, Source] | None = None,
 ) -> ResolvedProfile:
@@ -113,7 +113,7 @@ class _Resolution:
         registry: Registry,
         *,
         path: str,
-        extenders: Sequence[Extender],
+        extenders: Sequence[ExtenderConfig],
         problems: Problems,
         sources: Mapping[str, Source],
     ) -> None:

@@ -13,7 +13,7 @@ from datetime import timedelta
 
 from bayplan.api.requests import is_extended_resource
 from bayplan.config.errors import Problems
-from bayplan.config.model import ConfigDocument, Extender, LeaderElection, ProfileConfig
+from bayplan.config.model import ConfigDocument, ExtenderConfig, LeaderElection, ProfileConfig
 from bayplan.config.reading import shown
 from bayplan.config.versions import refuse_retired
 
@@ -145,7 +145,7 @@ def _names(profiles: tuple[ProfileConfig, ...], check: Checker) -> None:
         seen.setdefault(name, index)
 
 
-def _extenders(extenders: tuple[Extender, ...], check: Checker) -> None:
+def _extenders(extenders: tuple[ExtenderConfig, ...], check: Checker) -> None:
     resources: dict[str, str] = {}
     for index, extender in enumerate(extenders):
         path = f"extenders[{index}]"
@@ -163,7 +163,7 @@ def _extenders(extenders: tuple[Extender, ...], check: Checker) -> None:
         check.refuse(f"extenders[{index}].bindVerb", message)
 
 
-def _extender(extender: Extender, path: str, check: Checker) -> None:
+def _extender(extender: ExtenderConfig, path: str, check: Checker) -> None:
     if not extender.url_prefix.startswith(("http://", "https://")):
         rule = "expected an http:// or https:// address"
         check.require(False, f"{path}.urlPrefix", extender.url_prefix or None, rule)

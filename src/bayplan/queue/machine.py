@@ -29,11 +29,12 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.events import ClusterEvent, EventHint
 from bayplan.framework.queued import QueuedPod
+from bayplan.observe.clock import Clock
 from bayplan.queue.backoff import BackoffQueue, BackoffTimes
 from bayplan.queue.gates import Gates, PreEnqueue, Releases
 from bayplan.queue.heap import PodHeap, SortKey, by_priority
@@ -62,12 +63,6 @@ __all__ = ["QueuePolicy", "SchedulingQueue"]
 
 _log = logging.getLogger(__name__)
 Predicate = Callable[[PodInfo], bool]
-
-
-class Clock(Protocol):
-    def now(self) -> float: ...
-
-    def monotonic(self) -> float: ...
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from typing import Any
 from tests.unit.client.support import ScriptedTransport, page, refusal
 from tests.waiting import until
 
-from bayplan.app.custom_resources import CustomResources
+from bayplan.app.custom_resources import CustomResourceReflectors
 from bayplan.client.backoff import BackoffSettings
 from bayplan.client.transport import Response
 from bayplan.framework import CustomResource, ResourcePart
@@ -54,13 +54,13 @@ class _Server:
 
 
 @contextlib.asynccontextmanager
-async def _following(server: _Server, *kinds: type) -> AsyncIterator[tuple[CustomResources, list[Any]]]:
+async def _following(server: _Server, *kinds: type) -> AsyncIterator[tuple[CustomResourceReflectors, list[Any]]]:
     heard: list[Any] = []
 
     def handler(event: str) -> Callable[[Any, Any], None]:
         return lambda old, new: heard.append((event, old.name if old else None, new.name if new else None))
 
-    resources = CustomResources(
+    resources = CustomResourceReflectors(
         server.transport,
         handler,
         clock=SystemClock(),

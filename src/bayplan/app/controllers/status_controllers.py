@@ -17,7 +17,7 @@ import structlog
 from bayplan.api.pod import Pod
 from bayplan.app.controllers.elastic_quota_status import is_up_to_date, used_by
 from bayplan.app.controllers.pod_group_status import PENDING, SCHEDULING, next_status
-from bayplan.app.custom_resources import CustomResources
+from bayplan.app.custom_resources import CustomResourceReflectors
 from bayplan.client.backoff import Backoff, BackoffSettings, Draw
 from bayplan.client.errors import ClientError, NotFound
 from bayplan.client.events import EventRecorder, ObjectReference
@@ -113,7 +113,7 @@ class StatusControllers:
         self._objects: dict[type[Any], dict[str, Any]] = {kind: {} for kind in WATCHES}
         self._pods = Reflector(transport, "/api/v1/pods", Pod, self._pod_changed, clock=clock, draw=draw)
         self._writer = Writer(transport, clock=clock, draw=draw)
-        self._custom = CustomResources(transport, self._handler, clock=clock, draw=draw)
+        self._custom = CustomResourceReflectors(transport, self._handler, clock=clock, draw=draw)
         self._custom.follow(options.kinds)
         self._events = EventRecorder(
             RetryingSender(transport, clock=clock, draw=draw),
