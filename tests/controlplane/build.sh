@@ -38,7 +38,7 @@ pinned_version() { awk -v path="$2" '$1 == "require" && $2 == path {print $3} $1
 
 version_key() {
     local sum
-    sum="$({ echo "$RECIPE"; uname -sm; cat "$modules"/*/go.mod "$modules"/*/go.sum; } | digest)"
+    sum="$({ echo "$RECIPE"; uname -sm; cat "$modules"/{etcd,helm,kubernetes}/go.mod "$modules"/{etcd,helm,kubernetes}/go.sum; } | digest)"
     echo "kubernetes-$KUBERNETES_VERSION-$sum"
 }
 

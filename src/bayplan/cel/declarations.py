@@ -1,0 +1,127 @@
+"""What an environment is made of: functions with overloads, macros, names of types. Libraries bundle them.
+
+An overload has an id, which the cost of a call depends on. At run time the arguments are matched against the
+overloads only where the checker could not settle on one; a function may instead have one implementation for all of
+them, chosen by what its first argument can do (`trait`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bayplan.cel.macros import Macros
+from bayplan.cel.types import Kind, Type
+from bayplan.cel.values import Special, Value, find, no_overload, type_name
+
+__all__ = ["Function", "Implementation", "Library", "Overload", "function", "matches", "member", "merge", "overload"]
+
+Implementation = Callable[..., Value]
+
+_WITH_METHODS = frozenset({"string", "google.protobuf.Timestamp", "google.protobuf.Duration"})
+"""Types whose values are asked for a method of the function's name, and then answer without naming it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overload:
+    """One signature of a function."""
+
+    id: str
+    parameters: tuple[Type, ...]
+    result: Type
+    implementation: Implementation | None = None
+    is_member: bool = False
+    is_guarded: bool = True
+    """Whether arguments of other types are refused before the implementation sees them."""
+
+    def call(self, name: str, arguments: Sequence[Value]) -> Value:
+        if self.implementation is None or (self.is_guarded and not self.accepts(arguments)):
+            raise no_overload(name, arguments)
+        return self.implementation(*arguments)
+
+    def accepts(self, arguments: Sequence[Value]) -> bool:
+        return len(arguments) == len(self.parameters) and all(map(matches, self.parameters, arguments))
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function with all its overloads, in the order in which they are tried."""
+
+    name: str
+    overloads: tuple[Overload, ...]
+    singleton: Implementation | None = None
+    """The implementation of all overloads, where there is just one."""
+    trait: frozenset[str] | None = None
+    """The types that the first argument of the singleton may have; all, if there is no such set."""
+
+    def call(self, overload_id: str | None, arguments: Sequence[Value]) -> Value:
+        """The value for the arguments. Without an overload id, the first overload that accepts them."""
+        if self.singleton is not None:
+            if self.trait is not None and type_name(arguments[0]) not in self.trait:
+                raise no_overload(None if type_name(arguments[0]) in _WITH_METHODS else self.name)
+            return self.singleton(*arguments)
+        if overload_id is not None:
+            return self.overload(overload_id).call(self.name, arguments)
+        if len(self.overloads) == 1:
+            return self.overloads[0].call(self.name, arguments)
+        for candidate in self.overloads:
+            if candidate.implementation is not None and candidate.accepts(arguments):
+                return candidate.implementation(*arguments)
+        raise no_overload(self.name, arguments)
+
+    def overload(self, overload_id: str) -> Overload:
+        return next(candidate for candidate in self.overloads if candidate.id == overload_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """Functions, macros and names that belong together."""
+
+    name: str
+    functions: tuple[Function, ...] = ()
+    macros: Macros = field(default_factory=dict)
+    types: Mapping[str, Type] = field(default_factory=dict)
+    """Types that expressions can name."""
+
+
+def overload(
+    overload_id: str, parameters: Sequence[Type], result: Type, implementation: Implementation | None = None
+) -> Overload:
+    return Overload(overload_id, tuple(parameters), result, implementation)
+
+
+def member(
+    overload_id: str, parameters: Sequence[Type], result: Type, implementation: Implementation | None = None
+) -> Overload:
+    """An overload that is called as `first.name(others)`."""
+    return Overload(overload_id, tuple(parameters), result, implementation, is_member=True)
+
+
+def function(name: str, *overloads: Overload) -> Function:
+    return Function(name, overloads)
+
+
+def merge(functions: Iterable[Function]) -> dict[str, Function]:
+    """Functions by name; what several libraries add to one name becomes one function."""
+    merged: dict[str, Function] = {}
+    for added in functions:
+        known = merged.get(added.name)
+        if known is None:
+            merged[added.name] = added
+        else:
+            merged[added.name] = Function(added.name, known.overloads + added.overloads)
+    return merged
+
+
+def matches(expected: Type, value: Value) -> bool:
+    """Whether a value may be passed where the type is expected; of lists and maps the first entry is looked at."""
+    if expected.is_dyn or expected.kind is Kind.PARAMETER:
+        return True
+    if isinstance(value, list) and expected.kind is Kind.LIST:
+        return not value or matches(expected.parameters[0], value[0])
+    if isinstance(value, dict) and expected.kind is Kind.MAP:
+        first = next(iter(value), None)
+        return not value or (
+            matches(expected.parameters[0], first) and matches(expected.parameters[1], find(value, first)[1])
+        )
+    return expected.name == (value.type.name if isinstance(value, Special) else type_name(value))

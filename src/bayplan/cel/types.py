@@ -1,0 +1,270 @@
+"""The static types of expressions, and when a value of one type may stand where another is expected.
+
+A type is a kind, a name and parameters. `dyn` and `any` accept everything and are checked at run time. Type parameters
+(`A` in `list(A)`) are bound while overloads are matched; `Bindings` holds what is known of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+__all__ = [
+    "ANY",
+    "BOOL",
+    "BYTES",
+    "DOUBLE",
+    "DURATION",
+    "DYN",
+    "ERROR",
+    "INT",
+    "NULL",
+    "STRING",
+    "TIMESTAMP",
+    "TYPE",
+    "UINT",
+    "Bindings",
+    "Kind",
+    "Type",
+    "display",
+    "list_of",
+    "map_of",
+    "most_general",
+    "object_type",
+    "opaque_type",
+    "optional_of",
+    "parameter",
+    "type_of",
+]
+
+
+class Kind(Enum):
+    """What sort of type it is; sorts differ in what is assignable and selectable."""
+
+    ANY = "any"
+    BOOL = "bool"
+    BYTES = "bytes"
+    DOUBLE = "double"
+    DURATION = "duration"
+    DYN = "dyn"
+    ERROR = "error"
+    INT = "int"
+    LIST = "list"
+    MAP = "map"
+    NULL = "null"
+    OPAQUE = "opaque"
+    PARAMETER = "parameter"
+    STRING = "string"
+    STRUCT = "struct"
+    TIMESTAMP = "timestamp"
+    TYPE = "type"
+    UINT = "uint"
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A static type; equal types are exactly the same type."""
+
+    kind: Kind
+    name: str
+    parameters: tuple[Type, ...] = ()
+
+    @property
+    def is_dyn(self) -> bool:
+        return self.kind is Kind.DYN or self.kind is Kind.ANY
+
+    @property
+    def is_optional(self) -> bool:
+        return self.kind is Kind.OPAQUE and self.name == "optional_type"
+
+    def __str__(self) -> str:
+        """The name that a whole expression's type is told by."""
+        if self.kind is Kind.PARAMETER:
+            return f"<{self.name}>"
+        if not self.parameters:
+            return self.name
+        return f"{self.name}({', '.join(map(str, self.parameters))})"
+
+
+ANY = Type(Kind.ANY, "google.protobuf.Any")
+BOOL = Type(Kind.BOOL, "bool")
+BYTES = Type(Kind.BYTES, "bytes")
+DOUBLE = Type(Kind.DOUBLE, "double")
+DURATION = Type(Kind.DURATION, "google.protobuf.Duration")
+DYN = Type(Kind.DYN, "dyn")
+ERROR = Type(Kind.ERROR, "*error*")
+INT = Type(Kind.INT, "int")
+NULL = Type(Kind.NULL, "null_type")
+STRING = Type(Kind.STRING, "string")
+TIMESTAMP = Type(Kind.TIMESTAMP, "google.protobuf.Timestamp")
+TYPE = Type(Kind.TYPE, "type")
+UINT = Type(Kind.UINT, "uint")
+
+_DISPLAYED = {
+    Kind.ANY: "any",
+    Kind.DURATION: "duration",
+    Kind.ERROR: "!error!",
+    Kind.NULL: "null",
+    Kind.TIMESTAMP: "timestamp",
+}
+_NULLABLE = frozenset({Kind.OPAQUE, Kind.STRUCT, Kind.ANY, Kind.DURATION, Kind.TIMESTAMP})
+_NOMINAL = frozenset(
+    {
+        Kind.BOOL,
+        Kind.BYTES,
+        Kind.DOUBLE,
+        Kind.INT,
+        Kind.STRING,
+        Kind.UINT,
+        Kind.DURATION,
+        Kind.TIMESTAMP,
+        Kind.STRUCT,
+    }
+)
+
+
+def list_of(element: Type) -> Type:
+    return Type(Kind.LIST, "list", (element,))
+
+
+def map_of(key: Type, value: Type) -> Type:
+    return Type(Kind.MAP, "map", (key, value))
+
+
+def optional_of(value: Type) -> Type:
+    return opaque_type("optional_type", value)
+
+
+def object_type(name: str) -> Type:
+    """A type with named fields; the environment declares which."""
+    return Type(Kind.STRUCT, name)
+
+
+def opaque_type(name: str, *parameters: Type) -> Type:
+    """A type that only functions can look into."""
+    return Type(Kind.OPAQUE, name, parameters)
+
+
+def parameter(name: str) -> Type:
+    return Type(Kind.PARAMETER, name)
+
+
+def type_of(described: Type) -> Type:
+    """The type of a type, as in `type(1)`."""
+    return Type(Kind.TYPE, "type", (described,))
+
+
+def display(shown: Type) -> str:
+    """The name of a type in messages about parts of an expression."""
+    if shown.kind in _DISPLAYED:
+        return _DISPLAYED[shown.kind]
+    if shown.kind is Kind.PARAMETER or not shown.parameters:
+        return shown.name
+    return f"{shown.name}({', '.join(map(display, shown.parameters))})"
+
+
+class Bindings:
+    """What type parameters stand for so far. Assigning either succeeds and keeps what it learned, or does nothing."""
+
+    def __init__(self) -> None:
+        self._bound: dict[Type, Type] = {}
+
+    def assign(self, left: Sequence[Type], right: Sequence[Type]) -> bool:
+        """Whether each type on the left is assignable to the one on the right."""
+        before = dict(self._bound)
+        if self._all_assignable(left, right):
+            return True
+        self._bound = before
+        return False
+
+    def substitute(self, within: Type, *, free_is_dyn: bool) -> Type:
+        """The type with its parameters replaced by what they stand for."""
+        bound = self._bound.get(within)
+        if bound is not None:
+            return self.substitute(bound, free_is_dyn=free_is_dyn)
+        if within.kind is Kind.PARAMETER:
+            return DYN if free_is_dyn else within
+        if not within.parameters:
+            return within
+        replaced = tuple(self.substitute(part, free_is_dyn=free_is_dyn) for part in within.parameters)
+        return Type(within.kind, within.name, replaced)
+
+    def _all_assignable(self, left: Sequence[Type], right: Sequence[Type]) -> bool:
+        return len(left) == len(right) and all(map(self._assignable, left, right))
+
+    def _assignable(self, left: Type, right: Type) -> bool:
+        if right.kind is Kind.PARAMETER:
+            valid, known = self._bind(right, left)
+            if valid:
+                return True
+            if known:
+                return False
+        if left.kind is Kind.PARAMETER:
+            return self._bind(left, right)[0]
+        if _is_wildcard(left) or _is_wildcard(right):
+            return True
+        if left.kind is Kind.NULL or right.kind is Kind.NULL:
+            other = right if left.kind is Kind.NULL else left
+            return other.kind in _NULLABLE or other.kind is Kind.NULL
+        if left.kind in _NOMINAL:
+            return left == right
+        if left.kind is Kind.TYPE:
+            return right.kind is Kind.TYPE
+        return (
+            left.kind is right.kind
+            and left.name == right.name
+            and self._all_assignable(left.parameters, right.parameters)
+        )
+
+    def _bind(self, free: Type, to: Type) -> tuple[bool, bool]:
+        """Whether the parameter may stand for the type, and whether it stood for something before."""
+        if to == free:
+            return True, True
+        bound = self._bound.get(free)
+        if bound is None:
+            if self._occurs(free, to):
+                return False, False
+            self._bound[free] = to
+            return True, False
+        if to == bound:
+            return True, True
+        if not self._assignable(to, bound):
+            return False, True
+        general = most_general(to, bound)
+        if not self._occurs(free, general):
+            self._bound[free] = general
+        return True, True
+
+    def _occurs(self, free: Type, within: Type) -> bool:
+        if free == within:
+            return True
+        if within.kind is Kind.PARAMETER:
+            bound = self._bound.get(within)
+            return bound is not None and self._occurs(free, bound)
+        return any(self._occurs(free, part) for part in within.parameters)
+
+
+def most_general(first: Type, second: Type) -> Type:
+    """Of two types that agree, the one that says less."""
+    return first if _is_no_more_specific(first, second) else second
+
+
+def _is_wildcard(candidate: Type) -> bool:
+    return candidate.is_dyn or candidate.kind is Kind.ERROR
+
+
+def _is_no_more_specific(first: Type, second: Type) -> bool:
+    if first.is_dyn or first.kind is Kind.PARAMETER:
+        return True
+    if second.is_dyn or second.kind is Kind.PARAMETER or first.kind is not second.kind:
+        return False
+    if first.kind is Kind.TYPE:
+        return True
+    if first.kind in (Kind.OPAQUE, Kind.LIST, Kind.MAP):
+        return (
+            first.name == second.name
+            and len(first.parameters) == len(second.parameters)
+            and all(map(_is_no_more_specific, first.parameters, second.parameters))
+        )
+    return first == second
