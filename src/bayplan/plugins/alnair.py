@@ -1,4 +1,4 @@
-"""What the two Alnair plugins share: virtual GPUs of nodes and pods, and the order in which pods were scheduled."""
+"""Virtual GPUs of nodes and pods, and the timestamp of scheduling: shared by the two Alnair plugins."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _COUNT = re.compile(r"\s*([0-9]{1,9})\s*(,.*)?")
 
 
 class Alnair(Plugin):
-    """The common part; the two plugins say which pods are concerned and what scores high."""
+    """The common part; the two plugins decide which pods it applies to and which nodes score high."""
 
     name = "alnair"
     filter_depends = Depends.NODE
@@ -49,7 +49,7 @@ class Alnair(Plugin):
         return pod_gpu_memory(pod)
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
-        """Some GPU of the node is large enough. That it is not taken yet is for NodeResourcesFit to say."""
+        """Whether some GPU of the node is large enough. Whether it is in use is checked by NodeResourcesFit."""
         if not self._is_concerned(pod):
             return None
         has_room = _count(node, _PHYSICAL) > 0 and _count(node, _VIRTUAL) >= pod_gpu_memory(pod)
@@ -77,18 +77,18 @@ class Alnair(Plugin):
 
 
 def pod_gpu_memory(pod: PodInfo) -> int:
-    """What the pod's containers may use together."""
+    """The GPU memory limits of the pod's containers, summed."""
     return sum(amounts or 0 for amounts in _limits(pod))
 
 
 def node_gpu_memory(node: NodeInfo) -> int:
-    """What the pods on a node may use together; 0 as soon as one of their containers states no limit."""
+    """The GPU memory limits of the pods on a node, summed; 0 if one of their containers has no limit."""
     amounts = [amount for pod in node.pods.values() for amount in _limits(pod)]
     return 0 if None in amounts else sum(amount or 0 for amount in amounts)
 
 
 def _limits(pod: PodInfo) -> list[int | None]:
-    """For each app container its limit of GPU memory, None where it states none."""
+    """For each app container its limit of GPU memory, None where it has none."""
     limits = [(c.resources.limits or {}) if c.resources else {} for c in pod.shape.spec.containers or ()]
     return [value(each[_MEMORY]) if _MEMORY in each else None for each in limits]
 

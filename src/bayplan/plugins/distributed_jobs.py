@@ -70,7 +70,7 @@ class WorkloadStatus(ResourcePart):
 
     @property
     def node_name(self) -> str:
-        """Where the workload's first pod is."""
+        """The node of the workload's first pod."""
         return self.scheduling_info[0].node_name if self.scheduling_info else ""
 
 
@@ -79,7 +79,7 @@ class DistributedJobStatus(ResourcePart):
 
 
 class DistributedJob(CustomResource, group="batch.ddl.com", version="v1", plural="distributedjobs"):
-    """A job of several workloads, each of which talks to the one before it."""
+    """A job of several workloads, each of which communicates with the one before it."""
 
     spec: DistributedJobSpec = msgspec.field(default_factory=DistributedJobSpec)
     status: DistributedJobStatus = msgspec.field(default_factory=DistributedJobStatus)
@@ -98,7 +98,7 @@ class DistributedJob(CustomResource, group="batch.ddl.com", version="v1", plural
 
 
 def workload_of(pod: PodInfo) -> str | None:
-    """The workload that a pod says it belongs to."""
+    """The workload that a pod's label names."""
     return pod.labels.get(_LABEL)
 
 
@@ -114,7 +114,7 @@ Table = dict[str, dict[str, float]]
 
 
 class NetworkTables(ResourcePart):
-    """What was measured, by source and target node."""
+    """The measurements, by source and target node."""
 
     bandwidth: Annotated[Table | None, Meta(description="Mbit/s from one node to another.")] = None
     latency: Annotated[Table | None, Meta(description="Milliseconds from one node to another.")] = None
@@ -129,7 +129,7 @@ class NetworkTables(ResourcePart):
 
 
 class NetworkMetricsSpec(ResourcePart):
-    """The tables, beside whatever else the collector writes."""
+    """The tables, and other fields that the collector may write."""
 
     metrics: Annotated[NetworkTables, Meta(extra_json_schema={"x-kubernetes-preserve-unknown-fields": True})] = (
         msgspec.field(default_factory=NetworkTables)

@@ -1,7 +1,7 @@
-"""Amounts of resources in a custom resource: what the API server accepts, and what is checked once more here.
+"""Amounts of resources in custom resources: their schema, and a second check.
 
-A definition that somebody else installed may be laxer than ours; an object that holds no quantity where one belongs is
-then skipped by name, so that it harms nobody else.
+A definition that was installed by other means may be less strict than ours. An object with an invalid quantity is then
+skipped and named in the log, without effect on others.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["ResourceAmounts", "check_amounts"]
 
 _NUMBER = r"(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
 _PATTERN = rf"^(\+|-)?{_NUMBER}(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?{_NUMBER}))?$"
-"""Kubernetes' own, in every definition that holds quantities."""
+"""The pattern of quantities in Kubernetes' own definitions."""
 
 ResourceAmounts = dict[
     str,
@@ -27,6 +27,6 @@ ResourceAmounts = dict[
 
 
 def check_amounts(*amounts: ResourceAmounts | None) -> None:
-    """Raises `QuantityError`, a ValueError, for what is no quantity."""
+    """Raise `QuantityError`, a ValueError, for an invalid quantity."""
     for each in amounts:
         to_amounts(each)

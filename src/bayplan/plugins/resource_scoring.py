@@ -1,7 +1,7 @@
-"""Resources in scoring, shared by NodeResourcesFit and NodeResourcesBalancedAllocation: which amounts to compare.
+"""Amounts of resources for scoring, shared by NodeResourcesFit and NodeResourcesBalancedAllocation.
 
-Integer quotients are computed in float64 where that is exact (numbers below 2^46 times 100) because it is several times
-faster than NumPy's integer division; larger clusters of bytes fall back to integers.
+Integer quotients are computed in float64 where that is exact (numbers below 2^46 times 100), which is several times
+faster than NumPy's integer division; larger amounts fall back to integers.
 """
 
 from __future__ import annotations
@@ -42,11 +42,10 @@ NO_NEED = -inf
 EXACT_BELOW = 1 << 46
 """Smaller amounts, and a hundred times as much, are exact as floats, and so is the floor of a quotient of them."""
 _INVERTED_UP_TO = 1 << 42
-"""A share of up to a hundred in so much may be found by a product with the inverse, which takes a third of the time.
-
-With the inverse a little too large, by three to five parts in 2^52, products are too large by two to six. So a whole
-number does not fall short. And what is no whole number misses the next one by 1 / 2^42 at least, which is more than
-six parts in 2^52 of a hundred.
+"""Up to this amount, a share of at most a hundred may be computed as a product with the inverse, which takes a third of
+the time of a division. The inverse is chosen too large by three to five parts in 2^52, so products are too large by two
+to six: a whole number does not fall short, and a number that is not whole misses the next one by at least 1 / 2^42,
+which is more than six parts in 2^52 of a hundred.
 """
 _LARGER = 1.0 + 4 * 2.0**-52
 _EVEN = 150
@@ -77,7 +76,7 @@ def duplicates(resources: list[ResourceWeight]) -> list[str]:
 
 
 def skips_scalar(name: str, requested: int) -> bool:
-    """A scalar resource that the pod does not ask for has no part in its score."""
+    """Whether a scalar resource is left out of the score because the pod does not request it."""
     return requested == 0 and is_scalar_resource(name)
 
 
@@ -93,18 +92,18 @@ class ScoreTerms:
 
     @property
     def amounts(self) -> FloatRN:
-        """One row a resource, as wide as a single node. Floats like `PlainFacts`: mixing them with integers is slow."""
+        """One row per resource, with a single column. Floats like `PlainFacts`: mixing them with integers is slow."""
         if self._amounts is None:
             self._amounts = np.array([amount for _, amount, _ in self.items], dtype=np.float64)[:, None]
         return self._amounts
 
     def plain_facts(self, nodes: NodeColumns) -> FloatRN | None:
-        """The `PlainFacts` when they are enough for the pod: it is about cpu and memory alone."""
+        """The `PlainFacts`, if the score is about cpu and memory only."""
         return plain_facts(nodes) if self._is_plain else None
 
 
 class ScoredParts(NamedTuple):
-    """Parts of the `PlainFacts` of some nodes; see there for what they are."""
+    """Parts of the `PlainFacts` of some nodes; see there."""
 
     summands: FloatRN
     of_used: FloatRN
@@ -113,40 +112,41 @@ class ScoredParts(NamedTuple):
 
 
 class PlainFacts(DerivedColumns):
-    """Cpu and memory of every node as floats, prepared for filtering and scoring: two rows each unless said otherwise.
+    """Cpu and memory of every node as floats, prepared for filtering and scoring: two rows each unless stated
+    otherwise.
 
-    Everything here is a whole number below 2^53 (or half of one), so float arithmetic gives what integers give. A row
-    without a node has room for anything, so that it is never the reason to look closer.
+    Every number is whole and below 2^53 (or half of such a number), so float arithmetic gives the same as integers. A
+    row without a node has unlimited room, so that it never affects a minimum.
     """
 
     HEIGHT = 13
     HANDED_OUT = 10
     IS_ABOUT_USE = True
     HALF_USED, SPARE, LEAN, FREE, PLACES = slice(0, 2), slice(2, 4), 9, slice(10, 12), 12
-    """Half of what is requested, memory before cpu; a hundred times allocatable less requested with scoring defaults;
-    (one row) 150 less how evenly both are used; allocatable less requested; (one row) how many more pods may come."""
+    """Half of what is requested, memory before cpu; a hundred times (allocatable less requested with scoring defaults);
+    (one row) 150 less the balance of both; allocatable less requested; (one row) the number of further pods allowed."""
     OF_USED, OF_SPARE, INVERSE = slice(4, 6), slice(5, 7), slice(7, 9)
-    """Allocatable, as HALF_USED and as SPARE are to be divided by: memory, cpu, and memory again; what SPARE may be
-    multiplied by instead, while no node has more than _INVERTED_UP_TO."""
+    """Allocatable, as divisor of HALF_USED and of SPARE: memory, cpu, and memory again; and the factor that replaces
+    the division of SPARE while no node has more than _INVERTED_UP_TO."""
     SUMMANDS = slice(0, 4)
-    """HALF_USED and SPARE: what amounts are added to and what is then divided. Cpu used and cpu spare are neighbours,
-    so that what comes of both can be treated as one row."""
+    """HALF_USED and SPARE: the rows that amounts are added to before division. Cpu used and cpu spare are neighbours,
+    so that both results can be processed as one row."""
     FLOORED = (2, 3, 10, 11, 12)
-    """SPARE, FREE and PLACES: the rows that `has_everywhere` is about."""
+    """SPARE, FREE and PLACES: the rows that `has_everywhere` compares."""
 
     def __init__(self, table: NodeTable) -> None:
         super().__init__(table)
         self._lowest: tuple[float, ...] = _NOTHING_KNOWN
-        """No node has less of FLOORED; some may all have more since pods left."""
+        """A lower bound of FLOORED over all nodes; nodes may have more since pods left."""
         self._poorest: list[int] = [0] * len(_NOTHING_KNOWN)
-        """For each of FLOORED a row that had least of it when all were last looked at."""
+        """For each of FLOORED, a row that had the minimum at the last full scan."""
         self._is_exact = False
         self._is_exact_as_of = -1
         self._spare_row = self.OF_SPARE
         self.share: np.ufunc = np.divide
-        """How a share of SPARE is found: (SPARE, `ScoredParts.of_spare`) -> hundredths, not yet rounded down."""
+        """How a share of SPARE is computed: (SPARE, `ScoredParts.of_spare`) -> hundredths, not yet rounded down."""
         self._lean: _Narrow = np.zeros(0, dtype=np.int16)
-        """LEAN by row as narrow whole numbers: a quarter to read where the rest is narrow as well."""
+        """LEAN by row in 16 bits, a quarter of a float to read."""
         self._all_parts: ScoredParts | None = None
 
     @property
@@ -163,7 +163,7 @@ class PlainFacts(DerivedColumns):
         return self._is_exact
 
     def has_everywhere(self, needs: Needs) -> bool:
-        """Whether every node has as much of FLOORED. Ask after `refreshed`."""
+        """Whether every node has at least these amounts of FLOORED. Valid after `refreshed`."""
         if not any(map(gt, needs, self._lowest)):
             return True
         columns, size = self._columns, self._table.size
@@ -176,10 +176,10 @@ class PlainFacts(DerivedColumns):
         return not any(map(gt, needs, self._lowest))
 
     def parts(self, rows: Rows | None) -> ScoredParts:
-        """What `PlainScores` reads, of some rows or of all. Ask after `refreshed`."""
+        """What `PlainScores` reads, of some rows or of all. Valid after `refreshed`."""
         if rows is not None:
             picked = self._columns[: self.LEAN].take(rows, axis=1)
-            # What was picked lies in one piece, and one row is divided sooner than two.
+            # `take` makes rows contiguous, and one row is divided faster than two.
             used, spare = picked[self.OF_USED].reshape(-1), picked[self._spare_row].reshape(-1)
             return ScoredParts(picked[self.SUMMANDS], used, spare, self._lean.take(rows))
         size, known = self._table.size, self._all_parts
@@ -190,7 +190,7 @@ class PlainFacts(DerivedColumns):
         return known
 
     def room(self, rows: Rows | None) -> FloatRN:
-        """FREE and PLACES of some rows, or of all. Ask after `refreshed`."""
+        """FREE and PLACES of some rows, or of all. Valid after `refreshed`."""
         columns = self._columns[self.FREE.start : self.PLACES + 1]
         return columns[:, : self._table.size] if rows is None else columns.take(rows, axis=1)
 
@@ -247,8 +247,8 @@ class PlainFacts(DerivedColumns):
 
 
 def balance_of(fractions: FloatRN) -> FloatRN:
-    """100 when cpu and memory (the two rows) are used alike, down to 50 when one is full and the other empty; whole.
-    Changes its argument."""
+    """The balance of cpu and memory (the two rows): 100 when both are used alike, down to 50 when one is full and the
+    other empty; whole numbers. Changes its argument."""
     np.minimum(fractions, 1.0, out=fractions)
     deviation: FloatRN = fractions[0]
     deviation -= fractions[1]
@@ -260,30 +260,30 @@ def balance_of(fractions: FloatRN) -> FloatRN:
 
 
 def plain_source(nodes: NodeColumns) -> PlainFacts | None:
-    """Where the facts come from, if every node has cpu and memory and amounts are small enough; None in dry runs."""
+    """The source of the facts, if every node has cpu and memory and amounts are small enough; None in dry runs."""
     source = nodes.derivation(PlainFacts)
     return source if source is not None and source.is_exact else None
 
 
 def plain_facts(nodes: NodeColumns) -> FloatRN | None:
-    """The facts themselves."""
+    """The facts of these nodes; None where `plain_source` is."""
     return None if plain_source(nodes) is None else nodes.derived(PlainFacts)
 
 
 def percent(part: Int64N, whole: Int64N, nodes: NodeColumns) -> Int64N:
-    """part * 100 / whole, truncated, in 64 bits as Go has them; 0 where whole is 0. Both must not be negative."""
+    """part * 100 / whole, truncated, in 64 bits as in Go; 0 where whole is 0. Neither may be negative."""
     if nodes.table.largest_amount < EXACT_BELOW:
         with np.errstate(divide="ignore", invalid="ignore"):
             quotient = (part * 100.0) / whole
         quotient[whole == 0] = 0.0
         return quotient.astype(np.int64)
-    product = part * 100  # wraps around where it does not fit, as Go's does
+    product = part * 100  # wraps around on overflow, as in Go
     quotient64: Int64N = np.abs(product) // np.where(whole == 0, 1, whole)
     return np.where(whole == 0, 0, np.where(product < 0, -quotient64, quotient64))
 
 
 def percent_of(part: int, whole: int) -> int:
-    """The same for one node; `whole` is not 0."""
+    """As `percent`, for one node; `whole` is not 0."""
     product = part * 100
     if product <= _INT64_MAX:
         return product // whole

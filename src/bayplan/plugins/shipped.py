@@ -1,7 +1,7 @@
 """The community plugins that come with Bayplan, by name, without importing any of them.
 
-They are offered to the registry in the form in which installed packages offer theirs, so a configuration may name them
-and nothing is imported until one does. A plugin of the same name from a file or another package takes precedence.
+The registry gets them in the form in which installed packages declare theirs, so a configuration may name them, and a
+module is imported only then. A plugin of the same name from a file or another package takes precedence.
 """
 
 from __future__ import annotations

@@ -11,14 +11,14 @@ _TAKEN: StateKey[int] = StateKey("timestamps/nanoseconds")
 
 
 def take_time(handle: Handle, state: CycleState) -> None:
-    """Remember the time, in nanoseconds since the epoch, unless it was taken in this cycle already."""
+    """Put the time, in nanoseconds since the epoch, into the state, unless it is there already."""
     if _TAKEN not in state:
         seconds, rest = divmod(handle.clock.now(), 1)
         state.put(_TAKEN, int(seconds) * 10**9 + int(rest * 1e9))
 
 
 async def write_time(handle: Handle, state: CycleState, pod: PodInfo, *, annotation: str) -> Status | None:
-    """Patch the annotation in. Only the annotation is sent, so it cannot collide with other writers."""
+    """Patch the annotation. Only the annotation is sent, so it cannot conflict with other writers."""
     take_time(handle, state)
     try:
         await handle.api.patch_pod(pod, {"metadata": {"annotations": {annotation: str(state[_TAKEN])}}})

@@ -20,7 +20,7 @@ class AlnairCostSaving(Alnair):
     *Retries on*: a new node, a change of a node's annotations.
     *Arguments*: none.
     *Differs from the original*: one patch a pod instead of one a node; a node without a readable count is rejected (in
-    the original the count wrapped round and everything fitted); the count is also found under `vitual-gpu-count`,
+    the original the count wrapped around and everything fitted); the count is also found under `vitual-gpu-count`,
     which is what the device plugin writes.
     """
 

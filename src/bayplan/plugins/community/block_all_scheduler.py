@@ -8,9 +8,9 @@ __all__ = ["BlockAllScheduler"]
 
 
 class BlockAllScheduler(Plugin):
-    """Reject every pod before any node is looked at.
+    """Reject every pod before any node is filtered.
 
-    *What it does*: answers at PreFilter, so no filter runs and no node is blamed.
+    *What it does*: rejects at PreFilter, so no filter runs and no node is reported.
     *Rejects when*: always.
     *Scores by*: nothing.
     *Retries on*: nothing; take the plugin out of the profile and reload.

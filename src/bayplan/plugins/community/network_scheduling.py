@@ -1,4 +1,4 @@
-"""NetworkScheduling: put each workload of a DistributedJob where the network to the workload before it is good."""
+"""NetworkScheduling: place each workload of a DistributedJob where the network to the workload before it is good."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from bayplan.plugins.distributed_jobs import (
 __all__ = ["NetworkScheduling"]
 
 _JUST_ENOUGH = 30
-"""The score of a link that meets the limit and no more."""
+"""The score of a link that just meets the limit."""
 _NOT_PLACED = Unschedulable("the workload before this one is not on a node yet")
 _NO_METRICS = Unschedulable("NetworkMetrics kube-system/cluster-metrics not found")
 
 
 class _Link(NamedTuple):
-    """What the pod needs of the way from the workload before it."""
+    """The requirements of the pod for the network from the workload before it."""
 
     previous_node: str
     dependency: Dependency
@@ -60,8 +60,8 @@ class NetworkScheduling(Plugin):
     *Differs from the original*: a bandwidth above the request scores 100 (the original's passed 100 and was refused); a
     request that is not above the limit scores 100 (the original divided by zero); a workload that the job does not
     know, or that states no dependency, may go anywhere (the original read past the end of a list); pods without the
-    label need no job; a missing job or missing metrics reject the pod until they come (the original failed and tried
-    again and again). It asks the API server for nothing during a cycle; the original opened two connections a node.
+    label need no job; a missing job or missing metrics reject the pod until they come (the original failed and retried
+    in a loop). It sends no requests to the API server during a cycle; the original opened two connections per node.
     """
 
     watches = (DistributedJob, NetworkMetrics)
@@ -99,7 +99,7 @@ class NetworkScheduling(Plugin):
         return int(_JUST_ENOUGH + share * (MAX_NODE_SCORE - _JUST_ENOUGH))
 
     def _link(self, pod: PodInfo) -> _Link | Status | None:
-        """The way to look at; None when the pod may go anywhere, a status when nothing can be said."""
+        """The link to check; None when the pod may go anywhere, a status when that is unknown."""
         resource = workload_of(pod)
         if resource is None:
             return None

@@ -59,8 +59,8 @@ _NOT_FOUND = Unschedulable("CRD for node not found")
 class NodeCRDResourceFit(Plugin):
     """Match what a pod requests with the ClusterScopedResource of the same name as the node.
 
-    *What it does*: looks at the names of the resources that the pod's containers request (init containers are not
-    asked), never at amounts.
+    *What it does*: compares the names of the resources that the pod's containers request (without init containers),
+    not amounts.
     *Rejects when*: the node has no such object, or the object does not enable one of the resources.
     *Scores by*: the mean of the object's scores for the requested resources, each held to 0 to 100, rounded up.
     *Retries on*: a change of a ClusterScopedResource, a new node.

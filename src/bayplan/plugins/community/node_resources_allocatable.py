@@ -59,7 +59,7 @@ def _default_resources() -> list[ResourceWeight]:
 class NodeResourcesAllocatable(Plugin):
     """Scores nodes by their size: the weighted mean of what they offer of some resources.
 
-    *What it does*: looks at allocatable amounts only, never at the pod or at what runs on the node. cpu counts in
+    *What it does*: reads allocatable amounts only, not the pod and not the pods on the node. cpu counts in
     thousandths, memory and storage in bytes, extended resources one by one; anything else, and what a node
     lacks, counts 0.
     *Rejects when*: never.
@@ -96,7 +96,7 @@ class NodeResourcesAllocatable(Plugin):
         self._sign = 1 if self.args.mode == "Most" else -1
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """Nothing of the pod: one column serves all pods."""
+        """Nothing of the pod is read: one column serves all pods."""
         return ()
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Int64N:

@@ -1,4 +1,4 @@
-"""SchedulingTimestamp: note on each pod when it was scheduled, to the nanosecond."""
+"""SchedulingTimestamp: annotate each pod with the time of its scheduling, in nanoseconds."""
 
 from __future__ import annotations
 

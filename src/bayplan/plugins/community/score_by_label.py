@@ -11,7 +11,7 @@ __all__ = ["ScoreByLabel"]
 
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
 _LARGEST = (2**63 - 1) // 100
-"""Normalising multiplies by 100; what is larger would not fit into 64 bits."""
+"""Normalising multiplies by 100; larger numbers would overflow 64 bits."""
 
 
 class ScoreByLabel(Plugin):
@@ -20,7 +20,7 @@ class ScoreByLabel(Plugin):
     *What it does*: reads the label, and scales so that the highest number among the nodes that fit becomes 100.
     *Rejects when*: never.
     *Scores by*: the number; 0 where the label is missing or holds no whole number.
-    *Retries on*: nothing, it rejects nobody.
+    *Retries on*: nothing; it rejects nothing.
     *Arguments*: labelKey (`score-by-label`).
     *Differs from the original*: where no node has the label all get 0 (one version of the original divided by zero);
     a negative number counts as 0 (the original's was refused by the framework, and the pod with it); numbers beyond

@@ -1,4 +1,4 @@
-"""ScoreByNameLength: a score that anybody can work out from a node's name."""
+"""ScoreByNameLength: a score computed from a node's name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ScoreByNameLength(Plugin):
     plugin is its author's; the length of the name plays no part.
     *Rejects when*: never.
     *Scores by*: sum of the name's bytes modulo 10, as it is: 0 to 9.
-    *Retries on*: nothing, it rejects nobody.
+    *Retries on*: nothing; it rejects nothing.
     *Arguments*: none.
     *Differs from the original*: nowhere.
     """

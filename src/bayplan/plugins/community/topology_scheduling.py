@@ -61,10 +61,11 @@ class TopologyScheduling(Plugin):
     *Scores by*: nothing.
     *Retries on*: changes of DistributedJobs, NetworkMetrics and nodes.
     *Arguments*: none.
-    *Differs from the original*: it looks at all chains at once instead of one by one, which takes milliseconds where
-    the original took for ever; chains that break a limit are never chosen; latency is scored by latency (the original
-    used the bandwidth there); pods of several namespaces have an order; a chosen node that cannot be found is an error
-    (the original waited for it in a loop without end); rejections have reasons; pods without the label are left alone.
+    *Differs from the original*: it compares all chains at once instead of one by one, which takes milliseconds where
+    the original did not end in practice; chains that break a limit are never chosen; latency is scored by latency (the
+    original used the bandwidth there); pods of several namespaces have an order; a chosen node that cannot be found is
+    an error (the original waited for it in an endless loop); rejections have reasons; pods without the label are not
+    affected.
     """
 
     watches = (DistributedJob, NetworkMetrics)
@@ -119,7 +120,7 @@ class TopologyScheduling(Plugin):
 
 
 def _is_candidate(node: NodeInfo) -> bool:
-    """A worker of whose CPU nothing is set aside."""
+    """Whether the node is a worker without reserved CPU."""
     capacity = milli_value((node.node.status.capacity or {}).get("cpu", 0))
     return _CONTROL_PLANE not in node.labels and 0 < capacity <= node.allocatable_of("cpu")
 
@@ -144,7 +145,7 @@ Matrix = npt.NDArray[np.float64]
 
 
 class Link(NamedTuple):
-    """What two neighbours of the chain need of the network between them."""
+    """The requirements of two neighbours of the chain for the network between them."""
 
     least_bandwidth: float
     wanted_bandwidth: float
@@ -190,7 +191,7 @@ def _matrix(names: Sequence[str], table: dict[str, dict[str, float]] | None) -> 
 
 
 def _scores(bandwidth: Matrix, latency: Matrix, link: Link) -> Matrix:
-    """The score of each pair as neighbours; minus infinity where the chain may not go."""
+    """The score of each pair as neighbours; minus infinity where the pair is not allowed."""
     partly = np.zeros_like(bandwidth)
     if link.wanted_bandwidth > link.least_bandwidth:
         partly += (bandwidth - link.least_bandwidth) / (link.wanted_bandwidth - link.least_bandwidth) * _HALF

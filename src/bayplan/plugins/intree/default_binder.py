@@ -1,4 +1,4 @@
-"""DefaultBinder: tell the API server which node a pod goes to."""
+"""DefaultBinder: bind a pod to its node at the API server."""
 
 from __future__ import annotations
 

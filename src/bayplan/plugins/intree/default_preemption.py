@@ -48,13 +48,13 @@ class DefaultPreemption(Plugin):
     """Finds the node where evicting lower-priority pods costs least, nominates the pod to it and evicts them.
 
     *What it does*: for each node that is out of room (not unsuitable for good), removes all lower-priority pods in a
-    dry run, brings back as many as possible, most important first, and compares what is left to evict.
+    dry run, reprieves as many as possible, most important first, and compares the remaining victims.
     *Rejects when*: at PreEnqueue, while the victims of this pod are still being evicted.
-    *Scores by*: fewest broken disruption budgets, lowest highest victim, smallest sum of priorities, fewest victims,
-    latest started.
-    *Retries on*: pods deleted, only to look at held-back preemptors again.
+    *Scores by*: fewest broken disruption budgets, lowest highest priority of a victim, smallest sum of priorities,
+    fewest victims, latest started.
+    *Retries on*: pods deleted, only to check held-back preemptors again.
     *Arguments*: minCandidateNodesPercentage, minCandidateNodesAbsolute.
-    *Differs from kube-scheduler*: the nodes to try start at a seeded place instead of a random one.
+    *Differs from kube-scheduler*: the search starts at a seeded node instead of a random one.
     """
 
     default_weight = 0

@@ -24,7 +24,7 @@ class ImageLocality(Plugin):
     one node. The size of an image is the one that the first node reported.
     *Rejects when*: never.
     *Scores by*: that sum, from 0 at 23 MiB to 100 at 1000 MiB for each container.
-    *Retries on*: nothing, it rejects nobody.
+    *Retries on*: nothing; it rejects nothing.
     *Arguments*: none.
     *Differs from kube-scheduler*: nowhere.
     """
@@ -57,11 +57,11 @@ class ImageLocality(Plugin):
         return MAX_NODE_SCORE * (min(max(total, _LEAST_BYTES), most) - _LEAST_BYTES) // (most - _LEAST_BYTES)
 
     def _holdings(self, pod: PodInfo) -> list[tuple[int, ImageState]]:
-        """For each image of the pod that some node has: what it is worth, and who has it."""
+        """For each image of the pod that some node has: its weighted size, and the nodes that have it."""
         cluster = self.handle.cluster
         node_count, most = len(cluster.nodes), _most_bytes(pod)
         found = [state for name in pod.shape.images if (state := cluster.images.get(name)) is not None]
-        # No image is worth more than the cap on the sum, which also keeps absurd sizes from overflowing a column.
+        # No image counts for more than the cap on the sum, which also keeps absurd sizes from overflowing a column.
         return [(min(int(float(s.size_bytes) * (len(s.rows) / node_count)), most), s) for s in found]
 
 

@@ -1,4 +1,4 @@
-"""NodeAffinity: nodes by their labels and names, as the pod requires and prefers."""
+"""NodeAffinity: match nodes with the labels and names that a pod requires and prefers."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class NodeAffinity(Plugin):
 
     *What it does*: evaluates each requirement once per distinct label value. Terms are alternatives; the requirements
     of a term must all hold; a term that is empty or does not parse matches no node. When every required term names
-    nodes by `metadata.name`, only those nodes are looked at.
+    nodes by `metadata.name`, only those nodes are considered.
     *Rejects when*: the node does not match what the arguments enforce, or not what the pod requires; at PreFilter, when
     the names that the terms ask for exclude each other.
     *Scores by*: the sum of the weights of the preferred terms that match, those of the arguments included.
@@ -169,7 +169,7 @@ def _weighted_terms(rules: NodeAffinityRules) -> WeightedTerms:
 
 
 def _pinned_names(terms: tuple[NodeTerm, ...] | None) -> frozenset[str] | None:
-    """The only nodes that can match, when every term names some; None when any node may."""
+    """The only nodes that can match, when every term names some; None when any node can."""
     if not terms:
         return None
     names = [term.node_names() for term in terms]
@@ -177,7 +177,7 @@ def _pinned_names(terms: tuple[NodeTerm, ...] | None) -> frozenset[str] | None:
 
 
 def _problems_of_preferred(path: str, terms: WeightedTerms) -> list[str]:
-    """What keeps preferred terms from being read. Terms without weight or content are left out, right or wrong."""
+    """What keeps preferred terms from being parsed. Terms without weight or content are not checked."""
     weighed = [(place, term) for place, (weight, term) in enumerate(terms) if weight and not term.is_empty]
     return [text for place, term in weighed for text in _problems(f"{path}[{place}]", term)]
 

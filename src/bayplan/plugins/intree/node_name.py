@@ -28,8 +28,8 @@ _ANOTHER_NODE = Unresolvable("node(s) didn't match the requested node name")
 class NodeName(Plugin):
     """Keep a pod with `spec.nodeName` to that node.
 
-    *What it does*: compares the name in the pod with the name of the node. A pod that a scheduler gets to see rarely
-    has one; what-if questions about a running pod do.
+    *What it does*: compares the name in the pod with the name of the node. Pods that
+    wait for a scheduler rarely have one; running pods in what-if questions do.
     *Rejects when*: the pod names another node.
     *Scores by*: nothing.
     *Retries on*: any node being added.
@@ -40,7 +40,7 @@ class NodeName(Plugin):
     default_weight = 0
     remedies = (Remedy.NODE_NAME,)
 
-    # The name is not part of a pod's shape, so answers are not remembered; there is one number to compare.
+    # The name is not part of a pod's shape, so answers are not kept; the comparison is one number per node.
     settles_by_kind = True
     reasons = _ANOTHER_NODE.reasons
 

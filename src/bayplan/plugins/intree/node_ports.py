@@ -1,4 +1,4 @@
-"""NodePorts: a host port can be held by one pod of a node only."""
+"""NodePorts: a host port can be used by one pod of a node only."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class NodePorts(Plugin):
         return Verdicts.reject(taken if nodes.is_all else taken[nodes.rows], _PORTS_TAKEN)
 
     def _taken_rows(self, pod: PodInfo, table: NodeTable) -> BoolN:
-        """By the index of ports in use, which leaves few rows to look at."""
+        """Rows with a collision, from the index of ports in use, which leaves few rows to compare."""
         taken: BoolN = np.zeros(table.size, dtype=np.bool_)
         for port in pod.shape.host_ports:
             rows = self.handle.cluster.port_rows.get((port.protocol or "TCP", port.host_port), ())
@@ -98,7 +98,7 @@ class NodePorts(Plugin):
 
 
 def _taken_one_by_one(pod: PodInfo, nodes: NodeColumns) -> BoolN:
-    """For the few nodes of a dry run, whose ports the index of the cluster does not know."""
+    """For the few nodes of a dry run, whose ports are not in the index of the cluster."""
     taken: BoolN = np.zeros(len(nodes), dtype=np.bool_)
     for position in np.flatnonzero(nodes.valid).tolist():
         taken[position] = _collide(pod, nodes.info(position).ports)

@@ -60,14 +60,14 @@ class NodeResourcesBalancedAllocation(Plugin):
 
     @property
     def is_plain(self) -> bool:
-        """Whether it looks at cpu and memory, in this order, and nothing else."""
+        """Whether the resources are cpu and memory, in this order, and no others."""
         return self._names == ["cpu", "memory"]
 
     def sign(self, pod: PodInfo) -> Hashable:
         return self._terms(pod).items
 
     def _terms(self, pod: PodInfo) -> ScoreTerms:
-        """The resources that take part; their weights play no role."""
+        """The resources that take part in the score; their weights have no effect."""
         return pod.shape.note(self._terms_key, lambda: self._make_terms(pod))
 
     def _make_terms(self, pod: PodInfo) -> ScoreTerms:
@@ -123,7 +123,7 @@ def _balance(fractions: list[float]) -> int:
 
 
 def _sum(numbers: list[float]) -> float:
-    """Left to right: `sum` of newer Pythons compensates rounding, which would not match."""
+    """The sum from left to right: `sum` of newer Pythons compensates rounding, which would give other results."""
     total = 0.0
     for number in numbers:
         total += number
@@ -131,7 +131,7 @@ def _sum(numbers: list[float]) -> float:
 
 
 def _plain_scores(facts: FloatRN, terms: ScoreTerms) -> Int64N:
-    """Cpu and memory, both on every node; how balanced a node is without the pod is known."""
+    """The scores where cpu and memory are the resources and every node has both; the balance before is known."""
     halves = facts[PlainFacts.HALF_USED] + terms.amounts[::-1] * 0.5
     halves /= facts[PlainFacts.OF_USED]
     balance = balance_of(halves * 2.0)

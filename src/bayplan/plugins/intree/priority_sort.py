@@ -1,4 +1,4 @@
-"""PrioritySort: who is next in the active queue. It never looks at nodes."""
+"""PrioritySort: the order of the active queue."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class PrioritySort(Plugin):
     *What it does*: orders the active queue by priority, then by the time at which the pod entered or came back.
     *Rejects when*: never.
     *Scores by*: nothing.
-    *Retries on*: nothing, it rejects nobody.
+    *Retries on*: nothing; it rejects nothing.
     *Arguments*: none.
     *Differs from kube-scheduler*: nowhere.
     """

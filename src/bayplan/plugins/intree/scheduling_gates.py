@@ -1,4 +1,4 @@
-"""SchedulingGates: hold a pod back while it names gates. It never looks at nodes."""
+"""SchedulingGates: hold a pod back while it has scheduling gates."""
 
 from __future__ import annotations
 

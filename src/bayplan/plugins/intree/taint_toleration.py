@@ -35,7 +35,7 @@ _SOFT = "PreferNoSchedule"
 class TaintToleration(Plugin):
     """Match the taints of nodes with the tolerations of the pod.
 
-    *What it does*: asks once per distinct set of taints, however many nodes share it.
+    *What it does*: compares tolerations once per distinct set of taints, however many nodes share it.
     *Rejects when*: the node has a NoSchedule or NoExecute taint that no toleration lets through.
     *Scores by*: the number of PreferNoSchedule taints that no toleration lets through; the fewer, the better. A
     toleration counts here when its effect is empty or PreferNoSchedule.

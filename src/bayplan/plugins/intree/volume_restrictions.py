@@ -1,4 +1,4 @@
-"""VolumeRestrictions: disks that only one pod of a node, or of the cluster, may have."""
+"""VolumeRestrictions: disks that only one pod of a node, or of the cluster, may use."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CLAIM_TAKEN = Unschedulable(
 
 
 class SinglePodClaims:
-    """The pod's ReadWriteOncePod claims and how many uses of them by other pods stand in the way."""
+    """The pod's ReadWriteOncePod claims, and how many conflicting uses of them there are."""
 
     __slots__ = ("names", "uses")
 
@@ -64,7 +64,7 @@ class VolumeRestrictions(Plugin):
     *What it does*: compares the GCE, EBS, iSCSI and RBD disks that the pod names directly with those of the pods on a
     node, and the pod's ReadWriteOncePod claims with the claims in use anywhere.
 
-    *Rejects when*: a claim is missing (at PreFilter); a disk is in use on the node, where two readers get along except
+    *Rejects when*: a claim is missing (at PreFilter); a disk is in use on the node, which two readers may share except
     on EBS; a ReadWriteOncePod claim is in use by another pod, which holds for every node and ends by preemption.
 
     *Scores by*: nothing.
@@ -147,7 +147,7 @@ class VolumeRestrictions(Plugin):
         return taken if nodes.is_all else taken[nodes.rows]
 
     def _follow_rows(self) -> None:
-        """Few nodes have pods that name disks directly; those are kept, so that the others need no look."""
+        """Update the rows with pods that name disks directly; they are few, and the others need no check."""
         table = self.handle.cluster.nodes
         if self._rows is None:
             self._rows = RowFollower(table.use_changes, table)

@@ -1,4 +1,4 @@
-"""VolumeZone: a pod goes where the volumes it already has can be reached."""
+"""VolumeZone: place a pod in the zones and regions of its bound volumes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ NO_ZONE = Unresolvable("node(s) had no available volume zone")
 
 
 class Topology(NamedTuple):
-    """Where a volume is: a label and the values of it that a node may have."""
+    """A label and the values of it that a node may have to reach a volume."""
 
     key: str
     values: frozenset[str]
@@ -59,10 +59,10 @@ class VolumeZone(Plugin):
     """Keep pods in the zones and regions of their volumes.
 
     *What it does*: reads the zone and region labels of the PersistentVolumes that the pod's claims are bound to, and
-    lets only nodes with the same labels through. Ephemeral volumes are not looked at.
+    passes only nodes with the same labels. Ephemeral volumes are not considered.
 
     *Rejects when*: a claim, its volume or its class is missing, an immediate claim is not bound (at PreFilter); a node
-    has a zone or region label of its own that does not go with a volume's. A node without any such label passes.
+    has a zone or region label of its own that differs from a volume's. A node without any such label passes.
 
     *Scores by*: nothing.
 
@@ -112,7 +112,7 @@ class VolumeZone(Plugin):
         return Verdicts.reject(nodes.cut(self._wrong_rows(found, nodes.table)), NO_ZONE)
 
     def _wrong_rows(self, topologies: tuple[Topology, ...], table: NodeTable) -> BoolN:
-        """Where a node is in another zone than the volumes. There are few zones, so that is kept for each."""
+        """A mask of the nodes in another zone than the volumes, kept per combination of zones, as there are few."""
         as_of = (id(table), table.size, table.node_changes.position)
         if self._as_of != as_of or len(self._wrong) >= _MOST_MASKS:
             self._as_of, self._wrong = as_of, {}
@@ -149,7 +149,7 @@ class VolumeZone(Plugin):
         return known if known is not None else self._topologies(pod)
 
     def _topologies(self, pod: PodInfo) -> tuple[Topology, ...] | Status:
-        """What the bound volumes of the pod demand, or why that cannot be told."""
+        """What the bound volumes of the pod require, or why that is unknown."""
         found: list[Topology] = []
         for name in pod.shape.claim_names:
             volume = self._volume_of_claim(pod.namespace, name)
@@ -193,7 +193,7 @@ def _volume_topologies(volume: PersistentVolume) -> list[Topology]:
     for key in _LABELS:
         if key in labels:
             values = frozenset(part.strip() for part in labels[key].split("__"))
-            # A list with an empty part is no list; such a label is left out.
+            # A value list with an empty part is invalid; such a label is ignored.
             if "" not in values:
                 found.append(Topology(key, values))
     return found

@@ -1,7 +1,7 @@
-"""The claims of a pod: which there are, whose they are, and how far they are bound.
+"""The claims of a pod: which there are, who owns them, and whether they are bound.
 
 A pod claims storage by naming a PersistentVolumeClaim or by a generic ephemeral volume, whose claim is named after pod
-and volume and must be owned by the pod. Shared by the volume plugins; nothing here looks at nodes.
+and volume and must be owned by the pod. Nodes are not considered here.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class PodClaim(NamedTuple):
 
 
 def pod_claims(pod: PodInfo) -> tuple[PodClaim, ...]:
-    """The claims that a pod's volumes stand for, in the order of the volumes."""
+    """The claims of a pod's volumes, in the order of the volumes."""
     return pod.shape.note(PodClaim, lambda: _claims(pod))
 
 
@@ -63,7 +63,7 @@ def find_claim(objects: Objects, namespace: str, name: str) -> PersistentVolumeC
 
 
 def uses_claim(pod: PodInfo, claim: PersistentVolumeClaim) -> bool:
-    """Whether one of the pod's volumes stands for the claim."""
+    """Whether one of the pod's volumes uses the claim."""
     return pod.namespace == claim.namespace and any(used.name == claim.name for used in pod_claims(pod))
 
 
@@ -73,18 +73,18 @@ def names_claim(pod: PodInfo, claim: PersistentVolumeClaim) -> bool:
 
 
 def is_for_pod(pod: PodInfo, claim: PersistentVolumeClaim) -> bool:
-    """Whether the claim of an ephemeral volume was made for this very pod."""
+    """Whether the claim of an ephemeral volume is owned by this pod."""
     owner = claim.controller
     return claim.namespace == pod.namespace and owner is not None and owner.uid == pod.pod.uid
 
 
 def is_bound(claim: PersistentVolumeClaim) -> bool:
-    """Whether claim and volume have found each other for good."""
+    """Whether claim and volume are bound to each other."""
     return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.annotations
 
 
 def claim_class(claim: PersistentVolumeClaim) -> str:
-    """The storage class that a claim asks for; empty when it asks for none."""
+    """The storage class that a claim requests; empty when it requests none."""
     beta = claim.annotations.get(_BETA_CLASS)
     return beta if beta is not None else claim.spec.storage_class_name or ""
 
@@ -95,7 +95,7 @@ def volume_class(volume: PersistentVolume) -> str:
 
 
 def is_volume_of(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Whether the volume is bound to, or set aside for, the claim. A reference without a uid goes by the name."""
+    """Whether the volume is bound to, or set aside for, the claim. A reference without a uid is compared by name."""
     reference = volume.spec.claim_ref
     if reference is None or reference.name != claim.name or reference.namespace != claim.namespace:
         return False
@@ -103,7 +103,7 @@ def is_volume_of(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool
 
 
 def not_found(kind: str, name: str) -> str:
-    """What a lister says of an object that is not there."""
+    """The message for an object that does not exist."""
     return f'{kind} "{name}" not found'
 
 

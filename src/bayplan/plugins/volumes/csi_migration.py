@@ -1,8 +1,8 @@
-"""In-tree volumes as the CSI drivers that took them over see them.
+"""In-tree volumes in the terms of the CSI drivers that replaced them.
 
-A volume that names a cloud disk directly is served by a CSI driver today. Limits of that driver count it, and the
-topology of its PersistentVolume is spelled in the driver's label. Whether a node took part in the move is written on
-its CSINode. Only what decisions need is translated: driver, handle, node affinity.
+A volume that names a cloud disk directly is served by a CSI driver. It counts for the limits of that driver, and the
+topology of its PersistentVolume uses the driver's label. Whether a node has migrated is recorded on its CSINode. Only
+what decisions need is translated: driver, handle, node affinity.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ _UNSPECIFIED = "UNSPECIFIED"
 
 
 class TranslationError(ValueError):
-    """A volume whose in-tree form cannot be read."""
+    """A volume whose in-tree form cannot be parsed."""
 
 
 class InTreePlugin(NamedTuple):
     name: str
     driver: str
     source: str
-    """The field of a volume, and of a PersistentVolume's spec, that this plugin is about."""
+    """The field of a volume, and of a PersistentVolume's spec, for this plugin."""
     zone_label: str
-    """The driver's own zone label; empty where the affinity of volumes is left as it is."""
+    """The driver's own zone label; empty where the affinity of volumes is not translated."""
     is_followed: bool
     """Whether kube-scheduler treats its volumes as CSI volumes at all; it never does for Azure File and vSphere."""
 
@@ -77,7 +77,7 @@ _BY_NAME = {plugin.name: plugin for plugin in _PLUGINS}
 
 
 def inline_plugin(volume: Volume) -> InTreePlugin | None:
-    """Whose volume a pod names directly, if a CSI driver took it over."""
+    """The migrated in-tree plugin of a volume that a pod names directly, if any."""
     for plugin in _PLUGINS:
         if getattr(volume, plugin.source) is not None:
             return plugin
@@ -96,13 +96,13 @@ def is_migratable_provisioner(provisioner: str) -> bool:
 
 
 def driver_of_provisioner(provisioner: str) -> str | None:
-    """The driver that provisions in place of an in-tree provisioner that is followed; None for the others."""
+    """The driver that replaces an in-tree provisioner; None if it was not migrated."""
     plugin = _BY_NAME.get(provisioner)
     return plugin.driver if plugin is not None and plugin.is_followed else None
 
 
 def migrated_plugins(node: CSINode | None) -> frozenset[str]:
-    """The in-tree plugins that a node has handed over, by its annotation."""
+    """The in-tree plugins that a node has migrated, by its annotation."""
     if node is None:
         return frozenset()
     listed = node.annotations.get(MIGRATED_PLUGINS, "")
@@ -169,7 +169,7 @@ def _gce_region(zones: list[str]) -> str:
 
 
 def translated_affinity(volume: PersistentVolume, plugin: InTreePlugin) -> NodeSelector | None:
-    """The node affinity as the driver spells it. Raises TranslationError for a volume that cannot be read."""
+    """The node affinity in the driver's labels. Raises TranslationError for a volume that cannot be parsed."""
     handle_of_volume(volume, plugin)
     affinity = volume.spec.node_affinity
     required = affinity.required if affinity is not None else None
@@ -186,7 +186,7 @@ def translated_affinity(volume: PersistentVolume, plugin: InTreePlugin) -> NodeS
 
 
 def _topology_labels(volume: PersistentVolume, terms: list[NodeSelectorTerm]) -> tuple[str, str]:
-    """The generation of zone labels that a volume uses: its affinity speaks first, then its labels."""
+    """The generation of zone labels that a volume uses: that of its affinity, or else of its labels."""
     keys = {requirement.key for term in terms for requirement in term.match_expressions or ()}
     for place in (keys, volume.labels):
         if _ZONE in place:

@@ -1,4 +1,4 @@
-"""The CSINode of each row, and the rows whose node handed an in-tree plugin over to CSI."""
+"""The CSINode of each row, and the rows whose node migrated an in-tree plugin to CSI."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["CsiNodeRows", "MigratedRows"]
 
 
 class CsiNodeRows:
-    """`nodes[row]` is the CSINode, None where there is none. Kept up to date by `follow`."""
+    """`nodes[row]` is the CSINode, None where there is none. Updated by `follow`."""
 
     def __init__(self, cluster: ClusterState) -> None:
         self._cluster = cluster
@@ -22,7 +22,7 @@ class CsiNodeRows:
         self.nodes: list[CSINode | None] = []
 
     def follow(self) -> list[int]:
-        """The rows whose CSINode is another object than at the last call."""
+        """Apply changes. Returns the rows whose CSINode is another object than at the last call."""
         table, objects = self._cluster.nodes, self._cluster.objects
         self.nodes += [None] * (table.size - len(self.nodes))
         rows, version = self._rows.changed(), objects.version(CSINode)
@@ -48,7 +48,7 @@ class MigratedRows:
         self._masks: dict[str, BoolN] = {}
 
     def of(self, plugin: str) -> BoolN:
-        """One entry a row."""
+        """A mask over all rows."""
         for row in self._csi_nodes.follow():
             self._plugins += [frozenset()] * (row + 1 - len(self._plugins))
             plugins = migrated_plugins(self._csi_nodes.nodes[row])

@@ -1,7 +1,7 @@
-"""Following changes: which rows, and which objects, to look at again since last time.
+"""Changes since the last call: which rows, and which objects.
 
-Plugins that keep something per row or per object bring it up to date when they are next asked, instead of computing it
-anew. A follower only says what changed; it keeps nothing that was derived.
+Plugins that keep something per row or per object update it before use, instead of computing it again. A follower only
+reports what changed; it keeps nothing derived.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Change = tuple[K | None, K | None]
 
 
 class RowFollower:
-    """Rows that one of the table's change logs names."""
+    """Rows named by one of the table's change logs."""
 
     __slots__ = ("_log", "_position", "_table")
 
@@ -40,7 +40,7 @@ class RowFollower:
 
 
 class ObjectFollower(Generic[K]):
-    """Objects of one kind that came, changed or went. Holds the objects as they were last time."""
+    """Objects of one kind that were added, changed or removed. Holds the objects of the last call."""
 
     __slots__ = ("_kind", "_objects", "_seen", "_version")
 
@@ -50,7 +50,7 @@ class ObjectFollower(Generic[K]):
         self._version = 0
 
     def skip(self) -> None:
-        """Take everything that changed so far as known."""
+        """Treat everything up to now as known."""
         version = self._objects.version(self._kind)
         if version != self._version:
             self._seen, self._version = list(self._objects.list(self._kind)), version
@@ -60,12 +60,12 @@ class ObjectFollower(Generic[K]):
         version = self._objects.version(self._kind)
         if version == self._version:
             return []
-        # A view of a dict: it has a length and can be read from its end, which its declared type does not say.
+        # A view of a dict has a length and can be reversed, which its declared type does not say.
         items: Any = self._objects.list(self._kind)
         before, steps = self._seen, version - self._version
         self._version = version
         if len(items) - len(before) == steps:
-            # Every change made the table longer, so each was an addition, and additions go to the end.
+            # Every change made the table longer, so each was an addition, and additions are at the end.
             added: list[K] = list(islice(reversed(items), steps))[::-1]
             before += added
             return [(None, item) for item in added]
@@ -74,7 +74,7 @@ class ObjectFollower(Generic[K]):
 
 
 def _difference(before: list[K], after: list[K]) -> list[Change[K]]:
-    """Tables keep the order in which objects came, so that mere updates are found place by place."""
+    """Tables keep the order of insertion, so updates are found by comparing places."""
     if len(before) == len(after):
         places = list(compress(range(len(after)), map(is_not, after, before)))
         if all(before[place].key == after[place].key for place in places):

@@ -1,6 +1,6 @@
 """The ElasticQuota custom resource: what a namespace is guaranteed, and how much it may borrow.
 
-One counts in a namespace, the first by name. The plugin only reads it; its status is the business of the controller in
+One counts per namespace, the first by name. The plugin only reads it; its status is written by the controller in
 `bayplan.app.controllers`.
 """
 

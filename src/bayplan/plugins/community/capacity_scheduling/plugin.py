@@ -1,4 +1,4 @@
-"""CapacityScheduling: quotas that lend what they do not need, and take it back by preemption."""
+"""CapacityScheduling: quotas that lend what they do not need, and reclaim it by preemption."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _UNDER_WAY = "waiting for the preemption for this pod to be finished"
 
 
 class _Claim:
-    """What the pod at hand asks of the quotas in this cycle."""
+    """What the pod adds to the quotas in this cycle."""
 
     __slots__ = ("book", "own", "with_nominated")
 
@@ -63,30 +63,30 @@ class _Claim:
         self.book = book
         self.own = own
         self.with_nominated = with_nominated
-        """With the pods of the same namespace that are nominated and not less important."""
+        """With the nominated pods of the same namespace that are not less important."""
 
 
 CLAIM = StateKey[_Claim]("CapacityScheduling/claim")
 
 
 class CapacityScheduling(Plugin):
-    """Holds namespaces to their ElasticQuota: `min` is guaranteed, `max` is the end, between them is borrowed.
+    """Hold namespaces to their ElasticQuota: `min` is guaranteed, `max` is the limit, use between them is borrowed.
 
     *What it does*: a pod counts against the quota of its namespace from the moment it is assumed on a node. Namespaces
-    without a quota are not looked at.
-    *Rejects when*: the namespace would pass its max; all quotas together would pass the sum of their mins.
-    *Scores by*: nothing. As the preempting plugin it takes back what was lent: a pod within its namespace's min may
+    without a quota are not limited.
+    *Rejects when*: the namespace would exceed its max; all quotas together would exceed the sum of their mins.
+    *Scores by*: nothing. As the preempting plugin it reclaims what was lent: a pod within its namespace's min may
     evict pods of namespaces that use more than their min, whatever their priority; a pod beyond it only less important
     pods of its own namespace; a pod without a quota only less important pods without one.
     *Retries on*: pods deleted in namespaces with a quota, changes of ElasticQuotas.
     *Arguments*: none.
-    *Differs from the original*: usage is what the scheduler's own cache says, so nothing is counted twice or kept after
-    a pod went; requests are counted as NodeResourcesFit counts them (sidecars, pod-level requests, overhead); a
+    *Differs from the original*: usage comes from the scheduler's own cache, so nothing is counted twice or kept after a
+    pod is gone; requests are counted as NodeResourcesFit counts them (sidecars, pod-level requests, overhead); a
     resource that `max` does not name is not limited, and one that no `min` names is not held against the sum (for the
-    original both are 0 for cpu, memory and ephemeral-storage); `pods` is enforced; only resources that the pod asks for
-    can keep it out; a namespace that is within its min while victims are gathered loses no more pods, and the least
-    important of the borrowers go first; a victim is looked at once, and counts as breaking its budget whether room or
-    quota made it one; evictions run beside the cycle.
+    original both are 0 for cpu, memory and ephemeral-storage); `pods` is enforced; only resources that the pod requests
+    can reject it; a namespace that is within its min while victims are gathered loses no more pods, and the least
+    important of the borrowers are evicted first; a victim is considered once, and counts as breaking its budget whether
+    room or quota made it one; evictions run beside the cycle.
     """
 
     watches = (ElasticQuota,)
@@ -140,7 +140,7 @@ class CapacityScheduling(Plugin):
         return None
 
     def _with_nominated(self, book: QuotaBook, pod: PodInfo, own: Amounts) -> tuple[Amounts, Amounts]:
-        """The claim with pods that were promised room before: of the namespace, and of everybody."""
+        """The request together with nominated pods: of the namespace, and of all namespaces."""
         namespace = everybody = own
         for other in self._nominated():
             if other.uid == pod.uid or other.namespace not in book:
@@ -187,7 +187,7 @@ class CapacityScheduling(Plugin):
         return _TERMINATING if any(_makes_room(claim, pod, other) for other in leaving) else ""
 
     def _helpful_rows(self, diagnosis: Diagnosis) -> Rows:
-        """Nodes whose rejection could end when pods leave."""
+        """Rows whose rejection may end when pods are evicted."""
         rows = diagnosis.rows_with(Code.UNSCHEDULABLE)
         if diagnosis.absent is not None and diagnosis.absent.code is Code.UNSCHEDULABLE:
             explicit = {row for _, group in diagnosis.groups for row in group.tolist()}
@@ -224,7 +224,7 @@ class CapacityScheduling(Plugin):
         room = NodeTrial(self.handle.dry_run, state, pod, table, row, nominated)
         return find_quota_victims(QuotaTrial(room, book, pod, claim.own), victims, budgets)
 
-    # What may help
+    # Requeueing
 
     def events_to_register(self) -> list[EventHint]:
         return [
@@ -233,12 +233,12 @@ class CapacityScheduling(Plugin):
         ]
 
     def _after_pod_deleted(self, pod: PodInfo, old: PodInfo, new: Any) -> Hint:
-        """Quotas feel only pods of namespaces that have one."""
+        """Only pods of namespaces with a quota count against one."""
         return Hint.QUEUE if old.namespace in self._read() else Hint.SKIP
 
 
 def _makes_room(claim: _Claim, pod: PodInfo, leaving: PodInfo) -> bool:
-    """Whether a pod on its way out was (or could have been) a victim of this one."""
+    """Whether a terminating pod was (or could have been) a victim of this one."""
     book = claim.book
     if pod.namespace not in book:
         return leaving.namespace not in book and leaving.priority < pod.priority

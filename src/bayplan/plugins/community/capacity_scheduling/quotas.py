@@ -1,8 +1,8 @@
-"""Quotas and what is used of them, as one cycle sees it: a book that a dry run may copy and change.
+"""Quotas and their use in one cycle: a book that a dry run may copy and change.
 
-Amounts go by name of resource; pods themselves count under `PODS`. A resource that no quota guarantees to
-anybody is not lent or borrowed at all; of one that some quota guarantees, a quota that does not name it is guaranteed
-none. A maximum that is not stated is no limit.
+Amounts are by name of resource; pods themselves count under `PODS`. A resource that no quota guarantees is not lent or
+borrowed; of one that some quota guarantees, a quota that does not name it guarantees none. A maximum that is not stated
+is no limit.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _limits(quantities: Mapping[str, Quantity] | None) -> Amounts:
 
 
 def amounts_of(pod: PodInfo) -> Amounts:
-    """What the pod counts for."""
+    """The amounts that the pod counts for."""
     return pod.shape.counted | {PODS: 1}
 
 
@@ -49,7 +49,7 @@ def summed(first: Amounts, second: Amounts) -> Amounts:
 
 
 class QuotaBook:
-    """Who uses what. `add` and `remove` change it; `clone` gives a dry run a book of its own."""
+    """Use by namespace. `add` and `remove` change it; `clone` gives a dry run a book of its own."""
 
     def __init__(self, quotas: Mapping[str, Quota], used: dict[str, Amounts]) -> None:
         self.quotas = quotas
@@ -85,12 +85,12 @@ class QuotaBook:
                 used[name] = used.get(name, 0) + sign * amount
 
     def is_over_max(self, namespace: str, more: Amounts) -> bool:
-        """Whether so much more would pass the namespace's maximum in something that is asked for."""
+        """Whether the additional amounts would exceed the namespace's maximum in one of their resources."""
         used, most = self._used[namespace], self.quotas[namespace].most
         return any(name in most and used.get(name, 0) + amount > most[name] for name, amount in more.items())
 
     def is_over_min(self, namespace: str, more: Amounts | None = None) -> bool:
-        """Whether the namespace uses (with so much more) something that is not guaranteed to it."""
+        """Whether the namespace, with the additional amounts, uses more than its minimum of some resource."""
         used, own = self._used[namespace], self.quotas[namespace].guaranteed
         if more is None:
             return any(used.get(name, 0) > own.get(name, 0) for name in self._guaranteed)
@@ -99,7 +99,7 @@ class QuotaBook:
         )
 
     def is_total_over_min(self, more: Amounts) -> bool:
-        """Whether all quotas together would use more than is guaranteed to all of them."""
+        """Whether all quotas together would use more than the sum of their minimums."""
         return any(
             sum(used.get(name, 0) for used in self._used.values()) + amount > self._guaranteed[name]
             for name, amount in more.items()

@@ -1,4 +1,4 @@
-"""Who has to leave a node so that quotas are kept: the procedure of preemption with quotas beside the filters."""
+"""Victims on a node when quotas count: the procedure of preemption with quotas beside the filters."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _EXCEEDED = Unschedulable("global quota max exceeded")
 
 
 def potential_victims(book: QuotaBook, pod: PodInfo, claimed: Amounts, node: NodeInfo) -> list[PodInfo]:
-    """The pods of the node that this one may evict; the book is changed as if they all had left.
+    """The pods of the node that this one may evict; the book is changed as if all of them had been evicted.
 
-    Of namespaces that lend, the least important pods are taken first, and none once the namespace is within its min.
+    Of namespaces that lend, the least important pods come first, and none once the namespace is within its minimum.
     """
     pods = sorted(node.pods.values(), key=importance, reverse=True)
     if pod.namespace not in book:
@@ -37,7 +37,7 @@ def potential_victims(book: QuotaBook, pod: PodInfo, claimed: Amounts, node: Nod
 
 
 class QuotaTrial:
-    """One node under a dry run, with the book that belongs to it."""
+    """A dry run on one node, with the book that belongs to it."""
 
     def __init__(self, room: NodeTrial, book: QuotaBook, pod: PodInfo, own: Amounts) -> None:
         self.room = room
@@ -50,7 +50,8 @@ class QuotaTrial:
         return namespace not in self.book or not self.book.is_exceeded_by(namespace, self._own)
 
     def reprieves(self, victim: PodInfo) -> bool:
-        """Bring a victim back if the pod fits beside it and no quota suffers; leave it out otherwise."""
+        """Whether a victim is reprieved: added again, the pod still fits and no quota is exceeded. Otherwise it is
+        removed."""
         self.room.add(victim)
         self.book.add(victim)
         if self.room.check() is None and self.keeps_quota():
@@ -63,7 +64,7 @@ class QuotaTrial:
 def find_quota_victims(
     trial: QuotaTrial, victims: list[PodInfo], budgets: Budgets
 ) -> tuple[list[PodInfo], int] | Status:
-    """The fewest of the potential victims, and how many of them break a budget. The book is already without them."""
+    """The victims that remain after reprieve, and how many of them break a budget. The book is without them."""
     for victim in victims:
         trial.room.remove(victim)
     status = trial.room.check()

@@ -1,6 +1,6 @@
-"""Whether the cluster could hold a group at all: the sum over nodes, as if none of the group's pods had a place yet.
+"""Whether the cluster could hold a group at all: the sum over nodes, without the group's own pods.
 
-A sum says nothing about fragmentation, taints or affinity; it only spares a hopeless group the attempt.
+A sum ignores fragmentation, taints and affinity; it only avoids attempts that cannot succeed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _free(name: str, members: PodSet, nodes: NodeColumns) -> int:
     else:
         free = nodes.allocatable(place) - nodes.requested(place)
     _give_back(free, place, members, nodes)
-    # An overcommitted node takes nothing away from the others.
+    # An overcommitted node does not reduce the room of the others.
     return int(np.maximum(free, 0).sum())
 
 

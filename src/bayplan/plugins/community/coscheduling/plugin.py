@@ -1,8 +1,8 @@
-"""Coscheduling: the pods of a group get their nodes together, or none of them does.
+"""Coscheduling: the pods of a group are bound together, or none of them is.
 
-Pods that found a node wait at Permit, holding their place, until enough of the group do; then all are let through at
-once. A group that cannot be whole gives its places back and rests until something happens that may help it. Who has a
-place is not kept here: the cluster and the waiting pods say it, so nothing can drift, and a reload forgets nobody.
+Pods with a node wait at Permit, holding their place, until enough of the group do; then all are allowed at once. A
+group that cannot be completed releases its places and rests until an event may help it. Placed pods are not tracked
+here: the cluster and the waiting pods are the only source, so that nothing can diverge, and a reload loses nothing.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _GROUP_MISSING = Unschedulable("PodGroup not found")
 _KEEP = Unschedulable()
 _DEFAULT_WAIT_SECONDS = 60
 _LONGEST_REST_SECONDS = 15.0
-"""A little longer than the longest back-off of a pod: the group's own release must not bring it back."""
+"""Slightly longer than the longest back-off of a pod: the group's own release must not requeue it."""
 
 _ANY_CHANGE = (
     Resource.PERSISTENT_VOLUME,
@@ -54,22 +54,23 @@ _ANY_CHANGE = (
     Resource.RESOURCE_SLICE,
     Resource.DEVICE_CLASS,
 )
-"""A pod that rests with its group no longer hears what its own rejectors listened to, so the group listens for it."""
+"""A pod that rests with its group is not requeued by the events of the plugins that rejected it, so the group registers
+them."""
 
 
 class _Rest(NamedTuple):
-    """A group gave its places back; trying again before something changes would end the same way."""
+    """A group released its places; another attempt before something changes would fail the same way."""
 
     until: float
     members: frozenset[str]
-    """uids at the time; a pod that came later ends the rest."""
+    """uids at the time; a pod that is created later ends the rest."""
     blockers: frozenset[str]
-    """Groups that held places at the time; what they give back counts, what others try and give back does not."""
+    """Groups that held places at the time: what they release counts, what others reserve and release does not."""
     why: str
 
 
 class _History:
-    """What a group went through, as far as it decides what happens next."""
+    """Past attempts of a group, as far as they decide the next one."""
 
     __slots__ = ("backed_off_until", "last_failed", "rest")
 
@@ -80,26 +81,26 @@ class _History:
 
 
 class Coscheduling(Plugin):
-    """Binds the pods of a PodGroup once `minMember` of them have a node, and none before.
+    """Bind the pods of a PodGroup once `minMember` of them have a node, and none before.
 
-    *What it does*: pods with the label `scheduling.x-k8s.io/pod-group` wait at Permit until the group is whole. The
-    first that waits brings its siblings to the front; the last lets all of them through.
+    *What it does*: pods with the label `scheduling.x-k8s.io/pod-group` wait at Permit until the group is complete. The
+    first that waits activates its siblings; the last allows all of them.
     *Rejects when*: fewer pods than minMember exist or are free of scheduling gates; the cluster as a whole lacks
-    minResources; the group failed a moment ago and nothing has changed; the PodGroup does not exist (at Permit); the
-    wait took too long. A pod that fits nowhere takes its waiting siblings with it, unless so few are missing
-    (podGroupRejectPercentage) that waiting is worth it.
+    minResources; the group failed and nothing has changed since; the PodGroup does not exist (at Permit); the
+    wait took too long. A pod that fits nowhere has its waiting siblings rejected, unless only few are missing
+    (podGroupRejectPercentage).
     *Scores by*: nothing. Orders the queue by priority, then by the group's creation or last failure, then by the names
     of group and pod.
     *Retries on*: room made by other pods, changes of nodes, volumes and claims, the PodGroup, a new sibling, the end of
     the group's back-off.
     *Arguments*: permitWaitingTimeSeconds (60), podGroupBackoffSeconds (0, none), podGroupRejectPercentage (10).
-    *Differs from the original*: a group that gave its places back is not woken by its own release, nor by another
-    group's failed attempt that it did not suffer from, so two groups that cannot be placed do not keep each other busy;
-    everything that may really help wakes it at once, where the original waits for a timer; the first waiting pod
-    brings its siblings also when some members run already; members are known by uid, so a pod made anew under an old
-    name is another one; pods that are about to lose their place do not count; room is summed over nodes that have some;
-    groups made in the same second stand in the queue one after the other, not mixed by the names of their pods, and
-    pods that arrive before their PodGroup stand together too; what is remembered of a group goes with the PodGroup.
+    *Differs from the original*: a group that released its places is not requeued by its own release, nor by a failed
+    attempt of another group that did not affect it, so two groups that cannot be placed do not requeue each other
+    forever; events that may help requeue it at once, where the original waits for a timer; the first waiting pod
+    activates its siblings also when some members run already; members are known by uid, so a pod created again under an
+    old name is another one; pods that are about to lose their place do not count; room is summed over nodes that have
+    some; groups made in the same second are queued one after the other, not mixed by the names of their pods, and pods
+    that arrive before their PodGroup are queued together too; the history of a group is dropped with the PodGroup.
     """
 
     watches = (PodGroup,)
@@ -133,7 +134,7 @@ class Coscheduling(Plugin):
     def setup(self) -> None:
         self._histories: dict[str, _History] = {}
         self._released: set[str] = set()
-        """uids of pods that were sent back and have not given up their place yet."""
+        """uids of pods that were rejected at Permit and still hold their place."""
         self._labelled = self.handle.cluster.labelled_pods
         self._labelled.follow(POD_GROUP_LABEL)
         self._groups = self.handle.resources(PodGroup)
@@ -154,12 +155,12 @@ class Coscheduling(Plugin):
     # QueueSort
 
     def sort_key(self, queued: QueuedPod) -> tuple[int, float, str, str]:
-        # Creation times are whole seconds. Groups made in one second must not be mixed: each would hold places and
-        # wait for the others to be done.
+        # Creation times are whole seconds. Groups created in one second must not be mixed: each would hold places and
+        # wait for the others.
         return -queued.priority, self._queued_since(queued), group_key(queued.info) or queued.key, queued.key
 
     def _queued_since(self, queued: QueuedPod) -> float:
-        """A group stands in the queue as one, and behind the others once it failed."""
+        """A group has one position in the queue, behind the others after a failure."""
         key = group_key(queued.info)
         history = self._histories.get(key) if key else None
         if history is not None and history.last_failed is not None:
@@ -172,7 +173,7 @@ class Coscheduling(Plugin):
         return queued.timestamp if first is None else first
 
     def _first_member_made(self, pod: PodInfo) -> str | None:
-        """For a group that is not known yet, as when a scheduler starts or its pods were quicker to arrive."""
+        """For a group that is not known yet, as at a start, or when its pods arrive before the PodGroup."""
         first = next(iter(self._members(pod).pods.values()), None) if group_key(pod) else None
         return first.pod.metadata.creation_timestamp if first is not None else None
 
@@ -215,7 +216,7 @@ class Coscheduling(Plugin):
         return Unresolvable(f"podGroup {key} failed recently", rest.why)
 
     def _rest(self, key: str) -> _Rest | None:
-        """The rest that the group is in, if it is not over."""
+        """The rest that the group is in, if it has not ended."""
         history = self._histories.get(key)
         if history is None or history.rest is None or self.handle.clock.monotonic() >= history.rest.until:
             return None
@@ -236,7 +237,8 @@ class Coscheduling(Plugin):
         missing = wanted - self._count_placed(members)
         if missing <= 0 or missing * 100 <= self.args.pod_group_reject_percentage * wanted:
             return _KEEP
-        # A pod that its group's rest or back-off kept out is no new failure: it must not make either of them longer.
+        # A pod that was rejected for its group's rest or back-off is no new failure: it must not prolong either of
+        # them.
         if self._rest(group.key) is not None or self._is_backed_off(group.key) or self._is_room_coming():
             return _KEEP
         self._release(group.key, members, "optimistic rejection in PostFilter", why=_reasons(diagnosis))
@@ -247,17 +249,17 @@ class Coscheduling(Plugin):
         )
 
     def _is_room_coming(self) -> bool:
-        """Whether pods that were sent back still count on their nodes: a moment later the pod may fit."""
+        """Whether rejected pods still count on their nodes: the pod may fit once they are removed."""
         return any(held.is_rejected for held in self.handle.waiting_pods)
 
     def _count_placed(self, members: PodSet) -> int:
-        """Members with a node, without those that have it no longer than until somebody cleans up."""
+        """Members with a node, without those that are about to lose it."""
         waiting = self.handle.waiting_pods
         lost = sum(1 for uid in members.placed if (held := waiting.get(uid)) is not None and held.is_rejected)
         return len(members.placed) - lost
 
     def _release(self, key: str, members: PodSet, message: str, *, why: str, leaving: str = "") -> None:
-        """Send the waiting siblings back; if there were any, the group rests until something else happens."""
+        """Reject the waiting siblings; if there were any, the group rests until another event."""
         waiting = self.handle.waiting_pods
         held = [w for uid in members.placed if uid != leaving and (w := waiting.get(uid)) is not None]
         released = [w.info.uid for w in held if w.reject(self.name, message)]
@@ -273,7 +275,7 @@ class Coscheduling(Plugin):
             )
 
     def _groups_holding(self) -> frozenset[str]:
-        """The groups that hold places while they wait, or have not given them back yet."""
+        """The groups that hold places at Permit, or have not released them yet."""
         keys = (group_key(held.info) for held in self.handle.waiting_pods)
         return frozenset(key for key in keys if key is not None)
 
@@ -316,7 +318,7 @@ class Coscheduling(Plugin):
                 held.allow(self.name)
 
     def _has_waiting(self, members: PodSet) -> bool:
-        """Whether siblings wait already, so that the others were brought forward before."""
+        """Whether siblings wait already, so that the others were activated before."""
         waiting = self.handle.waiting_pods
         return any((held := waiting.get(uid)) is not None and not held.is_rejected for uid in members.placed)
 
@@ -327,9 +329,9 @@ class Coscheduling(Plugin):
     # Reserve
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        """A pod that loses its place takes the siblings that still wait for the group with it.
+        """Reject the siblings that wait for the group of a pod that loses its place.
 
-        A pod that was sent back with its group does not: by now others may wait in a new attempt.
+        Not for a pod that was rejected with its group: others may already wait in a new attempt.
         """
         if pod.uid in self._released:
             self._released.discard(pod.uid)
@@ -339,7 +341,7 @@ class Coscheduling(Plugin):
             why = f"pod {pod.name} lost its place"
             self._release(group.key, self._members(pod), "rejection in Unreserve", why=why, leaving=pod.uid)
 
-    # What may help a group
+    # Requeueing
 
     def events_to_register(self) -> list[EventHint]:
         added_or_changed = ActionType.ADD | ActionType.UPDATE
@@ -359,14 +361,14 @@ class Coscheduling(Plugin):
         return Hint.QUEUE
 
     def _after_pod_added(self, pod: PodInfo, old: Any, new: Any) -> Hint:
-        """Somebody else may have placed a sibling."""
+        """A sibling may have been placed by another scheduler."""
         return self._after_any(pod, old, new) if group_key(new) == group_key(pod) else Hint.SKIP
 
     def _after_group_changed(self, pod: PodInfo, old: Any, new: PodGroup) -> Hint:
         return self._after_any(pod, old, new) if new.key == group_key(pod) else Hint.SKIP
 
     def _after_pod_deleted(self, pod: PodInfo, old: PodInfo, new: Any) -> Hint:
-        """A place that was only held, never taken, is news to those alone who ran into it."""
+        """A place that was only reserved, never bound, concerns only the groups that failed because of it."""
         key, other = group_key(pod), group_key(old)
         if key is not None and other is not None and not old.pod.spec.node_name:
             rest = self._rest(key)
@@ -376,7 +378,7 @@ class Coscheduling(Plugin):
 
 
 def _reasons(diagnosis: Diagnosis) -> str:
-    """Why the pod fits nowhere, without the count of nodes around it."""
+    """Why the pod fits nowhere, without the numbers of nodes."""
     counts = diagnosis.reason_counts()
     return diagnosis.pre_filter_message or ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
 

@@ -1,7 +1,7 @@
 """The PodGroup custom resource: pods that are scheduled together or not at all.
 
-A pod joins the group of its namespace that its label names. The plugin only reads groups; their status is the business
-of the controller in `bayplan.app.controllers`.
+A pod belongs to the group of its namespace that its label names. The plugin only reads groups; their status is written
+by the controller in `bayplan.app.controllers`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ POD_GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
 
 
 class PodGroupSpec(ResourcePart):
-    """How many pods make the group whole."""
+    """The number of pods that make the group complete."""
 
     min_member: Annotated[int, Meta(ge=1, description="The number of pods below which none of them is bound.")] = 0
     min_resources: Annotated[
@@ -69,6 +69,6 @@ class PodGroup(
 
 
 def group_key(pod: PodInfo) -> str | None:
-    """`namespace/name` of the group that a pod says it belongs to."""
+    """`namespace/name` of the group that a pod's label names."""
     name = pod.labels.get(POD_GROUP_LABEL)
     return f"{pod.namespace}/{name}" if name else None

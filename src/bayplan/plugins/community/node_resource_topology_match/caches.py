@@ -1,11 +1,11 @@
-"""What to believe of a node's cells between an update of its topology and the next: three ways.
+"""The topology of a node between two updates of its object, in three variants.
 
-    PassthroughCache      the object as it is; a pod that was placed a moment ago is not in it yet
-    DiscardReservedCache  a node with a placed pod whose binding is not done is not used at all
-    OverReserveCache      a placed pod counts against every cell until the object says, by the fingerprint of the pods
-                          that it saw, that it knows of the pod
+    PassthroughCache      the object as it is, without pods that were placed after it was written
+    DiscardReservedCache  a node is not used while a pod placed on it is not bound yet
+    OverReserveCache      a placed pod counts against every cell until the object, by the fingerprint of the pods that
+                          its agent saw, includes the pod
 
-`changed` gathers the names of nodes whose answer changed, for whoever keeps columns.
+`changed` collects the names of nodes whose answer changed, for the columns.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ __all__ = ["DiscardReservedCache", "OverReserveCache", "PassthroughCache"]
 
 
 class PassthroughCache:
-    """Also the base of the others."""
+    """The base of the others."""
 
     def __init__(self) -> None:
         self.topologies: dict[str, NumaTopology] = {}
-        """As last heard."""
+        """As last reported."""
         self.changed: set[str] = set()
 
     def get(self, node: str) -> tuple[NumaTopology | None, bool]:
-        """The cells of a node, and whether they can be believed."""
+        """The cells of a node, and whether they are reliable."""
         return self.topologies.get(node), True
 
     def put(self, node: str, topology: NumaTopology | None) -> None:
-        """The object came, changed or went."""
+        """Apply an added, changed or removed object."""
         self.changed.add(node)
         if topology is None:
             self.topologies.pop(node, None)
@@ -39,19 +39,19 @@ class PassthroughCache:
             self.topologies[node] = topology
 
     def reserve(self, node: str, uid: str, amounts: Amounts) -> None:
-        """A pod was placed."""
+        """Count a pod that was assumed on the node."""
 
     def unreserve(self, node: str, uid: str) -> None:
-        """It was not, after all."""
+        """Undo `reserve`."""
 
     def post_bind(self, node: str, uid: str) -> None:
-        """It was bound."""
+        """Note that the pod was bound."""
 
     def mark_foreign(self, node: str) -> None:
-        """Somebody else placed a pod there."""
+        """Note that another scheduler placed a pod on the node."""
 
     def mark_over_reserved(self, nodes: Iterable[str]) -> None:
-        """A pod did not fit there, perhaps only because too much was reserved."""
+        """Note nodes that a pod did not fit on, possibly only because too much was reserved."""
 
 
 class DiscardReservedCache(PassthroughCache):
@@ -79,14 +79,14 @@ class DiscardReservedCache(PassthroughCache):
 
 class OverReserveCache(PassthroughCache):
     def __init__(self, *, follows_settings: bool) -> None:
-        """`follows_settings` takes over an object whose kubelet settings changed at once."""
+        """`follows_settings`: an object whose kubelet settings changed is applied at once."""
         super().__init__()
         self.generation = 0
-        """Grows with every node that was brought up to date."""
+        """Increases with every node that was updated."""
         self._believed: dict[str, NumaTopology] = {}
         self._assumed: dict[str, dict[str, Amounts]] = {}
         self._returned: dict[str, dict[str, Mapping[int, Amounts]]] = {}
-        """By node and uid, what pods held that went since the object was written, by cell."""
+        """By node and uid, what pods held, by cell, that were removed after the object was written."""
         self._foreign: set[str] = set()
         self._suspect: set[str] = set()
         self._follows_settings = follows_settings
@@ -95,7 +95,7 @@ class OverReserveCache(PassthroughCache):
         return self.get_without(node, ()), node not in self._foreign
 
     def get_without(self, node: str, uids: Collection[str]) -> NumaTopology | None:
-        """The cells as if nothing were assumed for these pods."""
+        """The cells without the reservations of these pods."""
         topology = self._believed.get(node)
         returned = self._returned.get(node)
         if topology is not None and returned:
@@ -104,17 +104,17 @@ class OverReserveCache(PassthroughCache):
         return topology.without(_sum(assumed)) if topology is not None and assumed else topology
 
     def give_back(self, node: str, uid: str, amounts_by_cell: Mapping[int, Amounts]) -> None:
-        """A pod that the object counts is gone: what it held is free, though the object does not say so yet."""
+        """Free what a removed pod held, which the object still counts."""
         if node in self._believed and uid not in self._returned.setdefault(node, {}):
             self._returned[node][uid] = amounts_by_cell
             self.changed.add(node)
 
     def believed(self, node: str) -> NumaTopology | None:
-        """The object that is reckoned with, as it is."""
+        """The object in use."""
         return self._believed.get(node)
 
     def is_assumed(self, node: str, uid: str) -> bool:
-        """Whether the pod came after that object."""
+        """Whether the pod was placed after that object was written."""
         return uid in self._assumed.get(node, ())
 
     def put(self, node: str, topology: NumaTopology | None) -> None:
@@ -148,14 +148,14 @@ class OverReserveCache(PassthroughCache):
 
     @property
     def dirty(self) -> set[str]:
-        """Nodes whose object should be looked at again."""
+        """Nodes whose object should be checked again."""
         return self._foreign | self._suspect
 
     def resync(self, pods_on: Callable[[str, NumaTopology], tuple[str, set[str]]]) -> list[str]:
-        """Take over the objects of dirty nodes whose agents know the pods that we know; the nodes that were.
+        """Apply the objects of dirty nodes whose agents know the same pods as the scheduler. Returns these nodes.
 
-        `pods_on` gives, for a node, the fingerprint of the pods there and the uids it stands for. Pods that are not
-        among them have not been seen by the agent, so what was assumed for them stays.
+        `pods_on` gives, for a node, the fingerprint of the pods there and the uids it covers. Other pods are unknown to
+        the agent, so their reservations stay.
         """
         done = []
         for node in sorted(self.dirty):

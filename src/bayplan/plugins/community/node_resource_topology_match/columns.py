@@ -1,7 +1,7 @@
-"""The NUMA cells of all nodes as columns, and the two questions asked of them: does it fit, and how well.
+"""The NUMA cells of all nodes as columns, for Filter and Score.
 
-`available[name]` is an array of cells by rows; -1 stands for "this cell does not list the resource". Rows are written
-anew when their node or what is known of it changed; everything else is whole-array arithmetic.
+`available[name]` is an array of cells by rows; -1 means that the cell does not list the resource. Rows are written
+again when their node or its topology changed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Cells = npt.NDArray[np.int64]
 
 
 class NumaColumns:
-    """One row a node, as in the node table."""
+    """One row per node, as in the node table."""
 
     def __init__(self) -> None:
         self._rows = 0
@@ -34,18 +34,18 @@ class NumaColumns:
         self._available: dict[str, Cells] = {}
         self.is_fresh: BoolN = np.ones(0, dtype=np.bool_)
         self.is_single: BoolN = np.zeros(0, dtype=np.bool_)
-        """Nodes with a topology whose kubelet wants one cell a container or pod."""
+        """Nodes with a topology whose kubelet requires one cell per container or pod."""
         self.is_pod_scope: BoolN = np.zeros(0, dtype=np.bool_)
         self._cell_count: Int64N = np.zeros(0, dtype=np.int64)
         self.layouts = Layouts()
         self.layout: Int64N = np.zeros(0, dtype=np.int64)
-        """By number; 0 where nothing is known of the cells."""
+        """The number of cells; 0 where they are unknown."""
         self.most_cells: Int64N = np.ones(0, dtype=np.int64)
         self._held: dict[int, Layout] = {}
-        """The layout of each row, which keeps it alive."""
+        """The layout of each row; holding it keeps it alive."""
 
     def reserve(self, rows: int) -> None:
-        """Make room for so many rows."""
+        """Allocate for so many rows."""
         if rows > self._rows:
             self._allocate(rows, self._cells)
 
@@ -110,7 +110,7 @@ class NumaColumns:
 
 
 class CellView:
-    """Some nodes' cells, changed as containers are put on them."""
+    """The cells of some nodes, changed as containers are placed on them."""
 
     def __init__(
         self,
@@ -123,11 +123,11 @@ class CellView:
         self._available = available
         self._lacking = lacking
         self._exists = exists
-        """Which cells are there at all; nodes have different numbers of them."""
+        """Which cells exist; nodes have different numbers of them."""
         self._cells = len(exists)
 
     def fit(self, requests: Amounts, *, is_guaranteed: bool) -> tuple[BoolN, Int32N]:
-        """Where one cell has it all, and which is the first that does."""
+        """Where one cell has enough of everything, and the first such cell."""
         count = len(self.positions)
         suits = np.ones((max(self._cells, 1), count), dtype=np.bool_)
         possible: BoolN = np.ones(count, dtype=np.bool_)
@@ -148,7 +148,7 @@ class CellView:
         return fits, suits.argmax(axis=0).astype(np.int32)
 
     def take(self, requests: Amounts, chosen: Int32N, where: BoolN, *, is_guaranteed: bool) -> None:
-        """Put a container on its cell."""
+        """Place a container on its cell."""
         columns = np.flatnonzero(where)
         for name, amount in requests.items():
             if not amount or (is_affine(name) and not is_guaranteed) or not self._cells:
@@ -158,7 +158,7 @@ class CellView:
             cells[chosen[columns][listed], columns[listed]] -= amount
 
     def least_numa_scores(self, layout: Layout, parts: Sequence[Amounts], most_cells: Int64N) -> Int64N:
-        """All positions must be of the layout."""
+        """The LeastNUMANodes scores; all positions must have this layout."""
         if not len(self.positions):
             return np.zeros(0, dtype=np.int64)
         return least_numa_scores(layout, self._available, parts, most_cells=most_cells, not_listed=NOT_LISTED)

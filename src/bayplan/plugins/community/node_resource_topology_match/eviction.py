@@ -1,4 +1,4 @@
-"""What the cells of a node would have free if some of its pods were gone; for dry runs of preemption."""
+"""The free amounts of a node's cells if some of its pods were evicted; for dry runs of preemption."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EXCEEDS = "resource release request exceeds NUMA allocatable"
 
 
 class Victims:
-    """Pods that a dry run took off its node, by uid."""
+    """Pods that a dry run removed from the node, by uid."""
 
     def __init__(self, pods: Mapping[str, PodInfo] | None = None) -> None:
         self.pods = dict(pods or {})
@@ -26,7 +26,7 @@ class Victims:
 
 
 def exclusive_containers(pod: PodInfo, listed: frozenset[str]) -> dict[ContainerName, Amounts]:
-    """The containers that hold something on the node for themselves, and what."""
+    """The containers with exclusive resources on the node, and those resources."""
     asked = requests_of(pod)
     held = {
         (pod.namespace, pod.name, each.name): exclusive_requests(each, listed, is_guaranteed=asked.is_guaranteed)
@@ -36,7 +36,7 @@ def exclusive_containers(pod: PodInfo, listed: frozenset[str]) -> dict[Container
 
 
 def held_by_cell(pod: PodInfo, where: Mapping[ContainerName, int], listed: frozenset[str]) -> dict[int, Amounts]:
-    """What the pod holds for itself on each cell, as far as it is known where its containers are."""
+    """The exclusive resources of the pod on each cell, as far as the cells of its containers are known."""
     held: dict[int, Amounts] = {}
     for name, amounts in exclusive_containers(pod, listed).items():
         if name in where:

@@ -1,5 +1,6 @@
-"""One node at a time: whether a pod fits on its NUMA cells, and what each strategy scores it. The plain form of
-`numa_columns`; both must agree."""
+"""One node at a time: whether a pod fits on its NUMA cells, and the score of each strategy. The scalar form of
+`columns`; both must agree.
+"""
 
 from __future__ import annotations
 

@@ -27,7 +27,8 @@ __all__ = ["Layout", "Layouts", "average_distance", "least_numa_score", "least_n
 
 _UNKNOWN_DISTANCE = 255
 _MOST_COMBINATIONS = 20_000
-"""Of one size. A machine has a handful of cells; an object that claims hundreds must not stop the scheduler."""
+"""Limit on the combinations of one size. A machine has few cells; an object with hundreds must not block the scheduler.
+"""
 
 
 def least_numa_score(topology: NumaTopology, asked: NumaRequests) -> int:
@@ -54,13 +55,13 @@ def normalized(count: int, most: int, *, is_optimal: bool) -> int:
 
 
 def _on_cells(cells: Iterable[NumaCell], requests: Amounts) -> Amounts:
-    """What of a request concerns cells at all."""
+    """The part of a request that concerns cells."""
     listed = {name for cell in cells for name in cell.available}
     return {n: amount for n, amount in requests.items() if amount and (n in listed or not is_host_level(n))}
 
 
 def _fewest(cells: Sequence[NumaCell], wanted: Amounts) -> tuple[NumaCell, ...] | None:
-    """The smallest combination that has it all; of several, the one whose cells are nearest to each other."""
+    """The smallest combination with enough of everything; of several, the one whose cells are nearest to each other."""
     able = [cell for cell in cells if all(name in cell.available for name in wanted)]
     for size in range(1, len(able) + 1):
         fitting = [c for c in islice(combinations(able, size), _MOST_COMBINATIONS) if _has_all(c, wanted)]
@@ -85,7 +86,8 @@ def average_distance(cells: Sequence[NumaCell]) -> float:
 
 
 def _without(cells: Sequence[NumaCell], chosen: Sequence[NumaCell], wanted: Amounts) -> list[NumaCell]:
-    """The cells once a container took what it wants, from the first of its cells as far as it has it."""
+    """The cells after a container took its request, from the first of its cells as far as it has it, then from the
+    next."""
     left, numbers, result = dict(wanted), {cell.number for cell in chosen}, []
     for cell in cells:
         if cell.number in numbers:
@@ -104,10 +106,10 @@ Cells = npt.NDArray[np.int64]
 
 
 class _Combinations(NamedTuple):
-    """Those of one size, the nearest first, and in the order of their cells where distances are equal."""
+    """The combinations of one size, the nearest first, and in the order of their cells where distances are equal."""
 
     members: Cells
-    """(combinations, cells), 1 for a cell that belongs to it."""
+    """(combinations, cells), 1 for a cell that belongs to the combination."""
     is_nearest: BoolN
 
 
@@ -137,7 +139,7 @@ class Layout:
 
 
 class Layouts:
-    """Every layout that some node has, by number; one that no node has any more is let go."""
+    """Every layout that some node has, by number; unused ones are dropped."""
 
     def __init__(self) -> None:
         self._by_key: WeakValueDictionary[object, Layout] = WeakValueDictionary()
@@ -145,7 +147,7 @@ class Layouts:
         self._count = 0
 
     def of(self, topology: NumaTopology) -> Layout:
-        """Whoever asks must hold on to the answer."""
+        """The layout with these cells. The caller must keep a reference to it."""
         key = tuple((cell.number, tuple(sorted(cell.costs.items()))) for cell in topology.cells)
         layout = self._by_key.get(key)
         if layout is None:
@@ -158,7 +160,7 @@ class Layouts:
 
 
 class _Search:
-    """Nodes of one layout, changed as containers are put on them."""
+    """Nodes of one layout, changed as containers are placed on them."""
 
     def __init__(self, layout: Layout, available: Mapping[str, Cells], not_listed: int) -> None:
         self.layout = layout
@@ -189,7 +191,7 @@ class _Search:
         self.has_failed[left] = True
 
     def _wanted(self, requests: Amounts) -> dict[str, tuple[int, BoolN]]:
-        """What is asked for, and on which nodes it concerns cells at all."""
+        """The requested amounts, and the nodes on which they concern cells."""
         wanted = {}
         for name, amount in requests.items():
             listed = self.listed[name]
@@ -201,7 +203,7 @@ class _Search:
     def _fits(
         self, members: Cells, wanted: Mapping[str, tuple[int, BoolN]], columns: npt.NDArray[np.intp]
     ) -> npt.NDArray[np.bool_]:
-        """(combinations, nodes): where every cell lists what is wanted, and together they have it."""
+        """(combinations, nodes): where every cell lists the resources, and together they have enough."""
         fits: npt.NDArray[np.bool_] = np.ones((len(members), len(columns)), dtype=np.bool_)
         for name, (amount, relevant) in wanted.items():
             listed = self.listed[name][:, columns]
@@ -217,7 +219,7 @@ class _Search:
         wanted: Mapping[str, tuple[int, BoolN]],
         columns: npt.NDArray[np.intp],
     ) -> None:
-        """From the first of its cells as far as it has it, then from the next. `chosen` is (cells, nodes)."""
+        """Subtract from the first of the cells as far as it has it, then from the next. `chosen` is (cells, nodes)."""
         for name, (amount, relevant) in wanted.items():
             cells = self.available[name]
             left = np.where(relevant[columns], amount, 0)
@@ -232,7 +234,7 @@ def least_numa_scores(
 ) -> Int64N:
     """The scores of nodes of one layout, for the parts of a pod that are placed one after the other.
 
-    `most_cells` is, for each node, how many cells its kubelet reckons with.
+    `most_cells` is, for each node, the maximum number of cells of its kubelet.
     """
     search = _Search(layout, available, not_listed)
     for requests in parts:

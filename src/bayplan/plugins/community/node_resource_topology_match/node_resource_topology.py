@@ -1,6 +1,7 @@
-"""The NodeResourceTopology custom resource: what each NUMA cell of a node has free, as an agent on the node says.
+"""The NodeResourceTopology custom resource: what each NUMA cell of a node has free, as reported by an agent on the
+node.
 
-The object has the node's name. It is read, never written; `numa_topology` turns it into numbers.
+The object has the node's name. It is read, never written; `topology` converts it to numbers.
 """
 
 from __future__ import annotations

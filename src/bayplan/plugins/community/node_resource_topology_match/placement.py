@@ -1,12 +1,11 @@
-"""Which container is on which NUMA cell, as a node's agent writes it into its NodeResourceTopology.
+"""The NUMA cell of each container, as a node's agent writes it into its NodeResourceTopology.
 
-The agent and the scheduler both know the containers that hold something for themselves, and both put the XXH64 of
-`namespace NUL pod NUL container` in ascending order. So a cell needs to say no more than places in that list: the first
-as it is, each further one as the distance from the one before, written in LEB89 (89 characters that JSON leaves alone:
-64 that end a number, 25 that say that more follows). The cell with the most containers says nothing: whoever is on no
-other cell is there.
+The agent and the scheduler both know the containers with exclusive resources, and both sort the XXH64 of `namespace NUL
+pod NUL container` in ascending order. So a cell only states places in that list: the first as it is, each further one
+as the distance from the one before, written in LEB89 (89 characters that JSON does not escape: 64 that end a number, 25
+that continue it). The cell with the most containers states nothing: containers of no other cell are there.
 
-What does not fit together (another version, another number of containers, a place twice) says nothing at all.
+A text that is inconsistent (another version, another number of containers, a place twice) counts as no text.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ ContainerName = tuple[str, str, str]
 
 
 class PlacementText(NamedTuple):
-    """What an object says, not yet read."""
+    """The text of an object, not yet decoded."""
 
     metadata: str = ""
     vectors: tuple[tuple[int, str], ...] = ()
@@ -39,7 +38,7 @@ class PlacementText(NamedTuple):
 
 
 def placement(text: PlacementText, containers: Iterable[ContainerName]) -> Mapping[ContainerName, int] | None:
-    """The cell of each of the containers; None when the object speaks of others, or is not to be understood."""
+    """The cell of each of the containers; None when the text is about others, or invalid."""
     facts = _facts(text.metadata)
     if facts is None:
         return None
@@ -83,7 +82,7 @@ def _places(vector: str, count: int) -> list[int] | None:
 
 
 def decode_numbers(text: str) -> list[int] | None:
-    """LEB89; None when a symbol is none of the 89, a number does not end, or is beyond all measure."""
+    """LEB89; None for an invalid symbol, a number that does not end, or one that is too large."""
     numbers, high, has_more = [], 0, False
     for symbol in text:
         value = _VALUES.get(symbol)

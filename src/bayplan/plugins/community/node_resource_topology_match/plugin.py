@@ -66,11 +66,11 @@ VICTIMS = StateKey[Victims]("stateVictimPods")
 _BY_REASON = {reason: _STATUSES[number + 1] for number, reason in enumerate(_FAILURES)}
 _NUMBERS = {reason: number + 1 for number, reason in enumerate(_FAILURES)}
 _FEW_NODES = 8
-"""So few are quicker one at a time."""
+"""Up to this number, nodes are faster one at a time."""
 _EXCLUSIVE_METHOD = "with-exclusive-resources"
 
 _PROFILES: set[str] = set()
-"""Names of the profiles of this process that run the plugin: pods of others are foreign."""
+"""Names of the profiles of this process that run the plugin; pods of other schedulers are foreign."""
 
 
 class ResourceWeight(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -90,7 +90,7 @@ class ScoringStrategy(msgspec.Struct, rename="camel", forbid_unknown_fields=True
 
 
 class CacheArgs(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
-    """How the over-reserving cache finds out that a node's object is up to date."""
+    """How the over-reserving cache decides that a node's object is up to date."""
 
     foreign_pods_detect: str = "All"
     resync_method: str = "Autodetect"
@@ -108,29 +108,29 @@ _CACHE_CHOICES = {
 
 class _Placement(NamedTuple):
     believed: NumaTopology
-    """What it was read from."""
+    """The topology that it was decoded from."""
     where: Mapping[ContainerName, int]
     pods: Mapping[str, PodInfo]
-    """Those that it speaks of, by uid."""
+    """The pods that it covers, by uid."""
 
 
 class NodeResourceTopologyMatch(Plugin):
-    """Looks at what each NUMA cell of a node has free, as NodeResourceTopology objects say.
+    """Filter and score nodes by the free amounts of their NUMA cells, from NodeResourceTopology objects.
 
-    *What it does*: works out what a kubelet with the policy `single-numa-node` would do with the pod, by container or
-    for the pod as a whole, as the kubelet is set. Nodes without an object, and other policies, are let pass.
+    *What it does*: predicts what a kubelet with the policy `single-numa-node` would do with the pod, by container or
+    for the pod as a whole, as the kubelet is configured. Nodes without an object, and other policies, pass.
     *Rejects when*: no cell has room for the pod, a container, an init container or a sidecar; what is known of the
-    node cannot be relied on at the moment.
+    node is not reliable at present.
     *Scores by*: MostAllocated, LeastAllocated, BalancedAllocation (the worst cell that has a score) or LeastNUMANodes
     (the fewer and nearer cells, the better). Pods that are not Guaranteed score 100 everywhere.
     *Retries on*: pods deleted, nodes added or changed in size, changes of NodeResourceTopology objects.
     *Arguments*: scoringStrategy (type, resources), cacheResyncPeriodSeconds, discardReservedNodes, cache
-    (foreignPodsDetect, resyncMethod, informerMode, resyncScope), preemptionMode (`Enabled` gives what victims hold back
-    to their cells in dry runs, where cacheResyncPeriodSeconds is set and the object says who is where).
+    (foreignPodsDetect, resyncMethod, informerMode, resyncScope), preemptionMode (`Enabled` frees what victims hold on
+    their cells in dry runs, where cacheResyncPeriodSeconds is set and the object states the cells of containers).
     *Differs from the original*: cells may have any number and need not be listed in order; a single requested resource
-    is balanced (the original's variance of one number is none); objects that come later are seen; what was assumed for
-    a pod that the node's agent has not seen yet stays when the node is brought up to date, and is given back when a dry
-    run takes that pod away; what changes a node's settings is taken over at once, not at the next period.
+    is balanced (the original's variance of one number is none); objects that are created later are used; what was
+    assumed for a pod that the node's agent has not seen yet stays when the node is updated, and is freed when a dry run
+    removes that pod; changed settings of a node apply at once, not at the next period.
     """
 
     watches = (NodeResourceTopology,)
@@ -168,7 +168,7 @@ class NodeResourceTopologyMatch(Plugin):
         self._cache = self._make_cache()
         self._evicts = self.args.preemption_mode == "Enabled" and isinstance(self._cache, OverReserveCache)
         self._placements: dict[str, _Placement] = {}
-        """By node, as read from its object when somebody first asked."""
+        """By node, decoded from its object at first use."""
         lister = self.handle.resources(NodeResourceTopology)
         for topology in lister.list():
             self._cache.put(topology.name, NumaTopology.of(topology))
@@ -247,7 +247,7 @@ class NodeResourceTopologyMatch(Plugin):
             return _BY_REASON[failure]
         return None
 
-    # Preemption: what if some pods were gone
+    # Preemption: dry runs without some pods
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> None:
         if self._evicts:
@@ -273,7 +273,7 @@ class NodeResourceTopologyMatch(Plugin):
         return Verdicts.of(ids, tuple(table))
 
     def _filter_without_victims(self, state: CycleState, asked: NumaRequests, node: NodeInfo) -> Status | None:
-        """A node that fails here is not suspected of being reserved too much: it was only a question."""
+        """A node that fails here is not marked as over-reserved: the pod was only tried."""
         assert isinstance(self._cache, OverReserveCache)
         victims = {uid: pod for uid, pod in self._victims(state).items() if pod.node_name == node.name}
         topology, where = self._cache.get_without(node.name, victims), self._placement(node.name)
@@ -287,7 +287,7 @@ class NodeResourceTopologyMatch(Plugin):
         return _BY_REASON[failure] if failure else None
 
     def _placement(self, node: str) -> Mapping[ContainerName, int] | None:
-        """Where the containers of the node are, of those pods that were there when its object was written."""
+        """The cells of the node's containers, for the pods that were there when its object was written."""
         assert isinstance(self._cache, OverReserveCache)
         believed, info = self._cache.believed(node), self.handle.cluster.node(node)
         if believed is None or info is None or not believed.placement.metadata:
@@ -305,7 +305,7 @@ class NodeResourceTopologyMatch(Plugin):
         return where
 
     def _note_gone(self, node: NodeInfo) -> None:
-        """Pods of the placement that left since: another victim need not be found for what they held."""
+        """Free what removed pods of the placement held, so that no further victim is needed for it."""
         kept = self._placements.get(node.name)
         if kept is None or not isinstance(self._cache, OverReserveCache):
             return
@@ -337,7 +337,7 @@ class NodeResourceTopologyMatch(Plugin):
         return scores
 
     def _least_numa_scores(self, asked: NumaRequests, nodes: NodeColumns) -> Int64N:
-        """Whatever the policy. Nodes of one layout together, a few of a rare layout one at a time."""
+        """LeastNUMANodes for any policy: nodes of one layout together, the few of a rare layout one at a time."""
         columns, rows = self._refreshed(), nodes.rows
         scores = np.zeros(len(nodes), dtype=np.int64)
         known = nodes.valid & columns.is_fresh[rows] & (columns.layout[rows] != 0)
@@ -367,7 +367,7 @@ class NodeResourceTopologyMatch(Plugin):
             return least_numa_score(topology, asked)
         return strategy_score(topology, asked, self._strategy, self._weights) if topology.is_single_numa else 0
 
-    # Reserve and PostBind: what the object does not say yet
+    # Reserve and PostBind: what the object does not contain yet
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         self._cache.reserve(node_name, pod.uid, requests_of(pod).whole)
@@ -378,10 +378,10 @@ class NodeResourceTopologyMatch(Plugin):
     def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         self._cache.post_bind(node_name, pod.uid)
 
-    # Keeping up
+    # Updates
 
     def _refreshed(self) -> NumaColumns:
-        """The columns, brought up to nodes, objects and reservations."""
+        """The columns, with changes of nodes, objects and reservations applied."""
         table = self.handle.cluster.nodes
         self._look_for_foreign_pods()
         changed = self._cache.changed
@@ -400,7 +400,7 @@ class NodeResourceTopologyMatch(Plugin):
         return self._columns
 
     def _look_for_foreign_pods(self) -> None:
-        """Pods that others placed make what we reckon with worthless until the node's agent has seen them."""
+        """Pods of other schedulers make the known topology unreliable until the node's agent has reported them."""
         detect, table = self.args.cache.foreign_pods_detect, self.handle.cluster.nodes
         if (detect == "None" and not self._evicts) or not isinstance(self._cache, OverReserveCache):
             return
@@ -436,7 +436,7 @@ class NodeResourceTopologyMatch(Plugin):
         return frozenset(name for cell in topology.cells for name in cell.available) if topology else frozenset()
 
     def _is_seen(self, pod: PodInfo) -> bool:
-        """Whether the pod is far enough for an agent on its node to know of it."""
+        """Whether the pod has progressed far enough for an agent on its node to know of it."""
         phase = pod.pod.status.phase
         return phase == "Running" if self.args.cache.informer_mode == "Shared" else phase != "Pending"
 

@@ -1,4 +1,4 @@
-"""What a pod asks of NUMA cells: quality of service, requests by container, and which resources are whose business."""
+"""The requests of a pod on NUMA cells: quality of service, requests by container, and which resources concern cells."""
 
 from __future__ import annotations
 
@@ -53,15 +53,15 @@ class NumaContainer(NamedTuple):
 class NumaRequests(NamedTuple):
     is_guaranteed: bool
     is_indifferent: bool
-    """Best effort, and nothing asked for that a device plugin hands out."""
+    """Best effort, without requests for devices."""
     containers: tuple[NumaContainer, ...]
     """Init containers first."""
     whole: Amounts
-    """The effective request of the pod, as the original works it out for the pod scope."""
+    """The effective request of the pod, as the original computes it for the pod scope."""
 
 
 def requests_of(pod: PodInfo) -> NumaRequests:
-    """Worked out once per shape."""
+    """The requests of a pod, computed once per shape."""
     found: NumaRequests = pod.shape.note(NumaRequests, lambda: _requests(pod.shape.spec))
     return found
 
@@ -110,8 +110,9 @@ def _quality(spec: PodSpec) -> str:
 
 
 def exclusive_requests(container: NumaContainer, listed: frozenset[str], *, is_guaranteed: bool) -> Amounts:
-    """What a container holds on its node for itself: devices that the cells list and, in a Guaranteed pod, whole cpus,
-    memory and huge pages. Init containers hold something only if they keep running."""
+    """The exclusive resources of a container on its node: devices that the cells list and, in a Guaranteed pod, whole
+    cpus, memory and huge pages. Init containers have some only if they keep running.
+    """
     if container.is_init and not container.is_sidecar:
         return {}
     return {
@@ -123,6 +124,6 @@ def exclusive_requests(container: NumaContainer, listed: frozenset[str], *, is_g
 
 
 def has_exclusive(pod: PodInfo, listed: frozenset[str]) -> bool:
-    """Whether some container of the pod holds something on the node for itself."""
+    """Whether some container of the pod has exclusive resources on the node."""
     asked = requests_of(pod)
     return any(exclusive_requests(each, listed, is_guaranteed=asked.is_guaranteed) for each in asked.containers)

@@ -1,4 +1,4 @@
-"""A node's NUMA cells and its kubelet's topology settings, as numbers; made from a NodeResourceTopology."""
+"""A node's NUMA cells and its kubelet's topology settings, as numbers, from a NodeResourceTopology."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class TopologySettings(NamedTuple):
 
     @classmethod
     def of(cls, topology: NodeResourceTopology) -> TopologySettings:
-        """Defaults, then the legacy policy, then the attributes; values that mean nothing are passed over."""
+        """Defaults, then the legacy policy, then the attributes; invalid values are ignored."""
         settings = _legacy(cls(), (topology.topology_policies or [""])[0])
         scope = topology.attribute("topologyManagerScope")
         if scope in (CONTAINER_SCOPE, POD_SCOPE):
@@ -76,7 +76,7 @@ class NumaTopology(NamedTuple):
     fingerprint: str
     fingerprint_method: str
     placement: PlacementText = PlacementText()
-    """Which containers are on which cell, as the object says it."""
+    """The cells of the containers, as the object states them."""
 
     @classmethod
     def of(cls, topology: NodeResourceTopology) -> NumaTopology:
@@ -95,12 +95,12 @@ class NumaTopology(NamedTuple):
         return self.settings.policy == SINGLE_NUMA_NODE
 
     def without(self, amounts: Amounts) -> NumaTopology:
-        """As if so much were taken from every cell that has it: nobody knows yet from which it will be."""
+        """The topology with the amounts subtracted from every cell that has the resource: the cell is not known yet."""
         cells = tuple(cell._replace(available=_reduced(cell.available, amounts)) for cell in self.cells)
         return self._replace(cells=cells)
 
     def with_more(self, given_back: Iterable[Mapping[int, Amounts]]) -> NumaTopology:
-        """As if so much were free on each cell besides, as far as the cell has it at all."""
+        """The topology with the amounts added on each cell, as far as the cell has the resource."""
         cells = self.cells
         for by_cell in given_back:
             cells = tuple(

@@ -1,7 +1,8 @@
-"""Counting for inter-pod affinity: which running pods matter to an incoming pod, by topology value.
+"""Counts for inter-pod affinity: running pods by topology value, as far as they matter to an incoming pod.
 
-Two directions: the incoming pod's terms against running pods (standing counters by row), and running pods' terms
-against the incoming pod (term groups, compared once per shape). Both end as counts per value of a topology key.
+Two directions: the incoming pod's terms against running pods (counters by row that are kept up to date), and running
+pods' terms against the incoming pod (term groups, compared once per shape). Both result in counts per value of a
+topology key.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from bayplan.framework import NodeInfo, PodInfo
 from bayplan.framework.columns import ClusterState, DomainCounts, PodQuery, PodTerm, PodTerms, RowCounts, TermGroup
 from bayplan.framework.objects import Namespace
 
-__all__ = ["PairCounts", "TermQueries", "matching_groups", "meant_namespaces", "term_queries"]
+__all__ = ["PairCounts", "TermQueries", "matching_groups", "selected_namespaces", "term_queries"]
 
 
 class PairCounts:
-    """Counts per (topology key, value). Keys appear when something is counted under them.
+    """Counts per (topology key, value). A key is present once something is counted under it.
 
-    A key with a single source shows the source's own sums, which are read-only; they are copied before they change.
+    A key with a single source shares the read-only sums of that source; they are copied before they are changed.
     """
 
     __slots__ = ("_cluster", "_is_moved", "by_key")
@@ -31,7 +32,7 @@ class PairCounts:
         self._is_moved = False
 
     def __bool__(self) -> bool:
-        """Whether anything is counted. A key has something, unless a dry run took pods away."""
+        """Whether anything is counted. Keys have counts above zero, unless a dry run removed pods."""
         return any(counts.any() for counts in self.by_key.values()) if self._is_moved else bool(self.by_key)
 
     def copy(self) -> PairCounts:
@@ -40,7 +41,7 @@ class PairCounts:
         return twin
 
     def add(self, key: str, source: RowCounts, weight: int = 1) -> None:
-        """Count what a source holds, by value."""
+        """Add the counts of a source, by value, times `weight`."""
         column = self._cluster.nodes.label(key)
         sums = source.by_domain(column.bins(), column.domains)
         if not sums.total:
@@ -50,7 +51,7 @@ class PairCounts:
         self.by_key[key] = counts if known is None else known + counts
 
     def move(self, key: str, node: NodeInfo, by: int) -> None:
-        """Count one pod on one node, if the node has the key."""
+        """Add `by` pods on one node, if the node has the key."""
         self._is_moved = True
         value = node.labels.get(key)
         if value is None:
@@ -71,11 +72,11 @@ class PairCounts:
         return float(counts[number]) if 0 <= number < len(counts) else 0.0
 
 
-def meant_namespaces(term: PodTerm, cluster: ClusterState) -> frozenset[str] | None:
-    """The namespaces an incoming pod's term means; None for all.
+def selected_namespaces(term: PodTerm, cluster: ClusterState) -> frozenset[str] | None:
+    """The namespaces that a term of an incoming pod selects; None for all.
 
-    kube-scheduler lists the namespaces that match the selector, and then asks the selector about empty labels as well:
-    a selector that accepts those (NotIn, DoesNotExist) means every namespace.
+    kube-scheduler lists the namespaces that match the selector, and also matches the selector with empty labels: one
+    that accepts those (NotIn, DoesNotExist) selects every namespace.
     """
     selector = term.namespace_selector
     if selector.matches({}):
@@ -87,18 +88,18 @@ def meant_namespaces(term: PodTerm, cluster: ClusterState) -> frozenset[str] | N
 
 
 class TermQueries:
-    """What the terms of a pod ask of running pods, good while no namespace changes its labels."""
+    """The terms of a pod as queries over running pods; valid until a namespace changes its labels."""
 
     __slots__ = ("anti", "near", "version", "weighted")
 
     def __init__(self) -> None:
         self.version = -1
         self.near: PodQuery | None = None
-        """Pods that every required affinity term means."""
+        """Pods that match every required affinity term."""
         self.anti: list[tuple[str, PodQuery]] = []
-        """Topology key and meant pods of each required anti-affinity term."""
+        """Topology key and matching pods of each required anti-affinity term."""
         self.weighted: list[tuple[str, PodQuery, int]] = []
-        """The same for preferred terms, with the weight; below zero for anti-affinity."""
+        """The same for preferred terms, with the weight; negative for anti-affinity."""
 
     def fill(self, terms: PodTerms, cluster: ClusterState) -> None:
         near = terms.required_affinity
@@ -111,7 +112,7 @@ class TermQueries:
 
 
 def term_queries(pod: PodInfo, cluster: ClusterState) -> TermQueries:
-    """The queries of a pod's shape."""
+    """The queries of the pod's shape, kept with the shape."""
     queries = pod.shape.note(TermQueries, TermQueries)
     version = cluster.objects.version(Namespace)
     if queries.version != version:
@@ -121,8 +122,8 @@ def term_queries(pod: PodInfo, cluster: ClusterState) -> TermQueries:
 
 
 def _query_of(terms: Iterable[PodTerm], cluster: ClusterState) -> PodQuery:
-    """Running pods that every one of the terms means."""
-    return PodQuery(tuple((meant_namespaces(term, cluster), term.selector) for term in terms))
+    """A query for the running pods that match every one of the terms."""
+    return PodQuery(tuple((selected_namespaces(term, cluster), term.selector) for term in terms))
 
 
 class _Matched:
@@ -136,7 +137,7 @@ class _Matched:
 
 
 def matching_groups(pod: PodInfo, cluster: ClusterState) -> list[TermGroup]:
-    """Terms of running pods that mean this pod. Each distinct term is compared with a shape once."""
+    """Terms of running pods that match this pod. Each distinct term is compared with a shape once."""
     terms = cluster.terms
     if not len(terms):
         return []

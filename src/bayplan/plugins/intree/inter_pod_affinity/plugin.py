@@ -1,4 +1,4 @@
-"""InterPodAffinity: near to some pods, away from others, by topology."""
+"""InterPodAffinity: place a pod near some pods and away from others, by topology."""
 
 from __future__ import annotations
 
@@ -30,7 +30,12 @@ from bayplan.framework import (
 from bayplan.framework.columns import DomainCounts, Int64N, PodTerm, TermKind
 from bayplan.framework.objects import Node, SelectorError
 from bayplan.framework.promises import MOST_VALUES, ByValue, stretched
-from bayplan.plugins.intree.inter_pod_affinity.counts import PairCounts, matching_groups, meant_namespaces, term_queries
+from bayplan.plugins.intree.inter_pod_affinity.counts import (
+    PairCounts,
+    matching_groups,
+    selected_namespaces,
+    term_queries,
+)
 
 __all__ = ["InterPodAffinity"]
 
@@ -38,13 +43,14 @@ NOT_NEAR = Unresolvable("node(s) didn't match pod affinity rules")
 NOT_APART = Unschedulable("node(s) didn't match pod anti-affinity rules")
 KEPT_AWAY = Unschedulable("node(s) didn't satisfy existing pods anti-affinity rules")
 _STATUSES = (Status(NOT_NEAR.code.SUCCESS), KEPT_AWAY, NOT_APART, NOT_NEAR)
-"""Where several hold for a node, the last of them is what users read. KEPT_AWAY is 1, as truth is."""
+"""Indexed by verdict number. Where several apply to a node, the highest is reported. KEPT_AWAY is 1, the number of
+True."""
 _NOT_APART, _NOT_NEAR = np.uint8(2), np.uint8(3)
 _Codes = npt.NDArray[np.uint8]
 
 
 class _Required:
-    """What the Filter compares with: counts of pods per topology pair, in three groups."""
+    """What Filter compares with: counts of pods per topology pair, in three groups."""
 
     __slots__ = ("affinity", "anti", "existing")
 
@@ -62,16 +68,16 @@ _PREFERRED = StateKey[PairCounts]("InterPodAffinity/preferred")
 
 
 class InterPodAffinity(Plugin):
-    """Honours the pod affinity and anti-affinity of the incoming pod and of the pods that run.
+    """Honours the pod affinity and anti-affinity of the incoming pod and of running pods.
 
-    *What it does*: counts, per topology value, running pods that the incoming pod's terms mean and running pods
-    whose own terms mean the incoming pod.
+    *What it does*: counts, per topology value, running pods that match the incoming pod's terms and running pods
+    whose own terms match the incoming pod.
     *Rejects when*: required affinity finds no partner (unresolvable), required anti-affinity finds one, or a running
-    pod's required anti-affinity means this pod.
+    pod's required anti-affinity matches this pod.
     *Scores by*: preferred terms of both sides, and hardPodAffinityWeight for running pods' required affinity.
-    *Retries on*: pods that come, go or change labels so that a term is newly met; nodes whose topology changes.
+    *Retries on*: pods that are added, removed or relabelled so that a term is newly met; nodes whose topology changes.
     *Arguments*: hardPodAffinityWeight, ignorePreferredTermsOfExistingPods.
-    *Differs from kube-scheduler*: nowhere; namespace selectors that accept empty labels mean all namespaces, as there.
+    *Differs from kube-scheduler*: nowhere; namespace selectors that accept empty labels select every namespace.
     """
 
     default_weight = 2
@@ -88,7 +94,7 @@ class InterPodAffinity(Plugin):
             return [] if 0 <= weight <= 100 else [f"hardPodAffinityWeight: must be 0 to 100, got {weight}"]
 
     def is_idle(self, pod: PodInfo) -> bool:
-        """Whether the pod states no terms and none of the terms that running pods state means it."""
+        """Whether the pod has no terms, and no term of a running pod matches it."""
         stated = pod.shape.spec.affinity
         if stated is not None and (stated.pod_affinity is not None or stated.pod_anti_affinity is not None):
             return False
@@ -136,23 +142,24 @@ class InterPodAffinity(Plugin):
             if term.matches(pod.namespace, pod.labels, labels):
                 required.existing.move(term.topology_key, node, by)
         terms = pod.shape.pod_terms
-        if terms.required_affinity and all(self._means(term, other) for term in terms.required_affinity):
+        if terms.required_affinity and all(self._matches(term, other) for term in terms.required_affinity):
             for term in terms.required_affinity:
                 required.affinity.move(term.topology_key, node, by)
         for term in terms.required_anti_affinity:
-            if self._means(term, other):
+            if self._matches(term, other):
                 required.anti.move(term.topology_key, node, by)
 
-    def _means(self, term: PodTerm, other: PodInfo) -> bool:
-        """Whether a term of the incoming pod means a running pod."""
-        namespaces = meant_namespaces(term, self.handle.cluster)
+    def _matches(self, term: PodTerm, other: PodInfo) -> bool:
+        """Whether a term of the incoming pod matches a running pod."""
+        namespaces = selected_namespaces(term, self.handle.cluster)
         return (namespaces is None or other.namespace in namespaces) and term.selector.matches(other.labels)
 
     def _is_first(self, required: _Required, pod: PodInfo) -> bool:
-        """Nobody matches anywhere and the pod matches itself: the first of a group may start it."""
+        """Whether no running pod matches and the pod matches its own terms: the first pod of a group may be placed
+        anywhere."""
         if required.affinity:
             return False
-        return all(self._means(term, pod) for term in pod.shape.pod_terms.required_affinity)
+        return all(self._matches(term, pod) for term in pod.shape.pod_terms.required_affinity)
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Verdicts:
         found: _Codes | None = None
@@ -164,8 +171,8 @@ class InterPodAffinity(Plugin):
         return Verdicts(found, _STATUSES.__getitem__)
 
     def _codes(self, required: _Required, pod: PodInfo) -> dict[str, _Codes]:
-        """By topology key, and by value with one place more for nodes without the key: a number in `_STATUSES`. Keys by
-        which nobody is rejected are left out where that is easily seen."""
+        """Verdict numbers (see `_STATUSES`) by topology key and value, with a last entry for nodes without the key. A
+        key that rejects no node may be absent."""
         terms = pod.shape.pod_terms
         codes = {key: (counts > 0).view(np.uint8) for key, counts in required.existing.by_key.items()}
         for term in terms.required_anti_affinity:
@@ -230,7 +237,7 @@ class InterPodAffinity(Plugin):
         return None
 
     def _weight_of(self, kind: TermKind, weight: int) -> int:
-        """What a running pod's term adds to its topology value."""
+        """The weight of a running pod's term for its topology value."""
         if kind is TermKind.REQUIRED_AFFINITY:
             return int(self.args.hard_pod_affinity_weight)
         if kind is TermKind.REQUIRED_ANTI_AFFINITY:
@@ -276,17 +283,19 @@ class InterPodAffinity(Plugin):
         terms = pod.shape.pod_terms
         near, apart = terms.required_affinity, terms.required_anti_affinity
         if old is not None and new is not None:
-            starts = not self._means_all(near, old) and self._means_all(near, new)
-            stops = self._means_all(apart, old) and not self._means_all(apart, new)
+            starts = not self._matches_all(near, old) and self._matches_all(near, new)
+            stops = self._matches_all(apart, old) and not self._matches_all(apart, new)
             return Hint.QUEUE if starts or stops else Hint.SKIP
         if new is not None:
-            return Hint.QUEUE if self._means_all(near, new) else Hint.SKIP
+            return Hint.QUEUE if self._matches_all(near, new) else Hint.SKIP
         theirs = other.shape.readable_terms.required_anti_affinity
-        freed = self._means_all(apart, other) or (bool(theirs) and all(_means_blindly(t, pod) for t in theirs))
+        freed = self._matches_all(apart, other) or (
+            bool(theirs) and all(_matches_without_namespace_labels(t, pod) for t in theirs)
+        )
         return Hint.QUEUE if freed else Hint.SKIP
 
-    def _means_all(self, terms: tuple[PodTerm, ...], other: PodInfo) -> bool:
-        return bool(terms) and all(_means_blindly(term, other) for term in terms)
+    def _matches_all(self, terms: tuple[PodTerm, ...], other: PodInfo) -> bool:
+        return bool(terms) and all(_matches_without_namespace_labels(term, other) for term in terms)
 
     @by_shape
     def _node_hint(self, pod: PodInfo, old: Node | None, new: Node | None) -> Hint:
@@ -305,8 +314,8 @@ class InterPodAffinity(Plugin):
         return Hint.SKIP
 
 
-def _means_blindly(term: PodTerm, other: PodInfo) -> bool:
-    """A term against a pod without a look at its namespace's labels, as requeueing hints do."""
+def _matches_without_namespace_labels(term: PodTerm, other: PodInfo) -> bool:
+    """Whether a term matches a pod, without the labels of the pod's namespace, as in the hints of kube-scheduler."""
     return term.matches(other.namespace, other.labels, {})
 
 

@@ -1,10 +1,9 @@
-"""NodeResourcesFit's and NodeResourcesBalancedAllocation's scores in one pass, as both are by default.
+"""The scores of NodeResourcesFit and NodeResourcesBalancedAllocation in one pass, for their default arguments.
 
-Both divide amounts of cpu and memory by what a node offers, and both are asked about every pod. Joined, they read the
-`PlainFacts` once and take about half the NumPy calls, which is what counts when a hundred rows are mended as well as
-when all are computed. Every step is one that the plugins take themselves, in the same order, on whole numbers that
-floats hold exactly: halves are exact, and a product with a power of two rounds as the number does. Where a node lacks
-cpu or memory, or offers so much that floats would round, there is no joint answer.
+Both divide amounts of cpu and memory by what a node offers, and both score every pod. Combined, they read `PlainFacts`
+once and take about half the NumPy calls. Every step is one that the plugins take themselves, in the same order, on
+whole numbers that floats hold exactly: halves are exact, and a product with a power of two rounds as the number itself
+does. Where a node lacks cpu or memory, or offers so much that floats would round, there is no combined score.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ __all__ = ["PlainScores", "note_amounts"]
 _MOST_SCRATCHES = 512
 
 Amounts = tuple[int, int, int, int]
-"""Cpu and memory that a pod counts for, then the same with defaults for scoring."""
+"""Requested cpu and memory of a pod, then the same with the defaults for scoring."""
 
 
 class PlainScores:
-    """See the module. `members` have their default arguments as far as scores are concerned."""
+    """The combined score. `members` have their default arguments as far as scores are concerned."""
 
     members = ("NodeResourcesFit", "NodeResourcesBalancedAllocation")
 
@@ -37,7 +36,7 @@ class PlainScores:
         self._room: FloatRN = np.empty(0)
         self._whole_room: Totals = np.empty(0, dtype=np.int16)
         self._scratches: dict[int, _Scratch] = {}
-        """By how many nodes are asked about: mostly the same number again and again."""
+        """By number of nodes, which is mostly the same from pod to pod."""
 
     def sign(self, pod: PodInfo) -> Amounts:
         return note_amounts(pod.shape).amounts
@@ -62,14 +61,14 @@ class PlainScores:
         np.abs(balance, balance)
         np.subtract(1.0, balance, balance)
         balance *= 100.0
-        # Nothing is below zero, so to make whole numbers of shares is to round them down.
+        # No share is negative, so conversion to integers rounds down.
         np.copyto(scratch.whole, scratch.shares, casting="unsafe")
         self._add_up(scratch, parts.lean, out)
         np.copyto(first, scratch.whole_fit, casting="unsafe")
         return True
 
     def _add_up(self, scratch: _Scratch, lean: Totals, out: Totals) -> None:
-        """The weighted sum of both scores from shares that are whole numbers."""
+        """The weighted sum of both scores, from shares that are whole numbers."""
         balance, fit, both = scratch.whole_balance, scratch.whole_fit, scratch.whole_both
         balance += lean
         fit += scratch.whole_free_memory
@@ -111,10 +110,10 @@ def _balance(used_cpu: int, cpu: int, used_memory: int, memory: int) -> int:
 
 
 class _Scratch:
-    """Room for the shares of some nodes, and names for its parts: cutting arrays costs as much as small sums do.
+    """Buffers for the shares of some nodes, with views of their parts: slicing arrays costs as much as small sums do.
 
-    Rows in one piece are one long row, which NumPy is through with sooner. Once shares are whole numbers they are below
-    300, so narrow ones do, of which there are four where there was one float.
+    Rows that are contiguous are processed as one long row. Whole-number shares are below 300, so they are kept in 16
+    bits, a quarter of a float.
     """
 
     __slots__ = (
@@ -143,7 +142,7 @@ class _Scratch:
 
 
 class _Asked:
-    """What a shape adds to the facts, ready to be added."""
+    """What a shape adds to the facts, as arrays."""
 
     __slots__ = ("amounts", "column", "needs")
 
@@ -153,9 +152,9 @@ class _Asked:
         scored_cpu, scored_memory = scored.get("cpu", 0), scored.get("memory", 0)
         self.amounts = (cpu, memory, scored_cpu, scored_memory)
         self.column = np.array((memory * 0.5, cpu * 0.5, scored_cpu * -100.0, scored_memory * -100.0)).reshape(4, 1)
-        """One row each of `PlainFacts.SUMMANDS`."""
+        """One row for each of `PlainFacts.SUMMANDS`."""
         self.needs: Needs = (scored_cpu * 100.0, scored_memory * 100.0, cpu, memory, NO_NEED)
-        """Where every node has as much, no share has to be cut off at full or at nothing."""
+        """Amounts such that, where every node has as much, no share has to be clipped at full or at zero."""
 
 
 def note_amounts(shape: PodShape) -> _Asked:

@@ -1,4 +1,4 @@
-"""NodeResourcesFit: room for what the pod requests, and a score by how full the node would be."""
+"""NodeResourcesFit: filter nodes by free resources, and score them by how full they would be."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ _TOO_MANY_PODS = 1
 _BEYOND_ALLOCATABLE = 2
 _FIRST_RESOURCE = 4
 _MOST_BITS = 28
-"""So many resources fit into the mask of a verdict beside the two bits before them."""
+"""The number of resources that fit into the bit mask of a verdict beside the two bits before them."""
 
 _MOST_WEIGHT = 1 << 32
-"""Weighted scores are added up as floats up to here."""
+"""Weighted scores are summed as floats below this total weight."""
 
 
 class UtilizationShapePoint(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -132,14 +132,14 @@ class NodeResourcesFit(Plugin):
     # Filter
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> None:
-        """Nothing to prepare; the shape holds the requests."""
+        """Prepares nothing; the shape holds the requests."""
 
     def _prepare(self, shape: PodShape) -> None:
         self._checks(shape)
         note_amounts(shape)
 
     def _checks(self, shape: PodShape) -> _Checks:
-        """What to compare, in the order in which reasons are listed."""
+        """The requests to compare, in the order in which reasons are listed."""
         return shape.note_on_amounts(self._checks_key, lambda: self._wanted(shape))
 
     def _wanted(self, shape: PodShape) -> _Checks:
@@ -156,7 +156,7 @@ class NodeResourcesFit(Plugin):
         return name in self._ignored or name.split("/", 1)[0] in self._ignored_groups
 
     def accepts_all(self, pod: PodInfo, nodes: NodeColumns) -> bool:
-        """Most pods fit everywhere, and the node with the least room tells."""
+        """Whether every node has room, by the minimum of each resource over all nodes."""
         needs = self._checks(pod.shape).needs
         facts = None if needs is None else plain_source(nodes)
         return facts is not None and needs is not None and facts.has_everywhere(needs)
@@ -201,7 +201,7 @@ class NodeResourcesFit(Plugin):
         """Never skips."""
 
     def _terms(self, pod: PodInfo) -> ScoreTerms:
-        """The resources that take part."""
+        """The resources that take part in the score."""
         return pod.shape.note(self._terms_key, lambda: self._make_terms(pod.shape.scoring_requests))
 
     def _make_terms(self, requests: Amounts) -> ScoreTerms:
@@ -270,7 +270,8 @@ class NodeResourcesFit(Plugin):
         return total // weights if total >= 0 else -(-total // weights)
 
     def combine_scores(self, scores: Mapping[str, tuple[Plugin, int]]) -> CombinedScore | None:
-        """With NodeResourcesBalancedAllocation, where both look at cpu and memory as they do by default."""
+        """The combined score with NodeResourcesBalancedAllocation, where both score cpu and memory as they do by
+        default."""
         other, balance_weight = scores.get("NodeResourcesBalancedAllocation", (None, 0))
         fit_weight = scores[self.name][1]
         if type(self) is not NodeResourcesFit or type(other) is not NodeResourcesBalancedAllocation:
@@ -350,7 +351,7 @@ def _used_column(nodes: NodeColumns, place: int) -> Int64N:
 
 
 def _least_allocated(facts: FloatRN, terms: ScoreTerms) -> Int64N:
-    """Cpu and memory, both on every node: the share of each that stays free, and their weighted mean."""
+    """The weighted mean of the free shares, where cpu and memory are the resources and every node has both."""
     shares = facts[PlainFacts.SPARE] - terms.amounts * 100.0
     shares /= facts[PlainFacts.OF_SPARE]
     np.maximum(shares, 0.0, out=shares)
@@ -370,7 +371,7 @@ def _least_allocated(facts: FloatRN, terms: ScoreTerms) -> Int64N:
 
 
 def _plain_verdicts(checks: _Checks, facts: PlainFacts, rows: Rows | None) -> Verdicts:
-    """Cpu and memory alone, where facts hold what is free of them."""
+    """Verdicts for a pod that requests cpu and memory only, from the facts about what is free."""
     amounts = checks.amounts
     short = facts.room(rows) < amounts
     if not np.count_nonzero(short):
@@ -382,38 +383,38 @@ def _plain_verdicts(checks: _Checks, facts: PlainFacts, rows: Rows | None) -> Ve
     mask |= bits[2]
     beyond = facts.cut(rows)[PlainFacts.OF_SPARE] < amounts[:2]
     if np.count_nonzero(beyond):
-        # What exceeds all that a node has is short as well.
+        # A request above the allocatable amount is insufficient as well.
         mask |= (beyond[0] | beyond[1]).view(np.uint8) * np.uint8(_BEYOND_ALLOCATABLE)
     return Verdicts(mask.astype(np.int32), checks.status)
 
 
 class _Checks:
-    """What a pod asks for, ready to be compared."""
+    """The requests of a pod, prepared for comparison."""
 
     __slots__ = ("_amounts", "lacking", "needs", "pairs", "status")
 
     def __init__(self, pairs: Vector, names: tuple[str, ...], unplaced: tuple[str, ...]) -> None:
         self.pairs = pairs
-        """(place, amount) of every request that counts and that some node could meet."""
+        """(place, amount) of every request that counts and that some node offers."""
         self.lacking = (_FIRST_RESOURCE << len(pairs)) | _BEYOND_ALLOCATABLE if unplaced else 0
-        """The part of the mask that is the same on every node: one bit stands for all that no node offers."""
+        """The part of the mask that is the same on every node: one bit for all resources that no node offers."""
         is_plain = len(pairs) == 2 and pairs[0][0] == CPU and pairs[1][0] == MEMORY and not unplaced
         self.needs: Needs | None = (NO_NEED, NO_NEED, pairs[0][1], pairs[1][1], 1.0) if is_plain else None
-        """What every node must have so that none is rejected, for pods that ask for cpu and memory alone."""
+        """What every node must have so that none is rejected, for pods that request cpu and memory only."""
         self.status = _statuses(names, unplaced) if unplaced else _shared_statuses(names, ())
-        """Turns a bit mask of shortages into a Status."""
+        """From a bit mask of shortages to a Status."""
         self._amounts: FloatRN | None = None
 
     @property
     def amounts(self) -> FloatRN:
-        """Cpu, memory and one pod, one row each, for pods that ask for these alone."""
+        """Cpu, memory and one pod, one row each, for pods that request only these."""
         if self._amounts is None:
             self._amounts = np.array([[float(amount)] for _, amount in self.pairs] + [[1.0]])
         return self._amounts
 
 
 def _by_combination(checks: _Checks, nodes: NodeColumns) -> Verdicts:
-    """For a pod that names more resources than a number has bits: a number for each combination of shortages."""
+    """For a pod that names more resources than a mask has bits: a number for each combination of shortages."""
     amounts = [(nodes.allocatable(place), nodes.requested(place), amount) for place, amount in checks.pairs]
     short = np.array([requested > offered - amount for offered, requested, amount in amounts])
     beyond = short & np.array([offered < amount for offered, _, amount in amounts])
@@ -426,7 +427,7 @@ def _by_combination(checks: _Checks, nodes: NodeColumns) -> Verdicts:
 
 
 def _statuses(names: tuple[str, ...], unplaced: tuple[str, ...]) -> Callable[[int], Status]:
-    """One object a mask of shortages."""
+    """One Status object per mask of shortages."""
     groups = [*((name,) for name in names), *([unplaced] if unplaced else ())]
 
     @lru_cache(maxsize=4096)

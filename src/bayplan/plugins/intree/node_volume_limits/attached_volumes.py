@@ -1,7 +1,7 @@
-"""Which CSI volumes a pod attaches to its node, and which ones a node has attached already.
+"""The CSI volumes that a pod attaches to its node, and those that a node has attached already.
 
-A volume is known by driver and handle. A claim that is not bound yet counts for the driver that will provision it,
-under a handle made of the claim's name. Nothing here knows about limits.
+A volume is identified by driver and handle. A claim that is not bound yet counts for the driver that will provision it,
+under a handle made of the claim's name. Limits are not considered here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ AttachedVolume = tuple[str, str]
 """Driver and handle."""
 
 _UNBOUND = "\0unbound"
-"""What handles of unbound claims begin with; no handle of a real volume does."""
+"""Prefix of the handles of unbound claims; no handle of a real volume starts with it."""
 
 
 def attachable_volumes(pod: PodInfo) -> tuple[Volume, ...]:
@@ -42,13 +42,13 @@ def _may_attach(volume: Volume) -> bool:
 
 
 class AttachedVolumes:
-    """Answers from the claims, volumes and classes of the cluster as they are now."""
+    """Attached volumes, from the current claims, volumes and classes of the cluster."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
 
     def of_new_pod(self, pod: PodInfo, *, has_csi_node: bool) -> set[AttachedVolume] | Status:
-        """What the pod would attach to a node with, or without, a CSINode; or why it cannot be told."""
+        """What the pod would attach to a node with, or without, a CSINode; or why that is unknown."""
         found: set[AttachedVolume] = set()
         for volume in attachable_volumes(pod):
             attached = self._attached(pod, volume, has_csi_node=has_csi_node)
@@ -59,7 +59,7 @@ class AttachedVolumes:
         return found
 
     def of_node(self, node: NodeInfo) -> set[AttachedVolume]:
-        """What the pods on a node with a CSINode attach; volumes that cannot be made out are left out."""
+        """What the pods on a node with a CSINode attach; volumes that cannot be identified are left out."""
         attached = (
             self._attached(pod, volume, has_csi_node=True)
             for pod in node.pods.values()
@@ -68,7 +68,7 @@ class AttachedVolumes:
         return {volume for volume in attached if volume is not None and not isinstance(volume, Status)}
 
     def of_attachments(self, attachments: Iterable[VolumeAttachment]) -> set[AttachedVolume]:
-        """The CSI volumes that attachment objects stand for."""
+        """The CSI volumes that attachment objects refer to."""
         found = set()
         for attachment in attachments:
             name = attachment.spec.source.persistent_volume_name

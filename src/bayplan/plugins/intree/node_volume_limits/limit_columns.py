@@ -1,8 +1,7 @@
-"""Columns for volume limits: what each node allows of a driver, and at most how much of it is used.
+"""Columns for volume limits: what each node allows of a driver, and an upper bound of what is used.
 
-The bound on use counts every volume of the pods on a row and every attachment of the node, whichever driver it is for.
-It follows the rows that changed and never needs a claim to be looked up, so that only nodes near a limit are worth an
-exact count.
+The bound counts every volume of the pods on a row and every attachment of the node, of whichever driver. It is updated
+for changed rows without looking up any claim, so that only nodes near a limit need an exact count.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def limits_of(node: CSINode | None) -> dict[str, int]:
 
 
 class VolumeLimitColumns:
-    """Kept by the plugin from cycle to cycle; `follow` brings it up to the cluster."""
+    """Kept by the plugin from cycle to cycle; `follow` applies the changes of the cluster."""
 
     def __init__(self, cluster: ClusterState) -> None:
         table = cluster.nodes
@@ -53,7 +52,7 @@ class VolumeLimitColumns:
         return list(self._attachments.get(node_name, {}).values())
 
     def follow_limits(self) -> None:
-        """Take over what nodes allow, and leave what is used for later."""
+        """Apply changed limits only; usage is updated later."""
         self._grow()
         for row in self._csi_nodes.follow():
             self._write_limits(row, self._csi_nodes.nodes[row])
@@ -63,7 +62,7 @@ class VolumeLimitColumns:
         return any(driver in self._limits for driver in drivers)
 
     def follow(self) -> set[int]:
-        """Take over what changed. The rows whose exact count may have changed with their pods or node."""
+        """Apply all changes. Returns the rows whose exact count may have changed with their pods or node."""
         self.follow_limits()
         changed = set(self._pod_rows.changed())
         for row in changed:

@@ -1,4 +1,4 @@
-"""NodeVolumeLimits: a node can attach only so many volumes of a CSI driver."""
+"""NodeVolumeLimits: the number of volumes of a CSI driver that a node can attach."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ TOO_MANY = Unschedulable("node(s) exceed max volume count")
 
 
 class WantedVolumes(NamedTuple):
-    """What the pod would attach, which in-tree volumes make depend on whether the node has a CSINode."""
+    """The volumes that the pod would attach. In-tree volumes make them depend on whether the node has a CSINode."""
 
     with_csi_node: set[AttachedVolume] | Status
     without_csi_node: set[AttachedVolume] | Status
@@ -112,7 +112,7 @@ class NodeVolumeLimits(Plugin):
         return Verdicts(ids, statuses.status)
 
     def _may_reject(self, wanted: WantedVolumes) -> bool:
-        """Whether something is wrong with a volume, or some node has a limit for one of the drivers."""
+        """Whether a volume of the pod is invalid, or some node has a limit for one of the drivers."""
         if isinstance(wanted.with_csi_node, Status) or isinstance(wanted.without_csi_node, Status):
             return True
         columns = self._made_columns()
@@ -120,14 +120,14 @@ class NodeVolumeLimits(Plugin):
         return columns.is_limited(driver for driver, _ in wanted.with_csi_node)
 
     def _one_by_one(self, wanted: WantedVolumes, nodes: NodeColumns) -> Verdicts:
-        """For a dry run, whose pods are its own."""
+        """Verdicts for a dry run, which has pods of its own."""
         statuses, ids = StatusTable(), np.zeros(len(nodes), dtype=np.int32)
         for position in np.flatnonzero(nodes.valid).tolist():
             ids[position] = statuses.number(self._check(wanted, nodes.info(position)))
         return Verdicts(ids, statuses.status)
 
     def _over_limit(self, new: set[AttachedVolume], columns: VolumeLimitColumns, rows: Rows) -> list[int]:
-        """The positions whose node would have too many volumes; rows that are far from a limit are not counted."""
+        """The positions whose node would have too many volumes; rows far from a limit are not counted."""
         wanted = Counter(driver for driver, _ in new)
         near = np.flatnonzero(columns.suspects(wanted)[rows])
         if not len(near):
@@ -139,7 +139,7 @@ class NodeVolumeLimits(Plugin):
         return [position for position in near[is_over].tolist() if self._is_over(new, columns, int(rows[position]))]
 
     def _is_over(self, new: set[AttachedVolume], columns: VolumeLimitColumns, row: int) -> bool:
-        """The same without the pod's volumes that are on the node already."""
+        """As `_over_limit`, without the pod's volumes that are on the node already."""
         left = Counter(driver for driver, _ in new - self._use.of_pods(row))
         return any(
             self._use.counts(driver)[row] + count > columns.limits(driver)[row] for driver, count in left.items()
@@ -166,7 +166,7 @@ class NodeVolumeLimits(Plugin):
         return WantedVolumes(volumes.of_new_pod(pod, has_csi_node=True), volumes.of_new_pod(pod, has_csi_node=False))
 
     def _followed(self) -> VolumeLimitColumns:
-        """The columns, up to date, and the exact counts with them."""
+        """The columns and the exact counts, both up to date."""
         columns = self._made_columns()
         self._use.follow(columns.follow())
         return columns

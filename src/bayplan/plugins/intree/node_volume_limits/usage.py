@@ -1,7 +1,7 @@
-"""How many volumes of each driver are attached to a node, counted exactly for the rows that come near a limit.
+"""The volumes of each driver that are attached to a node, counted exactly for rows near a limit.
 
-A count is kept until something that it was made from changes: the pods or attachments of the row, one of their claims,
-one of the volumes behind those. Rows far from any limit are never counted.
+A count is kept until one of its sources changes: the pods or attachments of the row, one of their claims, one of the
+volumes behind those. Rows far from any limit are never counted.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from bayplan.plugins.volumes.object_changes import ObjectFollower
 __all__ = ["VolumeUse"]
 
 _Source = tuple[type, str]
-"""Kind and key of an object that a count was made from, whether it was there or not."""
+"""Kind and key of an object that a count depends on, whether it exists or not."""
 
 
 class VolumeUse:
-    """Exact counts of some rows. `follow` forgets what is stale, `know` counts."""
+    """Exact counts of some rows. `follow` drops outdated ones, `know` counts."""
 
     def __init__(self, cluster: ClusterState) -> None:
         self._cluster = cluster
@@ -41,7 +41,7 @@ class VolumeUse:
         self._counts: dict[str, Int64N] = {}
 
     def follow(self, changed_rows: Iterable[int]) -> None:
-        """Forget the counts of these rows, and of those whose claims, volumes or classes changed."""
+        """Drop the counts of these rows, and of those whose claims, volumes or classes changed."""
         if not self._used:
             return
         for row in changed_rows:
@@ -62,7 +62,7 @@ class VolumeUse:
                 self._count(self._cluster.nodes.at(row), columns)
 
     def counts(self, driver: str) -> Int64N:
-        """For each row that is known, the volumes of the driver that are attached."""
+        """For each counted row, the attached volumes of the driver."""
         column = self._counts.get(driver)
         capacity = self._cluster.nodes.capacity
         if column is None or len(column) < capacity:
@@ -73,7 +73,7 @@ class VolumeUse:
         return column
 
     def of_pods(self, row: int) -> set[AttachedVolume]:
-        """What the pods of a known row attach."""
+        """What the pods of a counted row attach."""
         return self._used[row]
 
     def _followers(self) -> tuple[ObjectFollower[Any], ...]:

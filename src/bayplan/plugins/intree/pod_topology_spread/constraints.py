@@ -40,10 +40,10 @@ class Constraint(NamedTuple):
     honors_taints: bool
     matches_self: bool
     lacking_is_empty: bool = False
-    """Whether a node without the key counts as one whose value is empty; so it is by system default."""
+    """Whether a node without the key counts as one with an empty value, as with the system defaults."""
 
     def counts(self, pod: PodInfo) -> bool:
-        """Whether the selector means a pod (of the right namespace)."""
+        """Whether the selector matches a pod (of the right namespace)."""
         return self.selector.matches(pod.labels)
 
 
@@ -80,7 +80,7 @@ def _compile(constraint: TopologySpreadConstraint, pod: PodInfo, selector: Selec
 
 
 def default_selector(pod: PodInfo, objects: Objects) -> Selector | None:
-    """What the pod's services and its controller select by; None when nothing selects it."""
+    """The selector of the pod's services and its controller; None when nothing selects it."""
     labels: dict[str, str] = {}
     for service in objects.list(Service, pod.namespace):
         wanted = service.spec.selector

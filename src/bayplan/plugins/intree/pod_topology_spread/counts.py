@@ -53,7 +53,7 @@ class Inclusion(NamedTuple):
     registered: BoolN
     """Domains with at least one node that counts."""
     domains: int
-    """How many of those there are."""
+    """The number of those."""
 
 
 def inclusion_key(constraint: Constraint, pod: PodInfo, other_keys: tuple[str, ...]) -> Hashable:
@@ -68,7 +68,7 @@ def inclusion_key(constraint: Constraint, pod: PodInfo, other_keys: tuple[str, .
 
 
 class Inclusions:
-    """The inclusions in use; worked out anew when a node object changes."""
+    """The inclusions in use; recomputed when a node object changes."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[Hashable, Inclusion] = OrderedDict()
@@ -119,14 +119,14 @@ def is_included(constraint: Constraint, pod: PodInfo, node: NodeInfo) -> bool:
 
 
 def query_of(constraint: Constraint, pod: PodInfo) -> PodQuery | None:
-    """The pods that count. None for the empty selector, which counts nobody."""
+    """A query for the pods that count. None for the empty selector, which counts none."""
     if not constraint.selector.requirements:
         return None
     return PodQuery(((frozenset((pod.namespace,)), constraint.selector),), counts_terminating=False)
 
 
 def count_domains(inclusion: Inclusion, query: PodQuery | None, cluster: ClusterState) -> DomainCounts:
-    """Matching pods by domain; a place more at the end, always 0, for nodes without the key. Not to be written to."""
+    """Matching pods by domain, with a last entry, always 0, for nodes without the key. Read-only."""
     if query is None:
         return np.zeros(inclusion.trash + 1, dtype=np.float64)
     return cluster.pods.counter(query).by_domain(inclusion.bins, inclusion.trash).shown

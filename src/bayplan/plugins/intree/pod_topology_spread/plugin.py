@@ -1,4 +1,4 @@
-"""PodTopologySpread: keep matching pods evenly spread over zones, hosts or any other topology."""
+"""PodTopologySpread: spread matching pods evenly over zones, hosts or any other topology."""
 
 from __future__ import annotations
 
@@ -76,9 +76,9 @@ _HARD_EFFECT, _SOFT_EFFECT = "DoNotSchedule", "ScheduleAnyway"
 
 
 class _Soft:
-    """Prepared at PreScore: per constraint the pods by domain, or None where they are counted by node.
+    """State of PreScore: per constraint the pods by domain, or None where they are counted by node.
 
-    The last place of the counts stands for nodes without the key.
+    The last entry of the counts is for nodes without the key.
     """
 
     __slots__ = ("counts", "rules", "weights")
@@ -89,7 +89,7 @@ class _Soft:
         self.weights: list[float] = []
 
     def table(self, number: int) -> DomainCounts:
-        """What a constraint that is counted by domain adds for each."""
+        """The share of a constraint that is counted by domain, for each domain."""
         counts = self.counts[number]
         assert counts is not None  # the caller checked
         table = counts * self.weights[number] + (self.rules[number].constraint.max_skew - 1)
@@ -98,7 +98,7 @@ class _Soft:
 
 
 class _Rule:
-    """A constraint with what its counting needs, worked out once per shape."""
+    """A constraint with what counting needs, computed once per shape."""
 
     __slots__ = ("constraint", "key", "other_keys", "query")
 
@@ -110,7 +110,7 @@ class _Rule:
 
 
 class _Known:
-    """The constraints of a shape; defaults are good while services and controllers stay as they are."""
+    """The constraints of a shape; defaults are valid until services or controllers change."""
 
     __slots__ = ("by_effect", "generation", "versions")
 
@@ -132,7 +132,7 @@ class PodTopologySpread(Plugin):
     *Rejects when*: the node lacks a required key (unresolvable), or the pod would exceed maxSkew there.
     *Scores by*: fewer matching pods in the node's domains, weighted by the logarithm of the number of domains.
     Pods without constraints of their own get the defaults when a service or controller selects them.
-    *Retries on*: matching pods that come, go or change labels; nodes whose topology or taints change.
+    *Retries on*: matching pods that are added, removed or relabelled; nodes whose topology or taints change.
     *Arguments*: defaultConstraints, defaultingType.
     *Differs from kube-scheduler*: nowhere.
     """
@@ -161,7 +161,7 @@ class PodTopologySpread(Plugin):
         return bool(pod.shape.spec.topology_spread_constraints or self._defaults)
 
     def is_idle(self, pod: PodInfo) -> bool:
-        """Whether no constraint, own or default, applies as long as services and controllers stay as they are."""
+        """Whether no constraint, own or default, applies until services or controllers change."""
         if not pod.shape.spec.topology_spread_constraints and default_selector(pod, self._objects) is None:
             return True
         return not self._rules(pod, _HARD_EFFECT) and not self._rules(pod, _SOFT_EFFECT)
@@ -177,7 +177,7 @@ class PodTopologySpread(Plugin):
         return rules
 
     def _follow(self, known: _Known) -> None:
-        """Forget defaults that were found when services or controllers were others."""
+        """Drop defaults that were computed before services or controllers changed."""
         version = self._objects.version
         versions = (version(Service), version(ReplicaSet), version(StatefulSet), version(ReplicationController))
         known.generation = self._objects.generation
@@ -293,7 +293,7 @@ class PodTopologySpread(Plugin):
         return missing if missing is not None and missing.any() else None
 
     def _domains_in_play(self, constraint: Constraint, nodes: NodeColumns, ignored: BoolN | None) -> int:
-        """How many values the feasible nodes have; for the hostname, how many nodes there are."""
+        """The number of values among the feasible nodes; for the hostname, the number of nodes."""
         if constraint.topology_key == HOSTNAME:
             return len(nodes) - (0 if ignored is None else int(ignored.sum()))
         column = nodes.label(constraint.topology_key)

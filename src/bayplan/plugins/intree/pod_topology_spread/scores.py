@@ -1,7 +1,6 @@
-"""How PodTopologySpread makes points of counts: rounded halves up, then turned over, so that fewer pods are worth more.
+"""From counts to the scores of PodTopologySpread: rounded half up, then reversed, so that fewer pods score higher.
 
-Pods that are spread are nearly as many here as there: a few different numbers on many nodes. What each of these is
-worth is then worked out once and looked up.
+Counts of spread pods take few different values on many nodes. The score of each value is computed once and looked up.
 """
 
 from __future__ import annotations
@@ -16,24 +15,24 @@ from bayplan.framework.columns import DomainCounts, Int64N
 __all__ = ["IGNORED", "normalize_spread", "reversed_few", "round_half_up", "rounded"]
 
 IGNORED = -1
-"""Score of a node that lacks a key: it gets no points, and others are not compared with it."""
+"""Score of a node that lacks a key: it scores 0, and is left out of the bounds for the others."""
 _FEW_STEPS = 32
 
 
 def rounded(numbers: DomainCounts) -> Int64N:
-    """To whole numbers, halves up. Every number must be 0 or at least a half: then adding a half is exact enough, where
-    just below a half it would round up to one."""
+    """Rounded half up to whole numbers. Every number must be 0 or at least a half: adding a half to a number just below
+    a half would round up to one."""
     scores: Int64N = (numbers + 0.5).astype(np.int64)
     return scores
 
 
 def round_half_up(number: float) -> int:
-    """The same for one number."""
+    """As `rounded`, for one number."""
     return int(number + 0.5)
 
 
 def reversed_few(scores: list[int], places: list[int]) -> list[int]:
-    """What `normalize_spread` makes of the scores of some places; 0 elsewhere."""
+    """As `normalize_spread`, for the scores of some places; 0 elsewhere."""
     result = [0] * len(scores)
     some = [scores[place] for place in places]
     if some:
@@ -49,7 +48,7 @@ def _turned(score: int, bounds: tuple[int, int]) -> int:
 
 
 class _Reversed(Normalizer):
-    """Ignored nodes get 0; the others the more the less they hold."""
+    """Ignored nodes score 0; the others score higher the fewer pods they hold."""
 
     takes_negative = True
 
@@ -74,7 +73,7 @@ class _Reversed(Normalizer):
         lowest, highest = bounds
         if highest - lowest > _FEW_STEPS or len(scores) <= _FEW_STEPS:
             return super().weighted(scores, bounds, weight, dtype)
-        # IGNORED has the first place: what lies before it is looked up there.
+        # The first entry is for IGNORED: `clip` maps every score below `lowest` to it.
         worth = [0, *[weight * _turned(score, bounds) for score in range(lowest, highest + 1)]]
         return np.array(worth, dtype=dtype).take(scores - (lowest - 1), mode="clip")
 

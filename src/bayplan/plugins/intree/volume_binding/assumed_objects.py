@@ -1,8 +1,8 @@
-"""Objects as we are about to write them, in place of what the API server still says.
+"""Objects as they are about to be written, in place of the stored ones.
 
-Between the decision to bind a volume and the answer of the API server, other pods must see the volume as taken. An
-assumed object stands in for the stored one as long as the stored one is the version that the assumption was made from;
-any newer version from the API server wins.
+Between the decision to bind a volume and the answer of the API server, the volume must count as taken for other pods.
+An assumed object replaces the stored one while the stored one is the version that the assumption was based on; any
+newer version from the API server takes precedence.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SWEEP_ABOVE = 32
 
 
 class AssumedObjects(Generic[K]):
-    """One kind."""
+    """Assumed objects of one kind."""
 
     def __init__(self, objects: Objects, kind: type[K]) -> None:
         self._objects, self._kind = objects, kind
@@ -28,16 +28,16 @@ class AssumedObjects(Generic[K]):
         self._sweep_at = _SWEEP_ABOVE
 
     def matching(self, condition: Callable[[K], bool]) -> list[K]:
-        """The assumptions that meet a condition and still hold."""
+        """The assumed objects that meet a condition and are still valid."""
         found = [item for item in self._assumed.values() if condition(item)]
         return [item for item in found if self.get(item.key) is item]
 
     def stored(self, key: str) -> K | None:
-        """What the API server says."""
+        """The object as the API server stores it."""
         return self._objects.get(self._kind, key)
 
     def get(self, key: str) -> K | None:
-        """The assumed object where there is one that still holds, otherwise the stored one."""
+        """The assumed object if it is still valid, otherwise the stored one."""
         stored = self.stored(key)
         assumed = self._assumed.get(key)
         if assumed is None:
@@ -48,7 +48,7 @@ class AssumedObjects(Generic[K]):
         return stored
 
     def assume(self, item: K) -> str:
-        """Put the object in place of the stored one; what is wrong, or an empty string."""
+        """Assume the object in place of the stored one. Returns what is wrong, or an empty string."""
         stored = self.stored(item.key)
         if stored is None:
             return f'"{item.key}" not found'
@@ -59,13 +59,13 @@ class AssumedObjects(Generic[K]):
         return ""
 
     def restore(self, item: K) -> None:
-        """Take back the assumption that this object is, if it is still there."""
+        """Drop this assumed object, if it is still there."""
         assumed = self._assumed.get(item.key)
         if assumed is not None and _version(assumed) == _version(item):
             del self._assumed[item.key]
 
     def _sweep_if_due(self) -> None:
-        """Assumptions that came true are only noticed when somebody looks; do not let them pile up."""
+        """Drop assumptions that were confirmed, which `get` notices only for the keys it is called with."""
         if len(self._assumed) > self._sweep_at:
             for key in list(self._assumed):
                 self.get(key)

@@ -1,8 +1,8 @@
-"""Binding for real: promise volumes to a pod, write it to the API server, wait until the volume controller is done.
+"""Binding of volumes: reserve them for a pod, write them to the API server, wait for the volume controller.
 
-Between promise and answer the volumes count as taken for other pods. The wait judges by what the API server says, never
-by our own promises; it looks at all news of a claim, and every second in case it missed some. There is no way back once
-written: when binding fails, the pod is decided anew with whatever is bound by then.
+Reserved volumes count as taken for other pods. The wait goes by the state of the API server, never by reservations; it
+is checked at every change of a claim, and every second in case a change was missed. What is written is not undone: when
+binding fails, the pod is scheduled again with whatever is bound by then.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _POLL_SECONDS = 1.0
 
 
 class BindingFailed(Exception):
-    """The volumes of a pod will not be bound as decided; the text says why."""
+    """The volumes of a pod will not be bound as decided; the message says why."""
 
 
 class VolumeBinder:
@@ -40,12 +40,12 @@ class VolumeBinder:
     ) -> None:
         self._handle, self._volumes, self._claims = handle, volumes, claims
         self._waits: dict[str, list[_Wait]] = {}
-        """By claim, who waits for it to be bound."""
+        """By claim, the waits for it to be bound."""
         handle.cluster.objects.on_change(PersistentVolume, self._volume_changed)
         handle.cluster.objects.on_change(PersistentVolumeClaim, self._claim_changed)
 
     def promise(self, found: PodVolumes, node_name: str) -> PodVolumes:
-        """Take the volumes for the pod; what is then to be written. Raises BindingFailed, with nothing taken."""
+        """Reserve the volumes for the pod, to be written later. Raises BindingFailed, with nothing reserved."""
         promised = PodVolumes()
         for binding in found.bindings:
             volume, is_changed = bound_volume(binding.volume, binding.claim)
@@ -64,17 +64,17 @@ class VolumeBinder:
             raise BindingFailed(problem)
 
     def take_back(self, promised: PodVolumes) -> None:
-        """Let others have the volumes again. Harmless when repeated."""
+        """Release the volumes. May be repeated."""
         for binding in promised.bindings:
             self._volumes.restore(binding.volume)
         for claim in promised.provisions:
             self._claims.restore(claim)
 
     async def write(self, promised: PodVolumes) -> PodVolumes:
-        """Send volumes, then claims, to the API server; what it made of them.
+        """Send volumes, then claims, to the API server. Returns the stored objects.
 
-        The version we decided by goes along, so that a volume that somebody else took in the meantime is a conflict
-        and not overwritten. Promises that were not written when it fails are taken back.
+        Each carries the version that the decision was based on, so that a volume that another client took in the
+        meantime is a conflict and not overwritten. On failure, reservations that were not written are released.
         """
         bindings: list[Binding] = []
         provisions: list[PersistentVolumeClaim] = []
@@ -91,7 +91,7 @@ class VolumeBinder:
         return PodVolumes(tuple(bindings), tuple(provisions))
 
     async def wait(self, pod: PodInfo, written: PodVolumes, node_name: str, timeout_seconds: float) -> None:
-        """Look every second, and at any news of the claims, until all is bound. Raises BindingFailed."""
+        """Check at every change of the claims, and every second, until all are bound. Raises BindingFailed."""
         clock = self._handle.clock
         deadline = clock.monotonic() + timeout_seconds
         keys = {binding.claim.key for binding in written.bindings} | {claim.key for claim in written.provisions}
@@ -123,7 +123,7 @@ class VolumeBinder:
             self._tell_those_who_wait_for(claim.key)
 
     def _volume_changed(self, old: PersistentVolume | None, new: PersistentVolume | None) -> None:
-        """News of a volume may come after news of the claim that it is for."""
+        """A change of a volume may arrive after that of its claim."""
         volume = new or old
         reference = volume.spec.claim_ref if volume is not None else None
         if reference is not None and self._waits:
@@ -139,8 +139,8 @@ class VolumeBinder:
             raise BindingFailed(f'failed to get node "{node_name}": {not_found("node", node_name)}')
         if pod.uid not in node.pods:
             raise BindingFailed(f"pod does not exist any more: {not_found('pod', pod.name)}")
-        # In order, and no further than the first that is not done: what comes later may fail for a reason of its own
-        # that is only news once the earlier ones are bound.
+        # In order, and no further than the first claim that is not bound: a failure of a later one is reported only
+        # once the earlier ones are bound.
         return all(self._is_volume_done(binding, node) for binding in written.bindings) and all(
             self._is_claim_done(claim, node) for claim in written.provisions
         )
@@ -172,7 +172,7 @@ class VolumeBinder:
         if claim.spec.volume_name:
             volume = self._volumes.stored(claim.spec.volume_name)
             if volume is None:
-                # News of the volume may come after news of the claim.
+                # A change of the volume may arrive after that of the claim.
                 return False
             self._check_reachable(volume, node, "")
         return is_bound(claim)
@@ -189,13 +189,13 @@ class VolumeBinder:
 
 
 class _Wait:
-    """One wait for news, or for the next look."""
+    """One wait for a change, or for the next check."""
 
     def __init__(self) -> None:
         self._sleeping: asyncio.Future[None] | None = None
 
     async def for_news(self, sleep: Awaitable[None]) -> bool:
-        """Whether there was news before the sleep was over."""
+        """Whether there was a change before the sleep was over."""
         sleeping = self._sleeping = asyncio.ensure_future(sleep)
         try:
             await asyncio.wait([sleeping])
@@ -210,7 +210,7 @@ class _Wait:
 
 
 def bound_volume(volume: PersistentVolume, claim: PersistentVolumeClaim) -> tuple[PersistentVolume, bool]:
-    """The volume bound to the claim, and whether that is any different from before."""
+    """The volume bound to the claim, and whether that differs from the given one."""
     metadata, spec, reference = volume.metadata, volume.spec, volume.spec.claim_ref
     wanted = (claim.name, claim.namespace, claim.uid)
     if reference is None or (reference.name, reference.namespace, reference.uid) != wanted:
@@ -222,7 +222,7 @@ def bound_volume(volume: PersistentVolume, claim: PersistentVolumeClaim) -> tupl
 
 
 def chosen_claim(claim: PersistentVolumeClaim, node_name: str) -> PersistentVolumeClaim:
-    """The claim with word to its provisioner that the pod goes to this node."""
+    """The claim with the annotation that tells its provisioner the node of the pod."""
     metadata = msgspec.structs.replace(claim.metadata, annotations={**claim.annotations, SELECTED_NODE: node_name})
     return msgspec.structs.replace(claim, metadata=metadata)
 
@@ -257,6 +257,7 @@ def _as(kind: type[Any], item: object) -> Any:
 
 
 def _is_older(seen: KubeObject, written: KubeObject) -> bool:
-    """Whether what we see is from before what we wrote. Versions are numbers that grow; others cannot be compared."""
+    """Whether the stored version is older than the written one. Versions are increasing numbers; others cannot be
+    compared."""
     before, after = seen.metadata.resource_version, written.metadata.resource_version
     return before.isdigit() and after.isdigit() and int(before) < int(after)

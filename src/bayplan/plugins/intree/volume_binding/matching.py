@@ -1,8 +1,8 @@
-"""Finding an existing PersistentVolume for a claim that waits for its first consumer.
+"""The choice of an existing PersistentVolume for a claim that waits for its first consumer.
 
-A volume that is set aside for the claim is taken, or nothing is. Otherwise the smallest open volume wins that is large
-enough, of the right class, mode and attributes, offers every access mode, matches the claim's selector and is reachable
-from the node. Two claims of one pod never get the same volume.
+If a volume is set aside for the claim, only that one can be chosen. Otherwise it is the smallest available volume that
+is large enough, of the right class, mode and attributes, offers every access mode, matches the claim's selector and is
+reachable from the node. Two claims of one pod never get the same volume.
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ from bayplan.plugins.volumes.object_changes import ObjectFollower
 __all__ = ["ClaimError", "VolumeMatcher", "affinity_places", "offered_bytes", "requested_bytes"]
 
 _Offer = tuple[str, str, frozenset[str]]
-"""Volume mode, attributes class, access modes: what makes volumes of one size interchangeable."""
+"""Volume mode, attributes class, access modes: volumes of one size that agree in these are interchangeable."""
 _NO_SLOTS: Rows = np.zeros(0, dtype=np.intp)
 
 
 class ClaimError(Exception):
-    """A claim that does not make sense, so that nothing can be found or made for it; the pod is tried again later."""
+    """An inconsistent claim, for which no volume can be chosen or provisioned; the pod is scheduled again later."""
 
 
 def requested_bytes(claim: PersistentVolumeClaim) -> int | None:
-    """The storage that a claim asks for; None when it states none."""
+    """The storage that a claim requests; None when it states none."""
     requests = claim.spec.resources.requests if claim.spec.resources is not None else None
     stated = (requests or {}).get("storage")
     return None if stated is None else value(stated)
 
 
 def affinity_places(volume: PersistentVolume) -> Places:
-    """Where a volume is reachable by its own node affinity."""
+    """The places from which a volume is reachable by its own node affinity."""
     affinity = volume.spec.node_affinity
     return places_of_affinity(affinity.required if affinity is not None else None)
 
@@ -91,10 +91,8 @@ class VolumeMatcher:
         return None
 
     def choose_all(self, claims: list[PersistentVolumeClaim]) -> list[BoolN | None]:
-        """For each claim, in order, the rows on which it gets a volume that no claim before it got there; None if on
-        none.
-
-        Raises ClaimError.
+        """For each claim, in order, the rows on which it gets a volume that no claim before it got there; None if there
+        are none. Raises ClaimError.
         """
         classes = [claim_class(claim) for claim in claims]
         if len(set(classes)) == len(classes):
@@ -150,7 +148,7 @@ class VolumeMatcher:
         return Candidates(self._set_aside_for(claim, name, size), opened, slots)
 
     def _selected(self, opened: SizedPlaces, slots: Rows, selector: Selector) -> Rows:
-        """Without volumes that the claim's selector leaves out."""
+        """The volumes that match the claim's selector."""
         if selector.is_everything:
             return slots
         kept = [slot for slot in slots.tolist() if self._is_selected(opened.name(slot), selector)]
@@ -208,7 +206,7 @@ def _selector_of(claim: PersistentVolumeClaim) -> Selector:
 
 
 def offered_bytes(stated: Quantity) -> int:
-    """The size of something on offer. What cannot be read offers nothing: one bad object must not stop the others."""
+    """The size of a volume or capacity; 0 if it cannot be parsed, so that it does not affect the others."""
     try:
         return value(stated)
     except QuantityError:
@@ -233,7 +231,7 @@ def _suits(offer: object, claim: PersistentVolumeClaim) -> bool:
 
 
 def _fits(volume: PersistentVolume, claim: PersistentVolumeClaim, size: int) -> bool:
-    """What even a volume that is set aside must meet; access modes are then the owner's affair."""
+    """What even a volume that is set aside must meet; its access modes are not checked."""
     mode, attributes, _ = _offer(volume)
     return _is_alike(mode, attributes, claim) and _capacity_bytes(volume) >= size and not volume.is_terminating
 

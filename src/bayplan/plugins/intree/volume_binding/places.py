@@ -44,7 +44,7 @@ _MOST_MASKS = 20_000
 
 
 def places_of_affinity(selector: NodeSelector | None) -> Places:
-    """A volume's required node affinity. Only labels are compared: what it says about node names holds anywhere."""
+    """The places of a volume's required node affinity. Requirements on node names are ignored, as in kube-scheduler."""
     if selector is None:
         return EVERYWHERE
     terms = [term for term in compile_node_selector(selector) if term.is_valid and not term.is_empty]
@@ -54,7 +54,7 @@ def places_of_affinity(selector: NodeSelector | None) -> Places:
 
 
 def places_of_topologies(topologies: list[TopologyTerm] | None) -> Places:
-    """The allowed topologies of a class; none at all means everywhere, a term that says nothing means nowhere."""
+    """The places of a class's allowed topologies; without any it is everywhere, an empty term is nowhere."""
     if not topologies:
         return EVERYWHERE
     found = []
@@ -66,7 +66,7 @@ def places_of_topologies(topologies: list[TopologyTerm] | None) -> Places:
 
 
 def places_of_selector(selector: LabelSelector | None) -> Places:
-    """The nodes that a capacity is about; without a selector it is out of reach."""
+    """The places of a storage capacity; without a selector it is nowhere."""
     if selector is None:
         return NOWHERE
     try:
@@ -92,7 +92,7 @@ class PlaceMasks:
         self._masks: dict[tuple[NodeTerm, ...], tuple[tuple[int, ...], BoolN]] = {}
 
     def rows(self, places: tuple[NodeTerm, ...]) -> BoolN:
-        """Where a node is among the places, one entry a row; shared, so it cannot be written to."""
+        """A mask over all rows, True where a node is among the places; shared and read-only."""
         stamp = self._stamp(places)
         known = self._masks.get(places)
         if known is not None and known[0] == stamp:
@@ -119,7 +119,8 @@ class PlaceMasks:
         return mask
 
     def _stamp(self, places: tuple[NodeTerm, ...]) -> tuple[int, ...]:
-        """Versions of the labels that the places mention; a mask holds while they and the number of rows stay."""
+        """Versions of the labels that the places mention; a mask is valid while they and the number of rows stay the
+        same."""
         label = self._table.label
         return (self._table.size, *(label(r.key).version for term in places for r in term.expressions))
 
@@ -129,7 +130,7 @@ _FREE = -1
 
 
 class SizedPlaces:
-    """Things by name. `group` is what else a thing must have in common with what is asked for."""
+    """Volumes or capacities by name, with size, places and group. `group` is what else must agree with the request."""
 
     def __init__(self, table: NodeTable, masks: PlaceMasks) -> None:
         self._table, self._masks = table, masks
@@ -154,7 +155,7 @@ class SizedPlaces:
 
     @property
     def groups(self) -> Mapping[Hashable, int]:
-        """The groups that things were put with, and their numbers."""
+        """The known groups and their numbers."""
         return self._group_ids
 
     def put(self, name: str, size: int, places: Places, group: Hashable = None) -> None:
@@ -176,7 +177,7 @@ class SizedPlaces:
             self._free.append(slot)
 
     def at_least(self, size: int, groups: list[int] | None = None, without: Iterable[str] = ()) -> Rows:
-        """The slots of things that are large enough, of one of the groups, and not named in `without`."""
+        """The slots of entries that are large enough, of one of the groups, and not named in `without`."""
         used = len(self._names)
         mask = self._sizes[:used] >= max(size, 0)
         mask[[self._slots[name] for name in without if name in self._slots]] = False
@@ -190,7 +191,7 @@ class SizedPlaces:
         return self._names[slot]
 
     def smallest_first(self, slots: Rows) -> list[int]:
-        """Ordered by size and name, which is the order in which things are chosen."""
+        """Ordered by size and name, which is the order of choice."""
         names, sizes = self._names, self._sizes[slots].tolist()
         order = sorted(zip(sizes, slots.tolist(), strict=True), key=lambda pair: (pair[0], names[pair[1]]))
         return [slot for _, slot in order]
@@ -199,7 +200,7 @@ class SizedPlaces:
         return self._known[int(self._places[slot])]
 
     def reachable_from(self, row: int, slots: Rows) -> Rows:
-        """Those of the slots whose thing is reachable from a row."""
+        """Those of the slots whose entry is reachable from a row."""
         self._locate()
         numbers = self._places[slots]
         rows = self._rows[numbers]
@@ -212,7 +213,7 @@ class SizedPlaces:
         return here
 
     def reach(self, slots: Rows) -> BoolN:
-        """The rows from which at least one of the things is reachable."""
+        """The rows from which at least one of the entries is reachable."""
         self._locate()
         mask: BoolN = np.zeros(self._table.size, dtype=np.bool_)
         numbers = self._places[slots]
@@ -236,7 +237,7 @@ class SizedPlaces:
         return number
 
     def _locate(self) -> None:
-        """Bring the one row of each place, for those that are a single node, up to the labels of the nodes."""
+        """Update the row of each of the places that are a single node, after node labels changed."""
         stamp = self._stamp()
         if stamp != self._rows_of:
             self._rows = np.array([self._row_of(places) for places in self._known], dtype=np.int64)

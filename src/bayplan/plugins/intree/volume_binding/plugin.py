@@ -1,4 +1,4 @@
-"""VolumeBinding: a pod goes where its volumes are or can be made, and gets them before it starts."""
+"""VolumeBinding: place a pod where its volumes are or can be provisioned, and bind them before it starts."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ UNBOUND_IMMEDIATE = Unresolvable("pod has unbound immediate PersistentVolumeClai
 
 
 class BindingState:
-    """From PreFilter to PreBind: the pod's claims, and what was promised to it on the chosen node."""
+    """From PreFilter to PreBind: the pod's claims, and what is reserved for it on the chosen node."""
 
     __slots__ = ("claims", "promised")
 
@@ -74,11 +74,11 @@ BINDING = StateKey[BindingState]("VolumeBinding/binding")
 
 
 class VolumeBinding(Plugin):
-    """Find, promise and bind the volumes of a pod.
+    """Find, reserve and bind the volumes of a pod.
 
     *What it does*: sorts the pod's claims into bound ones and those that wait for a first consumer. A node must reach
     the bound volumes, and for each of the others have an open volume or be able to get one made. The chosen node's
-    volumes are promised to the pod at Reserve and written at PreBind, which waits until they are bound.
+    volumes are reserved for the pod at Reserve and written at PreBind, which waits until they are bound.
 
     *Rejects when*: a claim is missing, lost, being deleted, not the pod's own, or of a class with immediate binding and
     not bound (at PreFilter); a node does not reach a bound volume, finds no volume, or has too little free storage.
@@ -203,7 +203,7 @@ class VolumeBinding(Plugin):
         try:
             written = await self._binder.write(known.promised)
         except Exception as error:
-            # Whatever the API server has against it, the pod is decided anew; nothing here is a fault of the plugin.
+            # Whatever the API server rejects, the pod is scheduled again; it is not an error of the plugin.
             return Error(str(error), exception=error)
         try:
             await self._binder.wait(pod, written, node_name, self.args.bind_timeout_seconds)
@@ -224,7 +224,7 @@ class VolumeBinding(Plugin):
         ]
 
     def _problem_of(self, pod: PodInfo, used: PodClaim) -> str:
-        """What is wrong with a claim that no node can help; empty when nothing is."""
+        """Why a claim cannot be met on any node; empty when it can."""
         claim = find_claim(self.handle.cluster.objects, pod.namespace, used.name)
         if claim is None and used.is_ephemeral:
             return f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{used.name}"'

@@ -1,8 +1,8 @@
-"""Where the claims of a pod can be met: bound volumes reachable, the others found or made.
+"""The nodes on which the claims of a pod can be met: bound volumes are reachable, the others found or provisioned.
 
-Bound claims look at the node affinity of their volume. Claims that wait for a first consumer take an open volume, or
-else must be provisionable; those that a provisioner already works on for some node can be met on that node only. What
-stands in the way of a node is a set of obstacles, which become one status.
+Bound claims go by the node affinity of their volume. Claims that wait for a first consumer take an available volume, or
+else must be provisionable; those that a provisioner already works on for some node can be met on that node only. The
+conflicts of a node are a set of flags, which become one status.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["REASONS", "Binding", "Conflict", "PodClaims", "PodVolumeFinder", "Po
 
 
 class Conflict(IntFlag):
-    """Why a node cannot have the pod; the order of the bits is the order of the reasons."""
+    """Why a node cannot take the pod; the order of the bits is the order of the reasons."""
 
     NODE_AFFINITY = 1
     NO_VOLUME = 2
@@ -55,7 +55,7 @@ _CONFLICT_OF = {Obstacle.NO_VOLUME: Conflict.NO_VOLUME, Obstacle.NO_SPACE: Confl
 
 
 class PodClaims(NamedTuple):
-    """The claims of a pod, as far as they concern where it can go."""
+    """The claims of a pod, as far as they restrict its nodes."""
 
     bound: tuple[PersistentVolumeClaim, ...]
     delayed: tuple[PersistentVolumeClaim, ...]
@@ -74,7 +74,7 @@ class PodVolumes(NamedTuple):
 
 
 class PodVolumeFinder:
-    """Both forms of the question, for one node and for all."""
+    """Finds volumes for one node, and for all nodes at once."""
 
     def __init__(self, cluster: ClusterState, volumes: AssumedObjects[PersistentVolume]) -> None:
         self._cluster, self._volumes = cluster, volumes
@@ -86,7 +86,7 @@ class PodVolumeFinder:
     # One node
 
     def on_node(self, claims: PodClaims, node: NodeInfo) -> PodVolumes | Status:
-        """What a node needs written for the pod, or why the node will not do."""
+        """What has to be written for the pod on a node, or why the node cannot take it."""
         try:
             conflicts = self._bound_conflicts(claims.bound, node)
             more, volumes = self._delayed_on_node(claims.delayed, node) if claims.delayed else (0, PodVolumes())
@@ -183,7 +183,7 @@ class PodVolumeFinder:
     def _check_provision(
         self, claim: PersistentVolumeClaim, needed: BoolN, nodes: NodeColumns, findings: _Findings, todo: BoolN
     ) -> BoolN:
-        """What is left to look at after a claim; a node's first obstacle is its only one."""
+        """The positions that remain after a claim was checked; only the first conflict of a node counts."""
         if not needed.any():
             return todo
         try:
@@ -208,7 +208,7 @@ class _Findings:
         self._statuses = list(_STATUSES)
 
     def clean(self) -> BoolN:
-        """Positions that nothing was found about."""
+        """Positions without conflicts and errors."""
         return np.equal(self._conflicts, 0)
 
     def without_error(self) -> BoolN:
@@ -227,7 +227,7 @@ class _Findings:
 
 
 def volume_places(volume: PersistentVolume, csi_node: CSINode | None) -> Places:
-    """Where a volume is reachable, seen from a node. Raises TranslationError."""
+    """The places from which a volume is reachable, for the kind of node given. Raises TranslationError."""
     plugin = _followed_plugin(volume)
     if plugin is None or plugin.name not in migrated_plugins(csi_node):
         return affinity_places(volume)

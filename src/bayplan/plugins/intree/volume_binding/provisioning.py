@@ -1,4 +1,4 @@
-"""Whether a volume could be made for a claim: by a provisioner, in an allowed topology, with room for its size."""
+"""Whether a volume can be provisioned for a claim: by a provisioner, in an allowed topology, with enough capacity."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 
 class Obstacle(Enum):
-    """Why a volume cannot be made for a claim on a node."""
+    """Why a volume cannot be provisioned for a claim on a node."""
 
     NO_VOLUME = "no provisioner, or not allowed in the node's topology"
     NO_SPACE = "not enough free storage that the node can reach"
@@ -46,7 +46,7 @@ class VolumeProvisioning:
         self._capacities: dict[str, SizedPlaces] = {}
 
     def obstacle(self, claim: PersistentVolumeClaim, node: NodeInfo) -> Obstacle | None:
-        """What stands in the way on a node. Raises ClaimError."""
+        """The obstacle on a node, if there is one. Raises ClaimError."""
         storage_class = self._class_of(claim)
         if not is_reachable(_topology_places(storage_class), node.labels):
             return Obstacle.NO_VOLUME
@@ -57,12 +57,12 @@ class VolumeProvisioning:
         return None if len(capacities.reachable_from(node.row, capacities.at_least(size))) else Obstacle.NO_SPACE
 
     def allowed_rows(self, claim: PersistentVolumeClaim) -> BoolN | None:
-        """Where the class lets a volume be made; None for everywhere. Raises ClaimError."""
+        """The rows on which the class allows a volume; None for all. Raises ClaimError."""
         places = _topology_places(self._class_of(claim))
         return None if places is None else self._masks.rows(places)
 
     def rows_with_space(self, claim: PersistentVolumeClaim) -> BoolN | None:
-        """Where there is room for the claim; None where room is not kept account of."""
+        """The rows with enough capacity for the claim; None where capacity is not tracked."""
         storage_class = self._class_of(claim)
         size = self._size_to_check(claim, storage_class)
         if size is None:
