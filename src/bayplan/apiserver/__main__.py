@@ -17,8 +17,8 @@ from pathlib import Path
 import yaml
 
 from bayplan.apiserver.cluster import EmbeddedCluster, UnsafeAddress
-from bayplan.apiserver.server.tls import write_private
 from bayplan.apiserver.storage.persistence import UnusableDataDir
+from bayplan.apiserver.storage.private_files import write_private
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -148,6 +148,22 @@ async def test_secrets_in_a_data_directory_are_for_their_owner_only(tmp_path: Pa
     assert modes_of_secrets(tmp_path) == [0o600] * 3
 
 
+async def test_a_data_directory_is_closed_to_others_whatever_stood_there(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir(mode=0o755)
+    for name in ("objects.sqlite3", "changes-0.log", "admin.token"):
+        (folder / name).touch(mode=0o644)
+    (folder / "admin.token").write_text("token")
+    cluster = quiet(data_dir=folder)
+    await cluster.start()
+    modes = {path.name: path.stat().st_mode & 0o777 for path in [folder, *folder.iterdir()]}
+    await cluster.stop()
+
+    assert modes.pop("data") == 0o700
+    assert set(modes.values()) == {0o600}
+    assert "objects.sqlite3-wal" in modes
+
+
 async def test_a_data_directory_in_use_is_refused(tmp_path: Path) -> None:
     first = quiet(data_dir=tmp_path)
     await first.start()

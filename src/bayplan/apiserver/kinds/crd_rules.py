@@ -9,7 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+import re2
+
 from bayplan.apiserver.kinds.admission import Admission
+from bayplan.apiserver.kinds.crd_schema import compiled_pattern
 from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.encoding import Json, JsonValue
 from bayplan.apiserver.protocol.errors import Cause
@@ -25,9 +28,6 @@ def default_definition(document: Json) -> None:
         names.setdefault("singular", names["kind"].lower())
         names.setdefault("listKind", f"{names['kind']}List")
     spec.setdefault("conversion", {}).setdefault("strategy", "None")
-    for version in spec.get("versions") or ():
-        for column in version.get("additionalPrinterColumns") or ():
-            column.setdefault("priority", 0)
 
 
 def admit_definition(document: Json, old: Json | None, admission: Admission) -> None:
@@ -160,6 +160,8 @@ def _validate_schema(schema: JsonValue, path: str, depth: int) -> list[Cause]:
         causes.append(errors.required(f"{path}.type", "must not be empty for specified object fields"))
     elif kind and kind not in _TYPES:
         causes.append(errors.not_supported(f"{path}.type", kind, _TYPES))
+    if schema.get("pattern"):
+        causes += _validate_pattern(schema["pattern"], f"{path}.pattern")
     if not isinstance(schema.get("properties", {}), dict):
         return [*causes, errors.invalid_value(f"{path}.properties", "", "must be an object")]
     for name, inner in schema.get("properties", {}).items():
@@ -171,3 +173,12 @@ def _validate_schema(schema: JsonValue, path: str, depth: int) -> list[Cause]:
     if isinstance(schema.get("additionalProperties"), dict):
         causes += _validate_schema(schema["additionalProperties"], f"{path}.additionalProperties", depth + 1)
     return causes
+
+
+def _validate_pattern(pattern: JsonValue, path: str) -> list[Cause]:
+    try:
+        compiled_pattern(str(pattern))
+    except re2.error as problem:
+        detail = f"must be a valid regular expression, but isn't: {problem}"
+        return [errors.invalid_value(path, str(pattern), detail)]
+    return []

@@ -27,7 +27,7 @@ from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.encoding import Json, JsonValue, decode_object, encode, timestamp
 from bayplan.apiserver.protocol.exchange import WriteOptions
 from bayplan.apiserver.protocol.identity import User
-from bayplan.apiserver.storage.store import Entry, Store
+from bayplan.apiserver.storage.store import Entry, NotStored, Store
 from bayplan.observe.clock import Clock
 
 _GENERATE_ATTEMPTS = 8
@@ -234,7 +234,10 @@ class Objects:
             document = kind.to_storage(document)
         if dry_run:
             return encode(document)
-        return self.store.put(kind.stored_as, self._entry(kind, document)).entry.raw
+        try:
+            return self.store.put(kind.stored_as, self._entry(kind, document)).entry.raw
+        except NotStored as problem:
+            raise errors.internal_error(str(problem)) from problem
 
     def remove(self, kind: Kind, document: Json, *, dry_run: bool = False) -> bytes:
         """Delete the object for good; `document` is its last state."""
@@ -242,7 +245,10 @@ class Objects:
             document = kind.to_storage(document)
         if dry_run:
             return encode(document)
-        return self.store.remove(kind.stored_as, self._entry(kind, document)).entry.raw
+        try:
+            return self.store.remove(kind.stored_as, self._entry(kind, document)).entry.raw
+        except NotStored as problem:
+            raise errors.internal_error(str(problem)) from problem
 
     def _entry(self, kind: Kind, document: Json) -> Entry:
         revision = self.store.next_revision()

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bayplan.apiserver.protocol.identity import new_admin_token
-from bayplan.apiserver.server.tls import ServingCertificate, make_certificate, write_private
+from bayplan.apiserver.server.tls import ServingCertificate, make_certificate
+from bayplan.apiserver.storage.private_files import make_private_file, make_private_folder, write_private
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ def cluster_secrets(folder: Path | None, *, host: str, token: str | None, tls: b
     certificate = _certificate(folder, host) if tls else None
     if folder is None:
         return ClusterSecrets(token or new_admin_token(), secrets.token_bytes(32), certificate)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_private_folder(folder)
     kept = token or _kept(folder / "admin.token", lambda: new_admin_token().encode()).decode().strip()
     return ClusterSecrets(kept, _kept(folder / "signing.key", lambda: secrets.token_bytes(32)), certificate)
 
@@ -37,6 +38,7 @@ def cluster_secrets(folder: Path | None, *, host: str, token: str | None, tls: b
 def _kept(path: Path, make: Callable[[], bytes]) -> bytes:
     if not path.exists():
         write_private(path, make())
+    make_private_file(path)
     return path.read_bytes()
 
 
@@ -45,8 +47,10 @@ def _certificate(folder: Path | None, host: str) -> ServingCertificate:
         return make_certificate(host)
     paths = [folder / name for name in (f"ca-{host}.crt", f"tls-{host}.crt", f"tls-{host}.key")]
     if not all(path.exists() for path in paths):
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(folder)
         made = make_certificate(host)
         for path, content in zip(paths, (made.authority, made.certificate, made.key), strict=True):
             write_private(path, content)
+    for path in paths:
+        make_private_file(path)
     return ServingCertificate(*(path.read_bytes() for path in paths))

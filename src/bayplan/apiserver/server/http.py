@@ -24,6 +24,10 @@ _log = logging.getLogger("bayplan.apiserver.server.http")
 _MAX_HEADER_BYTES = 64 * 1024
 _MAX_URL_BYTES = 32 * 1024
 _MAX_PIPELINED = 128
+# As long as kube-apiserver waits for the head of a request; a body may take as long again.
+_HEAD_SECONDS = 32.0
+_REQUEST_SECONDS = 64.0
+_SWEEP_SECONDS = 4.0
 _REASONS = {
     200: b"OK",
     201: b"Created",
@@ -55,17 +59,28 @@ class HttpServer:
         self.handle = handle
         self.connections: set[Connection] = set()
         self._server: asyncio.Server | None = None
+        self._sweeping: asyncio.TimerHandle | None = None
         self.port = 0
 
     async def start(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> None:
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(lambda: Connection(self), host, port, ssl=tls, backlog=1024)
         self.port = self._server.sockets[0].getsockname()[1]
+        self._sweep(loop)
+
+    def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Close connections whose request does not arrive; one timer for all costs less than one for each."""
+        now = loop.time()
+        for connection in list(self.connections):
+            connection.close_if_overdue(now)
+        self._sweeping = loop.call_later(_SWEEP_SECONDS, self._sweep, loop)
 
     async def stop(self) -> None:
         if self._server is None:
             return
         self._server.close()
+        if self._sweeping is not None:
+            self._sweeping.cancel()
         for connection in list(self.connections):
             connection.abort()
         for connection in list(self.connections):
@@ -85,6 +100,11 @@ class Connection(asyncio.Protocol):
         self._url = b""
         self._headers: dict[str, str] = {}
         self._header_bytes = 0
+        self._unparsed_bytes = 0
+        """Received since the head of the current request began, while it is not complete."""
+        self._is_in_head = True
+        self._began: float | None = asyncio.get_running_loop().time()
+        """When the current request began to arrive; None between requests."""
         self._body: list[bytes] = []
         self._body_bytes = 0
         self._refusal: errors.ApiError | None = None
@@ -115,8 +135,13 @@ class Connection(asyncio.Protocol):
         self._can_write.set()
 
     def data_received(self, data: bytes) -> None:
+        if self._is_in_head:
+            self._unparsed_bytes += len(data)
         try:
             self._parser.feed_data(data)
+            if self._is_in_head and self._unparsed_bytes > _MAX_HEADER_BYTES + _MAX_URL_BYTES:
+                # The parser hands a header over when it is complete, and would gather one without end.
+                self._refuse_and_close(errors.bad_request("the request headers are too large"))
         except httptools.HttpParserUpgrade:
             self._refuse_and_close(errors.bad_request("this server upgrades no connections"))
         except (httptools.HttpParserError, httptools.HttpParserCallbackError) as problem:
@@ -131,6 +156,9 @@ class Connection(asyncio.Protocol):
         self._body = []
         self._body_bytes = 0
         self._refusal = None
+        self._is_in_head = True
+        if self._began is None:
+            self._began = asyncio.get_running_loop().time()
 
     def on_url(self, url: bytes) -> None:
         self._url += url
@@ -146,6 +174,8 @@ class Connection(asyncio.Protocol):
         self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
+        self._is_in_head = False
+        self._unparsed_bytes = 0
         if self._headers.get("expect", "").lower() == "100-continue" and self._transport is not None:
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
@@ -159,6 +189,8 @@ class Connection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         keep_alive = self._parser.should_keep_alive()
+        self._is_in_head = True
+        self._began = None
         self._waiting.append((self._refusal or self._request(), keep_alive))
         if len(self._waiting) > _MAX_PIPELINED:
             self._refuse_and_close(errors.too_many_requests("too many pipelined requests"))
@@ -245,6 +277,11 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     # ---- ending
+
+    def close_if_overdue(self, now: float) -> None:
+        limit = _HEAD_SECONDS if self._is_in_head else _REQUEST_SECONDS
+        if self._began is not None and now - self._began > limit and self._streaming is None:
+            self.abort()
 
     def abort(self) -> None:
         if self._transport is not None:

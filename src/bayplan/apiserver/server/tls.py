@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime
 import ipaddress
-import os
 import ssl
 import tempfile
 from dataclasses import dataclass
@@ -19,6 +18,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from bayplan.apiserver.storage.private_files import write_private
 
 _DAYS = 3650
 
@@ -46,13 +47,6 @@ class ServingCertificate:
             context.load_verify_locations(cadata=client_authority.decode())
             context.verify_mode = ssl.CERT_OPTIONAL
         return context
-
-
-def write_private(path: Path, content: bytes) -> None:
-    """Write a file that only its owner can read."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
 
 
 def load_certificate(certificate: Path, key: Path) -> ServingCertificate:

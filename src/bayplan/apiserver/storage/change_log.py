@@ -16,6 +16,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from bayplan.apiserver.storage.store import NotStored
+
 _log = logging.getLogger("bayplan.apiserver.storage.persistence")
 _LENGTH_BYTES = 4
 _NAMES = ("changes-0.log", "changes-1.log")
@@ -43,19 +45,28 @@ class ChangeLog:
         self._current = 0
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
         self._files = [os.open(path, flags, 0o600) for path in self._paths]
+        for path, file in zip(self._paths, self._files, strict=True):
+            os.fchmod(file, 0o600)
+            os.ftruncate(file, _readable_bytes(path.read_bytes()))
 
     def left_behind(self) -> list[Record]:
         """What the last process wrote here and did not carry over, oldest first."""
-        found = [record for path in self._paths for record in _records(path.read_bytes())]
+        found = [record for path in self._paths for _, record in _records(path.read_bytes())]
         return sorted(found, key=lambda record: record.revision)
 
     def append(self, record: Record) -> None:
-        """Hand a change to the operating system."""
+        """Hand a change to the operating system, whole or not at all. Raises `NotStored`."""
         content = _encoder.encode(record)
+        data = len(content).to_bytes(_LENGTH_BYTES, "big") + content
+        file = self._files[self._current]
+        size = os.fstat(file).st_size
         try:
-            os.write(self._files[self._current], len(content).to_bytes(_LENGTH_BYTES, "big") + content)
-        except OSError:
-            _log.exception("could not append to %s; the change is in memory only", self._paths[self._current])
+            while data:
+                data = data[os.write(file, data) :]
+        except OSError as problem:
+            # What follows a record that is cut off could not be read.
+            os.ftruncate(file, size)
+            raise NotStored(f"cannot write to {self._paths[self._current]}: {problem.strerror}") from problem
 
     def switch(self) -> None:
         """Go on in the other file, if nothing there waits for the database any more."""
@@ -76,7 +87,8 @@ class ChangeLog:
             os.close(file)
 
 
-def _records(content: bytes) -> Iterator[Record]:
+def _records(content: bytes) -> Iterator[tuple[int, Record]]:
+    """The records of a file, each with the place where it ends, up to the first that is cut off or unreadable."""
     start = 0
     while start + _LENGTH_BYTES <= len(content):
         begin = start + _LENGTH_BYTES
@@ -84,7 +96,11 @@ def _records(content: bytes) -> Iterator[Record]:
         if start > len(content):
             return
         try:
-            yield _decoder.decode(content[begin:start])
+            yield start, _decoder.decode(content[begin:start])
         except (msgspec.DecodeError, UnicodeDecodeError):
             _log.warning("a change that cannot be read was left out; what follows it too")
             return
+
+
+def _readable_bytes(content: bytes) -> int:
+    return max((end for end, _ in _records(content)), default=0)

@@ -1,9 +1,10 @@
 """Keeping the objects across restarts: a SQLite file that follows the store.
 
-Each change is noted in a log at once (`change_log`), so that a killed process loses nothing it has answered, and
-carried over into the database a few times a second by a worker thread, so the API never waits for the disk. The
-revision counter skips ahead on each start, so that no client ever sees a revision twice. History is not kept: watches
-from before a restart are answered 410 Expired and list again, as after an etcd compaction.
+Each change is written to a log before it takes effect (`change_log`), so that a killed process loses nothing it has
+answered and a full disk is an error of the request. A worker thread carries the log over into the database a few times
+a second, so the API never waits for the database. The revision counter skips ahead on each start, so that no client
+ever sees a revision twice. History is not kept: watches from before a restart are answered 410 Expired and list again,
+as after an etcd compaction.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from bayplan.apiserver.storage.change_log import ChangeLog, Record
+from bayplan.apiserver.storage.private_files import make_private_file, make_private_folder
 from bayplan.apiserver.storage.store import DELETED, Change, Key, Store
 
 _log = logging.getLogger("bayplan.apiserver.storage.persistence")
@@ -45,7 +47,8 @@ class Journal:
 
     def _open(self, folder: Path) -> sqlite3.Connection:
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_private_folder(folder)
+            make_private_file(self.path)  # files that SQLite puts beside it get its permissions
             database = sqlite3.connect(self.path, check_same_thread=False, isolation_level=None, timeout=0.1)
             database.execute("PRAGMA locking_mode=EXCLUSIVE")
             database.execute("PRAGMA journal_mode=WAL")
@@ -68,8 +71,12 @@ class Journal:
         """Bring what a killed process noted down into the database."""
         records = self._log.left_behind()
         pending = {(one.resource, (one.namespace, one.name)): one.raw for one in records}
-        if not pending or self._write(pending, max(one.revision for one in records)):
-            self._log.forget_everything()
+        if pending and not self._write(pending, max(one.revision for one in records)):
+            raise UnusableDataDir(
+                f"cannot bring the last changes into {self.path}: the disk may be full\n"
+                "hint: make room and start again; nothing is lost"
+            )
+        self._log.forget_everything()
 
     # ---- reading
 
@@ -84,11 +91,11 @@ class Journal:
     # ---- following
 
     def follow(self, store: Store) -> None:
-        """Write down every change from now on."""
-        self._unlisten = store.listen_to_everything(self._on_change)
+        """Write every change down before it takes effect, from now on."""
+        self._unlisten = store.write_ahead(self._write_ahead)
         self._task = asyncio.get_running_loop().create_task(self._keep_writing(), name="journal")
 
-    def _on_change(self, resource: str, change: Change) -> None:
+    def _write_ahead(self, resource: str, change: Change) -> None:
         namespace, name = change.entry.key
         raw = None if change.type == DELETED else change.entry.raw
         self._log.append(Record(change.revision, resource, namespace, name, raw))

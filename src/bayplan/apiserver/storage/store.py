@@ -71,6 +71,10 @@ class Compacted(Exception):
         self.oldest = oldest
 
 
+class NotStored(Exception):
+    """A change could not be written where it has to survive; nothing was changed."""
+
+
 Listener = Callable[[str, Change], None]
 
 
@@ -128,6 +132,7 @@ class Store:
         self._everything: list[Listener] = []
         self._compacted = 0
         self._announcing = False
+        self._before_commit: Listener | None = None
         self.revision = 1
 
     # ---- reading
@@ -209,6 +214,8 @@ class Store:
         if self._announcing:
             # Later listeners would receive the second write before the first.
             raise RuntimeError(f"a listener must not write: {resource} {change.entry.key}")
+        if self._before_commit is not None:
+            self._before_commit(resource, change)
         self.revision = change.revision
         collection.put(change)
         self._announcing = True
@@ -228,6 +235,15 @@ class Store:
         listeners = self.collection(resource).listeners
         listeners[listener] = None
         return lambda: listeners.pop(listener, None)
+
+    def write_ahead(self, write: Listener) -> Callable[[], None]:
+        """Call `write` before each change takes effect; if it raises `NotStored`, the change does not happen."""
+        self._before_commit = write
+
+        def stop() -> None:
+            self._before_commit = None
+
+        return stop
 
     def listen_to_everything(self, listener: Listener) -> Callable[[], None]:
         self._everything.append(listener)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from bayplan.apiserver.cluster import EmbeddedCluster
+from bayplan.apiserver.kinds.crd_rules import validate_definition
 from bayplan.apiserver.kinds.crd_schema import apply_defaults, drop_nulls, object_type, prune, to_type, validate
 
 SCHEMA: dict[str, Any] = {
@@ -139,3 +140,23 @@ async def test_a_definition_with_rules_that_are_not_evaluated_is_accepted_with_a
         "x-kubernetes-validations"
     ] == [rule]
     assert broken.status == 201
+
+
+def test_a_pattern_takes_time_linear_in_the_text() -> None:
+    schema = {"type": "string", "pattern": "^(a+)+$"}
+
+    assert validate("a" * 20_000, schema) == []
+    assert len(validate("a" * 20_000 + "!", schema)) == 1
+
+
+@pytest.mark.parametrize("pattern", ["(", "*a", "[z-a]", "(?=x)"])
+def test_a_pattern_that_is_none_is_a_problem_of_the_definition(pattern: str) -> None:
+    version = {"name": "v1", "served": True, "storage": True}
+    version |= {"schema": {"openAPIV3Schema": {"type": "object", "pattern": pattern}}}
+    names = {"plural": "foos", "singular": "foo", "kind": "Foo", "listKind": "FooList"}
+    definition: dict[str, Any] = {"metadata": {"name": "foos.e.com"}}
+    definition["spec"] = {"group": "e.com", "scope": "Cluster", "names": names, "versions": [version]}
+
+    causes = validate_definition(definition, None)
+
+    assert [cause.field for cause in causes] == ["spec.versions[0].schema.openAPIV3Schema.pattern"]

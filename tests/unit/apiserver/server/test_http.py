@@ -12,7 +12,9 @@ import pytest
 from tests.waiting import until
 
 from bayplan.apiserver.cluster import EmbeddedCluster
+from bayplan.apiserver.server import http
 
+HALF = [b"", b"GET /api", b"GET /api HTTP/1.1\r\nHost: x\r\n", b"POST /api HTTP/1.1\r\nContent-Length: 9\r\n\r\nabc"]
 HEADERS = b"Host: x\r\nAuthorization: Bearer secret\r\n"
 MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -195,3 +197,42 @@ async def test_stopping_ends_open_watches_and_connections() -> None:
             assert await wire.reader.read() == b""
 
     assert cluster.api.reader.watches == {}
+
+
+@pytest.mark.parametrize("endless", [b"X: ", b"X", b"GET /"])
+async def test_a_head_without_end_is_refused_while_it_arrives(server: EmbeddedCluster, endless: bytes) -> None:
+    start = endless if endless.startswith(b"GET") else b"GET /api HTTP/1.1\r\n" + endless
+    async with connected(server) as wire:
+        wire.send(start)
+        sent = 0
+        with contextlib.suppress(ConnectionError):
+            for _ in range(400):
+                wire.send(b"a" * 10_000)
+                await wire.writer.drain()
+                sent += 10_000
+                await asyncio.sleep(0)
+                if wire.reader.at_eof() or server._http.connections == set():
+                    break
+        await until(lambda: not server._http.connections)
+
+    assert sent < 4_000_000
+
+
+@pytest.mark.parametrize("half", HALF)
+async def test_a_request_that_does_not_arrive_is_given_up(
+    server: EmbeddedCluster, half: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with connected(server) as wire, connected(server) as idle:
+        idle.send(b"GET /version HTTP/1.1\r\n" + HEADERS + b"\r\n")
+        assert (await idle.answer())[0] == 200
+        wire.send(half)
+        await until(lambda: len(server._http.connections) == 2)
+        monkeypatch.setattr(http, "_HEAD_SECONDS", 0.0)
+        monkeypatch.setattr(http, "_REQUEST_SECONDS", 0.0)
+        server._http._sweep(asyncio.get_running_loop())
+        with contextlib.suppress(ConnectionError):
+            assert await wire.reader.read() == b""
+        await until(lambda: len(server._http.connections) == 1)
+        idle.send(b"GET /version HTTP/1.1\r\n" + HEADERS + b"\r\n")
+
+        assert (await idle.answer())[0] == 200
