@@ -31,7 +31,7 @@ from bench.versus.cluster import BenchCluster
 from bench.versus.growth import growth
 from bench.versus.measure import Task, measure
 from bench.versus.plan import RAW, Choice, Pace, Step, steps
-from bench.versus.progress import DecisionPrinter
+from bench.versus.progress import ProgressPrinter
 from bench.versus.raw import raw_binding_rate
 from bench.versus.records import Raw, Record, Run, Session, append, read
 from bench.versus.report import save
@@ -64,19 +64,19 @@ def _run(options: argparse.Namespace, plan: list[Step]) -> int:
     session = time.strftime("%Y-%m-%dT%H:%M:%S")
     append(options.results, Session(session=session, about=_about(options)))
     failures = 0
-    with DecisionPrinter(len(plan)) as narrator:
+    with ProgressPrinter(len(plan)) as printer:
         try:
             pace = Pace()
             for number, step in enumerate(plan):
-                narrator.begin(step.title, pace.left_seconds(plan[number:]))
+                printer.begin(step.title, pace.left_seconds(plan[number:]))
                 began = time.perf_counter()
                 with _control_plane() as plane:
-                    failures += not _loop(_Measurement(plane, session, options, narrator).keep(step))
+                    failures += not _loop(_Measurement(plane, session, options, printer).keep(step))
                 pace.took(step, time.perf_counter() - began)
             if options.growth:
-                _grow(options, session, narrator)
+                _grow(options, session, printer)
         except (KeyboardInterrupt, asyncio.CancelledError):
-            narrator.say("interrupted; what was measured is kept")
+            printer.say("interrupted; what was measured is kept")
             failures += 1
     return failures
 
@@ -87,11 +87,11 @@ def _control_plane() -> ControlPlane:
     return ControlPlane(ControlPlaneOptions(users={ADMIN[0]: ADMIN[1], SCHEDULER: ()}))
 
 
-def _grow(options: argparse.Namespace, session: str, narrator: DecisionPrinter) -> None:
+def _grow(options: argparse.Namespace, session: str, printer: ProgressPrinter) -> None:
     # Fewer nodes have no room for a round of pods that want a node each.
     sizes = sorted({max(_GROWTH_SIZES[0], nodes) for nodes in options.nodes or _GROWTH_SIZES})
     pods = 10 * _SMOKE_PODS if options.smoke else _GROWTH_PODS
-    for record in growth(session, narrator.say, sizes=sizes, bound_pods=pods):
+    for record in growth(session, printer.say, sizes=sizes, bound_pods=pods):
         append(options.results, record)
 
 
@@ -111,23 +111,23 @@ class _Measurement:
     plane: ControlPlane
     session: str
     options: argparse.Namespace
-    narrator: DecisionPrinter
+    printer: ProgressPrinter
 
     async def keep(self, step: Step) -> bool:
         """Measure and write down. One step that fails must not cost the others."""
         cluster = BenchCluster(self.plane.token_kubeconfig(self.plane.token_for(*ADMIN)))
         _cancel_on_signals()
         try:
-            record = await self._measured(Stage(cluster, self.narrator.say), step)
+            record = await self._measured(Stage(cluster, self.printer.say), step)
         except Exception as error:
-            self.narrator.say(f"{step.title} FAILED: {_first_of(error)}")
+            self.printer.say(f"{step.title} FAILED: {_first_of(error)}")
             if self.options.verbose:
                 traceback.print_exc()
             return False
         finally:
             await cluster.close()
         append(self.options.results, record)
-        self.narrator.say(f"    {_told(record)}")
+        self.printer.say(f"    {_told(record)}")
         return True
 
     async def _measured(self, stage: Stage, step: Step) -> Record:
@@ -149,7 +149,7 @@ class _Measurement:
         return await measure(self.plane, stage, task)
 
     def _profile(self, step: Step) -> Path:
-        self.narrator.say("    under cProfile: the figures of this run are worse than they would be")
+        self.printer.say("    under cProfile: the figures of this run are worse than they would be")
         return Path(self.options.results) / f"{step.workload.name}-{step.nodes}.pstats"
 
 

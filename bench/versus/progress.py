@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 
-class DecisionPrinter:
+class ProgressPrinter:
     def __init__(self, steps: int) -> None:
         self._steps = steps
         self._done = 0
@@ -18,7 +18,7 @@ class DecisionPrinter:
         self._bar = _bar(console) if console.is_terminal else None
         self._task = self._bar.add_task("starting the control plane", total=steps, left="") if self._bar else None
 
-    def __enter__(self) -> DecisionPrinter:
+    def __enter__(self) -> ProgressPrinter:
         if self._bar:
             self._bar.start()
         return self

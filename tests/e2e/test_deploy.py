@@ -13,9 +13,11 @@ import yaml
 
 from bayplan.deploy.bundle import Bundle, load_bundle
 from bayplan.deploy.chart import chart_files
+from bayplan.deploy.crds import crd_document
 from bayplan.deploy.doctor import Examination, Finding, Level, examine
 from bayplan.deploy.manifests import ManifestOptions, manifests, role_name
 from bayplan.deploy.static_pod import static_pod_files
+from bayplan.plugins.community.node_crd_resource_fit import ClusterScopedResource
 from tests.controlplane import ControlPlane
 from tests.controlplane.ports import free_loopback_port
 from tests.e2e.api_session import CLOCK, ApiSession, api_session, transport_to
@@ -170,13 +172,17 @@ async def test_the_doctor_names_a_missing_lease_rule(empty_control_plane: Contro
 
 def test_every_shipped_definition_is_accepted(empty_control_plane: ControlPlane) -> None:
     rendered = subprocess.run(
-        [sys.executable, "-m", "bayplan.cli", "render", "crds"], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-m", "bayplan.cli", "render", "crds", "--all"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
     ).stdout
 
     said = empty_control_plane.kubectl("apply", "--server-side", "--validate=strict", "-f", "-", stdin=rendered).stdout
     names = [line.split("/")[1].split(" ")[0] for line in said.splitlines()]
     for name in names:
-        empty_control_plane.kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=20s")
+        empty_control_plane.kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=90s")
 
     assert "networkmetrics.network.example.com" in names
 
@@ -192,6 +198,25 @@ def test_helm_installs_and_uninstalls_the_chart(empty_control_plane: ControlPlan
 
     assert "clusterscopedresources" in role.stdout
     assert "clusterscopedresources.scheduling.sigs.k8s.io" in kept
+
+
+def test_helm_leaves_definitions_that_exist_as_they_are(empty_control_plane: ControlPlane, tmp_path: Path) -> None:
+    """Of another team: wider than ours. The release is installed beside it, and can do without any definition."""
+    name = "clusterscopedresources.scheduling.sigs.k8s.io"
+    theirs = crd_document(ClusterScopedResource)
+    spec = theirs["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    spec["properties"]["owner"] = {"type": "string"}
+    empty_control_plane.kubectl("create", "-f", "-", stdin=yaml.safe_dump(theirs))
+    _write(tmp_path, chart_files(_bundle("node-crd")))
+    inside = ("--namespace", "beside", "--create-namespace")
+
+    empty_control_plane.helm("install", "second", str(tmp_path), *inside)
+    empty_control_plane.helm("upgrade", "second", str(tmp_path), *inside, "--set", "crds.install=false")
+    kept = yaml.safe_load(empty_control_plane.kubectl("get", "crd", name, "-o", "yaml").stdout)
+    empty_control_plane.helm("uninstall", "second", "--namespace", "beside")
+
+    shown = kept["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    assert "owner" in shown
 
 
 def test_the_write_ups_values_as_the_whole_values_file_are_enough(

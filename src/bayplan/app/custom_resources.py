@@ -164,9 +164,10 @@ class _Followed:
 
 def _sentence(info: ResourceInfo, error: ClientError) -> str:
     if isinstance(error, NotFound):
+        command = f"bayplan render crds{'' if info.is_owned else ' --all'}"
         return (
             f"custom resource `{info.crd_name}` ({info.version}) is not installed, so plugins see none of its objects; "
-            "`bayplan render crds`, with the --config and --plugin of this scheduler, prints it for kubectl apply"
+            f"`{command}`, with the --config and --plugin of this scheduler, prints its definition for kubectl apply"
         )
     if isinstance(error, Forbidden):
         return (

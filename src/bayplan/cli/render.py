@@ -42,10 +42,10 @@ def manifests(
 ) -> None:
     """Print the manifests of a second scheduler, for `kubectl apply -f -`.
 
-    Service account, roles, definitions of custom resources, configuration and deployment, each with what the enabled
-    plugins declare and no more. Plugins that are files go into the ConfigMap; MODULE:CLASS must be in the image.
-    --controllers says where the status of PodGroups and ElasticQuotas is written: nowhere, in the process of the
-    scheduler, or in a deployment of their own.
+    Service account, roles, definitions of custom resources that plugins own, configuration and deployment, each with
+    what the enabled plugins declare and no more. Plugins that are files go into the ConfigMap; MODULE:CLASS must be in
+    the image. --controllers says where the status of PodGroups and ElasticQuotas is written: nowhere, in the process of
+    the scheduler, or in a deployment of their own.
     """
     from bayplan.deploy.manifests import DEFAULT_IMAGE, ManifestOptions
     from bayplan.deploy.manifests import manifests as documents
@@ -64,21 +64,45 @@ def manifests(
         namespace=namespace, image=image or DEFAULT_IMAGE, replicas=replicas, controllers=controllers
     )
     _print(documents(bundle, options))
+    _note_foreign(bundle.watches, bundle.options)
 
 
 @app.command
-def crds(*, config: Config = None, plugin: Plugins = None, name: Name = None) -> None:
-    """Print the definitions (CRDs) of the custom resources that plugins watch, with their schemas.
+def crds(
+    *,
+    config: Config = None,
+    plugin: Plugins = None,
+    name: Name = None,
+    all_kinds: Annotated[bool, option("--all", about="also of resources that other projects define")] = False,
+) -> None:
+    """Print the definitions (CRDs) of the custom resources that plugins own, with their schemas.
 
     Of the plugins that the configuration enables; without one, of --plugin; without either, of all that come with
-    bayplan.
+    bayplan. --all adds definitions of other projects, for clusters without them: applied over the project's own
+    definition, a narrower schema makes the API server drop fields.
     """
-    from bayplan.deploy.crds import SchemaError, crd_documents
+    from bayplan.deploy.crds import SchemaError, crd_documents, owned_kinds
 
+    bundle = _bundle(config, plugin, name) if config or plugin else None
+    kinds = _shipped_watches() if bundle is None else bundle.watches
     try:
-        _print(crd_documents(_bundle(config, plugin, name).watches if config or plugin else _shipped_watches()))
+        _print(crd_documents(kinds if all_kinds else owned_kinds(kinds)))
     except SchemaError as error:
         raise CommandError(str(error)) from error
+    if not all_kinds:
+        _note_foreign(kinds, bundle.options if bundle else "")
+
+
+def _note_foreign(kinds: list[type[Any]], options: str) -> None:
+    from bayplan.deploy.crds import foreign_kinds
+    from bayplan.framework.resources import resource_info
+
+    names = sorted({resource_info(kind).crd_name for kind in foreign_kinds(kinds)})
+    if names:
+        note(
+            f"{', '.join(names)}: defined by other projects and left out; for a cluster that lacks them, "
+            f"`bayplan render crds --all{options}` prints them"
+        )
 
 
 def _shipped_watches() -> list[type[Any]]:
@@ -118,6 +142,7 @@ def static_pod(*, output: Folder, config: Config = None, plugin: Plugins = None,
     if _DEFAULT_SCHEDULER not in bundle.scheduler_names:
         note("no profile is called default-scheduler, so pods that name no scheduler would stay pending; add one")
     _write(output, static_pod_files(bundle, image=image or DEFAULT_IMAGE))
+    _note_foreign(bundle.watches, bundle.options)
 
 
 def _bundle(config: str | None, plugins: Names, name: str | None) -> Bundle:

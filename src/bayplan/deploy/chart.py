@@ -22,6 +22,7 @@ from bayplan.deploy.manifests import DEFAULT_IMAGE
 from bayplan.deploy.rbac import core_permissions, merged_rules, plugin_permissions
 from bayplan.deploy.role_documents import summary_rules, viewer_rules
 from bayplan.framework.plugin import Permission, Plugin
+from bayplan.framework.resources import resource_info
 from bayplan.plugins.intree import INTREE
 from bayplan.plugins.shipped import COMMUNITY
 
@@ -92,6 +93,7 @@ def _values(bundle: Bundle, image: str) -> str:
             "leaderElect": False,
             **_pod_values(cpu="50m", memory="128Mi"),
         },
+        "crds": {"install": True},
         "plugins": {
             "enabled": [ref["name"] for ref in shared.get("enabled", ())] if is_simple else used,
             "disabled": [ref["name"] for ref in shared.get("disabled", ())] if is_simple else [],
@@ -117,6 +119,9 @@ _VALUES_HEAD = """\
 # plugins.enabled decides which permissions and definitions are installed. Without `config`, it also makes the one
 # profile, called scheduler.name, to which plugins.disabled and pluginConfig belong. `config` is a whole
 # KubeSchedulerConfiguration in its place; list the plugins that it enables in plugins.enabled too.
+#
+# crds.install: install definitions that the cluster lacks. Those that exist are left as they are, unless this release
+# has installed them; all stay when the release is uninstalled.
 #
 # The controllers write the status of PodGroups and ElasticQuotas. They come with the plugins that use these, in a
 # deployment of their own with the scheduler's image unless controller.image names another; scheduler.withControllers
@@ -170,7 +175,10 @@ def _condition(plugin: type[Plugin]) -> str:
 
 
 def _crds(plugins: Iterable[type[Plugin]]) -> str:
-    """Definitions stay when the release goes, because deleting one deletes every object of its kind."""
+    """Definitions stay when the release goes, because deleting one deletes every object of its kind.
+
+    An existing definition is never changed, except by the release that installed it and only if it is the plugin's own.
+    """
     users: dict[type[Any], list[str]] = {}
     for plugin in plugins:
         for kind in plugin.watches:
@@ -179,8 +187,21 @@ def _crds(plugins: Iterable[type[Plugin]]) -> str:
     for kind, names in users.items():
         document = crd_document(kind)
         document["metadata"].setdefault("annotations", {})["helm.sh/resource-policy"] = "keep"
-        blocks.append(f"{{{{- if {_any_enabled(names)} }}}}\n---\n{_yaml(document)}{{{{- end }}}}")
-    return "\n".join(blocks) + "\n"
+        blocks.append(
+            f"{{{{- if and ({_any_enabled(names)}) {_may_install(kind)} }}}}\n---\n{_yaml(document)}{{{{- end }}}}"
+        )
+    body = "\n".join(blocks)
+    return f'{{{{- if dig "install" true (.Values.crds | default dict) }}}}\n{body}\n{{{{- end }}}}\n'
+
+
+def _may_install(kind: type[Any]) -> str:
+    """A condition of templates: the definition is not there, or this release has installed it and may change it."""
+    info = resource_info(kind)
+    found = f'(lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" "{info.crd_name}")'
+    if not info.is_owned:
+        return f"(not {found})"
+    installed_by = f'(dig "metadata" "annotations" "meta.helm.sh/release-name" "" ({found} | default dict))'
+    return f"(or (not {found}) (eq {installed_by} .Release.Name))"
 
 
 def _yaml(value: Any) -> str:

@@ -16,7 +16,7 @@ import msgspec.inspect as types
 from bayplan.api.meta import KubeObject, Struct
 from bayplan.framework.resources import CustomResource, ResourceInfo, ResourcePart, resource_info
 
-__all__ = ["SchemaError", "crd_document", "crd_documents", "schema_of"]
+__all__ = ["SchemaError", "crd_document", "crd_documents", "foreign_kinds", "owned_kinds", "schema_of"]
 
 Schema = dict[str, Any]
 _APPROVAL = "api-approved.kubernetes.io"
@@ -35,6 +35,16 @@ def crd_documents(kinds: Iterable[type[Any]]) -> list[Schema]:
     for kind in dict.fromkeys(kinds):
         by_name.setdefault(resource_info(kind).crd_name, []).append(kind)
     return [crd_document(*by_name[name]) for name in sorted(by_name)]
+
+
+def owned_kinds(kinds: Iterable[type[Any]]) -> list[type[Any]]:
+    """The types whose definitions may be rendered: those that declare them as their own."""
+    return [kind for kind in kinds if resource_info(kind).is_owned]
+
+
+def foreign_kinds(kinds: Iterable[type[Any]]) -> list[type[Any]]:
+    """The types of resources that other projects define."""
+    return [kind for kind in kinds if not resource_info(kind).is_owned]
 
 
 def crd_document(kind: type[Any], *others: type[Any]) -> Schema:

@@ -14,7 +14,7 @@ from bayplan import __version__
 from bayplan.app.controllers.status_controllers import kinds_among, permissions_for
 from bayplan.deploy.bundle import CONFIG_FILE, Bundle
 from bayplan.deploy.controllers import ControllersDeployment, controllers_documents
-from bayplan.deploy.crds import crd_documents
+from bayplan.deploy.crds import crd_documents, owned_kinds
 from bayplan.deploy.pods import LOCKED_CONTAINER, LOCKED_POD, spread
 from bayplan.deploy.rbac import merged_rules, needed_permissions
 from bayplan.deploy.role_documents import (
@@ -52,7 +52,7 @@ def manifests(bundle: Bundle, options: ManifestOptions) -> list[Document]:
     config = _config_map(bundle, options, elects=elects)
     return [
         *_namespace(options.namespace),
-        *crd_documents([*bundle.watches, *(_controlled(bundle) if options.controllers != "none" else ())]),
+        *crd_documents(owned_kinds(bundle.watches)),
         service_account(Account(name=bundle.name, namespace=options.namespace, labels=_labels(bundle))),
         *unbound_role_documents(role_name(bundle, options), _labels(bundle)),
         *rbac_documents(bundle, options, elects=elects),

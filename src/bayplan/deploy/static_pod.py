@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from bayplan.deploy.bundle import CONFIG_FILE, Bundle
-from bayplan.deploy.crds import crd_documents
+from bayplan.deploy.crds import crd_documents, owned_kinds
 from bayplan.deploy.manifests import container
 from bayplan.deploy.rbac import merged_rules, needed_permissions
 
@@ -42,7 +42,7 @@ _STEPS = """\
 
 def static_pod_files(bundle: Bundle, *, image: str) -> dict[str, str]:
     """File name to content; `README.txt` says what goes where."""
-    documents = [*crd_documents(bundle.watches), *_rbac(bundle)]
+    documents = [*crd_documents(owned_kinds(bundle.watches)), *_rbac(bundle)]
     return {
         "README.txt": _steps(bundle),
         "cluster.yaml": yaml.safe_dump_all(documents, sort_keys=False, width=120),

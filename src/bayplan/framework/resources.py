@@ -11,7 +11,8 @@
 
 Fields are typed as in any msgspec struct; nested structs derive from `ResourcePart`. What an object holds beyond the
 declared fields is skipped, and an object that does not fit its type is reported by name and left out. This module
-reads and writes nothing; `bayplan.app` follows the objects and `bayplan.deploy` renders the CRD.
+reads and writes nothing; `bayplan.app` follows the objects and `bayplan.deploy` renders the CRD, if the type has
+`owned=True`. A type without it describes a resource that another project defines.
 """
 
 from __future__ import annotations
@@ -56,6 +57,9 @@ class ResourceInfo(NamedTuple):
     columns: tuple[PrinterColumn, ...] = ()
     approved_by: str = ""
     """Where the definition was reviewed; groups of Kubernetes itself ask for it."""
+    is_owned: bool = False
+    """Whether the package of the type defines the resource. Only then `bayplan render` writes its definition: a schema
+    that is derived from a type may be narrower than the one of another project."""
 
     @property
     def api_version(self) -> str:
@@ -105,6 +109,7 @@ class _ResourceType(_PartType):
         short_names: tuple[str, ...] = (),
         columns: tuple[PrinterColumn, ...] = (),
         approved_by: str = "",
+        owned: bool = False,
         **options: Any,
     ) -> Any:
         made: Any = super().__new__(mcs, name, bases, namespace, **options)
@@ -120,6 +125,7 @@ class _ResourceType(_PartType):
                 short_names=tuple(short_names),
                 columns=tuple(columns),
                 approved_by=approved_by,
+                is_owned=owned,
             )
             _check(name, info, scope)
             made.__resource__ = info

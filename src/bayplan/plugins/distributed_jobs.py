@@ -78,7 +78,7 @@ class DistributedJobStatus(ResourcePart):
     workload_statuses: list[WorkloadStatus] | None = None
 
 
-class DistributedJob(CustomResource, group="batch.ddl.com", version="v1", plural="distributedjobs"):
+class DistributedJob(CustomResource, group="batch.ddl.com", version="v1", plural="distributedjobs", owned=True):
     """A job of several workloads, each of which communicates with the one before it."""
 
     spec: DistributedJobSpec = msgspec.field(default_factory=DistributedJobSpec)
@@ -143,6 +143,7 @@ class NetworkMetrics(
     plural="networkmetrics",
     singular="networkmetric",
     short_names=("nm",),
+    owned=True,
 ):
     """Measurements of the cluster's network. Plugins read `kube-system/cluster-metrics`."""
 

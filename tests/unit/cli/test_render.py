@@ -78,3 +78,35 @@ def test_the_doctor_says_what_is_wrong_with_a_configuration(tmp_path: Path, caps
 def test_the_doctor_wants_a_service_account_with_its_namespace(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--service-account", "bayplan"]) == 2
     assert "NAMESPACE/NAME" in capsys.readouterr().err
+
+
+def test_definitions_of_other_projects_are_never_rendered_unless_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Applied over a wider schema, a derived one makes the API server drop fields of every object."""
+    plugin = tmp_path / "watching.py"
+    plugin.write_text(
+        "from bayplan.framework import CustomResource, Plugin\n\n\n"
+        "class Theirs(CustomResource, group='team.example.com', version='v1', plural='theirs'):\n"
+        "    pass\n\n\n"
+        "class Ours(CustomResource, group='team.example.com', version='v1', plural='ours', owned=True):\n"
+        "    pass\n\n\n"
+        "class Watching(Plugin):\n"
+        "    watches = (Theirs, Ours)\n\n"
+        "    def score(self, state, pod, node):\n"
+        "        return 0\n"
+    )
+
+    def rendered(*words: str) -> tuple[list[str], str]:
+        assert main(["render", *words, "--plugin", str(plugin)]) == 0
+        captured = capsys.readouterr()
+        documents = [each for each in yaml.safe_load_all(captured.out) if each["kind"] == "CustomResourceDefinition"]
+        return [each["metadata"]["name"] for each in documents], captured.err
+
+    for words in (["manifests"], ["crds"]):
+        names, said = rendered(*words)
+        assert names == ["ours.team.example.com"]
+        assert "theirs.team.example.com: defined by other projects and left out" in said
+    assert rendered("crds", "--all")[0] == ["ours.team.example.com", "theirs.team.example.com"]
+    assert main(["render", "static-pod", "--output", str(tmp_path / "static"), "--plugin", str(plugin)]) == 0
+    assert "theirs.team.example.com" not in (tmp_path / "static/cluster.yaml").read_text()

@@ -53,6 +53,18 @@ def test_definitions_survive_the_release() -> None:
     assert text.count("helm.sh/resource-policy: keep") == text.count("kind: CustomResourceDefinition") >= 3
 
 
+def test_an_existing_definition_is_left_alone_and_none_need_be_installed() -> None:
+    files = _files(None)
+    text = files["templates/crds.yaml"]
+    there = 'lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" "{}"'
+
+    assert yaml.safe_load(files["values.yaml"])["crds"] == {"install": True}
+    assert text.startswith('{{- if dig "install" true (.Values.crds | default dict) }}')
+    assert f"(not ({there.format('podgroups.scheduling.x-k8s.io')})) }}}}" in text
+    owned = there.format("clusterscopedresources.scheduling.sigs.k8s.io")
+    assert f'(eq (dig "metadata" "annotations" "meta.helm.sh/release-name" "" (({owned}) | default dict))' in text
+
+
 def test_the_controllers_stand_behind_the_plugins_whose_objects_they_write() -> None:
     files = _files(None)
     values = yaml.safe_load(files["values.yaml"])

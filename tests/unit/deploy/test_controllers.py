@@ -65,8 +65,8 @@ def test_the_deployment_cares_for_the_kinds_of_the_enabled_plugins_only(tmp_path
 def test_beside_plugins_that_use_neither_both_are_cared_for(tmp_path: Path) -> None:
     documents = _documents(_bundle(tmp_path, "ScoreByLabel"), controllers="deployment")
 
-    names = {name for kind, name in documents if kind == "CustomResourceDefinition"}
-    assert names == {"podgroups.scheduling.x-k8s.io", "elasticquotas.scheduling.x-k8s.io"}
+    [container] = documents["Deployment", "gangs-controllers"]["spec"]["template"]["spec"]["containers"]
+    assert container["args"] == ["--kind=PodGroup", "--kind=ElasticQuota"]
 
 
 def test_the_scheduler_that_carries_them_may_do_what_they_do(gangs: Bundle) -> None:

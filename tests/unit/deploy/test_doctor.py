@@ -177,6 +177,18 @@ async def test_a_definition_may_be_absent_of_another_version_scope_or_shape(bund
     assert "`apiVersion` is missing there" in await complaint(changed(versions=[narrow]))
 
 
+async def test_a_definition_with_more_fields_than_ours_is_warned_about(bundle: Bundle) -> None:
+    cluster = _Cluster()
+    schema = cluster.definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema["properties"]["spec"]["properties"]["owner"] = {"type": "string"}
+
+    found = [finding for finding in await _findings(cluster, bundle) if finding.check == "crd"]
+
+    assert [finding.level for finding in found] == [Level.WARNING]
+    assert found[0].what.endswith("has fields that the plugin's type lacks: `spec.owner`")
+    assert "would make the API server drop them" in found[0].why
+
+
 async def test_objects_that_do_not_fit_are_named(bundle: Bundle) -> None:
     cluster = _Cluster()
     cluster.objects = [{"metadata": {"name": "odd"}, "spec": {"resourcesFilter": 3}}]

@@ -29,7 +29,8 @@ async def check_definitions(reading: ClusterReader, bundle: Bundle) -> list[Find
 async def _check(reading: ClusterReader, bundle: Bundle, kind: type[Any]) -> list[Finding]:
     info = resource_info(kind)
     users = ", ".join(plugin.name for plugin in bundle.plugins if kind in plugin.watches)
-    fix = f"bayplan render crds{bundle.options} | kubectl apply --server-side -f -"
+    whole = "" if info.is_owned else " --all"
+    fix = f"bayplan render crds{whole}{bundle.options} | kubectl apply --server-side -f -"
     definition = await reading.json_if_any(f"{_DEFINITIONS}/{info.crd_name}")
     if definition is None:
         why = f"{users} sees no objects of this kind until it is there"
@@ -51,12 +52,31 @@ async def _check(reading: ClusterReader, bundle: Bundle, kind: type[Any]) -> lis
             "crd",
             f"definition `{info.crd_name}` differs from the plugin's type: {difference}",
             "the API server drops or refuses what the plugin expects to read",
-            fix,
+            fix if info.is_owned else "upgrade the project that defines it, or adapt the plugin's type",
         )
         for difference in differences[:_SHOWN]
     ]
+    if info.is_owned:
+        findings += _narrower(info.crd_name, schema_of(kind), theirs)
     findings += await _check_objects(reading, kind)
     return findings or [Finding(Level.OK, "crd", f"definition `{info.crd_name}` is installed and matches")]
+
+
+def _narrower(name: str, ours: Schema, theirs: Schema) -> list[Finding]:
+    """A warning if the definition has fields that the one derived from the plugin's type lacks."""
+    lacking = [each for each in schema_differences(theirs, ours) if each.endswith("is missing there")]
+    if not lacking:
+        return []
+    fields = ", ".join(each.removesuffix(" is missing there") for each in lacking[:_SHOWN])
+    return [
+        Finding(
+            Level.WARNING,
+            "crd",
+            f"definition `{name}` has fields that the plugin's type lacks: {fields}",
+            "applied over it, the definition of `bayplan render` would make the API server drop them",
+            "declare the fields in the type; if another project defines the resource, leave `owned` out",
+        )
+    ]
 
 
 async def _check_objects(reading: ClusterReader, kind: type[Any]) -> list[Finding]:

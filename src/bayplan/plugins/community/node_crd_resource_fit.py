@@ -47,6 +47,7 @@ class ClusterScopedResource(
     kind="ClusterScopedResources",
     singular="clusterscopedresource",
     scope="Cluster",
+    owned=True,
 ):
     """Resources of the node that has the same name."""
 
