@@ -35,11 +35,6 @@ class Attempt:
         self.assumed: PodInfo | None = None
         """The pod as it counts on its node; None before `assume` and after `undo`."""
 
-    @property
-    def seconds(self) -> float:
-        """Since the attempt began."""
-        return self.shared.clock.monotonic() - self.began
-
     def assume(self, decision: Decision) -> PodInfo:
         """Count the pod on the node that was decided on."""
         self.decision = decision
@@ -84,7 +79,7 @@ class Attempt:
         Without a diagnosis, a rejection is that of the one node that was chosen. A nomination of None stays as it is.
         """
         shared, queued = self.shared, self.queued
-        shared.observer.attempt_failed(queued, status, self.seconds)
+        shared.observer.attempt_failed(queued, status, shared.clock.monotonic() - self.began)
         if diagnosis is None and status.is_rejected and self.decision is not None:
             diagnosis = Diagnosis.of_one_node(status)
         info = queued.info

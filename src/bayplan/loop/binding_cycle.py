@@ -16,7 +16,7 @@ from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, Resource
 from bayplan.framework.plugin import Plugin
-from bayplan.framework.points import ExtensionPoint, defines
+from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.runtime.call import POINT_LABELS, caller
 from bayplan.framework.status import SKIP, SUCCESS, Error, Status
 from bayplan.loop.attempt import Attempt
@@ -123,7 +123,7 @@ def _pre_flight(binding: Binding) -> list[Plugin] | Status:
     complain, call = profile.framework.complain, caller(state)
     due: list[Plugin] = []
     for plugin in profile.pre_binding:
-        if not defines(plugin, "pre_bind_pre_flight"):
+        if plugin not in profile.with_pre_flight:
             due.append(plugin)
             continue
         answer = call(plugin, "pre_bind_pre_flight", complain, state, binding.assumed, binding.node_name)
@@ -195,13 +195,14 @@ async def _answer(plugin: Plugin, method: str, binding: Binding) -> Status:
 
 def _succeeded(binding: Binding) -> None:
     attempt, assumed, node_name = binding.attempt, binding.assumed, binding.node_name
-    attempt.shared.observer.bound(attempt.queued, node_name, attempt.seconds)
+    shared = attempt.shared
+    shared.observer.bound(attempt.queued, node_name, shared.clock.monotonic() - attempt.began)
     note = f"Successfully assigned {assumed.key} to {node_name}"
     attempt.record_event(assumed, kind="Normal", reason="Scheduled", action="Binding", note=note)
     complain = attempt.profile.framework.complain
     for plugin in attempt.profile.post_binding:
         caller(binding.state)(plugin, "post_bind", complain, binding.state, assumed, node_name)
-    activate(attempt.shared, binding.state)
+    activate(shared, binding.state)
 
 
 def _failed(attempt: Attempt, status: Status) -> None:

@@ -54,6 +54,11 @@ class Profile:
         return self.framework.at(ExtensionPoint.PRE_BIND)
 
     @lazy
+    def with_pre_flight(self) -> frozenset[Plugin]:
+        """The PreBind plugins that define `pre_bind_pre_flight`."""
+        return frozenset(plugin for plugin in self.pre_binding if defines(plugin, "pre_bind_pre_flight"))
+
+    @lazy
     def binding(self) -> list[Plugin]:
         return self.framework.at(ExtensionPoint.BIND)
 

@@ -57,7 +57,7 @@ def _is_skipped(attempt: Attempt) -> bool:
 def _act_on(attempt: Attempt, decision: Decision) -> None:
     """Assume the pod on the chosen node and start its binding, or report why there is none."""
     shared, queued = attempt.shared, attempt.queued
-    shared.observer.decided(queued, decision, attempt.seconds)
+    shared.observer.decided(queued, decision, shared.clock.monotonic() - attempt.began)
     if not decision.is_scheduled:
         _report_rejection(attempt, decision)
         return
