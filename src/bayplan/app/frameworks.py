@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from bayplan.app.extenders import CandidateReview
@@ -12,12 +13,13 @@ from bayplan.cluster.pod_info import PodInfo
 from bayplan.cluster.state import ClusterState
 from bayplan.config.model import SchedulerConfig
 from bayplan.config.profiles import ResolvedProfile
+from bayplan.framework.errors import PluginError
 from bayplan.framework.events import WILDCARD, EventHint
 from bayplan.framework.handle import ApiPort, Clock, DryRun, Handle, Recorder, ResourceLister, WaitingPods
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.points import ExtensionPoint, defines
 from bayplan.framework.registry import Registry
-from bayplan.framework.runtime.call import Complaint
+from bayplan.framework.runtime.call import Complaint, call_plugin, call_promise, hint_call
 from bayplan.framework.runtime.framework import Framework
 from bayplan.loop.decide_with_extenders import EXTENDER
 from bayplan.queue import QueuePolicy, sort_key_of
@@ -64,15 +66,21 @@ def percentage_of_nodes(config: SchedulerConfig, profile: ResolvedProfile, frame
 
 
 class _Deferred:
-    """The handle is made before the framework that answers its dry runs; this passes them on once it exists."""
+    """The dry runs of a framework that is made after the handle of its plugins."""
 
     def __init__(self) -> None:
         self.framework: Framework | None = None
 
+    def forget(self, plugin: str) -> None:
+        self._made().forget(plugin)
+
     def __getattr__(self, name: str) -> Any:
+        return getattr(self._made().dry_runs, name)
+
+    def _made(self) -> Framework:
         if self.framework is None:
             raise RuntimeError("a plugin used a dry run while it was being set up")
-        return getattr(self.framework, name)
+        return self.framework
 
 
 def build_framework(
@@ -87,7 +95,6 @@ def build_framework(
     classes = {name: registry.get(name) for name in names}
     deferred = _Deferred()
     dry_run: DryRun = deferred
-    forget: Callable[[str], None] = lambda plugin: deferred.forget(plugin)  # noqa: E731
     handle = Handle(
         cluster=ports.cluster,
         clock=ports.clock,
@@ -97,7 +104,7 @@ def build_framework(
         api=ports.api,
         dry_run=dry_run,
         activate=ports.activate,
-        invalidate=forget,
+        invalidate=deferred.forget,
         start_task=ports.start_task,
         resources=_declared(ports.resources, {kind for cls in classes.values() for kind in cls.watches}),
         profile_name=profile.scheduler_name,
@@ -144,11 +151,18 @@ def queue_policy(frameworks: Mapping[str, Framework], *, has_extenders: bool = F
     return QueuePolicy(
         sort_key=sort_key_of(first.at(ExtensionPoint.QUEUE_SORT)[0]),
         pre_enqueue={
-            name: {plugin.name: plugin.pre_enqueue for plugin in framework.at(ExtensionPoint.PRE_ENQUEUE)}
+            name: {
+                plugin.name: partial(call_plugin, plugin, "pre_enqueue", framework.complain)
+                for plugin in framework.at(ExtensionPoint.PRE_ENQUEUE)
+            }
             for name, framework in frameworks.items()
         },
         releases={
-            name: {p.name: p.releases for p in framework.at(ExtensionPoint.PRE_ENQUEUE) if defines(p, "releases")}
+            name: {
+                plugin.name: partial(call_promise, plugin, "releases", framework.complain)
+                for plugin in framework.at(ExtensionPoint.PRE_ENQUEUE)
+                if defines(plugin, "releases")
+            }
             for name, framework in frameworks.items()
         },
         registrations={name: _registrations(framework) + extra for name, framework in frameworks.items()},
@@ -157,9 +171,19 @@ def queue_policy(frameworks: Mapping[str, Framework], *, has_extenders: bool = F
 
 def _registrations(framework: Framework) -> list[tuple[str, EventHint]]:
     plugins: dict[str, Plugin] = {plugin.name: plugin for point in _REJECTING for plugin in framework.at(point)}
-    return [(name, hint) for name, plugin in plugins.items() for hint in _events_of(plugin)]
+    return [(name, hint) for name, plugin in plugins.items() for hint in _events_of(plugin, framework.complain)]
 
 
-def _events_of(plugin: Plugin) -> list[EventHint]:
+def _events_of(plugin: Plugin, complain: Complaint) -> list[EventHint]:
     events = plugin.events_to_register()
-    return [EventHint(WILDCARD)] if events is None else events
+    if events is None:
+        return [EventHint(WILDCARD)]
+    if not isinstance(events, list) or not all(isinstance(event, EventHint) for event in events):
+        raise PluginError(
+            f"plugin `{plugin.name}`",
+            (f"`events_to_register` returned {events!r:.60}, expected a list of `EventHint`, or None",),
+        )
+    return [
+        event if event.hint is None else event._replace(hint=hint_call(plugin, event.hint, complain))
+        for event in events
+    ]

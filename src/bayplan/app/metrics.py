@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from bayplan.app.live import LiveScheduler
 from bayplan.framework.points import defines
 from bayplan.framework.queued import QueuedPod
-from bayplan.framework.runtime.plan import Outline
+from bayplan.framework.runtime.outline import Outline
 from bayplan.framework.status import Status
 from bayplan.loop.decide import Decision
 from bayplan.loop.observer import Observer

@@ -4,9 +4,9 @@ The one idea: an answer may be kept, shared or skipped as long as what it depend
 plugin knows what that is. Everything below is such a statement, in the form of a class attribute or a method; `Plugin`
 inherits them all with cautious defaults, so an author who ignores this module loses nothing but time.
 
-A promise is checked like an extension point: a misspelt name or wrong parameters are errors at registration, an
-exception is an Error status that names plugin and promise. Whether a promise is true, the contract suite of
-`bayplan.testing` checks by comparing answers with and without it.
+A promise is checked like an extension point: a misspelt name or wrong parameters are errors at registration. One that
+raises, or answers with another type, is reported by plugin and name, and counts as not given. Whether a promise is
+true, the contract suite of `bayplan.testing` checks by comparing answers with and without it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from enum import IntEnum
 from itertools import count
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -90,6 +90,7 @@ Shares = np.ndarray[tuple[int], np.dtype[np.uint8]]
 """Scores from 0 to 100."""
 
 
+@runtime_checkable
 class CombinedScore(Protocol):
     """The weighted sum of the scores of several plugins, computed in one pass because they read the same columns.
 

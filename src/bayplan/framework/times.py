@@ -62,7 +62,7 @@ class PluginTimes:
             listener(plugin, point, status, seconds)
         self._listener = listener
 
-    def ask(self, plugin: str, point: str, call: Callable[..., T], *arguments: Any) -> T:
+    def measure(self, plugin: str, point: str, call: Callable[..., T], *arguments: Any) -> T:
         """Call, and note how long it took and what came out."""
         began, status = self.monotonic(), _ERROR
         try:
@@ -72,11 +72,11 @@ class PluginTimes:
             self.add(plugin, point, status, self.monotonic() - began)
         return answer
 
-    def ask_once(self, timed: Timed, point: str, call: Callable[..., T], *arguments: Any) -> T:
-        """As `ask`; what the plugin's own calls take is part of this one and not noted again."""
+    def measure_once(self, timed: Timed, point: str, call: Callable[..., T], *arguments: Any) -> T:
+        """As `measure`; what the plugin's own calls take is part of this one and not noted again."""
         timed.times = None
         try:
-            return self.ask(timed.name, point, call, *arguments)
+            return self.measure(timed.name, point, call, *arguments)
         finally:
             timed.times = self
 

@@ -17,7 +17,7 @@ from bayplan.framework.cycle import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, Resource
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.points import ExtensionPoint
-from bayplan.framework.runtime.call import POINT_LABELS, caller
+from bayplan.framework.runtime.call import POINT_LABELS, await_plugin, caller
 from bayplan.framework.status import SKIP, SUCCESS, Error, Status
 from bayplan.loop.attempt import Attempt
 from bayplan.loop.profile import Shared
@@ -182,15 +182,18 @@ def _groups(plugins: Sequence[Plugin]) -> list[list[Plugin]]:
 async def _answer(plugin: Plugin, method: str, binding: Binding) -> Status:
     times = binding.state.times
     began = 0.0 if times is None else times.monotonic()
-    try:
-        answer: Status | None = await getattr(plugin, method)(binding.state, binding.assumed, binding.node_name)
-        status = SUCCESS if answer is None else answer.by(plugin.name)
-    except Exception as exception:
-        binding.attempt.profile.framework.complain(plugin.name, method, exception)
-        status = Error(f"{type(exception).__name__}: {exception}", exception=exception).by(plugin.name)
+    arguments = (binding.state, binding.assumed, binding.node_name)
+    complain = binding.attempt.profile.framework.complain
+    status = await await_plugin(plugin, method, complain, *arguments, is_cancelled=_is_cancelled)
     if times is not None:
         times.add(plugin.name, POINT_LABELS[method], status.code.label, times.monotonic() - began)
     return status
+
+
+def _is_cancelled(exception: BaseException) -> bool:
+    """Whether this task is cancelled; a plugin may also fail with the cancellation of a task of its own."""
+    task = asyncio.current_task()
+    return isinstance(exception, asyncio.CancelledError) and (task is None or task.cancelling() > 0)
 
 
 def _succeeded(binding: Binding) -> None:

@@ -20,10 +20,11 @@ from bayplan.framework.cycle import CycleState
 from bayplan.framework.diagnosis import Diagnosis
 from bayplan.framework.plugin import PostFilterResult
 from bayplan.framework.runtime.call import PluginFailure
+from bayplan.framework.runtime.filtering import FilterOutcome, check_row, check_rows, find_feasible
 from bayplan.framework.runtime.framework import Framework
-from bayplan.framework.runtime.plan import Outline, Plan, PreFilterOutcome
+from bayplan.framework.runtime.outline import Outline, PreFilterOutcome
+from bayplan.framework.runtime.plan import Plan
 from bayplan.framework.runtime.scoring import Scores, score_feasible, score_rows
-from bayplan.framework.runtime.search import FilterOutcome, check_row, check_rows, find_feasible
 from bayplan.framework.status import Status, Unresolvable
 from bayplan.framework.times import PluginTime, PluginTimes, Sampling
 from bayplan.loop.select import TieBreak, nodes_to_find, sample_rows

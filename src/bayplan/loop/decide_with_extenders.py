@@ -23,7 +23,7 @@ from bayplan.api.node import Node
 from bayplan.cluster.axes import Int64N, Rows
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.cluster.state import ClusterState
-from bayplan.framework.runtime.call import PluginFailure
+from bayplan.framework.runtime.call import PluginFailure, Suspension
 from bayplan.framework.status import Error, Status, Unresolvable, Unschedulable
 from bayplan.loop.decide import Decider, Decision, decide
 from bayplan.loop.extender import Extender
@@ -38,8 +38,8 @@ _MOST_QUESTIONS = 3
 """Of one kind, for one pod, in one attempt."""
 
 
-class Unanswered(BaseException):
-    """Ends a decision that cannot go on without an answer. Not an Exception, so that no plugin call catches it."""
+class Unanswered(Suspension):
+    """Ends a decision that cannot go on without an answer."""
 
     def __init__(self, ask: Callable[[], Awaitable[None]]) -> None:
         super().__init__("an answer of an extender is missing")

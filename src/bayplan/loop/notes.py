@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import msgspec
 
-from bayplan.framework.runtime.call import FilterCall, ScoreCall
+from bayplan.framework.runtime.node_calls import FilterCall, ScoreCall
 from bayplan.framework.times import PluginTimes
 from bayplan.loop.points import Numbers, points_of
 from bayplan.loop.record import (

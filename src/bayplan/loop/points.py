@@ -17,10 +17,10 @@ import numpy as np
 from bayplan.cluster.axes import Int64N
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.promises import Totals
-from bayplan.framework.runtime.call import ScoreCall
+from bayplan.framework.runtime.node_calls import ScoreCall
 from bayplan.framework.runtime.plan import Plan
+from bayplan.framework.runtime.remembered.node_only_evaluation import Normalized
 from bayplan.framework.runtime.scoring import Scores
-from bayplan.framework.runtime.standing import Normalized
 from bayplan.loop.decide import Decision
 from bayplan.loop.record import Points, ScoredNode
 
@@ -66,15 +66,15 @@ NOTHING_SCORED = LeadingPair((), (), "", 0, ())
 class _Layout:
     """Where the points of each plugin are found for one evaluation."""
 
-    __slots__ = ("base", "calls", "evaluation", "joint", "known", "remembered", "sources")
+    __slots__ = ("base", "calls", "combined", "evaluation", "known", "remembered", "sources")
 
     def __init__(self, plan: Plan) -> None:
         self.evaluation = evaluation = plan.evaluation
         self.calls = plan.scores
-        self.joint = evaluation.joint
+        self.combined = evaluation.combined
         columns = {call.name: column for call, column in evaluation.score_columns}
         normalized = {entry.call.name: entry for entry in evaluation.normalized}
-        joined = [call.name for call in self.joint.calls] if self.joint is not None else []
+        joined = [call.name for call in self.combined.calls] if self.combined is not None else []
         self.sources: list[tuple[int, int, str, Any]] = []
         for call in self.calls:
             if call.name in joined:
@@ -123,8 +123,8 @@ class PointsReader:
         layout, scores = self._layout, self._scores
         asked = scores.shares if scores is not None else _NOBODY
         parts: Sequence[int] = ()
-        if layout.joint is not None:
-            parts = _joint_parts(layout, self._pod, row)
+        if layout.combined is not None:
+            parts = _combined_parts(layout, self._pod, row)
         found: list[int | None] = []
         for kind, weight, name, source in layout.sources:
             if name in asked and scores is not None:
@@ -172,10 +172,10 @@ def points_of(calls: Sequence[ScoreCall], numbers: Numbers) -> dict[str, Points]
     return found
 
 
-def _joint_parts(layout: _Layout, pod: PodInfo, row: int) -> Sequence[int]:
-    joint, evaluation = layout.joint, layout.evaluation
-    assert joint is not None  # the caller checked
-    return joint.parts(pod, evaluation.table.at(row), evaluation.joined(row), evaluation.first.item(row))
+def _combined_parts(layout: _Layout, pod: PodInfo, row: int) -> Sequence[int]:
+    combined, evaluation = layout.combined, layout.evaluation
+    assert combined is not None  # the caller checked
+    return combined.parts(pod, evaluation.table.at(row), evaluation.combined_total(row), evaluation.first.item(row))
 
 
 # On the path of every pod
@@ -255,7 +255,7 @@ def _learn(layout: _Layout, sums: tuple[int, ...], pod: PodInfo, row: int) -> Nu
 
 def _read(layout: _Layout, pod: PodInfo, row: int) -> Numbers:
     """As `PointsReader.numbers` where every plugin that has a say is remembered."""
-    parts = _joint_parts(layout, pod, row) if layout.joint is not None else ()
+    parts = _combined_parts(layout, pod, row) if layout.combined is not None else ()
     found: list[int | None] = []
     for kind, weight, source in layout.remembered:
         if kind == _JOINT:

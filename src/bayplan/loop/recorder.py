@@ -20,8 +20,8 @@ from bayplan.cluster.pod_info import PodInfo
 from bayplan.cluster.state import ClusterState
 from bayplan.framework.plugin import PostFilterResult
 from bayplan.framework.queued import QueuedPod
-from bayplan.framework.runtime.call import FilterCall
-from bayplan.framework.runtime.search import FilterOutcome
+from bayplan.framework.runtime.filtering import FilterOutcome
+from bayplan.framework.runtime.node_calls import FilterCall
 from bayplan.framework.status import Status
 from bayplan.loop.decide import Decision
 from bayplan.loop.notes import Failure, Note, Restored

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from bayplan.cluster.changes import NameLog
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.queued import QueuedPod
-from bayplan.framework.status import Code, Error, Status
+from bayplan.framework.status import Code, Status
 from bayplan.queue.unschedulable import Alike, UnschedulablePool
 
 __all__ = ["Gates", "PreEnqueue", "Releases"]
@@ -21,6 +21,7 @@ __all__ = ["Gates", "PreEnqueue", "Releases"]
 _log = logging.getLogger(__name__)
 
 PreEnqueue = Callable[[PodInfo], Status | None]
+"""Does not raise: a failure of the plugin is an Error status."""
 Releases = Callable[[], NameLog | None]
 """`namespace/name` of each pod that a plugin held and may hold no longer, in the order in which that came about."""
 
@@ -70,19 +71,12 @@ class Gates:
 
     @staticmethod
     def _is_held_by(plugin: str, pre_enqueue: PreEnqueue, queued: QueuedPod) -> bool:
-        try:
-            status = pre_enqueue(queued.info)
-        except Exception as error:
-            status = Error(str(error), exception=error)
+        status = pre_enqueue(queued.info)
         if status is None or status.is_success:
             return False
         if status.code is Code.ERROR:
             _log.error(
-                "plugin `%s` failed in PreEnqueue and holds pod `%s` back: %s",
-                plugin,
-                queued.key,
-                status.message,
-                exc_info=status.exception,
+                "plugin `%s` failed in PreEnqueue and holds pod `%s` back: %s", plugin, queued.key, status.message
             )
         queued.gating_plugin = plugin
         queued.unschedulable_plugins.add(plugin)

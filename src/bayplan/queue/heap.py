@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from functools import cmp_to_key
 from typing import Any
 
+from bayplan.framework.answers import check_answer
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.points import defines
 from bayplan.framework.queued import QueuedPod
@@ -51,7 +52,22 @@ def key_from_less(less: Callable[[QueuedPod, QueuedPod], bool]) -> SortKey:
 
 def sort_key_of(plugin: Plugin) -> SortKey:
     """The key function of a queue-sort plugin, by its `sort_key` where it has one, else by its `less`."""
-    return plugin.sort_key if defines(plugin, "sort_key") else key_from_less(plugin.less)
+    if not defines(plugin, "sort_key"):
+        return key_from_less(_checked(plugin, "less"))
+    return _checked(plugin, "sort_key")
+
+
+def _checked(plugin: Plugin, method: str) -> Callable[..., Any]:
+    """The method, with a TypeError for an answer that the contract does not know."""
+    bound, wanted = getattr(plugin, method), bool if method == "less" else tuple
+
+    def checked(*queued: QueuedPod) -> Any:
+        answer = bound(*queued)
+        if type(answer) is not wanted:
+            check_answer(plugin.name, method, answer)
+        return answer
+
+    return checked
 
 
 class PodHeap:

@@ -131,11 +131,10 @@ class Appraisal:
         try:
             if hint(info, self._old, self._new) is Hint.SKIP:
                 outcome = "QueueSkip"
-        except Exception:
+        except Exception as error:
             outcome = "Error"
-            _log.exception(
-                "the hint of plugin `%s` for `%s` failed; pod `%s` is tried again", plugin, self._event.name, info.key
-            )
+            text = "the hint of plugin `%s` for `%s` failed; pod `%s` is tried again: %s"
+            _log.error(text, plugin, self._event.name, info.key, error)
         if observer:
             observer(plugin, self._event.name, outcome, monotonic() - started)
         return outcome != "QueueSkip"

@@ -27,9 +27,9 @@ def ticking() -> PluginTimes:
 
 def test_calls_of_one_plugin_at_one_point_are_added_up() -> None:
     times = ticking()
-    times.ask("Mine", "Filter", lambda: None)
-    times.ask("Mine", "Filter", lambda: None)
-    times.ask("Mine", "Score", lambda: 3)
+    times.measure("Mine", "Filter", lambda: None)
+    times.measure("Mine", "Filter", lambda: None)
+    times.measure("Mine", "Score", lambda: 3)
 
     assert times.all() == [PluginTime("Mine", "Filter", "Success", 2.0), PluginTime("Mine", "Score", "Success", 1.0)]
 
@@ -37,7 +37,7 @@ def test_calls_of_one_plugin_at_one_point_are_added_up() -> None:
 def test_a_call_that_raises_is_noted_as_an_error_and_raises_on() -> None:
     times = ticking()
     with pytest.raises(ZeroDivisionError):
-        times.ask("Mine", "Score", lambda: 1 // 0)
+        times.measure("Mine", "Score", lambda: 1 // 0)
 
     assert times.all() == [PluginTime("Mine", "Score", "Error", 1.0)]
 
@@ -49,7 +49,7 @@ def test_what_a_call_does_in_turn_is_part_of_it() -> None:
     def outer() -> None:
         assert asked.times is None
 
-    times.ask_once(asked, "Filter", outer)
+    times.measure_once(asked, "Filter", outer)
 
     assert asked.times is times
     assert times.all() == [PluginTime("Mine", "Filter", "Success", 1.0)]

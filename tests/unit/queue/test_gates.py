@@ -48,11 +48,11 @@ def test_the_plugin_that_held_the_pod_last_is_asked_first_and_once() -> None:
     assert (first.calls, last.calls) == (2, 3)
 
 
-def test_a_plugin_that_raises_holds_the_pod_and_is_named_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_plugin_that_fails_holds_the_pod_and_is_named_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     queued = make_queued("web")
 
     with caplog.at_level(logging.ERROR):
-        assert Gates({PROFILE: {"Fragile": ScriptedGate(RuntimeError("oops"))}}).hold(queued)
+        assert Gates({PROFILE: {"Fragile": ScriptedGate(Error("oops"))}}).hold(queued)
 
     assert queued.gating_plugin == "Fragile"
     assert "`Fragile` failed in PreEnqueue and holds pod `ns/web` back: oops" in caplog.text

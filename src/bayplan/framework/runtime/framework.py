@@ -1,58 +1,39 @@
 """One profile at work: its plugins in order, and the phases of a cycle as plain functions over columns.
 
-`loop.decide` calls the phases; nothing here waits or does I/O. With `remember=False` every decision computes all
-columns anew: slower, and a test says that it decides the same.
+    shared_plan ──▶ run_pre_filters ──▶ filtering.find_feasible ──▶ run_pre_scores ──▶ scoring ──▶ a node
+                                              └── no node ──▶ run_post_filters
+
+`loop.decide` calls the phases; nothing here waits or does I/O. What filters would answer if pods came or went is in
+`dry_runs`. With `remember=False` every decision computes all columns anew: slower, and a test shows that the decisions
+are the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any
 
-import numpy as np
-
-from bayplan.cluster.axes import BoolN, Rows
 from bayplan.cluster.node_columns import NodeColumns
-from bayplan.cluster.node_info import NodeInfo
-from bayplan.cluster.nominated import NominatedRows, Nominator
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.cluster.state import ClusterState
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.plugin import Plugin, PostFilterResult, PreFilterResult
 from bayplan.framework.points import ExtensionPoint, defines
-from bayplan.framework.promises import Depends
-from bayplan.framework.runtime.beside import RejectedBeside
-from bayplan.framework.runtime.call import (
-    POINT_LABELS,
-    Complaint,
-    FilterCall,
-    PluginFailure,
-    ScoreCall,
-    call_plugin,
-    caller,
-    failed,
-)
-from bayplan.framework.runtime.distinct import group_by_status
-from bayplan.framework.runtime.evaluation import Evaluation
-from bayplan.framework.runtime.memory import Memory
-from bayplan.framework.runtime.plan import (
-    NO_RESTRICTION,
-    Idlers,
-    Plan,
-    PreFilterOutcome,
-    PreFilterStep,
-    PreScoreStep,
-)
-from bayplan.framework.runtime.planning import Planner
+from bayplan.framework.promises import SpeedPromises
+from bayplan.framework.runtime.call import POINT_LABELS, Complaint, PluginFailure, call_bound, call_plugin, caller
+from bayplan.framework.runtime.dry_runs import DryRuns
+from bayplan.framework.runtime.node_calls import FilterCall, ScoreCall
+from bayplan.framework.runtime.outline import NO_RESTRICTION, PreFilterOutcome, PreFilterStep, PreScoreStep
+from bayplan.framework.runtime.plan import Plan, Planner
+from bayplan.framework.runtime.remembered.evaluation import Evaluation
+from bayplan.framework.runtime.remembered.second_use_cache import SecondUseCache
 from bayplan.framework.status import Code, Error, Status, Unresolvable
 from bayplan.framework.times import PluginTimes
 
-__all__ = ["Framework", "checked"]
+__all__ = ["Framework"]
 
-C = TypeVar("C")
 _MEBIBYTE = 1024 * 1024
-_MOST_IN_PLAY = 256
 
 
 class Framework:
@@ -72,17 +53,18 @@ class Framework:
         self.plugins = dict(plugins)
         self.complain = complain
         self.remember = remember
-        self._nominated: NominatedRows | None = None
-        self.rejected_beside = RejectedBeside(cluster.nodes)
         self._points = {point: [plugins[name] for name in names] for point, names in points.items()}
         self.filter_calls = [FilterCall(p, rank + 1, complain) for rank, p in enumerate(self.at(ExtensionPoint.FILTER))]
         self.score_calls = [ScoreCall(p, weights.get(p.name, 1), complain) for p in self.at(ExtensionPoint.SCORE)]
         self._in_order = list(self.plugins.values())
-        self._idlers: Idlers = [(p.name, p.is_idle) for p in self._in_order if defines(p, "is_idle")]
         self._names = frozenset(self.plugins)
-        self._following = [p for p in self.at(ExtensionPoint.PRE_FILTER) if defines(p, "add_pod")]
-        """Plugins whose state dry runs must update pod by pod."""
-        self._in_play: dict[frozenset[str], list[FilterCall]] = {}
+        self.dry_runs = DryRuns(
+            cluster,
+            filter_calls=self.filter_calls,
+            following=[p for p in self.at(ExtensionPoint.PRE_FILTER) if defines(p, "add_pod")],
+            complain=complain,
+            remember=remember,
+        )
         namers = [p for p in self.at(ExtensionPoint.PRE_FILTER) if p.names_pin and remember]
         self._pinned = {plugin: _pinned_by(plugin.name) for plugin in namers}
         self._versions: list[int] = []
@@ -97,7 +79,7 @@ class Framework:
             remember=remember,
         )
         self._shares_plans = self._planner.shares_outlines
-        self._plans = Memory[Plan](bytes_per_row=Evaluation.BYTES_PER_ROW, most_bytes=64 * _MEBIBYTE)
+        self._plans = SecondUseCache[Plan](bytes_per_row=Evaluation.BYTES_PER_ROW, most_bytes=64 * _MEBIBYTE)
 
     def at(self, point: ExtensionPoint) -> list[Plugin]:
         """The plugins of an extension point, in order."""
@@ -115,7 +97,7 @@ class Framework:
                 call_plugin(plugin, "teardown", self.complain)
 
     def time_plugins(self, times: PluginTimes | None) -> None:
-        """Note how long filters and scores take, remembered ones included; None ends that."""
+        """Measure filters and scores, kept ones included; None ends that."""
         for call in self.filter_calls:
             call.times = times
         for score_call in self.score_calls:
@@ -128,11 +110,11 @@ class Framework:
         return plan.of(pod) if pod.shape.pinned_to else plan
 
     def shared_plan(self, pod: PodInfo) -> Plan:
-        """The plan of all pods that differ in the node they are pinned to alone. Its evaluation is that of one of them:
-        whoever wants to see it, or to score, asks for the plan `of` the pod."""
+        """The plan of all pods that differ only in the node they are pinned to. Its evaluation is that of one of them:
+        to read it, or to score, take the plan `of` the pod."""
         key = (pod.shape.template_number if self._shares_plans else pod.shape.number, pod.node_name)
-        if self._version_changes != Plugin.version_changes:
-            self._version_changes = Plugin.version_changes
+        if self._version_changes != SpeedPromises.version_changes:
+            self._version_changes = SpeedPromises.version_changes
             versions = [plugin.version for plugin in self._in_order]
             if versions != self._versions:
                 self._versions = versions
@@ -147,11 +129,11 @@ class Framework:
             cluster = self.cluster
             as_of = (cluster.objects.generation, cluster.terms.generation, cluster.nodes.node_changes.position)
             if plan.idle_as_of != as_of:
-                plan.follow(pod, self._idlers, as_of)
+                plan.update_idle(pod, as_of)
         return plan
 
     def forget(self, plugin: str) -> None:
-        """Ask a plugin everything anew."""
+        """Drop the kept answers of a plugin."""
         self.plugins[plugin].version += 1
 
     # PreFilter
@@ -171,7 +153,7 @@ class Framework:
         restricted_by: list[str] = []
         for step in steps:
             plugin = step.plugin
-            answer = step.settled if step.is_settled else self._asked(step, "pre_filter", state, pod, nodes)
+            answer = step.answer if step.is_settled else self._answer(step, "pre_filter", state, pod, nodes)
             if answer is None:
                 continue
             if isinstance(answer, PreFilterResult):
@@ -194,23 +176,21 @@ class Framework:
             return NO_RESTRICTION
         return PreFilterOutcome(rejection, names, tuple(restricted_by), absent=_left_out(tuple(restricted_by)))
 
-    def _asked(
+    def _answer(
         self, step: PreFilterStep | PreScoreStep, method: str, state: CycleState, pod: PodInfo, nodes: NodeColumns
     ) -> Any:
-        """The answer as the plugin gave it: it gets the plugin's name only where somebody will read it."""
-        try:
-            if state.times is not None:
-                return state.times.ask(step.plugin.name, POINT_LABELS[method], step.ask, state, pod, nodes)
-            return step.ask(state, pod, nodes)
-        except Exception as exception:
-            return failed(step.plugin, method, self.complain, exception)
+        """The answer of a plugin; a Status gets the plugin's name only where it is kept."""
+        arguments = (step.bound, step.plugin, method, self.complain, state, pod, nodes)
+        if state.times is not None:
+            return state.times.measure(step.plugin.name, POINT_LABELS[method], call_bound, *arguments)
+        return call_bound(*arguments)
 
     # PreScore
 
     def run_pre_scores(self, plan: Plan, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> list[ScoreCall]:
-        """Run the PreScores that are due; the scores that have to be asked for this decision."""
+        """Run the PreScores that are due; the scores to compute for this decision."""
         for step in plan.due_pre_scores:
-            answer = step.failure or self._asked(step, "pre_score", state, pod, nodes)
+            answer = step.failure or self._answer(step, "pre_score", state, pod, nodes)
             if answer is None:
                 continue
             name = step.plugin.name
@@ -253,108 +233,6 @@ class Framework:
             return PostFilterResult(None, status)
         return nomination._replace(status=status)
 
-    # Dry runs
-
-    def nominated_rows(self, nominator: Nominator) -> NominatedRows:
-        """The nominations of a nominator as columns."""
-        known = self._nominated
-        if known is not None and self.remember and (known.nominator is nominator or known.is_of(nominator)):
-            return known
-        known = self._nominated = NominatedRows(nominator, self.cluster.nodes)
-        return known
-
-    def run_filters_on(self, state: CycleState, pod: PodInfo, nodes: NodeColumns, position: int) -> Status | None:
-        """Every filter on one node of an overlay; the first rejection, None if all let it pass."""
-        return self.first_rejection(state, pod, nodes.info(position), lambda: nodes.take(_only(position)))
-
-    def first_rejection(
-        self, state: CycleState, pod: PodInfo, info: NodeInfo, columns: Callable[[], NodeColumns] | None = None
-    ) -> Status | None:
-        """The same on a node as it is, or on one that somebody made up. Filters that know no other form get `columns`;
-        a node as it is needs none."""
-        view: NodeColumns | None = None
-        for call in self._in_play.get(state.skip_filter) or self._find_in_play(state.skip_filter):
-            if not call.has_one:
-                view = view or (columns() if columns is not None else NodeColumns(self.cluster.nodes, _only(info.row)))
-                verdicts = call.verdicts(state, pod, view)
-                status = verdicts.status(int(verdicts.ids[0])) if verdicts.ids[0] else None
-            elif call.times is not None:
-                status = call.one(state, pod, info)
-            else:
-                # As `call.one` does it: of a pod that may go to one node this is the most, and a call less counts.
-                try:
-                    status = call.plugin.filter(state, pod, info)
-                except Exception as exception:
-                    status = call.raised(exception)
-            if status is not None and not status.is_success:
-                if not status.is_rejected:
-                    call.note_failure()
-                return checked(status.by(call.name))
-        return None
-
-    def _find_in_play(self, skipped: frozenset[str]) -> list[FilterCall]:
-        """The filters that are not skipped. There are as many answers as there are kinds of pods, and a few more."""
-        if len(self._in_play) >= _MOST_IN_PLAY:
-            self._in_play.clear()
-        calls = self._in_play[skipped] = [call for call in self.filter_calls if call.name not in skipped]
-        return calls
-
-    def run_on_pods(self, method: str, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> None:
-        """`add_pod` or `remove_pod` of every plugin whose filter takes part."""
-        for plugin in self._following:
-            if plugin.name not in state.skip_filter:
-                status = call_plugin(plugin, method, self.complain, state, pod, other, node)
-                if isinstance(status, Status) and not status.is_success:
-                    point = "AddPod" if method == "add_pod" else "RemovePod"
-                    raise PluginFailure(_explained(f'running {point} on PreFilter plugin "{plugin.name}": ', status))
-
-    def follows_pods(self, state: CycleState) -> bool:
-        """Whether some filter keeps state that dry runs must bring up to date node by node."""
-        return any(plugin.name not in state.skip_filter for plugin in self._following)
-
-    def reads_counts_only(self, state: CycleState) -> bool:
-        """Whether a dry run can move pods by moving counts: no filter in play looks at the pods themselves."""
-        return not self.follows_pods(state) and all(
-            call.depends is Depends.NODE or call.plugin.filter_reads_counts_only
-            for call in self.filter_calls
-            if call.name not in state.skip_filter
-        )
-
-    def remembers(self, state: CycleState) -> tuple[tuple[str, int], ...] | None:
-        """The filters in play and how often each was told to forget; None if one looks beyond the node."""
-        calls = [call for call in self.filter_calls if call.name not in state.skip_filter]
-        if not self.remember or any(call.depends > Depends.ROW for call in calls):
-            return None
-        return tuple((call.name, call.plugin.version) for call in calls)
-
-    def rejections(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> list[tuple[Status, Rows]]:
-        """The first rejection of every position that has one, grouped by status."""
-        passing = np.ones(len(nodes), dtype=np.bool_)
-        groups: list[tuple[Status, Rows]] = []
-        for call in self.filter_calls:
-            if call.name not in state.skip_filter:
-                verdicts = call.verdicts(state, pod, nodes)
-                rejected = passing & (verdicts.ids != 0)
-                if rejected.any():
-                    positions = np.flatnonzero(rejected)
-                    found = group_by_status(positions, verdicts.ids[positions], verdicts.status)
-                    groups += [(checked(status.by(call.name)), some) for status, some in found]
-                    passing &= ~rejected
-        return groups
-
-    def passes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns, *, only_counts: bool) -> BoolN:
-        """Which positions every filter lets pass."""
-        passing: BoolN | None = None
-        for call in self.filter_calls:
-            if call.name not in state.skip_filter and not (only_counts and call.depends is Depends.NODE):
-                found = call.verdicts(state, pod, nodes).ids == 0
-                passing = found if passing is None else passing & found
-        return np.ones(len(nodes), dtype=np.bool_) if passing is None else passing
-
-
-def _only(row: int) -> Rows:
-    return np.array([row], dtype=np.intp)
-
 
 def _pinned_by(plugin: str) -> PreFilterOutcome:
     return PreFilterOutcome(None, None, (plugin,), absent=_left_out((plugin,)), is_pinned=True)
@@ -362,7 +240,7 @@ def _pinned_by(plugin: str) -> PreFilterOutcome:
 
 @lru_cache(maxsize=64)
 def _left_out(plugins: tuple[str, ...]) -> Status:
-    """What is said of the nodes that plugins do not name."""
+    """The status of the nodes that plugins do not name."""
     return Unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(plugins))}]")
 
 
@@ -374,10 +252,3 @@ def _nothing_left(plugins: list[str]) -> Status:
 
 def _explained(prefix: str, status: Status) -> Status:
     return Error(prefix + status.message, exception=status.exception).by(status.plugin)
-
-
-def checked(status: Status) -> Status:
-    """A filter may reject; anything else ends the cycle."""
-    if not status.is_rejected:
-        raise PluginFailure(_explained(f'running "{status.plugin}" filter plugin: ', status))
-    return status

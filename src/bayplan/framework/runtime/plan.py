@@ -1,186 +1,50 @@
-"""The plan for one pod shape: who has a say, and what could be settled once for all pods of the shape.
+"""Plans: what a decision about one pod shape runs, and what is known for all pods of the shape.
 
-What shapes of one kind (`PodShape.kind`) have in common is in their `Outline`, made once for all of them.
+A `Planner` makes an outline for a kind of pod (some fifty calls of plugins, shared by all shapes of a kind if every
+plugin that took part promises `settles_by_kind`), columns for what a pod signs (shared by pods with the same sign), and
+an evaluation from both. Nothing is shared with remembering off. A `Plan` is the outline of one shape with its
+evaluation, which is made when first needed: a pod that is pinned to one node never needs it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, TypeVar
 
-from bayplan.cluster.node_columns import NodeColumns
+import numpy as np
+
 from bayplan.cluster.pod_info import PodInfo
+from bayplan.cluster.state import ClusterState
 from bayplan.framework.cycle import CycleState
+from bayplan.framework.normalize import MAX_NODE_SCORE
 from bayplan.framework.plugin import Plugin, PreFilterResult
-from bayplan.framework.promises import Depends
-from bayplan.framework.runtime.call import FilterCall, ScoreCall
-from bayplan.framework.runtime.evaluation import Evaluation
-from bayplan.framework.runtime.joint import JointCall
-from bayplan.framework.runtime.standing import Standing
+from bayplan.framework.points import ExtensionPoint, defines
+from bayplan.framework.promises import UNSIGNED, Depends
+from bayplan.framework.runtime.call import Complaint, call_plugin, call_promise
+from bayplan.framework.runtime.node_calls import FilterCall, ScoreCall
+from bayplan.framework.runtime.outline import Due, Outline, PreFilterStep, PreScoreStep, ScoreOutline
+from bayplan.framework.runtime.remembered.columns import FilterColumn, ScoreColumn
+from bayplan.framework.runtime.remembered.combined_score import CombinedScoreCall, combined_scores
+from bayplan.framework.runtime.remembered.evaluation import Evaluation
+from bayplan.framework.runtime.remembered.node_only_evaluation import NodeOnlyEvaluation
+from bayplan.framework.runtime.remembered.second_use_cache import SecondUseCache
 from bayplan.framework.status import Status
 
-__all__ = [
-    "NO_RESTRICTION",
-    "Completion",
-    "Idlers",
-    "Outline",
-    "Plan",
-    "PreFilterOutcome",
-    "PreFilterStep",
-    "PreScoreStep",
-    "ScoreOutline",
-]
+__all__ = ["Plan", "Planner"]
 
-_NOBODY: frozenset[str] = frozenset()
-
-
-class PreFilterStep(NamedTuple):
-    """A PreFilter to call, or one whose answer is known for the shape."""
-
-    plugin: Plugin
-    ask: Callable[[CycleState, PodInfo, NodeColumns], Status | PreFilterResult | None]
-    settled: Status | PreFilterResult | None
-    is_settled: bool
-
-
-class PreScoreStep(NamedTuple):
-    """A PreScore to call, or one that is known to fail for the shape."""
-
-    plugin: Plugin
-    ask: Callable[[CycleState, PodInfo, NodeColumns], Status | None]
-    failure: Status | None
-
-
-class PreFilterOutcome(NamedTuple):
-    rejection: Status | None
-    node_names: frozenset[str] | None
-    """The only nodes to look at; None for all."""
-    restricted_by: tuple[str, ...]
-    absent: Status | None = None
-    """What is said of nodes that are not to be looked at."""
-    is_pinned: bool = False
-    """Only the node that the pod is pinned to is to be looked at. Which one that is its shape knows, so that all pods
-    which are pinned have one outcome, and `node_names` is None."""
-
-
-NO_RESTRICTION = PreFilterOutcome(None, None, ())
-
-
-Idlers = Sequence[tuple[str, Callable[[PodInfo], bool]]]
-"""Plugins that can tell when they have nothing to say: the names and `is_idle(pod)` of those that define it."""
-
-
-class ScoreOutline(NamedTuple):
-    """The half of an outline that a pod needs only once more than a few named nodes are looked at."""
-
-    scores: list[ScoreCall]
-    """Every score that has a say, in order."""
-    pre_scores: list[PreScoreStep]
-    """PreScores of plugins that are not remembered, and those that fail."""
-    open_scores: list[ScoreCall]
-    """Scores that must be asked for every decision."""
-    row_scores: list[ScoreCall]
-    """Remembered scores that look at the pods of a node, except those that are joined."""
-    joint: JointCall | None
-    signs: list[Callable[[PodInfo], Hashable]]
-    """What an evaluation depends on besides the kind: who of the above looks at what of the pod."""
-    follows: Depends
-    """ROW where a filter or score looks at more of the pods on a node than at what they use, USE where none does."""
-    last_rank: int
-    dtype: Any
-    """Of totals: half the width is half the memory to read in every decision; only large weights need more."""
-    standing: Standing | None
-    """None where pods of one kind need not agree on it."""
-
-
-class Settled:
-    """What is due in a decision while some plugins are idle."""
-
-    __slots__ = ("filters", "idle", "pre_filters", "pre_scores", "scores", "skip_filter")
-
-    def __init__(self, outline: Outline, idle: frozenset[str]) -> None:
-        self.idle = idle
-        self.skip_filter = idle.union(outline.skip_filter)
-        self.pre_filters = [step for step in outline.pre_filters if step.is_settled or step.plugin.name not in idle]
-        self.filters = [call for call in outline.open_filters if call.name not in idle]
-        self.scores: list[ScoreCall] | None = None
-        self.pre_scores: list[PreScoreStep] | None = None
-
-
-class Outline:
-    """What all pods of one kind have in common: who has a say, and what could be settled without asking again."""
-
-    __slots__ = (
-        "_settled",
-        "filters",
-        "glanced",
-        "last_settled",
-        "number",
-        "open_filters",
-        "pre_filters",
-        "row_filters",
-        "scores",
-        "skip_filter",
-        "versions",
-        "watched",
-    )
-
-    def __init__(
-        self,
-        number: int,
-        *,
-        filters: list[FilterCall],
-        pre_filters: list[PreFilterStep],
-        skip_filter: set[str],
-        versions: list[int],
-    ) -> None:
-        self.number = number
-        """No other outline has it."""
-        self.filters = filters
-        """Every filter that has a say, in order."""
-        self.pre_filters = pre_filters
-        self.skip_filter = skip_filter
-        self.versions = versions
-        """Of all plugins, when they were asked."""
-        self.open_filters = [call for call in filters if call.depends is Depends.CLUSTER]
-        """Filters that must be asked for every decision."""
-        self.row_filters = [call for call in filters if call.depends in (Depends.USE, Depends.ROW)]
-        self.glanced = [call for call in self.row_filters if call.has_glance and call.has_one]
-        """Those of them that mostly tell at a glance that nobody is rejected."""
-        self.watched = [call for call in self.row_filters if call not in self.glanced]
-        self.scores: ScoreOutline | None = None
-        """Worked out for the first pod that needs it."""
-        self._settled: dict[frozenset[str], Settled] = {}
-        self.last_settled = self.settled(_NOBODY)
-
-    def settled(self, idle: frozenset[str]) -> Settled:
-        found = self._settled.get(idle)
-        if found is None:
-            found = self._settled[idle] = Settled(self, idle)
-        self.last_settled = found
-        return found
-
-
-class Completion(Protocol):
-    """How a plan gets what it does not need at once."""
-
-    def scores(self, outline: Outline, pod: PodInfo) -> ScoreOutline: ...
-
-    def evaluation(self, outline: Outline, pod: PodInfo) -> Evaluation: ...
+C = TypeVar("C")
+_NODE_ONLY = (Depends.NODE, Depends.NODES)
+_WITH_PODS = (Depends.USE, Depends.ROW)
 
 
 class Plan:
-    """What `Framework.plan` found out about a shape. Rebuilt when a plugin's version moves.
-
-    Everything about scores, and the evaluation over all nodes, is worked out when first asked for: a pod that is
-    pinned to one node never does.
-    """
+    """What a decision about a shape runs. Made anew when the version of a plugin changes."""
 
     __slots__ = (
-        "_completion",
+        "_due",
         "_evaluation",
+        "_planner",
         "_pod",
-        "_settled",
         "due_filters",
         "due_pre_filters",
         "idle",
@@ -189,22 +53,22 @@ class Plan:
         "skip_filter",
     )
 
-    def __init__(self, outline: Outline, pod: PodInfo, completion: Completion) -> None:
+    def __init__(self, outline: Outline, pod: PodInfo, planner: Planner) -> None:
         self.outline = outline
-        self._completion = completion
+        self._planner = planner
         self._pod = pod
         self._evaluation: Evaluation | None = None
         self.idle_as_of = (-1, -1, -1)
-        # Mostly the same plugins are idle as for the last pod of the kind; `follow` says who is.
-        self._settle(outline.last_settled)
+        # Mostly the same plugins are idle as for the last pod of the kind; `update_idle` finds out which are.
+        self._set_due(outline.last_due)
 
     def of(self, pod: PodInfo) -> Plan:
         """The plan of a pod that is pinned to another node: the same but for what depends on the node."""
         if pod is self._pod:
             return self
         twin = Plan.__new__(Plan)
-        twin.outline, twin._completion, twin._pod, twin._evaluation = self.outline, self._completion, pod, None
-        twin.idle, twin.idle_as_of, twin._settled = self.idle, self.idle_as_of, self._settled
+        twin.outline, twin._planner, twin._pod, twin._evaluation = self.outline, self._planner, pod, None
+        twin.idle, twin.idle_as_of, twin._due = self.idle, self.idle_as_of, self._due
         twin.skip_filter, twin.due_filters = self.skip_filter, self.due_filters
         twin.due_pre_filters = self.due_pre_filters
         return twin
@@ -215,7 +79,7 @@ class Plan:
 
     @property
     def filters(self) -> list[FilterCall]:
-        """Every filter that has a say for this shape, in order."""
+        """Every filter that takes part for this shape, in order."""
         return self.outline.filters
 
     @property
@@ -224,66 +88,286 @@ class Plan:
 
     @property
     def open_filters(self) -> list[FilterCall]:
-        """Filters that must be asked for every decision."""
+        """Filters that run in every decision."""
         return self.outline.open_filters
 
     @property
     def evaluation(self) -> Evaluation:
         found = self._evaluation
         if found is None:
-            found = self._evaluation = self._completion.evaluation(self.outline, self._pod)
+            found = self._evaluation = self._planner.evaluation(self.outline, self._pod)
         return found
 
     @property
     def scores(self) -> list[ScoreCall]:
-        """Every score that has a say for this shape, in order."""
-        return self._outlined_scores().scores
+        """Every score that takes part for this shape, in order."""
+        return self._score_outline().scores
 
     @property
     def pre_scores(self) -> list[PreScoreStep]:
-        """PreScores of plugins that are not remembered, and those that fail."""
-        return self._outlined_scores().pre_scores
+        """PreScores of plugins whose scores are not kept, and those that fail."""
+        return self._score_outline().pre_scores
 
     @property
     def open_scores(self) -> list[ScoreCall]:
-        """Scores that must be asked for every decision."""
-        return self._outlined_scores().open_scores
+        """Scores that are computed for every decision."""
+        return self._score_outline().open_scores
 
     @property
     def due_scores(self) -> list[ScoreCall]:
-        """The open ones that are not idle."""
-        settled = self._settled
-        if settled.scores is None:
-            settled.scores = [call for call in self.open_scores if call.name not in settled.idle]
-        return settled.scores
+        """The open ones whose plugins are not idle."""
+        due = self._due
+        if due.scores is None:
+            due.scores = [call for call in self.open_scores if call.name not in due.idle]
+        return due.scores
 
     @property
     def due_pre_scores(self) -> list[PreScoreStep]:
-        settled = self._settled
-        if settled.pre_scores is None:
-            idle = settled.idle
-            settled.pre_scores = [s for s in self.pre_scores if s.failure is not None or s.plugin.name not in idle]
-        return settled.pre_scores
+        due = self._due
+        if due.pre_scores is None:
+            idle = due.idle
+            due.pre_scores = [s for s in self.pre_scores if s.failure is not None or s.plugin.name not in idle]
+        return due.pre_scores
 
-    def _outlined_scores(self) -> ScoreOutline:
-        return self.outline.scores or self._completion.scores(self.outline, self._pod)
+    def _score_outline(self) -> ScoreOutline:
+        return self.outline.scores or self._planner.scores(self.outline, self._pod)
 
-    def follow(self, pod: PodInfo, idlers: Idlers, as_of: tuple[int, int, int]) -> None:
-        """Find out which plugins have nothing to say at the moment. They are not asked until `as_of` moves."""
+    def update_idle(self, pod: PodInfo, as_of: tuple[int, int, int]) -> None:
+        """Find out which plugins are idle. They stay so until `as_of` changes."""
+        idle = self._planner.idle(pod, self.outline.skip_filter)
         self.idle_as_of = as_of
-        skipped = self.outline.skip_filter
-        idle = set()
-        for name, is_idle in idlers:
-            try:
-                if name not in skipped and is_idle(pod):
-                    idle.add(name)
-            except Exception:
-                # Whatever is wrong will be said where it is reported: when the plugin is asked.
-                continue
         if idle != self.idle:
-            self._settle(self.outline.settled(frozenset(idle)))
+            self._set_due(self.outline.due(idle))
 
-    def _settle(self, settled: Settled) -> None:
-        self._settled = settled
-        self.idle, self.skip_filter = settled.idle, settled.skip_filter
-        self.due_pre_filters, self.due_filters = settled.pre_filters, settled.filters
+    def _set_due(self, due: Due) -> None:
+        self._due = due
+        self.idle, self.skip_filter = due.idle, due.skip_filter
+        self.due_pre_filters, self.due_filters = due.pre_filters, due.filters
+
+
+class Planner:
+    """Makes the plans of one profile, and keeps what they share."""
+
+    def __init__(
+        self,
+        *,
+        cluster: ClusterState,
+        points: Mapping[ExtensionPoint, list[Plugin]],
+        plugins: list[Plugin],
+        filter_calls: list[FilterCall],
+        score_calls: list[ScoreCall],
+        complain: Complaint,
+        remember: bool,
+    ) -> None:
+        self._cluster = cluster
+        self._complain = complain
+        self._remember = remember
+        self._filter_calls = filter_calls
+        self._score_calls = score_calls
+        self._pre_filters = points.get(ExtensionPoint.PRE_FILTER, [])
+        self._pre_scores = points.get(ExtensionPoint.PRE_SCORE, [])
+        self._choosy = [p for p in plugins if defines(p, "is_relevant")]
+        self._idlers = [p for p in plugins if defines(p, "is_idle")]
+        self._filter_depends = {call.name: call.depends for call in filter_calls}
+        self._combined = combined_scores(score_calls, complain) if remember else []
+        self.shares_outlines = remember and all(plugin.settles_by_kind for plugin in self._settling())
+        """Whether pods of one kind have one outline."""
+        remembered: list[FilterCall | ScoreCall] = [*filter_calls, *score_calls]
+        node_only = [call for call in remembered if call.depends in _NODE_ONLY]
+        self._shares_node_only = self.shares_outlines and all(call.plugin.signs_by_kind for call in node_only)
+        self._outlines: SecondUseCache[Outline] = _cache(NodeOnlyEvaluation.BYTES_PER_ROW, mebibytes=16)
+        self._filter_columns: SecondUseCache[FilterColumn] = _cache(4, mebibytes=32)
+        self._score_columns: SecondUseCache[ScoreColumn] = _cache(8, mebibytes=32)
+        self._evaluations: SecondUseCache[Evaluation] = _cache(Evaluation.BYTES_PER_ROW, mebibytes=64)
+        self._outlined = 0
+
+    def _settling(self) -> list[Plugin]:
+        """The plugins whose answers an outline keeps."""
+        is_remembered = {call.name: call.is_remembered for call in self._score_calls}
+        settled = [p for p in self._pre_filters if self._depends(p) is not Depends.CLUSTER]
+        return [*self._choosy, *settled, *(p for p in self._pre_scores if is_remembered.get(p.name, False))]
+
+    def _depends(self, plugin: Plugin) -> Depends:
+        return self._filter_depends.get(plugin.name, Depends.CLUSTER)
+
+    def plan(self, pod: PodInfo, versions: list[int]) -> Plan:
+        return Plan(self._outline(pod, versions), pod, self)
+
+    # What pods of one kind share
+
+    def _outline(self, pod: PodInfo, versions: list[int]) -> Outline:
+        if not self.shares_outlines:
+            return self._make_outline(pod, versions)
+        key = (pod.shape.kind, pod.node_name)
+        outline = self._outlines.get(key)
+        if outline is None or outline.versions != versions:
+            outline = self._make_outline(pod, versions)
+            self._outlines.offer(key, outline, rows=self._cluster.nodes.capacity)
+        return outline
+
+    def _make_outline(self, pod: PodInfo, versions: list[int]) -> Outline:
+        irrelevant = self._irrelevant(pod)
+        skip_filter = {call.name for call in self._filter_calls if call.name in irrelevant}
+        pre_filters = self._pre_filter_steps(pod, irrelevant, skip_filter)
+        filters = [call for call in self._filter_calls if call.name not in skip_filter]
+        self._outlined += 1
+        return Outline(
+            self._outlined, filters=filters, pre_filters=pre_filters, skip_filter=skip_filter, versions=versions
+        )
+
+    def _irrelevant(self, pod: PodInfo) -> set[str]:
+        return {p.name for p in self._choosy if not call_promise(p, "is_relevant", self._complain, pod)}
+
+    def idle(self, pod: PodInfo, skipped: set[str]) -> frozenset[str]:
+        """Names of the plugins that have no effect at present, apart from those that are skipped anyway."""
+        return frozenset(
+            p.name for p in self._idlers if p.name not in skipped and call_promise(p, "is_idle", self._complain, pod)
+        )
+
+    def _pre_filter_steps(self, pod: PodInfo, irrelevant: set[str], skip_filter: set[str]) -> list[PreFilterStep]:
+        steps = []
+        nodes = self._cluster.columns()
+        for plugin in self._pre_filters:
+            if plugin.name in irrelevant:
+                continue
+            bound = plugin.pre_filter
+            if self._depends(plugin) is Depends.CLUSTER:
+                steps.append(PreFilterStep(plugin, bound, None, is_settled=False))
+                continue
+            answer = call_plugin(plugin, "pre_filter", self._complain, CycleState(), pod, nodes)
+            if isinstance(answer, Status) and answer.is_skip:
+                skip_filter.add(plugin.name)
+            elif isinstance(answer, PreFilterResult):
+                # The named nodes differ within a kind, which leaves out the node that a pod is pinned to.
+                steps.append(PreFilterStep(plugin, bound, None, is_settled=False))
+            elif answer is not None and not (isinstance(answer, Status) and answer.is_success):
+                steps.append(PreFilterStep(plugin, bound, answer, is_settled=True))
+        return steps
+
+    def scores(self, outline: Outline, pod: PodInfo) -> ScoreOutline:
+        if outline.scores is None:
+            outline.scores = self._make_scores(outline, pod)
+        return outline.scores
+
+    def _make_scores(self, outline: Outline, pod: PodInfo) -> ScoreOutline:
+        irrelevant = self._irrelevant(pod)
+        scores = [call for call in self._score_calls if call.name not in irrelevant]
+        pre_scores = self._pre_score_steps(pod, scores)
+        remembered = [call for call in scores if call.is_remembered]
+        highest = sum(MAX_NODE_SCORE * call.weight for call in scores)
+        last_rank = max((call.rank for call in outline.filters if call.depends is not Depends.CLUSTER), default=0)
+        combined = self._combined_of(remembered)
+        row_scores = [
+            c for c in remembered if c.depends in _WITH_PODS and not (combined and c.name in combined.members)
+        ]
+        with_pods = [*outline.row_filters, *row_scores, *(combined.calls if combined is not None else ())]
+        found = ScoreOutline(
+            scores=scores,
+            pre_scores=pre_scores,
+            open_scores=[call for call in scores if not call.is_remembered],
+            row_scores=row_scores,
+            combined=combined,
+            signs=_signs(outline.row_filters, row_scores, combined),
+            follows=Depends.ROW if any(call.depends is Depends.ROW for call in with_pods) else Depends.USE,
+            last_rank=last_rank,
+            dtype=next(kind for kind in (np.int16, np.int32, np.int64) if highest <= np.iinfo(kind).max),
+            node_only=None,
+        )
+        if not self._shares_node_only or pod.shape.pinned_to:
+            return found
+        return found._replace(node_only=self._node_only(outline, found, pod))
+
+    def _pre_score_steps(self, pod: PodInfo, scores: list[ScoreCall]) -> list[PreScoreStep]:
+        """The PreScores to run in a decision. Scores that are known to be skipped leave `scores`."""
+        steps = []
+        nodes = self._cluster.columns()
+        calls = {call.name: call for call in scores}
+        for plugin in self._pre_scores:
+            call = calls.get(plugin.name)
+            if call is None:
+                continue
+            bound = plugin.pre_score
+            if not call.is_remembered:
+                steps.append(PreScoreStep(plugin, bound, None))
+                continue
+            answer = call_plugin(plugin, "pre_score", self._complain, CycleState(), pod, nodes)
+            if isinstance(answer, Status) and answer.is_skip:
+                scores.remove(call)
+            elif isinstance(answer, Status) and not answer.is_success:
+                steps.append(PreScoreStep(plugin, bound, answer))
+        return steps
+
+    def _combined_of(self, remembered: list[ScoreCall]) -> CombinedScoreCall | None:
+        """The first combined score of which every member takes part."""
+        names = {call.name for call in remembered}
+        return next((combined for combined in self._combined if combined.members.keys() <= names), None)
+
+    def _node_only(self, outline: Outline, scores: ScoreOutline, pod: PodInfo) -> NodeOnlyEvaluation:
+        return NodeOnlyEvaluation(
+            self._cluster.nodes,
+            filters=[(c, self._filter_column(c, pod)) for c in outline.filters if c.depends in _NODE_ONLY],
+            scores=[
+                (c, self._score_column(c, pod)) for c in scores.scores if c.is_remembered and c.depends in _NODE_ONLY
+            ],
+            last_rank=scores.last_rank,
+            dtype=scores.dtype,
+        )
+
+    # What pods with the same signs share
+
+    def evaluation(self, outline: Outline, pod: PodInfo) -> Evaluation:
+        """The evaluation of all pods of the kind with the same signs, or one for this plan alone."""
+        scores = outline.scores or self.scores(outline, pod)
+        if scores.node_only is None:
+            return self._make_evaluation(outline, scores, pod)
+        try:
+            key = (outline.number, *[sign(pod) for sign in scores.signs])
+            is_signed = UNSIGNED not in key
+            found: Evaluation | None = self._evaluations.get(key) if is_signed else None
+        except Exception:
+            # The seam is slower, and reports which plugin fails.
+            for plugin in [call.plugin for call in outline.row_filters] + [call.plugin for call in scores.row_scores]:
+                call_promise(plugin, "sign", self._complain, pod)
+            is_signed, found = False, None
+        if not is_signed:
+            return self._make_evaluation(outline, scores, pod)
+        if found is None:
+            found = self._make_evaluation(outline, scores, pod)
+            self._evaluations.offer(key, found, rows=self._cluster.nodes.capacity)
+        return found
+
+    def _make_evaluation(self, outline: Outline, scores: ScoreOutline, pod: PodInfo) -> Evaluation:
+        return Evaluation(
+            scores.node_only or self._node_only(outline, scores, pod),
+            filters=[(call, self._filter_column(call, pod)) for call in outline.watched] if outline.watched else (),
+            optimistic=outline.optimistic,
+            scores=[(call, self._score_column(call, pod)) for call in scores.row_scores] if scores.row_scores else (),
+            combined=scores.combined,
+            follows=scores.follows,
+        )
+
+    def _filter_column(self, call: FilterCall, pod: PodInfo) -> FilterColumn:
+        return self._kept(self._filter_columns, call, pod, lambda: FilterColumn(call))
+
+    def _score_column(self, call: ScoreCall, pod: PodInfo) -> ScoreColumn:
+        return self._kept(self._score_columns, call, pod, lambda: ScoreColumn(call))
+
+    def _kept(self, columns: SecondUseCache[C], call: FilterCall | ScoreCall, pod: PodInfo, make: Callable[[], C]) -> C:
+        sign = call_promise(call.plugin, "sign", self._complain, pod) if self._remember else UNSIGNED
+        if sign is UNSIGNED:
+            return make()
+        return columns.find((call.name, sign), make, rows=self._cluster.nodes.capacity)
+
+
+def _cache(bytes_per_row: int, *, mebibytes: int) -> SecondUseCache[Any]:
+    return SecondUseCache(bytes_per_row=bytes_per_row, most_bytes=mebibytes * 1024 * 1024)
+
+
+def _signs(
+    filters: list[FilterCall], scores: list[ScoreCall], combined: CombinedScoreCall | None
+) -> list[Callable[[PodInfo], Hashable]]:
+    signs: list[Callable[[PodInfo], Hashable]] = [call.plugin.sign for call in filters]
+    signs += [call.plugin.sign for call in scores]
+    if combined is not None:
+        signs.append(combined.sign)
+    return signs

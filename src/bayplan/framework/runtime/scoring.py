@@ -1,4 +1,4 @@
-"""The Score phase: what each feasible node is worth, in total and by plugin."""
+"""The Score phase: the score of each feasible node, in total and by plugin."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.normalize import MAX_NODE_SCORE
 from bayplan.framework.promises import Totals
-from bayplan.framework.runtime.call import ScoreCall
-from bayplan.framework.runtime.evaluation import Evaluation, best_of
+from bayplan.framework.runtime.filtering import FilterOutcome
+from bayplan.framework.runtime.node_calls import ScoreCall
 from bayplan.framework.runtime.plan import Plan
-from bayplan.framework.runtime.search import FilterOutcome
+from bayplan.framework.runtime.remembered.evaluation import Evaluation, best_of
 
 __all__ = ["Scores", "score_feasible", "score_rows"]
 
 
 class RawScores(Protocol):
-    """What a plugin said of each position."""
+    """Raw scores of one plugin by position."""
 
     def __getitem__(self, position: int, /) -> Any: ...
 
 
 class _RawByValue:
-    """A plugin that answered by the values of a label: read for a handful of nodes, if at all."""
+    """Raw scores by the values of a label: read for a handful of nodes, if at all."""
 
     __slots__ = ("_bins", "_scores")
 
@@ -40,7 +40,7 @@ class _RawByValue:
 
 
 class Scores:
-    """Totals of some nodes, and the answer of each plugin where it was worked out by node."""
+    """Totals of some nodes, and the scores of each plugin where they were computed by node."""
 
     __slots__ = ("_nodes", "extra", "raw", "shares", "totals")
 
@@ -52,12 +52,12 @@ class Scores:
         self.shares = shares
         """Normalised and weighted."""
         self.raw = {} if raw is None else raw
-        """As the plugin gave it."""
+        """Before normalising."""
         self.extra: Int64N | None = None
-        """What others than plugins added to the totals."""
+        """What extenders added to the totals."""
 
     def add(self, extra: Int64N) -> None:
-        """More points, from others than plugins."""
+        """Add the scores of extenders."""
         self.totals = self.totals + extra
         self.extra = extra if self.extra is None else self.extra + extra
 
@@ -73,7 +73,7 @@ class Scores:
 
 
 class _BaseScores(Scores):
-    """Where nobody adds to what the evaluation added up: totals of the nodes that pass are cut out when first read."""
+    """The totals of the evaluation without additions, cut to the nodes that pass when first read."""
 
     __slots__ = ("_evaluation", "_passing", "_totals")
 
@@ -90,7 +90,7 @@ class _BaseScores(Scores):
 
     def best(self) -> tuple[int, Rows]:
         base = self._evaluation.base[: len(self._passing)]
-        # A product takes a third of the time of a choice. It says nothing only where nobody has a point.
+        # A product takes a third of the time of `where`. It is ambiguous only where no node has a point.
         highest, rows = best_of(base * self._passing)
         if not highest:
             rows = np.flatnonzero(self._passing)
@@ -98,13 +98,13 @@ class _BaseScores(Scores):
 
 
 def score_feasible(
-    plan: Plan, state: CycleState, pod: PodInfo, outcome: FilterOutcome, nodes: NodeColumns, asked: list[ScoreCall]
+    plan: Plan, state: CycleState, pod: PodInfo, outcome: FilterOutcome, nodes: NodeColumns, calls: list[ScoreCall]
 ) -> Scores:
     """Score every feasible node (`nodes` are those of `outcome`), using what the evaluation already added up."""
     evaluation = plan.evaluation
     if evaluation.is_suspect:
-        return score_rows(plan, state, pod, nodes, asked)
-    if outcome.passing is not None and not asked and not evaluation.has_shares:
+        return score_rows(plan, state, pod, nodes, calls)
+    if outcome.passing is not None and not calls and not evaluation.has_shares:
         return _BaseScores(nodes, evaluation, outcome.passing)
     if outcome.passing is None:
         totals = nodes.cut(evaluation.key) + evaluation.key.dtype.type(evaluation.offset)
@@ -112,7 +112,7 @@ def score_feasible(
         totals = _base_totals(evaluation, nodes)
     shares: dict[str, Totals] = {}
     answers: dict[str, RawScores] = {}
-    for call in asked:
+    for call in calls:
         by_value = call.by_value(state, pod, nodes)
         if by_value is None:
             raw = call.raw(state, pod, nodes)
@@ -146,7 +146,7 @@ def _weighted(call: ScoreCall, scores: list[int], dtype: Any) -> Totals:
     return np.array([score * weight for score in scores], dtype=dtype)
 
 
-def score_rows(plan: Plan, state: CycleState, pod: PodInfo, nodes: NodeColumns, asked: list[ScoreCall]) -> Scores:
+def score_rows(plan: Plan, state: CycleState, pod: PodInfo, nodes: NodeColumns, calls: list[ScoreCall]) -> Scores:
     """Score just these nodes, each plugin by itself: for samples, for explanations, and where scores look suspect."""
     remembered = {call.name: column for call, column in plan.evaluation.scores}
     totals = np.zeros(len(nodes), dtype=np.int64)
@@ -155,7 +155,7 @@ def score_rows(plan: Plan, state: CycleState, pod: PodInfo, nodes: NodeColumns, 
     for call in plan.scores:
         if call.name in remembered:
             raw = nodes.cut(remembered[call.name].values)
-        elif call in asked:
+        elif call in calls:
             raw = call.raw(state, pod, nodes)
         else:
             continue

@@ -20,8 +20,8 @@ from bayplan.framework import NodeColumns, NodeInfo, Plugin
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.offline import FixedNominator
 from bayplan.framework.runtime.call import PluginFailure
+from bayplan.framework.runtime.filtering import find_feasible
 from bayplan.framework.runtime.framework import Framework
-from bayplan.framework.runtime.search import find_feasible
 from bayplan.testing.build import pod
 
 

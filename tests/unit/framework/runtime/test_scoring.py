@@ -109,7 +109,7 @@ def test_a_plugin_whose_short_answer_fails_is_asked_about_each_node() -> None:
     decision, _ = decided(harness, pod("web"))
 
     assert decision.node_name == "c"
-    assert not harness.complaints
+    assert [(plugin, promise) for plugin, promise, _ in harness.complaints] == [("Zoned", "score_by_value")]
 
 
 def test_scores_by_value_must_be_within_bounds_too() -> None:

@@ -1,8 +1,8 @@
-"""What nominated pods change, remembered: rejections of nodes as if the pods nominated to them were there already.
+"""Rejections of nodes as if the pods nominated to them were there already, kept by shape and row.
 
-Pods are decided on by the hundred while others wait for their victims to leave. For each of them the nodes of those
-others are looked at once more, and from one decision to the next a node or two of them changed; so what came out is
-kept by shape and row. Only for filters whose answer follows from the shape and the row (`Framework.remembers`).
+Pods are decided on by the hundred while others wait for their victims to leave. Every decision filters the nodes of
+those others a second time, and from one decision to the next a node or two of them changed. Only for filters whose
+answer follows from the shape and the row (`DryRuns.remembers`).
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from bayplan.cluster.axes import Rows
 from bayplan.cluster.node_table import NodeTable
 from bayplan.cluster.nominated import Beside
 from bayplan.cluster.pod_info import PodInfo
-from bayplan.framework.runtime.distinct import group_by_status
+from bayplan.framework.runtime.status_groups import group_by_status
 from bayplan.framework.status import Status
 from bayplan.framework.verdicts import StatusTable
 
-__all__ = ["RejectedBeside"]
+__all__ = ["NominatedRejections"]
 
 Groups = list[tuple[Status, Rows]]
 _MOST_SHAPES = 32
 
 
-class RejectedBeside:
-    """For the shapes that asked last."""
+class NominatedRejections:
+    """Of the shapes that were decided on last."""
 
     def __init__(self, table: NodeTable) -> None:
         self._table = table
         self._by_shape: OrderedDict[int, _Rejections] = OrderedDict()
 
     def find(self, pod: PodInfo, beside: Beside, terms: Hashable, look: Callable[[Rows], Groups]) -> Groups:
-        """The rejected nodes among those with nominated pods, by status. `look` is asked about the rows that changed;
-        `terms` are what its answers depend on besides the shape and the row."""
+        """The rejected nodes among those with nominated pods, by status. `look` computes the rows that changed;
+        `terms` are what its result depends on besides the shape and the row."""
         number = pod.shape.number
         known = self._by_shape.pop(number, None)
         if known is None or not known.holds(terms, beside, self._table):
@@ -86,7 +86,7 @@ class _Rejections:
         self._fresh[missing] = True
 
     def _follow(self) -> None:
-        """Forget the rows that changed."""
+        """Mark the rows that changed."""
         changes, nominations = self._table.row_changes, self._beside.changes
         for changed in (changes.since(self._row_position), nominations.since(self._nominated_position)):
             self._fresh[slice(None) if changed is None else changed] = False

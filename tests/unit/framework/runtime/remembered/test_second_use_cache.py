@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from bayplan.framework.runtime.memory import Memory
+from bayplan.framework.runtime.remembered.second_use_cache import SecondUseCache
 
 
-def _memory(most_bytes: int = 1_000_000) -> Memory[object]:
-    return Memory[object](bytes_per_row=10, most_bytes=most_bytes)
+def _memory(most_bytes: int = 1_000_000) -> SecondUseCache[object]:
+    return SecondUseCache[object](bytes_per_row=10, most_bytes=most_bytes)
 
 
 def test_the_first_time_a_thing_is_made_for_the_asker_alone() -> None:

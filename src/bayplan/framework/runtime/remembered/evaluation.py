@@ -7,10 +7,10 @@ For every shape the engine keeps, over all rows,
     key[row]    base plus the normalised scores where the node passes, -1 where it does not; the same array as base
                 while nothing is normalised and every node passes
 
-so that choosing a node for the next pod of the same shape is one `argmax` after mending the few rows that changed.
-What depends on node objects alone comes from the `Standing` of the shape's kind. What other plugins say (those that
-depend on the whole cluster) is added per decision by the caller. Nothing here is needed for correctness: a new
-Evaluation gives the same answers as one that was mended a million times.
+so that choosing a node for the next pod of the same shape is one `argmax` after updating the few rows that changed.
+What depends on node objects alone comes from the `NodeOnlyEvaluation` of the shape's kind. Plugins that depend on the
+whole cluster are added per decision by the caller. Nothing here is needed for correctness: a new Evaluation gives the
+same answers as one that was updated a million times.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from bayplan.cluster.node_table import NodeTable
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.promises import Depends, Shares, Totals
-from bayplan.framework.runtime.call import FilterCall, ScoreCall
-from bayplan.framework.runtime.columns import (
+from bayplan.framework.runtime.node_calls import FilterCall, ScoreCall
+from bayplan.framework.runtime.remembered.columns import (
     FAR_SHARE,
     FEW_ROWS,
-    Column,
     FilterColumn,
+    KeptColumn,
     RowChanges,
     ScoreColumn,
     followed_log,
 )
-from bayplan.framework.runtime.distinct import group_by_status
-from bayplan.framework.runtime.joint import JointCall
-from bayplan.framework.runtime.standing import NO_NODE, Normalized, Standing
+from bayplan.framework.runtime.remembered.combined_score import CombinedScoreCall
+from bayplan.framework.runtime.remembered.node_only_evaluation import NO_NODE, NodeOnlyEvaluation, Normalized
+from bayplan.framework.runtime.status_groups import group_by_status
 from bayplan.framework.status import Status
 from bayplan.framework.verdicts import Ids
 
@@ -46,7 +46,7 @@ __all__ = ["Evaluation", "best_of"]
 Ranks = np.ndarray[tuple[int], np.dtype[np.uint8]]
 _NO_SHARES: Shares = np.zeros(0, dtype=np.uint8)
 _NO_STATE = CycleState()
-"""Remembered plugins see no state: their answers must not depend on the cycle."""
+"""Plugins whose answers are kept get no state: the answers must not depend on the cycle."""
 
 
 class Evaluation:
@@ -55,53 +55,53 @@ class Evaluation:
 
     def __init__(
         self,
-        standing: Standing,
+        node_only: NodeOnlyEvaluation,
         *,
         filters: Sequence[tuple[FilterCall, FilterColumn]],
-        glanced: Sequence[FilterCall],
+        optimistic: Sequence[FilterCall],
         scores: Sequence[tuple[ScoreCall, ScoreColumn]],
-        joint: JointCall | None,
+        combined: CombinedScoreCall | None,
         follows: Depends,
     ) -> None:
-        """`filters`, `glanced` and `scores` are those that look at the pods of a node.
+        """`filters`, `optimistic` and `scores` are those that depend on the pods of a node.
 
-        Some scores are in `joint` instead, and filters that tell at a glance when nobody is rejected are in `glanced`.
-        `follows` says at what of the pods they all look between them.
+        Some scores are in `combined` instead; filters that know without evaluating each node that all pass are in
+        `optimistic`. `follows` is what of the pods they depend on between them.
         """
-        self.table: NodeTable = standing.table
-        self._standing = standing
+        self.table: NodeTable = node_only.table
+        self._node_only = node_only
         self._row_filters = filters
-        self._glanced = glanced
-        """Filters that reject nobody so far. Few shapes ever need a column for one."""
+        self._optimistic = optimistic
+        """Filters that passed every node so far. Few shapes ever need a column for one."""
         self._row_scores = scores
-        self.joint = joint
+        self.combined = combined
         self._finals: list[tuple[int, ScoreColumn]] = []
-        self._row_columns: list[Column] = [column for _, column in filters] if filters else []
-        self.normalized = [Normalized(call, column, is_standing=True) for call, column in standing.normalized]
+        self._row_columns: list[KeptColumn] = [column for _, column in filters] if filters else []
+        self.normalized = [Normalized(call, column, is_node_only=True) for call, column in node_only.normalized]
         self._follows_rows = False
         for call, column in scores:
             self._row_columns.append(column)
             if call.normalizer is None:
                 self._finals.append((call.weight, column))
             else:
-                self.normalized.append(Normalized(call, column, is_standing=False))
+                self.normalized.append(Normalized(call, column, is_node_only=False))
                 self._follows_rows = True
         self._log = followed_log(self.table, follows)
         self._epochs: list[int] = []
         self._layout = -1
         self._row_position = self._node_position = -1
         self._shares_rank = False
-        self._most = standing.most
+        self._most = node_only.most
         self.offset = 0
         """What uniform scores add to every feasible node; not part of `key`."""
         self.is_suspect = False
-        """Whether some score was ever out of range: totals must then be worked out by plugin and checked."""
+        """Whether some score was ever out of range: totals must then be computed by plugin and checked."""
         self.rank_counts: list[int] = []
         """How many nodes each rank rejects; place 0 counts the feasible ones. Records keep it: never change one."""
 
     # Read by the caller after `refresh`.
     pod: PodInfo
-    """The one that it was last brought up to date for."""
+    """The pod of the last update."""
     rank: Ranks
     base: Totals
     key: Totals
@@ -110,29 +110,29 @@ class Evaluation:
 
     @property
     def filters(self) -> list[tuple[FilterCall, FilterColumn]]:
-        """Every remembered filter and its column, in order."""
-        if self._glanced:
+        """Every kept filter and its column, in order."""
+        if self._optimistic:
             self._make_columns(self.pod)
-        return sorted([*self._standing.filters, *self._row_filters], key=lambda each: each[0].rank)
+        return sorted([*self._node_only.filters, *self._row_filters], key=lambda each: each[0].rank)
 
     @property
     def score_columns(self) -> list[tuple[ScoreCall, ScoreColumn]]:
-        """The remembered scores that have a column; those of `joint` have none."""
-        return [*self._standing.scores, *self._row_scores]
+        """The remembered scores that have a column; those of `combined` have none."""
+        return [*self._node_only.scores, *self._row_scores]
 
     @property
     def scores(self) -> list[tuple[ScoreCall, ScoreColumn]]:
-        """Every remembered score and its column. Those that are joined are worked out one by one here."""
+        """Every kept score and its column. Those that are combined are computed one by one here."""
         found = self.score_columns
-        for call in self.joint.calls if self.joint is not None else ():
+        for call in self.combined.calls if self.combined is not None else ():
             column = ScoreColumn(call)
             column.refresh(self.table, self.pod)
             found.append((call, column))
         return found
 
-    def joined(self, row: int) -> int:
-        """What the joint scores add up to in a row."""
-        total: int = self.base.item(row) - self._standing.base.item(row)
+    def combined_total(self, row: int) -> int:
+        """What the combined scores add up to in a row."""
+        total: int = self.base.item(row) - self._node_only.base.item(row)
         if self._finals:
             total -= sum(weight * final.values.item(row) for weight, final in self._finals)
         return total
@@ -140,10 +140,10 @@ class Evaluation:
     def sums(self, row: int, other: int) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
         """Numbers that the points of two rows by plugin follow from as long as `base` is the same array; None
         where more would have to be known."""
-        standing = self._standing
-        if self._finals or self.joint is None or not standing.has_one_final:
+        node_only = self._node_only
+        if self._finals or self.combined is None or not node_only.has_one_final:
             return None
-        base, first, from_nodes = self.base.item, self.first.item, standing.base.item
+        base, first, from_nodes = self.base.item, self.first.item, node_only.base.item
         for entry in self.normalized:
             if entry.contribution is not None:
                 return None
@@ -151,11 +151,11 @@ class Evaluation:
 
     @property
     def has_failures(self) -> bool:
-        """Whether some filter ever answered with an Error: its rejections must then be looked at."""
-        for call, _ in self._standing.filters:
+        """Whether some filter ever answered with an Error: its rejections must then be checked."""
+        for call, _ in self._node_only.filters:
             if call.has_failed:
                 return True
-        for call, _ in self._row_filters:  # noqa: SIM110 - a generator costs more than the loop, every decision asks
+        for call, _ in self._row_filters:  # noqa: SIM110 - a generator costs more than the loop, every decision reads it
             if call.has_failed:
                 return True
         return False
@@ -168,7 +168,7 @@ class Evaluation:
     @property
     def has_shares(self) -> bool:
         """Whether what a node gets depends on which other nodes are feasible."""
-        for entry in self.normalized:  # noqa: SIM110 - a generator costs more than the loop, every decision asks
+        for entry in self.normalized:  # noqa: SIM110 - a generator costs more than the loop, every decision reads it
             if entry.contribution is not None:
                 return True
         return False
@@ -199,7 +199,7 @@ class Evaluation:
                 groups += group_by_status(rows, column.ids[rows], column.status)
         return groups
 
-    # Keeping up
+    # Updating
 
     def refresh(self, pod: PodInfo) -> None:
         """Bring everything up to the table."""
@@ -219,9 +219,9 @@ class Evaluation:
 
     def _refresh_all(self, pod: PodInfo, rows: Rows | None) -> None:
         """Node objects changed, or so much that starting over is cheaper (`rows` is then None)."""
-        self._standing.refresh(pod)
+        self._node_only.refresh(pod)
         nodes = NodeColumns(self.table)
-        if self._glanced and not self._accepts_all(pod, nodes):
+        if self._optimistic and not self._accepts_all(pod, nodes):
             self._make_columns(pod)
         for column in self._row_columns:
             column.refresh(self.table, pod)
@@ -230,21 +230,21 @@ class Evaluation:
         if rows is None or epochs != self._epochs:
             self._rebuild(nodes, epochs)
         else:
-            self._mend(NodeColumns(self.table, rows), moved=True, nodes_changed=True)
+            self._update(NodeColumns(self.table, rows), moved=True, nodes_changed=True)
 
-    def _glance_tells(self, pod: PodInfo, changes: RowChanges) -> bool:
-        """Whether nobody is rejected after some changes either."""
+    def _all_still_pass(self, pod: PodInfo, changes: RowChanges) -> bool:
+        """Whether every node passes after some changes too."""
         return self._accepts_all(pod, changes.view) if changes.few is None else self._accepts_each(pod, changes.few)
 
     def _accepts_all(self, pod: PodInfo, nodes: NodeColumns) -> bool:
-        for call in self._glanced:  # noqa: SIM110 - a generator costs more than the loop, every new shape asks
+        for call in self._optimistic:  # noqa: SIM110 - a generator costs more than the loop, every new shape needs it
             if not call.accepts_all(pod, nodes):
                 return False
         return True
 
     def _accepts_each(self, pod: PodInfo, rows: list[int]) -> bool:
-        """Whether the glanced filters let these nodes pass, asked one by one."""
-        for call in self._glanced:
+        """Whether the optimistic filters pass these nodes, evaluated one by one."""
+        for call in self._optimistic:
             for row in rows:
                 info = self.table.infos[row]
                 status = None if info is None else call.one(_NO_STATE, pod, info)
@@ -253,31 +253,31 @@ class Evaluation:
         return True
 
     def _make_columns(self, pod: PodInfo) -> None:
-        """A glance no longer tells, or somebody wants to see who rejects whom."""
-        made = [(call, FilterColumn(call)) for call in self._glanced]
-        self._glanced = ()
+        """Evaluate the optimistic filters: some node may not pass, or the rejections by filter are wanted."""
+        made = [(call, FilterColumn(call)) for call in self._optimistic]
+        self._optimistic = ()
         for _, column in made:
             column.refresh(self.table, pod)
         self._row_filters = sorted([*self._row_filters, *made], key=lambda each: each[0].rank)
         self._row_columns = [column for _, column in (*self._row_filters, *self._row_scores)]
-        # What is made now was never part of what the others have been compared with.
+        # The new columns were not part of the last comparison.
         self._epochs = []
 
     def _current_epochs(self) -> list[int]:
-        epoch = self._standing.epoch
+        epoch = self._node_only.epoch
         return [epoch, *[column.epoch for column in self._row_columns]] if self._row_columns else [epoch]
 
     def _suspect(self) -> None:
-        if self._standing.is_suspect:
+        if self._node_only.is_suspect:
             self.is_suspect = True
         for _, column in self._row_scores:
             if column.is_suspect:
                 self.is_suspect = True
 
     def _follow(self, pod: PodInfo, rows: Rows) -> None:
-        """Pods came and went on some rows: only columns that look at pods have anything to mend."""
+        """Update for pods that came and went on some rows; columns of node objects alone do not change."""
         changes = RowChanges(self.table, self._log, rows, self._row_position)
-        if self._glanced and not self._glance_tells(pod, changes):
+        if self._optimistic and not self._all_still_pass(pod, changes):
             self._make_columns(pod)
         for column in self._row_columns:
             column.follow(self.table, pod, changes)
@@ -288,27 +288,27 @@ class Evaluation:
             if epochs != self._epochs:
                 self._rebuild(NodeColumns(self.table), epochs)
                 return
-        self._mend(changes.view, moved=self._follows_rows, nodes_changed=False)
+        self._update(changes.view, moved=self._follows_rows, nodes_changed=False)
 
     def _rebuild(self, nodes: NodeColumns, epochs: list[int]) -> None:
         """From the columns of all nodes."""
-        table, standing = self.table, self._standing
+        table, node_only = self.table, self._node_only
         self._epochs, self._layout = epochs, table.layout
         self._rank_all()
         size = table.size
-        self.base = np.empty(len(standing.base), dtype=standing.base.dtype)
+        self.base = np.empty(len(node_only.base), dtype=node_only.base.dtype)
         self.base[size:] = 0
-        if self.joint is not None:
-            self.first = np.zeros(len(standing.base), dtype=np.uint8)
+        if self.combined is not None:
+            self.first = np.zeros(len(node_only.base), dtype=np.uint8)
         self._add_up(nodes, self.base[:size], self.first[:size])
         self._renormalize()
 
     def _rank_all(self) -> None:
-        standing = self._standing
-        counts = self.rank_counts = [0] * (standing.last_rank + 1)
-        for number, count in standing.counts.items():
+        node_only = self._node_only
+        counts = self.rank_counts = [0] * (node_only.last_rank + 1)
+        for number, count in node_only.counts.items():
             counts[number] = count
-        self.rank, self._shares_rank = standing.rank, True
+        self.rank, self._shares_rank = node_only.rank, True
         if self._row_filters:
             self._rank_by_pods(counts)
         counts[0] = len(self.table) - sum(counts)
@@ -320,18 +320,18 @@ class Evaluation:
         self._own_rank()
         for number, column in reversed(rejecting):
             np.copyto(self.rank, number, where=_comes_first(column.ids, number, self.rank))
-        for number in (*self._standing.counts, *(number for number, _ in rejecting)):
+        for number in (*self._node_only.counts, *(number for number, _ in rejecting)):
             counts[number] = int(np.count_nonzero(self.rank == number))
 
     def _add_up(self, nodes: NodeColumns, totals: Totals, first: Shares) -> None:
         """Write the sum of the scores that need no normalising, and the first of the joined ones by itself."""
-        standing = self._standing
-        if self.joint is None:
-            totals[:] = nodes.cut(standing.base)
+        node_only = self._node_only
+        if self.combined is None:
+            totals[:] = nodes.cut(node_only.base)
         else:
-            self.joint.totals(self.pod, nodes, totals, first)
-            if standing.has_scores:
-                totals += nodes.cut(standing.base)
+            self.combined.totals(self.pod, nodes, totals, first)
+            if node_only.has_scores:
+                totals += nodes.cut(node_only.base)
         for weight, final in self._finals:
             values = nodes.cut(final.values)
             totals += (values if weight == 1 else values * weight).astype(totals.dtype)
@@ -354,7 +354,7 @@ class Evaluation:
             np.copyto(self.key, -1, where=self.rank != 0)
 
     def _part_key(self) -> None:
-        """Let `key` differ from `base`. While it does not they are one array, and a row is mended once."""
+        """Let `key` differ from `base`. Until then they are one array, and a row is updated once."""
         if self.key is self.base:
             self.key = self.base.copy()
 
@@ -363,23 +363,23 @@ class Evaluation:
         normalizer = entry.call.normalizer
         return normalizer.bounds(values) if normalizer is not None and len(values) else (0, 0)
 
-    def _mend(self, nodes: NodeColumns, *, moved: bool, nodes_changed: bool) -> None:
-        """Mend some rows; `moved` says that bounds may have moved even if no node became feasible or ceased to be."""
+    def _update(self, nodes: NodeColumns, *, moved: bool, nodes_changed: bool) -> None:
+        """Update some rows. `moved`: bounds may have moved even if no node became feasible or ceased to be."""
         if len(nodes.rows) > FEW_ROWS:
-            moved |= self._mend_many(nodes, nodes_changed=nodes_changed)
+            moved |= self._update_many(nodes, nodes_changed=nodes_changed)
         else:
             for row in nodes.rows.tolist():
-                moved |= self._mend_row(row, nodes_changed=nodes_changed)
+                moved |= self._update_row(row, nodes_changed=nodes_changed)
         if moved and self._bounds_moved():
             self._renormalize()
 
-    def _mend_row(self, row: int, *, nodes_changed: bool) -> bool:
-        """Mend one row; whether its feasibility changed."""
+    def _update_row(self, row: int, *, nodes_changed: bool) -> bool:
+        """Update one row; whether its feasibility changed."""
         rank = self._rank_of(row)
-        base = int(self._standing.base[row])
+        base = int(self._node_only.base[row])
         info = self.table.infos[row]
-        if self.joint is not None and info is not None:
-            total, self.first[row] = self.joint.one(self.pod, info)
+        if self.combined is not None and info is not None:
+            total, self.first[row] = self.combined.one(self.pod, info)
             base += total
         for weight, final in self._finals:
             base += weight * int(final.values[row])
@@ -396,26 +396,26 @@ class Evaluation:
             for entry in self.normalized:
                 if entry.contribution is None:
                     continue
-                if nodes_changed or not entry.is_standing:
+                if nodes_changed or not entry.is_node_only:
                     entry.contribution[row] = entry.one(row)
                 base += int(entry.contribution[row])
             self.key[row] = base if 0 <= base <= self._most else self._bounded(base)
         return (rank == 0) != (before == 0)
 
     def _bounded(self, total: int) -> int:
-        """What can be written down of a total out of range. Such a score is looked at by plugin, or was normalised with
-        bounds that have just moved, and is about to be computed anew."""
+        """A total out of range, cut to what the array can hold. It is computed again by plugin, or with the bounds that
+        have just moved."""
         return min(max(total, 0), self._most)
 
     def _rank_of(self, row: int) -> int:
-        rank = int(self._standing.rank[row])
+        rank = int(self._node_only.rank[row])
         for call, column in self._row_filters:
             if column.rejects_any and column.ids[row] and (rank == 0 or call.rank < rank != NO_NODE):
                 return call.rank
         return rank
 
     def _own_rank(self) -> None:
-        """While nobody is rejected for the pods that are there, ranks are those of the standing, and its array."""
+        """Copy the ranks before the first change; until then they are the array of the node-only evaluation."""
         if self._shares_rank:
             self.rank, self._shares_rank = self.rank.copy(), False
 
@@ -436,29 +436,29 @@ class Evaluation:
         feasible = self.rank == 0
         return any(self._bounds(entry, feasible) != entry.bounds for entry in entries)
 
-    def _mend_many(self, nodes: NodeColumns, *, nodes_changed: bool) -> bool:
-        """Mend many rows at once, some perhaps named twice; whether the feasibility of any changed."""
+    def _update_many(self, nodes: NodeColumns, *, nodes_changed: bool) -> bool:
+        """Update many rows at once, some perhaps named twice; whether the feasibility of any changed."""
         rows = nodes.rows
         base: Totals = np.empty(len(rows), dtype=self.base.dtype)
         first: Shares = np.empty(len(rows), dtype=np.uint8)
         self._add_up(nodes, base, first)
         self.base[rows] = base
-        if self.joint is not None:
+        if self.combined is not None:
             self.first[rows] = first
         for entry in self.normalized:
             if entry.contribution is None:
                 continue
-            if nodes_changed or not entry.is_standing:
+            if nodes_changed or not entry.is_node_only:
                 entry.contribution[rows] = entry.some(rows)
             base = base + entry.contribution.take(rows)
         rejecting = [(call.rank, column) for call, column in self._row_filters if column.rejects_any]
-        if not rejecting and self.rank_counts[0] == self.table.size == len(self.table) and not self._standing.counts:
+        if not rejecting and self.rank_counts[0] == self.table.size == len(self.table) and not self._node_only.counts:
             if self.key is not self.base:
                 self.key[rows] = base
             return False
         self._part_key()
         before = self.rank.take(rows)
-        rank = self._standing.rank.take(rows)
+        rank = self._node_only.rank.take(rows)
         for number, column in reversed(rejecting):
             ids = column.ids.take(rows)
             if np.count_nonzero(ids):
@@ -484,6 +484,6 @@ def best_of(totals: Totals) -> tuple[int, Rows]:
 
 
 def _comes_first(ids: Ids, number: int, rank: Ranks) -> BoolN:
-    """Where a filter rejects, and none before it does."""
+    """Where a filter rejects and no earlier one does."""
     first: BoolN = (ids != 0) & ((rank == 0) | ((rank > number) & (rank != NO_NODE)))
     return first

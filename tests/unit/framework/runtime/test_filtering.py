@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from bayplan.api.pod import Pod
-from bayplan.framework.runtime import search
+from bayplan.framework.runtime import filtering
 from bayplan.testing import ZONE, Harness, Outcome, near, node, pod
 
 NODES = 24
@@ -38,16 +38,16 @@ def outcome(pods: list[Pod], new: Pod) -> Outcome:
 @pytest.mark.parametrize("seed", range(12))
 def test_nominated_pods_count_alike_one_by_one_and_all_at_once(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     pods, new = busy_cluster(Random(seed))
-    monkeypatch.setattr(search, "_ONE_BY_ONE_UP_TO", NODES)
+    monkeypatch.setattr(filtering, "_ONE_BY_ONE_UP_TO", NODES)
     one_by_one = outcome(pods, new)
-    monkeypatch.setattr(search, "_ONE_BY_ONE_UP_TO", 0)
+    monkeypatch.setattr(filtering, "_ONE_BY_ONE_UP_TO", 0)
     at_once = outcome(pods, new)
 
     assert at_once == one_by_one
 
 
 def test_a_nominated_pod_that_is_on_the_node_already_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "_ONE_BY_ONE_UP_TO", 0)
+    monkeypatch.setattr(filtering, "_ONE_BY_ONE_UP_TO", 0)
     harness = Harness(nodes=[node("n1", cpu=4)], pods=[pod("waiting", cpu=2, priority=5, nominated="n1")])
     harness.scheduler.cache.add_pod(pod("waiting", cpu=2, priority=5, node="n1"))
 
@@ -55,7 +55,7 @@ def test_a_nominated_pod_that_is_on_the_node_already_counts_once(monkeypatch: py
 
 
 def test_nominations_to_nodes_that_are_gone_stand_in_nobodys_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "_ONE_BY_ONE_UP_TO", 0)
+    monkeypatch.setattr(filtering, "_ONE_BY_ONE_UP_TO", 0)
 
     assert Harness(nodes=["n1"], pods=[pod("waiting", nominated="ghost")]).schedule(pod("new")).is_scheduled
 

@@ -1,7 +1,7 @@
-"""What node objects alone decide about the pods of one kind: who is rejected first, and by whom, and weighted scores.
+"""The part of an evaluation that node objects alone decide: the first rejection of each node, and weighted scores.
 
-Shapes of one kind share it, so a pod of a shape that nobody saw before finds this half of its evaluation done. It is
-brought up to date when a node object changes, which is rare, and then as a whole.
+Shapes of one kind share it, so that a new shape finds this half of its evaluation done. It is updated as a whole when a
+node object changes, which is rare.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from bayplan.cluster.axes import Int64N, Rows
 from bayplan.cluster.node_table import NodeTable
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.promises import Totals
-from bayplan.framework.runtime.call import FilterCall, ScoreCall
-from bayplan.framework.runtime.columns import Column, FilterColumn, ScoreColumn
+from bayplan.framework.runtime.node_calls import FilterCall, ScoreCall
+from bayplan.framework.runtime.remembered.columns import FilterColumn, KeptColumn, ScoreColumn
 
-__all__ = ["NO_NODE", "Normalized", "Standing"]
+__all__ = ["NO_NODE", "NodeOnlyEvaluation", "Normalized"]
 
 NO_NODE = 255
 """Rank of a row that holds no node."""
@@ -27,12 +27,12 @@ NO_NODE = 255
 class Normalized:
     """A remembered score that is normalised over the feasible nodes."""
 
-    __slots__ = ("bounds", "call", "column", "contribution", "is_standing")
+    __slots__ = ("bounds", "call", "column", "contribution", "is_node_only")
 
-    def __init__(self, call: ScoreCall, column: ScoreColumn, *, is_standing: bool) -> None:
+    def __init__(self, call: ScoreCall, column: ScoreColumn, *, is_node_only: bool) -> None:
         self.call = call
         self.column = column
-        self.is_standing = is_standing
+        self.is_node_only = is_node_only
         """Whether it depends on node objects alone, so that contributions stand while pods come and go."""
         self.bounds: tuple[int, int] = (0, 0)
         self.contribution: Int64N | None = None
@@ -50,7 +50,7 @@ class Normalized:
         return normalizer.apply(self.column.values[rows], self.bounds) * self.call.weight
 
 
-class Standing:
+class NodeOnlyEvaluation:
     """Over filters and scores that depend on node objects and nothing else."""
 
     __slots__ = (
@@ -86,7 +86,7 @@ class Standing:
         last_rank: int,
         dtype: Any,
     ) -> None:
-        """`last_rank` and `dtype` are those of evaluations, whose other filters and scores look at pods as well."""
+        """`last_rank` and `dtype` are those of evaluations, whose other filters and scores depend on pods too."""
         self.last_rank = last_rank
         self.filters = filters
         self.scores = scores
@@ -94,11 +94,11 @@ class Standing:
         self._finals = [(call.weight, column) for call, column in scores if call.normalizer is None]
         self.has_one_final = len(self._finals) < 2
         """Whether no two scores are added up in `base`."""
-        self._columns: list[Column] = [*(column for _, column in filters), *(column for _, column in scores)]
+        self._columns: list[KeptColumn] = [*(column for _, column in filters), *(column for _, column in scores)]
         self.table = table
         self._dtype = dtype
         self.most = int(np.iinfo(dtype).max)
-        """The highest total that can be written down."""
+        """The highest total that the arrays hold."""
         self._epochs: list[int] = []
         self._layout = self._position = -1
         self.epoch = 0
@@ -115,7 +115,7 @@ class Standing:
     """Whether any node has points in `base`."""
 
     def refresh(self, pod: PodInfo) -> None:
-        """Bring it up to the table, for a pod of its kind."""
+        """Update to the table, for a pod of its kind."""
         table = self.table
         if self._position == table.node_changes.position and self._layout == table.layout:
             return

@@ -24,7 +24,7 @@ from tests.unit.framework.runtime.toys import (
 )
 
 from bayplan.framework import Depends, Plugin
-from bayplan.framework.runtime.evaluation import Evaluation
+from bayplan.framework.runtime.remembered.evaluation import Evaluation
 from bayplan.testing.build import node, pod
 
 MIXES = {

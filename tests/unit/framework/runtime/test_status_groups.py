@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bayplan.framework.runtime.distinct import distinct
+from bayplan.framework.runtime.status_groups import distinct
 
 
 @pytest.mark.parametrize("numbers", [[], [0, 0], [3, 0, 3], [-2, 5, 0, 5, -2, 7], list(range(-20, 20)), [9] * 50])

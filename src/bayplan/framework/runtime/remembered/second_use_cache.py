@@ -1,8 +1,8 @@
-"""What is worth remembering: things asked for a second time, the least recently used let go first.
+"""A cache that keeps a thing at its second use; the least recently used is dropped first.
 
 A cluster may see thousands of pods whose shape never comes again. Keeping a column for each would fill memory with
-answers that nobody asks for, and every new one would be written to memory that no processor cache holds. So the first
-time a thing is made for the asker alone; only when it is asked for again is it kept.
+answers that are never read, and every new one would be written to memory that no processor cache holds. So at its first
+use a thing is made for the caller alone.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
-__all__ = ["Memory"]
+__all__ = ["SecondUseCache"]
 
 T = TypeVar("T")
-_MOST_SIGHTINGS = 8192
+_MOST_SEEN_ONCE = 8192
 _AT_LEAST = 64
 
 
-class Memory(Generic[T]):
+class SecondUseCache(Generic[T]):
     """Keeps at most `most_bytes` of things that take `bytes_per_row` for each row of the node table."""
 
     def __init__(self, *, bytes_per_row: int, most_bytes: int) -> None:
@@ -47,7 +47,7 @@ class Memory(Generic[T]):
         """Keep a thing if its key was offered before."""
         if key not in self._kept and key not in self._seen_once:
             self._seen_once[key] = None
-            if len(self._seen_once) > _MOST_SIGHTINGS:
+            if len(self._seen_once) > _MOST_SEEN_ONCE:
                 self._seen_once.popitem(last=False)
             return
         self._seen_once.pop(key, None)

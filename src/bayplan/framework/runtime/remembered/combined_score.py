@@ -1,8 +1,8 @@
-"""A joint score at work: asked as one, or plugin by plugin where it has no answer."""
+"""A combined score at work: computed in one pass, or plugin by plugin where it has no answer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 
 from bayplan.cluster.node_columns import NodeColumns
 from bayplan.cluster.node_info import NodeInfo
@@ -10,54 +10,62 @@ from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.points import ExtensionPoint
-from bayplan.framework.promises import CombinedScore, Depends, Shares, Totals
-from bayplan.framework.runtime.call import Complaint, ScoreCall
+from bayplan.framework.promises import UNSIGNED, CombinedScore, Depends, Shares, Totals
+from bayplan.framework.runtime.call import Complaint, call_promise
+from bayplan.framework.runtime.node_calls import ScoreCall
 from bayplan.framework.status import Code
 from bayplan.framework.times import PluginTimes
 
-__all__ = ["JointCall", "joined"]
+__all__ = ["CombinedScoreCall", "combined_scores"]
 
 _NO_STATE = CycleState()
 
 
-def joined(calls: list[ScoreCall], complain: Complaint) -> list[JointCall]:
-    """The joint scores that plugins offer; a score is part of one at most."""
+def combined_scores(calls: list[ScoreCall], complain: Complaint) -> list[CombinedScoreCall]:
+    """The combined scores that plugins offer; a score is part of one at most."""
     scores: dict[str, tuple[Plugin, int]] = {call.name: (call.plugin, call.weight) for call in calls}
-    found: list[JointCall] = []
+    found: list[CombinedScoreCall] = []
     for call in calls:
-        joint = call.plugin.combine_scores(scores) if call.name in scores else None
-        if joint is not None and all(name in scores for name in joint.members):
-            members = {call.name: call for call in calls if call.name in joint.members}
-            if all(_can_be_joined(call) for call in members.values()):
-                found.append(JointCall(joint, members, complain))
+        offered = call_promise(call.plugin, "combine_scores", complain, scores) if call.name in scores else None
+        if offered is not None and all(name in scores for name in offered.members):
+            members = {call.name: call for call in calls if call.name in offered.members}
+            if all(_can_be_combined(call) for call in members.values()):
+                found.append(CombinedScoreCall(offered, members, complain))
                 for name in members:
                     del scores[name]
     return found
 
 
-def _can_be_joined(call: ScoreCall) -> bool:
+def _can_be_combined(call: ScoreCall) -> bool:
     return call.depends in (Depends.USE, Depends.ROW) and call.normalize is None and call.plugin.is_within_bounds
 
 
-class JointCall:
-    __slots__ = ("_complain", "_first", "_joint", "_name", "calls", "members", "sign")
+class CombinedScoreCall:
+    __slots__ = ("_combined", "_complain", "_first", "_name", "calls", "members")
 
-    def __init__(self, joint: CombinedScore, members: Mapping[str, ScoreCall], complain: Complaint) -> None:
-        self._joint = joint
-        self.sign: Callable[[PodInfo], Hashable] = joint.sign
+    def __init__(self, combined: CombinedScore, members: Mapping[str, ScoreCall], complain: Complaint) -> None:
+        self._combined = combined
         self._complain = complain
         self.members = dict(members)
-        self.calls = [self.members[name] for name in joint.members]
+        self.calls = [self.members[name] for name in combined.members]
         self._name = " and ".join(self.members)
         self._first = self.calls[0]
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        """What of the pod the sum depends on."""
+        try:
+            return self._combined.sign(pod)
+        except Exception as exception:
+            self._complain(self._name, "combine_scores", exception)
+            return UNSIGNED
 
     def totals(self, pod: PodInfo, nodes: NodeColumns, out: Totals, first: Shares) -> None:
         times = self._first.times
         began = 0.0 if times is None else times.monotonic()
         try:
-            has_answer = self._joint.totals(pod, nodes, out, first)
+            has_answer = self._combined.totals(pod, nodes, out, first)
         except Exception as exception:
-            self._complain(self._name, "score", exception)
+            self._complain(self._name, "combine_scores", exception)
             has_answer = False
         if not has_answer:
             out[:] = 0
@@ -69,22 +77,29 @@ class JointCall:
         elif times is not None:
             self._share(times, times.monotonic() - began)
 
+    def _total(self, pod: PodInfo, node: NodeInfo) -> tuple[int, int] | None:
+        try:
+            return self._combined.total(pod, node)
+        except Exception as exception:
+            self._complain(self._name, "combine_scores", exception)
+            return None
+
     def _share(self, times: PluginTimes, seconds: float) -> None:
-        """Nobody can tell whose the time was: each plugin gets its share."""
+        """Divide the time of one pass evenly among the plugins."""
         for call in self.calls:
             times.add(call.name, ExtensionPoint.SCORE.label, Code.SUCCESS.label, seconds / len(self.calls))
 
     def one(self, pod: PodInfo, node: NodeInfo) -> tuple[int, int]:
         """The sum for one node, and the score of the first of `calls` without its weight."""
-        # A cycle in which times are taken asks each plugin: reading the clock costs as much as the sum of both.
-        total = None if self._first.times is not None else self._joint.total(pod, node)
+        # A measured cycle scores by plugin: reading the clock costs as much as the sum of both.
+        total = None if self._first.times is not None else self._total(pod, node)
         if total is None:
             scores = [call.one(_NO_STATE, pod, node) for call in self.calls]
             total = sum(score * call.weight for score, call in zip(scores, self.calls, strict=True)), scores[0]
         return total
 
     def parts(self, pod: PodInfo, node: NodeInfo, total: int, first: int) -> list[int]:
-        """The score of each of `calls` for one node, from what `totals` or `one` said of it."""
+        """The score of each of `calls` for one node, from the results of `totals` or `one`."""
         if len(self.calls) == 2 and self.calls[1].weight:
             return [first, (total - first * self._first.weight) // self.calls[1].weight]
         return [call.one(_NO_STATE, pod, node) for call in self.calls]

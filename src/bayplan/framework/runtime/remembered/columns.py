@@ -1,7 +1,7 @@
-"""Remembered columns: one plugin's answers for one sign, mended for the rows that changed.
+"""Kept columns: the answers of one plugin for one sign, updated for the rows that changed.
 
-A column is a pure function of (sign, plugin version, rows), so mending a row twice is harmless and forgetting a column
-costs only time. Few changed rows are answered one node at a time in plain Python, many by the column form; that
+A column is a pure function of (sign, plugin version, rows), so updating a row twice is harmless and dropping a column
+costs only time. Few changed rows are computed one node at a time in plain Python, many by the column form; the
 threshold is where their costs cross.
 """
 
@@ -20,12 +20,12 @@ from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.normalize import MAX_NODE_SCORE
 from bayplan.framework.promises import Depends
-from bayplan.framework.runtime.call import FilterCall, ScoreCall
-from bayplan.framework.runtime.distinct import distinct
+from bayplan.framework.runtime.node_calls import FilterCall, ScoreCall
+from bayplan.framework.runtime.status_groups import distinct
 from bayplan.framework.status import SUCCESS, Status
 from bayplan.framework.verdicts import Ids, Verdicts, no_rejections
 
-__all__ = ["FAR_SHARE", "FEW_ROWS", "Column", "FilterColumn", "RowChanges", "ScoreColumn", "followed_log"]
+__all__ = ["FAR_SHARE", "FEW_ROWS", "FilterColumn", "KeptColumn", "RowChanges", "ScoreColumn", "followed_log"]
 
 FEW_ROWS = 4
 """Up to this many changed rows the one-node form is cheaper than the column form."""
@@ -34,7 +34,7 @@ FAR_SHARE = 6
 """Where more than one row in this many changed, columns are computed anew: picking rows costs more than dividing."""
 
 _NO_STATE = CycleState()
-"""Remembered plugins see no state: their answers must not depend on the cycle."""
+"""Plugins whose answers are kept get no state: the answers must not depend on the cycle."""
 
 _NO_IDS: Ids = np.zeros(0, dtype=np.int32)
 _NO_VALUES: Int64N = np.zeros(0, dtype=np.int64)
@@ -61,9 +61,9 @@ class RowChanges:
         self.since = since
         self.position = log.position
         self.view = NodeColumns(table, rows)
-        """What the column form is asked about: cut once for all columns."""
+        """The argument of the column form: cut once for all columns."""
         self.few: list[int] | None = rows.tolist() if len(rows) <= FEW_ROWS else None
-        """The rows when they are few enough to ask one by one."""
+        """The rows when they are few enough to compute one by one."""
 
 
 def followed_log(table: NodeTable, depends: Depends) -> ChangeLog:
@@ -73,8 +73,8 @@ def followed_log(table: NodeTable, depends: Depends) -> ChangeLog:
     return table.use_changes if depends is Depends.USE else table.node_changes
 
 
-class Column:
-    """When to mend what; subclasses say how."""
+class KeptColumn:
+    """When to update what; subclasses say how."""
 
     __slots__ = ("_call", "_layout", "_log", "_position", "_version", "epoch")
 
@@ -99,46 +99,47 @@ class Column:
         if rows is None or self._call.depends is Depends.NODES or self._is_far(rows, table):
             self._all(table, pod, log)
             return
-        self._position = log.position
         if len(rows) <= FEW_ROWS and self._call.has_one:
-            self._mend_one_by_one(table, pod, rows.tolist())
+            self._update_one_by_one(table, pod, rows.tolist())
         else:
-            self._mend(pod, NodeColumns(table, rows))
+            self._update(pod, NodeColumns(table, rows))
+        # After the update: a plugin that fails leaves the column behind, to be computed again.
+        self._position = log.position
 
     def follow(self, table: NodeTable, pod: PodInfo, changes: RowChanges) -> None:
-        """The same as `refresh` when pods alone changed, with the work of finding out shared between columns."""
+        """As `refresh`, when only pods changed and which rows is known for several columns."""
         # Positions in different logs have nothing in common.
         if self._position != changes.since or self._log is not changes.log:
             self.refresh(table, pod)
             return
-        self._position = changes.position
         if changes.few is not None and self._call.has_one:
-            self._mend_one_by_one(table, pod, changes.few)
+            self._update_one_by_one(table, pod, changes.few)
         else:
-            self._mend(pod, changes.view)
+            self._update(pod, changes.view)
+        self._position = changes.position
 
     def _is_far(self, rows: Rows, table: NodeTable) -> bool:
-        """Whether computing every row is cheaper than mending these."""
+        """Whether computing every row is cheaper than updating these."""
         return (FAR_SHARE if self._call.has_columns else 2) * len(rows) > table.size
 
     def _all(self, table: NodeTable, pod: PodInfo, log: ChangeLog) -> None:
+        self._compute(table, pod)
         self._log = log
         self._layout, self._version, self._position = table.layout, self._call.plugin.version, log.position
         self.epoch += 1
-        self._compute(table, pod)
 
     def _compute(self, table: NodeTable, pod: PodInfo) -> None:
         raise TypeError("a column must say how to compute itself")
 
-    def _mend(self, pod: PodInfo, nodes: NodeColumns) -> None:
-        raise TypeError("a column must say how to mend rows")
+    def _update(self, pod: PodInfo, nodes: NodeColumns) -> None:
+        raise TypeError("a column must say how to update rows")
 
-    def _mend_one_by_one(self, table: NodeTable, pod: PodInfo, rows: list[int]) -> None:
-        raise TypeError("a column must say how to mend a row")
+    def _update_one_by_one(self, table: NodeTable, pod: PodInfo, rows: list[int]) -> None:
+        raise TypeError("a column must say how to update a row")
 
 
-class FilterColumn(Column):
-    """`ids[row]`: 0 where the plugin lets the node pass."""
+class FilterColumn(KeptColumn):
+    """`ids[row]`: 0 where the plugin passes the node."""
 
     __slots__ = ("_checked", "_extra", "_verdict_status", "ids", "rejects_any")
 
@@ -150,15 +151,14 @@ class FilterColumn(Column):
         self._verdict_status = _NO_STATUS
         self._extra: dict[Status, int] = {}
         self._checked: set[int] = set()
-        """Numbers whose status is known to be fit for a filter, or was reported."""
+        """Numbers whose status is known to be a rejection, or was reported."""
 
     def status(self, number: int) -> Status:
-        """What a number in `ids` stands for, said by the plugin."""
+        """What a number in `ids` stands for, with the plugin's name."""
+        call: FilterCall = self._call
         if number < 0:
-            found = next(status for status, extra in self._extra.items() if extra == number)
-        else:
-            found = self._verdict_status(number)
-        return found.by(self._call.name)
+            return next(status for status, extra in self._extra.items() if extra == number).by(call.name)
+        return call.status_of(self._verdict_status, number)
 
     def _compute(self, table: NodeTable, pod: PodInfo) -> None:
         nodes = NodeColumns(table)
@@ -176,7 +176,7 @@ class FilterColumn(Column):
         if self.rejects_any:
             self._check(verdicts)
 
-    def _mend(self, pod: PodInfo, nodes: NodeColumns) -> None:
+    def _update(self, pod: PodInfo, nodes: NodeColumns) -> None:
         if not self.rejects_any and self._call.accepts_all(pod, nodes):
             return
         verdicts = self._call.verdicts(_NO_STATE, pod, nodes)
@@ -197,7 +197,7 @@ class FilterColumn(Column):
         self.ids[nodes.rows] = ids
 
     def _own_ids(self) -> None:
-        """Columns that reject nobody share one array."""
+        """Copy before the first change: columns without rejections share one array."""
         if not self.ids.flags.writeable:
             self.ids = self.ids.copy()
 
@@ -206,17 +206,17 @@ class FilterColumn(Column):
         for number in distinct(verdicts.ids):
             if number not in self._checked:
                 self._checked.add(number)
-                if not verdicts.status(number).is_rejected:
+                if not self._call.status_of(verdicts.status, number).is_rejected:
                     self._call.note_failure()
 
     def _renumbered(self, verdicts: Verdicts) -> Ids:
         """A plugin may number its statuses anew in every answer; the column keeps one numbering."""
         ids = verdicts.ids.astype(np.int32)
         for number in distinct(verdicts.ids):
-            ids[verdicts.ids == number] = self._number(verdicts.status(number))
+            ids[verdicts.ids == number] = self._number(self._call.status_of(verdicts.status, number))
         return ids
 
-    def _mend_one_by_one(self, table: NodeTable, pod: PodInfo, rows: list[int]) -> None:
+    def _update_one_by_one(self, table: NodeTable, pod: PodInfo, rows: list[int]) -> None:
         for row in rows:
             info = table.infos[row]
             if info is not None:
@@ -236,7 +236,7 @@ class FilterColumn(Column):
         return number
 
 
-class ScoreColumn(Column):
+class ScoreColumn(KeptColumn):
     """`values[row]`: the raw score."""
 
     __slots__ = (
@@ -262,10 +262,10 @@ class ScoreColumn(Column):
         self.uniform_value = 0
         self._uniform_share: int | None = None
         self.is_suspect = False
-        """Whether a score was ever seen that may end outside 0 to 100: the result must then be checked."""
+        """Whether some score may end outside 0 to 100: the result must then be checked."""
 
     def uniform_share(self) -> int:
-        """The weighted score that `uniform_value` comes to when every node has it."""
+        """The weighted score of every node when all have `uniform_value`."""
         if self._uniform_share is None:
             normalizer, value = self._call.normalizer, self.uniform_value
             bounds = normalizer.bounds(np.array([value], dtype=np.int64))
@@ -282,7 +282,7 @@ class ScoreColumn(Column):
             self.uniform_value = int(scores[0]) if self.is_uniform else 0
             self._uniform_share = None
 
-    def _mend(self, pod: PodInfo, nodes: NodeColumns) -> None:
+    def _update(self, pod: PodInfo, nodes: NodeColumns) -> None:
         scores = self._call.raw(_NO_STATE, pod, nodes)
         self.values[nodes.rows] = scores
         self._suspect(scores)
@@ -290,7 +290,7 @@ class ScoreColumn(Column):
             self.is_uniform = False
             self.epoch += 1
 
-    def _mend_one_by_one(self, table: NodeTable, pod: PodInfo, rows: list[int]) -> None:
+    def _update_one_by_one(self, table: NodeTable, pod: PodInfo, rows: list[int]) -> None:
         for row in rows:
             info = table.infos[row]
             if info is not None:

@@ -1,7 +1,7 @@
 """The Filter phase: which nodes can take the pod, and why the others cannot.
 
-Remembered verdicts come from the evaluation; filters that depend on the whole cluster are asked now, about the nodes
-that earlier filters let through; nodes with nominated pods are looked at twice, with those pods and without.
+Kept verdicts come from the evaluation; filters that depend on the whole cluster run now, on the nodes that earlier
+filters passed; nodes with nominated pods are filtered twice, with those pods and without.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from bayplan.cluster.nominated import Beside, NominatedRows, Nominator
 from bayplan.cluster.overlay import OverlayColumns, overlay_of
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.cycle import CycleState
-from bayplan.framework.runtime.call import FilterCall
-from bayplan.framework.runtime.distinct import distinct, group_by_status
-from bayplan.framework.runtime.evaluation import Evaluation
-from bayplan.framework.runtime.framework import Framework, checked
+from bayplan.framework.runtime.framework import Framework
+from bayplan.framework.runtime.node_calls import FilterCall, checked
 from bayplan.framework.runtime.plan import Plan
+from bayplan.framework.runtime.remembered.evaluation import Evaluation
+from bayplan.framework.runtime.status_groups import distinct, group_by_status
 from bayplan.framework.status import Status
 from bayplan.framework.verdicts import Ids, Verdicts
 
@@ -31,11 +31,11 @@ Ranks = np.ndarray[tuple[int], np.dtype[np.uint8]]
 _OVERRIDDEN = 254
 """Rank of a row whose status is kept apart: rejected because of nominated pods."""
 _ONE_BY_ONE_UP_TO = 3
-"""So many nodes with nominated pods are sooner looked at one by one than in columns."""
+"""Up to so many nodes with nominated pods, filtering one by one is faster than in columns."""
 
 
 class FilterOutcome:
-    """Who passes: the nodes that are feasible by the evaluation, or fewer."""
+    """The nodes that pass: those that are feasible by the evaluation, or fewer."""
 
     __slots__ = ("_evaluation", "_open", "_overrides", "_rank", "_rows", "count", "passing")
 
@@ -43,12 +43,12 @@ class FilterOutcome:
         self,
         evaluation: Evaluation,
         rank: Ranks | None,
-        asked: dict[int, tuple[Ids, Callable[[int], Status], str]],
+        open_answers: dict[int, tuple[Ids, Callable[[int], Status], str]],
         overrides: list[tuple[Status, Rows]],
     ) -> None:
         self._evaluation = evaluation
         self._rank = rank
-        self._open = asked
+        self._open = open_answers
         self._overrides = overrides
         self._rows: Rows | None = None
         self.passing: BoolN | None = None if rank is None else rank == 0
@@ -98,7 +98,7 @@ class FilterOutcome:
         groups: list[tuple[Status, Rows]] = []
         counts = self._evaluation.rank_counts
         for call, column in self._evaluation.filters:
-            # What is asked in a decision only takes nodes away from those who rejected them before.
+            # Filters that run in the decision can only replace rejections by others.
             if counts[call.rank]:
                 rows = np.flatnonzero(self._rank == call.rank)
                 groups += group_by_status(rows, column.ids[rows], column.status)
@@ -109,7 +109,7 @@ class FilterOutcome:
 
 
 class _FeasibleColumns(NodeColumns):
-    """Which rows pass is worked out when a plugin first looks."""
+    """The rows that pass are computed when a plugin first reads them."""
 
     __slots__ = ("_outcome",)
 
@@ -128,24 +128,24 @@ class _FeasibleColumns(NodeColumns):
 def find_feasible(
     framework: Framework, plan: Plan, state: CycleState, pod: PodInfo, nominator: Nominator
 ) -> FilterOutcome:
-    """All nodes."""
+    """Run Filter over every node."""
     evaluation = plan.evaluation
     evaluation.refresh(pod)
     if FilterCall.has_any_failed and evaluation.has_failures:
         _raise_failures(evaluation)
     due = plan.due_filters
-    asked = [call for call in due if call.name not in state.skip_filter] if due else due
-    nominated = framework.nominated_rows(nominator)
+    calls = [call for call in due if call.name not in state.skip_filter] if due else due
+    nominated = framework.dry_runs.nominated_rows(nominator)
     beside = nominated.beside(pod)
-    if not asked and beside is None:
+    if not calls and beside is None:
         return FilterOutcome(evaluation, None, {}, [])
     remembered: Ranks = evaluation.rank[: framework.cluster.nodes.size]
     rank: Ranks | None = None
     answers = {}
-    for call in asked:
+    for call in calls:
         so_far = remembered if rank is None else rank
         is_clean = rank is None and evaluation.feasible_count == len(remembered)
-        ids, status = _ask(framework, call, state, pod, None if is_clean else so_far)
+        ids, status = _run(framework, call, state, pod, None if is_clean else so_far)
         if ids is None:
             continue
         answers[call.rank] = ids, status, call.name
@@ -169,12 +169,12 @@ def _raise_failures(evaluation: Evaluation) -> None:
                 checked(column.status(int(column.ids[row])))
 
 
-def _ask(
+def _run(
     framework: Framework, call: FilterCall, state: CycleState, pod: PodInfo, rank: Ranks | None
 ) -> tuple[Ids | None, Callable[[int], Status]]:
-    """Ask one filter now: numbers of the rows that it is the first to reject, 0 elsewhere; None if it rejects nobody.
+    """Run one filter: numbers of the rows that it is the first to reject, 0 elsewhere; None if it rejects no node.
 
-    `rank` says who was rejected so far, and is None if nobody was.
+    `rank` has the rejections so far, and is None if there are none.
     """
     table = framework.cluster.nodes
     candidates = None if rank is None else (rank == 0) | ((rank > call.rank) & (rank < _OVERRIDDEN))
@@ -191,7 +191,7 @@ def _ask(
 
 
 def _vet(call: FilterCall, verdicts: Verdicts) -> None:
-    """A filter may reject; anything else ends the cycle. A list of statuses that was good once is good for ever."""
+    """A filter may reject; anything else ends the cycle. A tuple of statuses is checked once."""
     statuses = getattr(verdicts.status, "__self__", None)
     if isinstance(statuses, tuple) and int(verdicts.ids.max()) < len(statuses):
         if statuses is call.vetted:
@@ -200,24 +200,24 @@ def _vet(call: FilterCall, verdicts: Verdicts) -> None:
             call.vetted = statuses
             return
     for number in distinct(verdicts.ids):
-        checked(verdicts.status(number).by(call.name))
+        checked(call.status_of(verdicts.status, number))
 
 
 def _with_nominated(
     framework: Framework, state: CycleState, pod: PodInfo, nominated: NominatedRows, beside: Beside, rank: Ranks
 ) -> list[tuple[Status, Rows]]:
-    """Look again at nodes with nominated pods, as if those were there; a rejection then comes first."""
+    """Filter nodes with nominated pods again, as if those were there; such a rejection takes precedence."""
 
     def look(rows: Rows) -> list[tuple[Status, Rows]]:
-        if len(rows) > _ONE_BY_ONE_UP_TO and framework.reads_counts_only(state):
+        if len(rows) > _ONE_BY_ONE_UP_TO and framework.dry_runs.reads_counts_only(state):
             return _rejected_by_count(framework, state, pod, beside, rows)
         return _rejected_one_by_one(framework, state, pod, nominated, rows)
 
-    terms = framework.remembers(state)
+    terms = framework.dry_runs.remembers(state)
     if terms is None or nominated.includes(pod):
         groups = look(beside.rows)
     else:
-        groups = framework.rejected_beside.find(pod, beside, terms, look)
+        groups = framework.dry_runs.nominated_rejections.find(pod, beside, terms, look)
     for _, rows in groups:
         rank[rows] = _OVERRIDDEN
     return groups
@@ -237,23 +237,23 @@ def _rejected_one_by_one(
 def _rejected_by_count(
     framework: Framework, state: CycleState, pod: PodInfo, beside: Beside, rows: Rows
 ) -> list[tuple[Status, Rows]]:
-    """The same for filters that look at counts only: all nodes at once."""
+    """The same for filters that read counts only: all nodes at once."""
     overlay = OverlayColumns(framework.cluster.nodes, rows)
     overlay.count_in_all(beside.used.take(rows, axis=1), beside.nonzero.take(rows, axis=1), beside.count[rows])
-    return [(status, rows[some]) for status, some in framework.rejections(state, pod, overlay)]
+    return [(status, rows[some]) for status, some in framework.dry_runs.rejections(state, pod, overlay)]
 
 
 def _status_with(framework: Framework, state: CycleState, pod: PodInfo, row: int, pods: list[PodInfo]) -> Status | None:
     table = framework.cluster.nodes
-    if framework.follows_pods(state):
+    if framework.dry_runs.follows_pods(state):
         trial, overlay = state.clone(), overlay_of(table, row)
         for other in pods:
-            framework.run_on_pods("add_pod", trial, pod, other, overlay.add(0, other))
-        return framework.run_filters_on(trial, pod, overlay, 0)
+            framework.dry_runs.run_on_pods("add_pod", trial, pod, other, overlay.add(0, other))
+        return framework.dry_runs.run_filters_on(trial, pod, overlay, 0)
     node = table.at(row).copy()
     for other in pods:
         node.add_pod(other)
-    return framework.first_rejection(state, pod, node, lambda: _overlay_with(table, row, pods))
+    return framework.dry_runs.first_rejection(state, pod, node, lambda: _overlay_with(table, row, pods))
 
 
 def _overlay_with(table: NodeTable, row: int, pods: list[PodInfo]) -> NodeColumns:
@@ -266,16 +266,16 @@ def _overlay_with(table: NodeTable, row: int, pods: list[PodInfo]) -> NodeColumn
 def check_rows(
     framework: Framework, state: CycleState, pod: PodInfo, rows: list[int], nominator: Nominator
 ) -> dict[int, Status | None]:
-    """A handful of rows, one by one: for pods that may go to a few nodes only. None stands for passing."""
+    """Filter a handful of rows one by one, for pods that may go to a few nodes only. None stands for passing."""
     return {row: check_row(framework, state, pod, row, nominator) for row in rows}
 
 
 def check_row(framework: Framework, state: CycleState, pod: PodInfo, row: int, nominator: Nominator) -> Status | None:
-    """One row: why it does not take the pod, None if it does."""
-    nominated = framework.nominated_rows(nominator)
+    """Filter one row: its rejection, None if it passes."""
+    nominated = framework.dry_runs.nominated_rows(nominator)
     if not nominated.is_empty():
         pods = nominated.pods_on(row, pod)
         status = _status_with(framework, state, pod, row, pods) if pods else None
         if status is not None:
             return status
-    return framework.first_rejection(state, pod, framework.cluster.nodes.at(row))
+    return framework.dry_runs.first_rejection(state, pod, framework.cluster.nodes.at(row))

@@ -6,8 +6,8 @@ import pytest
 from tests.unit.framework.runtime.toys import Changes, Crowd, Emptier, Reds, Room, RoomOneByOne, Zones
 
 from bayplan.framework.cycle import CycleState
-from bayplan.framework.runtime.call import FilterCall, ScoreCall
-from bayplan.framework.runtime.columns import FEW_ROWS, FilterColumn, ScoreColumn
+from bayplan.framework.runtime.node_calls import FilterCall, ScoreCall
+from bayplan.framework.runtime.remembered.columns import FEW_ROWS, FilterColumn, ScoreColumn
 from bayplan.framework.status import SUCCESS
 from bayplan.testing.build import node, pod
 

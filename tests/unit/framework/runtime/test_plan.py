@@ -212,7 +212,7 @@ def test_every_in_tree_plugin_of_the_default_profile_promises() -> None:
     assert [plan.evaluation for plan in plans]
     outlined = plans[2].outline.scores
     assert outlined is not None
-    assert outlined.standing is not None
+    assert outlined.node_only is not None
 
 
 def framework_pod(framework: Framework, number: int) -> PodInfo:

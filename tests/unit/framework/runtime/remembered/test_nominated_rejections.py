@@ -9,8 +9,8 @@ import pytest
 
 from bayplan.api.pod import Pod
 from bayplan.framework import Depends, NodeInfo, Plugin, PodInfo, Status, Unschedulable
-from bayplan.framework.runtime import search
-from bayplan.framework.runtime.beside import RejectedBeside
+from bayplan.framework.runtime import filtering
+from bayplan.framework.runtime.remembered.nominated_rejections import NominatedRejections
 from bayplan.testing import Harness, node, pod
 
 
@@ -67,21 +67,24 @@ def test_what_is_remembered_is_what_would_be_found_now(seed: int, plugins: list[
         one = world.rng.choice(asking)
 
         remembered = world.rejected(one)
-        kept, framework.rejected_beside = framework.rejected_beside, RejectedBeside(framework.cluster.nodes)
+        kept, framework.dry_runs.nominated_rejections = (
+            framework.dry_runs.nominated_rejections,
+            NominatedRejections(framework.cluster.nodes),
+        )
         assert world.rejected(one) == remembered
-        framework.rejected_beside = kept
+        framework.dry_runs.nominated_rejections = kept
     assert world.harness.complaints == []
 
 
 def test_only_nodes_that_changed_are_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[int] = []
-    real = search._status_with
+    real = filtering._status_with
 
     def noted(framework: Any, state: Any, info: Any, row: int, pods: Any) -> Any:
         looked.append(row)
         return real(framework, state, info, row, pods)
 
-    monkeypatch.setattr(search, "_status_with", noted)
+    monkeypatch.setattr(filtering, "_status_with", noted)
     harness = Harness(nodes=[node(f"n{i}", cpu=4) for i in range(4)])
     for name in ("n1", "n2"):
         harness.scheduler.nominator.put(harness.info(pod(f"waits-for-{name}", cpu=3, priority=5, nominated=name)))
@@ -106,4 +109,4 @@ def test_few_shapes_are_remembered() -> None:
     for number in range(50):
         harness.scheduler.decide(harness.info(pod("p", cpu=1, labels={"app": str(number)})))
 
-    assert len(harness.scheduler.framework("default-scheduler").rejected_beside._by_shape) == 32
+    assert len(harness.scheduler.framework("default-scheduler").dry_runs.nominated_rejections._by_shape) == 32
