@@ -67,6 +67,8 @@ def documented(expression: str, ours: dict[str, Any], theirs: dict[str, Any]) ->
         return "the smallest integer subtracted from a quantity"
     if theirs.get("unstable"):
         return "the order of maps"
+    if "unsupported key type" in ours.get("error", ""):
+        return "keys of maps that are neither text nor numbers"
     compile_errors = [answer.get("compileError", "") for answer in (ours, theirs)]
     if all("Syntax error" in error for error in compile_errors):
         return "the wording of syntax errors"

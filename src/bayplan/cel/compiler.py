@@ -35,7 +35,7 @@ class _Unusual(EvaluationError):
 def compile_to_python(
     expression: Expression, variables: Mapping[str, Type], functions: Mapping[str, Function]
 ) -> Callable[..., Value]:
-    """A function of the variables. It raises `EvaluationError` where the exact evaluation decides."""
+    """A function of the variables in their order. It raises `EvaluationError` where the exact evaluation decides."""
     writer = _Writer(functions)
     parameters = {name: f"v_{position}" for position, name in enumerate(variables)}
     result = writer.write(expression, parameters)
@@ -47,19 +47,7 @@ def compile_to_python(
     namespace: dict[str, object] = dict(writer.constants)
     exec(code, namespace)  # the code is made of checked parts; texts of users are literals in it
     evaluate: Callable[..., Value] = namespace["evaluate"]  # type: ignore[assignment]  # it defines just this function
-    return _by_name(evaluate, parameters)
-
-
-def _by_name(evaluate: Callable[..., Value], parameters: Mapping[str, str]) -> Callable[..., Value]:
-    names = tuple(parameters)
-    if len(names) == 1:
-        (only,) = names
-
-        def evaluate_one(**values: Value) -> Value:
-            return evaluate(values[only])
-
-        return evaluate_one
-    return lambda **values: evaluate(*(values[name] for name in names))
+    return evaluate
 
 
 class _Writer:
@@ -254,7 +242,7 @@ class _Writer:
         if overload_id is not None and function.singleton is None and _is_static(part, function, overload_id):
             implementation = self._constant(function.overload(overload_id).implementation)
             return self._keep(f"{implementation}({joined})")
-        return self._keep(f"{self._constant(function.call)}({overload_id!r}, [{joined}])")
+        return self._keep(f"{self._constant(function.resolve(overload_id))}([{joined}])")
 
     def _folded(self, part: Call, function: Function, overload_id: str | None) -> str | None:
         """The value of a call with literals only, such as `quantity("1Gi")`."""
@@ -262,9 +250,7 @@ class _Writer:
         if not arguments or not all(isinstance(argument, Literal) for argument in arguments):
             return None
         try:
-            value = function.call(
-                overload_id, [argument.value for argument in arguments if isinstance(argument, Literal)]
-            )
+            value = function.resolve(overload_id)([each.value for each in arguments if isinstance(each, Literal)])
         except EvaluationError:
             raise Unsupported("a constant without a value") from None
         return self._constant(value)

@@ -7,7 +7,7 @@ which expressions Kubernetes accepts and where it stops, so they are the same he
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import ceil
+from math import ceil, inf
 
 from bayplan.cel.errors import CostExceeded
 from bayplan.cel.values import Special, Value, size
@@ -38,11 +38,11 @@ class Meter:
 
     def __init__(self, limit: int | None) -> None:
         self.cost = 0
-        self.limit = limit
+        self.limit = inf if limit is None else limit
 
     def charge(self, cost: int) -> None:
         self.cost += cost
-        if self.limit is not None and self.cost > self.limit:
+        if self.cost > self.limit:
             raise CostExceeded
 
 

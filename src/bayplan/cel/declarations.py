@@ -14,10 +14,24 @@ from bayplan.cel.macros import Macros
 from bayplan.cel.types import Kind, Type
 from bayplan.cel.values import Special, Value, find, no_overload, type_name
 
-__all__ = ["Function", "Implementation", "Library", "Overload", "function", "matches", "member", "merge", "overload"]
+__all__ = [
+    "Function",
+    "Implementation",
+    "Library",
+    "Overload",
+    "Resolved",
+    "function",
+    "matches",
+    "member",
+    "merge",
+    "overload",
+]
 
 Implementation = Callable[..., Value]
+Resolved = Callable[[Sequence[Value]], Value]
+"""A function that takes its arguments as one sequence."""
 
+_UNCHECKED = frozenset({Kind.DYN, Kind.ANY, Kind.PARAMETER})
 _WITH_METHODS = frozenset({"string", "google.protobuf.Timestamp", "google.protobuf.Duration"})
 """Types whose values are asked for a method of the function's name, and then answer without naming it."""
 
@@ -54,16 +68,23 @@ class Function:
     trait: frozenset[str] | None = None
     """The types that the first argument of the singleton may have; all, if there is no such set."""
 
-    def call(self, overload_id: str | None, arguments: Sequence[Value]) -> Value:
-        """The value for the arguments. Without an overload id, the first overload that accepts them."""
+    def resolve(self, overload_id: str | None) -> Resolved:
+        """What calls of an overload do. Without an overload id, the first one that accepts the arguments is called."""
         if self.singleton is not None:
-            if self.trait is not None and type_name(arguments[0]) not in self.trait:
-                raise no_overload(None if type_name(arguments[0]) in _WITH_METHODS else self.name)
-            return self.singleton(*arguments)
-        if overload_id is not None:
-            return self.overload(overload_id).call(self.name, arguments)
-        if len(self.overloads) == 1:
-            return self.overloads[0].call(self.name, arguments)
+            return self._call_singleton if self.trait is not None else _spread(self.singleton)
+        if overload_id is not None or len(self.overloads) == 1:
+            chosen = self.overloads[0] if overload_id is None else self.overload(overload_id)
+            return lambda arguments: chosen.call(self.name, arguments)
+        return self._call_first
+
+    def _call_singleton(self, arguments: Sequence[Value]) -> Value:
+        name = type_name(arguments[0])
+        if self.trait is not None and name not in self.trait:
+            raise no_overload(None if name in _WITH_METHODS else self.name)
+        assert self.singleton is not None, "only functions with one implementation are called so"
+        return self.singleton(*arguments)
+
+    def _call_first(self, arguments: Sequence[Value]) -> Value:
         for candidate in self.overloads:
             if candidate.implementation is not None and candidate.accepts(arguments):
                 return candidate.implementation(*arguments)
@@ -101,6 +122,10 @@ def function(name: str, *overloads: Overload) -> Function:
     return Function(name, overloads)
 
 
+def _spread(implementation: Implementation) -> Resolved:
+    return lambda arguments: implementation(*arguments)
+
+
 def merge(functions: Iterable[Function]) -> dict[str, Function]:
     """Functions by name; what several libraries add to one name becomes one function."""
     merged: dict[str, Function] = {}
@@ -115,7 +140,7 @@ def merge(functions: Iterable[Function]) -> dict[str, Function]:
 
 def matches(expected: Type, value: Value) -> bool:
     """Whether a value may be passed where the type is expected; of lists and maps the first entry is looked at."""
-    if expected.is_dyn or expected.kind is Kind.PARAMETER:
+    if expected.kind in _UNCHECKED:
         return True
     if isinstance(value, list) and expected.kind is Kind.LIST:
         return not value or matches(expected.parameters[0], value[0])

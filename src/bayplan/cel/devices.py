@@ -186,7 +186,7 @@ class DeviceSelector:
         """Whether the device is selected. Raises `EvaluationError`."""
         if device.error is not None:
             raise device.error
-        value = self._program.value(device=device.value)
+        value = self._program.call(device.value)
         if value is True or value is False:
             return value
         raise _not_boolean(value)

@@ -89,7 +89,7 @@ class Environment:
                 fast = compile_to_python(expression, self.variables, self.functions)
             except Unsupported:
                 fast = None
-        return Program(text, expression, step, fast, max_cost, self.cost_limit)
+        return Program(text, tuple(self.variables), expression, Engines(step, fast), max_cost, self.cost_limit)
 
     def check(self, text: str) -> Expression:
         """The parts of a text with their types."""
@@ -104,25 +104,34 @@ class Environment:
         return expression
 
 
+@dataclass(frozen=True, slots=True)
+class Engines:
+    """The two ways of evaluating an expression; the fast one is absent where it cannot be had."""
+
+    exact: Step
+    fast: Callable[..., Value] | None
+
+
 class Program:
     """An expression that is ready to be evaluated."""
 
     def __init__(
         self,
         text: str,
+        variables: tuple[str, ...],
         expression: Expression,
-        step: Step,
-        fast: Callable[..., Value] | None,
+        engines: Engines,
         max_cost: int,
         cost_limit: int | None,
     ) -> None:
         self.text = text
+        self.variables = variables
         self.expression = expression
         self.max_cost = max_cost
         """The most that an evaluation may cost, with variables of the declared sizes."""
         self.cost_limit = cost_limit
-        self._step = step
-        self._fast = fast
+        self._step = engines.exact
+        self._fast = engines.fast
 
     @property
     def result_type(self) -> Type:
@@ -143,12 +152,16 @@ class Program:
 
     def value(self, **values: Value) -> Value:
         """The value alone. Raises `EvaluationError`."""
+        return self.call(*(values[name] for name in self.variables))
+
+    def call(self, *values: Value) -> Value:
+        """As `value`, with the variables in the order of their declaration."""
         if self._fast is not None:
             try:
-                return self._fast(**values)
+                return self._fast(*values)
             except (EvaluationError, RecursionError):
                 pass
-        evaluation = self.evaluate(**values)
+        evaluation = self.evaluate(**dict(zip(self.variables, values, strict=True)))
         if evaluation.error is not None:
             raise evaluation.error
         return evaluation.value

@@ -8,10 +8,10 @@ errors; whatever it meets that is not common ends up here.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from bayplan.cel.cost import CHARGED_BY_RESULT, LIST_COST, MAP_COST, READ_COST, CallCost, Meter
-from bayplan.cel.declarations import Function
+from bayplan.cel.declarations import Resolved
 from bayplan.cel.errors import CostExceeded, EvaluationError
 from bayplan.cel.lookup import qualify, qualify_if_present
 from bayplan.cel.scopes import Frame, Scope
@@ -20,9 +20,8 @@ from bayplan.cel.values import Optional, Value, equal, no_overload, reflected_na
 __all__ = [
     "Alternative",
     "Attribute",
-    "Binary",
+    "Called",
     "Constant",
-    "Equality",
     "ListMaker",
     "Logic",
     "Loop",
@@ -33,6 +32,8 @@ __all__ = [
     "Qualifier",
     "Step",
     "Varied",
+    "equality",
+    "inequality",
 ]
 
 
@@ -81,7 +82,7 @@ class Attribute(Step):
 
     __slots__ = ("base", "is_test", "name", "qualifiers")
 
-    def __init__(self, name: str | None = None, base: Step | None = None) -> None:
+    def __init__(self, name: str = "", base: Step | None = None) -> None:
         self.name = name
         self.base = base
         self.qualifiers: list[Qualifier] = []
@@ -91,18 +92,19 @@ class Attribute(Step):
         self.qualifiers.append(qualifier)
 
     def run(self, scope: Scope, meter: Meter) -> Value:
+        if not self.qualifiers and self.base is None:
+            meter.charge(READ_COST)
+            return scope.lookup(self.name)
         value = self.resolve(scope, meter)
         if self.is_test:
-            if isinstance(value, Optional):
-                value = value.is_present
-        else:
-            meter.charge(READ_COST)
+            return value.is_present if isinstance(value, Optional) else value
+        meter.charge(READ_COST)
         return value
 
     def resolve(self, scope: Scope, meter: Meter) -> Value:
         """The value without the charge for reading it, which only qualifiers cost."""
-        value = scope.lookup(self.name) if self.base is None else self.base.run(scope, meter)  # type: ignore[arg-type]  # one of both is set
-        if isinstance(value, EvaluationError) or not self.qualifiers:
+        value = scope.lookup(self.name) if self.base is None else self.base.run(scope, meter)
+        if not self.qualifiers or isinstance(value, EvaluationError):
             return value
         return self._follow(value, scope, meter)
 
@@ -190,52 +192,42 @@ class Logic(Step):
 
 
 class Called(Step):
-    """A call: its arguments are evaluated first, and it is charged for them before it works."""
+    """A call with at most two arguments: all are evaluated, even if one is an error.
 
-    __slots__ = ("arguments", "cost")
+    It is charged before it works, so that an expensive call never starts, unless the charge follows from its result.
+    """
 
-    def __init__(self, arguments: Sequence[Step], cost: CallCost) -> None:
+    __slots__ = ("arguments", "call", "cost", "is_charged_by_result")
+
+    def __init__(self, call: Resolved, arguments: Sequence[Step], cost: CallCost) -> None:
+        self.call = call
         self.arguments = tuple(arguments)
         self.cost = cost
-
-    def finish(self, values: list[Value], meter: Meter, call: Callable[[], Value]) -> Value:
-        error = next((value for value in values if isinstance(value, EvaluationError)), None)
-        if error is not None:
-            meter.charge(self.cost(values, error))
-            return error
-        if self.cost in CHARGED_BY_RESULT:
-            result = _outcome(call)
-            meter.charge(self.cost(values, result))
-            return result
-        meter.charge(self.cost(values, None))
-        return _outcome(call)
-
-
-def _outcome(call: Callable[[], Value]) -> Value:
-    try:
-        return call()
-    except CostExceeded:
-        raise
-    except EvaluationError as problem:
-        return problem
-
-
-class Binary(Called):
-    """A call with at most two arguments: all are evaluated, even if one is an error."""
-
-    __slots__ = ("function", "overload_id")
-
-    def __init__(self, function: Function, overload_id: str | None, arguments: Sequence[Step], cost: CallCost) -> None:
-        super().__init__(arguments, cost)
-        self.function = function
-        self.overload_id = overload_id
+        self.is_charged_by_result = cost in CHARGED_BY_RESULT
 
     def run(self, scope: Scope, meter: Meter) -> Value:
         values = [argument.run(scope, meter) for argument in self.arguments]
-        return self.finish(values, meter, lambda: self.function.call(self.overload_id, values))
+        for value in values:
+            if isinstance(value, EvaluationError):
+                meter.charge(self.cost(values, value))
+                return value
+        return self.finish(values, meter)
+
+    def finish(self, values: list[Value], meter: Meter) -> Value:
+        if not self.is_charged_by_result:
+            meter.charge(self.cost(values, None))
+        try:
+            result = self.call(values)
+        except CostExceeded:
+            raise
+        except EvaluationError as problem:
+            result = problem
+        if self.is_charged_by_result:
+            meter.charge(self.cost(values, result))
+        return result
 
 
-class Varied(Binary):
+class Varied(Called):
     """A call with more arguments, or whose function is chosen by the values: stops at the first error, uncharged."""
 
     __slots__ = ()
@@ -249,29 +241,20 @@ class Varied(Binary):
                 if position == len(self.arguments) - 1:
                     meter.charge(self.cost(values, value))
                 return value
-        return self.finish(values, meter, lambda: self.function.call(self.overload_id, values))
+        return self.finish(values, meter)
 
 
-class Equality(Called):
-    """`==` and `!=`."""
+def equality(values: Sequence[Value]) -> Value:
+    """The `==` of two values."""
+    return equal(*values)
 
-    __slots__ = ("is_negated",)
 
-    def __init__(self, arguments: Sequence[Step], cost: CallCost, *, is_negated: bool) -> None:
-        super().__init__(arguments, cost)
-        self.is_negated = is_negated
-
-    def run(self, scope: Scope, meter: Meter) -> Value:
-        values = [argument.run(scope, meter) for argument in self.arguments]
-        return self.finish(values, meter, lambda: self._compare(*values))
-
-    def _compare(self, left: Value, right: Value) -> Value:
-        if not self.is_negated:
-            return equal(left, right)
-        try:
-            return not equal(left, right)
-        except EvaluationError:
-            return True
+def inequality(values: Sequence[Value]) -> Value:
+    """The `!=` of two values; those that cannot be compared differ."""
+    try:
+        return not equal(*values)
+    except EvaluationError:
+        return True
 
 
 class NotStrictlyFalse(Step):

@@ -6,18 +6,17 @@ conversion of a constant is worked out here, and a bad one (`int("x")`) means th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from bayplan.cel import interpreter
 from bayplan.cel.cost import Meter, call_cost
-from bayplan.cel.declarations import Function
+from bayplan.cel.declarations import Function, Resolved
 from bayplan.cel.errors import CompileError, EvaluationError
 from bayplan.cel.interpreter import (
     Alternative,
     Attribute,
-    Binary,
+    Called,
     Constant,
-    Equality,
     ListMaker,
     Logic,
     Loop,
@@ -28,12 +27,14 @@ from bayplan.cel.interpreter import (
     Qualifier,
     Step,
     Varied,
+    equality,
+    inequality,
 )
 from bayplan.cel.library.regular_expressions import compiled
 from bayplan.cel.scopes import Variables
 from bayplan.cel.syntax import Call, Expression, Fold, Ident, ListLiteral, Literal, MapLiteral, Select
 from bayplan.cel.types import Kind
-from bayplan.cel.values import Value, reflected_name
+from bayplan.cel.values import Value, no_overload, reflected_name
 
 __all__ = ["plan"]
 
@@ -109,9 +110,9 @@ class _Planner:
         overload_id = part.overloads[0] if len(part.overloads) == 1 else None
         match part.function, overload_id:
             case "_==_", _:
-                return Equality(steps, call_cost("_==_", "equals"), is_negated=False)
+                return Called(equality, steps, call_cost("_==_", "equals"))
             case "_!=_", _:
-                return Equality(steps, call_cost("_!=_", "not_equals"), is_negated=True)
+                return Called(inequality, steps, call_cost("_!=_", "not_equals"))
             case "or", (None | "optional_or_optional"):
                 return OptionalChoice(*steps, is_unwrapped=False)
             case "orValue", (None | "optional_orValue_value"):
@@ -123,17 +124,18 @@ class _Planner:
     def _function_call(self, name: str, overload_id: str | None, steps: list[Step]) -> Step:
         function = self._functions[name]
         cost = call_cost(name, overload_id)
+        call = function.resolve(overload_id)
         if name in _CONVERSIONS and len(steps) == 1 and isinstance(steps[0], Constant):
-            return Constant(function.call(overload_id, [steps[0].value]))
+            return Constant(call([steps[0].value]))
         pattern = steps[1] if name in _SEARCHES and len(steps) > 1 else None
         is_search = isinstance(pattern, Constant) and isinstance(pattern.value, str)
-        if is_search:
-            assert isinstance(pattern, Constant)
-            compiled(str(pattern.value))
+        if isinstance(pattern, Constant) and isinstance(pattern.value, str):
+            compiled(pattern.value)
+            call = _unnamed(call)
         is_dispatched = function.singleton is None and len(function.overloads) > 1 and overload_id is None
         if len(steps) > 2 or is_search or is_dispatched or overload_id in _MANY_ARGUMENTS:
-            return Varied(function, overload_id, steps, cost)
-        return Binary(function, overload_id, steps, cost)
+            return Varied(call, steps, cost)
+        return Called(call, steps, cost)
 
     def _membership(self, steps: list[Step]) -> Step:
         members = steps[1]
@@ -142,7 +144,7 @@ class _Planner:
                 return Constant(False)
             if all(isinstance(member, bool | int | float | str) for member in members.value):
                 return Membership(steps[0], members.value)
-        return Binary(self._functions["@in"], "in_list", steps, call_cost("@in", "in_list"))
+        return Called(self._functions["@in"].resolve("in_list"), steps, call_cost("@in", "in_list"))
 
     def _index(self, part: Call) -> Step:
         attribute = self._attribute(part.arguments[0])
@@ -173,6 +175,17 @@ class _Planner:
         condition, step, result = map(self.step, (part.condition, part.step, part.result))
         names = (part.variable, part.second_variable)
         return Loop(names, part.accumulator, (over, initial, condition, step, result))
+
+
+def _unnamed(search: Resolved) -> Resolved:
+    """A search whose pattern is known does not say what it was called with when that is no text."""
+
+    def call(arguments: Sequence[Value]) -> Value:
+        if not isinstance(arguments[0], str) or not all(argument.__class__ is int for argument in arguments[2:]):
+            raise no_overload()
+        return search(arguments)
+
+    return call
 
 
 def _folded(made: interpreter.Step) -> Step:

@@ -19,7 +19,7 @@ __all__ = ["validate"]
 def validate(expression: Expression, functions: Mapping[str, Function], issues: list[Issue]) -> None:
     """Add what is wrong with the literals of a checked expression."""
     for name in ("duration", "timestamp"):
-        _check_literals(expression, name, issues, lambda value, name=name: functions[name].call(None, [value]))  # type: ignore[misc]  # the name is bound early
+        _check_literals(expression, name, issues, lambda value, name=name: functions[name].resolve(None)([value]))  # type: ignore[misc]  # the name is bound early
     _check_literals(expression, "matches", issues, lambda value: compiled(str(value)))
     for part in _outside_of_formats(expression):
         if isinstance(part, ListLiteral):
