@@ -15,7 +15,7 @@ from bayplan.config.model import SchedulerConfig
 from bayplan.config.profiles import ResolvedProfile
 from bayplan.framework.errors import PluginError
 from bayplan.framework.events import WILDCARD, EventHint
-from bayplan.framework.handle import ApiPort, Clock, DryRun, Handle, Recorder, ResourceLister, WaitingPods
+from bayplan.framework.handle import ApiPort, Clock, Handle, Recorder, ResourceLister, WaitingPods
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.points import ExtensionPoint, defines
 from bayplan.framework.registry import Registry
@@ -57,30 +57,12 @@ class Ports:
 def percentage_of_nodes(config: SchedulerConfig, profile: ResolvedProfile, framework: Framework) -> int:
     """How many nodes to score. 0 in the result stands for kube-scheduler's adaptive sample.
 
-    Left to us, every node is scored as long as every plugin answers in columns; a plugin that is asked node by node
-    makes looking at all of them dear, so that a sample is taken as kube-scheduler does.
+    By default every node is scored if every plugin answers in columns. With a plugin that is called for each node, a
+    sample is taken as kube-scheduler does.
     """
     given = profile.percentage_of_nodes_to_score
     percentage = config.percentage_of_nodes_to_score if given is None else given
     return percentage or (100 if framework.is_columnar else 0)
-
-
-class _Deferred:
-    """The dry runs of a framework that is made after the handle of its plugins."""
-
-    def __init__(self) -> None:
-        self.framework: Framework | None = None
-
-    def forget(self, plugin: str) -> None:
-        self._made().forget(plugin)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._made().dry_runs, name)
-
-    def _made(self) -> Framework:
-        if self.framework is None:
-            raise RuntimeError("a plugin used a dry run while it was being set up")
-        return self.framework
 
 
 def build_framework(
@@ -93,8 +75,7 @@ def build_framework(
 ) -> Framework:
     names = dict.fromkeys(name for names in profile.points.values() for name in names)
     classes = {name: registry.get(name) for name in names}
-    deferred = _Deferred()
-    dry_run: DryRun = deferred
+    framework: Framework
     handle = Handle(
         cluster=ports.cluster,
         clock=ports.clock,
@@ -102,9 +83,9 @@ def build_framework(
         waiting_pods=ports.waiting_pods,
         recorder=ports.recorder(profile.scheduler_name),
         api=ports.api,
-        dry_run=dry_run,
+        get_dry_run=lambda: framework.dry_runs,
         activate=ports.activate,
-        invalidate=deferred.forget,
+        invalidate=lambda plugin: framework.forget(plugin),
         start_task=ports.start_task,
         resources=_declared(ports.resources, {kind for cls in classes.values() for kind in cls.watches}),
         profile_name=profile.scheduler_name,
@@ -112,7 +93,7 @@ def build_framework(
         review_candidates=review_candidates,
     )
     plugins: dict[str, Plugin] = {name: cls(profile.args.get(name), handle) for name, cls in classes.items()}
-    deferred.framework = Framework(
+    framework = Framework(
         profile_name=profile.scheduler_name,
         cluster=ports.cluster,
         plugins=plugins,
@@ -121,7 +102,7 @@ def build_framework(
         complain=ports.complain,
         remember=remember,
     )
-    return deferred.framework
+    return framework
 
 
 def watched_resources(frameworks: Iterable[Framework]) -> list[type[Any]]:

@@ -163,7 +163,8 @@ class Handle:
     waiting_pods: WaitingPods
     recorder: Recorder
     api: ApiPort
-    dry_run: DryRun
+    get_dry_run: Callable[[], DryRun]
+    """For `dry_run`, which has the filters of all plugins and so exists after they are built."""
     activate: Callable[[Iterable[PodInfo]], None]
     """Move pods to the active queue."""
     invalidate: Callable[[str], None]
@@ -178,6 +179,11 @@ class Handle:
     review_candidates: Callable[[Sequence[Candidate]], Sequence[Candidate]] | None = None
     """Of the candidates of a preemption those that the extenders agree with; raises ValueError when one that must
     answer fails. None where no extender has a preempt verb."""
+
+    @property
+    def dry_run(self) -> DryRun:
+        """The filters of the profile on nodes as they would be. Not before `setup` has ended."""
+        return self.get_dry_run()
 
     def nodes(self) -> NodeColumns:
         """All nodes: iterate for `NodeInfo`s, or read columns such as `allocatable("cpu")`."""
