@@ -226,6 +226,29 @@ def test_apply_merges_lists_of_containers_by_name(api: ApiClient, deployments: s
     assert [one["name"] for one in removed.body["spec"]["template"]["spec"]["containers"]] == ["main"]
 
 
+@pytest.mark.parametrize(
+    ("patch", "expected"),
+    [
+        ({"containers": [{"name": "new", "image": "e/n:1"}]}, "new a b c"),
+        ({"containers": [{"name": "c", "image": "e/c:2"}, {"name": "new", "image": "e/n:1"}]}, "a b c new"),
+        ({"containers": [{"name": "new", "image": "e/n:1"}, {"name": "b", "image": "e/b:2"}]}, "new a b c"),
+        ({"$setElementOrder/containers": [{"name": "c"}, {"name": "a"}]}, "b c a"),
+        ({"containers": [{"name": "b", "$patch": "delete"}]}, "a c"),
+    ],
+)
+def test_a_strategic_patch_orders_lists_by_the_patch(
+    api: ApiClient, deployments: str, patch: Json, expected: str
+) -> None:
+    body = deployment("a")
+    body["spec"]["template"]["spec"]["containers"] = [{"name": name, "image": f"e/{name}:1"} for name in "abc"]
+    api.create(deployments, body)
+    answer = api.patch(f"{deployments}/a", {"spec": {"template": {"spec": patch}}}, STRATEGIC_PATCH)
+
+    assert answer.status == 200, answer.body
+    containers = answer.body["spec"]["template"]["spec"]["containers"]
+    assert " ".join(one["name"] for one in containers) == expected
+
+
 def test_apply_needs_a_manager_and_no_managed_fields(api: ApiClient, config_maps: str) -> None:
     unnamed = api.request("PATCH", f"{config_maps}/a", config_map("a"), content_type="application/apply-patch+yaml")
     assert unnamed.status in (400, 422)

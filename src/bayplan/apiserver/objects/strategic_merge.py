@@ -66,9 +66,10 @@ def _merge_field(document: Json, name: str, value: JsonValue, patch: Json, decla
     elif isinstance(value, dict):
         _merge_object_field(document, name, value, current, field)
     elif isinstance(value, list) and "merge" in field.patch_strategies:
-        merged = _merge_list(current if isinstance(current, list) else [], value, field)
+        original = list(current) if isinstance(current, list) else []
+        merged = _merge_list(list(original), value, field)
         order = patch.get(_ORDER + name)
-        document[name] = _in_order(merged, order, field) if isinstance(order, list) else merged
+        document[name] = _in_order(merged, order if isinstance(order, list) else value, original, field)
     else:
         document[name] = value
 
@@ -118,25 +119,25 @@ def _delete_primitives(document: Json, name: str, values: JsonValue) -> None:
 
 def _reorder_field(document: Json, name: str, order: JsonValue, declared: Type) -> None:
     if isinstance(order, list) and isinstance(document.get(name), list):
-        document[name] = _in_order(document[name], order, _field(declared, name))
+        document[name] = _in_order(document[name], order, document[name], _field(declared, name))
 
 
-def _in_order(items: list[JsonValue], order: list[JsonValue], field: Field) -> list[JsonValue]:
-    """Items named by `order` take its order; the others stay before the item they preceded."""
+def _in_order(
+    items: list[JsonValue], order: list[JsonValue], original: list[JsonValue], field: Field
+) -> list[JsonValue]:
+    """Items named by `order` (that of the patch) in that order, before all others that did not precede them."""
 
     def name_of(item: JsonValue) -> JsonValue:
-        return item.get(field.patch_key) if isinstance(item, dict) else item
+        name = item.get(field.patch_key) if isinstance(item, dict) else item
+        return name if isinstance(name, (str, int, bool, float)) else None
 
-    ranks = {}
-    for rank, wanted in enumerate(order):
-        name = name_of(wanted)
-        if isinstance(name, (str, int, bool, float)):
-            ranks[name] = rank
+    ranks = {name_of(item): rank for rank, item in reversed(list(enumerate(order)))}
+    places = {name_of(item): place for place, item in reversed(list(enumerate(original)))}
     named = sorted((item for item in items if name_of(item) in ranks), key=lambda item: ranks[name_of(item)])
+    others = [item for item in items if name_of(item) not in ranks]
     result: list[JsonValue] = []
-    for item in items:
-        if name_of(item) in ranks:
-            result.append(named.pop(0))
-        else:
-            result.append(item)
-    return result
+    while named and others:
+        first, other = places.get(name_of(named[0])), places.get(name_of(others[0]))
+        precedes = first is not None and other is not None and other < first
+        result.append(others.pop(0) if precedes else named.pop(0))
+    return result + named + others

@@ -23,7 +23,7 @@ _NO_LABELS: dict[str, str] = {}
 class Entry:
     """One version of one object. Never changed after it was made."""
 
-    __slots__ = ("fields", "labels", "name", "namespace", "owners", "raw", "revision", "uid")
+    __slots__ = ("controller", "fields", "labels", "name", "namespace", "owners", "raw", "revision", "uid")
 
     def __init__(
         self,
@@ -43,6 +43,8 @@ class Entry:
         self.fields = fields
         self.owners: tuple[str, ...] | None = None
         """The uids of its owners, computed on first use (see `simulation.controllers.owners`)."""
+        self.controller: str | None = None
+        """The uid of the owner that controls it, likewise; empty when none does."""
 
     @property
     def key(self) -> Key:

@@ -35,7 +35,7 @@ def test_lists_without_a_key_are_replaced() -> None:
 def test_lists_of_values_that_merge_become_a_union() -> None:
     document = {"metadata": {"finalizers": ["a"]}}
 
-    assert merged(document, {"metadata": {"finalizers": ["b", "a"]}})["metadata"]["finalizers"] == ["a", "b"]
+    assert merged(document, {"metadata": {"finalizers": ["b", "a"]}})["metadata"]["finalizers"] == ["b", "a"]
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_an_order_can_be_given_without_a_change() -> None:
     document = {"spec": {"containers": [{"name": "a"}, {"name": "b"}, {"name": "c"}]}}
     patch = {"spec": {"$setElementOrder/containers": [{"name": "c"}, {"name": "a"}]}}
 
-    assert [one["name"] for one in merged(document, patch)["spec"]["containers"]] == ["c", "b", "a"]
+    assert [one["name"] for one in merged(document, patch)["spec"]["containers"]] == ["b", "c", "a"]
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,9 @@ from bayplan.apiserver.protocol.exchange import WriteOptions
 from bayplan.apiserver.protocol.identity import User
 from bayplan.apiserver.server.api import Api
 from bayplan.apiserver.server.own_objects import create
+from bayplan.apiserver.simulation.controllers.claims import Claims
 from bayplan.apiserver.simulation.controllers.event_writer import EventWriter
-from bayplan.apiserver.simulation.controllers.owners import OwnerIndex
+from bayplan.apiserver.simulation.controllers.owners import OwnerIndex, controller_uid
 from bayplan.apiserver.simulation.controllers.pod_tally import PodTally
 from bayplan.apiserver.simulation.timers import TimerQueue
 from bayplan.apiserver.storage.store import ADDED, Change, Entry, Key
@@ -65,9 +66,9 @@ class ControllerClient:
             yield decode_object(entry.raw)
 
     def owned(self, resource: str, owner_uid: str) -> list[Json]:
-        """The objects of a resource that name this owner, in key order."""
+        """The objects of a resource that this owner controls, in key order."""
         found = [self.store.get(resource, *key) for key in sorted(self.owners.dependents(owner_uid, resource))]
-        return [decode_object(entry.raw) for entry in found if entry is not None]
+        return [decode_object(entry.raw) for entry in found if entry and controller_uid(entry) == owner_uid]
 
     def event(self, about: Json, reason: str, message: str, *, is_warning: bool = False) -> None:
         self._events.write(about, reason, message, is_warning=is_warning)
@@ -118,9 +119,12 @@ class Controller:
     """The resource whose keys are reconciled."""
     watches: ClassVar[tuple[str, ...]] = ()
     """Other resources whose changes may require reconciling."""
+    adopts: ClassVar[str] = ""
+    """The resource whose objects it adopts and releases by its selector, if any."""
 
     def __init__(self, client: ControllerClient) -> None:
         self.client = client
+        self.claims = Claims(client, self.primary, self.adopts)
 
     def keys_for(self, resource: str, change: Change) -> Iterable[Key]:
         """The keys that a change of another resource affects; by default those of its owners."""
@@ -128,6 +132,8 @@ class Controller:
             place = self.client.owners.place(uid)
             if place is not None and place[0] == self.primary:
                 yield place[1]
+        if resource == self.adopts:
+            yield from self.claims.note(change)
 
     def reconcile(self, key: Key) -> float | None:
         """Make the cluster equal to the spec. Returns the seconds until the next check, or None."""

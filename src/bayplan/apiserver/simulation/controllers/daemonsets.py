@@ -29,6 +29,7 @@ class DaemonSets(Controller):
     component = "daemonset-controller"
     primary = "daemonsets.apps"
     watches = ("pods", "nodes")
+    adopts = "pods"
 
     def __init__(self, client: ControllerClient) -> None:
         super().__init__(client)
@@ -45,6 +46,7 @@ class DaemonSets(Controller):
         owner = self.client.get(self.primary, key)
         if owner is None:
             return None
+        self.claims.settle(owner)
         wanted = self._wanted_nodes(owner)
         if "deletionTimestamp" not in owner["metadata"]:
             self._adjust(owner, wanted)

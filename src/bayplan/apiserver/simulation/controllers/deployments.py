@@ -23,11 +23,13 @@ class Deployments(Controller):
     name = "deployment-controller"
     primary = "deployments.apps"
     watches = (SETS,)
+    adopts = SETS
 
     def reconcile(self, key: Key) -> float | None:
         deployment = self.client.get(self.primary, key)
         if deployment is None:
             return None
+        self.claims.settle(deployment)
         sets = self.client.owned(SETS, deployment["metadata"]["uid"])
         if "deletionTimestamp" not in deployment["metadata"] and not deployment["spec"].get("paused"):
             new = self._new_set(deployment, sets)

@@ -8,6 +8,7 @@ from bayplan.apiserver.objects.deletion import FOREGROUND, ORPHAN, DeleteOptions
 from bayplan.apiserver.protocol.encoding import Json, decode_object
 from bayplan.apiserver.protocol.errors import ApiError
 from bayplan.apiserver.simulation.controllers.base import ControllerClient
+from bayplan.apiserver.simulation.controllers.claims import without_owner
 from bayplan.apiserver.simulation.controllers.owners import Place, owner_uids
 from bayplan.apiserver.storage.store import DELETED, Change, Entry
 
@@ -126,7 +127,7 @@ class GarbageCollector:
     def _orphan(self, place: Place, document: Json) -> None:
         uid = document["metadata"]["uid"]
         for resource, key in self._client.owners.dependent_places(uid):
-            self._client.update(resource, key, lambda dependent: _without_owner(dependent, uid))
+            self._client.update(resource, key, lambda dependent: without_owner(dependent, uid))
         self._drop_finalizer(place, ORPHAN)
 
     def _drop_finalizer(self, place: Place, finalizer: str) -> None:
@@ -143,9 +144,3 @@ def _may_matter(change: Change) -> bool:
     previous = change.previous or change.entry
     is_going = b'"deletionTimestamp"' in change.entry.raw
     return is_going or owner_uids(previous) != owner_uids(change.entry)
-
-
-def _without_owner(document: Json, uid: str) -> Json:
-    references = document["metadata"].get("ownerReferences") or []
-    document["metadata"]["ownerReferences"] = [r for r in references if r.get("uid") != uid]
-    return document

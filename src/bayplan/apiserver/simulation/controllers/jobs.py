@@ -18,6 +18,7 @@ class Jobs(Controller):
     name = "job-controller"
     primary = "jobs.batch"
     watches = ("pods",)
+    adopts = "pods"
 
     def reconcile(self, key: Key) -> float | None:
         job = self.client.get(self.primary, key)
@@ -25,6 +26,7 @@ class Jobs(Controller):
             return None
         if _finished(job):
             return self._expire(key, job)
+        self.claims.settle(job)
         pods = self.client.pods.of(job["metadata"]["uid"])
         verdict = _verdict(job, pods, self.client.clock.now())
         if verdict or job["spec"].get("suspend"):

@@ -14,6 +14,7 @@ from bayplan.apiserver.storage.store import ADDED, DELETED, Change, Entry, Key, 
 Place = tuple[str, Key]
 """A resource and a key in it."""
 _MARK = b'"ownerReferences":['
+_CONTROLLER = b'"controller":true'
 _UID = re.compile(rb'"uid":"([^"]+)"')
 
 
@@ -68,6 +69,20 @@ def owner_uids(entry: Entry) -> tuple[str, ...]:
     if entry.owners is None:
         entry.owners = _read_owners(entry.raw)
     return entry.owners
+
+
+def controller_uid(entry: Entry) -> str:
+    """The owner that controls an object: the one whose reference has `controller: true`; empty when there is none."""
+    if entry.controller is None:
+        owners = owner_uids(entry)
+        if not owners or _CONTROLLER not in entry.raw:
+            entry.controller = ""
+        elif len(owners) == 1:
+            entry.controller = owners[0]
+        else:
+            references = decode_object(entry.raw)["metadata"]["ownerReferences"]
+            entry.controller = next((one.get("uid", "") for one in references if one.get("controller")), "")
+    return entry.controller
 
 
 def _read_owners(raw: bytes) -> tuple[str, ...]:

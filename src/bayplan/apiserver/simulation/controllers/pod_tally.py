@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from bayplan.apiserver.protocol.encoding import decode_object, parse_timestamp
-from bayplan.apiserver.simulation.controllers.owners import owner_uids
+from bayplan.apiserver.simulation.controllers.owners import controller_uid
 from bayplan.apiserver.simulation.controllers.pods import ready_since
 from bayplan.apiserver.storage.store import ADDED, DELETED, Change, Entry, Key, Store
 
@@ -114,7 +114,7 @@ class OwnedPods:
 
 
 class PodTally:
-    """The facts of all pods, by owner."""
+    """The facts of all pods, by the owner that controls them."""
 
     def __init__(self, store: Store) -> None:
         self._by_owner: dict[str, OwnedPods] = {}
@@ -123,15 +123,14 @@ class PodTally:
         store.listen("pods", self._take)
 
     def _take(self, resource: str, change: Change) -> None:
-        owners = owner_uids(change.entry) if change.type != DELETED else ()
-        facts = facts_of(change.entry) if owners else None
-        for uid in owners:
-            self._by_owner.setdefault(uid, OwnedPods()).put(change.entry.key, facts)
-        for uid in owner_uids(change.previous) if change.previous is not None else ():
-            if uid not in owners and uid in self._by_owner:
-                self._by_owner[uid].put(change.entry.key, None)
-                if not self._by_owner[uid].by_key:
-                    del self._by_owner[uid]
+        owner = controller_uid(change.entry) if change.type != DELETED else ""
+        if owner:
+            self._by_owner.setdefault(owner, OwnedPods()).put(change.entry.key, facts_of(change.entry))
+        before = controller_uid(change.previous) if change.previous is not None else ""
+        if before != owner and before in self._by_owner:
+            self._by_owner[before].put(change.entry.key, None)
+            if not self._by_owner[before].by_key:
+                del self._by_owner[before]
 
     def of(self, uid: str) -> OwnedPods:
         """The pods of an owner; not to be changed."""

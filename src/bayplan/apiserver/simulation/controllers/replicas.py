@@ -19,11 +19,13 @@ class ReplicaSets(Controller):
     name = "replicaset-controller"
     primary: ClassVar[str] = "replicasets.apps"
     watches = ("pods",)
+    adopts = "pods"
 
     def reconcile(self, key: Key) -> float | None:
         owner = self.client.get(self.primary, key)
         if owner is None:
             return None
+        self.claims.settle(owner)
         again = None
         if "deletionTimestamp" not in owner["metadata"]:
             again = self._adjust(owner)

@@ -21,11 +21,13 @@ class StatefulSets(Controller):
     name = "statefulset-controller"
     primary = "statefulsets.apps"
     watches = ("pods",)
+    adopts = "pods"
 
     def reconcile(self, key: Key) -> float | None:
         owner = self.client.get(self.primary, key)
         if owner is None:
             return None
+        self.claims.settle(owner)
         pods = {_ordinal(key): (key, pod) for key, pod in self.client.pods.of(owner["metadata"]["uid"]).in_order()}
         if "deletionTimestamp" not in owner["metadata"]:
             self._adjust(owner, pods)
