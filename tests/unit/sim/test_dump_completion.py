@@ -12,7 +12,7 @@ from bayplan.sim.dump_completion import completed, servable
 def pod(name: str, **more: Any) -> dict[str, Any]:
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u-web", "controller": True}
     metadata = {"name": name, "namespace": "shop", "uid": f"u-{name}", "ownerReferences": [owner]}
-    metadata["creationTimestamp"] = "2026-01-02T03:04:05Z"
+    metadata |= {"creationTimestamp": "2026-01-02T03:04:05Z", "labels": {"app": "web"}}
     spec = {"containers": [{"name": "main", "image": "example/app:1"}], "nodeName": "n1", **more}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": {"phase": "Running"}}
 
