@@ -18,7 +18,7 @@ from bayplan.cluster.changes import ChangeLog, NameLog
 from bayplan.cluster.node_table import NodeTable
 from bayplan.cluster.pod_info import PodInfo
 
-__all__ = ["Beside", "NominatedRows", "Nominator"]
+__all__ = ["NominatedRows", "NominatedUsage", "Nominator"]
 
 _MOST_LEVELS = 8
 
@@ -31,8 +31,8 @@ class Nominator(Protocol):
     def nominated_nodes(self) -> Iterable[str]: ...
 
 
-class Beside:
-    """What the nominated pods that one pod must leave room for add to the nodes; columns over all rows."""
+class NominatedUsage:
+    """What nominated pods will use of each node, as columns: those that one pod must leave room for."""
 
     __slots__ = ("_rows", "changes", "count", "nonzero", "used")
 
@@ -68,9 +68,9 @@ class Beside:
         self.nonzero[1, row] += sign * usage.nonzero_memory
         self.count[row] += sign
 
-    def without(self, row: int, pod: PodInfo) -> Beside:
+    def without(self, row: int, pod: PodInfo) -> NominatedUsage:
         """A copy that does not count one of the pods."""
-        copy = Beside(self.used.copy(), self.nonzero.copy(), self.count.copy())
+        copy = NominatedUsage(self.used.copy(), self.nonzero.copy(), self.count.copy())
         copy.add(row, pod, -1)
         return copy
 
@@ -86,7 +86,7 @@ class NominatedRows:
         self._row_of: dict[str, int] = {}
         """uid of a pod that is not there yet to its row."""
         self._priorities: Counter[int] = Counter()
-        self._levels: dict[int, Beside] = {}
+        self._levels: dict[int, NominatedUsage] = {}
         """By priority, what pods of at least that priority add."""
         self._log: NameLog | None = None
         self._log_position = -1
@@ -116,8 +116,8 @@ class NominatedRows:
         self.refresh()
         return pod.uid in self._row_of
 
-    def beside(self, pod: PodInfo) -> Beside | None:
-        """What a pod must leave room for; None if nothing."""
+    def usage_beside(self, pod: PodInfo) -> NominatedUsage | None:
+        """The usage that a pod must leave room for; None if there is none."""
         self.refresh()
         if not self._priorities:
             return None
@@ -132,11 +132,11 @@ class NominatedRows:
                 level = level.without(own_row, own)
         return level if len(level.rows) else None
 
-    def _make_level(self, least: int) -> Beside:
+    def _make_level(self, least: int) -> NominatedUsage:
         if len(self._levels) >= _MOST_LEVELS:
             self._levels.clear()
         width, capacity = len(self._table.resources), self._table.capacity
-        level = self._levels[least] = Beside(
+        level = self._levels[least] = NominatedUsage(
             np.zeros((width, capacity), dtype=np.int64),
             np.zeros((2, capacity), dtype=np.int64),
             np.zeros(capacity, dtype=np.int64),

@@ -22,7 +22,7 @@ from bayplan.framework.status import SKIP, SUCCESS, Error, Status
 from bayplan.loop.attempt import Attempt
 from bayplan.loop.profile import Shared
 
-__all__ = ["Binding", "activate", "start_binding"]
+__all__ = ["BindingCycle", "activate", "start_binding"]
 
 _SHORT_WAIT_SECONDS = 0.2
 """A shorter wait at Permit is not published as nominatedNodeName; for a group of pods that would double the writes."""
@@ -30,7 +30,7 @@ _PRE_BIND, _BIND = ExtensionPoint.PRE_BIND.label, ExtensionPoint.BIND.label
 _FREED = ClusterEvent(Resource.ASSIGNED_POD, ActionType.DELETE)
 
 
-class Binding(msgspec.Struct, frozen=True):
+class BindingCycle(msgspec.Struct, frozen=True):
     """An attempt with a node. With nothing to do but to bind, it is work for the shared tasks (`BriefWork`)."""
 
     attempt: Attempt
@@ -49,7 +49,7 @@ class Binding(msgspec.Struct, frozen=True):
         self.attempt.abandon()
 
 
-def start_binding(binding: Binding, *, is_held: bool) -> None:
+def start_binding(binding: BindingCycle, *, is_held: bool) -> None:
     """Run the rest beside the main path. `is_held`: a plugin makes the pod wait at Permit."""
     shared, profile = binding.attempt.shared, binding.attempt.profile
     due = _pre_flight(binding)
@@ -60,7 +60,7 @@ def start_binding(binding: Binding, *, is_held: bool) -> None:
         shared.start_brief(binding)
 
 
-async def _settle(binding: Binding, work: Coroutine[Any, Any, Status]) -> None:
+async def _settle(binding: BindingCycle, work: Coroutine[Any, Any, Status]) -> None:
     """Run the work and handle its outcome; only cancellation is raised."""
     try:
         status = await work
@@ -75,7 +75,7 @@ async def _settle(binding: Binding, work: Coroutine[Any, Any, Status]) -> None:
         _failed(binding.attempt, status)
 
 
-async def _wait_and_bind(binding: Binding, due: list[Plugin] | Status) -> Status:
+async def _wait_and_bind(binding: BindingCycle, due: list[Plugin] | Status) -> Status:
     if isinstance(due, Status):
         return due
     shared, uid = binding.attempt.shared, binding.assumed.uid
@@ -94,7 +94,7 @@ async def _wait_and_bind(binding: Binding, due: list[Plugin] | Status) -> Status
     return await _bind(binding)
 
 
-async def _bind(binding: Binding) -> Status:
+async def _bind(binding: BindingCycle) -> Status:
     shared, profile = binding.attempt.shared, binding.attempt.profile
     if not shared.may_write():
         return Error("this replica no longer leads; the pod is left to the next leader")
@@ -109,7 +109,7 @@ async def _bind(binding: Binding) -> Status:
     return _measured(binding, _BIND, status, began)
 
 
-def _measured(binding: Binding, point: str, status: Status, began: float) -> Status:
+def _measured(binding: BindingCycle, point: str, status: Status, began: float) -> Status:
     """Pass the status on, after the observer got the time that the extension point took."""
     attempt = binding.attempt
     seconds = attempt.shared.clock.monotonic() - began
@@ -117,7 +117,7 @@ def _measured(binding: Binding, point: str, status: Status, began: float) -> Sta
     return status
 
 
-def _pre_flight(binding: Binding) -> list[Plugin] | Status:
+def _pre_flight(binding: BindingCycle) -> list[Plugin] | Status:
     """The PreBind plugins that have something to do."""
     profile, state = binding.attempt.profile, binding.state
     complain, call = profile.framework.complain, caller(state)
@@ -135,7 +135,7 @@ def _pre_flight(binding: Binding) -> list[Plugin] | Status:
     return due
 
 
-async def _publish_expected_node(binding: Binding) -> None:
+async def _publish_expected_node(binding: BindingCycle) -> None:
     """Write the node into the pod's status while its binding takes time; a failure of this write changes nothing."""
     shared = binding.attempt.shared
     if not shared.may_write():
@@ -146,7 +146,7 @@ async def _publish_expected_node(binding: Binding) -> None:
         shared.observer.plugin_failed("", "nominatedNodeName", exception)
 
 
-async def _wait_at_permit(binding: Binding) -> Status:
+async def _wait_at_permit(binding: BindingCycle) -> Status:
     shared, assumed = binding.attempt.shared, binding.assumed
     began = shared.clock.monotonic()
     status = await shared.held_pods.wait(assumed.uid)
@@ -158,7 +158,7 @@ async def _wait_at_permit(binding: Binding) -> Status:
     return status
 
 
-async def _pre_bind(binding: Binding, due: list[Plugin]) -> Status:
+async def _pre_bind(binding: BindingCycle, due: list[Plugin]) -> Status:
     """Run the PreBind plugins; neighbours that allow it run side by side."""
     began = binding.attempt.shared.clock.monotonic()
     for group in _groups(due):
@@ -179,7 +179,7 @@ def _groups(plugins: Sequence[Plugin]) -> list[list[Plugin]]:
     return groups
 
 
-async def _answer(plugin: Plugin, method: str, binding: Binding) -> Status:
+async def _answer(plugin: Plugin, method: str, binding: BindingCycle) -> Status:
     times = binding.state.times
     began = 0.0 if times is None else times.monotonic()
     arguments = (binding.state, binding.assumed, binding.node_name)
@@ -196,7 +196,7 @@ def _is_cancelled(exception: BaseException) -> bool:
     return isinstance(exception, asyncio.CancelledError) and (task is None or task.cancelling() > 0)
 
 
-def _succeeded(binding: Binding) -> None:
+def _succeeded(binding: BindingCycle) -> None:
     attempt, assumed, node_name = binding.attempt, binding.assumed, binding.node_name
     shared = attempt.shared
     shared.observer.bound(attempt.queued, node_name, shared.clock.monotonic() - attempt.began)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bayplan.framework.runtime.call import caller
 from bayplan.framework.status import SUCCESS, Code, Status
 from bayplan.loop.attempt import CLEAR_NOMINATION, Attempt
-from bayplan.loop.binding_cycle import Binding, activate, start_binding
+from bayplan.loop.binding_cycle import BindingCycle, activate, start_binding
 from bayplan.loop.decide import Decision, decide
 from bayplan.loop.decide_with_extenders import Extenders, decide_with_extenders
 
@@ -61,7 +61,7 @@ def _act_on(attempt: Attempt, decision: Decision) -> None:
     if not decision.is_scheduled:
         _report_rejection(attempt, decision)
         return
-    binding = Binding(attempt, attempt.assume(decision), decision.state, decision.node_name)
+    binding = BindingCycle(attempt, attempt.assume(decision), decision.state, decision.node_name)
     shared.queue.nominations.delete(queued.info)
     status = _reserve_and_permit(binding)
     if not status.is_success and not status.is_wait:
@@ -84,7 +84,7 @@ def _report_rejection(attempt: Attempt, decision: Decision) -> None:
     attempt.report_failure(status, diagnosis=diagnosis, nominated_node_name=nomination)
 
 
-def _reserve_and_permit(binding: Binding) -> Status:
+def _reserve_and_permit(binding: BindingCycle) -> Status:
     """Success, Wait (the pod is then held), or the status of the plugin that objected."""
     attempt, assumed, state, node_name = binding.attempt, binding.assumed, binding.state, binding.node_name
     profile = attempt.profile

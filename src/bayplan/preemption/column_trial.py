@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from bayplan.cluster.axes import BoolN, Int64N, Int64RN, Rows
 from bayplan.cluster.node_table import NodeTable
-from bayplan.cluster.nominated import Beside
+from bayplan.cluster.nominated import NominatedUsage
 from bayplan.cluster.overlay import OverlayColumns
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.cycle import CycleState
@@ -89,7 +89,13 @@ class ColumnTrial:
     """
 
     def __init__(
-        self, dry_run: DryRun, state: CycleState, pod: PodInfo, rows: Rows, table: NodeTable, beside: Beside | None
+        self,
+        dry_run: DryRun,
+        state: CycleState,
+        pod: PodInfo,
+        rows: Rows,
+        table: NodeTable,
+        beside: NominatedUsage | None,
     ) -> None:
         self._dry_run = dry_run
         self._state = state
@@ -157,7 +163,7 @@ def find_victims_in_columns(
     rows: Rows,
     columns: VictimColumns,
     table: NodeTable,
-    beside: Beside | None,
+    beside: NominatedUsage | None,
     budgets: Budgets,
 ) -> VictimsByNode:
     """The victims on each of `rows`: all pods of lower priority are removed, then reprieved slot by slot."""

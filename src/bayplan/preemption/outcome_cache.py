@@ -14,7 +14,7 @@ import numpy as np
 
 from bayplan.cluster.axes import Int64N, Rows
 from bayplan.cluster.node_table import NodeTable
-from bayplan.cluster.nominated import Beside
+from bayplan.cluster.nominated import NominatedUsage
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.status import Status
 from bayplan.preemption.column_trial import VictimsByNode, no_prices
@@ -36,7 +36,7 @@ class OutcomeCache:
         self._by_shape: OrderedDict[int, KnownOutcomes] = OrderedDict()
 
     def of(
-        self, pod: PodInfo, *, terms: Hashable, beside: Beside | None, columns: VictimColumns, table: NodeTable
+        self, pod: PodInfo, *, terms: Hashable, beside: NominatedUsage | None, columns: VictimColumns, table: NodeTable
     ) -> KnownOutcomes:
         """The outcomes of the pod's shape, brought up to date. `terms`: what else they depend on besides the row."""
         number = pod.shape.number
@@ -59,7 +59,7 @@ class KnownOutcomes:
         self._slots = slots
         self._layout = table.layout
         self._row_position = table.row_changes.position
-        self._beside: Beside | None = None
+        self._beside: NominatedUsage | None = None
         self._nominated_position = -1
         self._fresh = np.zeros(capacity, dtype=np.bool_)
         self._seen = np.zeros(capacity, dtype=np.bool_)
@@ -74,7 +74,7 @@ class KnownOutcomes:
     def holds(self, terms: Hashable, columns: VictimColumns, table: NodeTable) -> bool:
         return self._layout == table.layout and self._slots == columns.slots and self._terms == terms
 
-    def follow(self, table: NodeTable, beside: Beside | None) -> None:
+    def follow(self, table: NodeTable, beside: NominatedUsage | None) -> None:
         """Invalidate the rows that changed, or whose nominated pods did."""
         self._forget(table.row_changes.since(self._row_position))
         self._row_position = table.row_changes.position

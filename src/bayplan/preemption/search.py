@@ -11,7 +11,7 @@ import numpy as np
 
 from bayplan.cluster.axes import Rows
 from bayplan.cluster.node_table import NodeTable
-from bayplan.cluster.nominated import Beside, NominatedRows
+from bayplan.cluster.nominated import NominatedRows, NominatedUsage
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.handle import DryRun
@@ -114,7 +114,7 @@ class NodeByNode:
 class InColumns:
     """For filters that read counts only."""
 
-    def __init__(self, runs: SearchInputs, beside: Beside | None) -> None:
+    def __init__(self, runs: SearchInputs, beside: NominatedUsage | None) -> None:
         self._runs = runs
         self._beside = beside
 

@@ -85,7 +85,7 @@ class NominationsMachine(RuleBasedStateMachine):
         for asking in (pod("new", priority=1), pod("low", priority=0), pod("high", priority=9), *self.server.values()):
             info = self.cache.info(asking)
             expected = {self.table.row_of[name]: self.expected(info, name) for name in self.table.row_of}
-            beside = self.rows.beside(info)
+            beside = self.rows.usage_beside(info)
 
             assert {row: self.rows.pods_on(row, info) for row in expected} == expected
             rows = [] if beside is None else beside.rows.tolist()
@@ -127,11 +127,11 @@ def test_a_nominator_without_a_log_is_asked_about_everybody() -> None:
     rows = NominatedRows(nominator, cache.cluster.nodes)
     asking, waiting = cache.info(pod("new")), cache.info(pod("waiting"))
 
-    assert rows.beside(asking) is None
+    assert rows.usage_beside(asking) is None
     nominator.pods["n1"] = [waiting]
     assert rows.pods_on(0, asking) == [waiting]
     nominator.pods.clear()
-    assert rows.beside(asking) is None
+    assert rows.usage_beside(asking) is None
 
 
 def test_many_priorities_do_not_fill_memory() -> None:
@@ -142,7 +142,7 @@ def test_many_priorities_do_not_fill_memory() -> None:
     rows = NominatedRows(nominator, cache.cluster.nodes)
 
     for number in range(30):
-        beside = rows.beside(cache.info(pod("new", priority=number)))
+        beside = rows.usage_beside(cache.info(pod("new", priority=number)))
         assert beside is not None
         assert beside.count[0] == 30 - number
         assert len(rows._levels) <= 8

@@ -10,7 +10,7 @@ from tests.unit.loop.kit import Loop, node, pod, running
 from bayplan.framework import CycleState, Plugin, PodInfo, Status, Unschedulable, Wait
 from bayplan.framework.status import Error
 from bayplan.loop import scheduling_cycle
-from bayplan.loop.binding_cycle import Binding, start_binding
+from bayplan.loop.binding_cycle import BindingCycle, start_binding
 from bayplan.queue import Place
 from bayplan.testing.build import LONG_AGO
 
@@ -148,7 +148,7 @@ def defect(monkeypatch: pytest.MonkeyPatch) -> None:
     """The start of the first binding raises, which only a defect of the scheduler itself would do."""
     failures = ["once"]
 
-    def fail_once(binding: Binding, *, is_held: bool) -> None:
+    def fail_once(binding: BindingCycle, *, is_held: bool) -> None:
         if failures:
             raise RuntimeError(failures.pop())
         start_binding(binding, is_held=is_held)

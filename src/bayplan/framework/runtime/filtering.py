@@ -13,7 +13,7 @@ import numpy as np
 from bayplan.cluster.axes import BoolN, Rows
 from bayplan.cluster.node_columns import NodeColumns
 from bayplan.cluster.node_table import NodeTable
-from bayplan.cluster.nominated import Beside, NominatedRows, Nominator
+from bayplan.cluster.nominated import NominatedRows, NominatedUsage, Nominator
 from bayplan.cluster.overlay import OverlayColumns, overlay_of
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.cycle import CycleState
@@ -136,7 +136,7 @@ def find_feasible(
     due = plan.due_filters
     calls = [call for call in due if call.name not in state.skip_filter] if due else due
     nominated = framework.dry_runs.nominated_rows(nominator)
-    beside = nominated.beside(pod)
+    beside = nominated.usage_beside(pod)
     if not calls and beside is None:
         return FilterOutcome(evaluation, None, {}, [])
     remembered: Ranks = evaluation.rank[: framework.cluster.nodes.size]
@@ -204,7 +204,7 @@ def _vet(call: FilterCall, verdicts: Verdicts) -> None:
 
 
 def _with_nominated(
-    framework: Framework, state: CycleState, pod: PodInfo, nominated: NominatedRows, beside: Beside, rank: Ranks
+    framework: Framework, state: CycleState, pod: PodInfo, nominated: NominatedRows, beside: NominatedUsage, rank: Ranks
 ) -> list[tuple[Status, Rows]]:
     """Filter nodes with nominated pods again, as if those were there; such a rejection takes precedence."""
 
@@ -235,7 +235,7 @@ def _rejected_one_by_one(
 
 
 def _rejected_by_count(
-    framework: Framework, state: CycleState, pod: PodInfo, beside: Beside, rows: Rows
+    framework: Framework, state: CycleState, pod: PodInfo, beside: NominatedUsage, rows: Rows
 ) -> list[tuple[Status, Rows]]:
     """The same for filters that read counts only: all nodes at once."""
     overlay = OverlayColumns(framework.cluster.nodes, rows)

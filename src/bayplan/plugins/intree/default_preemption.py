@@ -209,7 +209,7 @@ class DefaultPreemption(Plugin):
         runs = SearchInputs(dry_run, state, pod, table=table, columns=columns, budgets=self._current_budgets())
         if not dry_run.reads_counts_only(state):
             return NodeByNode(runs, nominated)
-        beside = nominated.beside(pod)
+        beside = nominated.usage_beside(pod)
         in_columns = InColumns(runs, beside)
         terms = dry_run.remembers(state)
         if terms is None or nominated.includes(pod):

@@ -14,7 +14,7 @@ import numpy as np
 
 from bayplan.cluster.axes import Rows
 from bayplan.cluster.node_table import NodeTable
-from bayplan.cluster.nominated import Beside
+from bayplan.cluster.nominated import NominatedUsage
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.runtime.status_groups import group_by_status
 from bayplan.framework.status import Status
@@ -33,7 +33,7 @@ class NominatedRejections:
         self._table = table
         self._by_shape: OrderedDict[int, _Rejections] = OrderedDict()
 
-    def find(self, pod: PodInfo, beside: Beside, terms: Hashable, look: Callable[[Rows], Groups]) -> Groups:
+    def find(self, pod: PodInfo, beside: NominatedUsage, terms: Hashable, look: Callable[[Rows], Groups]) -> Groups:
         """The rejected nodes among those with nominated pods, by status. `look` computes the rows that changed;
         `terms` are what its result depends on besides the shape and the row."""
         number = pod.shape.number
@@ -49,7 +49,7 @@ class NominatedRejections:
 class _Rejections:
     """Of one shape: a column over all rows, right where `fresh` says so."""
 
-    def __init__(self, terms: Hashable, beside: Beside, table: NodeTable) -> None:
+    def __init__(self, terms: Hashable, beside: NominatedUsage, table: NodeTable) -> None:
         self._terms = terms
         self._beside = beside
         self._table = table
@@ -62,7 +62,7 @@ class _Rejections:
         self._rows: Rows | None = None
         self._groups: Groups = []
 
-    def holds(self, terms: Hashable, beside: Beside, table: NodeTable) -> bool:
+    def holds(self, terms: Hashable, beside: NominatedUsage, table: NodeTable) -> bool:
         return self._beside is beside and self._layout == table.layout and self._terms == terms
 
     def groups(self, look: Callable[[Rows], Groups]) -> Groups:
