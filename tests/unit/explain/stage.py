@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,9 +56,9 @@ def raw_pod(name: str, *, cpu: str = "100m", annotations: dict[str, str] | None 
 
 @asynccontextmanager
 async def staged(
-    nodes: int = 4, *, decision_file: Path | None = None, config: Path | None = None
+    nodes: int = 4, *, decision_file: Path | None = None, config: Path | None = None, plugins: Sequence[str] = ()
 ) -> AsyncIterator[Stage]:
-    settings = [load_settings(None if config is None else str(config), [])]
+    settings = [load_settings(None if config is None else str(config), list(plugins))]
     explaining = Explaining(SystemClock(), settings=lambda: settings[-1], decision_file=decision_file)
     options = LocalOptions(nodes=nodes, listen=False, observers=explaining.observers)
     async with LocalCluster(settings[0], options) as local:
