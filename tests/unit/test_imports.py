@@ -14,6 +14,8 @@ import grimp
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "bayplan"
 
+FOR_AUTHORS = ("columns", "objects", "promises")
+"""Modules of the framework that plugins import by name; everything else is in `bayplan.framework` itself."""
 MAY_SPEAK_HTTP = {
     "apiserver": "is an HTTP server",
     "app": "wires client and server together",
@@ -61,6 +63,13 @@ def test_the_engine_is_protected_rather_than_the_modules_of_the_contract_listed(
     assert contract("contract-below-runtime")["type"] == "protected"
     assert listed("contract-below-runtime", "protected_modules") == {"bayplan.framework.runtime"}
     assert not any(m.startswith("bayplan.framework") for m in listed("contract-below-runtime", "allowed_importers"))
+
+
+def test_plugins_are_kept_from_every_module_of_the_framework_that_is_no_part_of_the_contract() -> None:
+    modules = {f"bayplan.framework.{name}" for name in modules_in(PACKAGE / "framework")}
+    forbidden = {name for name in listed("plugins", "forbidden_modules") if name.startswith("bayplan.framework.")}
+
+    assert forbidden == modules - {f"bayplan.framework.{name}" for name in FOR_AUTHORS}
 
 
 def test_everything_that_a_decision_calls_in_the_upper_rooms_is_kept_from_io() -> None:

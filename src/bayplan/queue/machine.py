@@ -50,7 +50,7 @@ from bayplan.queue.places import (
     RELOADED,
     SCHEDULE_ATTEMPT_FAILURE,
     UNSCHEDULABLE_TIMEOUT,
-    History,
+    MoveHistory,
     Place,
     Queues,
     Sizes,
@@ -107,7 +107,7 @@ class SchedulingQueue:
         self._hint_observer = hint_observer
         self._use(policy)
         self._in_flight = InFlight()
-        self._history = History(clock.now)
+        self._history = MoveHistory(clock.now)
         self.nominations = nominations
         self.scheduling_cycle = 0
         """How many pods were popped."""

@@ -28,7 +28,7 @@ __all__ = [
     "RELOADED",
     "SCHEDULE_ATTEMPT_FAILURE",
     "UNSCHEDULABLE_TIMEOUT",
-    "History",
+    "MoveHistory",
     "Place",
     "Queues",
     "Sizes",
@@ -115,7 +115,7 @@ class Queues:
         )
 
 
-class History:
+class MoveHistory:
     """Writes each move of a pod into its `story`, and counts by queue and cause how many pods entered."""
 
     def __init__(self, now: Callable[[], float]) -> None:

@@ -6,7 +6,7 @@ from tests.unit.queue.kit import PROFILE, make_queued
 
 from bayplan.queue.backoff import BackoffQueue, BackoffTimes
 from bayplan.queue.heap import PodHeap, by_priority
-from bayplan.queue.places import HISTORY_LENGTH, History, Place, Queues
+from bayplan.queue.places import HISTORY_LENGTH, MoveHistory, Place, Queues
 from bayplan.queue.unschedulable import UnschedulablePool
 
 
@@ -53,7 +53,7 @@ def test_rejections_are_counted() -> None:
 
 
 def test_each_move_is_noted_with_its_time_and_cause() -> None:
-    history = History(lambda: 7.0)
+    history = MoveHistory(lambda: 7.0)
     queued = make_queued()
 
     history.entered(queued, Place.ACTIVE, "PodAdd")
@@ -64,7 +64,7 @@ def test_each_move_is_noted_with_its_time_and_cause() -> None:
 
 
 def test_a_pod_that_stays_gated_enters_once() -> None:
-    history = History(lambda: 7.0)
+    history = MoveHistory(lambda: 7.0)
     queued = make_queued()
     for _ in range(3):
         history.entered(queued, Place.GATED, "NodeAdd")
@@ -74,7 +74,7 @@ def test_a_pod_that_stays_gated_enters_once() -> None:
 
 
 def test_a_history_is_bounded_and_keeps_its_beginning() -> None:
-    history = History(lambda: 7.0)
+    history = MoveHistory(lambda: 7.0)
     queued = make_queued()
     for number in range(3 * HISTORY_LENGTH):
         history.entered(queued, Place.ACTIVE, str(number))
