@@ -120,11 +120,7 @@ class LiveScheduler:
             clock,
             queue_policy(frameworks, has_extenders=extenders is not None),
             nominations=self.nominations,
-            times=BackoffTimes(
-                initial_seconds=float(config.pod_initial_backoff_seconds),
-                max_seconds=float(config.pod_max_backoff_seconds),
-                max_in_unschedulable_seconds=self.options.pod_max_in_unschedulable_seconds,
-            ),
+            times=self._backoff_times(config),
             on_ready=bell.ring,
             hint_observer=self.options.hint_observer,
         )
@@ -161,6 +157,13 @@ class LiveScheduler:
         self._shell = QueueShell(self.queue, bell, clock)
         self.scheduler = Scheduler(shared, self._shell, self.tasks)
         self.garbage_collection = GarbageCollection(clock, is_idle=self._is_idle)
+
+    def _backoff_times(self, config: SchedulerConfig) -> BackoffTimes:
+        return BackoffTimes(
+            initial_seconds=float(config.pod_initial_backoff_seconds),
+            max_seconds=float(config.pod_max_backoff_seconds),
+            max_in_unschedulable_seconds=self.options.pod_max_in_unschedulable_seconds,
+        )
 
     def _is_idle(self) -> bool:
         return not len(self.tasks) and not self.queue.sizes.active

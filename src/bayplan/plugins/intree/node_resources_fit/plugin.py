@@ -50,12 +50,9 @@ from bayplan.plugins.resource_scoring import (
 
 __all__ = ["NodeResourcesFit"]
 
-_TOO_MANY_PODS = 1
-_BEYOND_ALLOCATABLE = 2
-_FIRST_RESOURCE = 4
+_TOO_MANY_PODS, _BEYOND_ALLOCATABLE, _FIRST_RESOURCE = 1, 2, 4
 _MOST_BITS = 28
 """The number of resources that fit into the bit mask of a verdict beside the two bits before them."""
-
 _MOST_WEIGHT = 1 << 32
 """Weighted scores are summed as floats below this total weight."""
 
