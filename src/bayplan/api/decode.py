@@ -163,7 +163,7 @@ def _kind_of(
 
 def _unread(api_version: str, name: str) -> str:
     if name in _TEMPLATES:
-        return f"{name} is not read: scheduling looks at pods; put in the pods that it makes"
+        return f"{name} is not read: scheduling reads pods; add the pods that it creates"
     like = closest(name, _NAMES, cutoff=0.65)
     hint = f"did you mean `{like}`?" if like else "remove it"
     return f"{api_version} {name} is not a kind that scheduling reads; {hint}"

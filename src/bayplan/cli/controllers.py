@@ -21,9 +21,9 @@ EXAMPLES = """\
 def controllers(
     *,
     kind: Annotated[Names, option("--kind", metavar="KIND", about="PodGroup or ElasticQuota (both)")] = None,
-    kubeconfig: Annotated[str | None, option("--kubeconfig", metavar="FILE", about="how to reach the cluster")] = None,
-    context: Annotated[str | None, option("--context", metavar="NAME", about="context of the kubeconfig")] = None,
-    leader_elect: Annotated[bool, option("--leader-elect", about="lead before writing")] = False,
+    kubeconfig: Annotated[str | None, option("--kubeconfig", metavar="FILE", about="kubeconfig of the cluster")] = None,
+    context: Annotated[str | None, option("--context", metavar="NAME", about="context in the kubeconfig")] = None,
+    leader_elect: Annotated[bool, option("--leader-elect", about="elect a leader among replicas")] = False,
     lease_name: Annotated[
         str, option("--leader-elect-resource-name", metavar="NAME", about="name of the Lease")
     ] = "sched-plugins-controllers",
@@ -31,13 +31,13 @@ def controllers(
         str, option("--leader-elect-resource-namespace", metavar="NAME", about="namespace of the Lease")
     ] = "kube-system",
     qps: Annotated[float, option("--kube-api-qps", metavar="NUMBER", about="requests a second (5)")] = 5.0,
-    burst: Annotated[int, option("--kube-api-burst", metavar="NUMBER", about="requests above that (10)")] = 10,
+    burst: Annotated[int, option("--kube-api-burst", metavar="NUMBER", about="requests in a burst (10)")] = 10,
     logging_format: Annotated[
-        Literal["text", "json"], option("--logging-format", metavar="FORMAT", about="text or json")
+        Literal["text", "json"], option("--logging-format", metavar="FORMAT", about="log format: text or json")
     ] = "text",
-    verbosity: Annotated[int, option("--v", "-v", metavar="NUMBER", about="0 says little, 10 everything (2)")] = 2,
+    verbosity: Annotated[int, option("--v", "-v", metavar="NUMBER", about="log verbosity, 0 to 10 (2)")] = 2,
 ) -> int:
-    """Write the status of PodGroups and ElasticQuotas until told to stop.
+    """Write the status of PodGroups and ElasticQuotas until they are stopped.
 
     Coscheduling and CapacityScheduling work without it; it tells people and programs how far a group is and what a
     quota has in use. Definitions that are not installed yet are waited for.

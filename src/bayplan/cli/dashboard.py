@@ -28,7 +28,7 @@ EXAMPLES = """\
 
 def dashboard(
     *,
-    port: Annotated[int, option("--port", metavar="PORT", about="to listen on at 127.0.0.1 (any free one)")] = 0,
+    port: Annotated[int, option("--port", metavar="PORT", about="port on 127.0.0.1 (any free one)")] = 0,
     server: Server = None,
     token_file: TokenFile = None,
     kubeconfig: Kubeconfig = None,

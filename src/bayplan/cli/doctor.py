@@ -27,17 +27,19 @@ def doctor(
     *,
     config: Annotated[str | None, option("--config", metavar="FILE", about="a KubeSchedulerConfiguration")] = None,
     plugin: Annotated[Names, option("--plugin", metavar="PLUGIN", about="FILE.py or MODULE:CLASS to load")] = None,
-    name: Annotated[str | None, option("--name", metavar="NAME", about="as in `bayplan render manifests`")] = None,
+    name: Annotated[
+        str | None, option("--name", metavar="NAME", about="name of the deployment, as in `bayplan render manifests`")
+    ] = None,
     namespace: Annotated[
-        str, option("--namespace", "-n", metavar="NAME", about="of the scheduler (kube-system)")
+        str, option("--namespace", "-n", metavar="NAME", about="namespace of the scheduler (kube-system)")
     ] = "kube-system",
     service_account: Annotated[
-        str | None, option("--service-account", metavar="NAMESPACE/NAME", about="whose permissions to check")
+        str | None, option("--service-account", metavar="NAMESPACE/NAME", about="service account to check")
     ] = None,
-    kubeconfig: Annotated[str | None, option("--kubeconfig", metavar="FILE", about="how to reach the cluster")] = None,
-    context: Annotated[str | None, option("--context", metavar="NAME", about="context of the kubeconfig")] = None,
+    kubeconfig: Annotated[str | None, option("--kubeconfig", metavar="FILE", about="kubeconfig of the cluster")] = None,
+    context: Annotated[str | None, option("--context", metavar="NAME", about="context in the kubeconfig")] = None,
     strict: Annotated[bool, option("--strict", about="warnings count as errors")] = False,
-    output: Annotated[Format | None, option("--output", "-o", metavar="FORMAT", about="table by default")] = None,
+    output: Annotated[Format | None, option("--output", "-o", metavar="FORMAT", about="output format (table)")] = None,
 ) -> int:
     """Check a live cluster for what keeps a scheduler from working.
 

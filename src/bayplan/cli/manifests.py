@@ -85,7 +85,7 @@ def _read(name: str, *, leaves_out: bool) -> list[KubeObject]:
             done.step()
     if left_out:
         counts = ", ".join(f"{count} {kind}" for kind, count in sorted(left_out.items()))
-        note(f"{name}: left out {counts}; scheduling does not look at these kinds")
+        note(f"{name}: left out {counts}; scheduling does not read these kinds")
     return objects
 
 

@@ -26,7 +26,9 @@ def new(
     name: str,
     /,
     *,
-    output: Annotated[str | None, option("--output", "-o", metavar="FOLDER", about="(./NAME, in lower case)")] = None,
+    output: Annotated[
+        str | None, option("--output", "-o", metavar="FOLDER", about="folder to write to (./NAME, in lower case)")
+    ] = None,
 ) -> None:
     """Write a plugin package whose tests pass.
 

@@ -17,10 +17,10 @@ __all__ = ["apply", "delete", "get"]
 _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 _APPLY = "application/apply-patch+yaml"
 
-Kubeconfig = Annotated[str | None, option("--kubeconfig", metavar="FILE", about="how to reach the cluster")]
-Context = Annotated[str | None, option("--context", metavar="NAME", about="context of the kubeconfig")]
-Namespace = Annotated[str | None, option("--namespace", "-n", metavar="NAME", about="namespace to work in")]
-Files = Annotated[Names, option("--filename", "-f", metavar="FILE", about="manifests; - is stdin")]
+Kubeconfig = Annotated[str | None, option("--kubeconfig", metavar="FILE", about="kubeconfig of the cluster")]
+Context = Annotated[str | None, option("--context", metavar="NAME", about="context in the kubeconfig")]
+Namespace = Annotated[str | None, option("--namespace", "-n", metavar="NAME", about="namespace (that of the context)")]
+Files = Annotated[Names, option("--filename", "-f", metavar="FILE", about="manifests; - for standard input")]
 
 
 def apply(
@@ -66,11 +66,14 @@ def get(
     /,
     *,
     namespace: Namespace = None,
-    all_namespaces: Annotated[bool, option("--all-namespaces", "-A", about="of every namespace")] = False,
-    selector: Annotated[str | None, option("--selector", "-l", metavar="SELECTOR", about="by labels")] = None,
-    field_selector: Annotated[str | None, option("--field-selector", metavar="SELECTOR", about="by fields")] = None,
+    all_namespaces: Annotated[bool, option("--all-namespaces", "-A", about="objects of all namespaces")] = False,
+    selector: Annotated[str | None, option("--selector", "-l", metavar="SELECTOR", about="label selector")] = None,
+    field_selector: Annotated[
+        str | None, option("--field-selector", metavar="SELECTOR", about="field selector")
+    ] = None,
     output: Annotated[
-        Literal["table", "wide", "json", "yaml", "name"], option("--output", "-o", metavar="FORMAT", about="table")
+        Literal["table", "wide", "json", "yaml", "name"],
+        option("--output", "-o", metavar="FORMAT", about="output format (table)"),
     ] = "table",
     kubeconfig: Kubeconfig = None,
     context: Context = None,

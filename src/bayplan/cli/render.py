@@ -18,13 +18,13 @@ __all__ = ["app", "chart", "crds", "manifests", "static_pod"]
 app = App(help="Write what a cluster needs to run this configuration with these plugins.", version_flags=())
 
 Config = Annotated[str | None, option("--config", metavar="FILE", about="a KubeSchedulerConfiguration")]
-Plugins = Annotated[Names, option("--plugin", metavar="PLUGIN", about="FILE.py or MODULE:CLASS to take along")]
-Name = Annotated[str | None, option("--name", metavar="NAME", about="of the objects (the first profile's)")]
-Image = Annotated[str | None, option("--image", metavar="IMAGE", about="that holds bayplan (bayplan:VERSION)")]
-Folder = Annotated[str, option("--output", "-o", metavar="FOLDER", about="where to write the files")]
+Plugins = Annotated[Names, option("--plugin", metavar="PLUGIN", about="FILE.py or MODULE:CLASS to deploy")]
+Name = Annotated[str | None, option("--name", metavar="NAME", about="name of the objects (that of the first profile)")]
+Image = Annotated[str | None, option("--image", metavar="IMAGE", about="image with bayplan (bayplan:VERSION)")]
+Folder = Annotated[str, option("--output", "-o", metavar="FOLDER", about="folder to write to")]
 Where = Annotated[
     Literal["none", "scheduler", "deployment"],
-    option("--controllers", metavar="WHERE", about="of PodGroup and ElasticQuota status (none)"),
+    option("--controllers", metavar="WHERE", about="where the PodGroup and ElasticQuota controllers run (none)"),
 ]
 _DEFAULT_SCHEDULER = "default-scheduler"
 
@@ -36,8 +36,12 @@ def manifests(
     plugin: Plugins = None,
     name: Name = None,
     image: Image = None,
-    namespace: Annotated[str, option("--namespace", "-n", metavar="NAME", about="(kube-system)")] = "kube-system",
-    replicas: Annotated[int, option("--replicas", metavar="NUMBER", about="two or more elect a leader (1)")] = 1,
+    namespace: Annotated[
+        str, option("--namespace", "-n", metavar="NAME", about="namespace of the scheduler (kube-system)")
+    ] = "kube-system",
+    replicas: Annotated[
+        int, option("--replicas", metavar="NUMBER", about="number of replicas (1); two or more elect a leader")
+    ] = 1,
     controllers: Where = "none",
 ) -> None:
     """Print the manifests of a second scheduler, for `kubectl apply -f -`.
@@ -73,7 +77,7 @@ def crds(
     config: Config = None,
     plugin: Plugins = None,
     name: Name = None,
-    all_kinds: Annotated[bool, option("--all", about="also of resources that other projects define")] = False,
+    all_kinds: Annotated[bool, option("--all", about="include resources that other projects define")] = False,
 ) -> None:
     """Print the definitions (CRDs) of the custom resources that plugins own, with their schemas.
 

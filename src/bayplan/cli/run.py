@@ -29,14 +29,14 @@ EXAMPLES = """\
 """
 
 _Qps = Annotated[
-    float | None, option("--kube-api-qps", metavar="NUMBER", about="requests a second; negative: no limit")
+    float | None, option("--kube-api-qps", metavar="NUMBER", about="limit of requests a second; negative for none")
 ]
 _LongestWait = Annotated[
     str,
     option(
         "--pod-max-in-unschedulable-pods-duration",
         metavar="DURATION",
-        about="after which a pod is tried again without an event (5m)",
+        about="time after which a pod is retried without an event (5m)",
     ),
 ]
 
@@ -45,17 +45,17 @@ def run(
     *,
     config: Annotated[str | None, option("--config", metavar="FILE", about="a KubeSchedulerConfiguration")] = None,
     plugin: Annotated[Names, option("--plugin", metavar="PLUGIN", about="FILE.py or MODULE:CLASS to load")] = None,
-    kubeconfig: Annotated[str | None, option("--kubeconfig", metavar="FILE", about="how to reach the cluster")] = None,
-    context: Annotated[str | None, option("--context", metavar="NAME", about="context of the kubeconfig")] = None,
+    kubeconfig: Annotated[str | None, option("--kubeconfig", metavar="FILE", about="kubeconfig of the cluster")] = None,
+    context: Annotated[str | None, option("--context", metavar="NAME", about="context in the kubeconfig")] = None,
     election: Annotated[ElectionFlags | None, Parameter(name="*")] = None,
     qps: _Qps = None,
-    burst: Annotated[int | None, option("--kube-api-burst", metavar="NUMBER", about="requests above that")] = None,
+    burst: Annotated[int | None, option("--kube-api-burst", metavar="NUMBER", about="requests in a burst")] = None,
     pod_max_in_unschedulable: _LongestWait = "5m",
     serving: Annotated[ServingFlags | None, Parameter(name="*")] = None,
     logging_format: Annotated[
-        Literal["text", "json"], option("--logging-format", metavar="FORMAT", about="text or json")
+        Literal["text", "json"], option("--logging-format", metavar="FORMAT", about="log format: text or json")
     ] = "text",
-    verbosity: Annotated[int, option("--v", "-v", metavar="NUMBER", about="0 says little, 10 everything (2)")] = 2,
+    verbosity: Annotated[int, option("--v", "-v", metavar="NUMBER", about="log verbosity, 0 to 10 (2)")] = 2,
     write_config_to: Annotated[
         str | None, option("--write-config-to", metavar="FILE", about="write the effective configuration and exit")
     ] = None,
@@ -65,11 +65,11 @@ def run(
     with_controllers: Annotated[
         bool, option("--with-controllers", about="also write the status of PodGroups and ElasticQuotas")
     ] = False,
-    seed: Annotated[int, option("--seed", metavar="NUMBER", about="of every random choice (0)")] = 0,
+    seed: Annotated[int, option("--seed", metavar="NUMBER", about="seed of random choices (0)")] = 0,
 ) -> int:
-    """Run the scheduler against a cluster until told to stop.
+    """Run the scheduler against a cluster until it is stopped.
 
-    SIGTERM and Ctrl-C finish the bindings under way and hand the lease over. SIGHUP reads the configuration and the
+    SIGTERM and Ctrl-C finish the bindings in flight and release the lease. SIGHUP reads the configuration and the
     plugins again, and keeps the old ones if the new ones are bad. SIGUSR2 compares the cache with the objects of the
     API server, and writes cache and queue to the log. Without --kubeconfig: the one that the configuration names,
     KUBECONFIG, ~/.kube/config, or the service account of the pod.

@@ -32,84 +32,99 @@ class ServingFlags:
     """Where health, metrics and debugging are served, and to whom."""
 
     bind_address: Annotated[
-        str, option("--bind-address", metavar="ADDRESS", about="of health and metrics (127.0.0.1)")
+        str, option("--bind-address", metavar="ADDRESS", about="address to serve on (127.0.0.1)")
     ] = "127.0.0.1"
-    secure_port: Annotated[int, option("--secure-port", metavar="PORT", about="their port (10259); 0: none")] = 10259
-    cert_file: Annotated[_File, option("--tls-cert-file", metavar="FILE", about="their certificate")] = None
-    key_file: Annotated[_File, option("--tls-private-key-file", metavar="FILE", about="its key")] = None
+    secure_port: Annotated[int, option("--secure-port", metavar="PORT", about="HTTPS port (10259); 0 disables it")] = (
+        10259
+    )
+    cert_file: Annotated[_File, option("--tls-cert-file", metavar="FILE", about="certificate of the server")] = None
+    key_file: Annotated[_File, option("--tls-private-key-file", metavar="FILE", about="key of the certificate")] = None
     tls_min_version: Annotated[
         str, option("--tls-min-version", metavar="VERSION", about="VersionTLS12 (default) or VersionTLS13")
     ] = "VersionTLS12"
     cipher_suites: Annotated[
-        Names, option("--tls-cipher-suites", metavar="NAMES", about="of TLS 1.2, by Go's names, with commas between")
+        Names, option("--tls-cipher-suites", metavar="NAMES", about="suites of TLS 1.2, Go's names separated by commas")
     ] = None
     client_ca_file: Annotated[
-        _File, option("--client-ca-file", metavar="FILE", about="who signs client certificates")
+        _File, option("--client-ca-file", metavar="FILE", about="authority of client certificates")
     ] = None
     proxy_ca_file: Annotated[
-        _File, option("--requestheader-client-ca-file", metavar="FILE", about="who signs front proxies' certificates")
+        _File, option("--requestheader-client-ca-file", metavar="FILE", about="authority of front proxies")
     ] = None
     proxy_names: Annotated[
-        Names, option("--requestheader-allowed-names", metavar="NAMES", about="of front proxies; none: any")
+        Names, option("--requestheader-allowed-names", metavar="NAMES", about="common names of front proxies (any)")
     ] = None
     user_headers: Annotated[
-        Names, option("--requestheader-username-headers", metavar="NAMES", about="with the user (x-remote-user)")
+        Names,
+        option("--requestheader-username-headers", metavar="NAMES", about="headers with the user (x-remote-user)"),
     ] = None
     uid_headers: Annotated[
-        Names, option("--requestheader-uid-headers", metavar="NAMES", about="with the user's uid (x-remote-uid)")
+        Names,
+        option("--requestheader-uid-headers", metavar="NAMES", about="headers with the user's uid (x-remote-uid)"),
     ] = None
     group_headers: Annotated[
-        Names, option("--requestheader-group-headers", metavar="NAMES", about="with the groups (x-remote-group)")
+        Names,
+        option("--requestheader-group-headers", metavar="NAMES", about="headers with the groups (x-remote-group)"),
     ] = None
     extra_prefixes: Annotated[
         Names,
-        option("--requestheader-extra-headers-prefix", metavar="NAMES", about="of further facts (x-remote-extra-)"),
+        option(
+            "--requestheader-extra-headers-prefix", metavar="NAMES", about="prefixes of extra headers (x-remote-extra-)"
+        ),
     ] = None
     open_paths: Annotated[
         Names,
         option(
             "--authorization-always-allow-paths",
             metavar="PATHS",
-            about="open to everybody (/healthz,/readyz,/livez); `/x/*` for all below",
+            about="paths without authorisation (/healthz,/readyz,/livez); `/x/*` for all below",
         ),
     ] = None
     authentication_kubeconfig: Annotated[
-        _File, option("--authentication-kubeconfig", metavar="FILE", about="to ask about tokens with (--kubeconfig)")
+        _File,
+        option("--authentication-kubeconfig", metavar="FILE", about="kubeconfig for token reviews (--kubeconfig)"),
     ] = None
     authorization_kubeconfig: Annotated[
-        _File, option("--authorization-kubeconfig", metavar="FILE", about="to ask about rights with (--kubeconfig)")
+        _File,
+        option("--authorization-kubeconfig", metavar="FILE", about="kubeconfig for access reviews (--kubeconfig)"),
     ] = None
     token_ttl: Annotated[
         _Duration,
-        option("--authentication-token-webhook-cache-ttl", metavar="DURATION", about="to remember users for (10s)"),
+        option(
+            "--authentication-token-webhook-cache-ttl", metavar="DURATION", about="cache time of token reviews (10s)"
+        ),
     ] = None
     allowed_ttl: Annotated[
         _Duration,
         option(
-            "--authorization-webhook-cache-authorized-ttl", metavar="DURATION", about="to remember rights for (10s)"
+            "--authorization-webhook-cache-authorized-ttl",
+            metavar="DURATION",
+            about="cache time of granted access reviews (10s)",
         ),
     ] = None
     denied_ttl: Annotated[
         _Duration,
-        option("--authorization-webhook-cache-unauthorized-ttl", metavar="DURATION", about="and refusals (10s)"),
+        option(
+            "--authorization-webhook-cache-unauthorized-ttl",
+            metavar="DURATION",
+            about="cache time of denied access reviews (10s)",
+        ),
     ] = None
     skip_lookup: Annotated[
         bool,
         option(
             "--authentication-skip-lookup",
-            about="do not ask the cluster for its client authorities",
+            about="do not read client authorities from the cluster",
         ),
     ] = False
     tolerate_lookup_failure: Annotated[
         bool,
-        option("--authentication-tolerate-lookup-failure", about="go on if they cannot be had (true)"),
+        option("--authentication-tolerate-lookup-failure", about="continue if they cannot be read (true)"),
     ] = True
     disabled_metrics: Annotated[
-        Names, option("--disabled-metrics", metavar="NAMES", about="metrics to leave out, with commas between")
+        Names, option("--disabled-metrics", metavar="NAMES", about="metrics to leave out, separated by commas")
     ] = None
-    profiling: Annotated[
-        bool | None, option("--profiling", about="serve /debug/pprof (as the configuration says: true)")
-    ] = None
+    profiling: Annotated[bool | None, option("--profiling", about="serve /debug/pprof (as configured; true)")] = None
 
     def metrics_to_leave_out(self) -> tuple[str, ...]:
         return _split(self.disabled_metrics, ())
@@ -195,22 +210,23 @@ class ServingFlags:
 class ElectionFlags:
     """Leader election; each flag overrides the configuration."""
 
-    elect: Annotated[bool | None, option("--leader-elect", about="lead before scheduling")] = None
+    elect: Annotated[bool | None, option("--leader-elect", about="elect a leader before scheduling")] = None
     name: Annotated[_File, option("--leader-elect-resource-name", metavar="NAME", about="name of the Lease")] = None
     namespace: Annotated[
         _File, option("--leader-elect-resource-namespace", metavar="NAME", about="namespace of the Lease")
     ] = None
-    lock: Annotated[
-        _File, option("--leader-elect-resource-lock", metavar="KIND", about="leases; there is no other")
-    ] = None
+    lock: Annotated[_File, option("--leader-elect-resource-lock", metavar="KIND", about="leases is the only kind")] = (
+        None
+    )
     lease_duration: Annotated[
-        _Duration, option("--leader-elect-lease-duration", metavar="DURATION", about="until others may take over (15s)")
+        _Duration, option("--leader-elect-lease-duration", metavar="DURATION", about="duration of the lease (15s)")
     ] = None
     renew_deadline: Annotated[
-        _Duration, option("--leader-elect-renew-deadline", metavar="DURATION", about="until a leader gives up (10s)")
+        _Duration,
+        option("--leader-elect-renew-deadline", metavar="DURATION", about="time in which a leader must renew it (10s)"),
     ] = None
     retry_period: Annotated[
-        _Duration, option("--leader-elect-retry-period", metavar="DURATION", about="between two tries (2s)")
+        _Duration, option("--leader-elect-retry-period", metavar="DURATION", about="time between attempts (2s)")
     ] = None
 
     def overrides(self) -> dict[str, Any]:

@@ -42,11 +42,15 @@ class Endpoint:
     is_insecure: bool = False
 
 
-Server = Annotated[str | None, option("--server", metavar="URL", about=f"the scheduler ({DEFAULT_SERVER})")]
-TokenFile = Annotated[str | None, option("--token-file", metavar="FILE", about="a bearer token to present")]
-Kubeconfig = Annotated[str | None, option("--kubeconfig", metavar="FILE", about="whose user to present")]
-Authority = Annotated[str | None, option("--certificate-authority", metavar="FILE", about="that signed it")]
-Insecure = Annotated[bool, option("--insecure-skip-tls-verify", about="do not check its certificate")]
+Server = Annotated[str | None, option("--server", metavar="URL", about=f"URL of the scheduler ({DEFAULT_SERVER})")]
+TokenFile = Annotated[str | None, option("--token-file", metavar="FILE", about="file with a bearer token")]
+Kubeconfig = Annotated[
+    str | None, option("--kubeconfig", metavar="FILE", about="kubeconfig with the user's credentials")
+]
+Authority = Annotated[
+    str | None, option("--certificate-authority", metavar="FILE", about="authority of the scheduler's certificate")
+]
+Insecure = Annotated[bool, option("--insecure-skip-tls-verify", about="do not verify the scheduler's certificate")]
 
 
 def endpoint(

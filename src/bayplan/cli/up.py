@@ -31,8 +31,8 @@ EXAMPLES = """\
 
 def up(
     *,
-    nodes: Annotated[int | None, option("--nodes", metavar="NUMBER", about="how many nodes to make up (3)")] = None,
-    node_file: Annotated[str | None, option("--node-file", metavar="FILE", about="the nodes, as manifests")] = None,
+    nodes: Annotated[int | None, option("--nodes", metavar="NUMBER", about="number of simulated nodes (3)")] = None,
+    node_file: Annotated[str | None, option("--node-file", metavar="FILE", about="manifests of the nodes")] = None,
     dump: Annotated[
         str | None, option("--from", metavar="FILE", about="start from a `kubectl get -o yaml` dump")
     ] = None,
@@ -43,17 +43,19 @@ def up(
     plugin: Annotated[Names, option("--plugin", metavar="PLUGIN", about="FILE.py or MODULE:CLASS to enable")] = None,
     watch: Annotated[bool, option("--watch", about="reload plugins and configuration when a file is saved")] = False,
     kubeconfig_out: Annotated[
-        str | None, option("--kubeconfig-out", metavar="FILE", about="where to write the kubeconfig")
+        str | None, option("--kubeconfig-out", metavar="FILE", about="kubeconfig to write")
     ] = None,
     data_dir: Annotated[
-        str | None, option("--data-dir", metavar="FOLDER", about="keep the objects there across restarts")
+        str | None, option("--data-dir", metavar="FOLDER", about="keep the objects in this folder across restarts")
     ] = None,
-    address: Annotated[str, option("--address", metavar="ADDRESS", about="to listen on (127.0.0.1)")] = "127.0.0.1",
-    port: Annotated[int, option("--port", metavar="PORT", about="of the API server (any free one)")] = 0,
+    address: Annotated[
+        str, option("--address", metavar="ADDRESS", about="address to listen on (127.0.0.1)")
+    ] = "127.0.0.1",
+    port: Annotated[int, option("--port", metavar="PORT", about="port of the API server (any free one)")] = 0,
     dashboard_port: Annotated[
-        int, option("--dashboard-port", metavar="PORT", about="of the dashboard (any free one); -1: none")
+        int, option("--dashboard-port", metavar="PORT", about="port of the dashboard (any free one); -1 for none")
     ] = 0,
-    seed: Annotated[int, option("--seed", metavar="NUMBER", about="of every random choice (0)")] = 0,
+    seed: Annotated[int, option("--seed", metavar="NUMBER", about="seed of random choices (0)")] = 0,
     quiet: Annotated[bool, option("--quiet", about="do not print decisions")] = False,
 ) -> int:
     """Start a cluster in this process, with simulated nodes and the scheduler, until Ctrl-C.

@@ -81,7 +81,7 @@ class ProxyTunnel(asyncio.BufferedProtocol):
         elif not status.startswith("2"):
             self._fail(ProxyRefused(f"the proxy opened no tunnel: {status}"))
         elif rest:
-            # In TLS the client speaks first: these bytes are the proxy's, not the server's.
+            # In TLS the client sends first: these bytes are the proxy's, not the server's.
             self._fail(ProxyRefused("the proxy sent data before the server could"))
         elif self._transport is not None:
             self._is_open = True

@@ -1,7 +1,7 @@
 """Leader election on a Lease: of several replicas, one schedules.
 
     follower ──acquired──▶ leader ──renewed in time──▶ leader
-        ▲                    │ not renewed within the deadline, or the lease is somebody else's
+        ▲                    │ not renewed within the deadline, or another replica holds the lease
         └────────────────────┴──▶ stopped: `run` returns, for good
 
 A lease counts as expired when this replica has observed no change of it for the lease's duration; clocks of other
@@ -235,7 +235,7 @@ class LeaderElector:
         try:
             await self._lease.replace(freed, onto=self._observed, timeout=self._settings.retry_period)
         except LeaseUnavailable as error:
-            _log.warning("the lease could not be given up, others will wait for it to expire: %s", error)
+            _log.warning("the lease could not be released; other replicas wait for it to expire: %s", error)
 
     def _complain(self, problem: str) -> None:
         level = logging.WARNING if problem != self._last_problem else logging.DEBUG

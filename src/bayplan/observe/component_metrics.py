@@ -33,7 +33,7 @@ REST_DURATION = Family(
 REST_RATE_LIMITER = Family(
     name="rest_client_rate_limiter_duration_seconds",
     kind=MetricKind.HISTOGRAM,
-    help="Seconds that requests waited for the limit that this client keeps by itself.",
+    help="Seconds that requests waited for the client-side rate limit.",
     labels=("verb", "host"),
     buckets=_REQUEST_BUCKETS,
 )

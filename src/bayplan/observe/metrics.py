@@ -1,7 +1,7 @@
 """Metrics as plain numbers: a family is declared once as data, a child is an int or a list of ints.
 
 The hot path holds on to its children and adds to them (`child.value += 1`, `histogram.observe(seconds)`); nothing is
-locked, formatted or looked up twice. Numbers that somebody else keeps anyway (queue sizes, cache sizes) are read at
+locked, formatted or looked up twice. Numbers that exist elsewhere (queue sizes, cache sizes) are read at
 scrape time through `MetricsRegistry.read`. Everything runs in the event loop's thread; this module is not thread safe.
 
 It does not render (see `exposition`) and knows no metric by name (see `scheduler_metrics`).

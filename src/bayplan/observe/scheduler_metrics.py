@@ -128,7 +128,7 @@ INFLIGHT_EVENTS = _gauge(
     "inflight_events", ("event",), "Events kept for pods that are being scheduled; PodPopped counts those pods."
 )
 CACHE_SIZE = _gauge("cache_size", ("type",), "Nodes, pods and assumed pods in the scheduler's cache.")
-GOROUTINES = _gauge("goroutines", ("operation",), "Tasks under way, by what they do.", _BETA)
+GOROUTINES = _gauge("goroutines", ("operation",), "Tasks in flight, by operation.", _BETA)
 
 # The framework
 

@@ -40,7 +40,7 @@ class Guard:
         self._limits = limits
         self._now = clock.now
         self.is_stopping = False
-        """Set before requests under way are cancelled: their end is then expected."""
+        """Set before requests in flight are cancelled: their end is then expected."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -144,7 +144,7 @@ def _short(path: str) -> str:
     return "/".join(path.split("/")[-2:])
 
 
-# What is under way
+# Threads and tasks
 
 
 async def _goroutine(request: Request) -> Response:
@@ -193,7 +193,7 @@ def _by_type() -> list[str]:
     for start in range(0, len(objects), _OBJECTS_AT_A_TIME):
         # In pieces, so that the event loop runs in between.
         counts.update(map(type, objects[start : start + _OBJECTS_AT_A_TIME]))
-    head = f"{len(objects)} objects that the collector follows, by type; PYTHONTRACEMALLOC=1 tells of lines of source"
+    head = f"{len(objects)} objects that the collector follows, by type; PYTHONTRACEMALLOC=1 adds lines of source"
     del objects
     found = counts.most_common(_MOST_TYPES)
     return [head, *(f"{count:>10} {kind.__module__}.{kind.__qualname__}" for kind, count in found)]

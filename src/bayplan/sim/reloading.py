@@ -55,11 +55,11 @@ class Reloader:
         try:
             self._put_to_work(load_settings(self._config_path, self._plugins, enable=self._enable))
         except SettingsError as error:
-            self._report(f"{names} did not load; the last good version goes on", error.problems)
+            self._report(f"{names} did not load; the last good version stays in use", error.problems)
             return False
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"
-            self._report(f"{names} could not be put to work; the last good version goes on", [problem])
+            self._report(f"{names} could not be applied; the last good version stays in use", [problem])
             return False
         self._report(f"reloaded {names}", ())
         return True

@@ -75,7 +75,7 @@ def test_namespace_and_uid_are_there_after_reading() -> None:
         ("apiVersion: v1\nkind: Nodes\nmetadata: {name: a}", "unknown kind `Nodes`; did you mean `Node`?"),
         ("apiVersion: v1\nkind: Pdo\nmetadata: {name: a}", "not a kind that scheduling reads; did you mean `Pod`?"),
         ("apiVersion: v1\nkind: ConfigMap", "v1 ConfigMap is not a kind that scheduling reads; remove it"),
-        ("apiVersion: apps/v1\nkind: Deployment", "Deployment is not read: scheduling looks at pods"),
+        ("apiVersion: apps/v1\nkind: Deployment", "Deployment is not read: scheduling reads pods"),
         ("apiVersion: policy/v1beta1\nkind: PodDisruptionBudget", "is read as `policy/v1`, found apiVersion"),
         (pod("[]"), "document 1 (line 1): spec: expected a mapping, found a list"),
         (pod("{containers: [{ports: [{hostPort: '80'}]}]}"), "spec.containers[0].ports[0].hostPort: expected a whole"),

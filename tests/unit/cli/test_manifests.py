@@ -65,7 +65,7 @@ def test_kinds_that_scheduling_does_not_read_are_left_out_with_a_note(
     read_manifests(["cluster.yaml", "more.yaml"], ["pod.yaml"])
 
     assert capsys.readouterr().err == (
-        "note: more.yaml: left out 1 ConfigMap, 1 Deployment; scheduling does not look at these kinds\n"
+        "note: more.yaml: left out 1 ConfigMap, 1 Deployment; scheduling does not read these kinds\n"
     )
 
 
@@ -84,7 +84,7 @@ def test_a_pinned_pod_is_mentioned(folder: Path, capsys: pytest.CaptureFixture[s
         ("apiVersion: v1\nkind: Pod\nspec: {containers: [{name: a}]}\n", "no `metadata.name`"),
         ("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: 3}\n", "spec.containers"),
         ("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nsepc: {}\n", "has no `spec.containers`"),
-        ("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n", "put in the pods that it makes"),
+        ("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n", "add the pods that it creates"),
         ("apiVersion: v1\nkind: Node\nmetadata: {name: a}\n", "holds no Pod"),
         ("", "holds no Pod"),
         (

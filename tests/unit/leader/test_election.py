@@ -224,7 +224,7 @@ async def test_a_release_that_fails_is_only_logged(
     with caplog.at_level(logging.WARNING):
         await one.stop()
 
-    assert "could not be given up" in caplog.text
+    assert "could not be released" in caplog.text
 
 
 async def test_a_problem_is_told_once(

@@ -105,7 +105,7 @@ async def _check_lease(reading: ClusterReader, lease: Lease | None, now: float) 
     age = now - parse_time(renewed) if renewed else float("inf")
     if age > float(spec.get("leaseDurationSeconds") or 15):
         what = f"the lease `{label}` of {holder} was last renewed {age:.0f} s ago"
-        return [Finding(Level.ERROR, "lease", what, "nobody schedules", _logs(lease))]
+        return [Finding(Level.ERROR, "lease", what, "no replica schedules", _logs(lease))]
     return [Finding(Level.OK, "lease", f"{holder} leads")]
 
 

@@ -20,7 +20,7 @@ _SHOWN = 5
 
 
 def check_pods(pods: Sequence[Pod], bundle: Bundle, *, now: float) -> list[Finding]:
-    """Pods that no scheduler has looked at: without a condition that says why they wait."""
+    """Pods that no scheduler has handled: without a condition that says why they wait."""
     ours = set(bundle.scheduler_names)
     ignored = [
         pod for pod in pods if _waits(pod) and not pod.condition("PodScheduled") and _age(pod, now) > _PATIENCE_SECONDS
@@ -35,12 +35,12 @@ def check_pods(pods: Sequence[Pod], bundle: Bundle, *, now: float) -> list[Findi
             Finding(
                 Level.WARNING if name in ours else Level.ERROR,
                 "pods",
-                f"{len(waiting)} pod(s) wait for the scheduler `{name}`, and nobody of that name runs: {shown}",
+                f"{len(waiting)} pod(s) wait for the scheduler `{name}`, and no scheduler of that name runs: {shown}",
                 "such a pod stays pending for ever, without an event that would say so",
                 _pods_fix(name, bundle),
             )
         )
-    return findings or [Finding(Level.OK, "pods", "every waiting pod has been looked at by a scheduler")]
+    return findings or [Finding(Level.OK, "pods", "every waiting pod has been handled by a scheduler")]
 
 
 def _pods_fix(name: str, bundle: Bundle) -> str:
@@ -48,7 +48,7 @@ def _pods_fix(name: str, bundle: Bundle) -> str:
         return f"bayplan render manifests{bundle.options} | kubectl apply -f -"
     meant = closest(name, [*bundle.scheduler_names, DEFAULT_SCHEDULER])
     likely = f"schedulerName: {meant}" if meant else f"one of {', '.join(bundle.scheduler_names)}"
-    return f"create the pods anew with {likely}, or add a profile called {name} to the configuration"
+    return f"create the pods again with {likely}, or add a profile called {name} to the configuration"
 
 
 def _waits(pod: Pod) -> bool:
@@ -68,7 +68,7 @@ def check_profiles(pods: Sequence[Pod], bundle: Bundle) -> list[Finding]:
             Level.WARNING,
             "profiles",
             f"no pod names the scheduler `{name}`",
-            "a profile serves only pods that name it; with another name than default-scheduler, none does by itself",
+            "a profile serves only pods that name it, and by default pods name default-scheduler",
             f"write `schedulerName: {name}` into the spec of pods or of their templates",
         )
         for name in idle
