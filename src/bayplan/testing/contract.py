@@ -37,6 +37,7 @@ from bayplan.testing.contract_promises import (
     reserve_is_undone,
     same_shape_same_answer,
     scores_are_in_range,
+    values_score_as_nodes,
 )
 from bayplan.testing.contract_queue import queue_order_is_strict
 from bayplan.testing.contract_trial import Trial
@@ -55,6 +56,7 @@ PROMISES: dict[str, Promise] = {
     "the column form equals the one-node form": columns_equal_one_node,
     "decisions with caches equal decisions without": cached_equals_uncached,
     "scores are within bounds where that is promised": raw_scores_are_in_bounds,
+    "scores by value equal scores by node": values_score_as_nodes,
     "an idle plugin has nothing to say": idle_means_silent,
     "a filter that accepts all nodes rejects none": accepting_all_means_silent,
     "pods of one kind are told apart only where that is allowed": kinds_are_settled_alike,
@@ -182,6 +184,9 @@ class PluginContract:
 
     def test_scores_are_within_bounds_where_that_is_promised(self) -> None:
         self._check("scores are within bounds where that is promised")
+
+    def test_scores_by_value_equal_scores_by_node(self) -> None:
+        self._check("scores by value equal scores by node")
 
     def test_an_idle_plugin_has_nothing_to_say(self) -> None:
         self._check("an idle plugin has nothing to say")

@@ -15,6 +15,7 @@ from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.plugin import PreFilterResult
 from bayplan.framework.points import defines
+from bayplan.framework.runtime.node_calls import ScoreCall
 from bayplan.framework.status import SUCCESS, Code, Status
 from bayplan.testing.contract_trial import Trial
 from bayplan.testing.harness import Harness
@@ -34,6 +35,7 @@ __all__ = [
     "reserve_is_undone",
     "same_shape_same_answer",
     "scores_are_in_range",
+    "values_score_as_nodes",
 ]
 
 
@@ -72,6 +74,32 @@ def _raw_scores(trial: Trial, info: PodInfo) -> dict[str, int]:
         return {node.name: trial.plugin.score(state, info, node) for node in nodes}
     scores = trial.plugin.score_nodes(state, info, nodes)
     return {nodes.info(p).name: int(scores[p]) for p in np.flatnonzero(nodes.valid).tolist()}
+
+
+def values_score_as_nodes(trial: Trial) -> list[str]:
+    """What `score_by_value` promises: the raw and the normalised scores of every node, by the value of its label."""
+    if not trial.has("score_by_value"):
+        return []
+    problems = []
+    for pod in trial.pods():
+        info = trial.one.info(pod)
+        state, nodes = trial.scored(info), trial.nodes.take(np.flatnonzero(trial.nodes.valid))
+        found = None if state is None else trial.plugin.score_by_value(state, info, nodes)
+        if state is None or found is None:
+            continue
+        raw = ScoreCall(trial.plugin, 1, _raise).raw(state, info, nodes)
+        normalized = ScoreCall(trial.plugin, 1, _raise).normalized(state, info, raw)
+        bins = nodes.label_bins(found.key)
+        for position, name in enumerate(nodes.names):
+            said = found.scores[bins[position]], found.normalized[bins[position]]
+            wanted = int(raw[position]), int(normalized[position])
+            if said != wanted:
+                problems.append(f"score_by_value gives `{name}` {said}, its scores are {wanted}")
+    return problems
+
+
+def _raise(plugin: str, method: str, exception: BaseException) -> None:
+    raise exception
 
 
 def idle_means_silent(trial: Trial) -> list[str]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.unit.testing import plugins
 
 from bayplan.framework import Plugin
+from bayplan.framework.promises import ByValue
 from bayplan.plugins.intree import default_registry, intree_plugins
 from bayplan.plugins.shipped import COMMUNITY
 from bayplan.testing import node
@@ -78,3 +81,16 @@ def test_the_time_budget_is_reported_in_words() -> None:
     assert budget.first_seconds > 0
     assert budget.per_second == pytest.approx(1 / budget.later_seconds)
     assert "ms" in str(budget)
+
+
+def test_scores_by_value_that_differ_from_those_by_node_are_found() -> None:
+    class ByZone(Plugin):
+        def score_nodes(self, state: Any, pod: Any, nodes: Any) -> Any:
+            return nodes.pod_count * 0 + 3
+
+        def score_by_value(self, state: Any, pod: Any, nodes: Any) -> Any:
+            places = nodes.label("kubernetes.io/hostname").domains + 1
+            return ByValue("kubernetes.io/hostname", [4] * places, [4] * places)
+
+    with pytest.raises(ContractBroken, match="score_by_value gives"):
+        check_plugin(ByZone, promises=["scores by value equal scores by node"])
