@@ -21,22 +21,22 @@ from bayplan.framework.objects import is_scalar_resource
 __all__ = [
     "EXACT_BELOW",
     "NO_NEED",
+    "CpuMemoryFacts",
     "Needs",
-    "PlainFacts",
     "ResourceWeight",
     "ScoreTerms",
     "balance_of",
+    "cpu_memory_facts",
+    "cpu_memory_source",
     "default_resources",
     "duplicates",
     "percent",
     "percent_of",
-    "plain_facts",
-    "plain_source",
     "skips_scalar",
 ]
 
 Needs = tuple[float, float, float, float, float]
-"""Amounts of cpu and memory in hundredths, of cpu and memory, and of pods; see `PlainFacts.FLOORED`."""
+"""Amounts of cpu and memory in hundredths, of cpu and memory, and of pods; see `CpuMemoryFacts.FLOORED`."""
 NO_NEED = -inf
 
 EXACT_BELOW = 1 << 46
@@ -83,27 +83,27 @@ def skips_scalar(name: str, requested: int) -> bool:
 class ScoreTerms:
     """The resources that take part in a pod's score: (place, the pod's amount, weight)."""
 
-    __slots__ = ("_amounts", "_is_plain", "items")
+    __slots__ = ("_amounts", "_is_cpu_and_memory", "items")
 
     def __init__(self, terms: Iterable[tuple[int, int, int]]) -> None:
         self.items = tuple(terms)
         self._amounts: FloatRN | None = None
-        self._is_plain = [place for place, _, _ in self.items] == [CPU, MEMORY]
+        self._is_cpu_and_memory = [place for place, _, _ in self.items] == [CPU, MEMORY]
 
     @property
     def amounts(self) -> FloatRN:
-        """One row per resource, with a single column. Floats like `PlainFacts`: mixing them with integers is slow."""
+        """One row per resource, one column. Floats like `CpuMemoryFacts`: mixing them with integers is slow."""
         if self._amounts is None:
             self._amounts = np.array([amount for _, amount, _ in self.items], dtype=np.float64)[:, None]
         return self._amounts
 
-    def plain_facts(self, nodes: NodeColumns) -> FloatRN | None:
-        """The `PlainFacts`, if the score is about cpu and memory only."""
-        return plain_facts(nodes) if self._is_plain else None
+    def cpu_memory_facts(self, nodes: NodeColumns) -> FloatRN | None:
+        """The `CpuMemoryFacts`, if the score is about cpu and memory only."""
+        return cpu_memory_facts(nodes) if self._is_cpu_and_memory else None
 
 
 class ScoredParts(NamedTuple):
-    """Parts of the `PlainFacts` of some nodes; see there."""
+    """Parts of the `CpuMemoryFacts` of some nodes; see there."""
 
     summands: FloatRN
     of_used: FloatRN
@@ -111,7 +111,7 @@ class ScoredParts(NamedTuple):
     lean: _Narrow
 
 
-class PlainFacts(DerivedColumns):
+class CpuMemoryFacts(DerivedColumns):
     """Cpu and memory of every node as floats, prepared for filtering and scoring: two rows each unless stated
     otherwise.
 
@@ -176,7 +176,7 @@ class PlainFacts(DerivedColumns):
         return not any(map(gt, needs, self._lowest))
 
     def parts(self, rows: Rows | None) -> ScoredParts:
-        """What `PlainScores` reads, of some rows or of all. Valid after `refreshed`."""
+        """What `CpuMemoryScores` reads, of some rows or of all. Valid after `refreshed`."""
         if rows is not None:
             picked = self._columns[: self.LEAN].take(rows, axis=1)
             # `take` makes rows contiguous, and one row is divided faster than two.
@@ -259,15 +259,15 @@ def balance_of(fractions: FloatRN) -> FloatRN:
     return np.trunc(deviation, out=deviation)
 
 
-def plain_source(nodes: NodeColumns) -> PlainFacts | None:
+def cpu_memory_source(nodes: NodeColumns) -> CpuMemoryFacts | None:
     """The source of the facts, if every node has cpu and memory and amounts are small enough; None in dry runs."""
-    source = nodes.derivation(PlainFacts)
+    source = nodes.derivation(CpuMemoryFacts)
     return source if source is not None and source.is_exact else None
 
 
-def plain_facts(nodes: NodeColumns) -> FloatRN | None:
-    """The facts of these nodes; None where `plain_source` is."""
-    return None if plain_source(nodes) is None else nodes.derived(PlainFacts)
+def cpu_memory_facts(nodes: NodeColumns) -> FloatRN | None:
+    """The facts of these nodes; None where `cpu_memory_source` is."""
+    return None if cpu_memory_source(nodes) is None else nodes.derived(CpuMemoryFacts)
 
 
 def percent(part: Int64N, whole: Int64N, nodes: NodeColumns) -> Int64N:

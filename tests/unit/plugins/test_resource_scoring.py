@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bayplan.cache import Cache
 from bayplan.cluster.node_columns import NodeColumns
 from bayplan.cluster.overlay import overlay_of
-from bayplan.plugins.resource_scoring import NO_NEED, PlainFacts, balance_of, percent, percent_of, plain_facts
+from bayplan.plugins.resource_scoring import NO_NEED, CpuMemoryFacts, balance_of, cpu_memory_facts, percent, percent_of
 from bayplan.testing import Harness, node, pod
 
 EXBIBYTE = 2**60
@@ -67,12 +67,12 @@ def test_mended_rows_equal_rows_computed_at_once() -> None:
         else:
             asked = {"cpu": f"{rng.randrange(3000)}m"} if rng.random() < 0.8 else {}
             cache.add_pod(pod(f"p{step}", node=name, requests=asked | {"memory": rng.randrange(1 << 35)}))
-        kept = table.derived(PlainFacts).refreshed()[:, : table.size]
-        fresh = np.zeros((PlainFacts.HEIGHT, table.size))
-        PlainFacts(table).write_all(fresh)
+        kept = table.derived(CpuMemoryFacts).refreshed()[:, : table.size]
+        fresh = np.zeros((CpuMemoryFacts.HEIGHT, table.size))
+        CpuMemoryFacts(table).write_all(fresh)
         rows = list(table.row_of.values())
         assert (kept[:, rows] == fresh[:, rows]).all()
-        assert (table.derived(PlainFacts).parts(None).lean[rows] == kept[PlainFacts.LEAN, rows]).all()
+        assert (table.derived(CpuMemoryFacts).parts(None).lean[rows] == kept[CpuMemoryFacts.LEAN, rows]).all()
 
 
 def test_what_every_node_has_is_known_without_looking_at_each() -> None:
@@ -95,7 +95,7 @@ def test_what_every_node_has_is_known_without_looking_at_each() -> None:
         else:
             cpu, memory = rng.choice((100, 1000)), rng.choice((1 << 28, 1 << 31))
             cache.add_pod(pod(f"p{step}", node=name, requests={"cpu": f"{cpu}m", "memory": memory}))
-        facts = cache.cluster.columns().derivation(PlainFacts)
+        facts = cache.cluster.columns().derivation(CpuMemoryFacts)
         assert facts is not None
         needs = (
             rng.choice((NO_NEED, 1000.0 * 100, 3000.0 * 100)),
@@ -104,7 +104,7 @@ def test_what_every_node_has_is_known_without_looking_at_each() -> None:
             rng.choice((NO_NEED, float(1 << 32))),
             rng.choice((NO_NEED, 0.0, 1.0, 3.0)),
         )
-        columns = facts.refreshed()[list(PlainFacts.FLOORED), : table.size][:, table.valid[: table.size]]
+        columns = facts.refreshed()[list(CpuMemoryFacts.FLOORED), : table.size][:, table.valid[: table.size]]
 
         asked.append(facts.has_everywhere(needs))
 
@@ -122,7 +122,7 @@ def test_a_product_with_the_inverse_gives_whole_shares(offered: int, share: int,
     cache = Cache()
     cache.add_node(node("n", cpu="1m", memory=offered))
     spare = min(max(offered * share // 100 + beside, 0), offered)
-    facts = NodeColumns(cache.cluster.nodes).derivation(PlainFacts)
+    facts = NodeColumns(cache.cluster.nodes).derivation(CpuMemoryFacts)
     assert facts is not None and facts.is_exact
 
     (_, found) = facts.share([[0.0], [spare * 100.0]], facts.parts(None).of_spare)
@@ -134,7 +134,7 @@ def test_a_product_with_the_inverse_gives_whole_shares(offered: int, share: int,
 def test_amounts_beyond_that_are_divided() -> None:
     cache = Cache()
     cache.add_node(node("n", cpu=1, memory=(1 << 42) + 1))
-    facts = NodeColumns(cache.cluster.nodes).derivation(PlainFacts)
+    facts = NodeColumns(cache.cluster.nodes).derivation(CpuMemoryFacts)
     assert facts is not None and facts.is_exact
 
     assert facts.share is np.divide
@@ -150,10 +150,10 @@ def test_balance_goes_from_even_to_one_sided() -> None:
 def test_facts_are_for_clusters_where_every_node_has_both_and_amounts_are_ordinary() -> None:
     cache = Cache()
     cache.add_node(node("a"))
-    assert plain_facts(cache.cluster.columns()) is not None
-    assert plain_facts(overlay_of(cache.cluster.nodes, 0)) is None
+    assert cpu_memory_facts(cache.cluster.columns()) is not None
+    assert cpu_memory_facts(overlay_of(cache.cluster.nodes, 0)) is None
     cache.add_node(node("b", memory=0))
-    assert plain_facts(cache.cluster.columns()) is None
+    assert cpu_memory_facts(cache.cluster.columns()) is None
     cache.remove_node("b")
     cache.add_node(node("huge", memory=1 << 50))
-    assert plain_facts(cache.cluster.columns()) is None
+    assert cpu_memory_facts(cache.cluster.columns()) is None

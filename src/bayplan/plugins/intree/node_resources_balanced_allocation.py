@@ -12,7 +12,7 @@ import numpy.typing as npt
 from bayplan.framework import SKIP, CycleState, Depends, NodeColumns, NodeInfo, Plugin, PluginArgs, PodInfo, Status
 from bayplan.framework.columns import BoolN, FloatRN, Int64N
 from bayplan.plugins.resource_scoring import (
-    PlainFacts,
+    CpuMemoryFacts,
     ResourceWeight,
     ScoreTerms,
     balance_of,
@@ -59,7 +59,7 @@ class NodeResourcesBalancedAllocation(Plugin):
         self._terms_key = (self, "terms")
 
     @property
-    def is_plain(self) -> bool:
+    def is_cpu_and_memory(self) -> bool:
         """Whether the resources are cpu and memory, in this order, and no others."""
         return self._names == ["cpu", "memory"]
 
@@ -85,9 +85,9 @@ class NodeResourcesBalancedAllocation(Plugin):
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Int64N:
         terms = self._terms(pod)
-        facts = terms.plain_facts(nodes)
+        facts = terms.cpu_memory_facts(nodes)
         if facts is not None:
-            return _plain_scores(facts, terms)
+            return _cpu_memory_scores(facts, terms)
         allocatable = [nodes.allocatable(place).astype(np.float64) for place, _, _ in terms.items]
         before = [nodes.requested(place) for place, _, _ in terms.items]
         after = [used + amount for used, (_, amount, _) in zip(before, terms.items, strict=True)]
@@ -130,12 +130,12 @@ def _sum(numbers: list[float]) -> float:
     return total
 
 
-def _plain_scores(facts: FloatRN, terms: ScoreTerms) -> Int64N:
+def _cpu_memory_scores(facts: FloatRN, terms: ScoreTerms) -> Int64N:
     """The scores where cpu and memory are the resources and every node has both; the balance before is known."""
-    halves = facts[PlainFacts.HALF_USED] + terms.amounts[::-1] * 0.5
-    halves /= facts[PlainFacts.OF_USED]
+    halves = facts[CpuMemoryFacts.HALF_USED] + terms.amounts[::-1] * 0.5
+    halves /= facts[CpuMemoryFacts.OF_USED]
     balance = balance_of(halves * 2.0)
-    balance += facts[PlainFacts.LEAN]
+    balance += facts[CpuMemoryFacts.LEAN]
     scores: Int64N = balance.astype(np.int64)
     scores >>= 1
     return scores

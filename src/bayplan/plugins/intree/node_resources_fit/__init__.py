@@ -1,4 +1,4 @@
-"""NodeResourcesFit: the plugin, and `plain_scores`, its score and NodeResourcesBalancedAllocation's in one pass."""
+"""NodeResourcesFit: the plugin, and `combined_scores`, its score and NodeResourcesBalancedAllocation's in one pass."""
 
 from bayplan.plugins.intree.node_resources_fit.plugin import NodeResourcesFit
 

@@ -33,18 +33,18 @@ from bayplan.framework.columns import CPU, MEMORY, FloatRN, Int64N, PodShape, Ro
 from bayplan.framework.objects import Amounts, DeviceClass, Node, is_extended_resource, pod_requests, to_amounts
 from bayplan.framework.promises import CombinedScore
 from bayplan.plugins.intree.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
-from bayplan.plugins.intree.node_resources_fit.plain_scores import PlainScores, note_amounts
+from bayplan.plugins.intree.node_resources_fit.combined_scores import CpuMemoryScores, note_amounts
 from bayplan.plugins.resource_scoring import (
     NO_NEED,
+    CpuMemoryFacts,
     Needs,
-    PlainFacts,
     ResourceWeight,
     ScoreTerms,
+    cpu_memory_source,
     default_resources,
     duplicates,
     percent,
     percent_of,
-    plain_source,
     skips_scalar,
 )
 
@@ -155,16 +155,16 @@ class NodeResourcesFit(Plugin):
     def accepts_all(self, pod: PodInfo, nodes: NodeColumns) -> bool:
         """Whether every node has room, by the minimum of each resource over all nodes."""
         needs = self._checks(pod.shape).needs
-        facts = None if needs is None else plain_source(nodes)
+        facts = None if needs is None else cpu_memory_source(nodes)
         return facts is not None and needs is not None and facts.has_everywhere(needs)
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Verdicts:
         checks = self._checks(pod.shape)
         if len(checks.pairs) > _MOST_BITS:
             return _by_combination(checks, nodes)
-        facts = None if checks.needs is None else plain_source(nodes)
+        facts = None if checks.needs is None else cpu_memory_source(nodes)
         if facts is not None:
-            return _plain_verdicts(checks, facts, None if nodes.is_all else nodes.rows)
+            return _cpu_memory_verdicts(checks, facts, None if nodes.is_all else nodes.rows)
         mask = (nodes.pod_count >= nodes.allowed_pods).astype(np.int32)
         mask |= np.int32(checks.lacking)
         bit = _FIRST_RESOURCE
@@ -213,7 +213,7 @@ class NodeResourcesFit(Plugin):
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Int64N:
         terms = self._terms(pod)
-        facts = terms.plain_facts(nodes) if self._strategy == "LeastAllocated" else None
+        facts = terms.cpu_memory_facts(nodes) if self._strategy == "LeastAllocated" else None
         if facts is not None:
             return _least_allocated(facts, terms)
         total = np.zeros(len(nodes), dtype=np.int64)
@@ -274,11 +274,11 @@ class NodeResourcesFit(Plugin):
         if type(self) is not NodeResourcesFit or type(other) is not NodeResourcesBalancedAllocation:
             return None
         is_even = self._weights == [("cpu", self._weights[0][1]), ("memory", self._weights[0][1])]
-        if self._strategy != "LeastAllocated" or not is_even or not other.is_plain:
+        if self._strategy != "LeastAllocated" or not is_even or not other.is_cpu_and_memory:
             return None
         if max(fit_weight, balance_weight) > _MOST_WEIGHT:
             return None
-        return PlainScores(fit_weight=fit_weight, balance_weight=balance_weight)
+        return CpuMemoryScores(fit_weight=fit_weight, balance_weight=balance_weight)
 
     # Requeueing
 
@@ -349,8 +349,8 @@ def _used_column(nodes: NodeColumns, place: int) -> Int64N:
 
 def _least_allocated(facts: FloatRN, terms: ScoreTerms) -> Int64N:
     """The weighted mean of the free shares, where cpu and memory are the resources and every node has both."""
-    shares = facts[PlainFacts.SPARE] - terms.amounts * 100.0
-    shares /= facts[PlainFacts.OF_SPARE]
+    shares = facts[CpuMemoryFacts.SPARE] - terms.amounts * 100.0
+    shares /= facts[CpuMemoryFacts.OF_SPARE]
     np.maximum(shares, 0.0, out=shares)
     np.floor(shares, out=shares)
     (_, _, first), (_, _, second) = terms.items
@@ -367,7 +367,7 @@ def _least_allocated(facts: FloatRN, terms: ScoreTerms) -> Int64N:
     return mean
 
 
-def _plain_verdicts(checks: _Checks, facts: PlainFacts, rows: Rows | None) -> Verdicts:
+def _cpu_memory_verdicts(checks: _Checks, facts: CpuMemoryFacts, rows: Rows | None) -> Verdicts:
     """Verdicts for a pod that requests cpu and memory only, from the facts about what is free."""
     amounts = checks.amounts
     short = facts.room(rows) < amounts
@@ -378,7 +378,7 @@ def _plain_verdicts(checks: _Checks, facts: PlainFacts, rows: Rows | None) -> Ve
     mask = bits[0] * np.uint8(_FIRST_RESOURCE)
     mask |= bits[1] * np.uint8(2 * _FIRST_RESOURCE)
     mask |= bits[2]
-    beyond = facts.cut(rows)[PlainFacts.OF_SPARE] < amounts[:2]
+    beyond = facts.cut(rows)[CpuMemoryFacts.OF_SPARE] < amounts[:2]
     if np.count_nonzero(beyond):
         # A request above the allocatable amount is insufficient as well.
         mask |= (beyond[0] | beyond[1]).view(np.uint8) * np.uint8(_BEYOND_ALLOCATABLE)
@@ -395,8 +395,8 @@ class _Checks:
         """(place, amount) of every request that counts and that some node offers."""
         self.lacking = (_FIRST_RESOURCE << len(pairs)) | _BEYOND_ALLOCATABLE if unplaced else 0
         """The part of the mask that is the same on every node: one bit for all resources that no node offers."""
-        is_plain = len(pairs) == 2 and pairs[0][0] == CPU and pairs[1][0] == MEMORY and not unplaced
-        self.needs: Needs | None = (NO_NEED, NO_NEED, pairs[0][1], pairs[1][1], 1.0) if is_plain else None
+        is_cpu_and_memory = len(pairs) == 2 and pairs[0][0] == CPU and pairs[1][0] == MEMORY and not unplaced
+        self.needs: Needs | None = (NO_NEED, NO_NEED, pairs[0][1], pairs[1][1], 1.0) if is_cpu_and_memory else None
         """What every node must have so that none is rejected, for pods that request cpu and memory only."""
         self.status = _statuses(names, unplaced) if unplaced else _shared_statuses(names, ())
         """From a bit mask of shortages to a Status."""

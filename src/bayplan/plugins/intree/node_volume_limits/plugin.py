@@ -132,7 +132,7 @@ class NodeVolumeLimits(Plugin):
         near = np.flatnonzero(columns.suspects(wanted)[rows])
         if not len(near):
             return []
-        self._use.know(rows[near].tolist(), columns)
+        self._use.count(rows[near].tolist(), columns)
         is_over = np.zeros(len(near), dtype=np.bool_)
         for driver, count in wanted.items():
             is_over |= self._use.counts(driver)[rows[near]] + count > columns.limits(driver)[rows[near]]

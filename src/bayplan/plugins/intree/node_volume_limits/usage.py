@@ -27,7 +27,7 @@ _Source = tuple[type, str]
 
 
 class VolumeUse:
-    """Exact counts of some rows. `follow` drops outdated ones, `know` counts."""
+    """Exact counts of some rows. `follow` drops outdated ones, `count` adds those of rows."""
 
     def __init__(self, cluster: ClusterState) -> None:
         self._cluster = cluster
@@ -52,7 +52,7 @@ class VolumeUse:
                 if item is not None:
                     self._forget_all((type(item), item.key))
 
-    def know(self, rows: Iterable[int], columns: VolumeLimitColumns) -> None:
+    def count(self, rows: Iterable[int], columns: VolumeLimitColumns) -> None:
         """Count the rows that are not counted yet."""
         if not self._used:
             for follower in self._followers():

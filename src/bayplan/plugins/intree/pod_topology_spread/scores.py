@@ -38,11 +38,11 @@ def reversed_few(scores: list[int], places: list[int]) -> list[int]:
     if some:
         bounds = min(some), max(some)
         for place, score in zip(places, some, strict=True):
-            result[place] = _turned(score, bounds)
+            result[place] = _reversed_score(score, bounds)
     return result
 
 
-def _turned(score: int, bounds: tuple[int, int]) -> int:
+def _reversed_score(score: int, bounds: tuple[int, int]) -> int:
     lowest, highest = bounds
     return MAX_NODE_SCORE * (highest + lowest - score) // highest if highest else MAX_NODE_SCORE
 
@@ -74,7 +74,7 @@ class _Reversed(Normalizer):
         if highest - lowest > _FEW_STEPS or len(scores) <= _FEW_STEPS:
             return super().weighted(scores, bounds, weight, dtype)
         # The first entry is for IGNORED: `clip` maps every score below `lowest` to it.
-        worth = [0, *[weight * _turned(score, bounds) for score in range(lowest, highest + 1)]]
+        worth = [0, *[weight * _reversed_score(score, bounds) for score in range(lowest, highest + 1)]]
         return np.array(worth, dtype=dtype).take(scores - (lowest - 1), mode="clip")
 
 

@@ -44,33 +44,33 @@ class VolumeBinder:
         handle.cluster.objects.on_change(PersistentVolume, self._volume_changed)
         handle.cluster.objects.on_change(PersistentVolumeClaim, self._claim_changed)
 
-    def promise(self, found: PodVolumes, node_name: str) -> PodVolumes:
+    def reserve(self, found: PodVolumes, node_name: str) -> PodVolumes:
         """Reserve the volumes for the pod, to be written later. Raises BindingFailed, with nothing reserved."""
-        promised = PodVolumes()
+        reserved = PodVolumes()
         for binding in found.bindings:
             volume, is_changed = bound_volume(binding.volume, binding.claim)
             problem = self._volumes.assume(volume) if is_changed else ""
-            self._check_promise(problem, promised)
-            promised = promised._replace(bindings=(*promised.bindings, Binding(volume, binding.claim)))
+            self._check_reserved(problem, reserved)
+            reserved = reserved._replace(bindings=(*reserved.bindings, Binding(volume, binding.claim)))
         for claim in found.provisions:
             chosen = chosen_claim(claim, node_name)
-            self._check_promise(self._claims.assume(chosen), promised)
-            promised = promised._replace(provisions=(*promised.provisions, chosen))
-        return promised
+            self._check_reserved(self._claims.assume(chosen), reserved)
+            reserved = reserved._replace(provisions=(*reserved.provisions, chosen))
+        return reserved
 
-    def _check_promise(self, problem: str, promised: PodVolumes) -> None:
+    def _check_reserved(self, problem: str, reserved: PodVolumes) -> None:
         if problem:
-            self.take_back(promised)
+            self.release(reserved)
             raise BindingFailed(problem)
 
-    def take_back(self, promised: PodVolumes) -> None:
+    def release(self, reserved: PodVolumes) -> None:
         """Release the volumes. May be repeated."""
-        for binding in promised.bindings:
+        for binding in reserved.bindings:
             self._volumes.restore(binding.volume)
-        for claim in promised.provisions:
+        for claim in reserved.provisions:
             self._claims.restore(claim)
 
-    async def write(self, promised: PodVolumes) -> PodVolumes:
+    async def write(self, reserved: PodVolumes) -> PodVolumes:
         """Send volumes, then claims, to the API server. Returns the stored objects.
 
         Each carries the version that the decision was based on, so that a volume that another client took in the
@@ -79,15 +79,15 @@ class VolumeBinder:
         bindings: list[Binding] = []
         provisions: list[PersistentVolumeClaim] = []
         try:
-            for binding in promised.bindings:
+            for binding in reserved.bindings:
                 volume = await self._handle.api.update(binding.volume, _volume_change(binding.volume))
                 bindings.append(Binding(_as(PersistentVolume, volume), binding.claim))
-            for claim in promised.provisions:
+            for claim in reserved.provisions:
                 written = await self._handle.api.update(claim, _claim_change(claim))
                 provisions.append(_as(PersistentVolumeClaim, written))
         finally:
-            left = PodVolumes(promised.bindings[len(bindings) :], promised.provisions[len(provisions) :])
-            self.take_back(left)
+            left = PodVolumes(reserved.bindings[len(bindings) :], reserved.provisions[len(provisions) :])
+            self.release(left)
         return PodVolumes(tuple(bindings), tuple(provisions))
 
     async def wait(self, pod: PodInfo, written: PodVolumes, node_name: str, timeout_seconds: float) -> None:

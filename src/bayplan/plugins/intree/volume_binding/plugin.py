@@ -62,11 +62,11 @@ UNBOUND_IMMEDIATE = Unresolvable("pod has unbound immediate PersistentVolumeClai
 class BindingState:
     """From PreFilter to PreBind: the pod's claims, and what is reserved for it on the chosen node."""
 
-    __slots__ = ("claims", "promised")
+    __slots__ = ("claims", "reserved")
 
     def __init__(self, claims: PodClaims) -> None:
         self.claims = claims
-        self.promised: PodVolumes | None = None
+        self.reserved: PodVolumes | None = None
         """None until Reserve, and when all claims are bound already."""
 
 
@@ -181,27 +181,27 @@ class VolumeBinding(Plugin):
         if isinstance(found, Status):
             return found
         try:
-            known.promised = self._binder.promise(found, node_name)
+            known.reserved = self._binder.reserve(found, node_name)
         except BindingFailed as error:
             return Error(str(error), exception=error)
         return None
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         known = state.get(BINDING)
-        if known is not None and known.promised is not None:
-            self._binder.take_back(known.promised)
-            known.promised = None
+        if known is not None and known.reserved is not None:
+            self._binder.release(known.reserved)
+            known.reserved = None
 
     def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         known = state.get(BINDING)
-        return SKIP if known is None or known.promised is None else None
+        return SKIP if known is None or known.reserved is None else None
 
     async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         known = state.get(BINDING)
-        if known is None or known.promised is None:
+        if known is None or known.reserved is None:
             return None
         try:
-            written = await self._binder.write(known.promised)
+            written = await self._binder.write(known.reserved)
         except Exception as error:
             # Whatever the API server rejects, the pod is scheduled again; it is not an error of the plugin.
             return Error(str(error), exception=error)

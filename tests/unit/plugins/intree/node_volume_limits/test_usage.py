@@ -90,7 +90,7 @@ def test_rows_are_counted_when_asked_for() -> None:
     cluster.put(csi("w", "csi.y", "i"), attachment("a", node="n0", volume="w", attacher="csi.y"))
     cluster.run("p", "n0", volumes=uses("c"))
     use, columns = use_of(cluster)
-    use.know([0], columns)
+    use.count([0], columns)
 
     assert use.counts("csi.x")[:2].tolist() == [1, 0]
     assert use.counts("csi.y")[:2].tolist() == [1, 0]
@@ -104,12 +104,12 @@ def test_only_rows_that_a_change_concerns_are_forgotten() -> None:
         cluster.put(csi(f"v{name}", "csi.x", name), claim(name, bound_to=f"v{name}"))
         cluster.run(f"p{name}", where, volumes=uses(name))
     use, columns = use_of(cluster)
-    use.know([0, 1], columns)
+    use.count([0, 1], columns)
     cluster.put(csi("vc", "csi.x", "other"), csi("unrelated", "csi.x", "u"), storage_class("unrelated"))
     use.follow(columns.follow())
 
     assert set(use._used) == {1}
-    use.know([0, 1], columns)
+    use.count([0, 1], columns)
     assert use.of_pods(0) == {("csi.x", "other")}
     use.follow([0])
     use.follow([0, 1])
@@ -121,7 +121,7 @@ def test_counts_grow_with_the_table() -> None:
     cluster = VolumeCluster(node("n0")).put(csi("v", "csi.x", "h"), claim("c", bound_to="v"))
     cluster.run("p", "n0", volumes=uses("c"))
     use, columns = use_of(cluster)
-    use.know([0], columns)
+    use.count([0], columns)
     for number in range(200):
         cluster.cache.add_node(node(f"m{number}"))
 

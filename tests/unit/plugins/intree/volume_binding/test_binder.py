@@ -201,7 +201,7 @@ async def test_a_refused_write_fails_and_frees_what_was_not_written(refused: str
     other = attempt.cluster.pod_with("other", name="q")
     state, _ = started(attempt.plugin, other, attempt.cluster)
     assert attempt.plugin.reserve(state, other, "n") is None
-    assert len(state[BINDING].promised.bindings) == (1 if refused == "v" else 0)
+    assert len(state[BINDING].reserved.bindings) == (1 if refused == "v" else 0)
 
 
 async def test_an_answer_of_another_kind_is_a_failure() -> None:

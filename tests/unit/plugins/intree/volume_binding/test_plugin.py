@@ -347,7 +347,7 @@ def test_what_is_reserved_is_told_before_pre_bind(cluster: VolumeCluster) -> Non
     cluster.put(claim("c"), claim("d", size="20Gi"), storage_class(), volume("v"))
     plugin, pod = cluster.plugin(VolumeBinding), cluster.pod_with("c", "d")
     state, _ = reserved(plugin, cluster, pod, "n1")
-    promised = state[BINDING].promised
+    promised = state[BINDING].reserved
 
     assert plugin.pre_bind_pre_flight(state, pod, "n1") is None
     assert promised is not None
@@ -377,7 +377,7 @@ def test_a_claim_that_changed_since_pre_filter_cannot_be_promised(cluster: Volum
         ('"default/d" is out of sync (stored: 9, assume: 1)',),
     )
     other = cluster.put(claim("e", version="1")).pod_with("e", name="q")
-    assert reserved(plugin, cluster, other, "n1")[0][BINDING].promised.bindings[0].volume.name == "v"
+    assert reserved(plugin, cluster, other, "n1")[0][BINDING].reserved.bindings[0].volume.name == "v"
 
 
 # Arguments, hints

@@ -153,7 +153,7 @@ def test_what_is_reserved_is_what_the_rules_choose(cluster: VolumeCluster, used:
         state = CycleState()
         assert plugin.pre_filter(state, pod, cluster.columns) is None
         assert plugin.reserve(state, pod, name) is None
-        promised = state[BINDING].promised
+        promised = state[BINDING].reserved
         plainly = Plainly(cluster, name, dict(NODES)[name])
         assert plainly.reasons(named) == ()
         chosen = {} if promised is None else {b.claim.name: b.volume.name for b in promised.bindings}

@@ -15,7 +15,7 @@ from bayplan.framework import NodeColumns, PodInfo
 from bayplan.framework.promises import Shares, Totals
 from bayplan.plugins.intree.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from bayplan.plugins.intree.node_resources_fit import NodeResourcesFit
-from bayplan.plugins.intree.node_resources_fit.plain_scores import PlainScores
+from bayplan.plugins.intree.node_resources_fit.combined_scores import CpuMemoryScores
 
 _CPU = st.one_of(
     st.sampled_from((1, 2, 3, 100, 999, 4000, 32000)),
@@ -54,10 +54,10 @@ def _cluster(nodes: list[tuple[int, int, list[tuple[int | None, int | None]]]]) 
     return cluster
 
 
-def _joined(cluster: SmallCluster, *, fit: int, balance: int) -> tuple[PlainScores, list[tuple[Any, int]]]:
+def _joined(cluster: SmallCluster, *, fit: int, balance: int) -> tuple[CpuMemoryScores, list[tuple[Any, int]]]:
     plugins = (cluster.plugin(NodeResourcesFit), fit), (cluster.plugin(NodeResourcesBalancedAllocation), balance)
     joint = plugins[0][0].combine_scores({plugin.name: (plugin, weight) for plugin, weight in plugins})
-    assert isinstance(joint, PlainScores)
+    assert isinstance(joint, CpuMemoryScores)
     return joint, list(plugins)
 
 

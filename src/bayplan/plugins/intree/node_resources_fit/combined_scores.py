@@ -1,9 +1,10 @@
 """The scores of NodeResourcesFit and NodeResourcesBalancedAllocation in one pass, for their default arguments.
 
-Both divide amounts of cpu and memory by what a node offers, and both score every pod. Combined, they read `PlainFacts`
-once and take about half the NumPy calls. Every step is one that the plugins take themselves, in the same order, on
-whole numbers that floats hold exactly: halves are exact, and a product with a power of two rounds as the number itself
-does. Where a node lacks cpu or memory, or offers so much that floats would round, there is no combined score.
+Both divide amounts of cpu and memory by what a node offers, and both score every pod. Combined, they read
+`CpuMemoryFacts` once and take about half the NumPy calls. Every step is one that the plugins take themselves, in the
+same order, on whole numbers that floats hold exactly: halves are exact, and a product with a power of two rounds as the
+number itself does. Where a node lacks cpu or memory, or offers so much that floats would round, there is no combined
+score.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ import numpy as np
 from bayplan.framework import NodeColumns, NodeInfo, PodInfo
 from bayplan.framework.columns import CPU, MEMORY, FloatRN, PodShape
 from bayplan.framework.promises import Shares, Totals
-from bayplan.plugins.resource_scoring import EXACT_BELOW, NO_NEED, Needs, plain_source
+from bayplan.plugins.resource_scoring import EXACT_BELOW, NO_NEED, Needs, cpu_memory_source
 
-__all__ = ["PlainScores", "note_amounts"]
+__all__ = ["CpuMemoryScores", "note_amounts"]
 
 _MOST_SCRATCHES = 512
 
@@ -23,7 +24,7 @@ Amounts = tuple[int, int, int, int]
 """Requested cpu and memory of a pod, then the same with the defaults for scoring."""
 
 
-class PlainScores:
+class CpuMemoryScores:
     """The combined score. `members` have their default arguments as far as scores are concerned."""
 
     members = ("NodeResourcesFit", "NodeResourcesBalancedAllocation")
@@ -42,7 +43,7 @@ class PlainScores:
         return note_amounts(pod.shape).amounts
 
     def totals(self, pod: PodInfo, nodes: NodeColumns, out: Totals, first: Shares) -> bool:
-        source = plain_source(nodes)
+        source = cpu_memory_source(nodes)
         if source is None:
             return False
         rows = None if nodes.is_all else nodes.rows
@@ -141,7 +142,7 @@ class _Scratch:
         self.whole_balance, self.whole_fit, self.whole_free_memory = whole.reshape(3, count)
 
 
-class _Asked:
+class _ScoredRequest:
     """What a shape adds to the facts, as arrays."""
 
     __slots__ = ("amounts", "column", "needs")
@@ -152,10 +153,10 @@ class _Asked:
         scored_cpu, scored_memory = scored.get("cpu", 0), scored.get("memory", 0)
         self.amounts = (cpu, memory, scored_cpu, scored_memory)
         self.column = np.array((memory * 0.5, cpu * 0.5, scored_cpu * -100.0, scored_memory * -100.0)).reshape(4, 1)
-        """One row for each of `PlainFacts.SUMMANDS`."""
+        """One row for each of `CpuMemoryFacts.SUMMANDS`."""
         self.needs: Needs = (scored_cpu * 100.0, scored_memory * 100.0, cpu, memory, NO_NEED)
         """Amounts such that, where every node has as much, no share has to be clipped at full or at zero."""
 
 
-def note_amounts(shape: PodShape) -> _Asked:
-    return shape.note_on_amounts(_Asked, lambda: _Asked(shape))
+def note_amounts(shape: PodShape) -> _ScoredRequest:
+    return shape.note_on_amounts(_ScoredRequest, lambda: _ScoredRequest(shape))
