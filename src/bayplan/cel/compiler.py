@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 
 from bayplan.cel.declarations import Function
 from bayplan.cel.errors import EvaluationError
-from bayplan.cel.lookup import qualify
+from bayplan.cel.lookup import optional_part, qualify
 from bayplan.cel.syntax import Call, Entry, Expression, Fold, Ident, ListLiteral, Literal, MapLiteral, Select
 from bayplan.cel.types import Kind, Type
-from bayplan.cel.values import Uint, Value, compare, equal
+from bayplan.cel.values import Accumulator, AccumulatorMap, Optional, Uint, Value, compare, equal
 
 __all__ = ["Unsupported", "compile_to_python"]
 
@@ -62,7 +62,11 @@ class _Writer:
             "equal": equal,
             "compare": compare,
             "qualify": qualify,
+            "optional_part": optional_part,
             "unusual": _unusual,
+            "Accumulator": Accumulator,
+            "AccumulatorMap": AccumulatorMap,
+            "Optional": Optional,
             "Uint": Uint,
         }
 
@@ -117,7 +121,9 @@ class _Writer:
             return self.write(part.variable, names)
         operand = self.write(part.operand, names)
         if part.operand.type.is_optional:
-            raise Unsupported("optional")
+            if part.is_test:
+                raise Unsupported("has")
+            return self._keep(f"optional_part({operand}, {part.name!r})")
         if part.is_test:
             return self._present(operand, part)
         return self._part_of(operand, repr(part.name), is_text=True)
@@ -151,8 +157,11 @@ class _Writer:
                 return self._boolean(part.arguments[0], names)
             case "!_":
                 return self._keep(f"not {self._boolean(part.arguments[0], names)}")
-            case "_[?_]" | "_?._" | "or" | "orValue":
-                raise Unsupported(part.function)
+            case "_[?_]" | "_?._":
+                written = [self.write(each, names) for each in part.arguments]
+                return self._keep(f"optional_part({', '.join(written)})")
+            case "or" | "orValue":
+                return self._optional_choice(part, names)
         if part.function in _COMPARISONS:
             return self._comparison(part, names)
         return self._function(part, names)
@@ -194,11 +203,27 @@ class _Writer:
         self._indent -= 1
         return result
 
+    def _optional_choice(self, part: Call, names: Mapping[str, str]) -> str:
+        """`a.or(b)` and `a.orValue(b)`; the second one is worked out only where the first is absent."""
+        assert part.target is not None, "both are methods"
+        first = self.write(part.target, names)
+        result = self._keep(first)
+        self._line(f"if {result}.__class__ is not Optional: unusual()")
+        self._line(f"if {result}.is_present:")
+        self._nested()
+        self._line(f"{result} = {result}.content" if part.function == "orValue" else "pass")
+        self._indent -= 1
+        self._line("else:")
+        self._nested()
+        self._line(f"{result} = {self.write(part.arguments[0], names)}")
+        self._indent -= 1
+        return result
+
     def _index(self, part: Call, names: Mapping[str, str]) -> str:
         of, index = part.arguments
-        if of.type.is_optional:
-            raise Unsupported("optional")
         operand = self.write(of, names)
+        if of.type.is_optional:
+            return self._keep(f"optional_part({operand}, {self.write(index, names)})")
         is_text = isinstance(index, Literal) and isinstance(index.value, str)
         return self._part_of(operand, self.write(index, names), is_text=is_text)
 
@@ -261,13 +286,15 @@ class _Writer:
             if part.initial.type.kind in (Kind.LIST, Kind.MAP) or part.initial.type.is_dyn:
                 self._line(f"if not {bound} and {bound}.__class__ in (list, dict): unusual()")
             return self.write(part.result, {**names, part.accumulator: bound})
-        if isinstance(part.initial, ListLiteral | MapLiteral):
-            raise Unsupported("a list or map that is built")
-        return self._loop(part, names)
+        if isinstance(part.initial, ListLiteral):
+            return self._keep(f"list({self._loop(part, names, 'Accumulator()')})")
+        if isinstance(part.initial, MapLiteral):
+            return self._keep(f"dict({self._loop(part, names, 'AccumulatorMap()')})")
+        return self._loop(part, names, self.write(part.initial, names))
 
-    def _loop(self, part: Fold, names: Mapping[str, str]) -> str:
+    def _loop(self, part: Fold, names: Mapping[str, str], initial: str) -> str:
         over = self._keep(self.write(part.range, names))
-        accumulated = self._keep(self.write(part.initial, names))
+        accumulated = self._keep(initial)
         self._line(f"if not isinstance({over}, (list, dict)): unusual()")
         first = self._fresh()
         inner = {**names, part.accumulator: accumulated, part.variable: first}

@@ -50,11 +50,13 @@ class Environment:
         fields: Mapping[str, Mapping[str, Type]] | None = None,
         sizes: Sizes | None = None,
         cost_limit: int | None = None,
+        is_trusted: bool = False,
     ) -> None:
         """Declare an environment.
 
         `fields` has the fields of the object types by name, `sizes` the largest sizes of what variables lead to (for
-        the estimate), `cost_limit` the cost at which evaluations are stopped.
+        the estimate), `cost_limit` the cost at which evaluations are stopped. Whoever runs the program writes trusted
+        expressions: they are evaluated fast even if their cost cannot be estimated.
         """
         bundle = (STANDARD, *libraries)
         self.variables = dict(variables)
@@ -62,8 +64,13 @@ class Environment:
         self.macros = {key: macro for library in bundle for key, macro in library.macros.items()}
         named_types = {name: named for library in bundle for name, named in library.types.items()}
         self.cost_limit = cost_limit
+        self.is_trusted = is_trusted
         self._scope = Scope(self.variables, self.functions, named_types, fields or {})
         self._sizes = sizes or Sizes({})
+
+    def fields(self, variable: str) -> Mapping[str, Type]:
+        """The fields of a variable that is an object."""
+        return self._scope.fields.get(self.variables[variable].name, {})
 
     def compile(self, text: str, *, accept: Callable[[Type], str | None] | None = None) -> Program:
         """The program of a text. Raises `CompileError` with every problem found.
@@ -84,7 +91,7 @@ class Environment:
         step = plan(expression, self.functions)
         max_cost = estimate_cost(expression, self._sizes)
         fast = None
-        if self.cost_limit is None or max_cost <= self.cost_limit:
+        if self.is_trusted or self.cost_limit is None or max_cost <= self.cost_limit:
             try:
                 fast = compile_to_python(expression, self.variables, self.functions)
             except Unsupported:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bayplan.cel.errors import EvaluationError
-from bayplan.cel.values import INT_MAX, DefaultMap, Uint, Value, find, reflected_name, show, type_name
+from bayplan.cel.values import INT_MAX, DefaultMap, Optional, Uint, Value, find, reflected_name, show, type_name
 
-__all__ = ["qualify", "qualify_if_present"]
+__all__ = ["optional_part", "qualify", "qualify_if_present"]
 
 
 def qualify(value: Value, key: Value) -> Value:
@@ -31,6 +31,16 @@ def qualify_if_present(value: Value, key: Value) -> tuple[bool, Value]:
         index = _index(key)
         return (True, value[index]) if 0 <= index < len(value) else (False, None)
     return False, None
+
+
+def optional_part(value: Value, key: Value) -> Optional:
+    """The part of a value, or of what an optional value holds, as an optional value."""
+    if isinstance(value, Optional):
+        if not value.is_present:
+            return value
+        value = value.content
+    is_present, part = qualify_if_present(value, key)
+    return Optional(part) if is_present else Optional.NONE
 
 
 def _index(key: Value) -> int:

@@ -26,6 +26,7 @@ __all__ = [
     "children",
     "copy",
     "descendants",
+    "fields_read",
     "qualified_name",
 ]
 
@@ -194,6 +195,31 @@ def copy(part: Expression) -> Expression:
         case Literal():
             return Literal(part.offset, part.value)
     raise AssertionError(f"unknown part {part!r}")
+
+
+def fields_read(part: Expression, variable: str) -> frozenset[str] | None:
+    """The fields of a variable that an expression selects; nothing where it uses the variable as a whole."""
+    fields: set[str] = set()
+    stack = [part]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, Ident) and current.name == variable:
+            return None
+        selected = _selected_field(current, variable)
+        if selected is None:
+            stack.extend(children(current))
+        else:
+            fields.add(selected)
+    return frozenset(fields)
+
+
+def _selected_field(part: Expression, variable: str) -> str | None:
+    match part:
+        case Select(operand=Ident(name=name), name=field) if name == variable:
+            return field
+        case Call(function="_?._", arguments=[Ident(name=name), Literal(value=str(field))]) if name == variable:
+            return field
+    return None
 
 
 def qualified_name(part: Expression) -> str | None:

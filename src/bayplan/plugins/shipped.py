@@ -23,6 +23,7 @@ COMMUNITY: dict[str, str] = {
     "Coscheduling": "coscheduling:Coscheduling",
     "CapacityScheduling": "capacity_scheduling:CapacityScheduling",
     "NodeResourceTopologyMatch": "node_resource_topology_match:NodeResourceTopologyMatch",
+    "ExpressionPolicy": "expression_policy:ExpressionPolicy",
     "NodeResourcesAllocatable": "node_resources_allocatable:NodeResourcesAllocatable",
 }
 """Plugin name to `module:class` inside `bayplan.plugins.community`."""

@@ -32,6 +32,9 @@ def run(text: str, labels: Value = None, d: Value = None, flag: Value = None) ->
         ("size(labels) == 1 && 'a'.startsWith(labels.zone)", True),
         ("quantity('1Ki').isLessThan(quantity('1Mi'))", True),
         ("int == type(d)", True),
+        ("labels[?'zone'].orValue('') + labels.?other.orValue('b') + labels[?'x'].or(labels.?zone).value()", "aba"),
+        ("[1, 2, 3].filter(x, x > 1).map(x, x * d)", [4, 6]),
+        ("labels.transformMap(k, v, v + k)", {"zone": "azone"}),
     ],
 )
 def test_values_are_found(text: str, expected: object) -> None:
@@ -44,7 +47,9 @@ def test_what_is_unusual_is_left_to_exact_evaluation(text: str) -> None:
         run(text, {}, 2, True)
 
 
-@pytest.mark.parametrize("text", ["labels.?zone", "[1].map(x, x)", "labels[?'a'].orValue('')", "int('x') == 1"])
+@pytest.mark.parametrize(
+    "text", ["{?'a': optional.none()}", "[?optional.of(1)]", "has(d.?zone.x)", "int(d) == int('x')"]
+)
 def test_some_expressions_are_always_evaluated_exactly(text: str) -> None:
     with pytest.raises(Unsupported):
         run(text)
