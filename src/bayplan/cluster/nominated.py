@@ -111,6 +111,11 @@ class NominatedRows:
         pods = self._pods.get(row)
         return [p for p in pods if p.priority >= pod.priority and p.uid != pod.uid] if pods else []
 
+    def row_of(self, pod: PodInfo) -> int | None:
+        """The row that the pod itself is nominated to and is not on yet."""
+        self.refresh()
+        return self._row_of.get(pod.uid)
+
     def includes(self, pod: PodInfo) -> bool:
         """Whether the pod itself is nominated to a node that it is not on yet."""
         self.refresh()

@@ -30,7 +30,7 @@ from bayplan.framework.columns import NameLog, Rows
 from bayplan.framework.objects import PodDisruptionBudget
 from bayplan.preemption.budgets import Budgets
 from bayplan.preemption.candidates import Candidate, Candidates, compared, pick_cheapest, price
-from bayplan.preemption.eviction import Evictions
+from bayplan.preemption.eviction import Evictions, kept_nomination
 from bayplan.preemption.node_trial import NO_VICTIMS
 from bayplan.preemption.outcome_cache import OutcomeCache
 from bayplan.preemption.search import Found, FromCache, InColumns, NodeByNode, SearchInputs, SearchStrategy
@@ -104,8 +104,8 @@ class DefaultPreemption(Plugin):
 
     def post_filter(self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis) -> PostFilterResult | Status:
         refusal = self._ineligible(pod, diagnosis)
-        if refusal:
-            return Unschedulable(f"preemption: {refusal}")
+        if refusal is not None:
+            return refusal
         rows = self.helpful_rows(diagnosis)
         if not len(rows):
             return PostFilterResult("", self._none_found(Found(), diagnosis))
@@ -129,14 +129,19 @@ class DefaultPreemption(Plugin):
             parts.append(columns[:, many.takes])
         return np.concatenate(parts, axis=1)
 
-    def _ineligible(self, pod: PodInfo, diagnosis: Diagnosis) -> str:
+    def _ineligible(self, pod: PodInfo, diagnosis: Diagnosis) -> PostFilterResult | None:
         if pod.shape.spec.preemption_policy == "Never":
-            return _NEVER
-        node = self.handle.cluster.node(pod.nominated_node_name) if pod.nominated_node_name else None
+            return PostFilterResult(None, Unschedulable(f"preemption: {_NEVER}"))
+        evictions = self._evictions
+        node = evictions.nominated_node(pod)
         if node is None or self._status_on(node.row, diagnosis) is Code.UNRESOLVABLE:
-            return ""
-        leaving = any(p.has_preemption_notice and p.priority < pod.priority for p in node.pods.values())
-        return _TERMINATING if leaving else ""
+            return None
+        lower = (other for other in node.pods.values() if other.priority < pod.priority)
+        if not evictions.is_awaited_on(node, pod) and not any(
+            other.has_preemption_notice or evictions.is_evicted(other) for other in lower
+        ):
+            return None
+        return PostFilterResult(kept_nomination(pod, node), Unschedulable(f"preemption: {_TERMINATING}"))
 
     def _status_on(self, row: int, diagnosis: Diagnosis) -> Code | None:
         for status, rows in diagnosis.groups:

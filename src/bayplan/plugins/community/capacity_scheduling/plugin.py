@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -42,7 +42,7 @@ from bayplan.plugins.community.capacity_scheduling.quotas import (
 from bayplan.plugins.community.capacity_scheduling.victims import QuotaTrial, find_quota_victims, potential_victims
 from bayplan.preemption.budgets import Budgets
 from bayplan.preemption.candidates import Candidate, pick_cheapest
-from bayplan.preemption.eviction import Evictions
+from bayplan.preemption.eviction import Evictions, kept_nomination
 from bayplan.preemption.node_trial import NodeTrial, candidate_on
 
 __all__ = ["CapacityScheduling"]
@@ -57,13 +57,16 @@ _UNDER_WAY = "waiting for the preemption for this pod to be finished"
 class _Claim:
     """What the pod adds to the quotas in this cycle."""
 
-    __slots__ = ("book", "own", "with_nominated")
+    __slots__ = ("book", "everybody", "remaining", "with_nominated")
 
-    def __init__(self, book: QuotaBook, own: Amounts, with_nominated: Amounts) -> None:
+    def __init__(self, book: QuotaBook, own: Amounts) -> None:
         self.book = book
-        self.own = own
-        self.with_nominated = with_nominated
+        self.remaining = book
+        """As if the victims that are evicted already had left: what nominated pods are promised beside."""
+        self.with_nominated = own
         """With the nominated pods of the same namespace that are not less important."""
+        self.everybody = own
+        """With the pods of other namespaces that are nominated within their min, too."""
 
 
 CLAIM = StateKey[_Claim]("CapacityScheduling/claim")
@@ -124,16 +127,17 @@ class CapacityScheduling(Plugin):
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Status | None:
         book = QuotaBook.of(self._read(), self.handle.cluster.namespace_usage)
         own = amounts_of(pod)
-        claim = _Claim(book, own, own)
+        claim = _Claim(book, own)
         state.put(CLAIM, claim)
         if pod.namespace not in book:
             return None
-        claim.with_nominated, everybody = self._with_nominated(book, pod, own)
-        if book.is_over_max(pod.namespace, claim.with_nominated):
+        claim.with_nominated, claim.everybody = self._with_nominated(book, pod, own)
+        claim.remaining = remaining = self._without(book, self._evictions.evicted())
+        if book.is_over_max(pod.namespace, own) or remaining.is_over_max(pod.namespace, claim.with_nominated):
             return Unschedulable(
                 f"Pod {pod.key} is rejected in PreFilter because ElasticQuota {pod.namespace} is more than Max"
             )
-        if book.is_total_over_min(everybody):
+        if book.is_total_over_min(own) or remaining.is_total_over_min(claim.everybody):
             return Unschedulable(
                 f"Pod {pod.key} is rejected in PreFilter because total ElasticQuota used is more than min"
             )
@@ -162,8 +166,8 @@ class CapacityScheduling(Plugin):
 
     def post_filter(self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis) -> PostFilterResult | Status:
         refusal = self._ineligible(state, pod, diagnosis)
-        if refusal:
-            return Unschedulable(f"preemption: {refusal}")
+        if refusal is not None:
+            return refusal
         refused: dict[Status, list[int]] = {}
         chosen = pick_cheapest(self._candidates(state, pod, self._helpful_rows(diagnosis), refused))
         if not chosen:
@@ -172,19 +176,22 @@ class CapacityScheduling(Plugin):
         self._evictions.start(pod, candidate.node_name, candidate.victims)
         return PostFilterResult(candidate.node_name, None, candidate.victims)
 
-    def _ineligible(self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis) -> str:
+    def _ineligible(self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis) -> PostFilterResult | None:
         if pod.shape.spec.preemption_policy == "Never":
-            return _NEVER
+            return _refusal(_NEVER)
         claim = state.get(CLAIM)
         if claim is None:
-            return _NO_STATE
-        if pod.uid in self._evictions:
-            return _UNDER_WAY
-        node = self.handle.cluster.node(pod.nominated_node_name) if pod.nominated_node_name else None
+            return _refusal(_NO_STATE)
+        evictions = self._evictions
+        node = evictions.nominated_node(pod)
         if node is None or _status_on(node, diagnosis) is Code.UNRESOLVABLE:
-            return ""
-        leaving = [other for other in node.pods.values() if other.is_terminating]
-        return _TERMINATING if any(_makes_room(claim, pod, other) for other in leaving) else ""
+            return None
+        if evictions.is_awaited_on(node, pod):
+            return _refusal(_UNDER_WAY, kept_nomination(pod, node))
+        leaving = (other for other in node.pods.values() if evictions.is_leaving(other))
+        if any(_makes_room(claim, pod, other) for other in leaving):
+            return _refusal(_TERMINATING, kept_nomination(pod, node))
+        return None
 
     def _helpful_rows(self, diagnosis: Diagnosis) -> Rows:
         """Rows whose rejection may end when pods are evicted."""
@@ -199,8 +206,9 @@ class CapacityScheduling(Plugin):
     ) -> list[Candidate]:
         budgets = Budgets(self.handle.cluster.objects.list(PodDisruptionBudget))
         table, found = self.handle.cluster.nodes, []
+        remaining = self._without(state[CLAIM].remaining, self._terminating())
         for row in rows.tolist():
-            outcome = self._victims_on(state, pod, row, budgets)
+            outcome = self._victims_on(state, pod, row, budgets, remaining.clone())
             if isinstance(outcome, Status):
                 refused.setdefault(outcome, []).append(row)
             elif outcome[0]:
@@ -208,12 +216,12 @@ class CapacityScheduling(Plugin):
         return found
 
     def _victims_on(
-        self, state: CycleState, pod: PodInfo, row: int, budgets: Budgets
+        self, state: CycleState, pod: PodInfo, row: int, budgets: Budgets, book: QuotaBook
     ) -> tuple[list[PodInfo], int] | Status:
         table, claim = self.handle.cluster.nodes, state[CLAIM]
         node = table.at(row)
-        book = claim.book.clone()
-        victims = potential_victims(book, pod, claim.with_nominated, node)
+        leaving = {other.uid for other in node.pods.values() if self._evictions.is_leaving(other)}
+        victims = potential_victims(book, pod, claim.with_nominated, node, leaving)
         if not victims:
             return Unresolvable(f"No victims found on node {node.name} for preemptor pod {pod.name}")
         nominated = [
@@ -222,7 +230,26 @@ class CapacityScheduling(Plugin):
             if other.priority >= pod.priority and other.uid != pod.uid
         ]
         room = NodeTrial(self.handle.dry_run, state, pod, table, row, nominated)
-        return find_quota_victims(QuotaTrial(room, book, pod, claim.own), victims, budgets)
+        trial = QuotaTrial(room, book, pod, claim.with_nominated, claim.everybody, leaving)
+        return find_quota_victims(trial, victims, budgets)
+
+    def _without(self, book: QuotaBook, leaving: Iterable[PodInfo]) -> QuotaBook:
+        """What is used once these have left. What was freed for one preemptor is no reason to take as much again for
+        another one, beside whose claim that of the first one counts."""
+        gone = [pod for pod in leaving if pod.namespace in book]
+        if not gone:
+            return book
+        remaining = book.clone()
+        for pod in gone:
+            remaining.remove(pod)
+        return remaining
+
+    def _terminating(self) -> Iterator[PodInfo]:
+        """Pods that leave and were not evicted by this plugin."""
+        is_evicted = self._evictions.is_evicted
+        for node in self.handle.cluster.nodes.infos:
+            if node is not None:
+                yield from (pod for pod in node.pods.values() if pod.is_terminating and not is_evicted(pod))
 
     # Requeueing
 
@@ -235,6 +262,10 @@ class CapacityScheduling(Plugin):
     def _after_pod_deleted(self, pod: PodInfo, old: PodInfo, new: Any) -> Hint:
         """Only pods of namespaces with a quota count against one."""
         return Hint.QUEUE if old.namespace in self._read() else Hint.SKIP
+
+
+def _refusal(reason: str, nomination: str | None = None) -> PostFilterResult:
+    return PostFilterResult(nomination, Unschedulable(f"preemption: {reason}"))
 
 
 def _makes_room(claim: _Claim, pod: PodInfo, leaving: PodInfo) -> bool:

@@ -105,6 +105,3 @@ class QuotaBook:
             for name, amount in more.items()
             if name in self._guaranteed
         )
-
-    def is_exceeded_by(self, namespace: str, more: Amounts) -> bool:
-        return self.is_over_max(namespace, more) or self.is_total_over_min(more)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from bayplan.framework import NodeInfo, PodInfo, Status, Unschedulable
 from bayplan.plugins.community.capacity_scheduling.quotas import Amounts, QuotaBook
 from bayplan.preemption.budgets import Budgets
@@ -13,8 +15,11 @@ __all__ = ["QuotaTrial", "find_quota_victims", "potential_victims"]
 _EXCEEDED = Unschedulable("global quota max exceeded")
 
 
-def potential_victims(book: QuotaBook, pod: PodInfo, claimed: Amounts, node: NodeInfo) -> list[PodInfo]:
-    """The pods of the node that this one may evict; the book is changed as if all of them had been evicted.
+def potential_victims(
+    book: QuotaBook, pod: PodInfo, claimed: Amounts, node: NodeInfo, leaving: Collection[str]
+) -> list[PodInfo]:
+    """The pods of the node that this one may evict, and those that leave anyway, which the book does not count; it is
+    changed as if all had left.
 
     Of namespaces that lend, the least important pods come first, and none once the namespace is within its minimum.
     """
@@ -25,6 +30,9 @@ def potential_victims(book: QuotaBook, pod: PodInfo, claimed: Amounts, node: Nod
     is_borrowing = book.is_over_min(pod.namespace, claimed)
     for other in pods:
         if other.namespace not in book:
+            continue
+        if other.uid in leaving:
+            victims.append(other)
             continue
         if is_borrowing:
             may_go = other.namespace == pod.namespace and other.priority < pod.priority
@@ -39,25 +47,40 @@ def potential_victims(book: QuotaBook, pod: PodInfo, claimed: Amounts, node: Nod
 class QuotaTrial:
     """A dry run on one node, with the book that belongs to it."""
 
-    def __init__(self, room: NodeTrial, book: QuotaBook, pod: PodInfo, own: Amounts) -> None:
+    def __init__(
+        self,
+        room: NodeTrial,
+        book: QuotaBook,
+        pod: PodInfo,
+        with_nominated: Amounts,
+        everybody: Amounts,
+        leaving: Collection[str],
+    ) -> None:
         self.room = room
         self.book = book
-        self._pod = pod
-        self._own = own
+        self._namespace = pod.namespace
+        self._with_nominated = with_nominated
+        self._everybody = everybody
+        self._leaving = leaving
 
     def keeps_quota(self) -> bool:
-        namespace = self._pod.namespace
-        return namespace not in self.book or not self.book.is_exceeded_by(namespace, self._own)
+        book, namespace = self.book, self._namespace
+        if namespace not in book:
+            return True
+        return not book.is_over_max(namespace, self._with_nominated) and not book.is_total_over_min(self._everybody)
 
     def reprieves(self, victim: PodInfo) -> bool:
         """Whether a victim is reprieved: added again, the pod still fits and no quota is exceeded. Otherwise it is
         removed."""
+        counts = victim.uid not in self._leaving
         self.room.add(victim)
-        self.book.add(victim)
+        if counts:
+            self.book.add(victim)
         if self.room.check() is None and self.keeps_quota():
             return True
         self.room.remove(victim)
-        self.book.remove(victim)
+        if counts:
+            self.book.remove(victim)
         return False
 
 

@@ -262,8 +262,9 @@ def test_while_a_victim_is_leaving_the_nominated_node_no_other_is_looked_for(lea
     diagnosis = Diagnosis(total_nodes=1, absent=Unschedulable("Insufficient cpu"))
 
     refusal = plugin._ineligible(state, info, diagnosis)
-    assert refusal == ("not eligible due to a terminating pod on the nominated node." if refuses else "")
-    assert plugin._ineligible(state, info, Diagnosis(total_nodes=1, absent=Unresolvable("gone"))) == ""
+    assert str(refusal).count("not eligible due to a terminating pod on the nominated node.") == refuses
+    assert (refusal is None) != refuses
+    assert plugin._ineligible(state, info, Diagnosis(total_nodes=1, absent=Unresolvable("gone"))) is None
 
 
 def test_a_pod_without_a_quota_waits_for_a_less_important_one_without_one() -> None:
@@ -273,8 +274,9 @@ def test_a_pod_without_a_quota_waits_for_a_less_important_one_without_one() -> N
     info, state = harness.info(_pod("p", "other", nominated="n1")), CycleState()
     plugin.pre_filter(state, info, harness.cluster.columns())
 
-    assert "terminating" in plugin._ineligible(state, info, Diagnosis(total_nodes=1, absent=Unschedulable("full")))
-    assert "cycleState" in plugin._ineligible(CycleState(), info, Diagnosis(total_nodes=1))
+    full = Diagnosis(total_nodes=1, absent=Unschedulable("full"))
+    assert "terminating" in str(plugin._ineligible(state, info, full))
+    assert "cycleState" in str(plugin._ineligible(CycleState(), info, Diagnosis(total_nodes=1)))
 
 
 # Events and contract
