@@ -141,13 +141,13 @@ async def test_the_dashboard_is_brought_to_this_machine(
 ) -> None:
     """`bayplan dashboard` carries the credentials that a browser does not have."""
     async with asked(cluster, tokens, tmp_path, guard) as scheduler:
-        url = f"http://127.0.0.1:{free_loopback_port()}"
         words = ("dashboard", "--server", scheduler.server, "--token-file", str(scheduler.token))
         process = await asyncio.create_subprocess_exec(
-            *_BAYPLAN, *words, "--insecure-skip-tls-verify", "--port", url.rpartition(":")[2], stderr=subprocess.PIPE
+            *_BAYPLAN, *words, "--insecure-skip-tls-verify", stderr=subprocess.PIPE
         )
         assert process.stderr is not None
         said = (await asyncio.wait_for(process.stderr.readline(), 90)).decode()
+        url = said.removeprefix("note: ").partition("/dashboard/")[0]
         async with aiohttp.ClientSession(url) as session:
             page = await (await session.get("/dashboard/")).text()
             overview = await (await session.get("/bayplan/v1/overview")).json()
@@ -157,7 +157,7 @@ async def test_the_dashboard_is_brought_to_this_machine(
         process.terminate()
         await process.wait()
 
-    assert url in said
+    assert scheduler.server in said
     assert "<title>" in page
     assert (overview["nodes"], overview["pods"]) == (3, 6)
     assert played["pendingCount"] == 1
