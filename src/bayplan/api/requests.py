@@ -27,6 +27,7 @@ __all__ = [
 DEFAULT_CPU_MILLI = 100
 DEFAULT_MEMORY_BYTES = 200 * 1024 * 1024
 _POD_LEVEL = ("cpu", "memory")
+_MOST = 2**63 - 1
 
 Amounts = dict[str, int]
 _SCORING_DEFAULTS: Amounts = {"cpu": DEFAULT_CPU_MILLI, "memory": DEFAULT_MEMORY_BYTES}
@@ -44,8 +45,7 @@ def pod_requests(
     total = _container_requests(pod, statuses, _defaults(nonzero))
     if pod_level:
         _override_with_pod_level(pod, total, status=status)
-    for name, amount in to_amounts(pod.spec.overhead).items():
-        total[name] = total.get(name, 0) + amount
+    _add(total, to_amounts(pod.spec.overhead))
     return total
 
 
@@ -141,8 +141,9 @@ def to_amounts(quantities: Mapping[str, Quantity] | None) -> Amounts:
 
 
 def _add(total: Amounts, more: Amounts) -> None:
+    """No sum is larger than the largest amount there is: columns hold 64 bits, and no node offers more."""
     for name, amount in more.items():
-        total[name] = total.get(name, 0) + amount
+        total[name] = min(total.get(name, 0) + amount, _MOST)
 
 
 def _raise_to(total: Amounts, floor: Amounts) -> None:

@@ -118,6 +118,16 @@ def test_names_that_no_node_offers_are_all_named_and_rule_out_preemption() -> No
     assert {status.code for status in outcome.rejections.values()} == {Code.UNRESOLVABLE}
 
 
+@pytest.mark.parametrize("name", ["cpu", "memory", "ephemeral-storage", "example.com/gpu"])
+@pytest.mark.parametrize("overhead", [None, {"cpu": 2**63 - 1, "memory": 2**63 - 1}])
+def test_sums_beyond_64_bits_are_too_much_for_every_node(name: str, overhead: dict[str, int] | None) -> None:
+    containers = [container(f"c{i}", requests={name: 2**63 - 1}) for i in range(50)]
+    harness = Harness(nodes=[node("n1", allocatable={"example.com/gpu": 1}), "n2"])
+    outcome = harness.explain(pod(containers=containers, overhead=overhead))
+
+    assert all(f"Insufficient {name}" in outcome.rejections[each].reasons for each in ("n1", "n2"))
+
+
 @pytest.mark.parametrize("made_up", [0, 1, 300])
 @pytest.mark.parametrize("offered", [1, 40])
 def test_both_forms_say_the_same_of_many_resources(offered: int, made_up: int) -> None:
