@@ -252,14 +252,14 @@ def _write_kubeconfig(local: LocalCluster, path: Path, dashboard: str) -> None:
     """The cluster entry also names the scheduler, so that `bayplan explain` and `pending` find it."""
     import yaml
 
+    from bayplan.apiserver.storage.private_files import write_private
+
     document = local.cluster.kubeconfig()
     if dashboard:
         extension = {"name": "bayplan.dev/scheduler", "extension": {"server": dashboard}}
         document["clusters"][0]["cluster"]["extensions"] = [extension]
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        yaml.safe_dump(document, file, sort_keys=False)
+    write_private(path, yaml.safe_dump(document, sort_keys=False).encode())
 
 
 def _welcome(local: LocalCluster, profiles: Sequence[ResolvedProfile], kubeconfig: Path, dashboard: str) -> None:

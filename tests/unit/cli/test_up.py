@@ -98,7 +98,10 @@ def test_the_command_to_try_names_a_scheduler_that_is_there(tmp_path: Path) -> N
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
         "profiles: [{schedulerName: other}]\n"
     )
-    with start(f"--config={config}", f"--kubeconfig-out={tmp_path / 'kubeconfig'}") as process:
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text("of an earlier cluster")
+    kubeconfig.chmod(0o644)
+    with start(f"--config={config}", f"--kubeconfig-out={kubeconfig}") as process:
         assert process.stdout is not None
         said = ""
         while "get pods" not in said:
@@ -108,3 +111,4 @@ def test_the_command_to_try_names_a_scheduler_that_is_there(tmp_path: Path) -> N
 
     assert """kubectl run web --image=nginx --overrides='{"spec":{"schedulerName":"other"}}'""" in said
     assert "create deployment" not in said
+    assert kubeconfig.stat().st_mode & 0o777 == 0o600
