@@ -8,6 +8,7 @@ that vary there are skipped.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections import Counter
 from pathlib import Path
@@ -18,9 +19,10 @@ from bayplan.cel.devices import compile_selector, device_environment, device_var
 from tests.cel.generator import Generator
 from tests.cel.oracle import Oracle, build, describe
 
-__all__ = ["compare", "evaluate", "main"]
+__all__ = ["compare", "evaluate", "main", "run"]
 
 _BATCH = 500
+_LONGEST_RECORDED = 120
 _PATIENCE = 50
 """Evaluations of an expression whose answer differs, to see whether it varies with the order of maps."""
 
@@ -33,12 +35,13 @@ def evaluate(request: dict[str, Any]) -> dict[str, Any]:
         attributes=device["attributes"],
         capacity=device["capacity"],
         allow_multiple_allocations=device["allowMultipleAllocations"],
+        list_attributes=request["lists"],
     )
     try:
         if request["mode"] == "selector":
-            selector = compile_selector(request["expression"])
+            selector = compile_selector(request["expression"], list_attributes=request["lists"])
             return _answer(selector.evaluate(view), selector.max_cost, is_described=False)
-        program = device_environment().compile(request["expression"])
+        program = device_environment(list_attributes=request["lists"]).compile(request["expression"])
         return _answer(program.evaluate(device=view.value), 0, is_described=True)
     except CompileError as error:
         return {"compileError": str(error)}
@@ -86,19 +89,47 @@ def _short(answer: dict[str, Any]) -> dict[str, Any]:
     return answer | {"compileError": answer["compileError"].split("\n |")[0]} if "compileError" in answer else answer
 
 
+def record(oracle: Oracle, generator: Generator, count: int, file: Path) -> None:
+    """Write short expressions with their answers, for tests that run without the oracle."""
+    lines: list[str] = []
+    while len(lines) < count:
+        requests = [request for request in (generator.request() for _ in range(_BATCH)) if _is_short(request)]
+        for request, answer in zip(requests, oracle.ask(requests), strict=True):
+            if documented(request["expression"], answer, answer) is None and len(lines) < count:
+                lines.append(json.dumps({"request": request, "answer": answer}, ensure_ascii=False))
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _is_short(request: dict[str, Any]) -> bool:
+    return len(request["expression"]) <= _LONGEST_RECORDED
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--oracle", type=Path, required=True, help="the oracle program; built there if it is missing")
     parser.add_argument("--count", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--show", type=int, default=20, help="differences to print")
+    parser.add_argument("--record", type=Path, help="write short expressions and their answers there, and stop")
     options = parser.parse_args()
-    generator = Generator(options.seed)
+    if options.record is not None:
+        with Oracle(build(options.oracle), repeat=_PATIENCE) as oracle:
+            record(oracle, Generator(options.seed), options.count, options.record)
+        return 0
+    differences, counts = run(build(options.oracle), count=options.count, seed=options.seed, show=options.show)
+    told = ", ".join(f"{name}: {number}" for name, number in counts.most_common())
+    print(f"{options.count} expressions, {differences} differences; {told}")
+    return 1 if differences else 0
+
+
+def run(program: Path, *, count: int, seed: int, show: int) -> tuple[int, Counter[str]]:
+    """How many answers differ, and how many there were of each sort. The first differences are printed."""
+    generator = Generator(seed)
     counts: Counter[str] = Counter()
     differences = 0
-    with Oracle(build(options.oracle)) as oracle, Oracle(options.oracle, repeat=_PATIENCE) as patient:
-        for start in range(0, options.count, _BATCH):
-            requests = [generator.request() for _ in range(min(_BATCH, options.count - start))]
+    with Oracle(program) as oracle, Oracle(program, repeat=_PATIENCE) as patient:
+        for start in range(0, count, _BATCH):
+            requests = [generator.request() for _ in range(min(_BATCH, count - start))]
             for request, theirs in zip(requests, oracle.ask(requests), strict=True):
                 ours = evaluate(request)
                 counts["compile error" if "compileError" in theirs else "error" if "error" in theirs else "value"] += 1
@@ -111,13 +142,9 @@ def main() -> int:
                     counts[f"documented: {known}"] += 1
                     continue
                 differences += 1
-                if differences <= options.show:
+                if differences <= show:
                     print(_shown(field, request, ours, theirs))
-    print(
-        f"{options.count} expressions, {differences} differences; "
-        + ", ".join(f"{name}: {count}" for name, count in counts.most_common())
-    )
-    return 1 if differences else 0
+    return differences, counts
 
 
 if __name__ == "__main__":

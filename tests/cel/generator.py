@@ -128,6 +128,7 @@ _ATOMS: dict[str, list[str]] = {
     "dtext": [f"'{text}'" for text in _DURATIONS],
     "ttext": [f"'{text}'" for text in _TIMESTAMPS],
 }
+_LISTS = [{"ints": [1, 7]}, {"strings": ["a", "fish"]}, {"bools": [True]}, {"ints": []}]
 _VARIABLES = ["x", "y", "z"]
 
 
@@ -144,7 +145,11 @@ class Generator:
         expression = self._make(kind, self._random.randint(1, 5), {})
         if self._random.random() < 0.02:
             expression = self._broken(expression)
-        return {"expression": expression, "mode": mode, "device": self._device()}
+        device = self._device()
+        lists = self._random.random() < 0.3
+        if lists and self._random.random() < 0.7:
+            device["attributes"]["list"] = self._random.choice(_LISTS)
+        return {"expression": expression, "mode": mode, "lists": lists, "device": device}
 
     def _make(self, kind: str, depth: int, scope: dict[str, str]) -> str:
         random = self._random

@@ -259,7 +259,7 @@ class _Parser:
             if token.text == "in":
                 self._position -= 1 if opening is None else 2
                 self._missing_operand()
-            self._issues.append(Issue(token.offset, f"reserved identifier: {token.text}"))
+            self._issues.append(Issue(token.offset - len(dot), f"reserved identifier: {token.text}"))
         if opening is not None:
             return self._call(opening, dot + token.text, self._arguments(), None)
         struct = self._struct(token, dot)

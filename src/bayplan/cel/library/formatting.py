@@ -246,7 +246,7 @@ def _fixed(value: Value, precision: int | None) -> str:
     places = _DEFAULT_PRECISION if precision is None else precision
     if places > _LARGEST_PRECISION:
         raise CostExceeded
-    return f"{number:,.{places}f}"
+    return f"{number or 0.0:,.{places}f}"
 
 
 def _scientific(value: Value, precision: int | None) -> str:
@@ -257,7 +257,7 @@ def _scientific(value: Value, precision: int | None) -> str:
         raise CostExceeded
     if not math.isfinite(number):
         return ("NaN" if number != number else ("∞" if number > 0 else "-∞")).rjust(width)
-    mantissa, _, exponent = f"{number:.6e}".partition("e")
+    mantissa, _, exponent = f"{number or 0.0:.6e}".partition("e")
     return f"{mantissa}×10{exponent.removeprefix('+').translate(_SUPERSCRIPTS)}".rjust(width)
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 import re2
@@ -29,19 +30,37 @@ _OPTIONS.max_mem = 64 << 20
 @lru_cache(maxsize=4096)
 def compiled(pattern: str) -> re2._Regexp:
     """The pattern, ready to search with."""
+    any_byte = _ANY_BYTE.search(pattern)
+    if any_byte is not None:
+        raise PatternProblem("error parsing regexp: invalid escape sequence: `\\C`")
     try:
         return re2.compile(pattern, _OPTIONS)
     except re2.error as problem:
-        raise PatternProblem(f"error parsing regexp: {_reworded(str(problem), pattern)}") from None
+        (message,) = problem.args
+        raise PatternProblem(f"error parsing regexp: {_reworded(message, pattern)}") from None
 
 
-def _reworded(problem: str, pattern: str) -> str:
-    """The library's message in the words of Go's: the kind of problem, then the part of the pattern."""
-    text = problem[2:-1] if problem.startswith(("b'", 'b"')) else problem
-    kind, separator, part = text.partition(": ")
-    kind = {"missing )": "missing closing )", "unexpected )": "unexpected )"}.get(kind, kind)
-    shown = pattern if kind in ("missing closing )", "unexpected )") else part
-    return f"{kind}: `{shown}`" if separator or shown else kind
+_ANY_BYTE = re.compile(r"(?<!\\)(?:\\\\)*\\C")
+"""A byte of a character, which RE2 has in C++ and not in Go."""
+_WORDS = {
+    "missing )": "missing closing )",
+    "missing ]": "missing closing ]",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid repetition size": "invalid repeat count",
+    "invalid named capture group": "invalid named capture",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "trailing \\": "trailing backslash at end of expression",
+}
+"""Problems in the words of RE2 in C++, and in those of Go."""
+
+
+def _reworded(message: bytes | str, pattern: str) -> str:
+    """The kind of problem, then the part of the pattern."""
+    text = message.decode(errors="replace") if isinstance(message, bytes) else message
+    kind, _, part = text.partition(": ")
+    shown = pattern if kind in ("missing )", "unexpected )") else part
+    return f"{_WORDS.get(kind, kind)}: `{shown}`"
 
 
 def matches(text: Value, pattern: Value) -> bool:
