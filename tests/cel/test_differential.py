@@ -1,4 +1,4 @@
-"""A part of the differential run against Kubernetes' own evaluation (`make e2e`; needs Go once, to build the oracle)."""
+"""A part of the differential run against Kubernetes' own evaluation (`make e2e`; needs Go once, for the oracle)."""
 
 from __future__ import annotations
 
