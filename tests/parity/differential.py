@@ -18,6 +18,7 @@ from typing import Any
 from bayplan.explain.cases import evaluate_case
 from tests.parity.conformance import GOLDEN, differences, read_cases
 from tests.parity.recombine import Case, recombine
+from tests.parity.recombine_devices import recombine_devices
 
 
 def ask_oracle(oracle: Path, cases: list[Case]) -> list[dict[str, Any]]:
@@ -46,10 +47,12 @@ def main() -> int:
     parser.add_argument("--oracle", type=Path, required=True, help="the built oracle program")
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--devices", action="store_true", help="cases with devices")
     parser.add_argument("--save", type=Path, help="write cases that differ, with what the oracle expects, to this file")
     options = parser.parse_args()
     golden = [case for path in sorted(GOLDEN.glob("*.jsonl.gz")) for case in read_cases(path)]
-    cases = list(recombine(golden, options.seed, options.count))
+    make = recombine_devices if options.devices else recombine
+    cases = list(make(golden, options.seed, options.count))
     answers = ask_oracle(options.oracle, cases)
     undecided = differing = 0
     saved = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from bayplan.api.devices import DeviceClass, ResourceClaim, ResourceSlice
 from bayplan.api.meta import KubeObject
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod
@@ -17,14 +18,11 @@ from bayplan.api.storage import (
     VolumeAttachment,
 )
 from bayplan.api.workload import (
-    DeviceClass,
     Namespace,
     PodDisruptionBudget,
     PriorityClass,
     ReplicaSet,
     ReplicationController,
-    ResourceClaim,
-    ResourceSlice,
     Service,
     StatefulSet,
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-__all__ = ["Quantity", "QuantityError", "format_quantity", "milli_value", "value"]
+__all__ = ["Quantity", "QuantityError", "binary_quantity", "format_quantity", "milli_value", "nano_value", "value"]
 
 Quantity = str | int | float
 """The JSON and YAML types of a quantity field; the API server always sends a string."""
@@ -17,6 +17,7 @@ _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _INT64_MAX = 2**63 - 1
 _POWER = {0: 1, 3: 1000}
+_NANO = 10**9
 _MOST_DIGITS = 1000
 """The longest text that is parsed; real amounts are far shorter."""
 
@@ -33,6 +34,24 @@ def value(quantity: Quantity) -> int:
 def milli_value(quantity: Quantity) -> int:
     """The quantity in thousandths, rounded away from zero."""
     return _scaled(str(quantity), 3)
+
+
+@lru_cache(maxsize=65536)
+def nano_value(quantity: Quantity) -> int:
+    """The quantity in billionths, the finest that Kubernetes keeps; rounded away from zero, without a limit."""
+    numerator, denominator = _parse(str(quantity))
+    rounded = -(-abs(numerator) * _NANO // denominator)
+    return rounded if numerator >= 0 else -rounded
+
+
+def binary_quantity(amount: int) -> str:
+    """A whole amount as Kubernetes writes a quantity in powers of 1024; below 1024, in powers of 1000."""
+    if abs(amount) < 1024:
+        return f"{amount // 1000}k" if amount and amount % 1000 == 0 else str(amount)
+    for suffix, shift in reversed(_BINARY.items()):
+        if amount % (1 << shift) == 0:
+            return f"{amount >> shift}{suffix}"
+    return str(amount)
 
 
 @lru_cache(maxsize=65536)

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from bayplan.api.meta import KubeObject, LabelSelector, Struct
 
 __all__ = [
-    "DeviceClass",
     "Namespace",
     "PodDisruptionBudget",
     "PriorityClass",
     "ReplicaSet",
     "ReplicationController",
-    "ResourceClaim",
-    "ResourceSlice",
     "Service",
     "StatefulSet",
 ]
@@ -64,20 +59,3 @@ class PriorityClass(KubeObject):
     value: int = 0
     global_default: bool = False
     preemption_policy: str | None = None
-
-
-class DeviceClassSpec(Struct):
-    extended_resource_name: str | None = None
-
-
-class DeviceClass(KubeObject):
-    spec: DeviceClassSpec = msgspec.field(default_factory=DeviceClassSpec)
-
-
-class ResourceClaim(KubeObject):
-    spec: dict[str, Any] = msgspec.field(default_factory=dict)
-    status: dict[str, Any] = msgspec.field(default_factory=dict)
-
-
-class ResourceSlice(KubeObject):
-    spec: dict[str, Any] = msgspec.field(default_factory=dict)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import ipaddress
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from bayplan.apiserver.bootstrap import bootstrap
@@ -20,6 +20,7 @@ from bayplan.apiserver.server.inprocess import InProcessTransport, TransportErro
 from bayplan.apiserver.server.own_objects import bring_in
 from bayplan.apiserver.server.tls import load_certificate
 from bayplan.apiserver.simulation.controllers.group import Controllers
+from bayplan.apiserver.simulation.devices import DeviceModel
 from bayplan.apiserver.simulation.kubelets.kubelets import Kubelets, KubeletSettings
 from bayplan.apiserver.simulation.kubelets.node_objects import make_nodes
 from bayplan.apiserver.storage.persistence import Journal
@@ -60,6 +61,7 @@ class EmbeddedCluster:
         listen: bool = True,
         kubelets: KubeletSettings | None = None,
         simulate: bool = True,
+        devices: Sequence[DeviceModel] = (),
     ) -> None:
         if listen and not is_loopback(host) and not tls:
             raise UnsafeAddress(
@@ -83,7 +85,7 @@ class EmbeddedCluster:
             self.api.restore(self._journal.rows(), revision=self._journal.revision())
         self._initial = [*(make_nodes(nodes) if isinstance(nodes, int) else nodes), *objects]
         self._http = HttpServer(self.api.handle)
-        self.controllers = Controllers(self.api)
+        self.controllers = Controllers(self.api, devices)
         self.kubelets = Kubelets(self.api, kubelets)
 
     @property

@@ -66,12 +66,26 @@ class LiveApi:
         except NotFound:
             return
 
-    async def patch_pod(self, pod: PodInfo, patch: dict[str, Any]) -> None:
-        self._check_lease()
-        pods = self._writer.resource("", "v1", "pods")
-        await pods.patch(pod.name, patch, namespace=pod.namespace, content_type=_STRATEGIC)
+    async def patch_pod(self, pod: PodInfo, patch: dict[str, Any], *, subresource: str = "") -> None:
+        await self.patch(pod.pod, patch, subresource=subresource)
 
-    async def update(self, item: K, change: dict[str, Any]) -> K:
+    async def patch(self, item: KubeObject, patch: dict[str, Any], *, subresource: str = "") -> None:
+        self._check_lease()
+        client = self._client(type(item))
+        await client.patch(item.name, patch, namespace=item.namespace, subresource=subresource, content_type=_STRATEGIC)
+
+    async def create(self, kind: type[K], body: dict[str, Any]) -> K:
+        self._check_lease()
+        known = kind_of(kind)
+        whole = {"apiVersion": known.api_version, "kind": known.name, **body}
+        made = await self._client(kind).create(whole, namespace=body["metadata"].get("namespace", ""))
+        return msgspec.convert(made, kind)
+
+    async def delete(self, item: KubeObject) -> None:
+        self._check_lease()
+        await self._client(type(item)).delete(item.name, namespace=item.namespace, uid=item.uid)
+
+    async def update(self, item: K, change: dict[str, Any], *, subresource: str = "") -> K:
         """Read the object again, merge the change into it and write it; repeated when another client wrote in between.
 
         A change for one version only is merged by the API server, which refuses it if the version is another.
@@ -80,20 +94,23 @@ class LiveApi:
         client = self._client(type(item))
         if "resourceVersion" in change.get("metadata", {}):
             try:
-                written = await client.patch(item.name, change, namespace=item.namespace)
+                written = await client.patch(item.name, change, namespace=item.namespace, subresource=subresource)
             except Forbidden:
                 # The role may allow updates and not patches.
                 merged = merge_patch(await client.get(item.name, namespace=item.namespace), change)
-                written = await client.update(item.name, merged, namespace=item.namespace)
+                written = await client.update(item.name, merged, namespace=item.namespace, subresource=subresource)
         else:
-            written = await self._update_latest(client, item, change)
+            written = await self._update_latest(client, item, change, subresource)
         return msgspec.convert(written, type(item))
 
-    async def _update_latest(self, client: ResourceClient, item: KubeObject, change: dict[str, Any]) -> JsonObject:
+    async def _update_latest(
+        self, client: ResourceClient, item: KubeObject, change: dict[str, Any], subresource: str
+    ) -> JsonObject:
         for attempts_left in range(_UPDATE_ATTEMPTS - 1, -1, -1):
             current = await client.get(item.name, namespace=item.namespace)
+            merged = merge_patch(current, change)
             try:
-                return await client.update(item.name, merge_patch(current, change), namespace=item.namespace)
+                return await client.update(item.name, merged, namespace=item.namespace, subresource=subresource)
             except Conflict:
                 if not attempts_left:
                     raise

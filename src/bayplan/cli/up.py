@@ -15,6 +15,7 @@ from bayplan.cli.options import Names, option
 from bayplan.cli.output import CommandError, note, print_error, progress
 
 if TYPE_CHECKING:
+    from bayplan.apiserver.simulation.devices import DeviceModel
     from bayplan.config.profiles import ResolvedProfile
     from bayplan.sim.local import LocalCluster, LocalOptions
 
@@ -24,6 +25,7 @@ MOST_NODES = 100_000
 _DEFAULT_SCHEDULER = "default-scheduler"
 EXAMPLES = """\
 {program} up --nodes 20
+{program} up --nodes 20 --devices gpu.example.com=8
 {program} up --plugin score_by_label.py --watch
 {program} up --from dump.yaml --config scheduler.yaml
 """
@@ -38,6 +40,10 @@ def up(
     ] = None,
     from_kubeconfig: Annotated[
         str | None, option("--from-kubeconfig", metavar="FILE", about="start from a real cluster, which is only read")
+    ] = None,
+    devices: Annotated[
+        Names,
+        option("--devices", metavar="DEVICES", about="of all nodes: DRIVER=COUNT, or a FILE about them"),
     ] = None,
     config: Annotated[str | None, option("--config", metavar="FILE", about="a KubeSchedulerConfiguration")] = None,
     plugin: Annotated[Names, option("--plugin", metavar="PLUGIN", about="FILE.py or MODULE:CLASS to enable")] = None,
@@ -88,6 +94,7 @@ def up(
         host=address,
         port=port,
         seed=seed,
+        devices=_device_models(devices or []),
     )
     target = Path(kubeconfig_out).expanduser() if kubeconfig_out else _default_kubeconfig(folder)
     serving = _serve(
@@ -102,6 +109,25 @@ def up(
     )
     with _problems_as_lines():
         return run_on_fast_loop(serving)
+
+
+def _device_models(given: Sequence[str]) -> list[DeviceModel]:
+    from bayplan.api.documents import DocumentError, parse_documents
+    from bayplan.apiserver.simulation.devices import UnusableModel, read_models
+
+    try:
+        described: list[Any] = []
+        for text in given:
+            if "=" in text:
+                described.append(text)
+                continue
+            for document in parse_documents(Path(text).read_text(encoding="utf-8")):
+                described += document.value if isinstance(document.value, list) else [document.value]
+        return read_models(described)
+    except (UnusableModel, DocumentError, UnicodeDecodeError) as error:
+        raise CommandError(f"--devices: {error}") from error
+    except OSError as error:
+        raise CommandError(f"--devices: {error.filename}: {error.strerror}") from error
 
 
 def _check_numbers(*, nodes: int | None, port: int, dashboard_port: int) -> None:

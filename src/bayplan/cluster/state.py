@@ -6,6 +6,8 @@ It is the same object from cycle to cycle; the cache brings it up to date betwee
 from __future__ import annotations
 
 from bayplan.api.workload import Namespace
+from bayplan.cluster.device_classes import DeviceClassNames
+from bayplan.cluster.devices import Devices
 from bayplan.cluster.image_index import ImageIndex
 from bayplan.cluster.labelled_pods import LabelledPods
 from bayplan.cluster.namespace_usage import NamespaceUsage
@@ -36,6 +38,8 @@ class ClusterState:
         self.claims_in_use: dict[str, int] = {}
         """How many assigned pods use a claim, by `namespace/name`."""
         self.objects = Objects()
+        self.devices = Devices(self.objects)
+        self.device_classes = DeviceClassNames(self.objects)
         self.generation = 0
         """Grows with every change of the cluster."""
         self.pods.grow(self.nodes.capacity)

@@ -93,7 +93,18 @@ def _all_nodes(scheduler: OfflineScheduler, info: PodInfo, decision: Decision) -
     if best is None:
         highest = max((entry["total"] for entry in by_node.values()), default=0)
         best = sorted(name for name, entry in by_node.items() if entry["total"] == highest)
-    return {"nodes": rejected, "scores": by_node, "best": best}
+    return {"nodes": rejected, "scores": by_node, "best": best} | _grants(scheduler, info, decision, best)
+
+
+def _grants(scheduler: OfflineScheduler, info: PodInfo, decision: Decision, best: list[str]) -> JsonObject:
+    """What plugins would give the pod on the first of the best nodes, besides its place."""
+    node = scheduler.cache.cluster.node(best[0]) if best else None
+    found: JsonObject = {}
+    if node is None:
+        return found
+    for plugin in scheduler.framework(info.scheduler_name).plugins.values():
+        found |= plugin.grants(decision.state, info, node)
+    return found
 
 
 def _without_nomination(info: PodInfo) -> PodInfo:

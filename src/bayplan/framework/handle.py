@@ -101,10 +101,19 @@ class ApiPort(Protocol):
         self, pod: PodInfo, *, condition: PodCondition | None = None, nominated_node_name: str | None = None
     ) -> None: ...
 
-    async def patch_pod(self, pod: PodInfo, patch: dict[str, Any]) -> None:
-        """Strategic merge patch of the pod itself, such as an annotation."""
+    async def patch_pod(self, pod: PodInfo, patch: dict[str, Any], *, subresource: str = "") -> None:
+        """Strategic merge patch of the pod itself, such as an annotation, or of its `status`."""
 
-    async def update(self, item: KubeObject, change: dict[str, Any]) -> KubeObject:
+    async def patch(self, item: KubeObject, patch: dict[str, Any], *, subresource: str = "") -> None:
+        """Strategic merge patch of any object."""
+
+    async def create(self, kind: type[K], body: dict[str, Any]) -> K:
+        """Create an object from its `metadata`, `spec` and so on; with `generateName` the API server names it."""
+
+    async def delete(self, item: KubeObject) -> None:
+        """Delete this very object, and not one that took its name."""
+
+    async def update(self, item: K, change: dict[str, Any], *, subresource: str = "") -> K:
         """Read the object anew, merge the change in, and write it; retried on conflict.
 
         A change that carries `metadata.resourceVersion` is written for that version only: if the object was changed

@@ -60,8 +60,10 @@ from bayplan.api.pod import (
 from bayplan.api.quantity import (
     Quantity,
     QuantityError,
+    binary_quantity,
     format_quantity,
     milli_value,
+    nano_value,
     value,
 )
 from bayplan.api.requests import (
@@ -98,14 +100,11 @@ from bayplan.api.tolerations import (
     tolerates,
 )
 from bayplan.api.workload import (
-    DeviceClass,
     Namespace,
     PodDisruptionBudget,
     PriorityClass,
     ReplicaSet,
     ReplicationController,
-    ResourceClaim,
-    ResourceSlice,
     Service,
     StatefulSet,
 )
@@ -122,7 +121,6 @@ __all__ = [
     "CSIStorageCapacity",
     "Container",
     "ContainerStatus",
-    "DeviceClass",
     "GcePersistentDisk",
     "Iscsi",
     "KubeObject",
@@ -163,9 +161,7 @@ __all__ = [
     "ReplicationController",
     "RequiredNodes",
     "Requirement",
-    "ResourceClaim",
     "ResourceRequirements",
-    "ResourceSlice",
     "Selector",
     "SelectorError",
     "Service",
@@ -178,6 +174,7 @@ __all__ = [
     "Volume",
     "VolumeAttachment",
     "WeightedPodAffinityTerm",
+    "binary_quantity",
     "compile_node_selector",
     "compile_selector",
     "compile_term",
@@ -188,6 +185,7 @@ __all__ = [
     "is_scalar_resource",
     "is_tolerated",
     "milli_value",
+    "nano_value",
     "parse_int64",
     "parse_time",
     "pod_requests",

@@ -82,10 +82,19 @@ class NoApi:
     ) -> None:
         raise self._refuse(f"patch the status of pod `{pod.key}`")
 
-    async def patch_pod(self, pod: PodInfo, patch: dict[str, Any]) -> None:
+    async def patch_pod(self, pod: PodInfo, patch: dict[str, Any], *, subresource: str = "") -> None:
         raise self._refuse(f"patch pod `{pod.key}`")
 
-    async def update(self, item: KubeObject, change: dict[str, Any]) -> KubeObject:
+    async def patch(self, item: KubeObject, patch: dict[str, Any], *, subresource: str = "") -> None:
+        raise self._refuse(f"patch `{item.key}`")
+
+    async def create(self, kind: type[K], body: dict[str, Any]) -> K:
+        raise self._refuse(f"create a {kind.__name__}")
+
+    async def delete(self, item: KubeObject) -> None:
+        raise self._refuse(f"delete `{item.key}`")
+
+    async def update(self, item: K, change: dict[str, Any], *, subresource: str = "") -> K:
         raise self._refuse(f"update `{item.key}`")
 
     async def get(self, kind: type[K], name: str, namespace: str = "") -> K | None:

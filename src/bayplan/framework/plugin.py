@@ -152,6 +152,14 @@ class Plugin(SpeedPromises, Generic[A]):
         """
         return None
 
+    def grants(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> dict[str, Any]:
+        """What the pod gets on a node besides its place, such as devices, as plain JSON for explanations.
+
+        *When*: a decision is explained. *Answers*: fields by name; an empty one (the default) for nothing.
+        *Must not* change anything.
+        """
+        return {}
+
     def events_to_register(self) -> list[EventHint] | None:
         """Events that may make a pod schedulable that this plugin rejected.
 

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from bayplan.apiserver.cluster import EmbeddedCluster
 from bayplan.apiserver.server.inprocess import TransportErrors
+from bayplan.apiserver.simulation.devices import DeviceModel
 from bayplan.app.live import LiveOptions, LiveScheduler
 from bayplan.app.settings import Settings
 from bayplan.app.watching import served_kinds
@@ -42,6 +43,8 @@ class LocalOptions:
     clock: Clock | None = None
     seed: int = 0
     observers: Sequence[Observer] = ()
+    devices: Sequence[DeviceModel] = ()
+    """Devices that simulated nodes have."""
 
 
 class LocalCluster:
@@ -61,6 +64,7 @@ class LocalCluster:
             listen=self.options.listen,
             clock=clock,
             seed=self.options.seed,
+            devices=self.options.devices,
         )
         self._live_options = LiveOptions(seed=self.options.seed, observers=self.options.observers, clock=clock)
         self._task: asyncio.Task[None] | None = None

@@ -41,7 +41,7 @@ def test_pods_of_an_api_server_come_back_unchanged(file: Path) -> None:
 
 
 def test_the_golden_cases_are_there() -> None:
-    assert len(GOLDEN) == 15
+    assert len(GOLDEN) == 26
 
 
 def test_requests_are_taken_over_from_limits() -> None:

@@ -9,11 +9,12 @@ import pytest
 from structlog.testing import capture_logs
 from tests.unit.app.answering import Answering, answer
 
+from bayplan.api.devices import ResourceClaim
 from bayplan.api.kinds import KINDS, kind_of
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod
 from bayplan.api.storage import CSINode, PersistentVolume
-from bayplan.api.workload import PodDisruptionBudget, PriorityClass, ResourceClaim
+from bayplan.api.workload import PodDisruptionBudget, PriorityClass
 from bayplan.app.watching import Watching, served_kinds
 from bayplan.client.transport import Response
 from bayplan.observe.clock import VirtualClock

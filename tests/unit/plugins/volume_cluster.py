@@ -134,7 +134,7 @@ class Api:
         self.refuses = ""
         self.answer: KubeObject | None = None
 
-    async def update(self, item: KubeObject, change: dict[str, Any]) -> KubeObject:
+    async def update(self, item: KubeObject, change: dict[str, Any], *, subresource: str = "") -> KubeObject:
         if self.refuses == item.name:
             raise RuntimeError(f"{item.name} was changed by somebody else")
         self.changes.append((item.name, change))

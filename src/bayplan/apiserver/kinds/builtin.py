@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bayplan.apiserver.kinds import cluster_rules as rules
-from bayplan.apiserver.kinds import columns, crd_rules, events, pod_admission, pod_validation
+from bayplan.apiserver.kinds import columns, crd_rules, device_rules, events, pod_admission, pod_validation
 from bayplan.apiserver.kinds import workload_columns as show
 from bayplan.apiserver.kinds import workload_rules as workloads
 from bayplan.apiserver.kinds.kind import Kind, Scale, Selectable
@@ -399,17 +399,41 @@ def _others() -> list[Kind]:
             validate=rules.validate_lease,
         ),
         _kind("discovery.v1.EndpointSlice", "endpointslices", group="discovery.k8s.io", columns=show.ENDPOINT_SLICE),
-        _kind("resource.v1.ResourceClaim", "resourceclaims", status=True, columns=show.RESOURCE_CLAIM, **devices),
-        _kind("resource.v1.ResourceClaimTemplate", "resourceclaimtemplates", **devices),
+        _kind(
+            "resource.v1.ResourceClaim",
+            "resourceclaims",
+            status=True,
+            columns=show.RESOURCE_CLAIM,
+            default=device_rules.default_claim,
+            admit=device_rules.admit_claim,
+            validate=device_rules.validate_claim,
+            **devices,
+        ),
+        _kind(
+            "resource.v1.ResourceClaimTemplate",
+            "resourceclaimtemplates",
+            default=device_rules.default_template,
+            admit=device_rules.admit_template,
+            validate=device_rules.validate_template,
+            **devices,
+        ),
         _kind(
             "resource.v1.ResourceSlice",
             "resourceslices",
             namespaced=False,
             columns=show.RESOURCE_SLICE,
             selectable=_selectable("spec.nodeName", "spec.driver"),
+            admit=device_rules.admit_slice,
+            validate=device_rules.validate_slice,
             **devices,
         ),
-        _kind("resource.v1.DeviceClass", "deviceclasses", namespaced=False, **devices),
+        _kind(
+            "resource.v1.DeviceClass",
+            "deviceclasses",
+            namespaced=False,
+            validate=device_rules.validate_class,
+            **devices,
+        ),
         _kind(
             "apiextensions.v1.CustomResourceDefinition",
             "customresourcedefinitions",

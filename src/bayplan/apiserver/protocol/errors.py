@@ -72,6 +72,14 @@ def duplicate_value(field: str, value: JsonValue) -> Cause:
     return Cause(field, f"Duplicate value: {_quoted(value)}", "FieldValueDuplicate")
 
 
+def too_many(field: str, count: int, most: int) -> Cause:
+    return Cause(field, f"Too many: {count}: must have at most {most} items", "FieldValueTooMany")
+
+
+def too_long(field: str, most: int) -> Cause:
+    return Cause(field, f"Too long: may not be more than {most} bytes", "FieldValueTooLong")
+
+
 def _quoted(value: JsonValue) -> str:
     if isinstance(value, str):
         return f'"{value}"'

@@ -23,7 +23,7 @@ class _Ports:
     def now(self) -> float:
         return self.time
 
-    async def patch_pod(self, pod: PodInfo, patch: dict[str, Any]) -> None:
+    async def patch_pod(self, pod: PodInfo, patch: dict[str, Any], *, subresource: str = "") -> None:
         if self._failure is not None:
             raise self._failure
         self.patches.append((pod.key, patch))

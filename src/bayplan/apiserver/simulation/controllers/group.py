@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from bayplan.apiserver.server.api import Api
 from bayplan.apiserver.simulation.controllers.base import Controller, ControllerClient, ControllerLoop
@@ -18,8 +18,10 @@ from bayplan.apiserver.simulation.controllers.nodes import NodeLifecycle
 from bayplan.apiserver.simulation.controllers.owners import OwnerIndex
 from bayplan.apiserver.simulation.controllers.pod_tally import PodTally
 from bayplan.apiserver.simulation.controllers.replicas import ReplicaSets, ReplicationControllers
+from bayplan.apiserver.simulation.controllers.resource_claims import ClaimUsers, PodClaims
 from bayplan.apiserver.simulation.controllers.statefulsets import StatefulSets
 from bayplan.apiserver.simulation.controllers.volumes import VolumeBinder
+from bayplan.apiserver.simulation.devices import DeviceConditions, DeviceDriver, DeviceModel
 
 ALL: tuple[type[Controller], ...] = (
     Namespaces,
@@ -32,6 +34,8 @@ ALL: tuple[type[Controller], ...] = (
     Jobs,
     DisruptionBudgets,
     VolumeBinder,
+    PodClaims,
+    ClaimUsers,
     NodeLifecycle,
     EventExpiry,
 )
@@ -72,11 +76,14 @@ class _GarbageLoop:
 class Controllers:
     """The controllers of a cluster, by name."""
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: Api, devices: Sequence[DeviceModel] = ()) -> None:
         owners, pods = OwnerIndex(api.store), PodTally(api.store)
         loops: dict[str, ControllerLoop | _GarbageLoop] = {
             one.name: ControllerLoop(one(ControllerClient(api, owners, pods, one.name, one.component))) for one in ALL
         }
+        for driver in (DeviceDriver, DeviceConditions) if devices else ():
+            client = ControllerClient(api, owners, pods, driver.name)
+            loops[driver.name] = ControllerLoop(driver(client, devices))
         name = GarbageCollector.name
         loops[name] = _GarbageLoop(lambda wake: GarbageCollector(ControllerClient(api, owners, pods, name), wake))
         self._loops = loops

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Self
 
@@ -13,7 +12,6 @@ import numpy as np
 from bayplan.framework import (
     ActionType,
     ClusterEvent,
-    Code,
     CycleState,
     Depends,
     EventHint,
@@ -29,15 +27,23 @@ from bayplan.framework import (
     Verdicts,
     by_shape,
 )
-from bayplan.framework.columns import CPU, MEMORY, FloatRN, Int64N, PodShape, Rows, Vector
-from bayplan.framework.objects import Amounts, DeviceClass, Node, is_extended_resource, pod_requests, to_amounts
+from bayplan.framework.columns import CPU, MEMORY, FloatRN, Int64N, PodShape
+from bayplan.framework.devices import DeviceClass
+from bayplan.framework.objects import Amounts, Node, is_extended_resource, pod_requests, to_amounts
 from bayplan.framework.promises import CombinedScore
 from bayplan.plugins.intree.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from bayplan.plugins.intree.node_resources_fit.checks import (
+    BEYOND_ALLOCATABLE,
+    FIRST_RESOURCE,
+    MOST_BITS,
+    TOO_MANY_PODS,
+    RequestChecks,
+    cpu_memory_verdicts,
+    verdicts_by_combination,
+)
 from bayplan.plugins.intree.node_resources_fit.combined_scores import CpuMemoryScores, note_amounts
 from bayplan.plugins.resource_scoring import (
-    NO_NEED,
     CpuMemoryFacts,
-    Needs,
     ResourceWeight,
     ScoreTerms,
     cpu_memory_source,
@@ -50,9 +56,6 @@ from bayplan.plugins.resource_scoring import (
 
 __all__ = ["NodeResourcesFit"]
 
-_TOO_MANY_PODS, _BEYOND_ALLOCATABLE, _FIRST_RESOURCE = 1, 2, 4
-_MOST_BITS = 28
-"""The number of resources that fit into the bit mask of a verdict beside the two bits before them."""
 _MOST_WEIGHT = 1 << 32
 """Weighted scores are summed as floats below this total weight."""
 
@@ -80,12 +83,12 @@ class NodeResourcesFit(Plugin):
 
     *What it does*: compares requests with allocatable minus what the node's pods request, and counts pods.
     *Rejects when*: `Too many pods`, or `Insufficient <resource>` for every resource that falls short; unresolvable
-    when a request exceeds the node's allocatable, because no preemption would help.
+    when a request exceeds the node's allocatable, because no preemption would help. An extended resource that a device
+    class stands for is left to DynamicResources on nodes that do not offer it themselves.
     *Scores by*: LeastAllocated (default), MostAllocated or RequestedToCapacityRatio over the configured resources.
     Containers without a cpu or memory request count as 100m and 200Mi here.
     *Retries on*: pods deleted or scaled down, nodes added or with more allocatable, device classes.
     *Arguments*: ignoredResources, ignoredResourceGroups, scoringStrategy.
-    *Differs from kube-scheduler*: extended resources backed by device classes are not delegated to DynamicResources.
     """
 
     default_weight = 1
@@ -119,8 +122,16 @@ class NodeResourcesFit(Plugin):
         self._curve = _curve(ratio.shape) if ratio is not None else [0] * 101
         self._curve_column = np.array(self._curve, dtype=np.int64)
         self._resources = self.handle.cluster.resources
-        self._checks_key, self._terms_key = (self, "checks"), (self, "terms")
+        self._classes = self.handle.cluster.device_classes
+        self._terms_key = (self, "terms")
+        self._class_changed(None, None)
+        self.handle.cluster.objects.on_change(DeviceClass, self._class_changed)
         self.handle.cluster.shapes.on_new(self._prepare)
+
+    def _class_changed(self, old: DeviceClass | None, new: DeviceClass | None) -> None:
+        """Which resources are left to DynamicResources is part of what is compared."""
+        self._checks_key = (self, "checks", self._classes.version)
+        self.version += 1
 
     def sign(self, pod: PodInfo) -> Hashable:
         shape = pod.shape
@@ -135,17 +146,23 @@ class NodeResourcesFit(Plugin):
         self._checks(shape)
         note_amounts(shape)
 
-    def _checks(self, shape: PodShape) -> _Checks:
+    def _checks(self, shape: PodShape) -> RequestChecks:
         """The requests to compare, in the order in which reasons are listed."""
         return shape.note_on_amounts(self._checks_key, lambda: self._wanted(shape))
 
-    def _wanted(self, shape: PodShape) -> _Checks:
+    def _wanted(self, shape: PodShape) -> RequestChecks:
         names, unplaced = self._resources.names, shape.unplaced
         pairs = tuple([pair for pair in shape.requests if pair[1] > 0])
         if self._ignored or self._ignored_groups:
             pairs = tuple([(place, amount) for place, amount in pairs if not self._is_ignored(names[place])])
             unplaced = tuple([name for name in unplaced if not self._is_ignored(name)])
-        return _Checks(pairs, tuple([names[place] for place, _ in pairs]), unplaced)
+        delegated = frozenset(place for place, _ in pairs if self._is_delegated(names[place]))
+        unplaced = tuple([name for name in unplaced if not self._is_delegated(name)]) if unplaced else unplaced
+        return RequestChecks(pairs, tuple([names[place] for place, _ in pairs]), unplaced, delegated)
+
+    def _is_delegated(self, name: str) -> bool:
+        """Whether DynamicResources allocates devices for it, on nodes that do not offer the resource itself."""
+        return self._classes.class_for(name) is not None
 
     def _is_ignored(self, name: str) -> bool:
         if not is_extended_resource(name):
@@ -160,35 +177,37 @@ class NodeResourcesFit(Plugin):
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Verdicts:
         checks = self._checks(pod.shape)
-        if len(checks.pairs) > _MOST_BITS:
-            return _by_combination(checks, nodes)
+        if len(checks.pairs) > MOST_BITS:
+            return verdicts_by_combination(checks, nodes)
         facts = None if checks.needs is None else cpu_memory_source(nodes)
         if facts is not None:
-            return _cpu_memory_verdicts(checks, facts, None if nodes.is_all else nodes.rows)
+            return cpu_memory_verdicts(checks, facts, None if nodes.is_all else nodes.rows)
         mask = (nodes.pod_count >= nodes.allowed_pods).astype(np.int32)
         mask |= np.int32(checks.lacking)
-        bit = _FIRST_RESOURCE
+        bit = FIRST_RESOURCE
         for place, amount in checks.pairs:
             offered = nodes.allocatable(place)
             short = nodes.requested(place) > offered - amount
+            if place in checks.delegated:
+                short &= offered != 0
             if short.any():
                 mask |= short * np.int32(bit)
                 beyond = offered < amount
                 if beyond.any():
-                    mask[short & beyond] |= _BEYOND_ALLOCATABLE
+                    mask[short & beyond] |= BEYOND_ALLOCATABLE
             bit <<= 1
         return Verdicts(mask, checks.status)
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
         checks = self._checks(pod.shape)
-        mask = checks.lacking | (_TOO_MANY_PODS if len(node.pods) >= node.allowed_pods else 0)
-        bit = _FIRST_RESOURCE
+        mask = checks.lacking | (TOO_MANY_PODS if len(node.pods) >= node.allowed_pods else 0)
+        bit = FIRST_RESOURCE
         allocatable, requested = node.allocatable, node.requested
         for place, amount in checks.pairs:
             capacity = allocatable[place] if place < len(allocatable) else 0
             used = requested[place] if place < len(requested) else 0
-            if amount > capacity - used:
-                mask |= bit | (_BEYOND_ALLOCATABLE if amount > capacity else 0)
+            if amount > capacity - used and (capacity or place not in checks.delegated):
+                mask |= bit | (BEYOND_ALLOCATABLE if amount > capacity else 0)
             bit <<= 1
         return checks.status(mask) if mask else None
 
@@ -314,12 +333,16 @@ class NodeResourcesFit(Plugin):
             return Hint.QUEUE
         before, after = to_amounts(old.status.allocatable), to_amounts(new.status.allocatable)
         wanted = ["pods", *(name for name, amount in pod.shape.amounts.items() if amount > 0)]
-        more = any(after.get(name, 0) > before.get(name, 0) for name in wanted)
+        more = any(after.get(name, 0) > before.get(name, 0) or self._is_delegated(name) for name in wanted)
         return Hint.QUEUE if more else Hint.SKIP
 
     def _fits_empty(self, pod: PodInfo, node: Node) -> bool:
         offered = to_amounts(node.status.allocatable)
-        wanted = {n: a for n, a in pod.shape.amounts.items() if a > 0 and not self._is_ignored(n)}
+        wanted = {
+            name: amount
+            for name, amount in pod.shape.amounts.items()
+            if amount > 0 and not self._is_ignored(name) and (offered.get(name, 0) or not self._is_delegated(name))
+        }
         return offered.get("pods", 0) >= 1 and all(offered.get(n, 0) >= a for n, a in wanted.items())
 
     @by_shape
@@ -365,80 +388,6 @@ def _least_allocated(facts: FloatRN, terms: ScoreTerms) -> Int64N:
     total *= 0.5
     mean: Int64N = total.astype(np.int64)
     return mean
-
-
-def _cpu_memory_verdicts(checks: _Checks, facts: CpuMemoryFacts, rows: Rows | None) -> Verdicts:
-    """Verdicts for a pod that requests cpu and memory only, from the facts about what is free."""
-    amounts = checks.amounts
-    short = facts.room(rows) < amounts
-    if not np.count_nonzero(short):
-        return Verdicts(np.zeros(short.shape[1], dtype=np.int32), checks.status)
-    bits = short.view(np.uint8)
-    # Products, because NumPy shifts slowly; pods come last, as _TOO_MANY_PODS is the lowest bit.
-    mask = bits[0] * np.uint8(_FIRST_RESOURCE)
-    mask |= bits[1] * np.uint8(2 * _FIRST_RESOURCE)
-    mask |= bits[2]
-    beyond = facts.cut(rows)[CpuMemoryFacts.OF_SPARE] < amounts[:2]
-    if np.count_nonzero(beyond):
-        # A request above the allocatable amount is insufficient as well.
-        mask |= (beyond[0] | beyond[1]).view(np.uint8) * np.uint8(_BEYOND_ALLOCATABLE)
-    return Verdicts(mask.astype(np.int32), checks.status)
-
-
-class _Checks:
-    """The requests of a pod, prepared for comparison."""
-
-    __slots__ = ("_amounts", "lacking", "needs", "pairs", "status")
-
-    def __init__(self, pairs: Vector, names: tuple[str, ...], unplaced: tuple[str, ...]) -> None:
-        self.pairs = pairs
-        """(place, amount) of every request that counts and that some node offers."""
-        self.lacking = (_FIRST_RESOURCE << len(pairs)) | _BEYOND_ALLOCATABLE if unplaced else 0
-        """The part of the mask that is the same on every node: one bit for all resources that no node offers."""
-        is_cpu_and_memory = len(pairs) == 2 and pairs[0][0] == CPU and pairs[1][0] == MEMORY and not unplaced
-        self.needs: Needs | None = (NO_NEED, NO_NEED, pairs[0][1], pairs[1][1], 1.0) if is_cpu_and_memory else None
-        """What every node must have so that none is rejected, for pods that request cpu and memory only."""
-        self.status = _statuses(names, unplaced) if unplaced else _shared_statuses(names, ())
-        """From a bit mask of shortages to a Status."""
-        self._amounts: FloatRN | None = None
-
-    @property
-    def amounts(self) -> FloatRN:
-        """Cpu, memory and one pod, one row each, for pods that request only these."""
-        if self._amounts is None:
-            self._amounts = np.array([[float(amount)] for _, amount in self.pairs] + [[1.0]])
-        return self._amounts
-
-
-def _by_combination(checks: _Checks, nodes: NodeColumns) -> Verdicts:
-    """For a pod that names more resources than a mask has bits: a number for each combination of shortages."""
-    amounts = [(nodes.allocatable(place), nodes.requested(place), amount) for place, amount in checks.pairs]
-    short = np.array([requested > offered - amount for offered, requested, amount in amounts])
-    beyond = short & np.array([offered < amount for offered, _, amount in amounts])
-    lacking = np.full((1, len(nodes)), checks.lacking != 0)
-    bits = np.vstack([nodes.pod_count >= nodes.allowed_pods, beyond.any(axis=0) | lacking[0], short, lacking])
-    distinct, found = np.unique(bits, axis=1, return_inverse=True)
-    masks = [sum(1 << place for place, is_set in enumerate(column) if is_set) for column in distinct.T.tolist()]
-    numbers = np.array([number + 1 if mask else 0 for number, mask in enumerate(masks)], dtype=np.int32)
-    return Verdicts.of(numbers[found.reshape(-1)], [checks.status(0), *(checks.status(mask) for mask in masks)])
-
-
-def _statuses(names: tuple[str, ...], unplaced: tuple[str, ...]) -> Callable[[int], Status]:
-    """One Status object per mask of shortages."""
-    groups = [*((name,) for name in names), *([unplaced] if unplaced else ())]
-
-    @lru_cache(maxsize=4096)
-    def status(mask: int) -> Status:
-        short = [group for i, group in enumerate(groups) if mask & (_FIRST_RESOURCE << i)]
-        found = ["Too many pods"] if mask & _TOO_MANY_PODS else []
-        found += [f"Insufficient {name}" for group in short for name in group]
-        code = Code.UNRESOLVABLE if mask & _BEYOND_ALLOCATABLE else Code.UNSCHEDULABLE
-        return Status(code, tuple(found), plugin="NodeResourcesFit")
-
-    return status
-
-
-_shared_statuses = lru_cache(maxsize=4096)(_statuses)
 
 
 def _curve(points: Iterable[UtilizationShapePoint]) -> list[int]:

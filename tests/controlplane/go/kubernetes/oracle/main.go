@@ -16,6 +16,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/informers"
@@ -72,6 +74,7 @@ func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
 type world struct {
 	ctx      context.Context
+	client   *fake.Clientset
 	sched    *scheduler.Scheduler
 	snapshot *internalcache.Snapshot
 	pdbs     []*policyv1.PodDisruptionBudget
@@ -125,6 +128,7 @@ func build(ctx context.Context, c *testCase) (*world, error) {
 		}
 	}
 	client := fake.NewClientset(objects...)
+	w.client = client
 	factory := informers.NewSharedInformerFactory(client, 0)
 	recorder := func(string) events.EventRecorderLogger { return events.NewFakeRecorder(100000) }
 	w.sched, err = scheduler.New(ctx, client, factory, nil, profile.RecorderFactory(recorder),
@@ -270,9 +274,14 @@ func (w *world) single(pod *v1.Pod) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		result["scores"], result["best"] = scores, best
 		if feasible.Has(pod.Status.NominatedNodeName) {
-			result["best"] = []string{pod.Status.NominatedNodeName}
+			best = []string{pod.Status.NominatedNodeName}
+		}
+		result["scores"], result["best"] = scores, best
+		if len(best) > 0 {
+			if err := w.allocate(f, state, pod, best[0], result); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if len(o.feasible) == 0 {
@@ -283,6 +292,67 @@ func (w *world) single(pod *v1.Pod) (any, error) {
 		}
 	}
 	return result, nil
+}
+
+// Reserve and PreBind of a pod with claims on one node, and the claims that are then reserved for it.
+func (w *world) allocate(f framework.Framework, state fwk.CycleState, pod *v1.Pod, node string, result object) error {
+	before, err := w.client.ResourceV1().ResourceClaims("").List(w.ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	allocated := sets.New[string]()
+	for i := range before.Items {
+		if before.Items[i].Status.Allocation != nil {
+			allocated.Insert(string(before.Items[i].UID))
+		}
+	}
+	classes, err := w.client.ResourceV1().DeviceClasses().List(w.ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	if len(pod.Spec.ResourceClaims) == 0 && len(classes.Items) == 0 {
+		return nil
+	}
+	if s := f.RunReservePluginsReserve(w.ctx, state, pod, node); !s.IsSuccess() {
+		return s.AsError()
+	}
+	if s := f.RunPreBindPlugins(w.ctx, state, pod, node); !s.IsSuccess() {
+		return s.AsError()
+	}
+	after, err := w.client.ResourceV1().ResourceClaims("").List(w.ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	allocations := object{}
+	for i := range after.Items {
+		claim := &after.Items[i]
+		for _, user := range claim.Status.ReservedFor {
+			if user.UID == pod.UID {
+				allocations[keyOf(claim)] = object{"allocation": plain(claim.Status.Allocation), "fresh": !allocated.Has(string(claim.UID))}
+			}
+		}
+	}
+	if len(allocations) > 0 {
+		result["allocatedOn"], result["allocations"] = node, allocations
+	}
+	return nil
+}
+
+func keyOf(claim *resourcev1.ResourceClaim) string {
+	if claim.Name == "" {
+		return claim.Namespace + "/" + claim.GenerateName
+	}
+	return claim.Namespace + "/" + claim.Name
+}
+
+// Without what is random or depends on the time.
+func plain(allocation *resourcev1.AllocationResult) *resourcev1.AllocationResult {
+	result := allocation.DeepCopy()
+	result.AllocationTimestamp = nil
+	for i := range result.Devices.Results {
+		result.Devices.Results[i].ShareID = nil
+	}
+	return result
 }
 
 func (w *world) score(f framework.Framework, state fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (object, []string, int64, error) {

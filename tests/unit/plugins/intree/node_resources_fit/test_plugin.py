@@ -8,9 +8,9 @@ import msgspec
 import numpy as np
 import pytest
 
+from bayplan.api.devices import DeviceClass, DeviceClassSpec
 from bayplan.api.meta import Metadata
 from bayplan.api.node import Node
-from bayplan.api.workload import DeviceClass, DeviceClassSpec
 from bayplan.framework import Code, Hint
 from bayplan.framework.cycle import CycleState
 from bayplan.plugins.intree.node_resources_fit import NodeResourcesFit

@@ -1,0 +1,494 @@
+"""The plugin: what it answers at each extension point, in kube-scheduler's words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bayplan.framework import (
+    SKIP,
+    ActionType,
+    ClusterEvent,
+    CycleState,
+    Diagnosis,
+    Error,
+    EventHint,
+    Handle,
+    Hint,
+    NodeColumns,
+    NodeInfo,
+    Permission,
+    Plugin,
+    PluginArgs,
+    PodInfo,
+    Resource,
+    StateKey,
+    Status,
+    StatusTable,
+    Unresolvable,
+    Unschedulable,
+    Verdicts,
+    normalize_highest,
+)
+from bayplan.framework.columns import Int64N, Rows
+from bayplan.framework.devices import ResourceClaim
+from bayplan.framework.objects import pod_requests
+from bayplan.plugins.intree.dynamic_resources.attempt import Attempt, Inventory, with_allocation
+from bayplan.plugins.intree.dynamic_resources.binding import (
+    BindingProblem,
+    has_timed_out,
+    is_ready,
+    waits_for_conditions,
+)
+from bayplan.plugins.intree.dynamic_resources.claims import ClaimProblem, class_problem, is_reserved_for, pod_claims
+from bayplan.plugins.intree.dynamic_resources.columns import CANNOT, INVALID, STALE, UNDECIDED
+from bayplan.plugins.intree.dynamic_resources.durations import duration_problems, seconds
+from bayplan.plugins.intree.dynamic_resources.extended import (
+    ANNOTATION,
+    is_backed_name,
+    new_claim,
+    with_requests,
+)
+from bayplan.plugins.intree.dynamic_resources.requests import AllocationError
+from bayplan.plugins.intree.dynamic_resources.results import shown_allocation
+from bayplan.plugins.intree.dynamic_resources.search import InvalidPools
+from bayplan.plugins.intree.dynamic_resources.writing import ClaimWriter, WriteFailed
+
+__all__ = ["DynamicResources"]
+
+_CANNOT_ALLOCATE = Unresolvable("cannot allocate all claims")
+_INVALID_POOLS = Unresolvable("invalid resource pools were encountered")
+_NOT_AVAILABLE = Unresolvable("resourceclaim not available on the node")
+_CANNOT_FIT = Unresolvable("cannot fit resource")
+_CANNOT_REUSE = Unresolvable("cannot schedule extended resource claim")
+_NOTHING_TO_FREE = Unschedulable("no new claims to deallocate")
+_DEALLOCATED = Unschedulable("deallocation of ResourceClaim completed")
+_DELETED = Unschedulable("deletion of ResourceClaim completed")
+_STILL_PENDING = Unschedulable("still not schedulable")
+_NO_STATE = Error("not found")
+
+_POLL_SECONDS = 5.0
+_GROUP = "resource.k8s.io"
+
+_Ids = npt.NDArray[np.int32]
+
+ATTEMPT = StateKey[Attempt]("DynamicResources/attempt")
+
+
+class _FilterTimeout(Exception):
+    """The search took longer than `filterTimeout`."""
+
+
+class DynamicResources(Plugin):
+    """Allocate the devices that the claims of a pod ask for, on a node that has them.
+
+    *What it does*: finds the claims of the pod (by name, or made from a template) and the devices that satisfy those
+    that are not allocated yet: the first way to satisfy all requests, in a fixed order, on each node. The devices of
+    the chosen node are taken at Reserve and written to the claims at PreBind, which waits until they are ready.
+    Extended resources that a device class stands for become a claim of their own on nodes that do not offer them.
+
+    *Rejects when*: a claim is missing, being deleted, not the pod's own or being allocated, or a class does not exist
+    (on all nodes); devices cannot be allocated on a node, or an allocated claim cannot be used there.
+
+    *Scores by*: the alternatives of prioritized lists that a node gives, from eight points for the first to one for the
+    eighth.
+
+    *Retries on*: new and changed claims, slices, classes and nodes, and on claims that were made for the pod.
+
+    *Arguments*: `filterTimeout`, the longest search on one node (10s, 0 for no limit); `bindingTimeout`, the longest
+    wait for devices to become ready (10m0s, at least 1s).
+
+    *Differs from kube-scheduler*: a claim is deallocated, and the claim of extended resources deleted, beside the
+    scheduling cycle and not within it. Every class has its implicit resource name, also one that shares its
+    `extendedResourceName` with a newer class.
+    """
+
+    default_weight = 2
+    filter_reads_counts_only = True
+    settles_by_kind = True
+    allow_parallel_pre_bind = True
+    reasons = (
+        *_CANNOT_ALLOCATE.reasons,
+        *_INVALID_POOLS.reasons,
+        *_NOT_AVAILABLE.reasons,
+        *_CANNOT_FIT.reasons,
+        *_CANNOT_REUSE.reasons,
+        *_NOTHING_TO_FREE.reasons,
+        *_DEALLOCATED.reasons,
+        *_DELETED.reasons,
+        *_STILL_PENDING.reasons,
+        *_NO_STATE.reasons,
+        'pod "<namespace>/<name>": ResourceClaim not created yet',
+        'could not find ResourceClaim "<namespace>/<name>"',
+        'resourceclaim "<name>" is being deleted',
+        "ResourceClaim <namespace>/<name> was not created for Pod <namespace>/<name> (Pod is not owner)",
+        "resource claim <namespace>/<name> is in the process of being allocated",
+        "request <name>: device class <name> does not exist",
+    )
+    permissions = (
+        Permission(_GROUP, "resourceclaims", ("get", "list", "watch", "create", "update", "patch", "delete")),
+        Permission(_GROUP, "resourceclaims/status", ("update", "patch")),
+        Permission(_GROUP, "resourceslices", ("get", "list", "watch")),
+        Permission(_GROUP, "deviceclasses", ("get", "list", "watch")),
+        Permission("", "pods/status", ("patch",)),
+    )
+    normalize = normalize_highest
+
+    class Args(PluginArgs):
+        filter_timeout: str = "10s"
+        """Longest search for devices on one node; 0 for no limit."""
+        binding_timeout: str = "10m0s"
+        """Longest wait for the devices of a pod to become ready."""
+
+        def validate(self) -> list[str]:
+            return [
+                *duration_problems("filterTimeout", self.filter_timeout, at_least=0.0),
+                *duration_problems("bindingTimeout", self.binding_timeout, at_least=1.0),
+            ]
+
+    def setup(self) -> None:
+        self._filter_timeout = seconds(self.args.filter_timeout) or 0.0
+        self._binding_timeout = seconds(self.args.binding_timeout) or 0.0
+        if self._handle is None:
+            return
+        self._inventory = Inventory(self.handle.cluster)
+        self._devices = self.handle.cluster.devices
+        self._classes = self.handle.cluster.device_classes
+        self._writer = ClaimWriter(self.handle, self._devices)
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        return None
+
+    def is_relevant(self, pod: PodInfo) -> bool:
+        return bool(pod.shape.spec.resource_claims) or any(
+            amount and is_backed_name(name) for name, amount in pod.shape.amounts.items()
+        )
+
+    # Queue
+
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
+        if not pod.pod.spec.resource_claims:
+            return None
+        try:
+            pod_claims(pod.pod, self._devices)
+        except ClaimProblem as problem:
+            return Unresolvable(str(problem))
+        return None
+
+    def events_to_register(self) -> list[EventHint]:
+        change = ActionType.ADD | ActionType.UPDATE
+        node = ActionType.ADD | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_ALLOCATABLE
+        generated = ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM
+        return [
+            EventHint(ClusterEvent(Resource.NODE, node)),
+            EventHint(ClusterEvent(Resource.RESOURCE_CLAIM, change), self._after_claim),
+            EventHint(ClusterEvent(Resource.POD, generated), self._after_pod),
+            EventHint(ClusterEvent(Resource.DEVICE_CLASS, change)),
+            EventHint(ClusterEvent(Resource.RESOURCE_SLICE, change)),
+        ]
+
+    def _after_claim(self, pod: PodInfo, old: ResourceClaim | None, new: ResourceClaim) -> Hint:
+        try:
+            claims = pod_claims(pod.pod, self._devices)
+        except ClaimProblem:
+            return Hint.SKIP
+        if old is not None and old.status.allocation is not None and new.status.allocation is None:
+            return Hint.QUEUE
+        if all(claim.uid != new.uid for claim in claims):
+            return Hint.SKIP
+        return Hint.QUEUE if old is None or old.status != new.status else Hint.SKIP
+
+    def _after_pod(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> Hint:
+        if new is None or new.uid != pod.uid:
+            return Hint.SKIP
+        try:
+            pod_claims(new.pod, self._devices)
+        except ClaimProblem:
+            return Hint.SKIP
+        return Hint.QUEUE
+
+    # Filter
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Status | None:
+        try:
+            attempt = Attempt(self._inventory, pod, pod_claims(pod.pod, self._devices))
+        except ClaimProblem as problem:
+            return Unresolvable(str(problem))
+        wanted = tuple(
+            sorted(name for name, amount in pod_requests(pod.pod).items() if amount and is_backed_name(name))
+        )
+        if any(self._classes.class_for(name) is not None for name in wanted):
+            attempt.add_extended(self._extended_claim(pod) or new_claim(pod.pod), wanted)
+        if not attempt.claims:
+            return SKIP
+        for number in attempt.to_allocate():
+            claim = attempt.claims[number]
+            if self._devices.in_flight(claim.uid) is not None:
+                return Unresolvable(f"resource claim {claim.key} is in the process of being allocated")
+            wrong = "" if claim is attempt.extended else class_problem(claim, self.handle.cluster.objects)
+            if wrong:
+                return Unresolvable(wrong)
+        state.put(ATTEMPT, attempt)
+        return None
+
+    def _extended_claim(self, pod: PodInfo) -> ResourceClaim | None:
+        """The claim that an earlier attempt made for the pod's extended resources."""
+        for claim in self.handle.cluster.objects.list(ResourceClaim, pod.namespace):
+            owner = claim.controller
+            if owner is not None and owner.uid == pod.uid and claim.annotations.get(ANNOTATION) == "true":
+                return self._devices.claim(claim.key)
+        return None
+
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Verdicts:
+        attempt = state.get(ATTEMPT)
+        if attempt is None:
+            return Verdicts.accept(len(nodes))
+        statuses = StatusTable()
+        if attempt.extended is not None and attempt.extended.spec.devices.requests:
+            ids = np.full(len(nodes), statuses.number(_CANNOT_REUSE), dtype=np.int32)
+            return Verdicts(ids, statuses.status)
+        ids = np.zeros(len(nodes), dtype=np.int32)
+        for resources, positions in self._by_delegation(attempt, nodes, ids, statuses).items():
+            if resources or attempt.has_user_claims:
+                self._allocate(attempt, resources, nodes, positions, ids, statuses)
+        self._reject_unreached(attempt, nodes, ids, statuses)
+        return Verdicts(ids, statuses.status)
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        nodes = NodeColumns(self.handle.cluster.nodes, np.array([node.row], dtype=np.intp))
+        verdicts = self.filter_nodes(state, pod, nodes)
+        return verdicts.status(int(verdicts.ids[0])) if verdicts.ids[0] else None
+
+    def _by_delegation(
+        self, attempt: Attempt, nodes: NodeColumns, ids: _Ids, statuses: StatusTable
+    ) -> dict[tuple[str, ...], Rows]:
+        """Positions by the extended resources that devices stand for there."""
+        if attempt.extended is None:
+            return {(): np.arange(len(nodes), dtype=np.intp)}
+        groups: dict[tuple[str, ...], list[int]] = {}
+        for position, node in enumerate(nodes.infos()):
+            if node is None:
+                continue
+            if attempt.is_missing_on(node):
+                ids[position] = statuses.number(_CANNOT_FIT)
+            else:
+                groups.setdefault(attempt.delegated_on(node), []).append(position)
+        return {resources: np.array(positions, dtype=np.intp) for resources, positions in groups.items()}
+
+    def _allocate(
+        self,
+        attempt: Attempt,
+        resources: tuple[str, ...],
+        nodes: NodeColumns,
+        positions: Rows,
+        ids: _Ids,
+        statuses: StatusTable,
+    ) -> None:
+        if not attempt.to_allocate():
+            return
+        try:
+            codes = attempt.codes(resources, nodes.rows.take(positions), self._deadline())
+        except AllocationError as error:
+            ids[positions] = statuses.number(Error(str(error)))
+            return
+        except _FilterTimeout:
+            ids[positions] = statuses.number(Error("timed out trying to allocate devices"))
+            return
+        numbers = np.zeros(STALE + 1, dtype=np.int32)
+        numbers[CANNOT], numbers[INVALID] = statuses.number(_CANNOT_ALLOCATE), statuses.number(_INVALID_POOLS)
+        ids[positions] = numbers.take(codes)
+        for position in positions[codes == UNDECIDED].tolist():
+            ids[position] = statuses.number(self._failure(attempt, nodes.info(position)))
+
+    def _failure(self, attempt: Attempt, node: NodeInfo) -> Status | None:
+        """Why the search on a node ended in an error."""
+        try:
+            return None if attempt.solve(node, self._deadline()) is not None else _CANNOT_ALLOCATE
+        except InvalidPools:
+            return _INVALID_POOLS
+        except _FilterTimeout:
+            return Error(f"node {node.name}: timed out trying to allocate devices")
+        except AllocationError as error:
+            return Error(str(error))
+
+    def _reject_unreached(self, attempt: Attempt, nodes: NodeColumns, ids: _Ids, statuses: StatusTable) -> None:
+        """Nodes on which devices could be allocated, but from which an allocated claim cannot be used."""
+        if attempt.extended is not None and not attempt.has_user_claims and not attempt.resources:
+            return
+        passing = ids == 0
+        for number, claim in enumerate(attempt.claims):
+            if claim.status.allocation is None:
+                continue
+            reached = attempt.reached(nodes, number)
+            lost = np.zeros(len(nodes), dtype=np.bool_) if reached is None else ~reached
+            if not self._is_usable(claim):
+                lost[:] = True
+            lost &= passing & nodes.valid
+            if lost.any():
+                attempt.unavailable.add(number)
+                ids[lost] = statuses.number(_NOT_AVAILABLE)
+
+    def _is_usable(self, claim: ResourceClaim) -> bool:
+        try:
+            return is_ready(claim) or not has_timed_out(claim, self.handle.clock.now(), self._binding_timeout)
+        except BindingProblem:
+            return False
+
+    def _deadline(self) -> Callable[[], None]:
+        if not self._filter_timeout:
+            return lambda: None
+        clock = self.handle.clock
+        end = clock.monotonic() + self._filter_timeout
+
+        def check() -> None:
+            if clock.monotonic() > end:
+                raise _FilterTimeout
+
+        return check
+
+    def post_filter(self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis) -> Status | None:
+        # kube-scheduler's plugin looks for what its PreFilter left behind, and fails when an earlier plugin's
+        # rejection ended PreFilter before its turn.
+        if self.name not in state.reached:
+            return _NO_STATE
+        attempt = state.get(ATTEMPT)
+        if attempt is None:
+            return _NOTHING_TO_FREE
+        stale = attempt.extended if attempt.extended is not None and not attempt.is_extended_in_memory else None
+        for number in sorted(attempt.unavailable):
+            claim = attempt.claims[number]
+            if claim is attempt.extended:
+                if stale is not None:
+                    break
+                continue
+            holders = claim.status.reserved_for or []
+            if not holders or [each.uid for each in holders] == [pod.uid]:
+                self.handle.start_task(f"deallocate claim {claim.key}", self._writer.deallocate(claim))
+                return _DEALLOCATED
+        if stale is not None:
+            self.handle.start_task(f"delete claim {stale.key}", self._writer.delete(stale))
+            return _DELETED
+        return _STILL_PENDING
+
+    def dry_copy(self, handle: Handle) -> DynamicResources:
+        return type(self)(self.args, handle)
+
+    # Score
+
+    def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Int64N:
+        attempt = state.get(ATTEMPT)
+        if attempt is None or not attempt.is_prioritized():
+            return np.zeros(len(nodes), dtype=np.int64)
+        return np.array(
+            [0 if node is None else attempt.rank(node, self._deadline()) for node in nodes.infos()], dtype=np.int64
+        )
+
+    def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        attempt = state.get(ATTEMPT)
+        return attempt.rank(node, self._deadline()) if attempt is not None and attempt.is_prioritized() else 0
+
+    def grants(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> dict[str, Any]:
+        attempt = state.get(ATTEMPT)
+        if attempt is None or (not attempt.has_user_claims and not attempt.delegated_on(node)):
+            return {}
+        solution = attempt.solve(node, self._deadline()) if attempt.to_allocate() else None
+        fresh = dict(zip(attempt.to_allocate(), solution.allocations(node.name), strict=True)) if solution else {}
+        found: dict[str, Any] = {}
+        for number, claim in enumerate(attempt.claims):
+            allocation = fresh.get(number, claim.status.allocation)
+            is_made = claim is attempt.extended and attempt.is_extended_in_memory
+            if allocation is None or (is_made and not attempt.delegated_on(node)):
+                continue
+            key = f"{pod.namespace}/{pod.name}-extended-resources-" if is_made else claim.key
+            found[key] = {"allocation": shown_allocation(allocation), "fresh": number in fresh}
+        return {"allocatedOn": node.name, "allocations": found} if found else {}
+
+    # Reserve and bind
+
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        attempt, node = state.get(ATTEMPT), self.handle.cluster.node(node_name)
+        if attempt is None or node is None or not attempt.to_allocate():
+            return None
+        resources = attempt.delegated_on(node)
+        if not resources and not attempt.has_user_claims:
+            return None
+        try:
+            solution = attempt.solve(node, self._deadline())
+            allocations = [] if solution is None else solution.allocations(node_name)
+        except (AllocationError, InvalidPools, _FilterTimeout) as error:
+            return Error(str(error), exception=error)
+        if solution is None:
+            return Error(f"internal error, couldn't find allocation for node {node_name}")
+        if attempt.extended is not None:
+            attempt.delegated = attempt.delegation(resources)
+        for number, allocation in zip(attempt.to_allocate(), allocations, strict=True):
+            claim = attempt.claims[number]
+            if claim is attempt.extended and not resources:
+                continue
+            attempt.reserved[number] = allocation
+            self._devices.put_in_flight(with_allocation(claim, allocation))
+        return None
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        attempt = state.get(ATTEMPT)
+        if attempt is None:
+            return
+        for number in attempt.reserved:
+            self._devices.drop_in_flight(attempt.claims[number])
+        for claim in attempt.claims:
+            known = claim if claim.name and claim is not attempt.extended else None
+            current = self._devices.claim(known.key) if known is not None else None
+            if current is not None and current.status.allocation is not None and is_reserved_for(current, pod.pod):
+                self.handle.start_task(f"release claim {current.key}", self._writer.release(current, pod.pod))
+        if attempt.extended is not None and not attempt.is_extended_in_memory:
+            self.handle.start_task(f"delete claim {attempt.extended.key}", self._writer.delete(attempt.extended))
+
+    def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        return SKIP if state.get(ATTEMPT) is None else None
+
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        attempt = state.get(ATTEMPT)
+        if attempt is None:
+            return None
+        try:
+            for number, claim in enumerate(attempt.claims):
+                if not is_reserved_for(claim, pod.pod):
+                    attempt.claims[number] = await self._bind(attempt, number)
+            await self._wait_until_ready(attempt, node_name)
+        except (WriteFailed, BindingProblem) as error:
+            return Error(str(error), exception=error)
+        return None
+
+    async def _bind(self, attempt: Attempt, number: int) -> ResourceClaim:
+        claim, allocation, pod = attempt.claims[number], attempt.reserved.get(number), attempt.pod
+        is_extended = claim is attempt.extended
+        if is_extended and allocation is None and claim.status.allocation is None:
+            return claim
+        before = claim
+        if is_extended and attempt.is_extended_in_memory:
+            asked = with_requests(claim, attempt.delegated.requests)
+            claim = attempt.extended = await self._writer.create(asked, pod.pod)
+        written = await self._writer.reserve(pod.pod, claim, allocation)
+        if is_extended:
+            attempt.extended = written
+            await self._writer.note_extended(pod, written, attempt.delegated.mappings)
+        self._devices.drop_in_flight(before)
+        attempt.reserved.pop(number, None)
+        return written
+
+    async def _wait_until_ready(self, attempt: Attempt, node_name: str) -> None:
+        if not any(waits_for_conditions(claim) for claim in attempt.claims):
+            return
+        note = f"waiting for binding conditions for device on node {node_name}"
+        self.handle.recorder.event(
+            attempt.pod, kind="Normal", reason="BindingConditionsPending", action="Scheduling", note=note
+        )
+        clock = self.handle.clock
+        end = clock.monotonic() + self._binding_timeout
+        while not all(is_ready(self._devices.claim(claim.key) or claim) for claim in attempt.claims):
+            if clock.monotonic() >= end:
+                raise BindingProblem("device binding timeout: context deadline exceeded")
+            await clock.sleep(min(_POLL_SECONDS, end - clock.monotonic()))
