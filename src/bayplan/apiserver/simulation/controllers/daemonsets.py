@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from bayplan.apiserver.protocol.encoding import Json, JsonValue, decode_object
 from bayplan.apiserver.simulation.controllers.base import Controller, ControllerClient
-from bayplan.apiserver.simulation.controllers.deployments import template_hash
-from bayplan.apiserver.simulation.controllers.pod_tally import REQUIRED
+from bayplan.apiserver.simulation.controllers.deployments import absolute, template_hash
+from bayplan.apiserver.simulation.controllers.pod_tally import REQUIRED, PodFacts
 from bayplan.apiserver.simulation.controllers.pods import pod_from_template
-from bayplan.apiserver.storage.store import Change, Key
+from bayplan.apiserver.simulation.controllers.revisions import REVISION_LABEL, Revisions
+from bayplan.apiserver.storage.store import Change, Entry, Key
 
-REVISION_LABEL = "controller-revision-hash"
 _TOLERATED = (
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),
@@ -33,11 +33,12 @@ class DaemonSets(Controller):
 
     def __init__(self, client: ControllerClient) -> None:
         super().__init__(client)
+        self._revisions = Revisions(client)
         self._eligible: dict[tuple[str, int], dict[str, tuple[int, bool]]] = {}
 
     def keys_for(self, resource: str, change: Change) -> Iterable[Key]:
         if resource == "nodes":
-            if change.previous is not None and _placement(change.previous.raw) == _placement(change.entry.raw):
+            if change.previous is not None and _placement(change.previous) == _placement(change.entry):
                 return ()
             return [entry.key for entry in self.client.entries(self.primary)]
         return super().keys_for(resource, change)
@@ -71,20 +72,41 @@ class DaemonSets(Controller):
 
     def _adjust(self, owner: Json, wanted: set[str]) -> None:
         revision = template_hash(owner["spec"]["template"])
+        self._revisions.current(owner)
         covered: set[str] = set()
-        may_replace = (owner["spec"].get("updateStrategy") or {}).get("type") != "OnDelete"
+        outdated: list[tuple[Key, PodFacts]] = []
         for key, pod in self.client.pods.of(owner["metadata"]["uid"]).in_order():
-            replaces = may_replace and pod.labels.get(REVISION_LABEL) != revision
             if pod.is_terminating:
                 covered.add(pod.node)
-            elif pod.node not in wanted or pod.node in covered or not pod.is_active or replaces:
+            elif pod.node not in wanted or pod.node in covered or not pod.is_active:
                 self.client.delete_pod(owner, key)
             else:
                 covered.add(pod.node)
+                outdated += [(key, pod)] if pod.labels.get(REVISION_LABEL) != revision else []
+        self._replace(owner, outdated, wanted)
+        names = {pod.labels.get(REVISION_LABEL, "") for pod in self.client.pods.of(owner["metadata"]["uid"]).actives()}
+        self._revisions.trim(owner, {f"{owner['metadata']['name']}-{name}" for name in {*names, revision}})
         for node in sorted(wanted - covered):
             made = pod_from_template(owner["spec"]["template"], owner, labels={REVISION_LABEL: revision})
             _pin(made["spec"], node)
             self.client.create_pod(owner, made)
+
+    def _replace(self, owner: Json, outdated: list[tuple[Key, PodFacts]], wanted: set[str]) -> None:
+        """Delete pods of old templates: those that are not available, and others while enough stay available."""
+        strategy = owner["spec"].get("updateStrategy") or {}
+        if strategy.get("type") == "OnDelete":
+            return
+        limit = absolute((strategy.get("rollingUpdate") or {}).get("maxUnavailable", 1), len(wanted), round_up=True)
+        ready_seconds, now = owner["spec"].get("minReadySeconds", 0), self.client.clock.now()
+        pods = list(self.client.pods.of(owner["metadata"]["uid"]).actives())
+        available = {pod.node for pod in pods if pod.is_available(ready_seconds, now)}
+        allowed = max(1, limit) - len(wanted - available)
+        for key, pod in outdated:
+            if pod.node in available:
+                allowed -= 1
+                if allowed < 0:
+                    continue
+            self.client.delete_pod(owner, key)
 
     def _write_status(self, key: Key, owner: Json, wanted: set[str]) -> None:
         pods = list(self.client.pods.of(owner["metadata"]["uid"]).actives())
@@ -107,9 +129,9 @@ class DaemonSets(Controller):
             self.client.set_status(self.primary, key, status)
 
 
-def _placement(raw: bytes) -> bytes:
-    """The part of a stored node that decides whether daemons run on it (everything before its status)."""
-    return raw.partition(b'"status":')[0].partition(b'"spec":')[2]
+def _placement(entry: Entry) -> tuple[Mapping[str, str], bytes]:
+    """What of a stored node decides whether daemons run on it: its labels and its spec."""
+    return entry.labels, entry.raw.partition(b'"status":')[0].partition(b'"spec":')[2]
 
 
 def _pin(spec: Json, node: str) -> None:

@@ -12,6 +12,7 @@ from bayplan.apiserver.simulation.controllers.claims import without_owner
 from bayplan.apiserver.simulation.controllers.owners import Place, owner_uids
 from bayplan.apiserver.storage.store import DELETED, Change, Entry
 
+_BLOCKS = b'"blockOwnerDeletion":true'
 _FINALIZERS = (FOREGROUND.encode(), b'"' + ORPHAN.encode() + b'"')
 
 
@@ -44,12 +45,19 @@ class GarbageCollector:
         if change.type != DELETED:
             if change.previous is None or _may_matter(change):
                 self._suspect(resource, change.entry)
+                self._suspect_waiting_owners(change.entry)
             return
         for place in self._client.owners.dependent_places(change.entry.uid):
             self._add(place)
         for uid in owner_uids(change.entry):
             owner = self._client.owners.place(uid)
             if owner is not None:
+                self._add(owner)
+
+    def _suspect_waiting_owners(self, entry: Entry) -> None:
+        for uid in owner_uids(entry):
+            owner = self._client.owners.place(uid)
+            if owner is not None and self._is_going(uid):
                 self._add(owner)
 
     def _suspect(self, resource: str, entry: Entry) -> None:
@@ -98,7 +106,17 @@ class GarbageCollector:
             return
         waiting = [reference for reference in known if self._awaits_dependents(reference)]
         if waiting and len(waiting) == len(known):
+            self._unblock_owners_in_a_circle(place)
             self._client.delete(resource, key, DeleteOptions(propagation="Foreground"))
+
+    def _unblock_owners_in_a_circle(self, place: Place) -> None:
+        """Let the owners of an object go before it, if one of its own dependents waits for its deletion as well."""
+        entry = self._client.store.get(place[0], *place[1])
+        if entry is None:
+            return
+        dependents = self._client.owners.dependent_places(entry.uid)
+        if any(self._is_going(one.uid) for d in dependents if (one := self._client.store.get(d[0], *d[1]))):
+            self._client.update(place[0], place[1], _without_blocking)
 
     def _exists(self, reference: Json, namespace: str) -> bool:
         place = self._client.owners.place(reference.get("uid", ""))
@@ -115,14 +133,18 @@ class GarbageCollector:
         return entry is not None and b'"deletionTimestamp"' in entry.raw and _FINALIZERS[0] in entry.raw
 
     def _finish_foreground(self, place: Place, document: Json) -> None:
-        dependents = self._client.owners.dependent_places(document["metadata"]["uid"])
-        if not dependents:
-            self._drop_finalizer(place, FOREGROUND)
-            return
-        for resource, key in dependents:
+        uid = document["metadata"]["uid"]
+        is_blocked = False
+        for resource, key in self._client.owners.dependent_places(uid):
             entry = self._client.store.get(resource, *key)
-            if entry is not None and b'"deletionTimestamp"' not in entry.raw:
-                self._delete_if_unowned((resource, key), decode_object(entry.raw)["metadata"]["ownerReferences"])
+            if entry is None:
+                continue
+            references = decode_object(entry.raw)["metadata"]["ownerReferences"]
+            is_blocked |= any(one.get("uid") == uid and one.get("blockOwnerDeletion") is True for one in references)
+            if b'"deletionTimestamp"' not in entry.raw:
+                self._delete_if_unowned((resource, key), references)
+        if not is_blocked:
+            self._drop_finalizer(place, FOREGROUND)
 
     def _orphan(self, place: Place, document: Json) -> None:
         uid = document["metadata"]["uid"]
@@ -139,8 +161,15 @@ class GarbageCollector:
         self._client.update(place[0], place[1], drop)
 
 
+def _without_blocking(document: Json) -> Json:
+    for reference in document["metadata"]["ownerReferences"]:
+        reference.pop("blockOwnerDeletion", None)
+    return document
+
+
 def _may_matter(change: Change) -> bool:
     """Whether a change concerns ownership or deletion; most do not."""
     previous = change.previous or change.entry
     is_going = b'"deletionTimestamp"' in change.entry.raw
-    return is_going or owner_uids(previous) != owner_uids(change.entry)
+    is_unblocked = previous.raw.count(_BLOCKS) != change.entry.raw.count(_BLOCKS)
+    return is_going or is_unblocked or owner_uids(previous) != owner_uids(change.entry)

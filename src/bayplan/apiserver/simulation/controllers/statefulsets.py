@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from bayplan.apiserver.protocol.encoding import Json
-from bayplan.apiserver.simulation.controllers.base import Controller
-from bayplan.apiserver.simulation.controllers.deployments import template_hash
+from bayplan.apiserver.simulation.controllers.base import Controller, ControllerClient
 from bayplan.apiserver.simulation.controllers.pod_tally import PodFacts
 from bayplan.apiserver.simulation.controllers.pods import copy_of, pod_from_template
+from bayplan.apiserver.simulation.controllers.revisions import REVISION_LABEL, Revisions
 from bayplan.apiserver.storage.store import Key
 
-REVISION_LABEL = "controller-revision-hash"
 CLAIMS = "persistentvolumeclaims"
 Numbered = dict[int, tuple[Key, PodFacts]]
 """Pods by their number."""
@@ -23,18 +22,24 @@ class StatefulSets(Controller):
     watches = ("pods",)
     adopts = "pods"
 
+    def __init__(self, client: ControllerClient) -> None:
+        super().__init__(client)
+        self._revisions = Revisions(client)
+
     def reconcile(self, key: Key) -> float | None:
         owner = self.client.get(self.primary, key)
         if owner is None:
             return None
         self.claims.settle(owner)
         pods = {_ordinal(key): (key, pod) for key, pod in self.client.pods.of(owner["metadata"]["uid"]).in_order()}
+        update = self._revisions.current(owner)
+        current = (owner.get("status") or {}).get("currentRevision") or update
         if "deletionTimestamp" not in owner["metadata"]:
-            self._adjust(owner, pods)
-        self._write_status(key, owner)
+            self._adjust(owner, pods, update, current)
+        self._write_status(key, owner, update, current)
         return None
 
-    def _adjust(self, owner: Json, pods: Numbered) -> None:
+    def _adjust(self, owner: Json, pods: Numbered, update: str, current: str) -> None:
         spec = owner["spec"]
         first = (spec.get("ordinals") or {}).get("start", 0)
         wanted = range(first, first + spec.get("replicas", 1))
@@ -42,7 +47,7 @@ class StatefulSets(Controller):
         for ordinal in wanted:
             key, pod = pods.get(ordinal, (None, None))
             if pod is None:
-                self._create(owner, ordinal)
+                self._create(owner, ordinal, current if ordinal < _partition(owner) else update)
             elif key is not None and not pod.is_active and not pod.is_terminating:
                 self._delete(owner, key)
             if in_order and (pod is None or not pod.is_ready or pod.is_terminating):
@@ -53,16 +58,16 @@ class StatefulSets(Controller):
             if not pod.is_terminating:
                 self._delete(owner, key)
         if not surplus:
-            self._update_one(owner, pods)
+            self._update_one(owner, pods, update)
 
-    def _create(self, owner: Json, ordinal: int) -> None:
+    def _create(self, owner: Json, ordinal: int, revision: str) -> None:
         name = f"{owner['metadata']['name']}-{ordinal}"
         labels = {
             "apps.kubernetes.io/pod-index": str(ordinal),
             "statefulset.kubernetes.io/pod-name": name,
-            REVISION_LABEL: self._revision(owner),
+            REVISION_LABEL: revision,
         }
-        pod = pod_from_template(owner["spec"]["template"], owner, name=name, labels=labels)
+        pod = pod_from_template(self._revisions.template(owner, revision), owner, name=name, labels=labels)
         pod["spec"]["hostname"] = name
         if owner["spec"].get("serviceName"):
             pod["spec"]["subdomain"] = owner["spec"]["serviceName"]
@@ -93,42 +98,50 @@ class StatefulSets(Controller):
         volumes = [one for one in pod["spec"].get("volumes") or () if one.get("name") != volume]
         pod["spec"]["volumes"] = [*volumes, {"name": volume, "persistentVolumeClaim": {"claimName": claim}}]
 
-    def _update_one(self, owner: Json, pods: Numbered) -> None:
-        """Replace the highest pod that still has an old template."""
-        strategy = owner["spec"].get("updateStrategy") or {}
-        if strategy.get("type") == "OnDelete":
+    def _update_one(self, owner: Json, pods: Numbered, update: str) -> None:
+        """Replace the highest pod that still has an old template, once all above it are ready."""
+        if (owner["spec"].get("updateStrategy") or {}).get("type") == "OnDelete":
             return
-        partition = (strategy.get("rollingUpdate") or {}).get("partition", 0)
-        revision = self._revision(owner)
         for ordinal in sorted(pods, reverse=True):
-            if ordinal < partition:
+            if ordinal < _partition(owner):
                 return
             key, pod = pods[ordinal]
-            if pod.labels.get(REVISION_LABEL) != revision:
+            if pod.labels.get(REVISION_LABEL) != update:
                 if not pod.is_terminating:
                     self._delete(owner, key)
                 return
+            if not pod.is_ready:
+                return
 
-    def _revision(self, owner: Json) -> str:
-        return f"{owner['metadata']['name']}-{template_hash(owner['spec']['template'])}"
-
-    def _write_status(self, key: Key, owner: Json) -> None:
+    def _write_status(self, key: Key, owner: Json, update: str, current: str) -> None:
         pods = list(self.client.pods.of(owner["metadata"]["uid"]).actives())
-        revision = self._revision(owner)
-        updated = sum(pod.labels.get(REVISION_LABEL) == revision for pod in pods)
+        updated = sum(pod.labels.get(REVISION_LABEL) == update for pod in pods)
         ready = sum(pod.is_ready for pod in pods)
+        wanted = owner["spec"].get("replicas", 1)
+        if updated == len(pods) == ready == wanted or not owner.get("status"):
+            current = update
+        before = sum(pod.labels.get(REVISION_LABEL) == current for pod in pods)
         status: Json = {
             "observedGeneration": owner["metadata"].get("generation", 1),
             "replicas": len(pods),
             "availableReplicas": ready,
-            "updateRevision": revision,
-            "currentRevision": revision,
+            "updateRevision": update,
+            "currentRevision": current,
             "collisionCount": 0,
         }
         status |= {"readyReplicas": ready} if ready else {}
-        status |= {"currentReplicas": updated, "updatedReplicas": updated} if updated else {}
+        status |= {"currentReplicas": before} if before else {}
+        status |= {"updatedReplicas": updated} if updated else {}
         if owner.get("status") != status:
             self.client.set_status(self.primary, key, status)
+        in_use = {pod.labels.get(REVISION_LABEL, "") for pod in pods} | {update, current}
+        self._revisions.trim(owner, in_use)
+
+
+def _partition(owner: Json) -> int:
+    """The number of the first pod that gets the new template."""
+    rolling = (owner["spec"].get("updateStrategy") or {}).get("rollingUpdate") or {}
+    return int(rolling.get("partition", 0))
 
 
 def _ordinal(key: Key) -> int:
