@@ -6,6 +6,8 @@ from typing import Any
 
 from bayplan.apiserver.kinds import cluster_rules as rules
 from bayplan.apiserver.kinds import columns, crd_rules, device_rules, events, pod_admission, pod_validation
+from bayplan.apiserver.kinds import limit_rules as limits
+from bayplan.apiserver.kinds import quota_rules as quotas
 from bayplan.apiserver.kinds import workload_columns as show
 from bayplan.apiserver.kinds import workload_rules as workloads
 from bayplan.apiserver.kinds.kind import Kind, Scale, Selectable
@@ -66,6 +68,7 @@ def builtin_kinds() -> list[Kind]:
     return [
         *_running(),
         *_surroundings(),
+        *_limits(),
         *_volumes(),
         *_events(),
         *_workloads(),
@@ -188,6 +191,45 @@ def _surroundings() -> list[Kind]:
     ]
 
 
+def _limits() -> list[Kind]:
+    return [
+        _kind(
+            "core.v1.LimitRange",
+            "limitranges",
+            short_names=("limits",),
+            columns=show.LIMIT_RANGE,
+            default=limits.default_limit_range,
+            validate=limits.validate_limit_range,
+        ),
+        _kind(
+            "core.v1.ResourceQuota",
+            "resourcequotas",
+            short_names=("quota",),
+            columns=show.RESOURCE_QUOTA,
+            status=True,
+            returns_deleted=True,
+            validate=quotas.validate_quota,
+        ),
+        _kind(
+            "core.v1.PodTemplate",
+            "podtemplates",
+            columns=show.POD_TEMPLATE,
+            generation=True,
+            returns_deleted=True,
+            default=workloads.default_pod_template,
+            validate=workloads.validate_pod_template,
+        ),
+        _kind(
+            "node.v1.RuntimeClass",
+            "runtimeclasses",
+            group="node.k8s.io",
+            namespaced=False,
+            columns=show.RUNTIME_CLASS,
+            validate=limits.validate_runtime_class,
+        ),
+    ]
+
+
 def _volumes() -> list[Kind]:
     return [
         _kind(
@@ -298,6 +340,17 @@ def _workloads() -> list[Kind]:
             default=workloads.default_job,
             admit=workloads.admit_job,
             validate=workloads.validate_job,
+        ),
+        _kind(
+            "batch.v1.CronJob",
+            "cronjobs",
+            short_names=("cj",),
+            categories=("all",),
+            columns=show.CRON_JOB,
+            status=True,
+            generation=True,
+            default=workloads.default_cron_job,
+            validate=workloads.validate_cron_job,
         ),
     ]
 

@@ -8,6 +8,7 @@ import re
 import zlib
 
 from bayplan.apiserver.kinds.admission import Admission
+from bayplan.apiserver.kinds.limit_rules import apply_limits_to_claim
 from bayplan.apiserver.kinds.pod_validation import validate_selector
 from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.encoding import Json
@@ -152,7 +153,9 @@ def claim_status(document: Json) -> None:
 
 
 def admit_claim(document: Json, old: Json | None, admission: Admission) -> None:
-    """A claim that names no class gets the cluster's default class."""
+    """Keep a claim within the limits of its namespace; one that names no class gets the cluster's default class."""
+    if old is None:
+        apply_limits_to_claim(document, admission)
     if old is not None or "storageClassName" in document["spec"]:
         return
     for storage_class in admission.all("storageclasses.storage.k8s.io"):

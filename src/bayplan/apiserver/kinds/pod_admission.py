@@ -7,6 +7,7 @@ default tolerations, merges matchLabelKeys and sets the first status of a new po
 from __future__ import annotations
 
 from bayplan.apiserver.kinds.admission import Admission
+from bayplan.apiserver.kinds.limit_rules import apply_limits_to_pod, apply_runtime_class
 from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.encoding import Json, JsonValue
 
@@ -112,9 +113,12 @@ def _default_volume(volume: Json) -> None:
 
 
 def admit_pod(document: Json, old: Json | None, admission: Admission) -> None:
-    if old is not None:
-        return
     spec = document["spec"]
+    if old is not None:
+        _add_default_tolerations(spec)
+        return
+    apply_runtime_class(document, admission)
+    apply_limits_to_pod(document, admission)
     _resolve_priority(document, spec, admission)
     _admit_service_account(document, spec, admission)
     _add_default_tolerations(spec)

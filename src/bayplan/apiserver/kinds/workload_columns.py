@@ -296,6 +296,42 @@ def _endpoint_addresses(doc: Json, _: float) -> str:
 
 ENDPOINTS = (NAME, Column("Endpoints", _endpoint_addresses), AGE)
 ENDPOINT_SLICE = (NAME, Column("AddressType", at("addressType")), AGE)
+LIMIT_RANGE = (NAME, CREATED_AT)
+POD_TEMPLATE = (
+    NAME,
+    Column(
+        "Containers", lambda doc, _: ",".join(one["name"] for one in get(doc, "template", "spec", "containers") or ())
+    ),
+    Column("Images", lambda doc, _: ",".join(one["image"] for one in get(doc, "template", "spec", "containers") or ())),
+    Column("Pod Labels", lambda doc, _: selector_text(get(doc, "template", "metadata", "labels"))),
+)
+RUNTIME_CLASS = (NAME, Column("Handler", at("handler")), AGE)
+
+
+def _used_of_hard(prefixes: tuple[str, ...], *, matching: bool) -> Compute:
+    def shown(document: Json, now: float) -> str:
+        hard, used = get(document, "status", "hard") or {}, get(document, "status", "used") or {}
+        names = [name for name in sorted(hard) if name.startswith(prefixes) == matching]
+        return ", ".join(f"{name}: {used.get(name, '0')}/{hard[name]}" for name in names)
+
+    return shown
+
+
+RESOURCE_QUOTA = (
+    NAME,
+    Column("Request", _used_of_hard(("limits.",), matching=False)),
+    Column("Limit", _used_of_hard(("limits.",), matching=True)),
+    AGE,
+)
+CRON_JOB = (
+    NAME,
+    Column("Schedule", at("spec", "schedule")),
+    Column("Timezone", lambda doc, _: get(doc, "spec", "timeZone") or NONE),
+    Column("Suspend", lambda doc, _: str(bool(get(doc, "spec", "suspend")))),
+    Column("Active", lambda doc, _: len(get(doc, "status", "active") or ())),
+    Column("Last Schedule", lambda doc, now: since(get(doc, "status", "lastScheduleTime"), now) or NONE),
+    AGE,
+)
 RESOURCE_CLAIM = (
     NAME,
     Column("State", lambda doc, _: "allocated" if get(doc, "status", "allocation") else "pending"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from bayplan.apiserver.kinds.admission import Admission
+from bayplan.apiserver.kinds.cron_schedule import BadSchedule, Schedule, is_time_zone
 from bayplan.apiserver.kinds.pod_admission import default_pod_spec
 from bayplan.apiserver.kinds.pod_validation import validate_pod_spec, validate_selector
 from bayplan.apiserver.protocol import errors
@@ -13,6 +14,7 @@ from bayplan.apiserver.protocol.errors import Cause
 from bayplan.apiserver.protocol.selectors import matches_label_selector
 
 _PERCENT = re.compile(r"^\d{1,3}%$")
+_POLICIES = ("Allow", "Forbid", "Replace")
 JOB_LABELS = ("batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name")
 
 
@@ -96,6 +98,43 @@ def admit_job(document: Json, old: Json | None, admission: Admission) -> None:
         labels[label] = value
         labels[label.rpartition("/")[2]] = value
     spec["selector"] = {"matchLabels": {JOB_LABELS[0]: uid}}
+
+
+def default_pod_template(document: Json) -> None:
+    _default_template(document)
+
+
+def validate_pod_template(document: Json, old: Json | None) -> list[Cause]:
+    return validate_pod_spec((document.get("template") or {}).get("spec") or {}, "template.spec")
+
+
+def default_cron_job(document: Json) -> None:
+    spec = document.setdefault("spec", {})
+    spec.setdefault("concurrencyPolicy", "Allow")
+    spec.setdefault("suspend", False)
+    spec.setdefault("successfulJobsHistoryLimit", 3)
+    spec.setdefault("failedJobsHistoryLimit", 1)
+    template = spec.setdefault("jobTemplate", {}).setdefault("spec", {})
+    _default_template(template)
+
+
+def validate_cron_job(document: Json, old: Json | None) -> list[Cause]:
+    spec = document["spec"]
+    causes: list[Cause] = []
+    try:
+        Schedule.parse(spec.get("schedule", ""))
+    except BadSchedule as problem:
+        causes.append(errors.invalid_value("spec.schedule", spec.get("schedule", ""), str(problem)))
+    if spec.get("timeZone") is not None and not is_time_zone(spec["timeZone"]):
+        causes.append(errors.invalid_value("spec.timeZone", spec["timeZone"], f"unknown time zone {spec['timeZone']}"))
+    if spec["concurrencyPolicy"] not in _POLICIES:
+        causes.append(errors.not_supported("spec.concurrencyPolicy", spec["concurrencyPolicy"], _POLICIES))
+    pod_spec = spec["jobTemplate"]["spec"]["template"].get("spec") or {}
+    causes += validate_pod_spec(pod_spec, "spec.jobTemplate.spec.template.spec")
+    if pod_spec.get("restartPolicy", "Always") not in ("Never", "OnFailure"):
+        path = "spec.jobTemplate.spec.template.spec.restartPolicy"
+        causes.append(errors.not_supported(path, pod_spec.get("restartPolicy", "Always"), ("OnFailure", "Never")))
+    return causes
 
 
 def validate_template(document: Json, old: Json | None) -> list[Cause]:

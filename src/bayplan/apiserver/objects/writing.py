@@ -22,6 +22,7 @@ from bayplan.apiserver.kinds.metadata import (
 )
 from bayplan.apiserver.objects import managed_fields
 from bayplan.apiserver.objects.managed_fields import UPDATE, Writer
+from bayplan.apiserver.objects.quota import QUOTAS, charge
 from bayplan.apiserver.objects.selection import selectable_values
 from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.encoding import Json, JsonValue, decode_object, encode, timestamp
@@ -83,7 +84,13 @@ class Objects:
             managed_fields.record_create(document, kind.type, self._writer(kind, caller))
         if self.store.get(kind.stored_as, namespace, metadata["name"]) is not None:
             raise errors.already_exists(kind.plural, metadata["name"], group=kind.group)
+        if kind.namespaced and not caller.options.dry_run and self.store.count(QUOTAS):
+            charge(self.store, kind, document, self._set_used)
         return self.commit(kind, document, dry_run=caller.options.dry_run)
+
+    def _set_used(self, quota: Json, used: Json) -> None:
+        hard = quota["spec"].get("hard") or {}
+        self.commit(self.kinds.resource(QUOTAS), quota | {"status": {"hard": hard, "used": used}})
 
     def _place(self, kind: Kind, namespace: str, metadata: Json) -> None:
         if not kind.namespaced:

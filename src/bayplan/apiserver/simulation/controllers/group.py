@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from bayplan.apiserver.server.api import Api
 from bayplan.apiserver.simulation.controllers.base import Controller, ControllerClient, ControllerLoop
+from bayplan.apiserver.simulation.controllers.cronjobs import CronJobs
 from bayplan.apiserver.simulation.controllers.daemonsets import DaemonSets
 from bayplan.apiserver.simulation.controllers.deployments import Deployments
 from bayplan.apiserver.simulation.controllers.disruption import DisruptionBudgets
@@ -17,6 +18,7 @@ from bayplan.apiserver.simulation.controllers.namespaces import Definitions, Nam
 from bayplan.apiserver.simulation.controllers.nodes import NodeLifecycle
 from bayplan.apiserver.simulation.controllers.owners import OwnerIndex
 from bayplan.apiserver.simulation.controllers.pod_tally import PodTally
+from bayplan.apiserver.simulation.controllers.quotas import ResourceQuotas
 from bayplan.apiserver.simulation.controllers.replicas import ReplicaSets, ReplicationControllers
 from bayplan.apiserver.simulation.controllers.resource_claims import ClaimUsers, PodClaims
 from bayplan.apiserver.simulation.controllers.statefulsets import StatefulSets
@@ -32,6 +34,8 @@ ALL: tuple[type[Controller], ...] = (
     StatefulSets,
     DaemonSets,
     Jobs,
+    CronJobs,
+    ResourceQuotas,
     DisruptionBudgets,
     VolumeBinder,
     PodClaims,

@@ -10,6 +10,7 @@ from bayplan.apiserver.storage.store import Key
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 _FINAL = ("Complete", "Failed")
+_OWN = (*_FINAL, "SuccessCriteriaMet", "FailureTarget", "Suspended")
 
 
 class Jobs(Controller):
@@ -24,7 +25,7 @@ class Jobs(Controller):
         job = self.client.get(self.primary, key)
         if job is None or "deletionTimestamp" in job["metadata"]:
             return None
-        if _finished(job):
+        if finished_as(job):
             return self._expire(key, job)
         self.claims.settle(job)
         pods = self.client.pods.of(job["metadata"]["uid"])
@@ -79,13 +80,16 @@ class Jobs(Controller):
         if verdict:
             kind, reason, message = verdict
             status["conditions"] = [
+                *_of_others(job),
                 _condition("SuccessCriteriaMet" if kind == "Complete" else "FailureTarget", reason, message, now),
                 _condition(kind, reason, message, now),
             ]
             status |= {"completionTime": now} if kind == "Complete" else {}
         elif job["spec"].get("suspend"):
-            status["conditions"] = [_condition("Suspended", "JobSuspended", "Job suspended", now)]
+            status["conditions"] = [*_of_others(job), _condition("Suspended", "JobSuspended", "Job suspended", now)]
             status.pop("startTime")
+        elif _of_others(job):
+            status["conditions"] = _of_others(job)
         if job.get("status") != status:
             self.client.set_status(self.primary, key, status)
 
@@ -110,9 +114,10 @@ class Jobs(Controller):
         return max(0.5, left)
 
 
-def _finished(job: Json) -> bool:
+def finished_as(job: Json) -> str:
+    """`Complete` or `Failed`; empty while the Job is not finished."""
     conditions = job.get("status", {}).get("conditions") or ()
-    return any(c.get("type") in _FINAL and c.get("status") == "True" for c in conditions)
+    return next((c["type"] for c in conditions if c.get("type") in _FINAL and c.get("status") == "True"), "")
 
 
 def _verdict(job: Json, pods: OwnedPods, now: float) -> tuple[str, str, str] | None:
@@ -150,6 +155,11 @@ def _job_pod(job: Json, index: int | None) -> Json:
         pod["metadata"]["labels"][INDEX] = str(index)
         pod["metadata"]["generateName"] = f"{job['metadata']['name']}-{index}-"
     return pod
+
+
+def _of_others(job: Json) -> list[Json]:
+    """Conditions that somebody else has written."""
+    return [c for c in job.get("status", {}).get("conditions") or () if c.get("type") not in _OWN]
 
 
 def _condition(kind: str, reason: str, message: str, now: str) -> Json:

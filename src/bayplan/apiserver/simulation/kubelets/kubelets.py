@@ -15,6 +15,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bayplan.apiserver.kinds.pod_resources import Amounts, allocatable, lacking, pod_requests
 from bayplan.apiserver.objects.deletion import DeleteOptions, delete
 from bayplan.apiserver.objects.subresources import set_condition
 from bayplan.apiserver.objects.writing import Caller
@@ -25,15 +26,7 @@ from bayplan.apiserver.protocol.identity import User
 from bayplan.apiserver.server.api import Api
 from bayplan.apiserver.server.own_objects import create_if_absent
 from bayplan.apiserver.simulation.kubelets.node_objects import DEFAULT_CAPACITY, KUBELET_VERSION
-from bayplan.apiserver.simulation.kubelets.pod_status import (
-    Amounts,
-    allocatable,
-    lacking,
-    pod_requests,
-    set_finished,
-    set_rejected,
-    set_running,
-)
+from bayplan.apiserver.simulation.kubelets.pod_status import set_finished, set_rejected, set_running
 from bayplan.apiserver.simulation.timers import TimerQueue
 from bayplan.apiserver.storage.store import ADDED, DELETED, Change, Entry, Key
 

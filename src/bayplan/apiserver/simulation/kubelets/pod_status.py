@@ -3,67 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from decimal import Decimal
 
 from bayplan.apiserver.objects.subresources import set_condition
 from bayplan.apiserver.protocol.encoding import Json
-from bayplan.apiserver.protocol.quantity import BadQuantity, parse_quantity
-
-Amounts = dict[str, Decimal]
-
-
-def pod_requests(spec: Json) -> Amounts:
-    """What a pod takes from its node: containers and sidecars together, or the largest init container."""
-    running: Amounts = {}
-    peak: Amounts = {}
-    for container in spec.get("initContainers") or ():
-        amounts = _requests(container)
-        if container.get("restartPolicy") == "Always":
-            running = _sum(running, amounts)
-            peak = _largest(peak, running)
-        else:
-            peak = _largest(peak, _sum(running, amounts))
-    for container in spec.get("containers") or ():
-        running = _sum(running, _requests(container))
-    total = _largest(peak, running)
-    whole_pod = (spec.get("resources") or {}).get("requests") or {}
-    total |= {name: _amount(text) for name, text in whole_pod.items()}
-    overhead = {name: _amount(text) for name, text in (spec.get("overhead") or {}).items()}
-    return _sum(_sum(total, overhead), {"pods": Decimal(1)})
-
-
-def _requests(container: Json) -> Amounts:
-    requests = (container.get("resources") or {}).get("requests") or {}
-    return {name: _amount(text) for name, text in requests.items()}
-
-
-def _amount(text: object) -> Decimal:
-    try:
-        return parse_quantity(str(text))
-    except BadQuantity:
-        return Decimal(0)
-
-
-def _sum(left: Amounts, right: Amounts) -> Amounts:
-    return {name: left.get(name, Decimal(0)) + right.get(name, Decimal(0)) for name in (*left, *right)}
-
-
-def _largest(left: Amounts, right: Amounts) -> Amounts:
-    return {name: max(left.get(name, Decimal(0)), right.get(name, Decimal(0))) for name in (*left, *right)}
-
-
-def allocatable(node: Json) -> Amounts:
-    status = node.get("status") or {}
-    found = status.get("allocatable") or status.get("capacity") or {}
-    return {name: _amount(text) for name, text in found.items()}
-
-
-def lacking(requests: Amounts, used: Amounts, room: Amounts) -> str:
-    """The first resource of which a node has too little, or nothing."""
-    for name in sorted(requests):
-        if requests[name] > 0 and used.get(name, Decimal(0)) + requests[name] > room.get(name, Decimal(0)):
-            return name
-    return ""
 
 
 def set_running(pod: Json, *, now: str, pod_ip: str, node_ip: str) -> None:
