@@ -22,7 +22,7 @@ from bayplan.apiserver.server.tls import load_certificate
 from bayplan.apiserver.simulation.controllers.group import Controllers
 from bayplan.apiserver.simulation.devices import DeviceModel
 from bayplan.apiserver.simulation.kubelets.kubelets import Kubelets, KubeletSettings
-from bayplan.apiserver.simulation.kubelets.node_objects import make_nodes
+from bayplan.apiserver.simulation.kubelets.nodes import make_nodes
 from bayplan.apiserver.storage.persistence import Journal
 from bayplan.apiserver.storage.store import Store
 from bayplan.observe.clock import Clock, SystemClock

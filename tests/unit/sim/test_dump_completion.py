@@ -64,12 +64,12 @@ def test_kinds_that_nobody_serves_are_left_out_with_a_line() -> None:
     spec = {"group": "e.com", "names": {"kind": "Foo"}, "versions": [version]}
     definition = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "spec": spec}
     known = [definition, {"apiVersion": "e.com/v1", "kind": "Foo"}]
-    job = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "nightly"}}
+    job = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "web"}}
 
     kept, left_out = servable([*known, job, job])
 
     assert kept == known
-    assert left_out == ["2 batch/v1/CronJob left out: the embedded cluster has no such kind"]
+    assert left_out == ["2 autoscaling/v2/HorizontalPodAutoscaler left out: the embedded cluster has no such kind"]
 
 
 async def test_a_dump_with_its_owners_comes_up_as_it_was() -> None:

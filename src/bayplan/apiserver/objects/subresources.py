@@ -29,7 +29,7 @@ def subresources_of(kind: Kind) -> list[str]:
     names = ["status"] if kind.status else []
     names += ["scale"] if kind.scale is not None else []
     return names + {
-        "pods": ["binding", "eviction", "log"],
+        "pods": ["binding", "ephemeralcontainers", "eviction", "log", "resize"],
         "namespaces": ["finalize"],
         "serviceaccounts": ["token"],
     }.get(kind.resource, [])

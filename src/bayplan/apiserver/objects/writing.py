@@ -34,6 +34,9 @@ from bayplan.observe.clock import Clock
 _GENERATE_ATTEMPTS = 8
 # Writes of these subresources leave the spec unchanged, so nothing is defaulted, admitted or validated again.
 _UNCHECKED = frozenset({"binding", "status"})
+_EPHEMERAL, _RESIZE = "ephemeralcontainers", "resize"
+PLAIN_SUBRESOURCES = frozenset({"status", _EPHEMERAL, _RESIZE})
+"""Subresources that are read and written like the object, and let a part of it change."""
 Change = Callable[[Json], Json]
 """Takes a copy of the current object and returns the wanted one."""
 
@@ -192,7 +195,8 @@ class Objects:
             kind.default(new)
         if kind.admit is not None:
             kind.admit(new, old, self._admission(caller.user))
-        self._validate(kind, new, old)
+        # What these may change, the rules of an update forbid.
+        self._validate(kind, new, None if caller.subresource in (_EPHEMERAL, _RESIZE) else old)
         if kind.generation and _wanted(kind, old) != _wanted(kind, new):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
@@ -295,8 +299,19 @@ def _separate_subresources(kind: Kind, old: Json, new: Json, subresource: str) -
             new["metadata"] = dict(old["metadata"])
         for name in ("ownerReferences", "finalizers"):
             _restore(old["metadata"], new["metadata"], name)
-    elif subresource not in ("binding", "eviction", "ephemeralcontainers"):
+    elif subresource not in ("binding", "eviction"):
         _restore(old, new, "status")
+    if subresource in (_EPHEMERAL, _RESIZE):
+        new["spec"] = _with_part(old["spec"], new.get("spec") or {}, subresource)
+
+
+def _with_part(old: Json, new: Json, subresource: str) -> Json:
+    """The old spec of a pod with the part that a subresource may change."""
+    if subresource == _EPHEMERAL:
+        return old | {"ephemeralContainers": new.get("ephemeralContainers") or []}
+    wanted = {one.get("name"): one.get("resources") or {} for one in new.get("containers") or ()}
+    containers = [one | {"resources": wanted.get(one["name"], one.get("resources", {}))} for one in old["containers"]]
+    return old | {"containers": containers}
 
 
 def _restore(old: Json, new: Json, name: str) -> None:

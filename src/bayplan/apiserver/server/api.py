@@ -22,7 +22,7 @@ from bayplan.apiserver.objects.reading import Reader
 from bayplan.apiserver.objects.representation import PLAIN, negotiate, render, render_list
 from bayplan.apiserver.objects.selection import select, selectable_values
 from bayplan.apiserver.objects.subresources import Subresources, subresources_of
-from bayplan.apiserver.objects.writing import Caller, Objects
+from bayplan.apiserver.objects.writing import PLAIN_SUBRESOURCES, Caller, Objects
 from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.encoding import Json, decode_object
 from bayplan.apiserver.protocol.errors import ApiError
@@ -188,7 +188,7 @@ class Api:
     def _subresource(self, route: Route, verb: str, request: Request, warnings: list[str]) -> Answer:
         if not route.name or route.subresource not in subresources_of(route.kind):
             raise errors.unknown_path()
-        if route.subresource != "status":
+        if route.subresource not in PLAIN_SUBRESOURCES:
             return self._subresources.handle(route.kind, route.namespace, route.name, route.subresource, request)
         if verb == "get":
             return self.reader.get(route.kind, route.namespace, route.name, request)

@@ -9,7 +9,7 @@ from bayplan.apiserver.cluster import EmbeddedCluster
 from bayplan.apiserver.protocol.encoding import Json
 from bayplan.apiserver.simulation.controllers import event_expiry
 from bayplan.apiserver.simulation.controllers.base import ControllerClient
-from bayplan.apiserver.simulation.kubelets.kubelets import EXIT_CODE, RUN_SECONDS
+from bayplan.apiserver.simulation.kubelets.pod_status import EXIT_CODE, RUN_SECONDS
 
 APPS = "/apis/apps/v1/namespaces/default"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.unit.apiserver.driving import Driver, template
 
 from bayplan.apiserver.protocol.encoding import Json
-from bayplan.apiserver.simulation.kubelets.kubelets import RUN_SECONDS
+from bayplan.apiserver.simulation.kubelets.pod_status import RUN_SECONDS
 
 BATCH = "/apis/batch/v1/namespaces/default"
 

@@ -6,7 +6,9 @@ import pytest
 from tests.unit.apiserver.driving import PODS, Driver, pod
 
 from bayplan.apiserver.cluster import EmbeddedCluster
-from bayplan.apiserver.simulation.kubelets.kubelets import EXIT_CODE, RUN_SECONDS, UNSIMULATED
+from bayplan.apiserver.protocol.encoding import Json
+from bayplan.apiserver.simulation.kubelets.kubelets import UNSIMULATED
+from bayplan.apiserver.simulation.kubelets.pod_status import EXIT_CODE, RUN_SECONDS, STOP_SECONDS
 
 
 def ready(node: dict[str, dict[str, list[dict[str, str]]]]) -> str:
@@ -140,3 +142,107 @@ async def test_a_heartbeat_keeps_nodes_ready_for_long(driver: Driver) -> None:
 
     for name in ("node-1", "node-2", "node-3"):
         assert ready(await driver.get(f"/api/v1/nodes/{name}")) == "True"
+
+
+async def status_of(driver: Driver, name: str) -> Json:
+    found: Json = (await driver.get(f"{PODS}/{name}"))["status"]
+    return found
+
+
+async def test_a_host_port_that_is_taken_and_a_node_that_does_not_match_are_refused(driver: Driver) -> None:
+    for name in ("first", "second"):
+        body = pod(name)
+        body["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 8080}]
+        await driver.create(PODS, body)
+        await driver.bind(name, "node-1")
+        await driver.wait(1)
+    elsewhere = pod("elsewhere")
+    elsewhere["spec"]["nodeSelector"] = {"color": "blue"}
+    await driver.create(PODS, elsewhere)
+    await driver.bind("elsewhere", "node-1")
+    await driver.wait(1)
+    second, third = await status_of(driver, "second"), await status_of(driver, "elsewhere")
+
+    assert (await status_of(driver, "first"))["phase"] == "Running"
+    assert (second["phase"], second["reason"]) == ("Failed", "NodePorts")
+    assert (third["phase"], third["reason"]) == ("Failed", "NodeAffinity")
+
+
+async def test_containers_are_restarted_with_back_off_until_they_succeed(driver: Driver) -> None:
+    body = pod("a", annotations={RUN_SECONDS: "1", EXIT_CODE: "1,1,0"})
+    body["spec"]["restartPolicy"] = "OnFailure"
+    await driver.create(PODS, body)
+    await driver.bind("a", "node-1")
+    await driver.wait(4)
+    waiting = (await status_of(driver, "a"))["containerStatuses"][0]
+    await driver.wait(20)
+    done = await status_of(driver, "a")
+
+    assert waiting["state"]["waiting"]["reason"] == "CrashLoopBackOff"
+    assert (waiting["restartCount"], waiting["lastState"]["terminated"]["exitCode"]) == (1, 1)
+    assert (done["phase"], done["containerStatuses"][0]["restartCount"]) == ("Succeeded", 2)
+
+
+async def test_a_pod_fails_at_its_deadline(driver: Driver) -> None:
+    body = pod("a")
+    body["spec"]["activeDeadlineSeconds"] = 5
+    await driver.create(PODS, body)
+    await driver.bind("a", "node-1")
+    await driver.wait(4)
+    assert (await status_of(driver, "a"))["phase"] == "Running"
+    await driver.wait(3)
+    status = await status_of(driver, "a")
+
+    assert (status["phase"], status["reason"]) == ("Failed", "DeadlineExceeded")
+
+
+async def test_stopping_takes_as_long_as_hooks_and_annotation_say_and_no_longer_than_the_grace(driver: Driver) -> None:
+    hooked = pod("hooked")
+    hooked["spec"]["containers"][0]["lifecycle"] = {"preStop": {"sleep": {"seconds": 5}}}
+    for body in (hooked, pod("slow", annotations={STOP_SECONDS: "1000"}), pod("quick")):
+        await driver.create(PODS, body)
+        await driver.bind(body["metadata"]["name"], "node-1")
+    await driver.wait(1)
+    for name in ("hooked", "slow", "quick"):
+        await driver.call("DELETE", f"{PODS}/{name}")
+    left = []
+    for seconds in (2, 6, 24):
+        await driver.wait(seconds)
+        left.append(sorted(one["metadata"]["name"] for one in await driver.items(PODS)))
+
+    assert left == [["hooked", "slow"], ["slow"], []]
+
+
+async def test_a_pod_is_resized_in_place_if_its_node_has_room(driver: Driver) -> None:
+    await driver.create(PODS, pod("a", requests={"cpu": "1"}))
+    await driver.bind("a", "node-1")
+    await driver.wait(1)
+    assert (await status_of(driver, "a"))["containerStatuses"][0]["allocatedResources"] == {"cpu": "1"}
+
+    def resized(cpu: str) -> Json:
+        return {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]}}
+
+    await driver.patch(f"{PODS}/a/resize", resized("2"))
+    await driver.wait(1)
+    after = (await driver.get(f"{PODS}/a"))["status"]
+    await driver.patch(f"{PODS}/a/resize", resized("200"))
+    await driver.wait(1)
+    refused = await status_of(driver, "a")
+    pending = [one for one in refused["conditions"] if one["type"] == "PodResizePending"]
+
+    assert after["containerStatuses"][0]["resources"] == {"requests": {"cpu": "2"}}
+    assert refused["containerStatuses"][0]["resources"] == {"requests": {"cpu": "2"}}
+    assert (pending[0]["reason"], refused["phase"]) == ("Infeasible", "Running")
+
+
+async def test_ephemeral_containers_are_added_to_a_running_pod(driver: Driver) -> None:
+    await driver.create(PODS, pod("a"))
+    await driver.bind("a", "node-1")
+    await driver.wait(1)
+    debugger = {"name": "debugger", "image": "example/tools:1"}
+    await driver.patch(f"{PODS}/a/ephemeralcontainers", {"spec": {"ephemeralContainers": [debugger]}})
+    await driver.wait(1)
+    found = await driver.get(f"{PODS}/a")
+
+    assert [one["name"] for one in found["spec"]["ephemeralContainers"]] == ["debugger"]
+    assert "running" in found["status"]["ephemeralContainerStatuses"][0]["state"]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from bayplan.apiserver.protocol.encoding import Json, JsonValue, decode_object
+from bayplan.apiserver.protocol.encoding import Json, decode_object
 from bayplan.apiserver.simulation.controllers.base import Controller, ControllerClient
 from bayplan.apiserver.simulation.controllers.deployments import absolute, template_hash
-from bayplan.apiserver.simulation.controllers.pod_tally import REQUIRED, PodFacts
+from bayplan.apiserver.simulation.controllers.pod_tally import PodFacts
 from bayplan.apiserver.simulation.controllers.pods import pod_from_template
 from bayplan.apiserver.simulation.controllers.revisions import REVISION_LABEL, Revisions
+from bayplan.apiserver.simulation.placement import REQUIRED, matches_node, tolerates
 from bayplan.apiserver.storage.store import Change, Entry, Key
 
 _TOLERATED = (
@@ -148,48 +149,9 @@ def _pin(spec: Json, node: str) -> None:
 
 def takes_daemon(node: Json, spec: Json) -> bool:
     """Whether a daemon with this pod spec belongs on a node."""
-    labels = node["metadata"].get("labels") or {}
-    if any(labels.get(key) != value for key, value in (spec.get("nodeSelector") or {}).items()):
-        return False
-    required = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(REQUIRED)
-    if required and not any(_term_matches(term, node) for term in required.get("nodeSelectorTerms") or ()):
+    if not matches_node(spec, node):
         return False
     tolerations = [*(spec.get("tolerations") or ()), *({"key": k, "operator": "Exists"} for k, _ in _TOLERATED)]
     taints = (node.get("spec") or {}).get("taints") or ()
     hard = [taint for taint in taints if taint.get("effect") in ("NoSchedule", "NoExecute")]
     return all(any(tolerates(toleration, taint) for toleration in tolerations) for taint in hard)
-
-
-def tolerates(toleration: Json, taint: Json) -> bool:
-    if toleration.get("effect") not in (None, "", taint.get("effect")):
-        return False
-    if toleration.get("key") not in (None, "", taint.get("key")):
-        return False
-    if toleration.get("operator") == "Exists":
-        return True
-    return bool(toleration.get("key")) and toleration.get("value", "") == taint.get("value", "")
-
-
-def _term_matches(term: Json, node: Json) -> bool:
-    labels = node["metadata"].get("labels") or {}
-    fields = {"metadata.name": node["metadata"]["name"]}
-    return all(_matches(r, labels) for r in term.get("matchExpressions") or ()) and all(
-        _matches(r, fields) for r in term.get("matchFields") or ()
-    )
-
-
-def _matches(requirement: Json, values: Json) -> bool:
-    value: JsonValue = values.get(requirement.get("key", ""))
-    allowed: list[str] = requirement.get("values") or []
-    operator = requirement.get("operator")
-    if operator == "In":
-        return bool(value in allowed)
-    if operator == "NotIn":
-        return bool(value not in allowed)
-    if operator in ("Exists", "DoesNotExist"):
-        return bool((value is not None) == (operator == "Exists"))
-    try:
-        number, bound = int(value or ""), int(allowed[0])
-    except (ValueError, IndexError):
-        return False
-    return number > bound if operator == "Gt" else number < bound

@@ -9,8 +9,8 @@ from bayplan.apiserver.objects.deletion import DeleteOptions
 from bayplan.apiserver.objects.subresources import set_condition
 from bayplan.apiserver.protocol.encoding import Json, decode_object, parse_timestamp
 from bayplan.apiserver.simulation.controllers.base import Controller
-from bayplan.apiserver.simulation.controllers.daemonsets import tolerates
 from bayplan.apiserver.simulation.controllers.pods import is_terminating, key_of
+from bayplan.apiserver.simulation.placement import tolerates
 from bayplan.apiserver.storage.store import Change, Key
 
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"

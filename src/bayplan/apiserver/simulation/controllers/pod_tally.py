@@ -14,11 +14,11 @@ from typing import NamedTuple
 from bayplan.apiserver.protocol.encoding import decode_object, parse_timestamp
 from bayplan.apiserver.simulation.controllers.owners import controller_uid
 from bayplan.apiserver.simulation.controllers.pods import ready_since
+from bayplan.apiserver.simulation.placement import REQUIRED
 from bayplan.apiserver.storage.store import ADDED, DELETED, Change, Entry, Key, Store
 
 NODE_FIELD, PHASE_FIELD = 0, 4
 """Where a pod entry's selectable fields hold its node and its phase."""
-REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _READY = re.compile(rb'\{"type":"Ready","status":"True"(?:,"lastProbeTime":null)?,"lastTransitionTime":"([^"]+)"')
 
 

@@ -1,9 +1,10 @@
-"""Simulated kubelets: nodes report, bound pods start, run, finish and stop.
+"""Simulated kubelets: nodes report, bound pods are admitted, start, run, restart, finish and stop.
 
-One `Kubelets` stands for all nodes. A bound pod becomes Running after `start_seconds`, unless its node lacks
-resources, in which case it is rejected as a real kubelet would. It finishes after the seconds in its annotation
-`bayplan.dev/run-seconds`, with the code in `bayplan.dev/exit-code`. A pod that is deleted is gone after
-`stop_seconds` or its grace period, whichever is shorter. A node that is stopped does none of this.
+One `Kubelets` stands for all nodes. A bound pod becomes Running after `start_seconds`, unless its node refuses it
+(`admission`). Annotations of the pod decide what its containers do: they run for `bayplan.dev/run-seconds` and end with
+`bayplan.dev/exit-code`, one code or one for each run (`1,1,0`), after which the restart policy holds; stopping takes
+`bayplan.dev/stop-seconds`. A pod that is deleted is gone after that, its preStop sleep included, or after its grace
+period, whichever is shorter. A pod past its `activeDeadlineSeconds` fails. A node that is stopped does none of this.
 
 Nothing is run; no container, no network.
 """
@@ -12,30 +13,41 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bayplan.apiserver.kinds.pod_resources import Amounts, allocatable, lacking, pod_requests
 from bayplan.apiserver.objects.deletion import DeleteOptions, delete
-from bayplan.apiserver.objects.subresources import set_condition
 from bayplan.apiserver.objects.writing import Caller
-from bayplan.apiserver.protocol.encoding import Json, decode_object, microtimestamp, timestamp
+from bayplan.apiserver.protocol.encoding import Json, decode_object, microtimestamp, parse_timestamp, timestamp
 from bayplan.apiserver.protocol.errors import ApiError
 from bayplan.apiserver.protocol.exchange import WriteOptions
 from bayplan.apiserver.protocol.identity import User
 from bayplan.apiserver.server.api import Api
 from bayplan.apiserver.server.own_objects import create_if_absent
-from bayplan.apiserver.simulation.kubelets.node_objects import DEFAULT_CAPACITY, KUBELET_VERSION
-from bayplan.apiserver.simulation.kubelets.pod_status import set_finished, set_rejected, set_running
+from bayplan.apiserver.simulation.kubelets.admission import Admitted, refusal
+from bayplan.apiserver.simulation.kubelets.nodes import node_ip, ready_node
+from bayplan.apiserver.simulation.kubelets.pod_status import (
+    exit_code_of,
+    lifetime_of,
+    restart_delay,
+    restarts,
+    set_finished,
+    set_rejected,
+    set_restarted,
+    set_running,
+    set_synced,
+    set_waiting,
+    stop_seconds_of,
+)
 from bayplan.apiserver.simulation.timers import TimerQueue
 from bayplan.apiserver.storage.store import ADDED, DELETED, Change, Entry, Key
 
 _log = logging.getLogger("bayplan.apiserver.simulation.kubelets.kubelets")
-RUN_SECONDS = "bayplan.dev/run-seconds"
-EXIT_CODE = "bayplan.dev/exit-code"
 UNSIMULATED = "bayplan.dev/kubelet"
 """A node with this annotation set to `none` has no simulated kubelet."""
 LEASES, LEASE_NAMESPACE = "leases.coordination.k8s.io", "kube-node-lease"
+_GENERATION = re.compile(rb'"generation":(\d+)')
 _SLICE = 100
 
 
@@ -59,7 +71,7 @@ class Kubelets:
         self._settings = settings or KubeletSettings()
         self._nodes: dict[str, bool] = {}
         """Simulated nodes, and whether each is running."""
-        self._pods: dict[str, dict[str, Amounts]] = {}
+        self._pods: dict[str, dict[str, Admitted]] = {}
         """What each node has admitted, by pod uid."""
         self._timers: TimerQueue[Callable[[], None]] = TimerQueue(api.clock)
         self._tasks: list[asyncio.Task[None]] = []
@@ -135,7 +147,7 @@ class Kubelets:
             return
         kind = self._api.kinds.resource("nodes")
         now = timestamp(self._api.clock.now())
-        self._api.objects.update(kind, "", name, lambda node: _ready_node(node, now), self._caller)
+        self._api.objects.update(kind, "", name, lambda node: ready_node(node, now), self._caller)
         self._renew(name)
 
     async def _heartbeat(self) -> None:
@@ -177,79 +189,109 @@ class Kubelets:
             self._pods.get(node, {}).pop(entry.uid, None)
             return
         phase = entry.fields[4]
+        admitted = self._pods.setdefault(node, {})
         if b'"deletionTimestamp"' in entry.raw:
             self._stop_later(node, entry)
-        elif phase == "Pending" and entry.uid not in self._pods.get(node, {}):
-            self._pods.setdefault(node, {})[entry.uid] = {}
+        elif phase == "Pending" and entry.uid not in admitted:
+            admitted[entry.uid] = Admitted()
             self._at(self._settings.start_seconds, lambda: self._start_pod(node, entry.key, entry.uid))
-        elif phase == "Running" and entry.uid not in self._pods.get(node, {}):
+        elif phase == "Running" and entry.uid not in admitted:
             # Found running, after a restart of this process.
             pod = decode_object(entry.raw)
-            self._pods.setdefault(node, {})[entry.uid] = pod_requests(pod["spec"])
-            self._finish_later(pod)
+            admitted[entry.uid] = Admitted.of(pod)
+            self._watch_over(node, pod)
         elif phase in ("Succeeded", "Failed"):
-            self._pods.get(node, {})[entry.uid] = {}
+            admitted[entry.uid] = Admitted()
+        elif phase == "Running" and change.previous is not None and _generation(entry) != _generation(change.previous):
+            self._at(self._settings.start_seconds, lambda: self._sync_pod(node, entry.key, entry.uid))
 
     def _start_pod(self, node: str, key: Key, uid: str) -> None:
-        entry = self._api.store.get("pods", *key)
-        if entry is None or entry.uid != uid or not self._nodes.get(node) or entry.fields[4] != "Pending":
+        pod = self._pod(node, key, uid)
+        if pod is None or pod["status"].get("phase") != "Pending":
             self._pods.get(node, {}).pop(uid, None)
             return
-        pod = decode_object(entry.raw)
-        requests = pod_requests(pod["spec"])
-        short = self._short_of(node, requests, uid)
-        self._pods[node][uid] = {} if short else requests
-        now = timestamp(self._api.clock.now())
-
-        def change(document: Json) -> Json:
-            if short:
-                message = f"Pod was rejected: Node didn't have enough resource: {short}"
-                set_rejected(document, now=now, reason=f"OutOf{short}", message=message)
-            else:
-                set_running(document, now=now, pod_ip=self._new_ip(), node_ip=_node_ip(node))
-            return document
-
-        self._update(key, change)
-        if not short:
-            self._finish_later(pod)
-
-    def _short_of(self, node: str, requests: Amounts, uid: str) -> str:
         found = self._api.store.get("nodes", "", node)
-        if found is None:
-            return ""
-        used: Amounts = {}
-        for other, amounts in self._pods[node].items():
-            if other != uid:
-                for name, amount in amounts.items():
-                    used[name] = used.get(name, amount * 0) + amount
-        return lacking(requests, used, allocatable(decode_object(found.raw)))
-
-    def _finish_later(self, pod: Json) -> None:
-        annotations = pod["metadata"].get("annotations") or {}
-        seconds = _number(annotations.get(RUN_SECONDS))
-        if seconds is None and pod["spec"].get("restartPolicy") != "Always":
-            seconds = self._settings.run_seconds
-        if seconds is None:
+        others = [admitted for other, admitted in self._pods[node].items() if other != uid]
+        refused = refusal(pod, decode_object(found.raw), others) if found is not None else None
+        self._pods[node][uid] = Admitted() if refused else Admitted.of(pod)
+        now = timestamp(self._api.clock.now())
+        if refused is not None:
+            self._change(key, lambda document: set_rejected(document, now=now, reason=refused[0], message=refused[1]))
             return
-        exit_code = int(_number(annotations.get(EXIT_CODE)) or 0)
-        key, uid = (pod["metadata"]["namespace"], pod["metadata"]["name"]), pod["metadata"]["uid"]
-        self._at(seconds, lambda: self._finish_pod(pod["spec"]["nodeName"], key, uid, exit_code))
+        address = self._new_ip()
+        self._change(key, lambda document: set_running(document, now=now, pod_ip=address, node_ip=node_ip(node)))
+        self._watch_over(node, pod)
 
-    def _finish_pod(self, node: str, key: Key, uid: str, exit_code: int) -> None:
-        entry = self._api.store.get("pods", *key)
-        if entry is None or entry.uid != uid or not self._nodes.get(node):
+    def _watch_over(self, node: str, pod: Json) -> None:
+        """Plan the end of a pod that runs: its deadline, and that of its containers."""
+        self._finish_later(node, pod)
+        deadline = pod["spec"].get("activeDeadlineSeconds")
+        if deadline is not None:
+            started = parse_timestamp(pod["status"].get("startTime") or timestamp(self._api.clock.now()))
+            key, uid = (pod["metadata"]["namespace"], pod["metadata"]["name"]), pod["metadata"]["uid"]
+            left = max(0.0, started + deadline - self._api.clock.now())
+            self._at(left, lambda: self._exceed_deadline(node, key, uid))
+
+    def _exceed_deadline(self, node: str, key: Key, uid: str) -> None:
+        pod = self._pod(node, key, uid)
+        if pod is None or pod["status"].get("phase") not in ("Running", "Pending"):
             return
         now = timestamp(self._api.clock.now())
 
-        def finish(document: Json) -> Json:
-            set_finished(document, now=now, exit_code=exit_code)
-            return document
+        def fail(document: Json) -> None:
+            set_finished(document, now=now, exit_code=137)
+            message = "Pod was active on the node longer than the specified deadline"
+            document["status"] |= {"reason": "DeadlineExceeded", "message": message}
 
-        self._update(key, finish)
+        self._change(key, fail)
+
+    def _finish_later(self, node: str, pod: Json) -> None:
+        seconds = lifetime_of(pod, self._settings.run_seconds)
+        if seconds is not None:
+            key, uid = (pod["metadata"]["namespace"], pod["metadata"]["name"]), pod["metadata"]["uid"]
+            self._at(seconds, lambda: self._finish_pod(node, key, uid))
+
+    def _finish_pod(self, node: str, key: Key, uid: str) -> None:
+        pod = self._pod(node, key, uid)
+        if pod is None or pod["status"].get("phase") != "Running":
+            return
+        now, exit_code = timestamp(self._api.clock.now()), exit_code_of(pod)
+        if not restarts(pod, exit_code):
+            self._change(key, lambda document: set_finished(document, now=now, exit_code=exit_code))
+            return
+        delay = restart_delay(pod)
+        self._change(key, lambda document: set_waiting(document, now=now, exit_code=exit_code, delay=delay))
+        self._at(max(delay, self._settings.start_seconds), lambda: self._restart_pod(node, key, uid))
+
+    def _restart_pod(self, node: str, key: Key, uid: str) -> None:
+        pod = self._pod(node, key, uid)
+        if pod is None or pod["status"].get("phase") != "Running":
+            return
+        now = timestamp(self._api.clock.now())
+        self._change(key, lambda document: set_restarted(document, now=now))
+        self._finish_later(node, pod)
+
+    def _sync_pod(self, node: str, key: Key, uid: str) -> None:
+        """Carry out a change of the spec: resources that were resized, containers that were added."""
+        pod = self._pod(node, key, uid)
+        found = self._api.store.get("nodes", "", node)
+        if pod is None or found is None:
+            return
+        others = [admitted for other, admitted in self._pods[node].items() if other != uid]
+        refused = refusal(pod, decode_object(found.raw), others)
+        alone = refusal(pod, decode_object(found.raw), ())
+        now = timestamp(self._api.clock.now())
+        if refused is None:
+            self._pods[node][uid] = Admitted.of(pod)
+        pending = "" if refused is None else "Infeasible" if alone is not None else "Deferred"
+        self._change(
+            key, lambda document: set_synced(document, now=now, pending=pending, message=(refused or ("", ""))[1])
+        )
 
     def _stop_later(self, node: str, entry: Entry) -> None:
-        grace = decode_object(entry.raw)["metadata"].get("deletionGracePeriodSeconds", 0)
-        wait = min(float(grace), self._settings.stop_seconds)
+        pod = decode_object(entry.raw)
+        grace = float(pod["metadata"].get("deletionGracePeriodSeconds", 0))
+        wait = min(grace, stop_seconds_of(pod, self._settings.stop_seconds))
         self._at(wait, lambda: self._stop_pod(node, entry.key, entry.uid))
 
     def _stop_pod(self, node: str, key: Key, uid: str) -> None:
@@ -259,7 +301,18 @@ class Kubelets:
         kind = self._api.kinds.resource("pods")
         delete(self._api.objects, kind, entry, DeleteOptions(grace_seconds=0))
 
-    def _update(self, key: Key, change: Callable[[Json], Json]) -> None:
+    def _pod(self, node: str, key: Key, uid: str) -> Json | None:
+        """The pod as it is now, if it is still the same and its node runs."""
+        entry = self._api.store.get("pods", *key)
+        if entry is None or entry.uid != uid or not self._nodes.get(node):
+            return None
+        return decode_object(entry.raw)
+
+    def _change(self, key: Key, write: Callable[[Json], None]) -> None:
+        def change(document: Json) -> Json:
+            write(document)
+            return document
+
         self._api.objects.update(self._api.kinds.resource("pods"), *key, change, self._caller)
 
     def _new_ip(self) -> str:
@@ -296,48 +349,7 @@ def _is_unsimulated(entry: Entry) -> bool:
     return bool(annotations.get(UNSIMULATED) == "none")
 
 
-def _number(text: str | None) -> float | None:
-    try:
-        return None if text is None else float(text)
-    except ValueError:
-        return None
-
-
-def _node_ip(name: str) -> str:
-    number = sum(byte * 131**index for index, byte in enumerate(name.encode())) % 65024
-    return f"172.18.{number >> 8}.{number % 254 + 1}"
-
-
-def _ready_node(node: Json, now: str) -> Json:
-    name = node["metadata"]["name"]
-    status = node.setdefault("status", {})
-    if not status.get("capacity"):
-        status["capacity"] = dict(DEFAULT_CAPACITY)
-    status.setdefault("allocatable", dict(status["capacity"]))
-    for kind in ("MemoryPressure", "DiskPressure", "PIDPressure"):
-        reason = f"KubeletHasSufficient{kind.removesuffix('Pressure')}"
-        message = f"kubelet has no {kind.removesuffix('Pressure').lower()} pressure"
-        set_condition(status, kind, "False", now=now, reason=reason, message=message)
-    set_condition(status, "Ready", "True", now=now, reason="KubeletReady", message="kubelet is posting ready status")
-    for condition in status["conditions"]:
-        condition.pop("lastProbeTime", None)
-        condition["lastHeartbeatTime"] = now
-    addresses = [{"type": "InternalIP", "address": _node_ip(name)}, {"type": "Hostname", "address": name}]
-    status.setdefault("addresses", addresses)
-    status.setdefault("nodeInfo", _node_info(name))
-    return node
-
-
-def _node_info(name: str) -> Json:
-    return {
-        "architecture": "amd64",
-        "bootID": name,
-        "containerRuntimeVersion": "simulated://1.0",
-        "kernelVersion": "simulated",
-        "kubeProxyVersion": "",
-        "kubeletVersion": KUBELET_VERSION,
-        "machineID": name,
-        "operatingSystem": "linux",
-        "osImage": "Bayplan simulated node",
-        "systemUUID": name,
-    }
+def _generation(entry: Entry) -> bytes:
+    """The generation of a stored pod, which counts the changes of its spec."""
+    match = _GENERATION.search(entry.raw)
+    return match[1] if match is not None else b""
