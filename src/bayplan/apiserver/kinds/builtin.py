@@ -5,27 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from bayplan.apiserver.kinds import cluster_rules as rules
-from bayplan.apiserver.kinds import columns, crd_rules, device_rules, events, pod_admission, pod_validation
+from bayplan.apiserver.kinds import columns, events, pod_admission, pod_validation
 from bayplan.apiserver.kinds import limit_rules as limits
 from bayplan.apiserver.kinds import quota_rules as quotas
 from bayplan.apiserver.kinds import workload_columns as show
 from bayplan.apiserver.kinds import workload_rules as workloads
-from bayplan.apiserver.kinds.kind import Kind, Scale, Selectable
-from bayplan.apiserver.kinds.type_table import builtin_types
+from bayplan.apiserver.kinds.builtin_services import access_kinds, other_kinds, storage_kinds
+from bayplan.apiserver.kinds.kind import Kind, Scale
+from bayplan.apiserver.kinds.rows import CREATE_ONLY, builtin_kind, selectable
 
-_CREATE_ONLY = ("create",)
-
-
-def _selectable(*names: str, **defaults: str) -> dict[str, Selectable]:
-    """Selectable fields; keyword arguments (dots as `__`) give what an absent field counts as."""
-    found: dict[str, Selectable] = {name: (tuple(name.split(".")), "") for name in names}
-    for name, default in defaults.items():
-        path = tuple(name.split("__"))
-        found[".".join(path)] = (path, default)
-    return found
-
-
-_POD_FIELDS = _selectable(
+_POD_FIELDS = selectable(
     "spec.nodeName",
     "spec.restartPolicy",
     "spec.schedulerName",
@@ -35,7 +24,7 @@ _POD_FIELDS = _selectable(
     "status.nominatedNodeName",
     spec__hostNetwork="false",
 )
-_EVENT_FIELDS = _selectable(
+_EVENT_FIELDS = selectable(
     "involvedObject.kind",
     "involvedObject.namespace",
     "involvedObject.name",
@@ -54,15 +43,6 @@ _NEW_EVENT_FIELDS = {
 _RC_SCALE = Scale()
 
 
-def _kind(type_name: str, plural: str, *, group: str | None = None, **options: Any) -> Kind:
-    package, version, kind = type_name.split(".")
-    if group is None:
-        group = "" if package == "core" else package
-    declared = builtin_types()[type_name]
-    options.setdefault("singular", kind.lower())
-    return Kind(group, version, kind, plural, type=declared, **options)
-
-
 def builtin_kinds() -> list[Kind]:
     """Fresh rows of every built-in kind, in the order discovery shows them."""
     return [
@@ -73,15 +53,15 @@ def builtin_kinds() -> list[Kind]:
         *_events(),
         *_workloads(),
         *_policy_and_priorities(),
-        *_storage(),
-        *_access(),
-        *_others(),
+        *storage_kinds(),
+        *access_kinds(),
+        *other_kinds(),
     ]
 
 
 def _running() -> list[Kind]:
     return [
-        _kind(
+        builtin_kind(
             "core.v1.Pod",
             "pods",
             short_names=("po",),
@@ -97,8 +77,8 @@ def _running() -> list[Kind]:
             validate=pod_validation.validate_pod,
             keeps_status_on_create=True,
         ),
-        _kind("core.v1.Binding", "bindings", verbs=_CREATE_ONLY),
-        _kind(
+        builtin_kind("core.v1.Binding", "bindings", verbs=CREATE_ONLY),
+        builtin_kind(
             "core.v1.Node",
             "nodes",
             namespaced=False,
@@ -106,11 +86,11 @@ def _running() -> list[Kind]:
             columns=columns.NODE,
             status=True,
             keeps_status_on_create=True,
-            selectable=_selectable(spec__unschedulable="false"),
+            selectable=selectable(spec__unschedulable="false"),
             default=rules.default_node,
             validate=rules.validate_node,
         ),
-        _kind(
+        builtin_kind(
             "core.v1.ReplicationController",
             "replicationcontrollers",
             short_names=("rc",),
@@ -119,7 +99,7 @@ def _running() -> list[Kind]:
             status=True,
             generation=True,
             scale=_RC_SCALE,
-            selectable=_selectable(status__replicas="0"),
+            selectable=selectable(status__replicas="0"),
             default=workloads.default_replication_controller,
             validate=workloads.validate_replication_controller,
         ),
@@ -128,7 +108,7 @@ def _running() -> list[Kind]:
 
 def _surroundings() -> list[Kind]:
     return [
-        _kind(
+        builtin_kind(
             "core.v1.Namespace",
             "namespaces",
             namespaced=False,
@@ -137,35 +117,35 @@ def _surroundings() -> list[Kind]:
             status=True,
             name_rule="label",
             verbs=("create", "delete", "get", "list", "patch", "update", "watch"),
-            selectable=_selectable("status.phase"),
+            selectable=selectable("status.phase"),
             default=rules.default_namespace,
             admit=rules.admit_namespace,
             default_status=rules.namespace_status,
         ),
-        _kind(
+        builtin_kind(
             "core.v1.ConfigMap",
             "configmaps",
             short_names=("cm",),
             columns=show.CONFIG_MAP,
             validate=rules.validate_config_map,
         ),
-        _kind(
+        builtin_kind(
             "core.v1.Secret",
             "secrets",
             columns=show.SECRET,
-            selectable=_selectable("type"),
+            selectable=selectable("type"),
             default=rules.default_secret,
             admit=rules.admit_secret,
             validate=rules.validate_secret,
         ),
-        _kind(
+        builtin_kind(
             "core.v1.ServiceAccount",
             "serviceaccounts",
             short_names=("sa",),
             columns=show.SERVICE_ACCOUNT,
             returns_deleted=True,
         ),
-        _kind(
+        builtin_kind(
             "core.v1.Service",
             "services",
             short_names=("svc",),
@@ -175,12 +155,12 @@ def _surroundings() -> list[Kind]:
             name_rule="dns1035",
             returns_deleted=True,
             keeps_status_on_create=True,
-            selectable=_selectable("spec.clusterIP", "spec.type"),
+            selectable=selectable("spec.clusterIP", "spec.type"),
             default=rules.default_service,
             admit=rules.admit_service,
             validate=rules.validate_service,
         ),
-        _kind(
+        builtin_kind(
             "core.v1.Endpoints",
             "endpoints",
             singular="endpoints",
@@ -193,7 +173,7 @@ def _surroundings() -> list[Kind]:
 
 def _limits() -> list[Kind]:
     return [
-        _kind(
+        builtin_kind(
             "core.v1.LimitRange",
             "limitranges",
             short_names=("limits",),
@@ -201,7 +181,7 @@ def _limits() -> list[Kind]:
             default=limits.default_limit_range,
             validate=limits.validate_limit_range,
         ),
-        _kind(
+        builtin_kind(
             "core.v1.ResourceQuota",
             "resourcequotas",
             short_names=("quota",),
@@ -210,7 +190,7 @@ def _limits() -> list[Kind]:
             returns_deleted=True,
             validate=quotas.validate_quota,
         ),
-        _kind(
+        builtin_kind(
             "core.v1.PodTemplate",
             "podtemplates",
             columns=show.POD_TEMPLATE,
@@ -219,7 +199,7 @@ def _limits() -> list[Kind]:
             default=workloads.default_pod_template,
             validate=workloads.validate_pod_template,
         ),
-        _kind(
+        builtin_kind(
             "node.v1.RuntimeClass",
             "runtimeclasses",
             group="node.k8s.io",
@@ -232,7 +212,7 @@ def _limits() -> list[Kind]:
 
 def _volumes() -> list[Kind]:
     return [
-        _kind(
+        builtin_kind(
             "core.v1.PersistentVolume",
             "persistentvolumes",
             namespaced=False,
@@ -244,7 +224,7 @@ def _volumes() -> list[Kind]:
             default_status=rules.persistent_volume_status,
             validate=rules.validate_persistent_volume,
         ),
-        _kind(
+        builtin_kind(
             "core.v1.PersistentVolumeClaim",
             "persistentvolumeclaims",
             short_names=("pvc",),
@@ -261,7 +241,7 @@ def _volumes() -> list[Kind]:
 
 def _events() -> list[Kind]:
     return [
-        _kind(
+        builtin_kind(
             "core.v1.Event",
             "events",
             short_names=("ev",),
@@ -270,7 +250,7 @@ def _events() -> list[Kind]:
             creates_on_update=True,
             validate=events.validate_core_event,
         ),
-        _kind(
+        builtin_kind(
             "events.v1.Event",
             "events",
             group="events.k8s.io",
@@ -289,7 +269,7 @@ def _events() -> list[Kind]:
 def _workloads() -> list[Kind]:
     replicated: dict[str, Any] = {"categories": ("all",), "status": True, "generation": True, "scale": _RC_SCALE}
     return [
-        _kind(
+        builtin_kind(
             "apps.v1.Deployment",
             "deployments",
             short_names=("deploy",),
@@ -298,17 +278,17 @@ def _workloads() -> list[Kind]:
             validate=workloads.validate_template,
             **replicated,
         ),
-        _kind(
+        builtin_kind(
             "apps.v1.ReplicaSet",
             "replicasets",
             short_names=("rs",),
             columns=show.REPLICATED,
-            selectable=_selectable(status__replicas="0"),
+            selectable=selectable(status__replicas="0"),
             default=workloads.default_replica_set,
             validate=workloads.validate_template,
             **replicated,
         ),
-        _kind(
+        builtin_kind(
             "apps.v1.StatefulSet",
             "statefulsets",
             short_names=("sts",),
@@ -317,7 +297,7 @@ def _workloads() -> list[Kind]:
             validate=workloads.validate_template,
             **replicated,
         ),
-        _kind(
+        builtin_kind(
             "apps.v1.DaemonSet",
             "daemonsets",
             short_names=("ds",),
@@ -328,20 +308,20 @@ def _workloads() -> list[Kind]:
             default=workloads.default_daemon_set,
             validate=workloads.validate_template,
         ),
-        _kind("apps.v1.ControllerRevision", "controllerrevisions"),
-        _kind(
+        builtin_kind("apps.v1.ControllerRevision", "controllerrevisions"),
+        builtin_kind(
             "batch.v1.Job",
             "jobs",
             categories=("all",),
             columns=show.JOB,
             status=True,
             generation=True,
-            selectable=_selectable(status__successful="0"),
+            selectable=selectable(status__successful="0"),
             default=workloads.default_job,
             admit=workloads.admit_job,
             validate=workloads.validate_job,
         ),
-        _kind(
+        builtin_kind(
             "batch.v1.CronJob",
             "cronjobs",
             short_names=("cj",),
@@ -357,7 +337,7 @@ def _workloads() -> list[Kind]:
 
 def _policy_and_priorities() -> list[Kind]:
     return [
-        _kind(
+        builtin_kind(
             "policy.v1.PodDisruptionBudget",
             "poddisruptionbudgets",
             short_names=("pdb",),
@@ -366,7 +346,7 @@ def _policy_and_priorities() -> list[Kind]:
             generation=True,
             validate=workloads.validate_disruption_budget,
         ),
-        _kind(
+        builtin_kind(
             "scheduling.v1.PriorityClass",
             "priorityclasses",
             group="scheduling.k8s.io",
@@ -376,130 +356,5 @@ def _policy_and_priorities() -> list[Kind]:
             default=rules.default_priority_class,
             admit=rules.admit_priority_class,
             validate=rules.validate_priority_class,
-        ),
-    ]
-
-
-def _storage() -> list[Kind]:
-    group: dict[str, Any] = {"group": "storage.k8s.io"}
-    return [
-        _kind(
-            "storage.v1.StorageClass",
-            "storageclasses",
-            namespaced=False,
-            short_names=("sc",),
-            columns=show.STORAGE_CLASS,
-            default=rules.default_storage_class,
-            validate=rules.validate_storage_class,
-            **group,
-        ),
-        _kind("storage.v1.CSINode", "csinodes", namespaced=False, columns=show.CSI_NODE, **group),
-        _kind(
-            "storage.v1.CSIDriver",
-            "csidrivers",
-            namespaced=False,
-            columns=show.CSI_DRIVER,
-            default=rules.default_csi_driver,
-            **group,
-        ),
-        _kind("storage.v1.CSIStorageCapacity", "csistoragecapacities", columns=show.CSI_STORAGE_CAPACITY, **group),
-        _kind(
-            "storage.v1.VolumeAttachment",
-            "volumeattachments",
-            namespaced=False,
-            columns=show.VOLUME_ATTACHMENT,
-            status=True,
-            **group,
-        ),
-    ]
-
-
-def _access() -> list[Kind]:
-    roles: dict[str, Any] = {"group": "rbac.authorization.k8s.io", "name_rule": "path"}
-    bind: dict[str, Any] = {
-        "columns": show.BINDING,
-        "default": rules.default_role_binding,
-        "validate": rules.validate_role_binding,
-    }
-    define: dict[str, Any] = {"columns": show.ROLE, "validate": rules.validate_role}
-    review: dict[str, Any] = {"group": "authorization.k8s.io", "verbs": _CREATE_ONLY, "namespaced": False}
-    identity: dict[str, Any] = {"group": "authentication.k8s.io", "verbs": _CREATE_ONLY, "namespaced": False}
-    return [
-        _kind("rbac.v1.Role", "roles", **roles, **define),
-        _kind("rbac.v1.RoleBinding", "rolebindings", **roles, **bind),
-        _kind("rbac.v1.ClusterRole", "clusterroles", namespaced=False, **roles, **define),
-        _kind("rbac.v1.ClusterRoleBinding", "clusterrolebindings", namespaced=False, **roles, **bind),
-        _kind("authorization.v1.SelfSubjectAccessReview", "selfsubjectaccessreviews", **review),
-        _kind("authorization.v1.SubjectAccessReview", "subjectaccessreviews", **review),
-        _kind(
-            "authorization.v1.LocalSubjectAccessReview", "localsubjectaccessreviews", **review | {"namespaced": True}
-        ),
-        _kind("authorization.v1.SelfSubjectRulesReview", "selfsubjectrulesreviews", **review),
-        _kind("authentication.v1.TokenReview", "tokenreviews", **identity),
-        _kind("authentication.v1.SelfSubjectReview", "selfsubjectreviews", **identity),
-    ]
-
-
-def _others() -> list[Kind]:
-    devices: dict[str, Any] = {"group": "resource.k8s.io"}
-    return [
-        _kind(
-            "coordination.v1.Lease",
-            "leases",
-            group="coordination.k8s.io",
-            columns=show.LEASE,
-            creates_on_update=True,
-            validate=rules.validate_lease,
-        ),
-        _kind("discovery.v1.EndpointSlice", "endpointslices", group="discovery.k8s.io", columns=show.ENDPOINT_SLICE),
-        _kind(
-            "resource.v1.ResourceClaim",
-            "resourceclaims",
-            status=True,
-            columns=show.RESOURCE_CLAIM,
-            default=device_rules.default_claim,
-            admit=device_rules.admit_claim,
-            validate=device_rules.validate_claim,
-            **devices,
-        ),
-        _kind(
-            "resource.v1.ResourceClaimTemplate",
-            "resourceclaimtemplates",
-            default=device_rules.default_template,
-            admit=device_rules.admit_template,
-            validate=device_rules.validate_template,
-            **devices,
-        ),
-        _kind(
-            "resource.v1.ResourceSlice",
-            "resourceslices",
-            namespaced=False,
-            columns=show.RESOURCE_SLICE,
-            selectable=_selectable("spec.nodeName", "spec.driver"),
-            admit=device_rules.admit_slice,
-            validate=device_rules.validate_slice,
-            **devices,
-        ),
-        _kind(
-            "resource.v1.DeviceClass",
-            "deviceclasses",
-            namespaced=False,
-            validate=device_rules.validate_class,
-            **devices,
-        ),
-        _kind(
-            "apiextensions.v1.CustomResourceDefinition",
-            "customresourcedefinitions",
-            group="apiextensions.k8s.io",
-            namespaced=False,
-            short_names=("crd", "crds"),
-            categories=("api-extensions",),
-            columns=show.CUSTOM_RESOURCE_DEFINITION,
-            status=True,
-            generation=True,
-            default=crd_rules.default_definition,
-            admit=crd_rules.admit_definition,
-            validate=crd_rules.validate_definition,
-            warn=crd_rules.warn_of_definition,
         ),
     ]
