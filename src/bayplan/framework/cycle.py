@@ -37,7 +37,7 @@ class CycleState:
 
     def __init__(self) -> None:
         self._values: dict[StateKey[Any], Any] = {}
-        # Sets that many cycles share: whoever has another name to say puts another set in place.
+        # Sets that many cycles share: to add a name, put another set in place.
         self.skip_filter = _NOBODY
         self.skip_score = _NOBODY
         self.reached = _NOBODY

@@ -24,7 +24,7 @@ class Normalizer:
     """Scores are a function of the raw score and of `bounds` over the feasible nodes."""
 
     takes_negative: ClassVar[bool] = False
-    """Whether raw scores below zero end within 0 to 100 too, so that nobody has to look for them."""
+    """Whether raw scores below zero also end within 0 to 100, so that the engine need not check for them."""
 
     def __get__(self, instance: object, owner: type | None = None) -> Normalizer:
         return self

@@ -56,7 +56,7 @@ _LABELS = {
     Code.PENDING: "Pending",
 }
 _REJECTED = frozenset((Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING))
-# Looking a member up in its enum takes longer than the comparison, and this is asked a dozen times for every pod.
+# Looking a member up in its enum takes longer than the comparison, which runs a dozen times for every pod.
 _SUCCESS, _SKIP, _WAIT = Code.SUCCESS, Code.SKIP, Code.WAIT
 
 

@@ -35,7 +35,7 @@ class Verdicts:
         self.ids = ids
         self.status = status
         self.accepts_all = accepts_all
-        """Whether it is known without looking that nobody is rejected."""
+        """Whether every node passes, known without reading `ids`."""
 
     @classmethod
     def reject(cls, mask: BoolN, status: Status) -> Verdicts:

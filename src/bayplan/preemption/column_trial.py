@@ -95,18 +95,18 @@ class ColumnTrial:
         pod: PodInfo,
         rows: Rows,
         table: NodeTable,
-        beside: NominatedUsage | None,
+        nominated: NominatedUsage | None,
     ) -> None:
         self._dry_run = dry_run
         self._state = state
         self._pod = pod
         self._rows = rows
-        self._with_nominated: Rows = np.flatnonzero(beside.count[rows]) if beside is not None else _NOBODY
+        self._with_nominated: Rows = np.flatnonzero(nominated.count[rows]) if nominated is not None else _NOBODY
         self._overlay = OverlayColumns(table, self._stacked(rows))
-        if beside is not None and len(self._with_nominated):
-            added, used = beside.used.take(rows[self._with_nominated], axis=1), self._overlay.used
+        if nominated is not None and len(self._with_nominated):
+            added, used = nominated.used.take(rows[self._with_nominated], axis=1), self._overlay.used
             used[: len(added), len(rows) :] += added
-            self._overlay.count[len(rows) :] += beside.count[rows[self._with_nominated]]
+            self._overlay.count[len(rows) :] += nominated.count[rows[self._with_nominated]]
 
     def _stacked(self, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The column with the entries of nodes with nominated pods appended."""
@@ -163,7 +163,7 @@ def find_victims_in_columns(
     rows: Rows,
     columns: VictimColumns,
     table: NodeTable,
-    beside: NominatedUsage | None,
+    nominated: NominatedUsage | None,
     budgets: Budgets,
 ) -> VictimsByNode:
     """The victims on each of `rows`: all pods of lower priority are removed, then reprieved slot by slot."""
@@ -173,7 +173,7 @@ def find_victims_in_columns(
     usage = columns.usage[:slots].take(rows, axis=2)
     if not lower.all():
         usage *= lower[:, None, :]
-    trial = ColumnTrial(dry_run, state, pod, rows, table, beside)
+    trial = ColumnTrial(dry_run, state, pod, rows, table, nominated)
     trial.remove(usage.sum(axis=0), lower.sum(axis=0))
     has_lower: BoolN = np.asarray(lower.any(axis=0))
     refused = trial.refused(has_lower)

@@ -36,7 +36,7 @@ class OutcomeCache:
         self._by_shape: OrderedDict[int, KnownOutcomes] = OrderedDict()
 
     def of(
-        self, pod: PodInfo, *, terms: Hashable, beside: NominatedUsage | None, columns: VictimColumns, table: NodeTable
+        self, pod: PodInfo, *, terms: Hashable, nominated: NominatedUsage | None, columns: VictimColumns, table: NodeTable
     ) -> KnownOutcomes:
         """The outcomes of the pod's shape, brought up to date. `terms`: what else they depend on besides the row."""
         number = pod.shape.number
@@ -46,7 +46,7 @@ class OutcomeCache:
         self._by_shape[number] = known
         if len(self._by_shape) > _MOST_SHAPES:
             self._by_shape.popitem(last=False)
-        known.follow(table, beside)
+        known.follow(table, nominated)
         return known
 
 
@@ -59,7 +59,7 @@ class KnownOutcomes:
         self._slots = slots
         self._layout = table.layout
         self._row_position = table.row_changes.position
-        self._beside: NominatedUsage | None = None
+        self._nominated: NominatedUsage | None = None
         self._nominated_position = -1
         self._fresh = np.zeros(capacity, dtype=np.bool_)
         self._seen = np.zeros(capacity, dtype=np.bool_)
@@ -74,19 +74,19 @@ class KnownOutcomes:
     def holds(self, terms: Hashable, columns: VictimColumns, table: NodeTable) -> bool:
         return self._layout == table.layout and self._slots == columns.slots and self._terms == terms
 
-    def follow(self, table: NodeTable, beside: NominatedUsage | None) -> None:
+    def follow(self, table: NodeTable, nominated: NominatedUsage | None) -> None:
         """Invalidate the rows that changed, or whose nominated pods did."""
         self._forget(table.row_changes.since(self._row_position))
         self._row_position = table.row_changes.position
-        before = self._beside
+        before = self._nominated
         if before is not None:
             self._forget(before.changes.since(self._nominated_position))
-        if before is not beside:
-            for each in (before, beside):
+        if before is not nominated:
+            for each in (before, nominated):
                 if each is not None:
                     self._forget(each.rows)
-        self._beside = beside
-        self._nominated_position = -1 if beside is None else beside.changes.position
+        self._nominated = nominated
+        self._nominated_position = -1 if nominated is None else nominated.changes.position
 
     def _forget(self, rows: Rows | None) -> None:
         self._fresh[slice(None) if rows is None else rows] = False

@@ -114,14 +114,14 @@ class NodeByNode:
 class InColumns:
     """For filters that read counts only."""
 
-    def __init__(self, runs: SearchInputs, beside: NominatedUsage | None) -> None:
+    def __init__(self, runs: SearchInputs, nominated: NominatedUsage | None) -> None:
         self._runs = runs
-        self._beside = beside
+        self._nominated = nominated
 
     def on(self, rows: Rows) -> VictimsByNode:
         runs = self._runs
         return find_victims_in_columns(
-            runs.dry_run, runs.state, runs.pod, rows, runs.columns, runs.table, self._beside, runs.budgets
+            runs.dry_run, runs.state, runs.pod, rows, runs.columns, runs.table, self._nominated, runs.budgets
         )
 
     def try_rows(self, rows: Rows, found: Found) -> None:

@@ -1,4 +1,4 @@
-"""Odd pods: what outside input can look like when nobody checked it. A plugin must answer, not raise."""
+"""Odd pods: what outside input can look like when it was not validated. A plugin must answer, not raise."""
 
 from __future__ import annotations
 

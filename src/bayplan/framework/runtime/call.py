@@ -2,7 +2,7 @@
 
     an exception, or an answer that the contract does not know ──▶ a complaint with the traceback, and an Error status
 
-A plugin that fails does not stop the scheduler: the failure is reported once to whoever listens and counts as an Error
+A plugin that fails does not stop the scheduler: the failure is reported once to the observers and counts as an Error
 status of that plugin. A speed promise that fails is reported in the same way and counts as not given (`call_promise`).
 Interrupting the process (Ctrl-C) is not a failure of the plugin that happens to run.
 

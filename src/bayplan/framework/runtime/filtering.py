@@ -136,8 +136,8 @@ def find_feasible(
     due = plan.due_filters
     calls = [call for call in due if call.name not in state.skip_filter] if due else due
     nominated = framework.dry_runs.nominated_rows(nominator)
-    beside = nominated.usage_beside(pod)
-    if not calls and beside is None:
+    usage = nominated.usage_beside(pod)
+    if not calls and usage is None:
         return FilterOutcome(evaluation, None, {}, [])
     remembered: Ranks = evaluation.rank[: framework.cluster.nodes.size]
     rank: Ranks | None = None
@@ -156,9 +156,9 @@ def find_feasible(
             rank = remembered.copy() if rank is None else rank
             np.putmask(rank, rejected, call.rank)
     overrides: list[tuple[Status, Rows]] = []
-    if beside is not None:
+    if usage is not None:
         rank = remembered.copy() if rank is None else rank
-        overrides = _with_nominated(framework, state, pod, nominated, beside, rank)
+        overrides = _with_nominated(framework, state, pod, nominated, usage, rank)
     return FilterOutcome(evaluation, rank, answers, overrides)
 
 
@@ -204,20 +204,20 @@ def _vet(call: FilterCall, verdicts: Verdicts) -> None:
 
 
 def _with_nominated(
-    framework: Framework, state: CycleState, pod: PodInfo, nominated: NominatedRows, beside: NominatedUsage, rank: Ranks
+    framework: Framework, state: CycleState, pod: PodInfo, nominated: NominatedRows, usage: NominatedUsage, rank: Ranks
 ) -> list[tuple[Status, Rows]]:
     """Filter nodes with nominated pods again, as if those were there; such a rejection takes precedence."""
 
     def look(rows: Rows) -> list[tuple[Status, Rows]]:
         if len(rows) > _ONE_BY_ONE_UP_TO and framework.dry_runs.reads_counts_only(state):
-            return _rejected_by_count(framework, state, pod, beside, rows)
+            return _rejected_by_count(framework, state, pod, usage, rows)
         return _rejected_one_by_one(framework, state, pod, nominated, rows)
 
     terms = framework.dry_runs.remembers(state)
     if terms is None or nominated.includes(pod):
-        groups = look(beside.rows)
+        groups = look(usage.rows)
     else:
-        groups = framework.dry_runs.nominated_rejections.find(pod, beside, terms, look)
+        groups = framework.dry_runs.nominated_rejections.find(pod, usage, terms, look)
     for _, rows in groups:
         rank[rows] = _OVERRIDDEN
     return groups
@@ -235,11 +235,11 @@ def _rejected_one_by_one(
 
 
 def _rejected_by_count(
-    framework: Framework, state: CycleState, pod: PodInfo, beside: NominatedUsage, rows: Rows
+    framework: Framework, state: CycleState, pod: PodInfo, usage: NominatedUsage, rows: Rows
 ) -> list[tuple[Status, Rows]]:
     """The same for filters that read counts only: all nodes at once."""
     overlay = OverlayColumns(framework.cluster.nodes, rows)
-    overlay.count_in_all(beside.used.take(rows, axis=1), beside.nonzero.take(rows, axis=1), beside.count[rows])
+    overlay.count_in_all(usage.used.take(rows, axis=1), usage.nonzero.take(rows, axis=1), usage.count[rows])
     return [(status, rows[some]) for status, some in framework.dry_runs.rejections(state, pod, overlay)]
 
 

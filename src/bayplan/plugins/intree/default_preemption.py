@@ -214,13 +214,13 @@ class DefaultPreemption(Plugin):
         runs = SearchInputs(dry_run, state, pod, table=table, columns=columns, budgets=self._current_budgets())
         if not dry_run.reads_counts_only(state):
             return NodeByNode(runs, nominated)
-        beside = nominated.usage_beside(pod)
-        in_columns = InColumns(runs, beside)
+        usage = nominated.usage_beside(pod)
+        in_columns = InColumns(runs, usage)
         terms = dry_run.remembers(state)
         if terms is None or nominated.includes(pod):
             return in_columns
         terms = (terms, self._budgets_version)
-        outcomes = self._outcomes.of(pod, terms=terms, beside=beside, columns=columns, table=table)
+        outcomes = self._outcomes.of(pod, terms=terms, nominated=usage, columns=columns, table=table)
         return FromCache(in_columns, outcomes, columns)
 
     def _current_budgets(self) -> Budgets:

@@ -69,7 +69,7 @@ def _selects(constraint: TopologySpreadConstraint, owner: Pod, other: Pod) -> bo
 
 
 def _counts(constraint: TopologySpreadConstraint, owner: Pod, other: Pod) -> bool:
-    """Whether a running pod is counted. The empty selector counts nobody."""
+    """Whether a running pod is counted. The empty selector counts no pod."""
     selector = constraint.label_selector
     keys = [key for key in constraint.match_label_keys or () if key in owner.labels]
     is_empty = selector is not None and not selector.match_labels and not selector.match_expressions and not keys

@@ -47,7 +47,7 @@ class Complaints(list[tuple[str, str, BaseException]]):
         self.append((plugin, method, exception))
 
 
-@pytest.mark.parametrize("answer", WRONG, ids=repr)
+@pytest.mark.parametrize("answer", WRONG, ids=lambda each: type(each).__name__)
 @pytest.mark.parametrize("method", SYNC)
 def test_an_answer_of_another_type_is_an_error_that_names_plugin_method_and_what_was_expected(
     method: str, answer: Any
@@ -67,7 +67,7 @@ def test_an_answer_of_another_type_is_an_error_that_names_plugin_method_and_what
 
 
 @pytest.mark.parametrize("method", ["pre_bind", "bind"])
-@pytest.mark.parametrize("answer", WRONG, ids=repr)
+@pytest.mark.parametrize("answer", WRONG, ids=lambda each: type(each).__name__)
 async def test_methods_that_wait_are_checked_too(method: str, answer: Any) -> None:
     async def waiting(self: Any, *_arguments: Any) -> Any:
         return answer
