@@ -11,7 +11,6 @@ from bayplan.app.extenders import CandidateReview
 from bayplan.cluster.nominated import Nominator
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.cluster.state import ClusterState
-from bayplan.config.model import SchedulerConfig
 from bayplan.config.profiles import ResolvedProfile
 from bayplan.framework.errors import PluginError
 from bayplan.framework.events import WILDCARD, EventHint
@@ -24,7 +23,7 @@ from bayplan.framework.runtime.framework import Framework
 from bayplan.loop.decide_with_extenders import EXTENDER
 from bayplan.queue import QueuePolicy, sort_key_of
 
-__all__ = ["Ports", "build_framework", "percentage_of_nodes", "queue_policy", "watched_resources"]
+__all__ = ["Ports", "build_framework", "queue_policy", "watched_resources"]
 
 _REJECTING = (
     ExtensionPoint.PRE_ENQUEUE,
@@ -52,17 +51,6 @@ class Ports:
     resources: Callable[[type[Any]], ResourceLister]
     complain: Complaint
     call_later: Callable[[float, Callable[[], None]], None] = lambda _seconds, _callback: None
-
-
-def percentage_of_nodes(config: SchedulerConfig, profile: ResolvedProfile, framework: Framework) -> int:
-    """How many nodes to score. 0 in the result stands for kube-scheduler's adaptive sample.
-
-    By default every node is scored if every plugin answers in columns. With a plugin that is called for each node, a
-    sample is taken as kube-scheduler does.
-    """
-    given = profile.percentage_of_nodes_to_score
-    percentage = config.percentage_of_nodes_to_score if given is None else given
-    return percentage or (100 if framework.is_columnar else 0)
 
 
 def build_framework(

@@ -20,7 +20,7 @@ from bayplan.api.kinds import Kind
 from bayplan.api.pod import Pod
 from bayplan.app.custom_resources import CustomResourceReflectors
 from bayplan.app.extenders import candidate_review, make_extenders
-from bayplan.app.frameworks import Ports, build_framework, percentage_of_nodes, queue_policy, watched_resources
+from bayplan.app.frameworks import Ports, build_framework, queue_policy, watched_resources
 from bayplan.app.garbage_collection import GarbageCollection
 from bayplan.app.live_api import LiveApi, ProfileRecorder
 from bayplan.app.status_writer import StatusWriter
@@ -124,7 +124,7 @@ class LiveScheduler:
             on_ready=bell.ring,
             hint_observer=self.options.hint_observer,
         )
-        self.profiles = self._make_profiles(config, profiles, frameworks, extenders)
+        self.profiles = self._make_profiles(profiles, frameworks, extenders)
         self.intake = Intake(
             self.cache,
             self.queue,
@@ -181,7 +181,6 @@ class LiveScheduler:
 
     def _make_profiles(
         self,
-        config: SchedulerConfig,
         profiles: Sequence[ResolvedProfile],
         frameworks: Mapping[str, Framework],
         extenders: Extenders | None,
@@ -194,7 +193,7 @@ class LiveScheduler:
                 nominator=self.queue.nominations,
                 tie_break=seeded_tie_break(self.options.seed),
                 search=self._search,
-                percentage_of_nodes_to_score=percentage_of_nodes(config, profile, framework),
+                percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score,
                 monotonic=self.options.clock.monotonic,
                 sampling=self._sampling,
             )
@@ -209,7 +208,7 @@ class LiveScheduler:
         """
         extenders, frameworks = self._make_frameworks(config, profiles, registry)
         policy = queue_policy(frameworks, has_extenders=extenders is not None)
-        made = self._make_profiles(config, profiles, frameworks, extenders)
+        made = self._make_profiles(profiles, frameworks, extenders)
         unclaimed = made.keys() - self.profiles.keys()
         replaced = [profile.framework for profile in self.profiles.values()]
         self.profiles.clear()

@@ -55,7 +55,7 @@ class OfflineScheduler:
                 nominator=self.nominator,
                 tie_break=tie_break or seeded_tie_break(0),
                 search=NodeSearch(),
-                percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score or 100,
+                percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score,
                 always_score=always_score,
             )
             for profile in profiles

@@ -75,12 +75,10 @@ def evaluate_files(
 
 def _decide(manifests: Manifests, settings: Settings) -> list[PodReport]:
     from bayplan.app.offline import OfflineScheduler
-    from bayplan.explain.cases import with_share_of_nodes
     from bayplan.explain.session import Session
 
     with progress("deciding", total=len(manifests.pods)) as done:
-        profiles = with_share_of_nodes(settings.config, settings.profiles)
-        session = Session(OfflineScheduler(profiles, settings.registry, manifests.objects))
+        session = Session(OfflineScheduler(settings.profiles, settings.registry, manifests.objects))
         ordered = manifests.pods if manifests.are_named else session.in_queue_order(manifests.pods)
         reports = []
         for pod in ordered:

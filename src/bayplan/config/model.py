@@ -162,7 +162,7 @@ class ConfigDocument(ConfigStruct, frozen=True):
     enable_contention_profiling: bool | None = None
     """None takes the value of `enable_profiling`."""
     percentage_of_nodes_to_score: Int32 = 0
-    """0 decides by itself: every node while all plugins work in columns, kube-scheduler's adaptive sample else."""
+    """0 stands for every node; kube-scheduler takes a sample then whose size depends on the cluster."""
     pod_initial_backoff_seconds: Int64 = 1
     pod_max_backoff_seconds: Int64 = 10
     profiles: tuple[ProfileConfig, ...] = ()

@@ -31,8 +31,8 @@ class ResolvedProfile:
     """Everything the runtime needs to build one profile."""
 
     scheduler_name: str
-    percentage_of_nodes_to_score: int | None
-    """None takes the one of the whole configuration."""
+    percentage_of_nodes_to_score: int
+    """The profile's own, else that of the configuration. 100, which is every node, where neither asks for a sample."""
     points: Mapping[ExtensionPoint, tuple[str, ...]]
     """Plugin names in the order they run; every extension point is there."""
     weights: Mapping[str, int]
@@ -61,6 +61,7 @@ def resolve_profiles(config: SchedulerConfig, registry: Registry) -> tuple[Resol
             extenders=config.extenders,
             problems=problems,
             sources=config.sources,
+            share_of_nodes=config.percentage_of_nodes_to_score,
         )
         resolved.append(work.result())
     _compare_queue_sort(resolved, problems)
@@ -116,9 +117,12 @@ class _Resolution:
         extenders: Sequence[ExtenderConfig],
         problems: Problems,
         sources: Mapping[str, Source],
+        share_of_nodes: int = 0,
     ) -> None:
         self.profile, self.registry, self.path = profile, registry, path
         self.problems, self.sources = problems, sources
+        own_share = profile.percentage_of_nodes_to_score
+        self.share_of_nodes = (share_of_nodes if own_share is None else own_share) or 100
         self.warnings: list[Problem] = []
         self.sets = profile.plugins.sets()
         defaults = tuple(PluginRef(name=name, weight=weight) for name, weight in registry.defaults)
@@ -137,7 +141,7 @@ class _Resolution:
         self._check_counts(points)
         return ResolvedProfile(
             scheduler_name=self.profile.scheduler_name,
-            percentage_of_nodes_to_score=self.profile.percentage_of_nodes_to_score,
+            percentage_of_nodes_to_score=self.share_of_nodes,
             points=points,
             weights=self._weights(points[ExtensionPoint.SCORE]),
             args=self._args(points),

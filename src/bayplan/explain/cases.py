@@ -6,8 +6,7 @@ the work on a small cluster. Cases are taken as an API server would serve them: 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -24,7 +23,7 @@ from bayplan.explain.raw_objects import check_pod
 from bayplan.framework.registry import Registry
 from bayplan.plugins.intree import default_registry
 
-__all__ = ["CaseError", "CaseEvaluator", "evaluate_case", "with_share_of_nodes"]
+__all__ = ["CaseError", "CaseEvaluator", "evaluate_case"]
 
 _KEPT_CONFIGS = 64
 
@@ -71,7 +70,7 @@ class CaseEvaluator:
         if given is not None and not isinstance(given, dict):
             raise CaseError("config: expected a KubeSchedulerConfiguration")
         config = self._config if given is None else load_config(text.decode(), source="config")
-        return with_share_of_nodes(config, resolve_profiles(config, self._registry))
+        return resolve_profiles(config, self._registry)
 
 
 def evaluate_case(case: Any) -> JsonObject | list[JsonObject]:
@@ -82,17 +81,6 @@ def evaluate_case(case: Any) -> JsonObject | list[JsonObject]:
 @lru_cache(1)
 def _default_evaluator() -> CaseEvaluator:
     return CaseEvaluator()
-
-
-def with_share_of_nodes(config: SchedulerConfig, profiles: Iterable[ResolvedProfile]) -> tuple[ResolvedProfile, ...]:
-    """The profiles, each with the percentage of nodes to score that holds for it: its own, else that of the whole."""
-    share = config.percentage_of_nodes_to_score
-    return tuple(
-        replace(profile, percentage_of_nodes_to_score=share)
-        if profile.percentage_of_nodes_to_score is None
-        else profile
-        for profile in profiles
-    )
 
 
 def _list_of(case: JsonObject, name: str) -> list[Any]:

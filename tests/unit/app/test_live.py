@@ -12,6 +12,7 @@ from bayplan.config.profiles import resolve_profiles
 from bayplan.framework import Plugin, PluginArgs
 from bayplan.plugins.intree import default_registry
 from bayplan.queue import Place
+from bayplan.testing import Harness
 
 TWO = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -28,6 +29,20 @@ profiles:
 - plugins: {multiPoint: {enabled: [{name: Holder}]}}
   pluginConfig: [{name: Holder, args: {label: LABEL}}]
 """
+
+
+ONE_NODE_ALONE = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{plugins: {multiPoint: {enabled: [{name: OneNodeAlone, weight: 100}]}}}]
+"""
+
+
+class OneNodeAlone(Plugin):
+    """Called for each node, because it reads more than the engine can follow."""
+
+    def score(self, state: Any, pod: Any, node: Any) -> int:
+        return 100 if node.name == vars(self).get("favourite", "n777") else 0
 
 
 class HolderArgs(PluginArgs):
@@ -149,3 +164,17 @@ async def test_plugins_are_torn_down_when_a_reload_replaces_them_and_when_the_sc
     await loop.live._stop([])
 
     assert torn_down == ["first", "second"]
+
+
+async def test_a_plugin_that_is_called_for_each_node_sees_all_of_them_live_and_offline() -> None:
+    nodes = [node(f"n{number}") for number in range(1000)]
+    pods = [pod(f"p{number}") for number in range(6)]
+    loop = Loop(nodes, plugins=[OneNodeAlone], config=ONE_NODE_ALONE)
+    async with running(loop):
+        loop.put(*pods)
+        await loop.settle()
+    harness = Harness(nodes=nodes, plugins=[OneNodeAlone], config=ONE_NODE_ALONE)
+    offline = {each.name: harness.schedule(each).node_name for each in pods}
+
+    assert loop.transport.bindings == {each.name: "n777" for each in pods}
+    assert offline == loop.transport.bindings

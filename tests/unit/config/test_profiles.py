@@ -247,3 +247,14 @@ def test_resources_that_an_extender_manages_replace_the_ignored_ones() -> None:
 
     assert resolved.args["NodeResourcesFit"].ignored_resources == ["a.b/c"]  # type: ignore[attr-defined]
     assert alone.args["NodeResourcesFit"].ignored_resources == ["g.h/i"]  # type: ignore[attr-defined]
+
+
+def test_every_node_is_scored_unless_the_profile_or_the_configuration_asks_for_a_sample() -> None:
+    def shares(whole: int) -> list[int]:
+        body = f"percentageOfNodesToScore: {whole}\nprofiles:\n- schedulerName: a\n"
+        for name, share in (("b", 50), ("c", 0)):
+            body += f"- schedulerName: {name}\n  percentageOfNodesToScore: {share}\n"
+        return [profile.percentage_of_nodes_to_score for profile in resolve_profiles(v1(body), registry())]
+
+    assert shares(30) == [30, 50, 100]
+    assert shares(0) == [100, 50, 100]

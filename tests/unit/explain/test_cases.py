@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from bayplan.config import load_config, resolve_profiles
-from bayplan.explain.cases import CaseError, CaseEvaluator, evaluate_case, with_share_of_nodes
-from bayplan.plugins.intree import default_registry
+from bayplan.config import load_config
+from bayplan.explain.cases import CaseError, CaseEvaluator, evaluate_case
 
 CONFIG = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 
@@ -91,16 +90,3 @@ def test_what_cannot_be_evaluated_is_refused_in_one_line(case: Any, message: str
 
     assert message in str(raised.value)
     assert "\n" not in str(raised.value)
-
-
-def test_a_profile_takes_the_share_of_nodes_to_score_of_the_whole() -> None:
-    config = load_config(
-        {
-            **CONFIG,
-            "percentageOfNodesToScore": 30,
-            "profiles": [{"schedulerName": "a"}, {"schedulerName": "b", "percentageOfNodesToScore": 50}],
-        }
-    )
-    profiles = with_share_of_nodes(config, resolve_profiles(config, default_registry()))
-
-    assert [profile.percentage_of_nodes_to_score for profile in profiles] == [30, 50]

@@ -85,11 +85,6 @@ class Framework:
         """The plugins of an extension point, in order."""
         return self._points.get(point, [])
 
-    @property
-    def is_columnar(self) -> bool:
-        """Whether every filter and score answers in columns, so that looking at all nodes is cheap."""
-        return all(c.has_columns for c in self.filter_calls) and all(c.has_columns for c in self.score_calls)
-
     def teardown(self) -> None:
         """Let every plugin release what it acquired: the framework was replaced, or the scheduler stops."""
         for plugin in self._in_order:
