@@ -30,13 +30,16 @@ from bayplan.app.live import LiveOptions, LiveScheduler
 from bayplan.app.run_options import RunOptions
 from bayplan.app.serving import ProcessFacts, make_metrics, make_parts
 from bayplan.app.settings import Settings, SettingsError, load_settings
+from bayplan.app.stalls import at_work
 from bayplan.app.watching import served_kinds
 from bayplan.client.backoff import Backoff, BackoffSettings
 from bayplan.client.errors import CredentialError, Forbidden, NoAnswer, ServerError, TooManyRequests, Unauthorized
 from bayplan.leader.election import ElectionSettings, LeaderElector, new_identity
 from bayplan.observe.clock import Clock, SystemClock
+from bayplan.observe.component_metrics import LOOP_STALLS
 from bayplan.observe.logs import Log, LogSettings, configure_logging
 from bayplan.observe.metrics import MetricsRegistry
+from bayplan.observe.watchdog import StallLimits, Watchdog
 from bayplan.server.serving import serve
 
 __all__ = ["RunOptions", "SchedulerProcess", "run_scheduler"]
@@ -86,6 +89,11 @@ class SchedulerProcess:
         self._facts = self._make_facts()
         self._registry = registry
         self._metrics = make_metrics(self._registry, clock, self._facts)
+        self._watchdog = Watchdog(
+            StallLimits(end_seconds=options.stall_limit_seconds),
+            describe=at_work,
+            on_stall=registry.counter(LOOP_STALLS).only.inc,
+        )
         self._note_unknown_metrics()
 
     def _note_unknown_metrics(self) -> None:
@@ -141,9 +149,10 @@ class SchedulerProcess:
         )
         self._follow_signals()
         try:
-            found = await self._unless_stopped(self._look_up())
-            if found is not None:
-                await self._serve_and_work(*found)
+            async with self._watchdog.watching():
+                found = await self._unless_stopped(self._look_up())
+                if found is not None:
+                    await self._serve_and_work(*found)
         finally:
             await self._debugger.close()
             self._unfollow_signals()
@@ -301,6 +310,7 @@ class SchedulerProcess:
         loop = asyncio.get_running_loop()
         for number, act in self._signals().items():
             loop.add_signal_handler(number, act)
+        self._watchdog.follow_signals(signal.SIGTERM, signal.SIGINT)
 
     def _unfollow_signals(self) -> None:
         for number in self._signals():

@@ -48,6 +48,8 @@ class RunOptions:
     burst: int | None = None
     seed: int = 0
     pod_max_in_unschedulable_seconds: float = 300.0
+    stall_limit_seconds: float = 60.0
+    """After so long without a turn of the event loop the process ends; 0 for never."""
     server: ServerOptions = field(default_factory=ServerOptions)
     authentication_kubeconfig: Path | None = None
     """For token reviews; None takes the scheduler's own access."""

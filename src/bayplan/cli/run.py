@@ -31,12 +31,22 @@ EXAMPLES = """\
 _Qps = Annotated[
     float | None, option("--kube-api-qps", metavar="NUMBER", about="limit of requests a second; negative for none")
 ]
+_LONGEST_WAIT = "--pod-max-in-unschedulable-pods-duration"
 _LongestWait = Annotated[
     str,
     option(
-        "--pod-max-in-unschedulable-pods-duration",
+        _LONGEST_WAIT,
         metavar="DURATION",
         about="time after which a pod is retried without an event (5m)",
+    ),
+]
+_LoggingFormat = Annotated[
+    Literal["text", "json"], option("--logging-format", metavar="FORMAT", about="log format: text or json")
+]
+_StallLimit = Annotated[
+    str,
+    option(
+        "--stall-limit", metavar="DURATION", about="time after which a scheduler that stands still ends (1m); 0: never"
     ),
 ]
 
@@ -51,10 +61,9 @@ def run(
     qps: _Qps = None,
     burst: Annotated[int | None, option("--kube-api-burst", metavar="NUMBER", about="requests in a burst")] = None,
     pod_max_in_unschedulable: _LongestWait = "5m",
+    stall_limit: _StallLimit = "1m",
     serving: Annotated[ServingFlags | None, Parameter(name="*")] = None,
-    logging_format: Annotated[
-        Literal["text", "json"], option("--logging-format", metavar="FORMAT", about="log format: text or json")
-    ] = "text",
+    logging_format: _LoggingFormat = "text",
     verbosity: Annotated[int, option("--v", "-v", metavar="NUMBER", about="log verbosity, 0 to 10 (2)")] = 2,
     write_config_to: Annotated[
         str | None, option("--write-config-to", metavar="FILE", about="write the effective configuration and exit")
@@ -92,7 +101,10 @@ def run(
             election=(election or ElectionFlags()).overrides(),
             qps=qps,
             burst=burst,
-            pod_max_in_unschedulable_seconds=_longest_wait(pod_max_in_unschedulable),
+            pod_max_in_unschedulable_seconds=_seconds(
+                "--pod-max-in-unschedulable-pods-duration", pod_max_in_unschedulable
+            ),
+            stall_limit_seconds=_seconds("--stall-limit", stall_limit),
             server=serving.server_options(),
             authentication_kubeconfig=path_of(serving.authentication_kubeconfig),
             authorization_kubeconfig=path_of(serving.authorization_kubeconfig),
@@ -121,11 +133,11 @@ def run(
         raise CommandError(str(error).split("\nhint:")[0], hint=getattr(error, "hint", "")) from error
 
 
-def _longest_wait(text: str) -> float:
+def _seconds(flag: str, text: str) -> float:
     try:
         return duration_of(text)
     except ValueError as error:
-        raise CommandError(f"--pod-max-in-unschedulable-pods-duration: {error}") from error
+        raise CommandError(f"{flag}: {error}") from error
 
 
 def _explaining(clock: Clock, settings: Callable[[], Settings], *, decision_file: Path | None) -> Explaining:

@@ -87,6 +87,9 @@ DISABLED_METRICS = Family(
 PLUGIN_FAILURES = _counter(
     "bayplan_plugin_failures_total", ("plugin", "extension_point"), "Exceptions that plugins raised."
 )
+LOOP_STALLS = _counter(
+    "bayplan_event_loop_stalls_total", (), "How often the event loop stood still for a second or longer."
+)
 
 # Resource requests of pods, on a separate endpoint because there are many
 

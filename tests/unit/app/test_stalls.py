@@ -1,0 +1,76 @@
+"""A process whose plugin never answers: the log names plugin and pod, and the process ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+import yaml
+
+from bayplan.apiserver.cluster import EmbeddedCluster
+from bayplan.app.stalls import at_work
+from bayplan.sim.local import CLIENT_ERRORS
+from bayplan.testing import Harness, pod
+
+SPIN = """
+from bayplan.framework import Plugin
+
+
+class Spin(Plugin):
+    def filter(self, state, pod, node):
+        while pod.name == "forever":
+            pass
+"""
+CONFIG = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{plugins: {multiPoint: {enabled: [{name: Spin}]}}}]
+"""
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "forever", "namespace": "default"},
+    "spec": {"containers": [{"name": "c", "image": "example.test/app:1"}]},
+}
+
+
+async def test_a_filter_that_never_answers_is_named_and_the_process_ends(tmp_path: Path) -> None:
+    (tmp_path / "spin.py").write_text(SPIN)
+    (tmp_path / "scheduler.yaml").write_text(CONFIG)
+    cluster = EmbeddedCluster(nodes=1)
+    await cluster.start()
+    try:
+        (tmp_path / "kubeconfig").write_text(yaml.safe_dump(cluster.kubeconfig()))
+        options = ["--config", "scheduler.yaml", "--kubeconfig", "kubeconfig", "--plugin", "spin.py"]
+        options += ["--stall-limit", "2s", "--secure-port", "0", "--leader-elect=false"]
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "bayplan.cli", "run", *options, cwd=tmp_path, stderr=asyncio.subprocess.PIPE
+        )
+        transport = cluster.in_process_transport(errors=CLIENT_ERRORS)
+        await transport.request("POST", "/api/v1/namespaces/default/pods", body=json.dumps(POD).encode())
+        async with asyncio.timeout(90):
+            _, log = await process.communicate()
+    finally:
+        await cluster.stop()
+
+    assert process.returncode == 1
+    told = next(line for line in log.decode().splitlines() if "the event loop does not turn" in line)
+    assert 'plugin="Spin"' in told and 'pod="default/forever"' in told
+    assert "the event loop stands still for too long; the process ends" in log.decode()
+
+
+def test_the_innermost_plugin_and_pod_are_found() -> None:
+    harness = Harness(nodes=["n1"])
+    plugin, info = harness.plugin("NodeResourcesFit"), harness.info(pod("p"))
+
+    def outer() -> dict[str, str]:
+        self, other = plugin, info
+        del other
+        return inner(info) if self is plugin else {}
+
+    def inner(pod: object) -> dict[str, str]:
+        return at_work(sys._getframe())
+
+    assert outer() == {"plugin": "NodeResourcesFit", "method": "outer", "pod": "default/p"}
