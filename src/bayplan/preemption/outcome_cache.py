@@ -36,7 +36,13 @@ class OutcomeCache:
         self._by_shape: OrderedDict[int, KnownOutcomes] = OrderedDict()
 
     def of(
-        self, pod: PodInfo, *, terms: Hashable, nominated: NominatedUsage | None, columns: VictimColumns, table: NodeTable
+        self,
+        pod: PodInfo,
+        *,
+        terms: Hashable,
+        nominated: NominatedUsage | None,
+        columns: VictimColumns,
+        table: NodeTable,
     ) -> KnownOutcomes:
         """The outcomes of the pod's shape, brought up to date. `terms`: what else they depend on besides the row."""
         number = pod.shape.number
