@@ -95,6 +95,8 @@ class Limits:
     """Limits for one client and for all clients together."""
 
     connections: int = 256
+    connections_per_peer: int = 64
+    """Of one address. Beyond either limit a new connection replaces one that has no request in progress."""
     headers: int = 200
     header_bytes: int = 32 * 1024
     body_bytes: int = 3 * 1024 * 1024

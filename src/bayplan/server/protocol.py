@@ -1,7 +1,8 @@
 """uvicorn's HTTP/1.1 connection with limits against slow and numerous clients.
 
 Added to it: a request must arrive whole within a time limit, a client must read its answer, the number of connections
-is limited, and the peer's certificate is passed to the application. A connection that breaks a rule is dropped.
+is limited, of one peer and of all, and the peer's certificate is passed to the application. A connection that breaks a
+rule is dropped.
 """
 
 from __future__ import annotations
@@ -32,15 +33,43 @@ class GuardedProtocol(H11Protocol):
         self._limits = limits
         self._receive_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
+        self._peer = ""
+        self._heard_at = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn declares it
+        self._peer = _address(transport)
+        self._heard_at = self.loop.time()
         super().connection_made(transport)
-        if len(self.connections) > self._limits.connections:
-            _log.warning("a connection is refused: %d are open already", self._limits.connections)
+        if not self._has_room():
             transport.abort()
             return
         self.app_state = {PEER_CERTIFICATE: _peer_certificate(transport)}
         self._receive_timer = self.loop.call_later(self._limits.receive_seconds, self.drop)
+
+    @property
+    def is_evictable(self) -> bool:
+        """Whether no request of this connection is being answered: it is idle, or its request is incomplete."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def _has_room(self) -> bool:
+        """Whether this connection may stay. One more than allowed, from one peer or from all, replaces the one that was
+        silent for longest and has no request in progress: whoever holds connections keeps no probe out."""
+        others = [
+            each
+            for each in self.connections
+            if isinstance(each, GuardedProtocol) and each is not self and not each.transport.is_closing()
+        ]
+        of_peer = [each for each in others if each._peer == self._peer]
+        limits = self._limits
+        for connections, most in ((of_peer, limits.connections_per_peer), (others, limits.connections)):
+            if len(connections) < most:
+                continue
+            evictable = [each for each in connections if each.is_evictable]
+            if not evictable:
+                _log.warning("a connection from %s is refused: %d are busy already", self._peer, most)
+                return False
+            min(evictable, key=lambda each: each._heard_at).drop()
+        return True
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._expect_nothing()
@@ -49,6 +78,7 @@ class GuardedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        self._heard_at = self.loop.time()
         try:
             super().data_received(data)
         except (h11.ProtocolError, UnicodeError) as error:
@@ -87,6 +117,11 @@ class GuardedProtocol(H11Protocol):
         """End the connection at once."""
         if self.transport is not None:
             self.transport.abort()
+
+
+def _address(transport: asyncio.Transport) -> str:
+    name = transport.get_extra_info("peername")
+    return str(name[0]) if name else ""
 
 
 def _peer_certificate(transport: asyncio.Transport) -> bytes | None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 from collections.abc import AsyncIterator
 
 from starlette.requests import Request
-from starlette.responses import StreamingResponse
+from starlette.responses import PlainTextResponse, StreamingResponse
 from starlette.routing import Route
 
 from bayplan.server import Limits, ServerOptions, ServerParts, serve
@@ -97,11 +98,60 @@ async def test_a_client_that_takes_nothing_of_its_answer_is_dropped() -> None:
         writer.transport.abort()
 
 
-async def test_there_is_room_for_so_many_connections_and_no_more() -> None:
-    async with serve(PLAIN, ServerParts()) as server, contextlib.AsyncExitStack() as stack:
-        connections = [await stack.enter_async_context(raw_connection(server)) for _ in range(4)]
+async def test_connections_that_do_nothing_keep_no_probe_out() -> None:
+    """Also those that did something before, and those whose request never ends."""
+    patient = dataclasses.replace(IMPATIENT, receive_seconds=60, keep_alive_seconds=60)
+    options = dataclasses.replace(PLAIN, limits=patient)
+    async with serve(options, ServerParts()) as server, contextlib.AsyncExitStack() as stack:
+        held = [await stack.enter_async_context(raw_connection(server)) for _ in range(3)]
+        for reader, writer in held[:2]:
+            writer.write(GET)
+            await reader.readuntil(b"ok")
+        held[2][1].write(b"GET /heal")
+        for number in range(3):
+            reader, writer = await stack.enter_async_context(raw_connection(server))
+            writer.write(GET)
+            assert (await reader.readuntil(b"ok")).startswith(b"HTTP/1.1 200"), number
 
-        assert await ended(connections[3][0])
+        assert all([await ended(reader) for reader, _ in held])
+
+
+async def test_one_peer_has_fewer_connections_than_all_together() -> None:
+    limits = dataclasses.replace(IMPATIENT, receive_seconds=60, connections=10, connections_per_peer=2)
+    options = dataclasses.replace(PLAIN, limits=limits)
+    async with serve(options, ServerParts()) as server, contextlib.AsyncExitStack() as stack:
+        first, second = [await stack.enter_async_context(raw_connection(server)) for _ in range(2)]
+        second[1].write(GET)
+        await second[0].readuntil(b"ok")
+        third = await stack.enter_async_context(raw_connection(server))
+        assert await ended(first[0])
+        for reader, writer in (second, third):
+            writer.write(GET)
+            assert (await reader.readuntil(b"ok")).startswith(b"HTTP/1.1 200")
+
+
+async def test_there_is_room_for_so_many_requests_in_progress_and_no_more() -> None:
+    is_over, count = asyncio.Event(), 0
+
+    async def slow(request: Request) -> PlainTextResponse:
+        nonlocal count
+        count += 1
+        await is_over.wait()
+        return PlainTextResponse("ok")
+
+    parts = ServerParts(routes=[Route("/slow", slow)])
+    async with serve(PLAIN, parts) as server, contextlib.AsyncExitStack() as stack:
+        busy = [await stack.enter_async_context(raw_connection(server)) for _ in range(3)]
+        for _, writer in busy:
+            writer.write(GET.replace(b"/healthz", b"/slow"))
+        async with asyncio.timeout(60):
+            while count < 3:  # noqa: ASYNC110 - the requests have no event of their own
+                await asyncio.sleep(0.01)
+        late, _ = await stack.enter_async_context(raw_connection(server))
+        assert await ended(late)
+        is_over.set()
+        for reader, _ in busy:
+            assert (await reader.readuntil(b"ok")).startswith(b"HTTP/1.1 200")
     async with serve(PLAIN, ServerParts()) as server, client_of(server) as client:
         for _ in range(10):
             assert (await client.get("/healthz")).status == 200
