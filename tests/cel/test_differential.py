@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,8 @@ def test_random_expressions_have_the_answers_of_kubernetes() -> None:
     digest = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(SOURCE.iterdir()))).hexdigest()[:12]
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bayplan" / "cel-oracle"
     cache.mkdir(parents=True, exist_ok=True)
+    if not (cache / digest).exists() and shutil.which("go") is None:
+        pytest.skip("the oracle is not built, and Go is not installed")
 
     differences, _ = run(build(cache / digest), count=3000, seed=2026, show=10)
 

@@ -26,7 +26,7 @@ __all__ = [
     "children",
     "copy",
     "descendants",
-    "fields_read",
+    "paths_read",
     "qualified_name",
 ]
 
@@ -197,29 +197,37 @@ def copy(part: Expression) -> Expression:
     raise AssertionError(f"unknown part {part!r}")
 
 
-def fields_read(part: Expression, variable: str) -> frozenset[str] | None:
-    """The fields of a variable that an expression selects; nothing where it uses the variable as a whole."""
-    fields: set[str] = set()
+def paths_read(part: Expression, variable: str) -> set[tuple[str, ...]]:
+    """The ways from a variable to what an expression reads of it, as far as they are constant.
+
+    `node.labels["zone"]` and `"zone" in node.labels` are `("labels", "zone")`; where the expression uses the variable
+    as a whole, there is an empty path.
+    """
+    paths: set[tuple[str, ...]] = set()
     stack = [part]
     while stack:
         current = stack.pop()
-        if isinstance(current, Ident) and current.name == variable:
-            return None
-        selected = _selected_field(current, variable)
-        if selected is None:
+        path = _path(current, variable)
+        if path is None:
             stack.extend(children(current))
         else:
-            fields.add(selected)
-    return frozenset(fields)
+            paths.add(path)
+    return paths
 
 
-def _selected_field(part: Expression, variable: str) -> str | None:
+def _path(part: Expression, variable: str) -> tuple[str, ...] | None:
     match part:
-        case Select(operand=Ident(name=name), name=field) if name == variable:
-            return field
-        case Call(function="_?._", arguments=[Ident(name=name), Literal(value=str(field))]) if name == variable:
-            return field
-    return None
+        case Ident(name=name) if name == variable:
+            return ()
+        case Select(operand=operand, name=name):
+            key, before = name, _path(operand, variable)
+        case Call(function="_[_]" | "_[?_]" | "_?._", arguments=[operand, Literal(value=str(name))]):
+            key, before = name, _path(operand, variable)
+        case Call(function="@in", arguments=[Literal(value=str(name)), operand]):
+            key, before = name, _path(operand, variable)
+        case _:
+            return None
+    return None if before is None else (*before, key)
 
 
 def qualified_name(part: Expression) -> str | None:

@@ -3,7 +3,7 @@ lists and maps whose elements differ in type."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from bayplan.cel.declarations import Function
 from bayplan.cel.errors import EvaluationError, Issue
@@ -19,8 +19,9 @@ __all__ = ["validate"]
 def validate(expression: Expression, functions: Mapping[str, Function], issues: list[Issue]) -> None:
     """Add what is wrong with the literals of a checked expression."""
     for name in ("duration", "timestamp"):
-        _check_literals(expression, name, issues, lambda value, name=name: functions[name].resolve(None)([value]))  # type: ignore[misc]  # the name is bound early
-    _check_literals(expression, "matches", issues, lambda value: compiled(str(value)))
+        convert = functions[name].resolve(None)
+        _check_literals(expression, name, issues, convert)
+    _check_literals(expression, "matches", issues, lambda arguments: compiled(str(arguments[0])))
     for part in _outside_of_formats(expression):
         if isinstance(part, ListLiteral):
             _check_list(part, issues)
@@ -31,14 +32,16 @@ def validate(expression: Expression, functions: Mapping[str, Function], issues: 
             _check_format(part, issues)
 
 
-def _check_literals(expression: Expression, name: str, issues: list[Issue], check: Callable[[Value], object]) -> None:
+def _check_literals(
+    expression: Expression, name: str, issues: list[Issue], check: Callable[[Sequence[Value]], object]
+) -> None:
     for part in descendants(expression):
         if not (isinstance(part, Call) and part.function == name and part.arguments):
             continue
         literal = part.arguments[0]
         if isinstance(literal, Literal):
             try:
-                check(literal.value)
+                check([literal.value])
             except EvaluationError:
                 issues.append(Issue(literal.offset, f"invalid {name} argument"))
 

@@ -97,6 +97,9 @@ class Special:
         """How much there is to look at when it is compared; nothing for values of fixed size."""
         return None
 
+    def reflection(self) -> str:
+        return self.reflected_name
+
     @property
     def is_zero(self) -> bool:
         return False
@@ -193,7 +196,7 @@ def type_name(value: Value) -> str:
 
 def reflected_name(value: Value) -> str:
     """The name of a value's representation, which a few messages show."""
-    return value.reflected_name if isinstance(value, Special) else _REFLECTED[value.__class__]
+    return value.reflection() if isinstance(value, Special) else _REFLECTED[value.__class__]
 
 
 def no_overload(function: str | None = None, arguments: Iterable[Value] | None = None) -> EvaluationError:

@@ -5,23 +5,24 @@ from __future__ import annotations
 import pytest
 from tests.unit.cel.evaluation import ENVIRONMENT
 
-from bayplan.cel.syntax import Call, copy, descendants, fields_read, qualified_name
+from bayplan.cel.syntax import Call, copy, descendants, paths_read, qualified_name
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("a.x == 1 && a.y.z == 2", {"x", "y"}),
-        ("has(a.x) && a.?y.hasValue()", {"x", "y"}),
-        ("[1].all(i, a.x == i)", {"x"}),
+        ("a.x == 1 && a.y.z == 2", {("x",), ("y", "z")}),
+        ("has(a.x) && a.?y.hasValue()", {("x",), ("y",)}),
+        ("[1].all(i, a.x == i)", {("x",)}),
+        ("a.x['k'] == a.x[?'l'].orValue(0) && 'm' in a.x", {("x", "k"), ("x", "l"), ("x", "m")}),
+        ("a.x[a.y] == 1", {("x",), ("y",)}),
         ("1 == 1", set()),
-        ("a == 1", None),
-        ("cel.bind(b, a, b.x == 1)", None),
-        ("a['x'] == 1", None),
+        ("a == 1", {()}),
+        ("cel.bind(b, a, b.x == 1)", {()}),
     ],
 )
-def test_the_fields_that_are_read_are_known(text: str, expected: set[str] | None) -> None:
-    assert fields_read(ENVIRONMENT.check(text), "a") == expected
+def test_what_is_read_of_a_variable_is_known(text: str, expected: set[tuple[str, ...]]) -> None:
+    assert paths_read(ENVIRONMENT.check(text), "a") == expected
 
 
 def test_a_copy_shares_no_part() -> None:

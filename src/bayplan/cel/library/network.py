@@ -6,6 +6,7 @@ and no IPv4 addresses written as IPv6.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from ipaddress import AddressValueError, IPv4Address, IPv6Address, ip_network
 
 from bayplan.cel.declarations import Library, function, member, overload
@@ -195,7 +196,7 @@ def _parse_ip(text: str) -> Value:
     return IP(_parse(text))
 
 
-def _parse_cidr(text: str) -> Value:
+def _parse_cidr(text: str) -> CIDR:
     problem = "network address parse error during conversion from string: "
     place = f"{problem}{problem}netip.ParsePrefix({quoted(text)}): "
     before, slash, bits = text.rpartition("/")
@@ -224,7 +225,7 @@ def _is_cidr(text: str) -> Value:
     return _succeeds(_parse_cidr, text)
 
 
-def _succeeds(parse, text: str) -> bool:  # type: ignore[no-untyped-def]  # one of the two above
+def _succeeds(parse: Callable[[str], Value], text: str) -> bool:
     try:
         parse(text)
     except EvaluationError:
@@ -298,7 +299,7 @@ CIDRS = Library(
                 "cidr_contains_cidr_string",
                 (_CIDR, STRING),
                 BOOL,
-                lambda network, text: _contains_cidr(network, _parse_cidr(text)),  # type: ignore[arg-type]  # a CIDR
+                lambda network, text: _contains_cidr(network, _parse_cidr(text)),
             ),
             member("cidr_contains_cidr", (_CIDR, _CIDR), BOOL, _contains_cidr),
         ),

@@ -48,6 +48,9 @@ class Quantity(Special):
             raise no_overload()
         return self.nanos == other.nanos
 
+    def reflection(self) -> str:
+        return f"*{self.reflected_name}" if self.is_computed else self.reflected_name
+
     def whole(self) -> int | None:
         """The amount as an integer of 64 bits, if it is kept as one."""
         if self.is_wide or self.exponent < 0:
@@ -102,12 +105,11 @@ def _binary(unscaled: int, places: int, shift: int, digits: int) -> Quantity:
 
 
 def _wide(unscaled: int, scale: int) -> Quantity:
-    """Rounded up to nanos, away from zero."""
-    if scale < _NANO and unscaled:
-        divisor = 10 ** (_NANO - scale)
-        rounded = -(-abs(unscaled) // divisor)
-        unscaled, scale = (rounded if unscaled > 0 else -rounded), _NANO
-    return Quantity(unscaled, max(scale, _NANO), is_wide=True)
+    """In nanos, rounded away from zero."""
+    if scale >= _NANO:
+        return Quantity(unscaled * 10 ** (scale - _NANO), _NANO, is_wide=True)
+    rounded = -(-abs(unscaled) // 10 ** (_NANO - scale))
+    return Quantity(rounded if unscaled > 0 else -rounded, _NANO, is_wide=True)
 
 
 def _combine(left: Quantity, right: Quantity, sign: int) -> Quantity:

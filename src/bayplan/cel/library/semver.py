@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 from bayplan.cel.declarations import Library, function, member, overload
@@ -134,7 +135,7 @@ def _is_semver(text: str, normalize: bool = False) -> Value:
     return True
 
 
-def _part(position: int):  # type: ignore[no-untyped-def]  # a function of a version
+def _part(position: int) -> Callable[[Semver], Value]:
     def part(version: Semver) -> Value:
         number = version.numbers[position]
         return number if number <= INT_MAX else number - UINT_MAX - 1

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import pytest
 
 from bayplan.config.errors import ConfigError
-from bayplan.framework import UNSIGNED, Depends
+from bayplan.framework import UNSIGNED, CycleState, Depends, NodeColumns
 from bayplan.plugins.community.expression_policy import ExpressionPolicy, ExpressionPolicyArgs, Filter, Score
 from bayplan.testing import Harness, expect, node, pod
 from bayplan.testing.contract import PluginContract
@@ -77,6 +77,28 @@ def test_pods_share_answers_that_do_not_depend_on_them() -> None:
     assert plugin("node.name == 'a'").sign(first) == ()
     assert plugin("pod.labels.x == '1'").sign(first) == first.shape.number
     assert plugin("pod.name == 'p'").sign(first) is UNSIGNED
+
+
+def test_nodes_that_an_expression_cannot_tell_apart_are_evaluated_once() -> None:
+    tested = Harness(nodes=[node(f"n{i}", labels={"tier": "gold" if i % 2 else "tin"}) for i in range(50)], plugins=[])
+    policy = plugin('node.labels.tier == "gold" && !("spot" in node.labels) && node.taints.size() == 0')
+    evaluated: list[str] = []
+    policy.filter = lambda state, pod, node: evaluated.append(node.name)  # type: ignore[method-assign]  # counts calls
+
+    policy.filter_nodes(CycleState(), tested.info(pod("p")), NodeColumns(tested.cluster.nodes))
+
+    assert len(evaluated) == 2
+
+
+def test_rows_without_a_node_are_left_out() -> None:
+    for expression in ('node.labels.tier == "gold"', 'node.name != "c"'):
+        nodes = [node(name, labels={"tier": "gold"}) for name in "abc"]
+        tested = harness(nodes, filters=[{"expression": expression}], scores=[{"expression": "7"}])
+        tested.remove(nodes[1])
+
+        expect(tested.explain(pod("p"))).accepted("a").scores(
+            NAME, {"a": 7} | ({"c": 7} if "tier" in expression else {})
+        )
 
 
 class TestNodeObjects(PluginContract):

@@ -7,9 +7,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
 
 from bayplan.cel import CompileError, EvaluationError, Program
-from bayplan.cel.syntax import fields_read
+from bayplan.cel.syntax import paths_read
 from bayplan.cel.types import BOOL, DOUBLE, INT, UINT, Type
 from bayplan.cel.values import Map
 from bayplan.framework import (
@@ -21,15 +22,20 @@ from bayplan.framework import (
     CycleState,
     Depends,
     EventHint,
+    NodeColumns,
     NodeInfo,
     Plugin,
     PluginArgs,
     PodInfo,
     Resource,
     Status,
+    StatusTable,
     Unresolvable,
     Unschedulable,
+    Verdicts,
 )
+from bayplan.framework.columns import Int64N
+from bayplan.plugins.community.expression_policy.groups import Groups
 from bayplan.plugins.community.expression_policy.variables import (
     BEYOND_NODE_OBJECT,
     BEYOND_SHAPE,
@@ -126,6 +132,7 @@ class ExpressionPolicy(Plugin[ExpressionPolicyArgs]):
         self._weights = sum(weight for _, weight in self._scores)
         self._rules = [_rule(program, rule.reason) for program, rule in zip(filters, self.args.filters, strict=True)]
         self._variables: dict[str, tuple[object, Map]] = {}
+        self._groups = Groups.of(_paths([*filters, *scores], "node"))
         # Narrower than the promise of the class where the expressions allow it: the engine reads it from the instance.
         vars(self).update(filter_depends=_depends(filters), score_depends=_depends(scores))
 
@@ -148,6 +155,14 @@ class ExpressionPolicy(Plugin[ExpressionPolicyArgs]):
         values = pod_variable(pod, self._pod_fields), self._node_variable(node)
         total = sum(weight * _points(program, values) for program, weight in self._scores)
         return total // self._weights if self._weights else 0
+
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Verdicts:
+        table = StatusTable()
+        answers = self._groups.answers(nodes, lambda node: table.number(self.filter(state, pod, node)))
+        return Verdicts(answers.astype(np.int32), table.status)
+
+    def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Int64N:
+        return self._groups.answers(nodes, lambda node: self.score(state, pod, node))
 
     def _node_variable(self, node: NodeInfo) -> Map:
         """Kept as long as the node object is the same, unless it says what runs there."""
@@ -187,11 +202,14 @@ def _depends(programs: Iterable[Program]) -> Depends:
 def _read(programs: Iterable[Program], variable: str) -> frozenset[str]:
     """The fields of a variable that some expression reads."""
     known = frozenset(ENVIRONMENT.fields(variable))
-    fields: frozenset[str] = frozenset()
-    for program in programs:
-        read = fields_read(program.expression, variable)
-        fields |= known if read is None else read
-    return fields
+    fields: set[str] = set()
+    for path in _paths(programs, variable):
+        fields |= {path[0]} if path else known
+    return frozenset(fields)
+
+
+def _paths(programs: Iterable[Program], variable: str) -> set[tuple[str, ...]]:
+    return {path for program in programs for path in paths_read(program.expression, variable)}
 
 
 def _points(program: Program, values: tuple[Map, Map]) -> int:
