@@ -112,22 +112,16 @@ def _wide(unscaled: int, scale: int) -> Quantity:
     return Quantity(rounded if unscaled > 0 else -rounded, _NANO, is_wide=True)
 
 
-def _combine(left: Quantity, right: Quantity, sign: int) -> Quantity:
-    exponent = min(left.exponent, right.exponent)
-    unscaled = left.unscaled * 10 ** (left.exponent - exponent) + sign * right.unscaled * 10 ** (
-        right.exponent - exponent
-    )
-    fits = INT_MIN <= unscaled <= INT_MAX and not left.is_wide and not right.is_wide
-    return Quantity(unscaled, exponent, is_wide=not fits, is_computed=True)
-
-
 def _added(left: Quantity, right: Quantity) -> Value:
-    if not left.is_wide and not right.is_wide:
-        if left.unscaled == 0:
-            return Quantity(right.unscaled, right.exponent, is_computed=True)
-        if right.unscaled == 0:
-            return Quantity(left.unscaled, left.exponent, is_computed=True)
-    return _combine(left, right, 1)
+    """The sum; a 64-bit number if both are, and if neither they nor the sum leave 64 bits at the finer scale."""
+    if not left.is_wide and not right.is_wide and 0 in (left.unscaled, right.unscaled):
+        only = left if right.unscaled == 0 else right
+        return Quantity(only.unscaled, only.exponent, is_computed=True)
+    exponent = min(left.exponent, right.exponent)
+    scaled = [each.unscaled * 10 ** (each.exponent - exponent) for each in (left, right)]
+    is_narrow = all(INT_MIN <= number <= INT_MAX for number in (*scaled, sum(scaled)))
+    is_wide = left.is_wide or right.is_wide or not is_narrow
+    return Quantity(sum(scaled), exponent, is_wide=is_wide, is_computed=True)
 
 
 def _subtracted(left: Quantity, right: Quantity) -> Value:

@@ -71,4 +71,5 @@ def test_values(text: str, expected: object) -> None:
 
 def test_errors_are_those_of_kubernetes() -> None:
     assert error("quantity('0.5').asInteger()") == "cannot convert value to integer"
+    assert error("quantity('12E').sub(4611686018427387904).asInteger()") == "cannot convert value to integer"
     assert error("quantity('2') == quantity('1').add(1)") == "no such overload"
