@@ -10,6 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import IO, Any
 
+from bayplan.cel.library.formats import Format
 from bayplan.cel.library.network import CIDR, IP
 from bayplan.cel.library.quantity import Quantity
 from bayplan.cel.library.semver import Semver
@@ -96,6 +97,8 @@ def describe(value: Value) -> str:
             return f"quantity {Fraction(value.nanos, 10**9)}"
         case Semver():
             return f"semver {value}"
+        case Format():
+            return f"format {value}"
         case IP():
             return f"ip {value}"
         case CIDR():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bayplan.cel.declarations import Library
 from bayplan.cel.library.containers import BINDINGS, OPTIONALS, SETS, TWO_VARIABLES
+from bayplan.cel.library.formats import FORMATS
 from bayplan.cel.library.lists import KUBERNETES_LISTS, LISTS
 from bayplan.cel.library.network import CIDRS, IPS
 from bayplan.cel.library.quantity import QUANTITIES
@@ -22,6 +23,7 @@ KUBERNETES: tuple[Library, ...] = (
     SETS,
     IPS,
     CIDRS,
+    FORMATS,
     TWO_VARIABLES,
     SEMVERS,
     LISTS,
