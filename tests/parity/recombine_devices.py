@@ -118,12 +118,20 @@ def _bend_devices(pool: _Pool, dice: random.Random, objects: list[Json]) -> None
             if dice.random() < 0.05:
                 device["allowMultipleAllocations"] = True
         if dice.random() < 0.03:
-            # All slices of a pool alike: else the answer depends on which of them is read first.
-            for other in objects:
-                if other["kind"] == "ResourceSlice" and _pool_of(other) == _pool_of(published):
-                    other["spec"]["pool"]["resourceSliceCount"] += 1
+            published["spec"]["pool"]["resourceSliceCount"] += 1
         if dice.random() < 0.03:
             devices.append(copy.deepcopy(devices[0]))
+    _agree_on_counts([o for o in objects if o["kind"] == "ResourceSlice"])
+
+
+def _agree_on_counts(slices: list[Json]) -> None:
+    """Slices of one generation of a pool say the same: else the answer depends on which of them is read first."""
+    most: dict[tuple[str, str, int], int] = {}
+    for published in slices:
+        pool = _pool_of(published)
+        most[pool] = max(most.get(pool, 0), published["spec"]["pool"]["resourceSliceCount"])
+    for published in slices:
+        published["spec"]["pool"]["resourceSliceCount"] = most[_pool_of(published)]
 
 
 def _pool_of(published: Json) -> tuple[str, str, int]:

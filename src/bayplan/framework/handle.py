@@ -129,10 +129,12 @@ class DryRun(Protocol):
         """The nominations as columns; kept between calls."""
 
     def run_filters_on(self, state: CycleState, pod: PodInfo, nodes: NodeColumns, position: int) -> Status | None:
-        """The first rejection of one node; None if every filter passes it."""
+        """The first rejection of one node, or failure of a filter; None if every filter passes it."""
 
-    def run_on_pods(self, method: str, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> None:
-        """Call `add_pod` or `remove_pod` of every plugin that defines them."""
+    def run_on_pods(
+        self, method: str, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo
+    ) -> Status | None:
+        """Call `add_pod` or `remove_pod` of every plugin that defines them; the first failure."""
 
     def follows_pods(self, state: CycleState) -> bool:
         """Whether some filter in play keeps state that `run_on_pods` must bring up to date, node by node."""
@@ -145,7 +147,7 @@ class DryRun(Protocol):
         None when they depend on more, or when nothing may be remembered."""
 
     def rejections(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> list[tuple[Status, Rows]]:
-        """The first rejection of every node that has one: positions by status."""
+        """The first rejection, or failure of a filter, of every node that has one: positions by status."""
 
     def passes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns, *, only_counts: bool) -> BoolN:
         """Which nodes every filter passes; with `only_counts`, of the filters that depend on pods on nodes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bayplan.cluster.node_info import NodeInfo
 from bayplan.cluster.node_table import NodeTable
 from bayplan.cluster.overlay import OverlayColumns, overlay_of
 from bayplan.cluster.pod_info import PodInfo
@@ -28,16 +29,18 @@ class NodeTrial:
         self._follows = dry_run.follows_pods(state)
         self._state = state.clone() if self._follows else state
         self._overlay: OverlayColumns = overlay_of(table, row)
+        self.failure: Status | None = None
+        """How a plugin failed to follow the pods; the trial says nothing about the node then."""
 
     def remove(self, victim: PodInfo) -> None:
-        node = self._overlay.remove(0, victim)
-        if self._follows:
-            self._dry_run.run_on_pods("remove_pod", self._state, self._pod, victim, node)
+        self._follow("remove_pod", victim, self._overlay.remove(0, victim))
 
     def add(self, victim: PodInfo) -> None:
-        node = self._overlay.add(0, victim)
-        if self._follows:
-            self._dry_run.run_on_pods("add_pod", self._state, self._pod, victim, node)
+        self._follow("add_pod", victim, self._overlay.add(0, victim))
+
+    def _follow(self, method: str, victim: PodInfo, node: NodeInfo) -> None:
+        if self._follows and self.failure is None:
+            self.failure = self._dry_run.run_on_pods(method, self._state, self._pod, victim, node)
 
     def check(self) -> Status | None:
         """The first rejection of the node, with the nominated pods of the node or without them; None if it fits."""
@@ -47,13 +50,16 @@ class NodeTrial:
             self._state = self._state.clone() if self._follows else self._state
             for other in added:
                 self.add(other)
-            status = self._dry_run.run_filters_on(self._state, self._pod, self._overlay, 0)
+            status = self._run_filters()
             for other in added:
                 self._overlay.remove(0, other)
             self._state = kept
             if status is not None:
                 return status
-        return self._dry_run.run_filters_on(self._state, self._pod, self._overlay, 0)
+        return self._run_filters()
+
+    def _run_filters(self) -> Status | None:
+        return self.failure or self._dry_run.run_filters_on(self._state, self._pod, self._overlay, 0)
 
 
 def find_victims(trial: NodeTrial, pods: list[PodInfo], budgets: Budgets) -> tuple[list[PodInfo], int] | Status:
@@ -77,6 +83,8 @@ def find_victims(trial: NodeTrial, pods: list[PodInfo], budgets: Budgets) -> tup
             victims.append(victim)
             violations += 1
     victims += [victim for victim in others if not _reprieved(trial, victim)]
+    if trial.failure is not None:
+        return trial.failure
     return sorted(victims, key=importance), violations
 
 

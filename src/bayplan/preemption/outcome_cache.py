@@ -76,6 +76,8 @@ class KnownOutcomes:
         self._prices = no_prices(capacity)
         self._refusal = np.full(capacity, _NOT_REFUSED, dtype=np.int32)
         self._statuses: list[Status] = []
+        self._failures: dict[int, Status] = {}
+        """By row, how a filter failed in the latest dry run."""
 
     def holds(self, terms: Hashable, columns: VictimColumns, table: NodeTable) -> bool:
         return self._layout == table.layout and self._slots == columns.slots and self._terms == terms
@@ -108,18 +110,8 @@ class KnownOutcomes:
         others = np.count_nonzero(outdated)
         if others and others <= _AT_MOST_TIMES * len(rows):
             outdated[missing] = True
-            together = outdated.nonzero()[0]
-            if len(together) > len(missing) and self._keep_if_sound(together, dry_runs):
-                return
+            missing = outdated.nonzero()[0]
         self._keep(dry_runs(missing))
-
-    def _keep_if_sound(self, rows: Rows, dry_runs: RunDry) -> bool:
-        """Whether the dry runs succeeded. A filter that fails on an additional row must not end the search."""
-        try:
-            self._keep(dry_runs(rows))
-        except Exception:
-            return False
-        return True
 
     def _keep(self, many: VictimsByNode) -> None:
         rows = many.rows
@@ -132,11 +124,18 @@ class KnownOutcomes:
         for kept, prices in zip(self._prices, many.prices, strict=True):
             kept[rows] = prices
         self._refusal[rows] = _NOT_REFUSED
+        self._fresh[rows] = self._seen[rows] = True
+        for row in self._failures.keys() & set(rows.tolist() if self._failures else ()):
+            del self._failures[row]
         for status, some in many.refused:
+            if not status.is_rejected:
+                # The filter may work next time.
+                self._failures.update(dict.fromkeys(some.tolist(), status))
+                self._fresh[some] = False
+                continue
             if status not in self._statuses:
                 self._statuses.append(status)
             self._refusal[some] = self._statuses.index(status)
-        self._fresh[rows] = self._seen[rows] = True
 
     def counts(self, rows: Rows) -> tuple[int, int]:
         """The number of candidates among these rows, and of those that break no budget."""
@@ -151,6 +150,8 @@ class KnownOutcomes:
         refused = [
             (status, rows[refusal == number]) for number, status in enumerate(self._statuses) if number in refusal
         ]
+        if self._failures:
+            refused += [(self._failures[row], rows[rows == row]) for row in rows.tolist() if row in self._failures]
         return VictimsByNode(
             rows,
             self._has_lower[rows],

@@ -15,7 +15,7 @@ from bayplan.cluster.nominated import NominatedRows, NominatedUsage
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.handle import DryRun
-from bayplan.framework.status import Status
+from bayplan.framework.status import Error, Status
 from bayplan.preemption.budgets import Budgets
 from bayplan.preemption.candidates import Candidate
 from bayplan.preemption.column_trial import VictimsByNode, find_victims_in_columns
@@ -39,6 +39,16 @@ class Found:
     def refuse(self, status: Status, rows: list[int]) -> None:
         if rows:
             self.refused.setdefault(status, []).extend(rows)
+
+    @property
+    def failure(self) -> Status | None:
+        """What to say when filters failed and no node is a candidate; each different failure once."""
+        failures = [status for status in self.refused if not status.is_rejected]
+        messages = list(dict.fromkeys(status.message for status in failures))
+        if not messages:
+            return None
+        reason = messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]"
+        return Error(f"preemption: {reason}", exception=failures[0].exception)
 
     def take(self, candidate: Candidate) -> None:
         self.candidates.append(candidate)

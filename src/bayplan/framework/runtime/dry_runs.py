@@ -20,8 +20,8 @@ from bayplan.cluster.state import ClusterState
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.promises import Depends
-from bayplan.framework.runtime.call import Complaint, PluginFailure, call_plugin
-from bayplan.framework.runtime.node_calls import FilterCall, checked
+from bayplan.framework.runtime.call import Complaint, call_plugin
+from bayplan.framework.runtime.node_calls import FilterCall, explained
 from bayplan.framework.runtime.remembered.nominated_rejections import NominatedRejections
 from bayplan.framework.runtime.status_groups import group_by_status
 from bayplan.framework.status import Error, Status
@@ -64,7 +64,7 @@ class DryRuns:
     # One node
 
     def run_filters_on(self, state: CycleState, pod: PodInfo, nodes: NodeColumns, position: int) -> Status | None:
-        """Every filter on one node of an overlay; the first rejection, None if all pass it."""
+        """Every filter on one node of an overlay; the first rejection or failure, None if all pass it."""
         return self.first_rejection(state, pod, nodes.info(position), lambda: nodes.take(_only(position)))
 
     def first_rejection(
@@ -83,7 +83,7 @@ class DryRuns:
             if status is not None and not status.is_success:
                 if not status.is_rejected:
                     call.note_failure()
-                return checked(status.by(call.name))
+                return explained(status.by(call.name))
         return None
 
     def _find_in_play(self, skipped: frozenset[str]) -> list[FilterCall]:
@@ -95,15 +95,19 @@ class DryRuns:
 
     # Moving pods
 
-    def run_on_pods(self, method: str, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> None:
-        """Call `add_pod` or `remove_pod` of every plugin that defines them and whose filter takes part."""
+    def run_on_pods(
+        self, method: str, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo
+    ) -> Status | None:
+        """Call `add_pod` or `remove_pod` of every plugin that defines them and whose filter takes part; the first
+        failure."""
         for plugin in self._following:
             if plugin.name not in state.skip_filter:
                 status = call_plugin(plugin, method, self._complain, state, pod, other, node)
                 if isinstance(status, Status) and not status.is_success:
                     point = "AddPod" if method == "add_pod" else "RemovePod"
                     reason = f'running {point} on PreFilter plugin "{plugin.name}": {status.message}'
-                    raise PluginFailure(Error(reason, exception=status.exception).by(plugin.name))
+                    return Error(reason, exception=status.exception).by(plugin.name)
+        return None
 
     def follows_pods(self, state: CycleState) -> bool:
         """Whether some filter in play keeps state that `run_on_pods` must update, node by node."""
@@ -127,7 +131,7 @@ class DryRuns:
     # Many nodes
 
     def rejections(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> list[tuple[Status, Rows]]:
-        """The first rejection of every position that has one, grouped by status."""
+        """The first rejection or failure of every position that has one, grouped by status."""
         passing = np.ones(len(nodes), dtype=np.bool_)
         groups: list[tuple[Status, Rows]] = []
         for call in self._filter_calls:
@@ -139,7 +143,7 @@ class DryRuns:
                     found = group_by_status(
                         positions, verdicts.ids[positions], partial(call.status_of, verdicts.status)
                     )
-                    groups += [(checked(status), some) for status, some in found]
+                    groups += [(explained(status), some) for status, some in found]
                     passing &= ~rejected
         return groups
 

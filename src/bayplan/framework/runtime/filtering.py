@@ -17,6 +17,7 @@ from bayplan.cluster.nominated import NominatedRows, NominatedUsage, Nominator
 from bayplan.cluster.overlay import OverlayColumns, overlay_of
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.cycle import CycleState
+from bayplan.framework.runtime.call import PluginFailure
 from bayplan.framework.runtime.framework import Framework
 from bayplan.framework.runtime.node_calls import FilterCall, checked
 from bayplan.framework.runtime.plan import Plan
@@ -240,20 +241,32 @@ def _rejected_by_count(
     """The same for filters that read counts only: all nodes at once."""
     overlay = OverlayColumns(framework.cluster.nodes, rows)
     overlay.count_in_all(usage.used.take(rows, axis=1), usage.nonzero.take(rows, axis=1), usage.count[rows])
-    return [(status, rows[some]) for status, some in framework.dry_runs.rejections(state, pod, overlay)]
+    found = framework.dry_runs.rejections(state, pod, overlay)
+    for status, _ in found:
+        _checked(status)
+    return [(status, rows[some]) for status, some in found]
 
 
 def _status_with(framework: Framework, state: CycleState, pod: PodInfo, row: int, pods: list[PodInfo]) -> Status | None:
-    table = framework.cluster.nodes
-    if framework.dry_runs.follows_pods(state):
+    table, dry_runs = framework.cluster.nodes, framework.dry_runs
+    if dry_runs.follows_pods(state):
         trial, overlay = state.clone(), overlay_of(table, row)
         for other in pods:
-            framework.dry_runs.run_on_pods("add_pod", trial, pod, other, overlay.add(0, other))
-        return framework.dry_runs.run_filters_on(trial, pod, overlay, 0)
+            failure = dry_runs.run_on_pods("add_pod", trial, pod, other, overlay.add(0, other))
+            if failure is not None:
+                raise PluginFailure(failure)
+        return _checked(dry_runs.run_filters_on(trial, pod, overlay, 0))
     node = table.at(row).copy()
     for other in pods:
         node.add_pod(other)
-    return framework.dry_runs.first_rejection(state, pod, node, lambda: _overlay_with(table, row, pods))
+    return _checked(dry_runs.first_rejection(state, pod, node, lambda: _overlay_with(table, row, pods)))
+
+
+def _checked(status: Status | None) -> Status | None:
+    """A rejection; a failure ends the cycle."""
+    if status is not None and not status.is_rejected:
+        raise PluginFailure(status)
+    return status
 
 
 def _overlay_with(table: NodeTable, row: int, pods: list[PodInfo]) -> NodeColumns:
@@ -278,4 +291,4 @@ def check_row(framework: Framework, state: CycleState, pod: PodInfo, row: int, n
         status = _status_with(framework, state, pod, row, pods) if pods else None
         if status is not None:
             return status
-    return framework.dry_runs.first_rejection(state, pod, framework.cluster.nodes.at(row))
+    return _checked(framework.dry_runs.first_rejection(state, pod, framework.cluster.nodes.at(row)))

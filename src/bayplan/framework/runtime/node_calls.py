@@ -26,7 +26,7 @@ from bayplan.framework.status import SUCCESS, Error, Status
 from bayplan.framework.times import PluginTimes
 from bayplan.framework.verdicts import StatusTable, Verdicts
 
-__all__ = ["FilterCall", "ScoreCall", "checked"]
+__all__ = ["FilterCall", "ScoreCall", "checked", "explained"]
 
 _FILTER, _SCORE = ExtensionPoint.FILTER.label, ExtensionPoint.SCORE.label
 _NORMALIZE = "ScoreExtensionNormalize"
@@ -35,10 +35,18 @@ _INTS = {int}
 
 def checked(status: Status) -> Status:
     """A filter may reject; anything else ends the cycle."""
+    status = explained(status)
     if not status.is_rejected:
-        reason = f'running "{status.plugin}" filter plugin: {status.message}'
-        raise PluginFailure(Error(reason, exception=status.exception).by(status.plugin))
+        raise PluginFailure(status)
     return status
+
+
+def explained(status: Status) -> Status:
+    """A rejection as it is; anything else as the failure of the filter that it is."""
+    if status.is_rejected:
+        return status
+    reason = f'running "{status.plugin}" filter plugin: {status.message}'
+    return Error(reason, exception=status.exception).by(status.plugin)
 
 
 class FilterCall:

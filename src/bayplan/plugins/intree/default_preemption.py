@@ -115,7 +115,7 @@ class DefaultPreemption(Plugin):
             return Error(str(error), exception=error)
         chosen = self.choose(found, most=1)
         if not chosen:
-            return PostFilterResult("", self._none_found(found, diagnosis))
+            return found.failure or PostFilterResult("", self._none_found(found, diagnosis))
         self._evictions.start(pod, chosen[0].node_name, chosen[0].victims)
         prices = self._prices(found)
         keys = compared(prices, chosen[0]) if chosen[0].victims else ()

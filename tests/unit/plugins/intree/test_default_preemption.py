@@ -14,7 +14,7 @@ from tests.waiting import until
 from bayplan.api.pod import Pod, PodCondition
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.explain.case import evaluate_one
-from bayplan.framework import ClusterEvent, Hint
+from bayplan.framework import ClusterEvent, CycleState, Depends, Error, Hint, NodeColumns, NodeInfo, Plugin, Status
 from bayplan.framework.events import ActionType, Resource
 from bayplan.framework.offline import FixedNominator
 from bayplan.plugins.intree.default_preemption import DefaultPreemption
@@ -404,3 +404,81 @@ def test_deleted_pods_wake_only_those_held_back() -> None:
     assert registered.event == ClusterEvent(Resource.POD, ActionType.DELETE)
     assert registered.hint is not None
     assert registered.hint(None, None, None) is Hint.SKIP  # type: ignore[arg-type]
+
+
+# Filters that fail
+
+
+class Failing(Plugin):
+    """Fails on some nodes, which NodeResourcesFit rejects before it unless pods leave."""
+
+    depends = Depends.NODE
+    nodes: frozenset[str] = frozenset()
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        return Error(f"no answer for {node.name}") if node.name in self.nodes else None
+
+
+class FailingOnPods(Failing):
+    depends = Depends.CLUSTER
+
+
+class FailingToFollow(Failing):
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Status | None:
+        return None
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        return None
+
+    def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> Status | None:
+        return None
+
+    def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> Status | None:
+        return Error("lost") if node.name in self.nodes else None
+
+
+FAILURES = [
+    pytest.param(Failing, 'running "Failing" filter plugin: no answer for n1', id="in columns"),
+    pytest.param(FailingOnPods, 'running "FailingOnPods" filter plugin: no answer for n1', id="node by node"),
+    pytest.param(FailingToFollow, 'running RemovePod on PreFilter plugin "FailingToFollow": lost', id="moving pods"),
+]
+
+
+@pytest.mark.parametrize(("kind", "reason"), FAILURES)
+@pytest.mark.parametrize("remember", [True, False])
+def test_a_filter_that_fails_in_the_dry_run_is_what_preemption_says(
+    kind: type[Failing], reason: str, remember: bool
+) -> None:
+    harness = Harness(nodes=["n1"], pods=[low("a", "n1")], plugins=[kind], remember=remember)
+    harness.plugin(kind.__name__).nodes = {"n1"}
+
+    expect(harness.schedule(NEW)).message_says(f"1 Insufficient cpu. preemption: {reason}")
+
+
+@pytest.mark.parametrize(("kind", "_reason"), FAILURES)
+def test_a_failure_on_one_node_does_not_keep_another_from_being_nominated(kind: type[Failing], _reason: str) -> None:
+    harness = Harness(nodes=["n1", "n2"], pods=[low("a", "n1"), low("b", "n2")], plugins=[kind])
+    harness.plugin(kind.__name__).nodes = {"n1"}
+
+    expect(harness.schedule(NEW)).preempts(["b"], on="n2")
+
+
+def test_a_node_is_tried_again_after_a_failure() -> None:
+    harness = Harness(nodes=["n1"], pods=[low("a", "n1")], plugins=[Failing])
+    plugin = harness.plugin("Failing")
+    plugin.nodes = {"n1"}
+    harness.schedule(NEW)
+    plugin.nodes = set()
+
+    expect(harness.schedule(NEW)).preempts(["a"], on="n1")
+
+
+def test_different_failures_are_listed() -> None:
+    harness = Harness(nodes=["n1", "n2"], pods=[low("a", "n1"), low("b", "n2")], plugins=[Failing])
+    harness.plugin("Failing").nodes = {"n1", "n2"}
+
+    message = harness.schedule(NEW).message
+    assert message.split("preemption: ")[1] in {
+        f'[running "Failing" filter plugin: no answer for {x}, running "Failing" filter plugin: no answer for {y}]'
+        for x, y in (("n1", "n2"), ("n2", "n1"))
+    }
