@@ -19,6 +19,7 @@ from bayplan.app.offline import OfflineScheduler
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.config.loading import load_config
 from bayplan.config.profiles import resolve_profile
+from bayplan.framework.points import ExtensionPoint, defines
 from bayplan.loop.decide import decide
 from bayplan.plugins.intree import default_registry
 from bench.calibration import REFERENCE_SECONDS, calibrate
@@ -123,12 +124,12 @@ class Bench:
     ) -> _Round:
         self._streams += 1
         prefix = f"bench{self._streams}"
-        objects = workload.objects(prefix)
+        warm_up = min(_WARM_UP, count // 4)
+        objects = workload.objects(prefix, count + warm_up, self.nodes)
         for item in objects:
             scheduler.cache.put_object(item)
-        warm_up = min(_WARM_UP, count // 4)
         pods = [scheduler.info(pod) for pod in workload.pods(prefix, count + warm_up, self.nodes)]
-        run = _preempt_all if workload.is_full else _place_all
+        run = _preempt_all if workload.is_full else _reserve_all if workload.is_reserved else _place_all
         placed = list(pods)
         undo: list[PodInfo] = []
         run(scheduler, pods[:warm_up], undo)
@@ -199,6 +200,28 @@ def _place_all(scheduler: OfflineScheduler, pods: list[PodInfo], undo: list[PodI
         if not decision.node_name:
             raise RuntimeError(f"the benchmark expects every pod to fit: {decision.message}")
     return time.process_time() - before, wall
+
+
+def _reserve_all(scheduler: OfflineScheduler, pods: list[PodInfo], undo: list[PodInfo]) -> tuple[float, list[int]]:
+    """Decide, assume and reserve. Afterwards, not counted, everything reserved is given back."""
+    decider, cache, now = scheduler.deciders[_SCHEDULER], scheduler.cache, time.perf_counter_ns
+    plugins = [p for p in scheduler.framework(_SCHEDULER).at(ExtensionPoint.RESERVE) if defines(p, "reserve")]
+    wall, reserved = [], []
+    before = time.process_time()
+    for pod in pods:
+        start = now()
+        decision = decide(decider, pod)
+        cache.assume(pod, decision.node_name)
+        refusals = [status for p in plugins if (status := p.reserve(decision.state, pod, decision.node_name))]
+        wall.append(now() - start)
+        if not decision.node_name or refusals:
+            raise RuntimeError(f"the benchmark expects every pod to fit: {decision.message} {refusals}")
+        reserved.append((decision.state, pod, decision.node_name))
+    cpu = time.process_time() - before
+    for plugin in plugins:
+        for state, pod, node_name in reserved:
+            plugin.unreserve(state, pod, node_name)
+    return cpu, wall
 
 
 def _preempt_all(scheduler: OfflineScheduler, pods: list[PodInfo], undo: list[PodInfo]) -> tuple[float, list[int]]:

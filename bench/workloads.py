@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from bayplan.api.devices import DeviceClass, ResourceClaim, ResourceSlice
 from bayplan.api.meta import KubeObject
 from bayplan.api.pod import Pod
 from bayplan.api.workload import Service
@@ -50,7 +51,10 @@ class Workload:
     """On the full cluster, where each decision ends in a nomination."""
     plugin: type[Plugin] | None = None
     """Enabled besides the default profile."""
-    objects: Callable[[str], list[KubeObject]] = lambda prefix: []
+    objects: Callable[[str, int, int], list[KubeObject]] = lambda prefix, count, nodes: []
+    """For the same arguments as the pods."""
+    is_reserved: bool = False
+    """The Reserve plugins run for each pod, because the next decision depends on what they took."""
     decisions: int = 2_000
     """In one round."""
 
@@ -136,9 +140,49 @@ def _important(prefix: str, count: int, nodes: int) -> Iterator[Pod]:
         yield make_pod(f"{prefix}-{number}", labels={"app": prefix}, cpu="900m", memory="200Mi", priority=1000)
 
 
-def _service(prefix: str) -> list[KubeObject]:
+def _service(prefix: str, count: int, nodes: int) -> list[KubeObject]:
     metadata = {"name": prefix, "namespace": "default"}
     return [msgspec.convert({"metadata": metadata, "spec": {"selector": {"app": prefix}}}, Service)]
+
+
+def _claiming(prefix: str, count: int, nodes: int) -> Iterator[Pod]:
+    for number in range(count):
+        name = f"{prefix}-{number}"
+        yield make_pod(
+            name,
+            labels={"app": prefix},
+            resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "gpu"}],
+            status={"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": name}]},
+        )
+
+
+def _devices(prefix: str, count: int, nodes: int) -> list[KubeObject]:
+    """Eight devices a node, one class, and the claim that was made from the template for each pod."""
+    devices = [
+        {
+            "name": f"gpu-{number}",
+            "attributes": {"model": {"string": "a100"}, "index": {"int": number}},
+            "capacity": {"memory": {"value": "40Gi"}},
+        }
+        for number in range(8)
+    ]
+    made: list[KubeObject] = []
+    for number in range(nodes):
+        name = f"node-{number:05d}"
+        pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
+        spec = {"driver": "gpu.example.com", "nodeName": name, "pool": pool, "devices": devices}
+        made.append(msgspec.convert({"metadata": {"name": f"{prefix}-{name}"}, "spec": spec}, ResourceSlice))
+    by_driver = {"selectors": [{"cel": {"expression": 'device.driver == "gpu.example.com"'}}]}
+    made.append(msgspec.convert({"metadata": {"name": "gpu"}, "spec": by_driver}, DeviceClass))
+    model = {"cel": {"expression": 'device.attributes["gpu.example.com"].model == "a100"'}}
+    wanted = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1, "selectors": [model]}
+    asked = {"devices": {"requests": [{"name": "gpu", "exactly": wanted}]}}
+    for pod in _claiming(prefix, count, nodes):
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.uid, "controller": True}
+        metadata = {"name": pod.name, "namespace": "default", "uid": f"{pod.uid}-claim", "resourceVersion": "1"}
+        metadata["ownerReferences"] = [owner]
+        made.append(msgspec.convert({"metadata": metadata, "spec": asked}, ResourceClaim))
+    return made
 
 
 def _four_fifths(nodes: int) -> int:
@@ -191,6 +235,15 @@ WORKLOADS = (
         target=4_000,
         pods=_pinned,
         most_pods=lambda nodes: nodes,
+    ),
+    Workload(
+        name="devices",
+        title="one device a pod, by claim template",
+        target=4_000,
+        pods=_claiming,
+        objects=_devices,
+        is_reserved=True,
+        most_pods=_four_fifths,
     ),
     Workload(
         name="preemption",

@@ -70,6 +70,7 @@ class Attempt:
         """Allocations decided at Reserve, by claim."""
         self.delegated = Delegation([], [])
         """What the claim for extended resources asks for on the reserved node."""
+        self._to_allocate: list[int] | None = None
         self._counters = CounterBook(inventory.devices.use)
         self._asks: dict[tuple[str, ...], list[ClaimAsks]] = {}
         self._delegations: dict[tuple[str, ...], Delegation] = {}
@@ -78,6 +79,7 @@ class Attempt:
     def add_extended(self, claim: ResourceClaim, resources: tuple[str, ...]) -> None:
         self.extended, self.resources = claim, resources
         self.claims = [*self.claims, claim]
+        self._to_allocate = None
 
     @property
     def has_user_claims(self) -> bool:
@@ -88,7 +90,10 @@ class Attempt:
         return self.extended is not None and self.extended.name == IN_MEMORY
 
     def to_allocate(self) -> list[int]:
-        return [number for number, claim in enumerate(self.claims) if claim.status.allocation is None]
+        """The claims, by number, that had no allocation when the attempt began."""
+        if self._to_allocate is None:
+            self._to_allocate = [n for n, claim in enumerate(self.claims) if claim.status.allocation is None]
+        return self._to_allocate
 
     # Extended resources
 

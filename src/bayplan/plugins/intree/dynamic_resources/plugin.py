@@ -290,12 +290,15 @@ class DynamicResources(Plugin):
         if not attempt.to_allocate():
             return
         try:
-            codes = attempt.codes(resources, nodes.rows.take(positions), self._deadline())
+            rows = nodes.rows if len(positions) == len(nodes) else nodes.rows.take(positions)
+            codes = attempt.codes(resources, rows, self._deadline())
         except AllocationError as error:
             ids[positions] = statuses.number(Error(str(error)))
             return
         except _FilterTimeout:
             ids[positions] = statuses.number(Error("timed out trying to allocate devices"))
+            return
+        if not codes.any():
             return
         numbers = np.zeros(STALE + 1, dtype=np.int32)
         numbers[CANNOT], numbers[INVALID] = statuses.number(_CANNOT_ALLOCATE), statuses.number(_INVALID_POOLS)
@@ -317,6 +320,8 @@ class DynamicResources(Plugin):
     def _reject_unreached(self, attempt: Attempt, nodes: NodeColumns, ids: _Ids, statuses: StatusTable) -> None:
         """Nodes on which devices could be allocated, but from which an allocated claim cannot be used."""
         if attempt.extended is not None and not attempt.has_user_claims and not attempt.resources:
+            return
+        if len(attempt.to_allocate()) == len(attempt.claims):
             return
         passing = ids == 0
         for number, claim in enumerate(attempt.claims):
