@@ -19,6 +19,8 @@ class LateEvents:
         self._clock = clock
         self._random = random.Random(seed)
         self._most = most_seconds
+        self.is_frozen = False
+        """While it is set, watches say nothing, also new ones."""
         self.deleted: list[str] = []
         """Paths of pods, one for each request."""
 
@@ -32,12 +34,15 @@ class LateEvents:
     @contextlib.asynccontextmanager
     async def stream(self, path: str, *, query: Mapping[str, str] | None = None) -> AsyncIterator[AsyncIterator[bytes]]:
         async with self._transport.stream(path, query=query) as pieces:
-            yield self._late(pieces) if path == "/api/v1/pods" else pieces
+            yield self._late(pieces, self._most if path == "/api/v1/pods" else 0.0)
 
-    async def _late(self, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    async def _late(self, pieces: AsyncIterator[bytes], most: float) -> AsyncIterator[bytes]:
         async for piece in pieces:
             for event in piece.splitlines(keepends=True):
-                await self._clock.sleep(self._random.choice((0.0, 0.1, self._most)) * self._random.random())
+                if most:
+                    await self._clock.sleep(self._random.choice((0.0, 0.1, most)) * self._random.random())
+                while self.is_frozen:
+                    await self._clock.sleep(1.0)
                 yield event
 
     async def close(self) -> None:

@@ -87,3 +87,24 @@ async def test_each_preemptor_evicts_one_pod_where_one_is_enough(seed: int) -> N
             bound = await world.bound()
             assert (len(bound), sum("/high-" in key for key in bound)) == (12, 6)
         assert len(opened[-1].deleted) == 6
+
+
+async def test_watches_that_freeze_are_noticed_and_pods_are_bound_nevertheless() -> None:
+    """A proxy may hold back the watches and let everything else pass."""
+    async with late_world(0) as (world, opened):
+        await world.api.create(node("n0", cpu="4"))
+        async with world.scheduling(DEFAULTS) as live:
+            await world.api.create(pod("before"))
+            await world.until_bound(1)
+            await world.wait(5)
+            assert live.watching.is_synced
+            opened[-1].is_frozen = True
+            await world.api.create(pod("meanwhile"))
+            await world.until_bound(2, seconds=100)
+            assert "/api/v1/pods (its watch fell silent)" in live.watching.unsynced()
+            opened[-1].is_frozen = False
+
+            async def is_synced() -> bool:
+                return live.watching.is_synced
+
+            await world.until(is_synced, what="watches heard again", seconds=300)

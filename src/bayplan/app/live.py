@@ -24,7 +24,7 @@ from bayplan.app.frameworks import Ports, build_framework, queue_policy, watched
 from bayplan.app.garbage_collection import GarbageCollection
 from bayplan.app.live_api import LiveApi, ProfileRecorder
 from bayplan.app.status_writer import StatusWriter
-from bayplan.app.watching import Watching
+from bayplan.app.watching import BindingsShown, Watching
 from bayplan.cache import Cache
 from bayplan.client.events import EventRecorder, reporting_instance
 from bayplan.client.extender import ExtenderHttp
@@ -91,7 +91,7 @@ class LiveScheduler:
     ) -> None:
         self.options = options or LiveOptions()
         clock, dice = self.options.clock, random.Random(self.options.seed)
-        self.observer = Observers(list(self.options.observers))
+        self.observer = Observers([*self.options.observers, BindingsShown(lambda: self.watching.expect_pods())])
         self.cache = Cache()
         self.held_pods = HeldPods(clock)
         self.nominations = Nominations(lambda namespace, name: self.watching.pod(namespace, name))

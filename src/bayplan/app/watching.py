@@ -23,6 +23,8 @@ from bayplan.client.backoff import Draw
 from bayplan.client.errors import api_error
 from bayplan.client.reflector import Reflector, ReflectorSettings
 from bayplan.client.transport import Transport
+from bayplan.framework.queued import QueuedPod
+from bayplan.loop.observer import Observer
 from bayplan.observe.clock import Clock
 
 __all__ = ["Watching", "served_kinds"]
@@ -107,8 +109,14 @@ class Watching:
         return not self.unsynced()
 
     def unsynced(self) -> list[str]:
-        """What is not there yet, each with the last error, if any."""
-        return _described(r for r in self.reflectors.values() if not r.synced.is_set() and r.path not in self._left_out)
+        """What is not there yet, or was last seen on a watch that fell silent, each with the last error, if any."""
+        missing = [r for r in self.reflectors.values() if not r.synced.is_set() and r.path not in self._left_out]
+        silent = [r for r in self.reflectors.values() if r.stats.is_silent and r.synced.is_set()]
+        return _described(missing) + [f"{r.path} (its watch fell silent)" for r in silent]
+
+    def expect_pods(self) -> None:
+        """A pod was bound just now, which the watch of pods must show."""
+        self.reflectors[Pod].expect_event()
 
     async def run(self) -> None:
         """Reflect until cancelled. Nodes come before pods, so that few pods are orphans at the start."""
@@ -156,3 +164,13 @@ class Watching:
 def _described(reflectors: Iterable[Reflector[Any]]) -> list[str]:
     """Each by its path, with its last error, if any."""
     return [f"{r.path}{f' ({r.stats.last_error})' if r.stats.last_error else ''}" for r in reflectors]
+
+
+class BindingsShown(Observer):
+    """Has the watch of pods checked after each binding of our own."""
+
+    def __init__(self, expect: Callable[[], None]) -> None:
+        self._expect = expect
+
+    def bound(self, queued: QueuedPod, node_name: str, seconds: float) -> None:
+        self._expect()

@@ -54,6 +54,8 @@ from bayplan.observe.clock import Clock
 _HEALTHY_AFTER_SECONDS = 1.0
 _REFUSALS_BEFORE_RELIST = 5
 _OBJECTS_PER_SLICE = 500
+_SECONDS_BETWEEN_LOOKS = (5.0, 2.0)
+"""At whether a watch is silent; more often where writes of our own are expected to show."""
 _TOO_LARGE = "ResourceVersionTooLarge"
 
 _log = logging.getLogger(__name__)
@@ -66,13 +68,15 @@ class ReflectorSettings:
     `is_streaming` asks for the list as a stream of events (Kubernetes 1.32 and etcd 3.5 or newer; older ones make the
     reflector fall back). It spares the server's memory and costs it more CPU than a paged list, so it is off.
     `watch_seconds` is the least time the server keeps a watch open; up to as much again is added at random. A watch
-    that is silent for `stall_seconds` is taken for dead: bookmarks come about once a minute.
+    that is silent for `stall_seconds` is taken for dead, since bookmarks come about once a minute; and so is one that
+    is silent for `answer_seconds` after a write of our own that must show on it.
     """
 
     page_size: int = 500
     is_streaming: bool = False
     watch_seconds: float = 300.0
-    stall_seconds: float = 180.0
+    stall_seconds: float = 90.0
+    answer_seconds: float = 10.0
     list_timeout_seconds: float = 120.0
     backoff: BackoffSettings = field(default_factory=BackoffSettings)
 
@@ -88,6 +92,8 @@ class ReflectorStats:
     resource_version: str = ""
     last_error: str = ""
     is_forbidden: bool = False
+    is_silent: bool = False
+    """Whether a watch was found dead, and no other has said anything since."""
 
     @property
     def relists(self) -> int:
@@ -126,6 +132,8 @@ class Reflector(Generic[T]):
         self._can_stream = self._settings.is_streaming
         self._listed: set[str] | None = None
         self._heard_at = 0.0
+        self._expected_by: float | None = None
+        self._is_written = False
         self._refusals = 0
         self._watching_since: float | None = None
         self.replica = Replica(path, on_change, transform=transform)
@@ -140,6 +148,12 @@ class Reflector(Generic[T]):
     def objects(self) -> Mapping[str, T]:
         """The copy: objects by `namespace/name`, or by name. Live; do not keep it across an await."""
         return self.replica.objects
+
+    def expect_event(self) -> None:
+        """Expect something on the watch soon, because an object was written just now."""
+        self._is_written = True
+        if self._expected_by is None:
+            self._expected_by = self._clock.monotonic() + self._settings.answer_seconds
 
     async def run(self) -> None:
         """Reflect until cancelled."""
@@ -191,7 +205,8 @@ class Reflector(Generic[T]):
             return
         text = f"{failure}{_advice(failure)}"
         self.stats.is_forbidden = isinstance(failure, Forbidden)
-        is_news = text != self.stats.last_error and not isinstance(failure, Gone) and not was_healthy
+        is_worth_saying = not was_healthy or self.stats.is_silent
+        is_news = text != self.stats.last_error and not isinstance(failure, Gone) and is_worth_saying
         self.stats.last_error = text
         level = logging.WARNING if is_news else logging.DEBUG
         _log.log(level, "cannot follow %s, will try again: %s", self._path, text)
@@ -283,6 +298,7 @@ class Reflector(Generic[T]):
             self.stats.watches += 1
             async for chunk in chunks:
                 self._heard_at = self._clock.monotonic()
+                self._expected_by, self.stats.is_silent = None, False
                 for line in splitter.feed(chunk):
                     self._handle(line)
         if self._needs_list:
@@ -344,30 +360,40 @@ class Reflector(Generic[T]):
 
     @contextlib.asynccontextmanager
     async def _unless_silent(self) -> AsyncIterator[None]:
-        """End the block with `RequestTimeout` when nothing has been heard for too long, by our clock."""
+        """End the block with `RequestTimeout` when nothing has been heard for too long, by our clock. The objects are
+        then listed again: what froze one watch may freeze the next."""
         reader = asyncio.current_task()
         assert reader is not None
-        self._heard_at = self._clock.monotonic()
-        is_silent = False
+        self._heard_at, self._expected_by = self._clock.monotonic(), None
+        silence = ""
 
         async def watch_the_time() -> None:
-            nonlocal is_silent
-            while (left := self._heard_at + self._settings.stall_seconds - self._clock.monotonic()) > 0:
-                await self._clock.sleep(left)
-            is_silent = True
+            nonlocal silence
+            while not (silence := self._silence()):
+                left = self._heard_at + self._settings.stall_seconds - self._clock.monotonic()
+                await self._clock.sleep(min(left, _SECONDS_BETWEEN_LOOKS[self._is_written]))
             reader.cancel()
 
         watcher = asyncio.create_task(watch_the_time(), name=f"stall watch of {self._path}")
         try:
             yield
         except asyncio.CancelledError:
-            if is_silent and reader.uncancel() == 0:
-                what = f"the watch of {self._path} was silent for {self._settings.stall_seconds:g} s"
-                raise RequestTimeout(what, may_have_been_processed=True) from None
+            if silence and reader.uncancel() == 0:
+                self.stats.is_silent = self._needs_list = True
+                raise RequestTimeout(f"the watch of {self._path} {silence}", may_have_been_processed=True) from None
             raise
         finally:
             watcher.cancel()
             await asyncio.wait([watcher])
+
+    def _silence(self) -> str:
+        """What is wrong with an open watch; empty if nothing is."""
+        now, settings = self._clock.monotonic(), self._settings
+        if now >= self._heard_at + settings.stall_seconds:
+            return f"was silent for {settings.stall_seconds:g} s"
+        if self._expected_by is not None and now >= self._expected_by:
+            return f"did not show a write within {settings.answer_seconds:g} s"
+        return ""
 
 
 def _advice(failure: ClientError) -> str:
