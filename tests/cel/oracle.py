@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from bayplan.cel.library.formats import Format
+from bayplan.cel.library.formatting import ESCAPES
 from bayplan.cel.library.network import CIDR, IP
 from bayplan.cel.library.quantity import Quantity
 from bayplan.cel.library.semver import Semver
@@ -110,27 +111,14 @@ def describe(value: Value) -> str:
     return str(value)
 
 
-_ESCAPES = {
-    "\a": "\\a",
-    "\b": "\\b",
-    "\f": "\\f",
-    "\n": "\\n",
-    "\r": "\\r",
-    "\t": "\\t",
-    "\v": "\\v",
-    "\\": "\\\\",
-    '"': '\\"',
-}
-
-
 def _quoted(text: str) -> str:
     return '"' + "".join(_escaped(character) for character in text) + '"'
 
 
 def _escaped(character: str) -> str:
     code = ord(character)
-    if character in _ESCAPES:
-        return _ESCAPES[character]
+    if character in ESCAPES:
+        return ESCAPES[character]
     if 0x20 <= code < 0x7F:
         return character
     if code < 0x80:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from math import ceil
 
-from bayplan.cel.cost import LIST_COST, PATTERN_FACTOR, STRING_FACTOR
+from bayplan.cel.cost import LIST_COST, PATTERN_FACTOR, SORTABLE, STRING_FACTOR
 from bayplan.cel.sizes import ONE, UNBOUNDED, Node, Range, Sizes, element, known_size, node_size
 from bayplan.cel.syntax import Literal
 from bayplan.cel.types import Kind
@@ -274,17 +274,6 @@ def _sorted(name: str, *, by_keys: bool) -> Rule:
     return rule
 
 
-_SORTABLE = (
-    "int",
-    "uint",
-    "double",
-    "bool",
-    "google.protobuf.Duration",
-    "google.protobuf.Timestamp",
-    "string",
-    "bytes",
-)
-
 _BY_OVERLOAD_FIRST: dict[str, Rule] = {
     "list_sets_contains_list": _sets(1),
     "list_sets_intersects_list": _sets(1),
@@ -296,8 +285,8 @@ _BY_OVERLOAD_FIRST: dict[str, Rule] = {
     "list_reverse": _reverse,
     "list_distinct": _distinct,
 }
-_BY_OVERLOAD_FIRST |= {f"list_{name}_sort": _sorted(name, by_keys=False) for name in _SORTABLE}
-_BY_OVERLOAD_FIRST |= {f"list_{name}_sortByAssociatedKeys": _sorted(name, by_keys=True) for name in _SORTABLE}
+_BY_OVERLOAD_FIRST |= {f"list_{name}_sort": _sorted(name, by_keys=False) for name in SORTABLE}
+_BY_OVERLOAD_FIRST |= {f"list_{name}_sortByAssociatedKeys": _sorted(name, by_keys=True) for name in SORTABLE}
 
 _BY_FUNCTION: Mapping[str, Rule] = (
     dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _visited)

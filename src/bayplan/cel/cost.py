@@ -18,6 +18,7 @@ __all__ = [
     "MAP_COST",
     "PATTERN_FACTOR",
     "READ_COST",
+    "SORTABLE",
     "STRING_FACTOR",
     "CallCost",
     "Meter",
@@ -182,7 +183,7 @@ def _compared_with_itself(position: int) -> CallCost:
 CHARGED_BY_RESULT: frozenset[CallCost] = frozenset({_result_twice, _new_list})
 """Costs that are known only after the call; their functions limit the size of what they make."""
 
-_SORTABLE = (
+SORTABLE = (
     "int",
     "uint",
     "double",
@@ -192,6 +193,7 @@ _SORTABLE = (
     "string",
     "bytes",
 )
+"""Names of the types whose lists can be sorted, as they stand in the ids of overloads."""
 
 _BY_OVERLOAD_FIRST: dict[str | None, CallCost] = {
     "list_sets_contains_list": _sets(1),
@@ -204,8 +206,8 @@ _BY_OVERLOAD_FIRST: dict[str | None, CallCost] = {
     "list_reverse": _new_list,
     "list_distinct": _compared_with_itself(0),
 }
-_BY_OVERLOAD_FIRST |= {f"list_{name}_sort": _compared_with_itself(0) for name in _SORTABLE}
-_BY_OVERLOAD_FIRST |= {f"list_{name}_sortByAssociatedKeys": _compared_with_itself(1) for name in _SORTABLE}
+_BY_OVERLOAD_FIRST |= {f"list_{name}_sort": _compared_with_itself(0) for name in SORTABLE}
+_BY_OVERLOAD_FIRST |= {f"list_{name}_sortByAssociatedKeys": _compared_with_itself(1) for name in SORTABLE}
 
 _BY_FUNCTION: Mapping[str, CallCost] = (
     dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _visited)

@@ -19,7 +19,7 @@ from bayplan.cel.library.semver import parse_semver
 from bayplan.cel.sizes import Sizes
 from bayplan.cel.syntax import Call, Expression
 from bayplan.cel.types import ANY, BOOL, DYN, STRING, Type, map_of, object_type
-from bayplan.cel.values import DefaultMap, Map, Value, equal, type_name
+from bayplan.cel.values import DefaultMap, Map, Value, is_equal, type_name
 
 __all__ = [
     "MAX_COST",
@@ -301,20 +301,13 @@ def _sizes(list_attributes: bool) -> Sizes:
 def _includes(target: Value, sought: Value) -> Value:
     """Whether a list has a value, or a single value is it."""
     if not isinstance(target, list):
-        return _is_equal(target, sought)
+        return is_equal(target, sought)
     for position, element in enumerate(target):
         if position >= _MOST_VALUES:
             raise EvaluationError(f"'includes' function cannot be applied to lists longer than {_MOST_VALUES} values")
-        if _is_equal(element, sought):
+        if is_equal(element, sought):
             return True
     return False
-
-
-def _is_equal(left: Value, right: Value) -> bool:
-    try:
-        return equal(left, right)
-    except EvaluationError:
-        return False
 
 
 _INCLUDES_ID = "dra_includes_dyn_dyn"

@@ -34,6 +34,7 @@ __all__ = [
     "contains",
     "equal",
     "find",
+    "is_equal",
     "no_overload",
     "reflected_name",
     "show",
@@ -303,13 +304,14 @@ def contains(container: Value, sought: Value) -> bool:
     if isinstance(container, dict):
         return find(container, sought)[0]
     if isinstance(container, list):
-        return any(_equal_to(element, sought) for element in container)
+        return any(is_equal(sought, element) for element in container)
     raise no_overload()
 
 
-def _equal_to(element: Value, sought: Value) -> bool:
+def is_equal(left: Value, right: Value) -> bool:
+    """Equality for searches: values that cannot be compared are not equal."""
     try:
-        return equal(sought, element)
+        return equal(left, right)
     except EvaluationError:
         return False
 

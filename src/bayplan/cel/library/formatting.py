@@ -14,7 +14,7 @@ from bayplan.cel.times import Duration, Timestamp
 from bayplan.cel.types import Kind, Type
 from bayplan.cel.values import MOST_CHARACTERS, TypeValue, Uint, Value, show_double, type_name
 
-__all__ = ["FormatProblem", "check_format", "format_text", "quoted"]
+__all__ = ["ESCAPES", "FormatProblem", "check_format", "format_text", "quoted"]
 
 _DEFAULT_PRECISION = 6
 _LARGEST_PRECISION = 1000
@@ -299,7 +299,7 @@ _SPELLINGS: dict[str, Callable[[Value, int | None], str]] = {
     "X": _upper_hexadecimal,
     "o": _octal,
 }
-_ESCAPES = {
+ESCAPES = {
     "\a": "\\a",
     "\b": "\\b",
     "\f": "\\f",
@@ -318,8 +318,8 @@ def quoted(text: str) -> str:
 
 
 def _escaped(character: str) -> str:
-    if character in _ESCAPES:
-        return _ESCAPES[character]
+    if character in ESCAPES:
+        return ESCAPES[character]
     if character.isprintable():
         return character
     code = ord(character)

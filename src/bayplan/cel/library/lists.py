@@ -14,7 +14,7 @@ from bayplan.cel.library.operators import add
 from bayplan.cel.macros import LIST_MACROS
 from bayplan.cel.times import Duration
 from bayplan.cel.types import BOOL, BYTES, DOUBLE, DURATION, DYN, INT, STRING, TIMESTAMP, UINT, Type, list_of, parameter
-from bayplan.cel.values import MOST_ELEMENTS, Uint, Value, compare, equal, no_overload, type_name
+from bayplan.cel.values import MOST_ELEMENTS, Uint, Value, compare, is_equal, no_overload, type_name
 
 __all__ = ["KUBERNETES_LISTS", "LISTS"]
 
@@ -31,13 +31,6 @@ _COMPARABLE = (
     ("bytes", BYTES),
 )
 _ORDERED = frozenset(type.name for _, type in _COMPARABLE)
-
-
-def _is_equal(left: Value, right: Value) -> bool:
-    try:
-        return equal(left, right)
-    except EvaluationError:
-        return False
 
 
 def _order(left: Value, right: Value) -> int:
@@ -87,11 +80,11 @@ def _extreme(name: str, preferred: int) -> Callable[[list[Value]], Value]:
 
 
 def _index_of(elements: list[Value], sought: Value) -> Value:
-    return next((index for index, element in enumerate(elements) if _is_equal(element, sought)), -1)
+    return next((index for index, element in enumerate(elements) if is_equal(element, sought)), -1)
 
 
 def _last_index_of(elements: list[Value], sought: Value) -> Value:
-    return next((index for index in reversed(range(len(elements))) if _is_equal(elements[index], sought)), -1)
+    return next((index for index in reversed(range(len(elements))) if is_equal(elements[index], sought)), -1)
 
 
 KUBERNETES_LISTS = Library(
@@ -185,7 +178,7 @@ def _reverse(elements: list[Value]) -> Value:
 def _distinct(elements: list[Value]) -> Value:
     unique: list[Value] = []
     for element in elements:
-        if not any(_is_equal(element, known) for known in unique):
+        if not any(is_equal(element, known) for known in unique):
             unique.append(element)
     return unique
 

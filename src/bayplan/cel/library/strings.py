@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bayplan.cel.declarations import Library, function, member, overload
 from bayplan.cel.errors import CostExceeded, EvaluationError
-from bayplan.cel.library.formatting import format_text
+from bayplan.cel.library.formatting import ESCAPES, format_text
 from bayplan.cel.types import DYN, INT, STRING, list_of
 from bayplan.cel.values import MOST_CHARACTERS, Value, show
 
@@ -13,19 +13,7 @@ __all__ = ["STRINGS"]
 _LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _UPPER = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
 _SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
-_QUOTES = str.maketrans(
-    {
-        "\a": "\\a",
-        "\b": "\\b",
-        "\f": "\\f",
-        "\n": "\\n",
-        "\r": "\\r",
-        "\t": "\\t",
-        "\v": "\\v",
-        "\\": "\\\\",
-        '"': '\\"',
-    }
-)
+_QUOTES = str.maketrans(ESCAPES)
 
 
 def _out_of_range(index: int) -> EvaluationError:
