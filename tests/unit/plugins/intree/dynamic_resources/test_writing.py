@@ -1,0 +1,250 @@
+"""`writing`: what reaches the API server, and what happens when somebody else wrote in between."""
+
+from __future__ import annotations
+
+import copy
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+from tests.unit.plugins.intree.dynamic_resources.device_cases import allocated, claim, pod, request, result
+
+from bayplan.api.pod import Pod
+from bayplan.cluster.devices import Devices
+from bayplan.cluster.objects import Objects
+from bayplan.framework import Conflict
+from bayplan.framework.devices import AllocationResult, ResourceClaim
+from bayplan.observe.clock import VirtualClock
+from bayplan.plugins.intree.dynamic_resources.extended import RequestMapping
+from bayplan.plugins.intree.dynamic_resources.writing import FINALIZER, ClaimWriter, WriteFailed
+
+Json = dict[str, Any]
+NOW = "2023-11-14T22:13:20Z"
+CHOSEN = msgspec.convert(allocated(result("a"))["allocation"], AllocationResult)
+TARGET = msgspec.convert(pod("c"), Pod)
+ME = {"resource": "pods", "name": "target", "uid": "uid-target"}
+
+
+class Clock(VirtualClock):
+    """One on which nobody waits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+
+
+class Api:
+    """A server with one claim. Before each update, one of `meanwhile` takes the place of the claim: None deletes it."""
+
+    def __init__(self, stored: Json, *meanwhile: Json | None) -> None:
+        self.stored: Json | None = copy.deepcopy(stored)
+        self.meanwhile = [copy.deepcopy(each) for each in meanwhile]
+        self.calls: list[tuple[str, str, Json]] = []
+
+    async def get(self, kind: type[ResourceClaim], name: str, namespace: str = "") -> ResourceClaim | None:
+        return None if self.stored is None else msgspec.convert(self.stored, kind)
+
+    async def update(self, item: ResourceClaim, change: Json, *, subresource: str = "") -> ResourceClaim:
+        if self.meanwhile:
+            self.stored = self.meanwhile.pop(0)
+            if self.stored is not None:
+                self.stored["metadata"]["resourceVersion"] = str(int(item.metadata.resource_version) + 1)
+        version = change["metadata"].get("resourceVersion")
+        if self.stored is None or version not in (None, self.stored["metadata"]["resourceVersion"]):
+            raise Conflict("the object has been modified", code=409)
+        self.calls.append(("update", subresource, change))
+        for part, fields in change.items():
+            merged = {**self.stored.get(part, {}), **fields}
+            self.stored[part] = {key: value for key, value in merged.items() if value is not None}
+        self.stored["metadata"]["resourceVersion"] = str(int(self.stored["metadata"]["resourceVersion"]) + 1)
+        return msgspec.convert(self.stored, ResourceClaim)
+
+    async def create(self, kind: type[ResourceClaim], body: Json) -> ResourceClaim:
+        self.calls.append(("create", "", body))
+        metadata = {**body["metadata"], "name": f"{body['metadata']['generateName']}x7", "uid": "new"}
+        return msgspec.convert({**body, "metadata": metadata}, kind)
+
+    async def patch(self, item: ResourceClaim, change: Json, *, subresource: str = "") -> None:
+        self.calls.append(("patch", subresource, change))
+
+    async def patch_pod(self, item: Any, change: Json, *, subresource: str = "") -> None:
+        self.calls.append(("patch pod", subresource, change))
+
+    async def delete(self, item: ResourceClaim) -> None:
+        self.calls.append(("delete", item.name, {}))
+
+
+class Bench:
+    def __init__(self, stored: Json, *meanwhile: Json | None) -> None:
+        self.api, self.clock = Api(stored, *meanwhile), Clock()
+        self.objects = Objects()
+        self.claim = msgspec.convert(stored, ResourceClaim)
+        self.objects.put(self.claim)
+        self.devices = Devices(self.objects)
+        handle: Any = SimpleNamespace(api=self.api, clock=self.clock)
+        self.writer = ClaimWriter(handle, self.devices)
+
+    async def reserve(self, allocation: AllocationResult | None) -> ResourceClaim:
+        return await self.writer.reserve(TARGET, self.claim, allocation)
+
+
+FREE = claim("c", request())
+HELD = claim("c", request(), status=allocated(result("a"), users=["other"]))
+
+
+async def test_an_allocation_is_protected_from_deletion_and_then_written_with_the_reservation() -> None:
+    bench = Bench(FREE)
+    written = await bench.reserve(CHOSEN)
+
+    kinds = [(kind, subresource) for kind, subresource, _ in bench.api.calls]
+    assert kinds == [("update", ""), ("update", "status")]
+    assert written.metadata.finalizers == [FINALIZER]
+    assert bench.api.calls[1][2]["status"]["reservedFor"] == [ME]
+    assert bench.api.calls[1][2]["status"]["allocation"]["allocationTimestamp"] == NOW
+    assert ("gpu.example.com", "pool", "a") in bench.devices.use.dedicated
+
+
+async def test_what_was_written_counts_before_the_watch_brings_it() -> None:
+    bench = Bench(FREE)
+    written = await bench.reserve(CHOSEN)
+    assert bench.devices.claim("default/c") is written
+    bench.objects.put(bench.claim)
+
+    assert bench.devices.claim("default/c") is written
+
+
+async def test_a_finalizer_that_is_there_is_not_written_again() -> None:
+    bench = Bench(claim("c", request(), metadata={"finalizers": ["other", FINALIZER]}))
+    await bench.reserve(CHOSEN)
+
+    assert [subresource for _, subresource, _ in bench.api.calls] == ["status"]
+
+
+async def test_an_allocated_claim_gets_one_more_user() -> None:
+    bench = Bench(HELD)
+    await bench.reserve(None)
+
+    (_, subresource, change), *_ = bench.api.calls
+    assert subresource == "status"
+    assert change["status"]["reservedFor"] == [{"resource": "pods", "name": "other", "uid": "uid-other"}, ME]
+
+
+async def test_a_conflict_is_tried_again_with_what_others_wrote() -> None:
+    labelled = claim("c", request(), metadata={"labels": {"new": "yes"}})
+    bench = Bench(FREE, labelled)
+    written = await bench.reserve(CHOSEN)
+
+    assert bench.clock.waits == [0.01]
+    assert written.metadata.labels == {"new": "yes"}
+    assert written.status.allocation is not None
+
+
+@pytest.mark.parametrize(
+    ("stored", "meanwhile", "allocation", "problem"),
+    [
+        pytest.param(
+            FREE,
+            claim("c", request(), metadata={"deletionTimestamp": NOW}),
+            CHOSEN,
+            "claim default/c got deleted in the meantime",
+            id="being deleted",
+        ),
+        pytest.param(FREE, HELD, CHOSEN, "claim default/c got allocated elsewhere in the meantime", id="allocated"),
+        pytest.param(HELD, FREE, None, "claim default/c got deallocated elsewhere in the meantime", id="deallocated"),
+        pytest.param(
+            FREE,
+            None,
+            CHOSEN,
+            'get updated claim default/c after conflict: resourceclaims.resource.k8s.io "c" not found',
+            id="gone",
+        ),
+    ],
+)
+async def test_a_claim_that_is_no_longer_what_was_decided_about_fails(
+    stored: Json, meanwhile: Json | None, allocation: AllocationResult | None, problem: str
+) -> None:
+    bench = Bench(stored, meanwhile)
+    with pytest.raises(WriteFailed) as caught:
+        await bench.reserve(allocation)
+
+    assert str(caught.value) == problem
+    assert bench.api.calls == []
+
+
+async def test_conflicts_without_end_are_given_up() -> None:
+    bench = Bench(HELD, *[HELD] * 9)
+    with pytest.raises(WriteFailed, match="add reservation to claim default/c: the object has been modified"):
+        await bench.reserve(None)
+
+    assert bench.clock.waits == [0.01, 0.02, 0.04, 0.08]
+
+
+async def test_another_error_is_not_tried_again() -> None:
+    bench = Bench(HELD)
+
+    async def refuse(*_: Any, **__: Any) -> ResourceClaim:
+        raise RuntimeError("quota")
+
+    bench.api.update = refuse  # type: ignore[method-assign]  # the one call that fails
+    with pytest.raises(WriteFailed, match="add reservation to claim default/c: quota"):
+        await bench.reserve(None)
+
+    assert bench.clock.waits == []
+
+
+async def test_the_claim_of_extended_resources_is_named_by_the_server() -> None:
+    bench = Bench(FREE)
+    asked = msgspec.convert(claim("<extended-resources>", request()), ResourceClaim)
+    made = await bench.writer.create(asked, TARGET)
+
+    _, _, body = bench.api.calls[0]
+    assert body["metadata"]["generateName"] == "target-extended-resources-"
+    assert not body["metadata"].keys() & {"name", "uid"}
+    assert bench.devices.claim("default/c") is bench.claim
+    assert made.name == "target-extended-resources-x7"
+
+
+async def test_the_pod_says_which_container_gets_which_request() -> None:
+    bench = Bench(FREE)
+    mapping = RequestMapping("main", "example.com/gpu", "container-0-request-0")
+    info: Any = SimpleNamespace(name="target", namespace="default")
+    await bench.writer.note_extended(info, bench.claim, [mapping])
+
+    row = {"containerName": "main", "resourceName": "example.com/gpu", "requestName": "container-0-request-0"}
+    noted = {"resourceClaimName": "c", "requestMappings": [row]}
+    assert bench.api.calls == [("patch pod", "status", {"status": {"extendedResourceClaimStatus": noted}})]
+
+
+async def test_no_mapping_is_an_error() -> None:
+    bench = Bench(FREE)
+    info: Any = SimpleNamespace(name="target", namespace="default")
+    with pytest.raises(WriteFailed, match="nil or empty request mappings, no update of pod default/target"):
+        await bench.writer.note_extended(info, bench.claim, [])
+
+
+async def test_a_reservation_is_taken_back_from_this_very_claim() -> None:
+    bench = Bench(HELD)
+    await bench.writer.release(bench.claim, TARGET)
+
+    gone = [{"$patch": "delete", "uid": "uid-target"}]
+    change = {"metadata": {"uid": "uid-c"}, "status": {"reservedFor": gone}}
+    assert bench.api.calls == [("patch", "status", change)]
+
+
+async def test_deallocating_frees_the_devices_at_once() -> None:
+    bench = Bench(HELD)
+    assert bench.devices.use.dedicated
+    await bench.writer.deallocate(bench.claim)
+
+    assert not bench.devices.use.dedicated
+
+
+async def test_deleting_takes_our_own_protection_away_first() -> None:
+    bench = Bench(claim("c", request(), metadata={"finalizers": ["other", FINALIZER]}))
+    await bench.writer.delete(bench.claim)
+
+    assert bench.api.calls == [("update", "", {"metadata": {"finalizers": ["other"]}}), ("delete", "c", {})]
