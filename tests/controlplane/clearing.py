@@ -30,6 +30,8 @@ _NAMESPACED = (
     ("apis/apps/v1", "statefulsets"),
     ("apis/batch/v1", "jobs"),
     ("apis/policy/v1", "poddisruptionbudgets"),
+    ("apis/resource.k8s.io/v1", "resourceclaims"),
+    ("apis/resource.k8s.io/v1", "resourceclaimtemplates"),
     ("apis/storage.k8s.io/v1", "csistoragecapacities"),
     _LEASES,
 )
@@ -37,6 +39,8 @@ _CLUSTER_WIDE = (
     "api/v1/nodes",
     "api/v1/persistentvolumes",
     "apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+    "apis/resource.k8s.io/v1/deviceclasses",
+    "apis/resource.k8s.io/v1/resourceslices",
     "apis/storage.k8s.io/v1/csidrivers",
     "apis/storage.k8s.io/v1/csinodes",
     "apis/storage.k8s.io/v1/storageclasses",
@@ -73,7 +77,15 @@ def _remove_namespace(client: RestClient, namespace: str) -> None:
 
 def _clear_collections(client: RestClient, namespace: str, collections: Any) -> None:
     for prefix, resource in collections:
+        if resource == "resourceclaims":
+            _unprotect(client, f"{prefix}/namespaces/{namespace}/{resource}")
         _delete(client, f"{prefix}/namespaces/{namespace}/{resource}")
+
+
+def _unprotect(client: RestClient, collection: str) -> None:
+    """Claims with devices are protected until a controller finds them unused."""
+    for name in _names(client, collection):
+        client.request("PATCH", f"/{collection}/{name}", {"metadata": {"finalizers": None}})
 
 
 def _deletable_collections(client: RestClient) -> Iterator[tuple[str, str]]:
