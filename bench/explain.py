@@ -19,9 +19,10 @@ from bayplan.api.pod import Pod
 from bayplan.app.offline import OfflineScheduler
 from bayplan.config.loading import default_config
 from bayplan.config.profiles import resolve_profiles
-from bayplan.explain.changes import find_changes
+from bayplan.explain.builders import decide_on, now_of
+from bayplan.explain.case import decide_in_full
 from bayplan.explain.cluster_copy import ClusterCopy, ClusterObjects, objects_of_snapshot
-from bayplan.explain.explaining import explained
+from bayplan.explain.suggestions import find_changes
 from bayplan.explain.turns import straight
 from bayplan.plugins.intree import default_registry
 from bayplan.testing import apart, pod, spread
@@ -71,8 +72,8 @@ def _measure(scheduler: OfflineScheduler, title: str, make: Callable[[int], Pod]
         for times, in_full in ((small, False), (full, True)):
             info = scheduler.info(make(2 * number + in_full))
             began = time.perf_counter()
-            explanation = explained(scheduler, info, in_full=in_full)
-            msgspec.json.encode(explanation)
+            decision = decide_in_full(scheduler, info.pod)[0] if in_full else decide_on(scheduler, info)
+            msgspec.json.encode(now_of(scheduler.framework(info.scheduler_name), decision))
             times.append((time.perf_counter() - began) * 1000)
     print(
         f"{title:<34}{sorted(small)[_ROUNDS // 2]:8.1f} ms{max(small):8.1f} ms at most; every node: {max(full):8.1f} ms"

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from bayplan.cli.evaluate import evaluate_files
 from bayplan.cli.output import print_pieces
-from bayplan.explain.table import draw_report
+from bayplan.explain.terminal import draw_evaluated
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parents[1] / "examples"
@@ -30,7 +30,7 @@ def evaluate_picture(scenario: str) -> str:
     )
     console.print(f"[dim]$[/dim] bayplan evaluate -f examples/cluster.yaml --pod examples/{scenario}.yaml")
     for report in evaluate_files([str(EXAMPLES / "cluster.yaml")], [str(EXAMPLES / f"{scenario}.yaml")]):
-        print_pieces(console, draw_report(report, width=WIDTH))
+        print_pieces(console, draw_evaluated(report, width=WIDTH))
     picture = console.export_svg(title="bayplan evaluate", unique_id=f"bayplan-{scenario}")
     # Readers' own monospaced font will do; a picture must not fetch anything.
     picture = _FONT_FACE.sub("", picture).replace("Fira Code", "ui-monospace, Menlo, Consolas")

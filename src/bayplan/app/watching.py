@@ -104,6 +104,11 @@ class Watching:
         reflector = self.reflectors.get(Pod)
         return None if reflector is None else reflector.objects.get(f"{namespace}/{name}")
 
+    def pods(self) -> Iterable[Pod]:
+        """All pods that are not finished, of any scheduler, as the API server last sent them."""
+        reflector = self.reflectors.get(Pod)
+        return () if reflector is None else reflector.objects.values()
+
     @property
     def is_synced(self) -> bool:
         return not self.unsynced()

@@ -16,7 +16,7 @@ from bayplan.cli.output import CommandError, Format, note, print_pieces, print_v
 if TYPE_CHECKING:
     from bayplan.app.settings import Settings
     from bayplan.cli.manifests import Manifests
-    from bayplan.explain.report import PodReport
+    from bayplan.explain.evaluating import Evaluated
 
 __all__ = ["evaluate", "evaluate_files"]
 
@@ -65,7 +65,7 @@ def evaluate(
 
 def evaluate_files(
     files: Sequence[str], pods: Sequence[str], *, config: str | None = None, plugins: Sequence[str] = ()
-) -> list[PodReport]:
+) -> list[Evaluated]:
     """What the command prints, before it is printed."""
     from bayplan.cli.manifests import read_manifests
 
@@ -73,12 +73,12 @@ def evaluate_files(
     return _decide(read_manifests(files, pods), settings)
 
 
-def _decide(manifests: Manifests, settings: Settings) -> list[PodReport]:
+def _decide(manifests: Manifests, settings: Settings) -> list[Evaluated]:
     from bayplan.app.offline import OfflineScheduler
-    from bayplan.explain.session import Session
+    from bayplan.explain.evaluating import Evaluator
 
     with progress("deciding", total=len(manifests.pods)) as done:
-        session = Session(OfflineScheduler(settings.profiles, settings.registry, manifests.objects))
+        session = Evaluator(OfflineScheduler(settings.profiles, settings.registry, manifests.objects))
         ordered = manifests.pods if manifests.are_named else session.in_queue_order(manifests.pods)
         reports = []
         for pod in ordered:
@@ -97,8 +97,8 @@ def _settings(config: str | None, plugins: Sequence[str]) -> Settings:
     return settings
 
 
-def _print(reports: Sequence[PodReport], form: Format, top: int) -> None:
-    from bayplan.explain.session import machine_form
+def _print(reports: Sequence[Evaluated], form: Format, top: int) -> None:
+    from bayplan.explain.evaluating import machine_form
 
     if form == "table":
         _print_tables(reports, top)
@@ -107,12 +107,12 @@ def _print(reports: Sequence[PodReport], form: Format, top: int) -> None:
     print_value(values[0] if len(values) == 1 else values, form)
 
 
-def _print_tables(reports: Sequence[PodReport], top: int) -> None:
-    from bayplan.explain.table import draw_report, draw_summary
+def _print_tables(reports: Sequence[Evaluated], top: int) -> None:
+    from bayplan.explain.terminal import draw_evaluated, draw_summary
 
     console = result_console()
     for report in reports:
-        print_pieces(console, draw_report(report, top=top, width=console.width))
+        print_pieces(console, draw_evaluated(report, top=top, width=console.width))
         console.print()
     if len(reports) > 1:
         console.print(draw_summary(reports))

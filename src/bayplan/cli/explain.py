@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
@@ -26,7 +26,7 @@ from bayplan.cli.scheduler_client import (
 )
 
 if TYPE_CHECKING:
-    from bayplan.explain.explanation import Explanation
+    from bayplan.explain.model import PodExplanation
     from bayplan.loop.record import DecisionRecord
 
 __all__ = ["explain"]
@@ -70,38 +70,37 @@ def explain(
 
 
 def _pod(where: Endpoint, key: str, output: Format, top: int, brief: bool) -> int:
-    from bayplan.explain.changes import Changes
-    from bayplan.explain.explanation import Explanation
-    from bayplan.explain.moves import Moves
+    from bayplan.explain.model import Changes, PodExplanation
+    from bayplan.explain.terminal import draw_changes
 
     path = pod_path(key, "")
     is_table = output == "table"
-    explanation = ask(where, path, Explanation, query={} if is_table else {"full": "true"})
-    found: dict[str, Any] = {}
-    if not brief and explanation.state in ("placed", "pending"):
-        found = ask(where, f"{path}/changes", dict[str, Any])
+    explanation = ask(where, path, PodExplanation, query={} if is_table else {"full": "true"})
+    changes = Changes(pod=key)
+    if not brief and explanation.state in ("placed", "pending", "gated"):
+        changes = ask(where, f"{path}/changes", Changes)
     if output != "table":
-        print_value({**msgspec.to_builtins(explanation), **({"changes": found} if found else {})}, output)
+        explanation.suggestions, explanation.note = changes.suggestions, explanation.note or changes.note
+        explanation.nearest, explanation.without = changes.nearest, changes.without
+        print_value(msgspec.to_builtins(explanation), output)
         return 0
-    changes = msgspec.convert(found, Moves if "moves" in found or "now" in found else Changes) if found else None
-    _draw(explanation, changes, top)
+    _draw(explanation, top)
+    print_pieces(result_console(), draw_changes(changes))
     return 0
 
 
-def _draw(explanation: Explanation, changes: Any, top: int) -> None:
-    from bayplan.explain.draw import draw_changes, draw_explanation
+def _draw(explanation: PodExplanation, top: int) -> None:
+    from bayplan.explain.terminal import draw_pod
 
     console = result_console()
-    print_pieces(console, draw_explanation(explanation, top=top, width=console.width))
-    if changes is not None:
-        print_pieces(console, draw_changes(changes))
+    print_pieces(console, draw_pod(explanation, top=top, width=console.width))
 
 
 def _node(where: Endpoint, name: str, output: Format) -> int:
     from urllib.parse import quote
 
-    from bayplan.explain.draw import draw_node
-    from bayplan.explain.explanation import NodeExplanation
+    from bayplan.explain.model import NodeExplanation
+    from bayplan.explain.terminal import draw_node
 
     node = ask(where, f"/explain/node/{quote(name, safe='')}", NodeExplanation)
     if output != "table":
@@ -136,14 +135,20 @@ def _like(key: str, kind: str, records: Iterable[DecisionRecord]) -> str:
 
 
 def _show_records(found: list[DecisionRecord], output: Format, top: int, kind: str) -> None:
-    from bayplan.explain.explaining import explained_from_record
+    from bayplan.explain.builders import chosen_of
+    from bayplan.explain.claims import Unplaced
+    from bayplan.explain.model import PodExplanation, decided_of
+    from bayplan.explain.wording import sentence
 
     if output != "table" and kind == "node":
         print_value(msgspec.to_builtins(found), output)
         return
-    explanation = explained_from_record(found[0])
-    explanation.attempts = found
+    newest = found[0]
+    explanation = PodExplanation(pod=newest.pod, uid=newest.uid, profile=newest.profile, state="gone", verdict="")
+    explanation.attempts, explanation.decision = found, decided_of(newest)
+    explanation.claim = chosen_of(newest) if newest.node else Unplaced(pod=newest.pod, message=newest.message)
+    explanation.verdict, explanation.state = sentence(explanation.claim), "placed" if newest.node else "gone"
     if output != "table":
         print_value(msgspec.to_builtins(explanation), output)
         return
-    _draw(explanation, None, top)
+    _draw(explanation, top)

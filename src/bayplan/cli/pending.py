@@ -29,8 +29,8 @@ def pending(
     insecure_skip_tls_verify: Insecure = False,
 ) -> int:
     """Show the pending pods of a running scheduler, grouped by what keeps them from running."""
-    from bayplan.explain.draw import draw_pending
     from bayplan.explain.pending import PendingBoard
+    from bayplan.explain.terminal import draw_pending
 
     where = endpoint(server, token_file, kubeconfig, certificate_authority, insecure_skip_tls_verify)
     board = ask(where, "/pending", PendingBoard, query={} if brief else {"change": "true"})

@@ -45,7 +45,7 @@ def whatif(
 
     Played on a copy of the cluster; nothing is written anywhere. Exit status: 0 played, 1 refused, 2 bad input.
     """
-    from bayplan.explain.draw import draw_whatif
+    from bayplan.explain.terminal import draw_whatif
     from bayplan.explain.whatif import WhatIf
 
     scenario: dict[str, Any] = {

@@ -12,8 +12,7 @@ from collections.abc import Callable
 import structlog
 
 from bayplan.cluster.pod_info import PodInfo
-from bayplan.explain.explaining import explained_from_record
-from bayplan.explain.sentences import summary_of
+from bayplan.explain.builders import summary_of
 from bayplan.framework.handle import ApiPort
 from bayplan.framework.queued import QueuedPod
 from bayplan.loop.observer import Observer
@@ -62,5 +61,5 @@ class Annotator(Observer):
         records = self._recorder.of_pod(info.key, most=1)
         if not records or records[0].uid != info.uid:
             return ""
-        text = summary_of(explained_from_record(records[0]))
+        text = summary_of(records[0])
         return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

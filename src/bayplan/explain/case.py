@@ -1,8 +1,8 @@
 """A case: a cluster, a pending pod (or several) and a configuration, evaluated offline into a plain result.
 
 The result has the shape of the golden cases (`tests/parity/golden/README.md`): reasons by node, scores by plugin, the
-best nodes, the messages, the preemption. `bayplan evaluate --cases` writes it, and `bayplan.explain.report` reads it.
-It knows nothing of files and of how a result is shown.
+best nodes, the messages, the preemption. `bayplan evaluate --cases` writes it, and `bayplan.explain.evaluating` adds a
+verdict. It knows nothing of files and of how a result is shown.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from bayplan.api.suggest import did_you_mean
 from bayplan.app.offline import OfflineScheduler
 from bayplan.cluster.axes import Rows
 from bayplan.cluster.pod_info import PodInfo
+from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.status import Code, Status
 from bayplan.loop.decide import Decision
 from bayplan.loop.select import TieBreak
-from bayplan.plugins.intree.default_preemption import DefaultPreemption
+from bayplan.preemption.candidates import Preemptor
 
 __all__ = ["JsonObject", "UnknownProfile", "decide_in_full", "evaluate_one", "evaluate_sequence", "first_by_name"]
 
@@ -146,8 +147,12 @@ def _preemption(scheduler: OfflineScheduler, info: PodInfo, decision: Decision) 
     assert nomination is not None and decision.diagnosis is not None  # set whenever nothing fits
     status = nomination.status
     code = Code.SUCCESS if status is None else status.code
-    plugin = scheduler.framework(info.scheduler_name).plugins.get(DefaultPreemption.name)
-    attempted = isinstance(plugin, DefaultPreemption) and code is not Code.ERROR
+    preemptors = [
+        plugin
+        for plugin in scheduler.framework(info.scheduler_name).at(ExtensionPoint.POST_FILTER)
+        if isinstance(plugin, Preemptor)
+    ]
+    attempted = bool(preemptors) and code is not Code.ERROR
     result: JsonObject = {
         "attempted": attempted,
         "code": code.label,
@@ -156,12 +161,12 @@ def _preemption(scheduler: OfflineScheduler, info: PodInfo, decision: Decision) 
         "victims": {},
         "pdbViolations": {},
     }
-    if attempted and code is Code.SUCCESS and isinstance(plugin, DefaultPreemption):
-        found = plugin.search(decision.state, info, plugin.helpful_rows(decision.diagnosis))
-        for candidate in plugin.all_candidates(found):
+    if attempted and code is Code.SUCCESS:
+        found = preemptors[0].find_candidates(decision.state, info, decision.diagnosis)
+        for candidate in found.all:
             result["victims"][candidate.node_name] = [victim.key for victim in candidate.victims]
             result["pdbViolations"][candidate.node_name] = candidate.violations
-        result["nominatedNodes"] = sorted(candidate.node_name for candidate in plugin.choose(found))
+        result["nominatedNodes"] = sorted(candidate.node_name for candidate in found.cheapest)
     return result
 
 

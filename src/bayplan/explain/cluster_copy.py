@@ -6,8 +6,9 @@ is a list of references; building it up takes a while on a large cluster, so `bu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import structlog
 
@@ -22,6 +23,7 @@ from bayplan.cluster.pod_info import PodInfo
 from bayplan.cluster.state import ClusterState
 from bayplan.config.profiles import ResolvedProfile
 from bayplan.explain.turns import Work
+from bayplan.framework.handle import WaitingPod
 from bayplan.framework.offline import FixedNominator
 from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.registry import Registry
@@ -77,6 +79,21 @@ def objects_of_snapshot(
     )
 
 
+class HeldOnCopy:
+    """Pods that are held at Permit on a copy. Fulfils `framework.handle.WaitingPods`."""
+
+    def __init__(self) -> None:
+        self.pods: dict[str, Any] = {}
+        """By uid; `bayplan.explain.placing` writes it."""
+
+    def get(self, uid: str) -> WaitingPod | None:
+        found: WaitingPod | None = self.pods.get(uid)
+        return found
+
+    def __iter__(self) -> Iterator[WaitingPod]:
+        return iter(list(self.pods.values()))
+
+
 class ClusterCopy:
     """Fulfils `ClusterView`. Complete once `build` has run."""
 
@@ -85,12 +102,14 @@ class ClusterCopy:
         self.registry = registry
         self.cache = Cache()
         self.nominator = FixedNominator()
+        self.held = HeldOnCopy()
         self.waiting: dict[str, Pod] = {}
         """Pending pods by `namespace/name`."""
         self.generation = 0
         """Of the original when the copy was taken."""
         self.deciders: Mapping[str, Decider] = self.deciders_with(profiles)
-        self._trial_deciders = self.deciders_with(map(_without_post_filters, profiles))
+        self.trial_deciders: Mapping[str, Decider] = self.deciders_with(map(_without_post_filters, profiles))
+        """Those that find a node or do not, and look no further."""
 
     @classmethod
     def build(
@@ -110,11 +129,13 @@ class ClusterCopy:
                 act(*given)
                 if not number % _AT_ONCE:
                     yield
+        cache.fill_groups([*(pod for pod, _ in objects.placed), *objects.waiting])
         copy.generation = objects.generation
         return copy
 
     def add_waiting(self, pod: Pod, nominated: str = "") -> None:
         self.waiting[pod.key] = pod
+        self.cache.note_pod(None, pod)
         info = self.cache.info(pod)
         info.nominated_node_name = nominated or info.nominated_node_name
         self.nominator.put(info)
@@ -122,19 +143,16 @@ class ClusterCopy:
     def deciders_with(self, profiles: Iterable[ResolvedProfile]) -> dict[str, Decider]:
         """Profiles at work on this copy, perhaps other ones than its own."""
         table = self.cache.cluster.nodes
+        ports = replace(offline_ports(self.cache, self.nominator, _complain), waiting_pods=self.held)
         return {
             profile.scheduler_name: Decider(
-                framework=build_framework(profile, self.registry, offline_ports(self.cache, self.nominator, _complain)),
+                framework=build_framework(profile, self.registry, ports),
                 nominator=self.nominator,
                 tie_break=lambda ties: min(ties.tolist(), key=lambda row: table.at(row).name),
                 search=NodeSearch(),
             )
             for profile in profiles
         }
-
-    def trial_decider(self, scheduler_name: str) -> Decider:
-        """One that finds a node or does not, and looks no further."""
-        return self._trial_deciders[scheduler_name]
 
     # ClusterView
 

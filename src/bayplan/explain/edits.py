@@ -1,7 +1,7 @@
 """Edits: changes of a cluster as data, applied to a copy and taken back.
 
-An edit of an object is a JSON merge patch (RFC 7386), so what an explanation suggests can be shown, sent to `whatif`,
-or handed to `kubectl patch --type merge`. Edits are applied to copies only; nothing here knows an API server.
+An edit of an object is a strategic merge patch, so what an explanation suggests can be shown, sent to `whatif`, or
+handed to `kubectl patch`. Edits are applied to copies only; nothing here knows an API server.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from bayplan.api import patches
 from bayplan.api.decode import InputError, decode_object
 from bayplan.api.meta import KubeObject
 from bayplan.api.node import Node
@@ -29,7 +28,7 @@ Undo = Callable[[], None]
 class Edit(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
     """`patchPod` is about a pending pod; `name` is `namespace/name` for pods."""
 
-    kind: Literal["patchPod", "patchNode", "deletePod", "addNode", "removeNode"]
+    kind: Literal["patchPod", "patchNode", "deletePod", "addPod", "addNode", "removeNode", "create"]
     name: str
     patch: JsonObject = {}
     object: JsonObject = {}
@@ -57,10 +56,12 @@ def _patch_pod(copy: ClusterCopy, edit: Edit) -> Undo:
     before = copy.waiting.get(edit.name)
     if before is None:
         raise InputError(f"no pending pod `{edit.name}`")
-    copy.waiting[edit.name] = patched(before, edit.patch)
+    after = copy.waiting[edit.name] = patched(before, edit.patch)
+    copy.cache.note_pod(before, after)
 
     def undo() -> None:
         copy.waiting[edit.name] = before
+        copy.cache.note_pod(after, before)
 
     return undo
 
@@ -80,6 +81,29 @@ def _delete_pod(copy: ClusterCopy, edit: Edit) -> Undo:
             copy.cache.remove_pod(info.uid)
             return lambda: _discard(copy.cache.assume(info, info.node_name))
     raise InputError(f"no running pod `{edit.name}`")
+
+
+def _add_pod(copy: ClusterCopy, edit: Edit) -> Undo:
+    pod = read_object(edit.object, Pod)
+    if pod.key in copy.waiting:
+        raise InputError(f"pod `{pod.key}` is there already")
+    pod = msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, uid=f"added-{pod.key}"))
+    copy.add_waiting(pod)
+
+    def undo() -> None:
+        del copy.waiting[pod.key]
+        copy.cache.note_pod(pod, None)
+
+    return undo
+
+
+def _create(copy: ClusterCopy, edit: Edit) -> Undo:
+    """An object that is neither a pod nor a node: a claim, a class, a quota."""
+    item = decode_object(edit.object, where=edit.name)
+    if item is None or isinstance(item, Pod | Node):
+        raise InputError(f"`{edit.name}` cannot be created so")
+    copy.cache.put_object(item)
+    return lambda: copy.cache.remove_object(item)
 
 
 def _add_node(copy: ClusterCopy, edit: Edit) -> Undo:
@@ -103,7 +127,9 @@ _APPLY: dict[str, Callable[[ClusterCopy, Edit], Undo]] = {
     "patchPod": _patch_pod,
     "patchNode": _patch_node,
     "deletePod": _delete_pod,
+    "addPod": _add_pod,
     "addNode": _add_node,
+    "create": _create,
     "removeNode": _remove_node,
 }
 
@@ -123,26 +149,90 @@ def read_object(item: Any, kind: type[K]) -> K:
 
 
 def patched(item: K, patch: JsonObject) -> K:
-    """The object with a merge patch applied. Raises `InputError`."""
+    """The object with a patch applied. Raises `InputError`."""
     try:
-        return msgspec.convert(patches.merge_patch(msgspec.to_builtins(item), patch), type(item))
+        return msgspec.convert(_applied(msgspec.to_builtins(item), patch), type(item))
     except msgspec.ValidationError as error:
         raise InputError(f"the patch of `{item.key}` does not fit: {error}") from None
 
 
+_BY_NAME = ("containers", "initContainers", "volumes")
+"""Lists whose entries kubectl tells apart by name; other lists are replaced."""
+_WHOLE = {"$patch": "replace"}
+"""In front of entries, where a list that kubectl would merge is replaced."""
+
+
+def _applied(current: Any, patch: Any, key: str = "") -> Any:
+    if isinstance(patch, list):
+        return _applied_list(current if isinstance(current, list) else [], patch, key)
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(current) if isinstance(current, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            result.pop(name, None)
+        else:
+            result[name] = _applied(result.get(name), value, name)
+    return result
+
+
+def _applied_list(current: list[Any], patch: list[Any], key: str) -> list[Any]:
+    if key not in _BY_NAME:
+        return [entry for entry in patch if entry != _WHOLE]
+    changes = {entry["name"]: entry for entry in patch if isinstance(entry, dict) and "name" in entry}
+    kept = [entry for entry in current if changes.get(entry.get("name"), {}).get("$patch") != "delete"]
+    known = {entry.get("name") for entry in current}
+    added = [entry for name, entry in changes.items() if name not in known and "$patch" not in entry]
+    return [_applied(entry, changes.get(entry.get("name"), {})) for entry in kept] + added
+
+
 def merge_patch(before: Pod | Node, after: Pod | Node) -> JsonObject:
-    """What turns one into the other."""
-    difference = _difference(msgspec.to_builtins(before), msgspec.to_builtins(after))
+    """What turns one into the other and touches nothing else, as `kubectl patch` takes it (strategic merge)."""
+    difference = _difference(_document(before), _document(after))
     return difference if isinstance(difference, dict) else {}
 
 
-def _difference(before: Any, after: Any) -> Any:
+def _document(item: Any) -> Any:
+    """With the defaults that mean something, which are left out when objects are sent."""
+    if isinstance(item, msgspec.Struct):
+        found: JsonObject = {}
+        for part in msgspec.structs.fields(item):
+            value = getattr(item, part.name)
+            if value is not None and (value or value != part.default):
+                found[part.encode_name] = _document(value)
+        return found
+    if isinstance(item, list | tuple):
+        return [_document(entry) for entry in item]
+    return (
+        {key: _document(value) for key, value in item.items()} if isinstance(item, dict) else msgspec.to_builtins(item)
+    )
+
+
+def _difference(before: Any, after: Any, key: str = "") -> Any:
+    if key in _BY_NAME and isinstance(before, list) and isinstance(after, list):
+        return _difference_by_name(before, after)
+    if key == "ports" and isinstance(after, list):
+        return [_WHOLE, *after]
     if not isinstance(before, dict) or not isinstance(after, dict):
         return after
-    changed: JsonObject = {key: None for key in before if key not in after}
-    for key, value in after.items():
-        if key not in before:
-            changed[key] = value
-        elif before[key] != value:
-            changed[key] = _difference(before[key], value)
+    changed: JsonObject = {}
+    for name in [name for name in before if name not in after]:
+        gone = before[name] if name in _BY_NAME else None
+        changed[name] = None if gone is None else _difference_by_name(gone, [])
+    for name, value in after.items():
+        if name not in before:
+            changed[name] = value
+        elif before[name] != value:
+            changed[name] = _difference(before[name], value, name)
     return changed
+
+
+def _difference_by_name(before: list[Any], after: list[Any]) -> list[Any]:
+    known = {entry["name"]: entry for entry in before}
+    left = {entry["name"] for entry in after}
+    changes = [
+        {"name": entry["name"], **_difference(known.get(entry["name"], {}), entry)}
+        for entry in after
+        if entry != known.get(entry["name"])
+    ]
+    return changes + [{"$patch": "delete", "name": name} for name in known if name not in left]

@@ -9,8 +9,7 @@ import numpy as np
 from bayplan.cluster.node_info import NodeInfo
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.cluster.resources import CPU, MEMORY
-from bayplan.explain.explanation import NodeExplanation, PendingHere, ResourceFill, RunningPod
-from bayplan.explain.sentences import node_verdict
+from bayplan.explain.model import NodeExplanation, PendingHere, ResourceFill, RunningPod
 from bayplan.explain.views import ClusterView
 from bayplan.framework.status import Status
 from bayplan.loop.decide import Decision
@@ -38,6 +37,15 @@ def explained_node(view: ClusterView, node: NodeInfo, waiting: Iterable[PodInfo]
     )
     explanation.verdict = node_verdict(explanation)
     return explanation
+
+
+def node_verdict(node: NodeExplanation) -> str:
+    fits = sum(group.count for group in node.pending if group.fits)
+    waiting = sum(group.count for group in node.pending)
+    state = "is cordoned" if node.unschedulable else f"runs {node.pod_count} of {node.allowed_pods} pods"
+    if not waiting:
+        return f"{node.node} {state}; no pod is pending."
+    return f"{node.node} {state}; {fits} of {waiting} pending pods would fit here now."
 
 
 def fill_of(node: NodeInfo) -> list[ResourceFill]:

@@ -1,13 +1,14 @@
 """Fixes: for each filter, the smallest changes that would make it let a pod onto a node.
 
 A fix works on a `Trial`, the pod and the node as they would be, and fixes can follow one another. Nothing here claims
-that a fix is enough: `bayplan.explain.changes` tries every one of them and keeps those that work.
+that a fix is enough: `bayplan.explain.suggestions` tries every one of them and keeps those that work.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import msgspec
 
@@ -18,10 +19,28 @@ from bayplan.api.requests import pod_requests, to_amounts
 from bayplan.api.tolerations import UNSCHEDULABLE_TAINT, is_tolerated
 from bayplan.cluster.node_info import NodeInfo
 from bayplan.cluster.pod_info import PodInfo
+from bayplan.framework.diagnosis import Remedy
 
-__all__ = ["FIXES", "Trial", "shortfall"]
+__all__ = ["FIXES", "Trial", "human_amount", "shortfall"]
 
 _HARD = ("NoSchedule", "NoExecute")
+HOSTNAME = "kubernetes.io/hostname"
+(
+    TOLERATION,
+    NODE_LABEL,
+    NODE_SPEC,
+    OBJECT,
+    GATE,
+    MEMBERS,
+    SELECTOR,
+    AMOUNT,
+    RELAXED,
+    OTHER_LABELS,
+    VOLUME,
+    VICTIMS,
+    MORE_NODES,
+) = range(13)
+"""Kinds of changes in the order in which an operator would prefer them."""
 _MEBIBYTE = 2**20
 
 
@@ -36,15 +55,20 @@ class Trial:
     evicted: tuple[PodInfo, ...] = ()
     done: tuple[str, ...] = ()
     """In words, each after "would fit if"."""
+    effort: int = 0
+    """The order in which an operator would prefer changes: the worst of what was done."""
 
-    def with_pod(self, spec: PodSpec, what: str) -> Trial:
-        return replace(self, pod=msgspec.structs.replace(self.pod, spec=spec), done=(*self.done, what))
+    def with_pod(self, spec: PodSpec, what: str, effort: int) -> Trial:
+        return self.changed(what, effort, pod=msgspec.structs.replace(self.pod, spec=spec))
 
-    def with_node(self, node: Node, what: str) -> Trial:
-        return replace(self, node=node, done=(*self.done, what))
+    def with_node(self, node: Node, what: str, effort: int) -> Trial:
+        return self.changed(what, effort, node=node)
 
     def without(self, victims: tuple[PodInfo, ...], what: str) -> Trial:
-        return replace(self, evicted=(*self.evicted, *victims), done=(*self.done, what))
+        return self.changed(what, VICTIMS, evicted=(*self.evicted, *victims))
+
+    def changed(self, what: str, effort: int, **changes: Any) -> Trial:
+        return replace(self, done=(*self.done, what), effort=max(self.effort, effort), **changes)
 
 
 Fix = Callable[[Trial], Iterator[Trial]]
@@ -63,10 +87,10 @@ def _taints(trial: Trial) -> Iterator[Trial]:
     names = " and ".join(_taint_text(taint) for taint in untolerated)
     added = [Toleration(key=t.key, operator="Equal", value=t.value, effect=t.effect) for t in untolerated]
     spec = _replace(trial.pod.spec, tolerations=[*tolerations, *added])
-    yield trial.with_pod(spec, f"the pod tolerated {names}")
+    yield trial.with_pod(spec, f"the pod tolerated {names}", TOLERATION)
     left = [taint for taint in trial.node.spec.taints or [] if taint not in untolerated]
     node = _replace(trial.node, spec=_replace(trial.node.spec, taints=left or None))
-    yield trial.with_node(node, f"{trial.node.name} had no taint {names}")
+    yield trial.with_node(node, f"{trial.node.name} had no taint {names}", NODE_SPEC)
 
 
 def _taint_text(taint: Taint) -> str:
@@ -76,12 +100,7 @@ def _taint_text(taint: Taint) -> str:
 def _cordon(trial: Trial) -> Iterator[Trial]:
     taints = [t for t in trial.node.spec.taints or [] if t.key != UNSCHEDULABLE_TAINT.key]
     spec = _replace(trial.node.spec, unschedulable=False, taints=taints or None)
-    yield trial.with_node(_replace(trial.node, spec=spec), f"{trial.node.name} were uncordoned")
-    tolerations = trial.pod.spec.tolerations or []
-    added = Toleration(key=UNSCHEDULABLE_TAINT.key, operator="Exists", effect="NoSchedule")
-    yield trial.with_pod(
-        _replace(trial.pod.spec, tolerations=[*tolerations, added]), "the pod tolerated cordoned nodes"
-    )
+    yield trial.with_node(_replace(trial.node, spec=spec), f"{trial.node.name} were uncordoned", NODE_LABEL)
 
 
 def _node_affinity(trial: Trial) -> Iterator[Trial]:
@@ -90,22 +109,24 @@ def _node_affinity(trial: Trial) -> Iterator[Trial]:
     if wrong:
         text = ", ".join(f"{key}={value}" for key, value in wrong.items())
         left = {k: v for k, v in (spec.node_selector or {}).items() if k not in wrong}
-        yield trial.with_pod(_replace(spec, node_selector=left or None), f"the pod did not select {text}")
-        yield trial.with_node(_labelled(trial.node, wrong), f"{trial.node.name} had the label {text}")
+        if HOSTNAME not in wrong:
+            yield trial.with_node(_labelled(trial.node, wrong), f"{trial.node.name} had the label {text}", NODE_LABEL)
+        yield trial.with_pod(_replace(spec, node_selector=left), f"the pod did not select {text}", SELECTOR)
     affinity = spec.affinity
     if affinity is None or affinity.node_affinity is None or affinity.node_affinity.required is None:
         return
     required = "required_during_scheduling_ignored_during_execution"
     for labels in _labels_for(trial):
         text = ", ".join(f"{key}={value}" for key, value in labels.items())
-        yield trial.with_node(_labelled(trial.node, labels), f"{trial.node.name} had the label {text}")
+        if HOSTNAME not in labels:
+            yield trial.with_node(_labelled(trial.node, labels), f"{trial.node.name} had the label {text}", NODE_LABEL)
     loose: NodeAffinity = _replace(affinity.node_affinity, **{required: None})
     dropped = _replace(spec, affinity=_replace(affinity, node_affinity=loose))
-    yield trial.with_pod(dropped, "the pod's required node affinity were only preferred")
+    yield trial.with_pod(dropped, "the pod's required node affinity were left out", SELECTOR)
     if wrong:
         left = {k: v for k, v in (spec.node_selector or {}).items() if k not in wrong}
-        both = _replace(dropped, node_selector=left or None)
-        yield trial.with_pod(both, "the pod had neither node selector nor required node affinity")
+        both = _replace(dropped, node_selector=left)
+        yield trial.with_pod(both, f"the pod neither selected {text} nor required a node affinity", SELECTOR)
 
 
 def _labels_for(trial: Trial) -> Iterator[dict[str, str]]:
@@ -130,7 +151,7 @@ def _labelled(node: Node, labels: dict[str, str]) -> Node:
 
 def _node_name(trial: Trial) -> Iterator[Trial]:
     if trial.pod.spec.node_name:
-        yield trial.with_pod(_replace(trial.pod.spec, node_name=""), "the pod named no node")
+        yield trial.with_pod(_replace(trial.pod.spec, node_name=""), "the pod named no node", SELECTOR)
 
 
 def shortfall(pod: Pod, node: Node, info: NodeInfo, evicted: tuple[PodInfo, ...] = ()) -> dict[str, int]:
@@ -152,20 +173,26 @@ def shortfall(pod: Pod, node: Node, info: NodeInfo, evicted: tuple[PodInfo, ...]
     return lacking
 
 
+def human_amount(amount: int, resource: str) -> str:
+    """`500 CPU`, `64Gi memory`, `8 nvidia.com/gpu`."""
+    name = "CPU" if resource == "cpu" else resource
+    return f"{format_quantity(amount, resource)} {name}"
+
+
 def _resources(trial: Trial) -> Iterator[Trial]:
     lacking = shortfall(trial.pod, trial.node, trial.info, trial.evicted)
     if not lacking:
         return
     lacking = {name: _rounded_up(amount, name) for name, amount in lacking.items()}
-    text = " and ".join(f"{format_quantity(amount, name)} {name}" for name, amount in lacking.items())
     smaller = _with_smaller_requests(trial.pod, {n: a for n, a in lacking.items() if n != "pods"})
     if smaller is not None and "pods" not in lacking:
-        yield trial.with_pod(smaller, f"the pod requested {text} less")
-    yield from _evictions(trial, lacking, text)
-    offered = to_amounts(trial.node.status.allocatable)
-    more = {name: format_quantity(offered.get(name, 0) + amount, name) for name, amount in lacking.items()}
-    status = _replace(trial.node.status, allocatable={**(trial.node.status.allocatable or {}), **more})
-    yield trial.with_node(_replace(trial.node, status=status), f"{trial.node.name} had {text} more")
+        asked = pod_requests(trial.pod)
+        words = " and ".join(
+            f"{format_quantity(asked[name] - amount, name)} instead of {human_amount(asked[name], name)}"
+            for name, amount in lacking.items()
+        )
+        yield trial.with_pod(smaller, f"the pod asked {words}", AMOUNT)
+    yield from _evictions(trial, lacking)
 
 
 def _rounded_up(amount: int, name: str) -> int:
@@ -198,7 +225,7 @@ def _request(container: Container, name: str) -> int:
     return to_amounts(container.resources.requests if container.resources else None).get(name, 0)
 
 
-def _evictions(trial: Trial, lacking: dict[str, int], text: str) -> Iterator[Trial]:
+def _evictions(trial: Trial, lacking: dict[str, int]) -> Iterator[Trial]:
     """Pods whose leaving would make the room, the least important ones first, and no more than needed."""
     here = sorted(
         (pod for pod in trial.info.pods.values() if pod not in trial.evicted),
@@ -239,7 +266,7 @@ def _ports(trial: Trial) -> Iterator[Trial]:
         _replace(c, ports=[p for p in c.ports or () if not p.host_port] or None)
         for c in trial.pod.spec.containers or ()
     ]
-    yield trial.with_pod(_replace(trial.pod.spec, containers=free), "the pod asked for no host port")
+    yield trial.with_pod(_replace(trial.pod.spec, containers=free), "the pod asked for no host port", RELAXED)
 
 
 def _spread(trial: Trial) -> Iterator[Trial]:
@@ -247,7 +274,9 @@ def _spread(trial: Trial) -> Iterator[Trial]:
     soft = [_replace(c, when_unsatisfiable="ScheduleAnyway") for c in constraints]
     if constraints:
         yield trial.with_pod(
-            _replace(trial.pod.spec, topology_spread_constraints=soft), "the pod's spread were preferred, not required"
+            _replace(trial.pod.spec, topology_spread_constraints=soft),
+            "the pod's spread were preferred, not required",
+            RELAXED,
         )
 
 
@@ -260,12 +289,12 @@ def _pod_affinity(trial: Trial) -> Iterator[Trial]:
             if side is not None and side.required:
                 loose: Affinity = _replace(affinity, **{name: _replace(side, **{required: None})})
                 yield trial.with_pod(
-                    _replace(trial.pod.spec, affinity=loose), f"the pod's {words} were preferred, not required"
+                    _replace(trial.pod.spec, affinity=loose), f"the pod's required {words} were left out", RELAXED
                 )
     if trial.pod.labels:
         metadata = _replace(trial.pod.metadata, labels=None)
         what = "the pod did not have the labels that other pods keep away from"
-        yield replace(trial, pod=_replace(trial.pod, metadata=metadata), done=(*trial.done, what))
+        yield trial.changed(what, OTHER_LABELS, pod=_replace(trial.pod, metadata=metadata))
     objectors = tuple(p for p in trial.info.pods.values() if p.shape.pod_terms.has_any)
     if 0 < len(objectors) <= 3:
         names = ", ".join(pod.key for pod in objectors)
@@ -276,23 +305,22 @@ def _volumes(trial: Trial) -> Iterator[Trial]:
     volumes = trial.pod.spec.volumes or []
     for volume in volumes:
         left = [other for other in volumes if other is not volume]
-        yield trial.with_pod(_replace(trial.pod.spec, volumes=left or None), f"the pod had no volume {volume.name}")
+        yield trial.with_pod(
+            _replace(trial.pod.spec, volumes=left or None), f"the pod had no volume {volume.name}", VOLUME
+        )
     if len(volumes) > 1:
-        yield trial.with_pod(_replace(trial.pod.spec, volumes=None), "the pod had no volumes")
+        yield trial.with_pod(_replace(trial.pod.spec, volumes=None), "the pod had no volumes", VOLUME)
 
 
-FIXES: dict[str, Fix] = {
-    "TaintToleration": _taints,
-    "NodeUnschedulable": _cordon,
-    "NodeAffinity": _node_affinity,
-    "NodeName": _node_name,
-    "NodeResourcesFit": _resources,
-    "NodePorts": _ports,
-    "PodTopologySpread": _spread,
-    "InterPodAffinity": _pod_affinity,
-    "VolumeBinding": _volumes,
-    "VolumeZone": _volumes,
-    "VolumeRestrictions": _volumes,
-    "NodeVolumeLimits": _volumes,
+FIXES: dict[Remedy, Fix] = {
+    Remedy.TOLERATIONS: _taints,
+    Remedy.UNCORDON: _cordon,
+    Remedy.NODE_AFFINITY: _node_affinity,
+    Remedy.NODE_NAME: _node_name,
+    Remedy.REQUESTS: _resources,
+    Remedy.HOST_PORTS: _ports,
+    Remedy.TOPOLOGY_SPREAD: _spread,
+    Remedy.POD_AFFINITY: _pod_affinity,
+    Remedy.VOLUMES: _volumes,
 }
-"""By the filter that rejects. Filters that are not here can be turned off, which is a suggestion of its own."""
+"""By the remedies that plugins declare."""

@@ -6,31 +6,37 @@ no filter does that alone, it is the one that rejects most nodes. Pods of one sh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Sequence
 
 import msgspec
 
 from bayplan.api.decode import InputError
-from bayplan.api.pod import Pod
 from bayplan.cluster.pod_info import PodInfo
-from bayplan.explain.changes import Suggestion, find_changes
+from bayplan.explain.builders import root_cause
+from bayplan.explain.claims import Frees, WouldFit
 from bayplan.explain.cluster_copy import ClusterCopy
-from bayplan.explain.edits import Edit, apply_edits
-from bayplan.explain.nearest import sole_objectors
+from bayplan.explain.edits import Edit, apply_edits, patched
+from bayplan.explain.model import Suggestion
+from bayplan.explain.placing import Placing
+from bayplan.explain.suggestions import find_changes
 from bayplan.explain.turns import Work
 from bayplan.explain.views import ClusterView
-from bayplan.loop.decide import Decision, decide
+from bayplan.explain.wording import listed, sentence
 from bayplan.loop.points import EXTENDER
 from bayplan.loop.recorder import refused_nodes
 
-__all__ = ["Cause", "PendingBoard", "Waiting", "find_best_change", "group_pending"]
+__all__ = ["PERMIT", "Cause", "PendingBoard", "Stuck", "Waiting", "find_best_change", "group_pending"]
 
 _MOST_SHAPES = 500
 _MOST_NAMED = 200
 _CAUSES_TRIED = 5
-_MOST_PLACED = 300
+_SUGGESTIONS_TRIED = 4
+_MOST_TRIED = 5_000
+"""Pods that a change is tried with; more are said to be at least as many."""
 FITS = "fits"
 GATED = "gated"
+PERMIT = "permit"
+OTHERS = "other scheduler"
 
 
 class Waiting(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
@@ -66,17 +72,28 @@ class PendingBoard(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=T
     """How many of the pending pods would then find a node, one after the other."""
 
 
-def group_pending(view: ClusterView, pods: Sequence[tuple[PodInfo, Waiting, str]]) -> Work[PendingBoard]:
-    """`pods` are (pod, what the queue says of it, plugin that gates it if any)."""
+Stuck = dict[str, list[str]]
+"""By the title of a cause, all of its pods, for trying what would help them."""
+
+
+def group_pending(
+    view: ClusterView, pods: Sequence[tuple[PodInfo, Waiting, str]], stuck: Stuck | None = None
+) -> Work[PendingBoard]:
+    """`pods` are (pod, what the queue says of it, plugin that holds it back if any); `stuck` is filled."""
     causes: dict[tuple[str, tuple[str, ...]], Cause] = {}
     known: dict[int, Cause] = {}
     for info, waiting, gate in pods:
-        if gate:
-            cause = Cause(title=f"held back by {gate}", plugin=gate, reasons=[GATED])
+        if waiting.place == PERMIT:
+            cause = Cause(title=f"held at Permit by {gate}", plugin=gate, reasons=[PERMIT])
+        elif gate:
+            cause = Cause(title=_gate_title(info, gate), plugin=gate, reasons=[GATED, _gate_title(info, gate)])
         elif info.shape.number in known:
             cause = known[info.shape.number]
-        elif info.scheduler_name not in view.deciders or len(known) >= _MOST_SHAPES:
-            cause = Cause(title="not looked at", plugin="")
+        elif info.scheduler_name not in view.deciders:
+            title = f"waiting for the scheduler `{info.scheduler_name}`, which is none of ours"
+            cause = Cause(title=title, plugin="", reasons=[OTHERS, info.scheduler_name])
+        elif len(known) >= _MOST_SHAPES:
+            cause = Cause(title=f"not looked at: only {_MOST_SHAPES} kinds of pods are", plugin="")
         else:
             cause = known[info.shape.number] = _cause_of(view, info, waiting)
             yield
@@ -84,17 +101,24 @@ def group_pending(view: ClusterView, pods: Sequence[tuple[PodInfo, Waiting, str]
         group.count += 1
         group.pods.append(waiting)
     for cause in causes.values():
+        if stuck is not None and cause.plugin and not {GATED, PERMIT} & set(cause.reasons):
+            stuck[cause.title] = [waiting.pod for waiting in cause.pods]
         cause.pods = sorted(cause.pods, key=lambda waiting: waiting.since)[:_MOST_NAMED]
     ordered = sorted(causes.values(), key=lambda cause: (-cause.count, cause.title))
     return PendingBoard(verdict=_verdict(len(pods), ordered), total=len(pods), causes=ordered)
+
+
+def _gate_title(info: PodInfo, gate: str) -> str:
+    gates = [f"`{each.name}`" for each in info.pod.spec.scheduling_gates or ()]
+    return f"held back by {gate}{': ' + listed(gates, 'gates') if gates else ''}"
 
 
 def _verdict(total: int, causes: Sequence[Cause]) -> str:
     if not total:
         return "No pod is pending."
     first = causes[0]
-    rest = f", {total - first.count} for other reasons" if total > first.count else ""
-    return f"{total} pod{'s' if total > 1 else ''} pending: {first.count} because of {first.title}{rest}."
+    rest = f", {total - first.count:,} for other reasons" if total > first.count else ""
+    return f"{total:,} pod{'s' if total > 1 else ''} pending: {first.count:,} because of {first.title}{rest}."
 
 
 def _cause_of(view: ClusterView, info: PodInfo, waiting: Waiting) -> Cause:
@@ -106,69 +130,58 @@ def _cause_of(view: ClusterView, info: PodInfo, waiting: Waiting) -> Cause:
         return Cause(title="nothing: they fit and wait for their turn", plugin="", reasons=[FITS])
     if decision.diagnosis is None:
         return Cause(title=decision.message, plugin="", message=decision.message)
-    plugin, reasons = _root(view, info, decision)
-    title = f"{plugin}: {', '.join(reasons)}" if plugin else ", ".join(reasons)
-    return Cause(title=title, plugin=plugin, reasons=reasons, message=decision.message)
+    plugin, reason, _ = root_cause(view.framework(info.scheduler_name), decision, refused_nodes(decision, most=None))
+    title = f"{plugin}: {reason}" if plugin else reason
+    return Cause(title=title, plugin=plugin, reasons=[reason], message=decision.message)
 
 
-def _root(view: ClusterView, info: PodInfo, decision: Decision) -> tuple[str, list[str]]:
-    groups = refused_nodes(decision, most=None)
-    alone = sole_objectors(view.framework(info.scheduler_name), decision)
-    counts: dict[str, int] = {}
-    for group in groups:
-        counts[group.plugin] = counts.get(group.plugin, 0) + group.count
-    blamed = {plugin: nodes for plugin, nodes in alone.items() if plugin in counts} or counts
-    plugin = max(sorted(blamed), key=lambda name: blamed[name], default="")
-    largest = next((group for group in groups if group.plugin == plugin), None)
-    return plugin, list(largest.reasons) if largest is not None else [decision.message]
-
-
-def find_best_change(copy: ClusterCopy, causes: Iterable[Cause]) -> Work[tuple[Suggestion | None, int]]:
+def find_best_change(copy: ClusterCopy, stuck: Stuck) -> Work[tuple[Suggestion | None, int]]:
     """Of the changes that help one pod of each large group, the one after which most pending pods find a node."""
-    best: Suggestion | None = None
-    most = 0
-    stuck = [cause for cause in causes if cause.plugin and GATED not in cause.reasons]
-    counted = {waiting.pod for cause in stuck for waiting in cause.pods}
-    for cause in stuck[:_CAUSES_TRIED]:
-        pod = copy.waiting.get(cause.pods[0].pod)
+    best: Frees | None = None
+    counted = [key for keys in stuck.values() for key in keys if key in copy.waiting]
+    largest = sorted(stuck.values(), key=lambda keys: -len(keys))
+    for keys in largest[:_CAUSES_TRIED]:
+        pod = next((copy.waiting[key] for key in keys if key in copy.waiting), None)
         if pod is None or pod.spec.scheduler_name not in copy.deciders:
             continue
         changes = yield from find_changes(copy, pod)
-        for suggestion in changes.suggestions:
-            freed = yield from _freed_by(copy, suggestion, [waiting.pod for waiting in cause.pods], counted)
-            if freed > most:
-                best, most = suggestion, freed
-    return best, most
+        helpful = [suggestion.claim for suggestion in changes.suggestions if isinstance(suggestion.claim, WouldFit)]
+        for claim in helpful[:_SUGGESTIONS_TRIED]:
+            freed = yield from _freed_by(copy, claim, keys, counted)
+            if freed is not None and freed.count > (best.count if best is not None else 0):
+                best = freed
+    if best is None:
+        return None, 0
+    return Suggestion(sentence=sentence(best), edits=list(best.edits), claim=best), best.count
 
 
-def _freed_by(copy: ClusterCopy, suggestion: Suggestion, group: Sequence[str], counted: Set[str]) -> Work[int]:
-    """A change of one pod is made to all of its group: they most likely come from one template.
-
-    Others than `counted` wait for something else than a node, or for their turn: no change frees them.
-    """
-    edits = [edit for edit in suggestion.edits if edit.kind != "patchPod"]
-    for edit in suggestion.edits:
+def _freed_by(copy: ClusterCopy, claim: WouldFit, group: Sequence[str], counted: Sequence[str]) -> Work[Frees | None]:
+    """A change of one pod is made to all of its group that it changes: they most likely come from one template."""
+    edits = [edit for edit in claim.edits if edit.kind != "patchPod"]
+    for edit in claim.edits:
         if edit.kind == "patchPod":
-            edits += [Edit(kind="patchPod", name=name, patch=edit.patch) for name in group if name in copy.waiting]
+            edits += [
+                Edit(kind="patchPod", name=name, patch=edit.patch)
+                for name in group
+                if name in copy.waiting and patched(copy.waiting[name], edit.patch) != copy.waiting[name]
+            ]
     try:
         undo = apply_edits(copy, edits)
     except InputError:
-        return 0
-    placed: list[str] = []
+        return None
+    tried = counted[:_MOST_TRIED]
+    placing = Placing(copy, [(copy.waiting[key], "pending") for key in tried], preempts=False)
     try:
-        for pod in _first(pod for key, pod in copy.waiting.items() if key in counted):
-            info = copy.info(pod)
-            decision = decide(copy.trial_decider(info.scheduler_name), info)
-            if decision.is_scheduled and copy.cache.pod(info.uid) is None:
-                copy.cache.assume(info, decision.node_name)
-                placed.append(info.uid)
-            yield
+        yield from placing.run()
+        freed = {each.pod for each in placing.placed} & set(tried)
     finally:
-        for uid in placed:
-            copy.cache.forget(uid)
+        placing.undo()
         undo()
-    return len(placed)
-
-
-def _first(pods: Iterable[Pod]) -> list[Pod]:
-    return [pod for pod, _ in zip(pods, range(_MOST_PLACED), strict=False)]
+    return Frees(
+        pod=claim.pod,
+        what=claim.what if len(edits) == len(claim.edits) else f"{claim.what}, and the same for those like it",
+        edits=tuple(edits),
+        count=len(freed),
+        of=len(counted),
+        is_limited=len(tried) < len(counted),
+    )

@@ -10,27 +10,30 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from bayplan.api.pod import Pod
 from bayplan.app.frameworks import watched_resources
 from bayplan.app.live import LiveScheduler
+from bayplan.app.offline import OfflineScheduler
 from bayplan.app.settings import Settings
 from bayplan.cluster.pod_info import PodInfo
-from bayplan.explain.changes import Changes, find_changes
+from bayplan.explain.builders import chosen_of, decide_on, held_back_claim, later_refusal_of, now_claim, now_of
+from bayplan.explain.case import decide_in_full
+from bayplan.explain.claims import THEN, Chosen, GoesTo, HeldAtPermit, NoScheduler, Preempted, Unplaced
 from bayplan.explain.cluster_copy import ClusterCopy, ClusterObjects, objects_of_snapshot
 from bayplan.explain.config_page import ConfigPage, config_page
-from bayplan.explain.explaining import explained, explained_from_record
 from bayplan.explain.explaining_nodes import explained_node
-from bayplan.explain.explanation import Explanation, NodeExplanation, QueueState
-from bayplan.explain.moves import Moves, find_moves
+from bayplan.explain.model import Changes, NodeExplanation, PodExplanation, QueueState, decided_of
 from bayplan.explain.overview import Heat, Overview, Rates, heat_of, overview_of
-from bayplan.explain.pending import PendingBoard, Waiting, find_best_change, group_pending
+from bayplan.explain.pending import PERMIT, PendingBoard, Stuck, Waiting, find_best_change, group_pending
+from bayplan.explain.placing import held_back_by
 from bayplan.explain.plugin_page import PluginState, plugins_of
-from bayplan.explain.sentences import verdict_of
+from bayplan.explain.suggestions import find_changes, find_moves
 from bayplan.explain.turns import Work, in_turns
 from bayplan.explain.views import LiveView
 from bayplan.explain.whatif import Scenario, WhatIf, play
+from bayplan.explain.wording import sentence
 from bayplan.loop.decide import Decision
 from bayplan.loop.decide_with_extenders import decide_with_extenders
 from bayplan.loop.record import DecisionRecord
@@ -109,68 +112,94 @@ class ExplainService:
         decider = replace(view.deciders[info.scheduler_name], explains=True, always_score=True)
         return await decide_with_extenders(profile.extenders, decider, info)
 
-    def explain_pod(self, key: str, *, in_full: bool = False, decision: Decision | None = None) -> Explanation:
+    def explain_pod(self, key: str, *, in_full: bool = False, decision: Decision | None = None) -> PodExplanation:
         """Raises `UnknownObject`. `decision` is what `ask_extenders` answered just now."""
         live, view = self._live, self.view()
         namespace, _, name = key.rpartition("/")
         pod = live.watching.pod(namespace, name)
         records = self.recorder.of_pod(key, most=_ATTEMPTS)
         if pod is None:
-            taken_by = self.recorder.preempted_for(key)
-            if not records and taken_by is None:
-                raise UnknownObject(f"no pod `{key}`, and no record of one")
-            return self._gone(key, records, taken_by)
+            return self._gone(key, records)
         info = live.cache.pod(pod.uid) or view.info(pod)
-        explanation = (
-            self._placed(info, records, in_full, decision) if info.node_name else self._waiting(info, in_full, decision)
-        )
-        explanation.queue = self._queue_state(info)
-        if explanation.state == "pending" and explanation.queue.place == Place.GATED.value:
-            explanation.state = "gated"
-        explanation.verdict = verdict_of(explanation)
-        explanation.attempts = records
-        if not explanation.from_record:
-            explanation.as_of = live.options.clock.now()
-        return explanation
-
-    def _gone(self, key: str, records: list[DecisionRecord], taken_by: DecisionRecord | None) -> Explanation:
-        explanation = explained_from_record(records[0]) if records else Explanation(pod=key, state="gone", verdict="")
-        explanation.state, explanation.evicted = "gone", taken_by
-        explanation.verdict = verdict_of(explanation)
-        explanation.attempts = records
-        return explanation
-
-    def _placed(
-        self, info: PodInfo, records: list[DecisionRecord], in_full: bool, decision: Decision | None
-    ) -> Explanation:
-        """From the record of the attempt that placed it; without one, as the pod would fare now."""
-        record = next((r for r in records if r.node == info.node_name and r.uid == info.uid), None)
-        if record is not None:
-            explanation = explained_from_record(record)
-            if in_full and info.scheduler_name in self.view().deciders:
-                explanation.result = explained(self.view(), info.placed(""), in_full=True).result
-        elif info.scheduler_name in self.view().deciders:
-            explanation = self._now_elsewhere(info, in_full, decision)
+        records = [record for record in records if record.uid == info.uid]
+        explanation = PodExplanation(pod=info.key, uid=info.uid, profile=info.scheduler_name, state="", verdict="")
+        explanation.attempts, explanation.queue = records, self._queue_state(info)
+        if info.scheduler_name in view.deciders:
+            self._explain_now(explanation, info, decision, in_full=in_full)
+        if info.node_name:
+            self._explain_placed(explanation, info)
         else:
-            explanation = Explanation(pod=info.key, uid=info.uid, profile=info.scheduler_name, state="", verdict="")
-        is_told = record is not None and record.outcome == "bound"
-        explanation.state = "binding" if self._live.cache.is_assumed(info.uid) and not is_told else "placed"
-        explanation.node = info.node_name
+            self._explain_waiting(explanation, info)
+        if explanation.claim is not None:
+            explanation.verdict = sentence(explanation.claim)
         return explanation
 
-    def _now_elsewhere(self, info: PodInfo, in_full: bool, decision: Decision | None) -> Explanation:
-        free = info.placed("")
-        explanation = explained(self.view(), free, in_full=False, decision=decision)
+    def _gone(self, key: str, records: list[DecisionRecord]) -> PodExplanation:
+        """A pod that left: for whom, if it was preempted, and what was decided about it."""
+        taken_by = self.recorder.preempted_for(key)
+        if not records and taken_by is None:
+            raise UnknownObject(f"no pod `{key}`, and no record of one")
+        explanation = PodExplanation(pod=key, state="gone", verdict="", attempts=records)
+        if records:
+            explanation.decision, explanation.uid = decided_of(records[0]), records[0].uid
+        claim: THEN = Unplaced(pod=key, message=records[0].message if records and not records[0].node else "")
+        if taken_by is not None and taken_by.preemption is not None:
+            claim = Preempted(pod=key, by=taken_by.pod, node=taken_by.preemption.node, time=taken_by.time)
+        explanation.claim, explanation.verdict = claim, sentence(claim)
+        return explanation
+
+    def _explain_now(
+        self, explanation: PodExplanation, info: PodInfo, decision: Decision | None, *, in_full: bool
+    ) -> None:
+        """What would be decided on the cluster as it is. A placed pod does not compete with itself."""
+        view, free = self.view(), info.placed("") if info.node_name else info
         if in_full:
-            explanation.result = explained(self.view(), free, in_full=True).result
-        explanation.fits = False
-        return explanation
+            # Shaped for offline schedulers; a view has all that it asks of one.
+            explanation.result = decide_in_full(cast(OfflineScheduler, view), free.pod)[1]
+        decision = decision or decide_on(view, free)
+        framework = view.framework(info.scheduler_name)
+        explanation.now = now_of(framework, decision)
+        explanation.now.time = self._live.options.clock.now()
+        if not info.node_name:
+            place = explanation.queue.place if explanation.queue is not None else ""
+            explanation.claim = now_claim(framework, info, decision, explanation.now, place=place)
 
-    def _waiting(self, info: PodInfo, in_full: bool, decision: Decision | None) -> Explanation:
-        if info.scheduler_name not in self.view().deciders:
-            message = f"no profile here is named `{info.scheduler_name}`; another scheduler may take it"
-            return Explanation(pod=info.key, uid=info.uid, state="pending", verdict="", message=message)
-        return explained(self.view(), info, in_full=in_full, decision=decision)
+    def _explain_placed(self, explanation: PodExplanation, info: PodInfo) -> None:
+        """From the record of the attempt that placed it; without one, nothing is said about why."""
+        record = next((r for r in explanation.attempts if r.node == info.node_name), None)
+        explanation.node = info.node_name
+        held = self._live.held_pods.get(info.uid)
+        is_bound = not self._live.cache.is_assumed(info.uid) or (record is not None and record.outcome == "bound")
+        explanation.state = "held" if held is not None else "placed" if is_bound else "binding"
+        if record is not None:
+            explanation.decision = decided_of(record)
+            explanation.claim = chosen_of(record, is_bound=is_bound)
+        else:
+            explanation.claim = Chosen(pod=info.key, node=info.node_name, by="", nodes=0, feasible=0, is_bound=is_bound)
+            explanation.note = "There is no record of the decision: it was made before this process, or by others."
+        if held is not None:
+            left = max(held.deadline - self._live.options.clock.monotonic(), 0.0)
+            plugins = tuple(held.pending_plugins())
+            explanation.claim = HeldAtPermit(pod=info.key, node=held.node_name, plugins=plugins, seconds_left=left)
+
+    def _explain_waiting(self, explanation: PodExplanation, info: PodInfo) -> None:
+        view = self.view()
+        explanation.state = "pending"
+        if explanation.attempts:
+            explanation.decision = decided_of(explanation.attempts[0])
+        if info.scheduler_name not in view.deciders:
+            explanation.claim = NoScheduler(
+                pod=info.key, scheduler=info.scheduler_name, known=tuple(sorted(view.deciders))
+            )
+            return
+        gate = held_back_by(view.framework(info.scheduler_name), info)
+        if explanation.queue is not None and explanation.queue.place == Place.GATED.value and gate is not None:
+            explanation.state, explanation.claim = "gated", held_back_claim(info, gate)
+            return
+        last = explanation.attempts[0] if explanation.attempts else None
+        refusal = later_refusal_of(last) if last is not None else None
+        if refusal is not None and isinstance(explanation.claim, GoesTo):
+            explanation.claim = refusal
 
     def _queue_state(self, info: PodInfo) -> QueueState:
         queue = self._live.queue
@@ -184,10 +213,10 @@ class ExplainService:
             rejected_by=sorted(queued.rejectors),
             gated_by=queued.gating_plugin,
             backoff_until=queued.backoff_expiration,
-            story=list(queued.story),
+            history=list(queued.story),
         )
 
-    async def changes(self, key: str) -> Changes | Moves:
+    async def changes(self, key: str) -> Changes:
         """What would let a pending pod run, or move a placed one. Raises `UnknownObject`."""
         namespace, _, name = key.rpartition("/")
         found = await self._on_copy(lambda copy: _changes_of(copy, key, self._live.watching.pod(namespace, name)))
@@ -212,10 +241,27 @@ class ExplainService:
 
     async def pending(self, *, with_change: bool = False) -> PendingBoard:
         clock = self._live.options.clock
-        board = await in_turns(group_pending(self.view(), self._pending_pods()), clock)
-        if with_change and board.total:
-            board.change, board.frees = await self._on_copy(lambda copy: find_best_change(copy, board.causes))
+        stuck: Stuck = {}
+        pods = [*self._pending_pods(), *self._held_pods(), *self._pods_of_others()]
+        board = await in_turns(group_pending(self.view(), pods, stuck), clock)
+        if with_change and stuck:
+            board.change, board.frees = await self._on_copy(lambda copy: find_best_change(copy, stuck))
         return board
+
+    def _held_pods(self) -> list[tuple[PodInfo, Waiting, str]]:
+        return [
+            (held.info, Waiting(pod=held.info.key, place=PERMIT), " and ".join(held.pending_plugins()))
+            for held in self._live.held_pods
+        ]
+
+    def _pods_of_others(self) -> list[tuple[PodInfo, Waiting, str]]:
+        """Pods that wait for a scheduler which is none of ours; perhaps nobody runs it."""
+        view = self.view()
+        return [
+            (view.info(pod), Waiting(pod=pod.key, place="elsewhere"), "")
+            for pod in self._live.watching.pods()
+            if not pod.spec.node_name and pod.spec.scheduler_name not in view.deciders
+        ]
 
     def _pending_pods(self) -> list[tuple[PodInfo, Waiting, str]]:
         return [
@@ -293,7 +339,7 @@ class ExplainService:
         return same_pods and (unchanged or now - made_at < _KEEP_COPY_SECONDS)
 
 
-def _changes_of(copy: ClusterCopy, key: str, known: Pod | None) -> Work[Changes | Moves]:
+def _changes_of(copy: ClusterCopy, key: str, known: Pod | None) -> Work[Changes]:
     if key not in copy.waiting and known is not None and not known.spec.node_name:
         copy.add_waiting(known)  # it was being tried when the copy was taken
     pod = copy.waiting.get(key)

@@ -15,14 +15,13 @@ from bayplan.api.pod import Pod
 from bayplan.app.live import LiveScheduler
 from bayplan.cache import Cache
 from bayplan.cluster.pod_info import PodInfo
+from bayplan.framework.handle import Handle
 from bayplan.framework.offline import NoApi, SilentRecorder, drop_task
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.runtime.framework import Framework
 from bayplan.framework.times import Sampling
 from bayplan.loop.decide import Decider, Decision, NodeSearch, decide
-from bayplan.plugins.intree.default_preemption import DefaultPreemption
-from bayplan.plugins.intree.dynamic_resources import DynamicResources
 
 __all__ = ["ClusterView", "LiveView"]
 
@@ -90,8 +89,9 @@ class _Quiet(Framework):
         self.plugins = dict(original.plugins)
         self._harmless: list[Plugin] = []
         for plugin in original.at(ExtensionPoint.POST_FILTER):
-            if isinstance(plugin, DefaultPreemption | DynamicResources):
-                twin = self.plugins[plugin.name] = _harmless_twin(plugin)
+            twin = plugin.dry_copy(_quiet_handle(plugin))
+            if twin is not None:
+                self.plugins[plugin.name] = twin
                 self._harmless.append(twin)
 
     def at(self, point: ExtensionPoint) -> list[Plugin]:
@@ -99,11 +99,7 @@ class _Quiet(Framework):
         return self._harmless if point is ExtensionPoint.POST_FILTER else super().at(point)
 
 
-def _harmless_twin(plugin: Plugin) -> Plugin:
-    """One with its own memory and no way to the API server."""
+def _quiet_handle(plugin: Plugin) -> Handle:
+    """One without a way to the API server and to the queue."""
     handle = replace(plugin.handle, api=NoApi(), recorder=SilentRecorder(), start_task=drop_task)
-    twin = type(plugin)(plugin.args, replace(handle, activate=lambda _: None, invalidate=lambda _: None))
-    if isinstance(plugin, DefaultPreemption) and isinstance(twin, DefaultPreemption):
-        # Columns over all running pods: a function of the table, dear to build, and brought up to it before each use.
-        twin._columns = plugin._columns
-    return twin
+    return replace(handle, activate=lambda _: None, invalidate=lambda _: None)

@@ -1,14 +1,13 @@
 """What if: a scenario played on a copy of the cluster. Placements, what stays pending and why; nothing reaches an API.
 
 A scenario adds, changes, drains and removes nodes, adds pods, and changes weights, plugins or the whole configuration.
-Pods that wait, pods of drained nodes and added pods are then placed one after the other, in the order of the queue,
-each counted on the node it got. A pod that fits nowhere may preempt, as it would: its victims leave the copy, and those
-that a controller would make again wait at the end of the line. Disruption budgets stay as the cluster states them.
+Pods that wait, pods of drained nodes and added pods are then placed in the order of the queue by
+`bayplan.explain.placing`: with preemption, groups, quotas, volumes and disruption budgets.
 """
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
@@ -17,20 +16,19 @@ import msgspec
 
 from bayplan.api.decode import InputError
 from bayplan.api.pod import Pod
-from bayplan.cluster.pod_info import PodInfo, parse_time
+from bayplan.cluster.pod_info import parse_time
 from bayplan.config.errors import ConfigError
 from bayplan.config.loading import load_config
 from bayplan.config.profiles import ResolvedProfile, resolve_profiles
 from bayplan.explain.case import JsonObject
 from bayplan.explain.cluster_copy import ClusterCopy, ClusterObjects
 from bayplan.explain.edits import Edit, apply_edits, read_object
-from bayplan.explain.session import held_back_by
+from bayplan.explain.placing import Placed, Placing
 from bayplan.explain.templates import twins_of
 from bayplan.explain.turns import Work
 from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.queued import QueuedPod
 from bayplan.framework.registry import Registry
-from bayplan.loop.decide import Decision, decide
 from bayplan.queue.heap import sort_key_of
 
 __all__ = [
@@ -182,6 +180,7 @@ def _waiting(copy: ClusterCopy, scenario: Scenario) -> Work[list[tuple[Pod, str]
         waiting += _drained(copy, name)
         yield
     for pod in _added(scenario.add_pods):
+        copy.add_waiting(pod)
         waiting.append((pod, "added"))
         yield
     waiting = [entry for entry in waiting if entry[0].spec.scheduler_name in copy.deciders]
@@ -209,8 +208,10 @@ def _drained(copy: ClusterCopy, name: str) -> Iterable[tuple[Pod, str]]:
     pods = list(info.pods.values())
     for pod in pods:
         copy.cache.remove_pod(pod.uid)
-    free = [pod for pod in pods if pod.controller is None or pod.controller.kind != "DaemonSet"]
-    return [(_unplaced(pod.pod), name) for pod in free]
+    free = [_unplaced(pod.pod) for pod in pods if pod.controller is None or pod.controller.kind != "DaemonSet"]
+    for waiting in free:
+        copy.cache.note_pod(None, waiting)
+    return [(waiting, name) for waiting in free]
 
 
 def _unplaced(pod: Pod) -> Pod:
@@ -229,11 +230,11 @@ def _added(groups: Sequence[AddedPods]) -> Iterable[Pod]:
 
 
 def _place(copy: ClusterCopy, waiting: Sequence[tuple[Pod, str]]) -> Work[WhatIf]:
-    placing = _Placing(copy, waiting)
-    while placing.line:
-        placing.next()
-        yield
-    placed, pending, evicted, used = placing.placed, placing.pending, placing.evicted, placing.used
+    placing = Placing(copy, waiting)
+    yield from placing.run()
+    used: Counter[str] = Counter(each.node for each in placing.placed)
+    placed, pending = ([_placement(each) for each in found] for found in (placing.placed, placing.pending))
+    evicted = [Evicted(pod=gone.pod, node=gone.node, by=gone.by) for gone in placing.evicted]
     return WhatIf(
         verdict=_verdict(len(placed), len(pending), len(evicted), used),
         node_count=len(copy.cache.cluster.nodes),
@@ -247,52 +248,8 @@ def _place(copy: ClusterCopy, waiting: Sequence[tuple[Pod, str]]) -> Work[WhatIf
     )
 
 
-class _Placing:
-    """Pods in line, and what became of those before them."""
-
-    def __init__(self, copy: ClusterCopy, waiting: Sequence[tuple[Pod, str]]) -> None:
-        self._copy = copy
-        self.line = deque(waiting)
-        self.placed: list[Placement] = []
-        self.pending: list[Placement] = []
-        self.evicted: list[Evicted] = []
-        self.used: dict[str, int] = {}
-
-    def next(self) -> None:
-        pod, origin = self.line.popleft()
-        info = self._copy.info(pod)
-        if self._copy.cache.pod(info.uid) is not None:
-            self.pending.append(Placement(pod=pod.key, message="it is on a node already", origin=origin))
-            return
-        decider = self._copy.deciders[info.scheduler_name]
-        gate = held_back_by(decider.framework, info)
-        if gate is not None:
-            self.pending.append(Placement(pod=pod.key, message=gate.message, origin=origin))
-            return
-        decision = decide(decider, info)
-        if not decision.is_scheduled and decision.nomination is not None and decision.nomination.nominated_node_name:
-            decision = self._preempt(info, decision)
-        if not decision.is_scheduled:
-            self.pending.append(Placement(pod=pod.key, message=decision.message, origin=origin))
-            return
-        node = decision.node_name
-        self._copy.cache.assume(info, node)
-        self._copy.nominator.drop(info.uid)
-        self.used[node] = self.used.get(node, 0) + 1
-        self.placed.append(Placement(pod=pod.key, node=node, total=decision.total, origin=origin))
-
-    def _preempt(self, info: PodInfo, decision: Decision) -> Decision:
-        """Let the victims go and decide again; what is decided then counts."""
-        nomination = decision.nomination
-        assert nomination is not None and nomination.nominated_node_name  # the caller checked
-        node = info.nominated_node_name = nomination.nominated_node_name
-        for victim in nomination.victims:
-            self._copy.cache.remove_pod(victim.uid)
-            self.evicted.append(Evicted(pod=victim.key, node=node, by=info.key))
-            controller = victim.controller
-            if controller is not None and controller.kind != "DaemonSet" and len(self.evicted) <= _MOST_ADDED:
-                self.line.append((_unplaced(victim.pod), "evicted"))
-        return decide(self._copy.trial_decider(info.scheduler_name), info)
+def _placement(each: Placed) -> Placement:
+    return Placement(pod=each.pod, node=each.node, total=each.total, message=each.message, origin=each.origin)
 
 
 def _verdict(placed: int, pending: int, evicted: int, used: dict[str, Any]) -> str:

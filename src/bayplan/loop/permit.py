@@ -46,6 +46,11 @@ class HeldPod:
     def pending_plugins(self) -> list[str]:
         return list(self._deadlines)
 
+    @property
+    def deadline(self) -> float:
+        """When the first of the plugins that hold the pod gives up, on the monotonic clock."""
+        return min(self._deadlines.values(), default=0.0)
+
     def allow(self, plugin: str) -> None:
         self._deadlines.pop(plugin, None)
         if not self._deadlines:

@@ -46,10 +46,11 @@ async def test_verdicts_and_points_of_extenders_are_explained(tmp_path: Path) ->
             await asyncio.sleep(0.005)
         changes = await service.changes("default/refused")
 
-    points = {node.node: {plugin: points.weighted for plugin, points in node.points.items()} for node in placed.best}
-    assert (placed.node, points[favourite]["Extender"]) == (favourite, 300)
-    assert [(step.plugin, step.rejected) for step in placed.funnel] == [("Extender", 1)]
-    assert not refused.fits
-    assert [(group.plugin, group.reasons, group.count) for group in refused.refused] == [("Extender", ("no card",), 4)]
+    assert placed.decision is not None and refused.now is not None
+    assert (placed.node, placed.decision.points["Extender"].weighted) == (favourite, 300)
+    assert [(step.plugin, step.rejected) for step in placed.decision.funnel] == [("Extender", 1)]
+    assert not refused.now.node
+    groups = [(group.plugin, group.reasons, group.count) for group in refused.now.refused]
+    assert groups == [("Extender", ("no card",), 4)]
     assert board.causes[0].plugin == "Extender"
     assert server.url in changes.note

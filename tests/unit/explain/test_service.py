@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from tests.unit.explain.stage import raw_pod, staged
 
-from bayplan.explain.changes import Changes
-from bayplan.explain.moves import Moves
+from bayplan.explain.builders import decide_on, now_of
 from bayplan.explain.service import ExplainService, NotReady, Sources, UnknownObject
 from bayplan.explain.whatif import AddedNodes, AddedPods, Scenario, ScenarioError
 from bayplan.loop.recorder import DecisionRecorder
 from bayplan.observe.clock import VirtualClock
+from bayplan.testing import pod
 
 
 async def test_a_placed_pod_is_explained_by_its_record() -> None:
@@ -19,9 +19,9 @@ async def test_a_placed_pod_is_explained_by_its_record() -> None:
         await stage.settled(bound=1)
         explanation = stage.explaining.service.explain_pod("default/web")
 
-    assert explanation.state == "placed" and explanation.from_record
+    assert explanation.state == "placed" and explanation.decision is not None
     assert explanation.verdict.startswith(f"default/web runs on {explanation.node} with ")
-    assert explanation.best[0].node == explanation.node
+    assert explanation.decision.node == explanation.node and explanation.decision.points
     assert [record.outcome for record in explanation.attempts] == ["bound"]
     assert explanation.attempts[0].generation > 0
 
@@ -34,8 +34,8 @@ async def test_a_pending_pod_is_explained_on_the_cluster_as_it_is() -> None:
         explanation = stage.explaining.service.explain_pod("default/big", in_full=True)
         after = stage.local.live.cache.cluster.generation
 
-    assert explanation.state == "pending" and not explanation.from_record
-    assert explanation.message == explanation.attempts[0].message
+    assert explanation.state == "pending" and explanation.now is not None
+    assert explanation.now.message == explanation.attempts[0].message
     assert explanation.queue is not None and explanation.queue.place == "unschedulable"
     assert explanation.queue.rejected_by == ["NodeResourcesFit"]
     assert explanation.result is not None and len(explanation.result["nodes"]) == 4
@@ -49,8 +49,8 @@ async def test_a_gated_pod_names_its_gate() -> None:
         explanation = stage.explaining.service.explain_pod("default/later")
         board = await stage.explaining.service.pending()
 
-    assert explanation.verdict == "default/later is held back before scheduling by SchedulingGates."
-    assert board.causes[0].title == "held back by SchedulingGates"
+    assert explanation.verdict == "default/later is held back before scheduling by gate `quota`."
+    assert board.causes[0].title == "held back by SchedulingGates: `quota`"
 
 
 async def test_a_deleted_pod_leaves_its_record() -> None:
@@ -82,10 +82,9 @@ async def test_changes_of_pending_and_moves_of_placed_pods() -> None:
         service = stage.explaining.service
         changes, moves = await service.changes("default/picky"), await service.changes("default/web")
 
-    assert isinstance(changes, Changes)
-    assert "if the pod did not select disk=ssd" in changes.suggestions[0].sentence
-    assert isinstance(moves, Moves)
-    assert moves.moves[-1].sentence.endswith("were drained.")
+    assert "had the label disk=ssd" in changes.suggestions[0].sentence
+    assert "if the pod did not select disk=ssd" in changes.suggestions[3].sentence
+    assert moves.is_placed and moves.suggestions[-1].sentence.endswith("were drained.")
 
 
 async def test_a_node_says_who_fits() -> None:
@@ -201,11 +200,9 @@ async def test_preemption_is_shown_and_not_done() -> None:
         await stage.settled(bound=2)
         # No PriorityClass: admission would refuse a priority, so the question is put to the view itself.
         view = stage.explaining.service.view()
-        from bayplan.explain.explaining import explained
-        from bayplan.testing import pod
-
-        explanation = explained(view, view.info(pod("high", cpu=6, priority=1000)))
+        decision = decide_on(view, view.info(pod("high", cpu=6, priority=1000)))
+        now = now_of(view.framework("default-scheduler"), decision)
         left = len(stage.local.live.cache)
 
-    assert explanation.victims is not None and explanation.victims.pods
+    assert now.preemption is not None and now.preemption.victims
     assert left == 2

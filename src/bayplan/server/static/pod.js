@@ -10,11 +10,11 @@ export async function podPage([namespace, name], { isShown }) {
 
   async function refresh() {
     const state = await ask(path);
-    const now = JSON.stringify([state.state, state.node, state.message, (state.attempts || []).length, state.queue?.place, state.attempts?.[0]?.outcome]);
+    const now = JSON.stringify([state.state, state.node, state.verdict, state.attempts.length, state.queue?.place, state.attempts[0]?.outcome]);
     if (now === stamp || !isShown()) return;
     stamp = now;
     body.replaceChildren(...describe(state));
-    if (state.state === "pending" || state.state === "placed") showChanges(path, changes);
+    if (["pending", "placed", "gated"].includes(state.state)) showChanges(path, changes);
   }
 
   await refresh();
@@ -26,45 +26,66 @@ export async function podPage([namespace, name], { isShown }) {
 }
 
 function describe(state) {
-  const style = ["placed", "binding"].includes(state.state) || state.fits ? "good" : state.state === "pending" ? "bad" : "";
+  const isWaiting = ["pending", "gated"].includes(state.state);
+  const style = ["placed", "binding"].includes(state.state) || (isWaiting && state.now?.node) ? "good" : state.state === "pending" ? "bad" : "";
+  const then = isWaiting ? null : state.decision, now = isWaiting || !state.decision ? state.now : null;
   return [
     card("Verdict", el("p", { class: `verdict ${style}`, id: "verdict" }, state.verdict),
-      el("p", { class: "soft" }, sourceOf(state))),
-    state.nodeCount ? card("Funnel", funnel(state)) : null,
-    state.best?.length ? card("Score matrix", matrix(state)) : null,
-    state.refused?.length ? card("Who refused, and why", refused(state)) : null,
-    state.victims?.pods?.length ? card("Who would leave", victims(state.victims)) : null,
-    state.attempts?.length ? card("Attempts", attemptsTable(state.attempts)) : null,
-    storyOf(state).length ? card("In the queue", story(storyOf(state))) : null,
-    state.phases?.length ? card("Time", times(state)) : null,
+      el("p", { class: "soft" }, [sourceOf(state, then), state.note].filter(Boolean).join(" "))),
+    ...(then ? parts(then, "then", chosenPair(then)) : []),
+    ...(now && state.state !== "gated" ? parts(now, "now", now.best) : []),
+    then?.stoppedAt ? card("Refused after the choice", el("p", { class: "bad" }, `At ${then.stoppedAt}${then.stoppedBy ? ` by ${then.stoppedBy}` : ""}: ${then.error}`)) : null,
+    then?.permit ? card("Held at Permit", el("p", {}, held(then.permit))) : null,
+    state.attempts.length ? card("Attempts", attemptsTable(state.attempts)) : null,
+    historyOf(state).length ? card("In the queue", history(historyOf(state))) : null,
+    isWaiting && state.now?.phases?.length ? card("Time", times(state.now)) : null,
   ].filter(Boolean);
 }
 
-function sourceOf(state) {
-  if (state.fromRecord) return `As decided ${ago(state.asOf || 0)} (${clock(state.asOf || 0)}).`;
-  return state.state === "placed" ? "No record of the decision: scores are of the cluster as it is now." : "On the cluster as it is now.";
+function sourceOf(state, then) {
+  if (then) return `As decided ${ago(then.time)} (${clock(then.time)}).`;
+  return "On the cluster as it is now.";
 }
 
-function funnel(state) {
+function parts(of, when, best) {
+  const title = (text) => (when === "then" ? `${text} then` : `${text} now`);
+  return [
+    of.nodes && of.chosenBy !== "nomination" ? card(title("Funnel"), funnel(of)) : null,
+    best.length ? card(title("Score matrix"), matrix(of, best)) : null,
+    of.refused.length && !of.node ? card(title("Who refuses, and why"), refused(of)) : null,
+    of.preemption ? card(when === "then" ? "Who had to leave" : "Who would leave", victims(of.preemption)) : null,
+    when === "now" && of.message ? card("In kube-scheduler's words", el("p", {}, of.message)) : null,
+  ];
+}
+
+const chosenPair = (then) => (Object.keys(then.points).length ? [{ node: then.node, total: then.total, points: then.points }, ...(then.runnerUp ? [then.runnerUp] : [])] : []);
+
+function held(permit) {
+  const who = Object.entries(permit.plugins || {}).map(([plugin, seconds]) => `${plugin} (${seconds} s at most)`).join(", ");
+  return permit.result ? `By ${who}; left after ${duration(permit.seconds || 0)}: ${permit.result}.` : `By ${who}.`;
+}
+
+function funnel(of) {
   const step = (left, label) => {
     const fill = el("span", { class: "fill" });
-    fill.style.width = `${(100 * left) / Math.max(state.nodeCount, 1)}%`;
+    fill.style.width = `${(100 * left) / Math.max(of.nodes, 1)}%`;
     return el("li", {}, el("span", { class: "left" }, number(left)),
       el("span", { class: "track" }, fill, el("span", { class: "label" }, label)));
   };
   return el("ol", { class: "funnel", id: "funnel" },
-    step(state.nodeCount, "nodes looked at"),
-    (state.funnel || []).map((s) => step(s.left || 0, `after ${s.plugin} (${number(s.rejected)} rejected)`)),
-    state.node ? step(1, `chosen: ${state.node}`) : null);
+    step(of.nodes, "nodes looked at"),
+    (of.funnel || []).map((s) => step(s.left || 0, `after ${s.plugin} (${number(s.rejected)} rejected)`)),
+    of.node ? step(1, `chosen: ${of.node}`) : null);
 }
 
-function matrix(state) {
-  const best = state.best, plugins = [...new Set(best.flatMap((node) => Object.keys(node.points || {})))];
-  const mark = (node) => (node.node === state.node ? "num chosen" : "num");
+function matrix(of, best) {
+  const plugins = [...new Set(best.flatMap((node) => Object.keys(node.points || {})))];
+  const weights = Object.assign({}, ...best.map((node) => Object.fromEntries(Object.entries(node.points || {}).map(([plugin, points]) => [plugin, points.weight ?? 1]))));
+  const mark = (node) => (node.node === of.node ? "num chosen" : "num");
   const head = el("tr", {}, el("th", { scope: "col" }, "plugin"), el("th", { scope: "col", class: "num" }, "weight"),
     best.map((node) => el("th", { scope: "col", class: mark(node) }, nodeLink(node.node))));
   const rows = plugins.map((plugin) => el("tr", {}, el("th", { scope: "row" }, plugin),
-    el("td", { class: "num" }, `×${state.weights?.[plugin] ?? 1}`),
+    el("td", { class: "num" }, `×${weights[plugin]}`),
     best.map((node) => {
       const score = (node.points || {})[plugin];
       const cell = el("td", { class: mark(node) }, score ? number(score.weighted) : "",
@@ -73,16 +94,16 @@ function matrix(state) {
       return cell;
     })));
   const total = el("tr", { class: "total" }, el("td", {}, "total"), el("td", {}), best.map((node) => el("td", { class: mark(node) }, number(node.total))));
-  const lead = state.lead ? el("p", {}, leadText(state)) : null;
-  return el("div", {}, lead, el("div", { class: "scroll" }, el("table", { id: "matrix" },
-    el("caption", {}, `Weighted points; below them raw → normalised. The deeper the colour, the better for the plugin. ${number(state.feasible || 0)} nodes fit, the best ${best.length} are shown.`),
+  return el("div", {}, el("p", {}, leadText(of, best)), el("div", { class: "scroll" }, el("table", { id: "matrix" },
+    el("caption", {}, `Weighted points; below them raw → normalised. The deeper the colour, the better for the plugin. ${number(of.feasible || 0)} nodes fit, ${best.length} are shown.`),
     el("thead", {}, head), el("tbody", {}, rows, total))));
 }
 
-function leadText(state) {
-  const lead = state.lead;
-  if (state.tieCount > 1) return `${number(state.tieCount)} nodes tie for the highest total${state.ties?.length ? ` (${state.ties.join(", ")}${state.ties.length < state.tieCount ? ", …" : ""})` : ""}; ${state.node} was drawn.`;
-  return `${number(lead.points)} ahead of ${lead.runnerUp}${lead.plugin ? `; ${lead.plugin} decides` : ""}.`;
+function leadText(of, best) {
+  const [first, second] = best;
+  if (!second) return "";
+  if (of.ties > 1) return `${number(of.ties)} nodes tie for the highest total, ${second.node} among them; ${of.tieBreak ? `${of.node} was ${of.tieBreak}` : `${of.node} is the first by name`}.`;
+  return `${number(first.total - second.total)} ahead of ${second.node}.`;
 }
 
 function refused(state) {
@@ -98,9 +119,9 @@ export function attemptsTable(attempts, showPod = false) {
     milliseconds(a.seconds || 0), a.outcomeSeconds ? milliseconds(a.outcomeSeconds) : ""]));
 }
 
-const storyOf = (state) => (state.queue?.story?.length ? state.queue.story : state.attempts?.[0]?.history || []);
+const historyOf = (state) => (state.queue?.history?.length ? state.queue.history : state.attempts[0]?.history || []);
 
-function story(all) {
+function history(all) {
   const steps = all.slice(-12);
   return el("ol", { class: "story" }, steps.map(([time, place, cause], at) => {
     const next = steps[at + 1];
@@ -109,8 +130,11 @@ function story(all) {
   }));
 }
 
-function victims(gone) {
-  return el("div", {}, el("p", {}, "From ", nodeLink(gone.node), ":"), el("ul", {}, gone.pods.map((pod) => el("li", {}, podLink(pod)))));
+function victims(preemption) {
+  const keys = (preemption.keys || []).map((key) => `${number(key.left)} by ${key.key}`).join(" → ");
+  return el("div", {}, el("p", {}, "From ", nodeLink(preemption.node), ":"),
+    el("ul", {}, (preemption.victims || []).map((victim) => el("li", {}, podLink(victim.pod), ` (priority ${victim.priority || 0})`))),
+    keys ? el("p", { class: "soft" }, `Why there: ${number(preemption.candidates || 0)} candidate nodes → ${keys}.`) : null);
 }
 
 function times(state) {
@@ -125,10 +149,9 @@ function times(state) {
 async function showChanges(path, holder) {
   try {
     const found = await ask(`${path}/changes`);
-    const sentences = (found.suggestions || found.moves || []).map((entry) => entry.sentence);
-    const misses = (found.nearest || []).map((miss) => `${miss.node} lacks ${Object.entries(miss.lacks).map(([name, amount]) => `${amount} ${name}`).join(" and ")}`);
-    const without = (found.without || []).map((entry) => `without ${entry.plugin}: ${number(entry.nodes)} nodes`);
-    const title = found.moves || found.now ? "What would move it" : "What would let it run";
+    const said = (entries) => (entries || []).map((entry) => entry.sentence);
+    const sentences = said(found.suggestions), misses = said(found.nearest), without = said(found.without);
+    const title = found.isPlaced ? "What would move it" : "What would let it run";
     const headed = [["", sentences], ["Nearest misses", misses], ["Without a plugin", without]].filter(([, list]) => list.length);
     const lists = headed.map(([head, list]) => [head ? el("h3", {}, head) : null, el("ul", {}, list.map((line) => el("li", {}, line)))]);
     holder.replaceChildren(lists.length ? card(title, ...lists, el("p", { class: "soft" }, `Each was tried on a copy of the cluster. ${found.note || ""}`)) : "");

@@ -1,4 +1,4 @@
-"""Pods one after the other, each as a whole report."""
+"""Pods one after the other, each with a whole explanation."""
 
 from __future__ import annotations
 
@@ -10,43 +10,44 @@ from bayplan.api.meta import KubeObject
 from bayplan.app.offline import OfflineScheduler
 from bayplan.config import default_config, resolve_profiles
 from bayplan.explain.case import UnknownProfile
-from bayplan.explain.report import Outcome
-from bayplan.explain.session import Session, machine_form
+from bayplan.explain.claims import HeldBack
+from bayplan.explain.evaluating import Evaluator, machine_form
 from bayplan.plugins.intree import default_registry
 from bayplan.testing import node, pod
 
 
-def session(objects: Iterable[KubeObject]) -> Session:
+def session(objects: Iterable[KubeObject]) -> Evaluator:
     registry = default_registry()
-    return Session(OfflineScheduler(resolve_profiles(default_config(), registry), registry, objects))
+    return Evaluator(OfflineScheduler(resolve_profiles(default_config(), registry), registry, objects))
 
 
 def test_a_placed_pod_counts_for_the_next() -> None:
     work = session([node("a", cpu=2), node("b", cpu=2)])
 
-    assert [work.evaluate(pod(f"p{n}", cpu=2)).context.chosen for n in range(3)] == ["a", "b", ""]
+    assert [work.evaluate(pod(f"p{n}", cpu=2)).now.node for n in range(3)] == ["a", "b", ""]
 
 
 def test_a_pending_pod_changes_nothing() -> None:
     work = session([node("a", cpu=2)])
 
-    assert work.evaluate(pod("big", cpu=3)).outcome is Outcome.PENDING
+    assert work.evaluate(pod("big", cpu=3)).outcome == "pending"
     assert work.evaluate(pod("small", cpu=2)).is_scheduled
 
 
 def test_a_gated_pod_waits_with_the_reason_of_its_gate() -> None:
     report = session([node("a")]).evaluate(pod("p", gates=["g"]))
 
-    assert report.outcome is Outcome.GATED
-    assert report.context.gated_by == "SchedulingGates"
-    assert report.message == "waiting for scheduling gates: [g]"
+    assert report.outcome == "gated"
+    assert isinstance(report.claim, HeldBack) and report.claim.gates == ("g",)
+    assert report.now.message == "waiting for scheduling gates: [g]"
+    assert report.verdict == "default/p is held back before scheduling by gate `g`."
 
 
 def test_preemption_is_told_and_not_done() -> None:
     work = session([node("a", cpu=2), pod("low", cpu=2, node="a")])
 
-    assert work.evaluate(pod("high", cpu=2, priority=9)).outcome is Outcome.PREEMPTS
-    assert work.evaluate(pod("low-too", cpu=2)).outcome is Outcome.PENDING
+    assert work.evaluate(pod("high", cpu=2, priority=9)).outcome == "preempts"
+    assert work.evaluate(pod("low-too", cpu=2)).outcome == "pending"
 
 
 def test_the_queue_puts_higher_priority_and_older_pods_first() -> None:

@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import msgspec
 import numpy as np
 
 from bayplan.api.pod import Pod
 from bayplan.api.quantity import format_quantity
 from bayplan.cluster.axes import BoolN
 from bayplan.cluster.node_columns import NodeColumns
+from bayplan.explain.claims import Lacks
 from bayplan.explain.cluster_copy import ClusterCopy
 from bayplan.explain.fixes import shortfall
+from bayplan.framework.diagnosis import Remedy
 from bayplan.framework.runtime.framework import Framework
 from bayplan.loop.decide import Decision
 
-__all__ = ["Miss", "nearest_nodes", "objections", "rejections_by_node", "sole_objectors"]
+__all__ = ["nearest_nodes", "objections", "rejections_by_node", "sole_objectors"]
 
 _MOST = 5
-_FIT = "NodeResourcesFit"
-
-
-class Miss(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
-    """A node that has too little room, and how much it lacks."""
-
-    node: str
-    lacks: dict[str, str]
-    also: list[str] = []
-    """Other filters that object to it."""
 
 
 def objections(framework: Framework, decision: Decision) -> list[tuple[str, BoolN]]:
@@ -72,24 +63,24 @@ def sole_objectors(framework: Framework, decision: Decision) -> dict[str, int]:
     return {name: nodes for name, nodes in alone.items() if nodes}
 
 
-def nearest_nodes(copy: ClusterCopy, pod: Pod, misses: dict[int, tuple[str, ...]]) -> list[Miss]:
+def nearest_nodes(copy: ClusterCopy, pod: Pod, misses: dict[int, tuple[str, ...]]) -> list[Lacks]:
     """By shortfall relative to the size of the node; those with no other objection first."""
     table = copy.cache.cluster.nodes
     found = []
     for row, plugins in misses.items():
-        if _FIT not in plugins:
-            continue
         info = table.at(row)
         lacking = shortfall(pod, info.node, info)
         if lacking:
             share = sum(amount / max(info.allocatable_of(name), 1) for name, amount in lacking.items())
             found.append((len(plugins), share, info.name, lacking, plugins))
     found.sort(key=lambda entry: entry[:3])
+    framework = copy.framework(pod.spec.scheduler_name)
     return [
-        Miss(
+        Lacks(
+            pod=pod.key,
             node=name,
-            lacks={resource: format_quantity(amount, resource) for resource, amount in lacking.items()},
-            also=[plugin for plugin in plugins if plugin != _FIT],
+            amounts={resource: format_quantity(amount, resource) for resource, amount in lacking.items()},
+            also=tuple(plugin for plugin in plugins if Remedy.REQUESTS not in framework.plugins[plugin].remedies),
         )
         for _, _, name, lacking, plugins in found[:_MOST]
     ]

@@ -1,0 +1,224 @@
+"""Claims: everything that an explanation asserts, as typed data that can be put to the test.
+
+Each sentence comes from one claim (`bayplan.explain.wording`) and nothing else. A claim is about *then* (made of a
+frozen record), about *now* (computed on the cluster as it is), or a supposition (what would happen *if*, found by
+trying it on a copy). `tests/truth` executes every kind of claim on an embedded cluster.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from bayplan.explain.edits import Edit
+
+__all__ = [
+    "IF",
+    "NOW",
+    "THEN",
+    "Chosen",
+    "Claim",
+    "FitsNowhere",
+    "Frees",
+    "GoesTo",
+    "HeldAtPermit",
+    "HeldBack",
+    "Lacks",
+    "NoScheduler",
+    "NothingHelps",
+    "Preempted",
+    "RefusedLater",
+    "TooLarge",
+    "Unplaced",
+    "Without",
+    "WouldFit",
+    "WouldMove",
+    "WouldPreempt",
+]
+
+
+class _Claim(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, tag_field="claim"):
+    pod: str
+
+
+# Then
+
+
+class Chosen(_Claim, frozen=True, tag="chosen"):
+    """The pod got the node, and this is why."""
+
+    node: str
+    by: str
+    """points, only node, or nomination"""
+    nodes: int
+    feasible: int
+    total: int = 0
+    ties: int = 0
+    runner_up: str = ""
+    ahead: int = 0
+    plugin: str = ""
+    """Who made most of the difference to the runner-up."""
+    victims: tuple[str, ...] = ()
+    is_bound: bool = True
+
+
+class Preempted(_Claim, frozen=True, tag="preempted"):
+    """The pod had to leave for another one."""
+
+    by: str
+    node: str
+    time: float
+
+
+class Unplaced(_Claim, frozen=True, tag="unplaced"):
+    """The pod is gone; no attempt gave it a node, or none is recorded."""
+
+    message: str = ""
+
+
+class RefusedLater(_Claim, frozen=True, tag="refusedLater"):
+    """A node was chosen at the last attempt, and Reserve, Permit, PreBind or Bind refused the pod."""
+
+    node: str
+    point: str
+    plugin: str
+    message: str
+
+
+# Now
+
+
+class GoesTo(_Claim, frozen=True, tag="goesTo"):
+    """A pod that waits would get this node."""
+
+    node: str
+    nodes: int
+    feasible: int
+    total: int = 0
+    ties: int = 0
+    runner_up: str = ""
+    ahead: int = 0
+    plugin: str = ""
+    place: str = ""
+    """Where in the queue it waits."""
+    is_offline: bool = False
+    """Of manifests, without a running scheduler."""
+
+
+class FitsNowhere(_Claim, frozen=True, tag="fitsNowhere"):
+    """No node takes the pod: the plugin that keeps it from most nodes, and its reason."""
+
+    nodes: int
+    plugin: str = ""
+    reason: str = ""
+    refused: int = 0
+    """Nodes that the plugin refuses for this reason."""
+    message: str = ""
+    """In kube-scheduler's words."""
+    resource: str = ""
+    asked: str = ""
+    largest: str = ""
+    """Where a resource is asked for that no node offers so much of: the most that any node offers."""
+
+
+class WouldPreempt(_Claim, frozen=True, tag="wouldPreempt"):
+    """The pod fits nowhere, and would get the node if the victims left, which it may make them."""
+
+    node: str
+    victims: tuple[str, ...]
+    violations: int = 0
+
+
+class HeldBack(_Claim, frozen=True, tag="heldBack"):
+    """PreEnqueue keeps the pod out of the queue."""
+
+    plugin: str
+    message: str
+    gates: tuple[str, ...] = ()
+
+
+class HeldAtPermit(_Claim, frozen=True, tag="heldAtPermit"):
+    node: str
+    plugins: tuple[str, ...]
+    seconds_left: float
+
+
+class NoScheduler(_Claim, frozen=True, tag="noScheduler"):
+    """The pod names a scheduler that is not one of ours."""
+
+    scheduler: str
+    known: tuple[str, ...] = ()
+
+
+# If
+
+
+class WouldFit(_Claim, frozen=True, tag="wouldFit"):
+    """With these edits done the pod gets the node, one of so many that fit."""
+
+    what: str
+    """In words, after "if"."""
+    edits: tuple[Edit, ...]
+    node: str
+    """Empty for a pod of a group, whose node depends on who comes first."""
+    nodes: int = 1
+    victims: tuple[str, ...] = ()
+
+
+class WouldMove(_Claim, frozen=True, tag="wouldMove"):
+    """Where a placed pod would go if it were scheduled again after a change; nowhere, if the node is empty."""
+
+    home: str
+    what: str
+    node: str = ""
+    drain: str = ""
+    plugin: str = ""
+    weight: int = 0
+    victims: tuple[str, ...] = ()
+
+
+class Without(_Claim, frozen=True, tag="without"):
+    """With one plugin turned off, so many nodes would fit."""
+
+    plugin: str
+    nodes: int
+
+
+class Lacks(_Claim, frozen=True, tag="lacks"):
+    """A node that has too little room, and how much it lacks."""
+
+    node: str
+    amounts: dict[str, str]
+    also: tuple[str, ...] = ()
+    """Other filters that object to it."""
+
+
+class TooLarge(_Claim, frozen=True, tag="tooLarge"):
+    """The pod asks for more of a resource than any node offers in all."""
+
+    resource: str
+    asked: str
+    largest: str = ""
+    """Empty where no node offers any."""
+
+
+class Frees(_Claim, frozen=True, tag="frees"):
+    """With these edits done, so many of the pending pods find a node, one after the other."""
+
+    what: str
+    edits: tuple[Edit, ...]
+    count: int
+    of: int
+    is_limited: bool = False
+    """The trial was ended before every pod had been tried."""
+
+
+class NothingHelps(_Claim, frozen=True, tag="nothingHelps"):
+    """No suggestion came true on the copy; this is what stands in the way."""
+
+    reason: str
+
+
+THEN = Chosen | Preempted | Unplaced | RefusedLater
+NOW = GoesTo | FitsNowhere | WouldPreempt | HeldBack | HeldAtPermit | NoScheduler
+IF = WouldFit | WouldMove | Without | Lacks | TooLarge | Frees | NothingHelps
+Claim = THEN | NOW | IF

@@ -1,0 +1,288 @@
+"""Pods placed one after the other on a copy of the cluster: the engine behind what-ifs, suggestions and counts.
+
+Each pod goes through what an attempt goes through: PreEnqueue, `decide`, preemption if nothing fits, Reserve, Permit.
+Victims leave the copy and use up their disruption budgets; those that a controller would make again wait at the end of
+the line. Pods that a plugin holds at Permit keep their place until the plugin lets them go; the siblings that it wants
+to see are next in line. PreBind and Bind, which need an API server, are left out. `undo` takes everything back.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import msgspec
+
+from bayplan.api.pod import Pod
+from bayplan.api.workload import PodDisruptionBudget
+from bayplan.cluster.pod_info import PodInfo
+from bayplan.explain.cluster_copy import ClusterCopy
+from bayplan.framework.cycle import CycleState
+from bayplan.framework.points import ExtensionPoint
+from bayplan.framework.runtime.call import call_plugin
+from bayplan.framework.runtime.framework import Framework
+from bayplan.framework.status import Status
+from bayplan.loop.decide import Decider, Decision, decide
+from bayplan.loop.recorder import preemption_of
+from bayplan.preemption.budgets import Budgets
+
+__all__ = ["Evicted", "Placed", "Placing", "held_back_by"]
+
+_MOST_REMADE = 10_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placed:
+    """What became of one pod. Without a node it stays pending."""
+
+    pod: str
+    origin: str
+    """pending, added, evicted, or the node that the pod was drained from"""
+    node: str = ""
+    total: int = 0
+    feasible: int = 0
+    message: str = ""
+    plugin: str = ""
+    """Who held it back, at PreEnqueue, Reserve or Permit."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evicted:
+    pod: str
+    node: str
+    by: str
+    """The pod that takes its place."""
+
+
+@dataclass(frozen=True)
+class _Held:
+    """A pod that plugins hold at Permit. Fulfils `framework.handle.WaitingPod`."""
+
+    info: PodInfo
+    node_name: str
+    plugins: set[str]
+    decision: Decision
+    origin: str
+    refusals: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def is_rejected(self) -> bool:
+        return bool(self.refusals)
+
+    def pending_plugins(self) -> list[str]:
+        return sorted(self.plugins)
+
+    def allow(self, plugin: str) -> None:
+        self.plugins.discard(plugin)
+
+    def reject(self, plugin: str, message: str) -> bool:
+        self.refusals.append((plugin, message))
+        return len(self.refusals) == 1
+
+    def preempt(self, plugin: str, message: str) -> bool:
+        return self.reject(plugin, message)
+
+
+class Placing:
+    """Runs until `line` is empty; see the module."""
+
+    def __init__(
+        self,
+        copy: ClusterCopy,
+        waiting: Sequence[tuple[Pod, str]],
+        *,
+        preempts: bool = True,
+        deciders: Mapping[str, Decider] | None = None,
+    ) -> None:
+        """`waiting` are (pod, origin). Without `preempts`, a pod that fits nowhere stays pending."""
+        self._copy = copy
+        self._deciders = deciders if deciders is not None else copy.deciders if preempts else copy.trial_deciders
+        self.line = deque(waiting)
+        self._queued = {pod.key for pod, _ in waiting}
+        self.placed: list[Placed] = []
+        self.pending: list[Placed] = []
+        self.evicted: list[Evicted] = []
+        self.decisions: dict[str, Decision] = {}
+        """The last decision about each pod."""
+        self._undo: list[Callable[[], object]] = []
+
+    def run(self) -> Iterator[None]:
+        """Pause after each pod."""
+        while self.line:
+            self.next()
+            yield
+        self._let_go_of_held()
+
+    def undo(self) -> None:
+        for step in reversed(self._undo):
+            step()
+        self._undo.clear()
+
+    def outcome(self, key: str) -> Placed | None:
+        return next((each for each in (*self.placed, *self.pending) if each.pod == key), None)
+
+    def next(self) -> None:
+        pod, origin = self.line.popleft()
+        info = self._copy.info(pod)
+        decider = self._deciders.get(info.scheduler_name)
+        if self._copy.cache.pod(info.uid) is not None:
+            self._stays(info, origin, "it is on a node already")
+            return
+        if decider is None:
+            self._stays(info, origin, f"no profile is named `{info.scheduler_name}`")
+            return
+        gate = held_back_by(decider.framework, info)
+        if gate is not None:
+            self._stays(info, origin, gate.message, plugin=gate.plugin)
+            return
+        decision = decide(decider, info)
+        if not decision.is_scheduled and preemption_of(decision.nomination) is not None:
+            decision = self._preempt(info, decision)
+        self.decisions[info.key] = decision
+        if not decision.is_scheduled:
+            self._stays(info, origin, decision.message)
+            self._settle_held()
+            return
+        self._take_place(decider.framework, info, origin, decision)
+
+    def _stays(self, info: PodInfo, origin: str, message: str, *, plugin: str = "") -> None:
+        self.pending.append(Placed(pod=info.key, origin=origin, message=message, plugin=plugin))
+
+    def _preempt(self, info: PodInfo, decision: Decision) -> Decision:
+        """Evict the victims and decide again; what is decided then counts."""
+        nomination, cache = decision.nomination, self._copy.cache
+        assert nomination is not None and nomination.nominated_node_name  # the caller checked
+        node = info.nominated_node_name = nomination.nominated_node_name
+        self._use_up_budgets(nomination.victims)
+        for victim in nomination.victims:
+            self._remove(victim)
+            self.evicted.append(Evicted(pod=victim.key, node=victim.node_name or node, by=info.key))
+            controller = victim.controller
+            if controller is not None and controller.kind != "DaemonSet" and len(self.evicted) <= _MOST_REMADE:
+                self.line.append((_unplaced(victim.pod), "evicted"))
+                cache.note_pod(None, _unplaced(victim.pod))
+        return decide(self._copy.trial_deciders[info.scheduler_name], info)
+
+    def _remove(self, victim: PodInfo) -> None:
+        cache, held = self._copy.cache, self._copy.held.pods.get(victim.uid)
+        known = cache.pod(victim.uid)
+        if held is not None:
+            held.preempt("", "preempted")
+        elif known is not None:
+            cache.remove_pod(victim.uid)
+            self._undo.append(lambda: cache.assume(known, known.node_name))
+
+    def _use_up_budgets(self, victims: Sequence[PodInfo]) -> None:
+        """A budget allows one disruption less for each victim that it covers."""
+        objects, cache = self._copy.cache.cluster.objects, self._copy.cache
+        for budget in list(objects.list(PodDisruptionBudget)):
+            covering = Budgets([budget])
+            used = sum(1 for victim in victims if covering.covering(victim))
+            if used:
+                left = max(budget.status.disruptions_allowed - used, 0)
+                status = msgspec.structs.replace(budget.status, disruptions_allowed=left)
+                cache.put_object(msgspec.structs.replace(budget, status=status))
+                self._undo.append(partial(cache.put_object, budget))
+
+    def _take_place(self, framework: Framework, info: PodInfo, origin: str, decision: Decision) -> None:
+        """Assume, Reserve, Permit."""
+        state, node = decision.state, decision.node_name
+        assumed = self._copy.cache.assume(info, node)
+        self._copy.nominator.drop(info.uid)
+        self._undo.append(lambda: self._give_back(framework, state, assumed, node))
+        for plugin in framework.at(ExtensionPoint.RESERVE):
+            if callable(getattr(plugin, "reserve", None)):
+                status = call_plugin(plugin, "reserve", framework.complain, state, assumed, node)
+                if isinstance(status, Status) and not status.is_success:
+                    self._refuse(framework, state, assumed, node, origin, "Reserve", status)
+                    return
+        holding: set[str] = set()
+        for plugin in framework.at(ExtensionPoint.PERMIT):
+            status = call_plugin(plugin, "permit", framework.complain, state, assumed, node)
+            if isinstance(status, Status) and status.is_wait:
+                holding.add(plugin.name)
+            elif isinstance(status, Status) and not status.is_success:
+                self._refuse(framework, state, assumed, node, origin, "Permit", status)
+                return
+        if holding:
+            self._copy.held.pods[info.uid] = _Held(assumed, node, holding, decision, origin)
+            self._call_forward(state)
+        else:
+            self._settled(assumed, origin, decision)
+        self._settle_held()
+
+    def _call_forward(self, state: CycleState) -> None:
+        """Siblings that a plugin wants to see are next, waiting ones that nobody asked about included."""
+        wanted = [pod for key, pod in state.pods_to_activate.items() if key in self._copy.waiting]
+        state.pods_to_activate.clear()
+        keys = {pod.key for pod in wanted}
+        ahead = [entry for entry in self.line if entry[0].key in keys]
+        later = [entry for entry in self.line if entry[0].key not in keys]
+        ahead += [(self._copy.waiting[pod.key], "pending") for pod in wanted if pod.key not in self._queued]
+        self._queued |= keys
+        self.line = deque((*ahead, *later))
+
+    def _refuse(
+        self, framework: Framework, state: CycleState, info: PodInfo, node: str, origin: str, point: str, status: Status
+    ) -> None:
+        self._give_back(framework, state, info, node)
+        said = f"refused at {point} by {status.plugin}: {status.message}"
+        self._stays(info, origin, said, plugin=status.plugin)
+        self._settle_held()
+
+    def _give_back(self, framework: Framework, state: CycleState, info: PodInfo, node: str) -> None:
+        if self._copy.cache.pod(info.uid) is None:
+            return
+        self._copy.held.pods.pop(info.uid, None)
+        for plugin in reversed(framework.at(ExtensionPoint.RESERVE)):
+            if callable(getattr(plugin, "unreserve", None)):
+                call_plugin(plugin, "unreserve", framework.complain, state, info, node)
+        self._copy.cache.forget(info.uid)
+
+    def _settle_held(self) -> None:
+        """Pods that no plugin holds any more have their node; those that one rejected give their place back."""
+        held_pods = self._copy.held.pods
+        for uid, held in list(held_pods.items()):
+            if held.is_rejected:
+                plugin, message = held.refusals[0]
+                framework = self._deciders[held.info.scheduler_name].framework
+                self._give_back(framework, held.decision.state, held.info, held.node_name)
+                self._stays(held.info, held.origin, f"refused at Permit by {plugin}: {message}", plugin=plugin)
+            elif not held.plugins and uid in held_pods:
+                del held_pods[uid]
+                self._settled(held.info, held.origin, held.decision)
+
+    def _settled(self, info: PodInfo, origin: str, decision: Decision) -> None:
+        self.placed.append(
+            Placed(
+                pod=info.key,
+                origin=origin,
+                node=decision.node_name,
+                total=decision.total,
+                feasible=decision.feasible_nodes,
+            )
+        )
+
+    def _let_go_of_held(self) -> None:
+        """Nobody else comes: the plugins that still hold a pod would hold it until its time is up."""
+        for held in list(self._copy.held.pods.values()):
+            who = ", ".join(sorted(held.plugins))
+            message = f"would be held on {held.node_name} at Permit by {who} until its time is up"
+            framework = self._deciders[held.info.scheduler_name].framework
+            self._give_back(framework, held.decision.state, held.info, held.node_name)
+            self._stays(held.info, held.origin, message, plugin=who)
+
+
+def held_back_by(framework: Framework, info: PodInfo) -> Status | None:
+    """What a PreEnqueue plugin says to a pod that it does not let into the queue."""
+    for plugin in framework.at(ExtensionPoint.PRE_ENQUEUE):
+        answer = call_plugin(plugin, "pre_enqueue", framework.complain, info)
+        if isinstance(answer, Status) and not answer.is_success:
+            return answer
+    return None
+
+
+def _unplaced(pod: Pod) -> Pod:
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=""))

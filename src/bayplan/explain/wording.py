@@ -1,0 +1,206 @@
+"""Claims in words: one sentence for each type of claim, made of its fields and of nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from bayplan.explain import claims as c
+
+__all__ = ["listed", "sentence"]
+
+_NAMED = 3
+_WAITING = {
+    "active": "; it waits for its turn",
+    "backoff": "; it is backing off after a failed attempt",
+    "unschedulable": "; it waits for an event to be tried again",
+    "in-flight": "; it is being scheduled",
+}
+
+
+def sentence(claim: c.Claim) -> str:
+    """Starts with the pod where it is about one."""
+    say: Callable[[Any], str] = _WORDS[type(claim)]
+    return say(claim)
+
+
+# Then
+
+
+def _chosen(claim: c.Chosen) -> str:
+    verb = "runs on" if claim.is_bound else "is being bound to"
+    return f"{claim.pod} {verb} {claim.node}{_why_chosen(claim)}."
+
+
+def _why_chosen(claim: c.Chosen) -> str:
+    if claim.victims:
+        return f", where {listed(claim.victims, 'pods')} had to leave for it"
+    if claim.by == "nomination":
+        return ", which it had been nominated to"
+    if claim.by == "only node":
+        return f", the only one of {claim.nodes} nodes that fitted; nothing was scored" if claim.nodes > 1 else ""
+    return _points_and_lead(claim) if claim.by == "points" else ""
+
+
+def _points_and_lead(claim: c.Chosen | c.GoesTo) -> str:
+    if not claim.runner_up:
+        return f" with {_points(claim.total)}" if claim.total else ""
+    if claim.ties > 1:
+        return f" with {_points(claim.total)}, one of {claim.ties} nodes with as many, {claim.runner_up} among them"
+    by = f"; {claim.plugin} decides" if claim.plugin else ""
+    return f" with {_points(claim.total)}, {claim.ahead} ahead of {claim.runner_up}{by}"
+
+
+def _preempted(claim: c.Preempted) -> str:
+    when = datetime.fromtimestamp(claim.time, UTC).strftime("%H:%M:%S UTC")
+    return f"{claim.pod} was preempted on {claim.node} at {when} to make room for {claim.by}."
+
+
+def _unplaced(claim: c.Unplaced) -> str:
+    last = f"; its last attempt failed: {claim.message}" if claim.message else ""
+    return _ended(f"{claim.pod} is not in the cluster any more{last}")
+
+
+def _refused_later(claim: c.RefusedLater) -> str:
+    by = f" by {claim.plugin}" if claim.plugin else ""
+    return _ended(f"{claim.pod} was given {claim.node} and then refused at {claim.point}{by}: {claim.message}")
+
+
+# Now
+
+
+def _goes_to(claim: c.GoesTo) -> str:
+    if claim.feasible == 1:
+        why = f", the only one of {claim.nodes} nodes that fits" if claim.nodes > 1 else ""
+    else:
+        why = _points_and_lead(claim)
+    if claim.is_offline:
+        return f"{claim.pod} goes to {claim.node}{why}."
+    return f"{claim.pod} would go to {claim.node} now{why}{_WAITING.get(claim.place, '')}."
+
+
+def _fits_nowhere(claim: c.FitsNowhere) -> str:
+    if claim.resource and claim.largest:
+        return f"{claim.pod} is pending: it asks {claim.asked}; the largest node has {claim.largest}."
+    if claim.resource:
+        return f"{claim.pod} is pending: no node offers {claim.resource}, and it asks {claim.asked}."
+    if not claim.plugin or not claim.refused:
+        return _ended(f"{claim.pod} is pending: {claim.reason or claim.message or 'no reason is known'}")
+    nodes = "the one node" if claim.nodes == 1 else f"{claim.refused} of {claim.nodes} nodes"
+    return _ended(f"{claim.pod} is pending: {claim.plugin} refuses {nodes}: {claim.reason}")
+
+
+def _would_preempt(claim: c.WouldPreempt) -> str:
+    budgets = f", against {_counted(claim.violations, 'disruption budget')}" if claim.violations else ""
+    victims = listed(claim.victims, "pods")
+    return f"{claim.pod} fits nowhere now, and would preempt {victims} on {claim.node}{budgets}."
+
+
+def _held_back(claim: c.HeldBack) -> str:
+    if claim.gates:
+        gates = listed([f"`{gate}`" for gate in claim.gates], "gates")
+        return f"{claim.pod} is held back before scheduling by {_plural('gate', claim.gates)} {gates}."
+    return _ended(f"{claim.pod} is held back before scheduling by {claim.plugin}: {claim.message}")
+
+
+def _held_at_permit(claim: c.HeldAtPermit) -> str:
+    who = " and ".join(claim.plugins)
+    return f"{claim.pod} has {claim.node} and is held at Permit by {who}, for {claim.seconds_left:.0f} s at most."
+
+
+def _no_scheduler(claim: c.NoScheduler) -> str:
+    ours = listed([f"`{name}`" for name in claim.known], "profiles")
+    return (
+        f"{claim.pod} waits for the scheduler `{claim.scheduler}`, which is none of ours"
+        f"{f' ({ours})' if claim.known else ''}; nothing happens unless somebody runs it."
+    )
+
+
+# If
+
+
+def _would_fit(claim: c.WouldFit) -> str:
+    others = claim.nodes - 1
+    where = f" on {claim.node}" if claim.node else ""
+    where += f" and {_counted(others, 'other node')}" if others > 0 else ""
+    price = f", and {listed(claim.victims, 'pods')} would be preempted" if claim.victims else ""
+    return f"It would fit{where} if {claim.what}{price}."
+
+
+def _would_move(claim: c.WouldMove) -> str:
+    if not claim.node:
+        return f"It would find no other node if {claim.what}."
+    price = f", where {listed(claim.victims, 'pods')} would be preempted" if claim.victims else ""
+    return f"It would go to {claim.node} if {claim.what}{price}."
+
+
+def _without(claim: c.Without) -> str:
+    return f"without {claim.plugin}: {_counted(claim.nodes, 'node')}"
+
+
+def _lacks(claim: c.Lacks) -> str:
+    amounts = " and ".join(f"{amount} {name}" for name, amount in claim.amounts.items())
+    also = f" (and {', '.join(claim.also)} object{'s' if len(claim.also) == 1 else ''})" if claim.also else ""
+    return f"{claim.node} lacks {amounts}{also}"
+
+
+def _too_large(claim: c.TooLarge) -> str:
+    if not claim.largest:
+        return f"No node offers {claim.resource}; the pod asks {claim.asked}."
+    return f"The pod asks {claim.asked}; the largest node has {claim.largest}."
+
+
+def _frees(claim: c.Frees) -> str:
+    least = "at least " if claim.is_limited else ""
+    return f"{least}{claim.count:,} of {claim.of:,} pending pods would find a node if {claim.what}."
+
+
+def _nothing_helps(claim: c.NothingHelps) -> str:
+    return _ended(f"Nothing that was tried would let it run: {claim.reason}")
+
+
+_WORDS: dict[type, Callable[[Any], str]] = {
+    c.Chosen: _chosen,
+    c.Preempted: _preempted,
+    c.Unplaced: _unplaced,
+    c.RefusedLater: _refused_later,
+    c.GoesTo: _goes_to,
+    c.FitsNowhere: _fits_nowhere,
+    c.WouldPreempt: _would_preempt,
+    c.HeldBack: _held_back,
+    c.HeldAtPermit: _held_at_permit,
+    c.NoScheduler: _no_scheduler,
+    c.WouldFit: _would_fit,
+    c.WouldMove: _would_move,
+    c.Without: _without,
+    c.Lacks: _lacks,
+    c.TooLarge: _too_large,
+    c.Frees: _frees,
+    c.NothingHelps: _nothing_helps,
+}
+
+
+def listed(names: Sequence[str], noun: str) -> str:
+    """A few names in full, more as a number and some of them."""
+    if not names:
+        return f"no {noun}"
+    if len(names) <= _NAMED:
+        return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    return f"{len(names)} {noun} ({', '.join(names[:_NAMED])}, …)"
+
+
+def _points(count: int) -> str:
+    return _counted(count, "point")
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _plural(noun: str, items: Sequence[str]) -> str:
+    return noun if len(items) == 1 else f"{noun}s"
+
+
+def _ended(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."

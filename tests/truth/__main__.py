@@ -1,0 +1,41 @@
+"""`python -m tests.truth --seed 1 --cases 500`: execute every claim about that many generated cases."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import sys
+import time
+
+import structlog
+
+from tests.truth.proof import Proof, prove
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--cases", type=int, default=500)
+    parser.add_argument("--only", type=int, help="this case alone")
+    options = parser.parse_args()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    numbers = range(options.cases) if options.only is None else [options.only]
+    proof, began = Proof(), time.monotonic()
+    asyncio.run(_prove_all(options.seed, numbers, proof))
+    for problem in proof.problems:
+        print(problem)
+    print(f"seed {options.seed}: {proof.summary()}; {time.monotonic() - began:.0f} s")
+    return 1 if proof.problems else 0
+
+
+async def _prove_all(seed: int, numbers: range | list[int], proof: Proof) -> None:
+    for number in numbers:
+        try:
+            await prove(seed, number, proof)
+        except TimeoutError:
+            proof.false.append(f"case {number}: the cluster did not settle")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

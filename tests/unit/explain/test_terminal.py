@@ -1,0 +1,121 @@
+"""Explanations on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.console import Console, RenderableType
+from tests.unit.explain.stage import raw_pod, staged
+
+from bayplan.explain.evaluating import Evaluator
+from bayplan.explain.model import Changes, Decided, PodExplanation, Suggestion, decided_of
+from bayplan.explain.terminal import (
+    draw_changes,
+    draw_evaluated,
+    draw_node,
+    draw_pending,
+    draw_pod,
+    draw_summary,
+    draw_whatif,
+)
+from bayplan.explain.whatif import Scenario
+from bayplan.loop.record import CandidateKey, DecisionRecord, Preemption, Step, Victim
+from bayplan.testing import Harness, node, pod
+
+
+def text_of(pieces: Iterable[RenderableType]) -> str:
+    console = Console(width=140, record=True, file=open("/dev/null", "w"))  # noqa: SIM115 - closed with the console
+    for piece in pieces:
+        console.print(piece)
+    console.file.close()
+    return console.export_text()
+
+
+async def test_everything_about_a_running_cluster_can_be_drawn() -> None:
+    async with staged() as stage:
+        await stage.create(raw_pod("web"), raw_pod("big", cpu="900"))
+        await stage.settled(bound=1, failed=1)
+        service = stage.explaining.service
+        placed, pending = service.explain_pod("default/web"), service.explain_pod("default/big")
+        where = service.explain_node(placed.node)
+        board = await service.pending(with_change=True)
+        played = await service.whatif(Scenario(drain=[placed.node]))
+
+    assert "default/web runs on" in text_of(draw_pod(placed))
+    assert "NodeResourcesBalancedAllocation" in text_of(draw_pod(placed))
+    assert "→ 0 after NodeResourcesFit" in text_of(draw_pod(pending))
+    assert "refused by NodeResourcesFit" in text_of(draw_node(where))
+    assert "1 of 1 pending pods would find a node if" in text_of(draw_pending(board))
+    assert "would stay pending" in text_of(draw_whatif(played))
+
+
+def decided(**fields: object) -> Decided:
+    head = {"number": 1, "time": 1.0, "pod": "a/b", "uid": "u", "profile": "p"}
+    return decided_of(DecisionRecord(**{**head, **fields}))  # type: ignore[arg-type]
+
+
+def test_a_funnel_reads_from_many_to_one() -> None:
+    steps = (Step(plugin="TaintToleration", rejected=790, left=4210), Step(plugin="Fit", rejected=4173, left=37))
+    explanation = PodExplanation(pod="a/b", state="placed", verdict="v", node="n")
+    explanation.decision = decided(node="n", nodes=5000, feasible=37, funnel=steps, chosen_by="points")
+    text = text_of(draw_pod(explanation))
+
+    assert "5,000 nodes → 4,210 after TaintToleration → 37 after Fit → 1 chosen" in text
+    assert "decided 00:00:01 UTC" in text
+
+
+def test_a_preemption_shows_victims_and_what_decided_between_nodes() -> None:
+    preemption = Preemption(
+        node="n",
+        victims=(Victim(pod="a/low", priority=5),),
+        victim_count=1,
+        candidates=7,
+        keys=(CandidateKey(key="number of victims", value=1, left=1),),
+    )
+    explanation = PodExplanation(pod="a/b", state="placed", verdict="v", node="n")
+    explanation.decision = decided(node="n", preemption=preemption)
+    text = text_of(draw_pod(explanation))
+
+    assert "left n" in text and "a/low" in text
+    assert "7 candidate nodes → 1 by number of victims" in text
+
+
+def test_changes_are_lists() -> None:
+    changes = Changes(
+        pod="a/b",
+        suggestions=[Suggestion(sentence="It would fit if so.", node="n")],
+        nearest=[Suggestion(sentence="n17 lacks 500m cpu")],
+        without=[Suggestion(sentence="without NodeAffinity: 3 nodes")],
+    )
+    text = text_of(draw_changes(changes))
+
+    assert "what would let it run" in text and "It would fit if so." in text
+    assert "n17 lacks 500m cpu" in text and "without NodeAffinity: 3 nodes" in text
+    moved = Changes(pod="a/b", is_placed=True, suggestions=[Suggestion(sentence="elsewhere")])
+    assert "what would move it" in text_of(draw_changes(moved))
+
+
+def test_manifests_are_drawn_with_scores_reasons_and_victims() -> None:
+    harness = Harness(
+        nodes=[node("small", cpu=2), node("large", cpu=8)], pods=[pod("low", cpu=7, node="large", priority=0)]
+    )
+    work = Evaluator(harness.scheduler)
+    placed, waiting, urgent = (
+        work.evaluate(pod(name, cpu=cpu, priority=priority))
+        for name, cpu, priority in (("web", 1, 0), ("big", 60, 0), ("urgent", 6, 9))
+    )
+
+    assert "goes to small with" in text_of(draw_evaluated(placed)) and "score by plugin" in text_of(
+        draw_evaluated(placed)
+    )
+    assert "the largest node has 8 CPU" in text_of(draw_evaluated(waiting))
+    assert "kube-scheduler would say: 0/2 nodes are available" in text_of(draw_evaluated(waiting))
+    assert "would leave large" in text_of(draw_evaluated(urgent))
+    assert "default/big" in text_of([draw_summary([placed, waiting, urgent])])
+
+
+def test_hostile_names_cannot_steer_the_terminal() -> None:
+    explanation = PodExplanation(pod="a/\x1b[2J", state="pending", verdict="a/\x1b[2J [bold]x[/bold]")
+
+    assert "\x1b[2J" not in text_of(draw_pod(explanation))
+    assert "[bold]x[/bold]" in text_of(draw_pod(explanation))
