@@ -76,9 +76,7 @@ def _admit_admin_access(spec: Json, path: str, document: Json, admission: Admiss
 
 def validate_claim(document: Json, old: Json | None) -> list[Cause]:
     spec = document.get("spec") or {}
-    causes = _claim_spec(spec, "spec")
-    if old is not None and spec != (old.get("spec") or {}):
-        causes.append(errors.invalid_value("spec", "", "field is immutable"))
+    causes = _claim_spec(spec, "spec") if old is None else _unchanged(spec, old)
     status = document.get("status") or {}
     causes += _too_many(status.get("reservedFor") or (), _MOST_CONSUMERS, "status.reservedFor")
     results = ((status.get("allocation") or {}).get("devices") or {}).get("results") or ()
@@ -97,10 +95,13 @@ def _without_time(allocation: Json) -> Json:
 
 def validate_template(document: Json, old: Json | None) -> list[Cause]:
     spec = document.get("spec") or {}
-    causes = _claim_spec(spec.get("spec") or {}, "spec.spec")
-    if old is not None and spec != (old.get("spec") or {}):
-        causes.append(errors.invalid_value("spec", "", "field is immutable"))
-    return causes
+    return _claim_spec(spec.get("spec") or {}, "spec.spec") if old is None else _unchanged(spec, old)
+
+
+def _unchanged(spec: Json, old: Json) -> list[Cause]:
+    """What is stored was valid when it was created, and does not change."""
+    is_same = spec == (old.get("spec") or {})
+    return [] if is_same else [errors.invalid_value("spec", "", "field is immutable")]
 
 
 def _claim_spec(spec: Json, path: str) -> list[Cause]:
@@ -193,7 +194,7 @@ def _selectors(selectors: Sequence[Json], path: str) -> list[Cause]:
 
 def _expression(expression: str, path: str) -> list[Cause]:
     try:
-        cost = compile_selector(expression).max_cost
+        cost = compile_selector(expression, is_new=True).max_cost
     except CompileError as error:
         return [errors.invalid_value(path, expression, str(error))]
     if cost > MAX_COST:
