@@ -21,7 +21,7 @@ from bayplan.apiserver.server.api import Api
 from bayplan.apiserver.server.own_objects import create
 from bayplan.apiserver.simulation.controllers.claims import Claims
 from bayplan.apiserver.simulation.controllers.event_writer import EventWriter
-from bayplan.apiserver.simulation.controllers.owners import OwnerIndex, controller_uid
+from bayplan.apiserver.simulation.controllers.owners import OwnerIndex, controller_uid, owner_uids
 from bayplan.apiserver.simulation.controllers.pod_tally import PodTally
 from bayplan.apiserver.simulation.timers import TimerQueue
 from bayplan.apiserver.storage.store import ADDED, Change, Entry, Key
@@ -128,12 +128,11 @@ class Controller:
 
     def keys_for(self, resource: str, change: Change) -> Iterable[Key]:
         """The keys that a change of another resource affects; by default those of its owners."""
-        for uid in self.client.owners.owners_of(change):
-            place = self.client.owners.place(uid)
-            if place is not None and place[0] == self.primary:
-                yield place[1]
-        if resource == self.adopts:
-            yield from self.claims.note(change)
+        found: list[Key] = []
+        if owner_uids(change.entry) or (change.previous is not None and owner_uids(change.previous)):
+            places = [self.client.owners.place(uid) for uid in self.client.owners.owners_of(change)]
+            found = [place[1] for place in places if place is not None and place[0] == self.primary]
+        return found + self.claims.note(change) if resource == self.adopts else found
 
     def reconcile(self, key: Key) -> float | None:
         """Make the cluster equal to the spec. Returns the seconds until the next check, or None."""

@@ -7,7 +7,6 @@ workload is new or its spec changed, so that thousands of pods without a workloa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from bayplan.apiserver.protocol.encoding import Json, decode_object
@@ -36,21 +35,26 @@ class Claims:
         self._seen: dict[str, int] = {}
         """The generation of each workload for which all orphans were looked at, by uid."""
 
-    def note(self, change: Change) -> Iterator[Key]:
-        """Take in a change of a dependent; yields the workloads that may have to adopt or release it."""
-        entry, owner = change.entry, controller_uid(change.entry)
+    def note(self, change: Change) -> list[Key]:
+        """Take in a change of a dependent; returns the workloads that may have to adopt or release it."""
+        entry, previous = change.entry, change.previous
+        if previous is not None and change.type != DELETED and not _is_news(previous, entry):
+            return []
+        owner = controller_uid(entry)
         orphans = self._orphans.setdefault(entry.namespace, {})
-        if owner or change.type == DELETED or b'"deletionTimestamp"' in entry.raw:
+        if owner or change.type == DELETED:
             orphans.pop(entry.key, None)
         else:
             orphans[entry.key] = None
-        if change.type == DELETED or (change.previous is not None and not _is_news(change.previous, entry)):
-            return
+        if change.type == DELETED:
+            return []
+        found: list[Key] = []
         for workload in self._workloads(entry.namespace):
             is_mine = workload.uid == owner
             if is_mine or (not owner and matches_label_selector(self._selector(workload), entry.labels)):
                 self._candidates.setdefault(workload.key, {})[entry.key] = None
-                yield workload.key
+                found.append(workload.key)
+        return found
 
     def settle(self, workload: Json) -> None:
         """Adopt and release what is due for a workload."""

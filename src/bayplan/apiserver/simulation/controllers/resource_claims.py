@@ -14,6 +14,8 @@ CLAIMS, TEMPLATES = "resourceclaims.resource.k8s.io", "resourceclaimtemplates.re
 FINALIZER = "resource.kubernetes.io/delete-protection"
 POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
 _RETRY_SECONDS = 1.0
+# In the name of every field that names a claim; pods without one are not decoded.
+_MARK = b"esourceClaim"
 
 
 class PodClaims(Controller):
@@ -24,7 +26,8 @@ class PodClaims(Controller):
     primary = "pods"
 
     def reconcile(self, key: Key) -> float | None:
-        pod = self.client.get("pods", key)
+        entry = self.client.store.get("pods", *key)
+        pod = decode_object(entry.raw) if entry is not None and _MARK in entry.raw else None
         wanted = (pod or {}).get("spec", {}).get("resourceClaims") or []
         if pod is None or not is_active(pod) or not wanted:
             return None
@@ -96,6 +99,8 @@ class ClaimUsers(Controller):
     watches = ("pods",)
 
     def keys_for(self, resource: str, change: Change) -> Iterable[Key]:
+        if _MARK not in change.entry.raw:
+            return []
         pod = decode_object(change.entry.raw)
         return [(pod["metadata"]["namespace"], name) for name in _claim_names(pod)]
 

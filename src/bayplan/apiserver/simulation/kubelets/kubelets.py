@@ -25,7 +25,7 @@ from bayplan.apiserver.protocol.exchange import WriteOptions
 from bayplan.apiserver.protocol.identity import User
 from bayplan.apiserver.server.api import Api
 from bayplan.apiserver.server.own_objects import create_if_absent
-from bayplan.apiserver.simulation.kubelets.admission import Admitted, refusal
+from bayplan.apiserver.simulation.kubelets.admission import Admitted, NodeLoad, refusal
 from bayplan.apiserver.simulation.kubelets.nodes import node_ip, ready_node
 from bayplan.apiserver.simulation.kubelets.pod_status import (
     exit_code_of,
@@ -71,7 +71,7 @@ class Kubelets:
         self._settings = settings or KubeletSettings()
         self._nodes: dict[str, bool] = {}
         """Simulated nodes, and whether each is running."""
-        self._pods: dict[str, dict[str, Admitted]] = {}
+        self._pods: dict[str, NodeLoad] = {}
         """What each node has admitted, by pod uid."""
         self._timers: TimerQueue[Callable[[], None]] = TimerQueue(api.clock)
         self._tasks: list[asyncio.Task[None]] = []
@@ -186,34 +186,38 @@ class Kubelets:
         if not node or node not in self._nodes:
             return
         if change.type == DELETED:
-            self._pods.get(node, {}).pop(entry.uid, None)
+            self._forget(node, entry.uid)
             return
         phase = entry.fields[4]
-        admitted = self._pods.setdefault(node, {})
+        load = self._pods.setdefault(node, NodeLoad())
         if b'"deletionTimestamp"' in entry.raw:
             self._stop_later(node, entry)
-        elif phase == "Pending" and entry.uid not in admitted:
-            admitted[entry.uid] = Admitted()
+        elif phase == "Pending" and entry.uid not in load:
+            load.put(entry.uid, Admitted())
             self._at(self._settings.start_seconds, lambda: self._start_pod(node, entry.key, entry.uid))
-        elif phase == "Running" and entry.uid not in admitted:
+        elif phase == "Running" and entry.uid not in load:
             # Found running, after a restart of this process.
             pod = decode_object(entry.raw)
-            admitted[entry.uid] = Admitted.of(pod)
+            load.put(entry.uid, Admitted.of(pod))
             self._watch_over(node, pod)
         elif phase in ("Succeeded", "Failed"):
-            admitted[entry.uid] = Admitted()
+            load.put(entry.uid, Admitted())
         elif phase == "Running" and change.previous is not None and _generation(entry) != _generation(change.previous):
             self._at(self._settings.start_seconds, lambda: self._sync_pod(node, entry.key, entry.uid))
+
+    def _forget(self, node: str, uid: str) -> None:
+        if node in self._pods:
+            self._pods[node].remove(uid)
 
     def _start_pod(self, node: str, key: Key, uid: str) -> None:
         pod = self._pod(node, key, uid)
         if pod is None or pod["status"].get("phase") != "Pending":
-            self._pods.get(node, {}).pop(uid, None)
+            self._forget(node, uid)
             return
         found = self._api.store.get("nodes", "", node)
-        others = [admitted for other, admitted in self._pods[node].items() if other != uid]
-        refused = refusal(pod, decode_object(found.raw), others) if found is not None else None
-        self._pods[node][uid] = Admitted() if refused else Admitted.of(pod)
+        load, wanted = self._pods[node], Admitted.of(pod)
+        refused = refusal(pod, wanted, decode_object(found.raw), load.beside(uid)) if found is not None else None
+        load.put(uid, Admitted() if refused else wanted)
         now = timestamp(self._api.clock.now())
         if refused is not None:
             self._change(key, lambda document: set_rejected(document, now=now, reason=refused[0], message=refused[1]))
@@ -277,12 +281,12 @@ class Kubelets:
         found = self._api.store.get("nodes", "", node)
         if pod is None or found is None:
             return
-        others = [admitted for other, admitted in self._pods[node].items() if other != uid]
-        refused = refusal(pod, decode_object(found.raw), others)
-        alone = refusal(pod, decode_object(found.raw), ())
+        load, wanted, its_node = self._pods[node], Admitted.of(pod), decode_object(found.raw)
+        refused = refusal(pod, wanted, its_node, load.beside(uid))
+        alone = refusal(pod, wanted, its_node, Admitted())
         now = timestamp(self._api.clock.now())
         if refused is None:
-            self._pods[node][uid] = Admitted.of(pod)
+            load.put(uid, wanted)
         pending = "" if refused is None else "Infeasible" if alone is not None else "Deferred"
         self._change(
             key, lambda document: set_synced(document, now=now, pending=pending, message=(refused or ("", ""))[1])
