@@ -150,3 +150,17 @@ def devices_of(outcome: Json, name: str = "c") -> list[str]:
 def refusal(outcome: Json, name: str = "n") -> str:
     """Why a node was refused, or why all were."""
     return " ".join(outcome["nodes"].get(name, {}).get("reasons", ())) or str(outcome.get("message", ""))
+
+
+def summary(*objects: Json) -> str:
+    """What the claims without an allocation got, in one line: `a: pool/d0, b: pool/d1`; else why nothing."""
+    outcome = evaluate(*objects)
+    names = [each["metadata"]["name"] for each in objects if each["kind"] == "ResourceClaim" and "status" not in each]
+    found = [line for name in names for line in devices_of(outcome, name)]
+    return ", ".join(found) or refusal(outcome)
+
+
+def held(*names: str, pool: str = "pool", **more: Any) -> Json:
+    """A claim of another pod that has these devices."""
+    results = [result(name, pool=pool, **more) for name in names]
+    return claim(f"held-{'-'.join(names)}", request(), status=allocated(*results, users=["other"]))
