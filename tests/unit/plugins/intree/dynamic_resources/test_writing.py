@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import copy
 from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import pytest
+from tests.unit.plugins.intree.dynamic_resources.claim_server import Api, Clock
 from tests.unit.plugins.intree.dynamic_resources.device_cases import allocated, claim, pod, request, result
 
 from bayplan.api.pod import Pod
 from bayplan.cluster.devices import Devices
 from bayplan.cluster.objects import Objects
-from bayplan.framework import Conflict
 from bayplan.framework.devices import AllocationResult, ResourceClaim
-from bayplan.observe.clock import VirtualClock
 from bayplan.plugins.intree.dynamic_resources.extended import RequestMapping
 from bayplan.plugins.intree.dynamic_resources.writing import FINALIZER, ClaimWriter, WriteFailed
 
@@ -24,58 +22,6 @@ NOW = "2023-11-14T22:13:20Z"
 CHOSEN = msgspec.convert(allocated(result("a"))["allocation"], AllocationResult)
 TARGET = msgspec.convert(pod("c"), Pod)
 ME = {"resource": "pods", "name": "target", "uid": "uid-target"}
-
-
-class Clock(VirtualClock):
-    """One on which nobody waits."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.waits: list[float] = []
-
-    async def sleep(self, seconds: float) -> None:
-        self.waits.append(seconds)
-
-
-class Api:
-    """A server with one claim. Before each update, one of `meanwhile` takes the place of the claim: None deletes it."""
-
-    def __init__(self, stored: Json, *meanwhile: Json | None) -> None:
-        self.stored: Json | None = copy.deepcopy(stored)
-        self.meanwhile = [copy.deepcopy(each) for each in meanwhile]
-        self.calls: list[tuple[str, str, Json]] = []
-
-    async def get(self, kind: type[ResourceClaim], name: str, namespace: str = "") -> ResourceClaim | None:
-        return None if self.stored is None else msgspec.convert(self.stored, kind)
-
-    async def update(self, item: ResourceClaim, change: Json, *, subresource: str = "") -> ResourceClaim:
-        if self.meanwhile:
-            self.stored = self.meanwhile.pop(0)
-            if self.stored is not None:
-                self.stored["metadata"]["resourceVersion"] = str(int(item.metadata.resource_version) + 1)
-        version = change["metadata"].get("resourceVersion")
-        if self.stored is None or version not in (None, self.stored["metadata"]["resourceVersion"]):
-            raise Conflict("the object has been modified", code=409)
-        self.calls.append(("update", subresource, change))
-        for part, fields in change.items():
-            merged = {**self.stored.get(part, {}), **fields}
-            self.stored[part] = {key: value for key, value in merged.items() if value is not None}
-        self.stored["metadata"]["resourceVersion"] = str(int(self.stored["metadata"]["resourceVersion"]) + 1)
-        return msgspec.convert(self.stored, ResourceClaim)
-
-    async def create(self, kind: type[ResourceClaim], body: Json) -> ResourceClaim:
-        self.calls.append(("create", "", body))
-        metadata = {**body["metadata"], "name": f"{body['metadata']['generateName']}x7", "uid": "new"}
-        return msgspec.convert({**body, "metadata": metadata}, kind)
-
-    async def patch(self, item: ResourceClaim, change: Json, *, subresource: str = "") -> None:
-        self.calls.append(("patch", subresource, change))
-
-    async def patch_pod(self, item: Any, change: Json, *, subresource: str = "") -> None:
-        self.calls.append(("patch pod", subresource, change))
-
-    async def delete(self, item: ResourceClaim) -> None:
-        self.calls.append(("delete", item.name, {}))
 
 
 class Bench:

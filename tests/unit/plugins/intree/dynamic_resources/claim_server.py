@@ -1,0 +1,66 @@
+"""An API server with one claim, and a clock on which nobody waits, for tests of what the plugin writes."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import msgspec
+
+from bayplan.framework import Conflict
+from bayplan.framework.devices import ResourceClaim
+from bayplan.observe.clock import VirtualClock
+
+Json = dict[str, Any]
+
+
+class Clock(VirtualClock):
+    """One on which nobody waits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+
+
+class Api:
+    """A server with one claim. Before each update, one of `meanwhile` takes the place of the claim: None deletes it."""
+
+    def __init__(self, stored: Json, *meanwhile: Json | None) -> None:
+        self.stored: Json | None = copy.deepcopy(stored)
+        self.meanwhile = [copy.deepcopy(each) for each in meanwhile]
+        self.calls: list[tuple[str, str, Json]] = []
+
+    async def get(self, kind: type[ResourceClaim], name: str, namespace: str = "") -> ResourceClaim | None:
+        return None if self.stored is None else msgspec.convert(self.stored, kind)
+
+    async def update(self, item: ResourceClaim, change: Json, *, subresource: str = "") -> ResourceClaim:
+        if self.meanwhile:
+            self.stored = self.meanwhile.pop(0)
+            if self.stored is not None:
+                self.stored["metadata"]["resourceVersion"] = str(int(item.metadata.resource_version) + 1)
+        version = change["metadata"].get("resourceVersion")
+        if self.stored is None or version not in (None, self.stored["metadata"]["resourceVersion"]):
+            raise Conflict("the object has been modified", code=409)
+        self.calls.append(("update", subresource, change))
+        for part, fields in change.items():
+            merged = {**self.stored.get(part, {}), **fields}
+            self.stored[part] = {key: value for key, value in merged.items() if value is not None}
+        self.stored["metadata"]["resourceVersion"] = str(int(self.stored["metadata"]["resourceVersion"]) + 1)
+        return msgspec.convert(self.stored, ResourceClaim)
+
+    async def create(self, kind: type[ResourceClaim], body: Json) -> ResourceClaim:
+        self.calls.append(("create", "", body))
+        metadata = {**body["metadata"], "name": f"{body['metadata']['generateName']}x7", "uid": "new"}
+        return msgspec.convert({**body, "metadata": metadata}, kind)
+
+    async def patch(self, item: ResourceClaim, change: Json, *, subresource: str = "") -> None:
+        self.calls.append(("patch", subresource, change))
+
+    async def patch_pod(self, item: Any, change: Json, *, subresource: str = "") -> None:
+        self.calls.append(("patch pod", subresource, change))
+
+    async def delete(self, item: ResourceClaim) -> None:
+        self.calls.append(("delete", item.name, {}))
