@@ -10,6 +10,7 @@ what is in use can count without it.
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Collection, Sequence
 
 from bayplan.api.pod import PodCondition
@@ -129,11 +130,15 @@ class Evictions:
         staying = [victim for victim in victims if not self.is_leaving(victim)]
         if len(self._leaving) >= self._remember_up_to:
             self._forget_gone()
-        self._victims[pod.uid] = list(victims)
         if staying:
+            work = self._evict(pod, node_name, staying)
+            self._handle.start_task(f"preemption for {pod.key}", work)
+            if inspect.getcoroutinestate(work) == inspect.CORO_CLOSED:
+                # Where nothing is carried out, as in a question, nobody leaves.
+                return
             self._leaving.update((victim.uid, victim) for victim in staying)
             self._under_way[pod.uid] = None
-            self._handle.start_task(f"preemption for {pod.key}", self._evict(pod, node_name, staying))
+        self._victims[pod.uid] = [victim for victim in victims if victim.uid in self._leaving]
 
     async def _evict(self, pod: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
         *others, last = victims

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -239,10 +240,16 @@ def test_a_pod_that_never_preempts_says_so() -> None:
 
 
 def test_nobody_is_evicted_twice_for_the_same_pod() -> None:
-    harness = _harness(*LENDING, pods=_running("a", 8))
+    """While its victims are being evicted. A question, in which nobody is evicted, may be asked again."""
+    harness, started = _harness(*LENDING, pods=_running("a", 8)), list[Any]()
+    assert [bool(harness.explain(_pod("p", "b")).victims) for _ in range(2)] == [True, True]
+    plugin = harness.plugin("CapacityScheduling")
+    plugin._handle = dataclasses.replace(plugin.handle, start_task=lambda name, work: started.append(work))
     assert harness.schedule(_pod("p", "b")).victims
 
     expect(harness.schedule(_pod("p", "b"))).message_says("waiting for the preemption for this pod to be finished")
+    assert len(started) == 1
+    started[0].close()
 
 
 @pytest.mark.parametrize(
