@@ -7,7 +7,7 @@ RUNTIME := $(VENV)/.runtime
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check conformance controlplane e2e bench bench-decide bench-gate bench-memory bench-apiserver bench-gangs soak clean
+.PHONY: help setup demo test check conformance controlplane e2e truth bench bench-decide bench-gate bench-memory bench-apiserver bench-gangs soak clean
 
 help: ## list the commands
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,11 @@ controlplane: ## build the real control plane of the end-to-end tests; prints it
 e2e: $(STAMP) ## tests against a real kube-apiserver, etcd, kubectl and kube-scheduler
 	@tests/controlplane/build.sh || test $$? -eq 3
 	@$(BIN)/python -m pytest -m e2e tests -rs $(PYTEST_ARGS)
+
+SEED = 1
+CASES = 500
+truth: $(STAMP) ## every sentence about generated clusters, done and compared (SEED=1 CASES=500)
+	@$(BIN)/python -m tests.truth --seed $(SEED) --cases $(CASES) --jobs $(JOBS)
 
 demo: $(RUNTIME) ## a cluster on this machine, five scenarios, each decision as a table
 	@$(BIN)/python -m examples.demo

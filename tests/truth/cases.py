@@ -214,7 +214,9 @@ def _preemption(chance: random.Random, case: Case) -> None:
     for place, node in enumerate(case.nodes):
         cpu = int(node["status"]["allocatable"]["cpu"]) * 1000 - 100
         labels = {"app": f"low-{place}"}
-        case.pods.append(pod(f"low-{place}", cpu=f"{cpu}m", node=node["metadata"]["name"], labels=labels))
+        name = node["metadata"]["name"]
+        low = pod(f"low-{place}", cpu=f"{cpu}m", node=name, labels=labels, terminationGracePeriodSeconds=0)
+        case.pods.append(low)
     if chance.random() < 0.5:
         case.objects.append(
             {

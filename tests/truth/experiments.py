@@ -84,7 +84,9 @@ class Running:
             elif not known.spec.node_name and known.spec.scheduler_name in live.profiles:
                 queued = live.queue.get(key)
                 held = live.held_pods.get(known.uid)
-                if held is None and (queued is None or not _has_waited(known, queued)):
+                last = self.service.recorder.of_pod(key, most=1)
+                is_preempting = bool(last) and bool(last[0].nominated)
+                if held is None and (queued is None or is_preempting or not _has_waited(known, queued)):
                     return False
         return True
 

@@ -36,6 +36,14 @@ class Proof:
     def problems(self) -> list[str]:
         return [*self.false, *self.missed, *self.silent]
 
+    def add(self, other: Proof) -> None:
+        self.cases += other.cases
+        self.executed += other.executed
+        self.experiments += other.experiments
+        self.false += other.false
+        self.missed += other.missed
+        self.silent += other.silent
+
     def summary(self) -> str:
         claims = ", ".join(f"{count} {name}" for name, count in sorted(self.executed.items()))
         return (
