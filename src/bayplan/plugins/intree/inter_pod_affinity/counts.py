@@ -12,10 +12,19 @@ from collections.abc import Iterable
 import numpy as np
 
 from bayplan.framework import NodeInfo, PodInfo
-from bayplan.framework.columns import ClusterState, DomainCounts, PodQuery, PodTerm, PodTerms, RowCounts, TermGroup
+from bayplan.framework.columns import (
+    ClusterState,
+    DomainCounts,
+    PodQuery,
+    PodTerm,
+    PodTerms,
+    RowCounts,
+    TermGroup,
+    TermKind,
+)
 from bayplan.framework.objects import Namespace
 
-__all__ = ["PairCounts", "TermQueries", "matching_groups", "selected_namespaces", "term_queries"]
+__all__ = ["PairCounts", "TermQueries", "groups_keeping_away", "matching_groups", "selected_namespaces", "term_queries"]
 
 
 class PairCounts:
@@ -127,27 +136,45 @@ def _query_of(terms: Iterable[PodTerm], cluster: ClusterState) -> PodQuery:
 
 
 class _Matched:
-    __slots__ = ("compactions", "groups", "seen", "version")
+    __slots__ = ("compactions", "generation", "groups", "keeping_away", "present", "seen", "version")
 
     def __init__(self) -> None:
         self.compactions = -1
         self.version = -1
         self.seen = 0
         self.groups: list[TermGroup] = []
+        self.generation = -1
+        self.present: list[TermGroup] = []
+        """Of the groups, those that have pods, as of the generation."""
+        self.keeping_away: list[TermGroup] = []
+        """Of these, the required anti-affinity."""
 
 
 def matching_groups(pod: PodInfo, cluster: ClusterState) -> list[TermGroup]:
     """Terms of running pods that match this pod. Each distinct term is compared with a shape once."""
+    return _matched(pod, cluster).present if len(cluster.terms) else []
+
+
+def groups_keeping_away(pod: PodInfo, cluster: ClusterState) -> list[TermGroup]:
+    """Of these, the required anti-affinity."""
+    return _matched(pod, cluster).keeping_away if len(cluster.terms) else []
+
+
+def _matched(pod: PodInfo, cluster: ClusterState) -> _Matched:
     terms = cluster.terms
-    if not len(terms):
-        return []
     matched = pod.shape.note(_Matched, _Matched)
     version = cluster.objects.version(Namespace)
     if matched.compactions != terms.compactions or matched.version != version:
         matched.compactions, matched.version, matched.seen, matched.groups = terms.compactions, version, 0, []
+        matched.generation = -1
     if matched.seen < len(terms.additions):
         labels = cluster.namespace_labels(pod.namespace)
         fresh = terms.additions[matched.seen :]
         matched.groups += [g for g in fresh if g.rule.term.matches(pod.namespace, pod.labels, labels)]
         matched.seen = len(terms.additions)
-    return [group for group in matched.groups if group.counts]
+    if matched.generation != terms.generation:
+        # Pods without terms come and go without this: thousands of terms cost them nothing.
+        matched.generation = terms.generation
+        matched.present = present = [group for group in matched.groups if group.counts]
+        matched.keeping_away = [each for each in present if each.rule.kind is TermKind.REQUIRED_ANTI_AFFINITY]
+    return matched

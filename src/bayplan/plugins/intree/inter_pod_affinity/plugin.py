@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -27,11 +29,12 @@ from bayplan.framework import (
     by_shape,
     normalize_range,
 )
-from bayplan.framework.columns import DomainCounts, Int64N, PodTerm, TermKind
+from bayplan.framework.columns import DomainCounts, Int64N, PodTerm, TermGroup, TermKind
 from bayplan.framework.objects import Node, SelectorError
 from bayplan.framework.promises import MOST_VALUES, ByValue, stretched
 from bayplan.plugins.intree.inter_pod_affinity.counts import (
     PairCounts,
+    groups_keeping_away,
     matching_groups,
     selected_namespaces,
     term_queries,
@@ -65,6 +68,18 @@ class _Required:
 
 _REQUIRED = StateKey[_Required]("InterPodAffinity/required")
 _PREFERRED = StateKey[PairCounts]("InterPodAffinity/preferred")
+
+
+class _Preferences:
+    """Noted at a shape: the preferences of running pods for it, summed."""
+
+    __slots__ = ("as_of", "by_key", "groups")
+
+    def __init__(self) -> None:
+        self.as_of: tuple[int, ...] = ()
+        self.by_key: dict[str, DomainCounts] = {}
+        self.groups: Sequence[TermGroup] = ()
+        """Kept, so that no other list has its identity."""
 
 
 class InterPodAffinity(Plugin):
@@ -125,9 +140,8 @@ class InterPodAffinity(Plugin):
     def _existing_anti(self, pod: PodInfo) -> PairCounts:
         cluster = self.handle.cluster
         counts = PairCounts(cluster)
-        for group in matching_groups(pod, cluster):
-            if group.rule.kind is TermKind.REQUIRED_ANTI_AFFINITY:
-                counts.add(group.rule.term.topology_key, group.column(cluster.nodes.capacity))
+        for group in groups_keeping_away(pod, cluster):
+            counts.add(group.rule.term.topology_key, group.column(cluster.nodes.capacity))
         return counts
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> None:
@@ -224,17 +238,28 @@ class InterPodAffinity(Plugin):
         groups = matching_groups(pod, cluster)
         if not groups and not terms.has_preferred:
             return SKIP
-        total = PairCounts(cluster)
+        total = PairCounts(cluster, dict(self._preferences(pod, groups)))
         for key, query, weight in term_queries(pod, cluster).weighted:
             total.add(key, cluster.pods.counter(query), weight)
-        for group in groups:
-            weight = self._weight_of(group.rule.kind, group.rule.weight)
-            if weight:
-                total.add(group.rule.term.topology_key, group.column(cluster.nodes.capacity), weight)
         if not total:
             return SKIP
         state.put(_PREFERRED, total)
         return None
+
+    def _preferences(self, pod: PodInfo, groups: Sequence[TermGroup]) -> dict[str, DomainCounts]:
+        """What terms of running pods count for, by key. Summed once for a shape, until a pod with terms comes or goes
+        or a node changes."""
+        cluster = self.handle.cluster
+        table, kept = cluster.nodes, pod.shape.note((self, "preferences"), _Preferences)
+        as_of = (cluster.terms.generation, table.node_changes.position, table.layout, id(groups))
+        if kept.as_of != as_of:
+            total = PairCounts(cluster)
+            for group in groups:
+                weight = self._weight_of(group.rule.kind, group.rule.weight)
+                if weight:
+                    total.add(group.rule.term.topology_key, group.column(table.capacity), weight)
+            kept.as_of, kept.by_key, kept.groups = as_of, total.by_key, groups
+        return kept.by_key
 
     def _weight_of(self, kind: TermKind, weight: int) -> int:
         """The weight of a running pod's term for its topology value."""

@@ -10,8 +10,9 @@ import pytest
 from bayplan.api.meta import LabelSelector
 from bayplan.api.node import Node
 from bayplan.api.pod import Affinity, Pod
-from bayplan.framework import Hint
+from bayplan.framework import CycleState, Hint
 from bayplan.plugins.intree.inter_pod_affinity import InterPodAffinity
+from bayplan.plugins.intree.inter_pod_affinity.counts import PairCounts
 from bayplan.testing import HOSTNAME, ZONE, Harness, Outcome, apart, expect, namespace, near, node, pod, selector
 
 NAME = "InterPodAffinity"
@@ -309,3 +310,38 @@ def test_nodes_matter_when_their_topology_changes(
     harness: Harness, waiting: Pod, old: Node | None, new: Node | None, expected: Hint
 ) -> None:
     assert hint(harness, "node", waiting, old, new) is expected
+
+
+def test_terms_of_running_pods_are_summed_once_for_pods_of_a_shape(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of terms in one namespace cost the plain pods of others nothing; what changes counts at once."""
+    harness = Harness(nodes=NODES)
+    cache, plugin = harness.scheduler.cache, harness.plugin(NAME)
+    for number in range(5):
+        cache.add_pod(pod(f"draws-{number}", node="a1", affinity=near(ZONE, WEB, weight=number + 1)))
+    added: list[str] = []
+    add = PairCounts.add
+
+    def counting(self: PairCounts, key: str, source: Any, weight: int = 1) -> None:
+        added.append(key)
+        add(self, key, source, weight)
+
+    monkeypatch.setattr(PairCounts, "add", counting)
+
+    def scores() -> dict[str, int]:
+        added.clear()
+        state, info, nodes = CycleState(), harness.info(pod("new", labels=WEB)), harness.cluster.columns()
+        plugin.pre_score(state, info, nodes)
+        return dict(zip(nodes.names, plugin.score_nodes(state, info, nodes).tolist(), strict=True))
+
+    first = scores()
+    assert (first["a1"], first["b1"], len(added)) == (15, 0, 5)
+    assert (scores(), len(added)) == (first, 0)
+    cache.add_pod(pod("plain", node="b1"))
+    assert (scores(), len(added)) == (first, 0)
+
+    cache.add_pod(pod("draws-more", node="b1", affinity=near(ZONE, WEB, weight=7)))
+    assert (scores()["b1"], len(added)) == (7, 6)
+    cache.add_node(node("none", zone="b"))
+    assert scores()["none"] == 7
+    cache.remove_pod("uid-default-draws-more")
+    assert scores()["b1"] == 0
