@@ -33,8 +33,22 @@ class ScoreByZoneLabel(Plugin):
     normalize = normalize_highest
 
 
+class ScoreByFreeCpu(Plugin):
+    """Another one, of what is left on the node."""
+
+    def score(self, state: Any, pod: Any, node: Any) -> int:
+        return node.free("cpu") * 100 // max(node.allocatable_of("cpu"), 1)
+
+
+class ScoreByPodName(Plugin):
+    """Reads what pods of one template do not share, so it is called for every node in every decision."""
+
+    def score(self, state: Any, pod: Any, node: Any) -> int:
+        return len(pod.name) + len(node.labels.get("node.kubernetes.io/instance-type", ""))
+
+
 class ScoreByZoneLabelDeclared(ScoreByZoneLabel):
-    """The same, with the one line that lets the engine remember its answers."""
+    """The same, with the line that states what is otherwise derived."""
 
     depends = Depends.NODE
 
@@ -257,9 +271,23 @@ WORKLOADS = (
     Workload(
         name="plugin-cold",
         title="ten-line plugin, as written",
-        target=300,
+        target=10_000,
         pods=_one_template,
         plugin=ScoreByZoneLabel,
+    ),
+    Workload(
+        name="plugin-cold-use",
+        title="the same, reads what is requested",
+        target=3_000,
+        pods=_one_template,
+        plugin=ScoreByFreeCpu,
+    ),
+    Workload(
+        name="plugin-opaque",
+        title="the same, not understood",
+        target=300,
+        pods=_one_template,
+        plugin=ScoreByPodName,
         decisions=150,
     ),
     Workload(

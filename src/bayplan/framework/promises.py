@@ -120,7 +120,8 @@ class SpeedPromises:
     # What answers depend on
 
     depends: ClassVar[Depends] = Depends.CLUSTER
-    """What Filter and Score depend on."""
+    """What Filter and Score depend on. Where nothing is stated, it is derived from the source of `filter` and `score`
+    (`bayplan.framework.reading`), and is CLUSTER if not all of that is understood."""
     filter_depends: ClassVar[Depends | None] = None
     """For Filter, if it differs from `depends`."""
     score_depends: ClassVar[Depends | None] = None

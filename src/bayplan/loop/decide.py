@@ -19,7 +19,7 @@ from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.diagnosis import Diagnosis
 from bayplan.framework.plugin import PostFilterResult
-from bayplan.framework.runtime.call import PluginFailure
+from bayplan.framework.runtime.call import KeptScoreFailure, PluginFailure
 from bayplan.framework.runtime.filtering import FilterOutcome, check_row, check_rows, find_feasible
 from bayplan.framework.runtime.framework import Framework
 from bayplan.framework.runtime.outline import Outline, PreFilterOutcome
@@ -169,6 +169,8 @@ def decide(decider: Decider, pod: PodInfo) -> Decision:
             _find_node_timed(decider, pod, decision, sampling.times())
         else:
             _find_node(decider, pod, decision)
+    except KeptScoreFailure:
+        return decide(decider, pod)
     except PluginFailure as failure:
         decision.failure = failure.status
         decision.node_name = ""

@@ -27,6 +27,7 @@ from bayplan.framework.times import PluginTimes
 __all__ = [
     "POINT_LABELS",
     "Complaint",
+    "KeptScoreFailure",
     "PluginFailure",
     "Suspension",
     "await_plugin",
@@ -55,6 +56,10 @@ class PluginFailure(Exception):
     def __init__(self, status: Status) -> None:
         super().__init__(status.message)
         self.status = status
+
+
+class KeptScoreFailure(PluginFailure):
+    """A score whose `depends` was derived fails for some node, and is not kept any longer. Decide again."""
 
 
 class Suspension(BaseException):

@@ -21,7 +21,15 @@ from bayplan.framework.normalize import MAX_NODE_SCORE, Normalizer
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.points import ExtensionPoint, defines
 from bayplan.framework.promises import ByValue, Depends
-from bayplan.framework.runtime.call import Complaint, PluginFailure, call_promise, error_status, failed
+from bayplan.framework.reading import reading_of, stated_depends
+from bayplan.framework.runtime.call import (
+    Complaint,
+    KeptScoreFailure,
+    PluginFailure,
+    call_promise,
+    error_status,
+    failed,
+)
 from bayplan.framework.status import SUCCESS, Error, Status
 from bayplan.framework.times import PluginTimes
 from bayplan.framework.verdicts import StatusTable, Verdicts
@@ -31,6 +39,7 @@ __all__ = ["FilterCall", "ScoreCall", "checked", "explained"]
 _FILTER, _SCORE = ExtensionPoint.FILTER.label, ExtensionPoint.SCORE.label
 _NORMALIZE = "ScoreExtensionNormalize"
 _INTS = {int}
+_INT64 = np.iinfo(np.int64)
 
 
 def checked(status: Status) -> Status:
@@ -73,7 +82,8 @@ class FilterCall:
         self.plugin = plugin
         self.name = plugin.name
         self.rank = rank
-        self.depends = plugin.depends if plugin.filter_depends is None else plugin.filter_depends
+        stated = stated_depends(plugin, "filter")
+        self.depends = reading_of(plugin, "filter").depends if stated is None else stated
         self.has_one = defines(plugin, "filter")
         self.has_columns = defines(plugin, "filter_nodes")
         self.has_accepts_all = defines(plugin, "accepts_all")
@@ -162,6 +172,7 @@ class ScoreCall:
     __slots__ = (
         "_complain",
         "_has_by_value",
+        "_may_withdraw",
         "depends",
         "has_columns",
         "has_one",
@@ -178,7 +189,8 @@ class ScoreCall:
         self.plugin = plugin
         self.name = plugin.name
         self.weight = weight
-        self.depends = plugin.depends if plugin.score_depends is None else plugin.score_depends
+        stated = stated_depends(plugin, "score")
+        self.depends = reading_of(plugin, "score").depends if stated is None else stated
         self.has_one = defines(plugin, "score")
         self.has_columns = defines(plugin, "score_nodes")
         self._has_by_value = defines(plugin, "score_by_value")
@@ -188,6 +200,7 @@ class ScoreCall:
             self.normalize is None or self.normalizer is not None
         )
         """Whether the final score of one row can be updated alone: no normaliser, or one with known bounds."""
+        self._may_withdraw = stated is None and self.is_remembered
         self._complain = complain
         self.times: PluginTimes | None = None
         """Set while a cycle is measured."""
@@ -220,6 +233,8 @@ class ScoreCall:
             score = self.plugin.score(state, pod, node)
             if type(score) is not int:
                 check_answer(self.name, "score", score)
+            if not _INT64.min <= score <= _INT64.max:
+                raise OverflowError(f"plugin `{self.name}`: the score {score} does not fit into 64 bits")
         except BaseException as exception:
             raise self._failure("score", exception) from exception
         return score
@@ -264,9 +279,18 @@ class ScoreCall:
 
     def _failure(self, method: str, exception: BaseException) -> PluginFailure:
         """Report an exception; what to raise in its place."""
+        if self._may_withdraw:
+            return self._withdraw()
         failed(self.plugin, method, self._complain, exception)
         reason = f'running Score plugins: plugin "{self.name}" failed with: {error_status(exception).message}'
         return PluginFailure(Error(reason, exception=exception).by(self.name))
+
+    def _withdraw(self) -> PluginFailure:
+        """Compute this score for every decision from now on, because it fails for some node. A kept column holds all
+        nodes; without it, only those that pass the filters are scored, and the failing one may not be among them."""
+        self.depends, self.is_remembered, self._may_withdraw = Depends.CLUSTER, False, False
+        self.plugin.version += 1
+        return KeptScoreFailure(Error(f'the kept scores of plugin "{self.name}" were withdrawn').by(self.name))
 
     def _node_by_node(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Int64N:
         score = self.plugin.score

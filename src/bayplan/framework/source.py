@@ -1,0 +1,133 @@
+"""The source of functions as syntax trees, only where it is certain that it is the source of the code that runs."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from collections.abc import Iterator
+from functools import lru_cache
+from types import CodeType, FunctionType
+
+from bayplan.framework.normalize import Normalizer
+
+__all__ = ["Definition", "Obstacle", "binds_once", "class_functions", "source_of"]
+
+
+class Obstacle(Exception):
+    """Why source cannot be read, or not be understood."""
+
+    def __init__(self, message: str, line: int = 0) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def source_of(function: FunctionType) -> Definition:
+    """The definition of a function, with line numbers of its file."""
+    code, name = function.__code__, function.__name__
+    if code.co_freevars:
+        raise Obstacle(f"`{name}` reads a variable of the function around it, `{code.co_freevars[0]}`")
+    if hasattr(function, "__wrapped__"):
+        raise Obstacle(f"`{name}` is decorated")
+    tree, compiled = _module(_text_of(function))
+    twins = [each for each in compiled if each.co_firstlineno == code.co_firstlineno and each.co_name == code.co_name]
+    if len(twins) != 1 or not _is_same(twins[0], code):
+        raise Obstacle(f"the source of `{name}` is not what runs: it was changed, rewritten or decorated")
+    definitions = [each for each in ast.walk(tree) if isinstance(each, Definition)]
+    written = [each for each in definitions if _first_line(each) == code.co_firstlineno]
+    if len(written) != 1 or written[0].name != code.co_name:
+        raise Obstacle(f"`{name}` is not written as a method")
+    return written[0]
+
+
+def _text_of(function: FunctionType) -> str:
+    """The file that a function is written in, as it is now."""
+    try:
+        return "".join(inspect.findsource(function.__code__)[0])
+    except (OSError, TypeError, IndexError):
+        raise Obstacle(f"the source of `{function.__name__}` cannot be read") from None
+
+
+@lru_cache(maxsize=16)
+def _module(text: str) -> tuple[ast.Module, list[CodeType]]:
+    """A file as a syntax tree, and every code object that it compiles to. It is not executed."""
+    try:
+        tree = ast.parse(text)
+        return tree, list(_code_in(compile(text, "<source>", "exec", dont_inherit=True)))
+    except (SyntaxError, ValueError):
+        raise Obstacle("the file was changed, and is not Python any longer") from None
+
+
+def _code_in(code: CodeType) -> Iterator[CodeType]:
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield each
+            yield from _code_in(each)
+
+
+def _first_line(definition: Definition) -> int:
+    return min([definition.lineno, *(each.lineno for each in definition.decorator_list)])
+
+
+_FORM = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_GENERATOR | inspect.CO_COROUTINE
+_GENERATED = ("__annotate__", "__annotate_func__")
+"""Functions that Python itself adds to a class, for its annotations."""
+
+
+def _is_same(first: CodeType, second: CodeType) -> bool:
+    """Whether two code objects do the same, wherever they are written."""
+    if len(first.co_consts) != len(second.co_consts) or (first.co_flags ^ second.co_flags) & _FORM:
+        return False
+    plain = ("co_code", "co_names", "co_varnames", "co_argcount", "co_exceptiontable", "co_cellvars")
+    return all(getattr(first, each) == getattr(second, each) for each in plain) and all(
+        _is_same(one, other)
+        if isinstance(one, CodeType) and isinstance(other, CodeType)
+        else type(one) is type(other) and repr(one) == repr(other)
+        for one, other in zip(first.co_consts, second.co_consts, strict=True)
+    )
+
+
+def class_functions(cls: type, base: type) -> Iterator[tuple[str, FunctionType]]:
+    """Every function that the class and its bases define, up to `base`."""
+    for owner in cls.__mro__[: cls.__mro__.index(base)]:
+        for name, value in vars(owner).items():
+            function = value.__func__ if isinstance(value, staticmethod | classmethod) else value
+            if name in _GENERATED:
+                continue
+            if isinstance(function, property):
+                raise Obstacle(f"the property `{name}` is not read")
+            if isinstance(function, FunctionType):
+                yield name, function
+            elif not isinstance(function, type | Normalizer) and (
+                callable(function) or hasattr(function, "__set_name__")
+            ):
+                raise Obstacle(f"`{name}` is no plain method: it cannot be read")
+
+
+def binds_once(function: FunctionType, name: str) -> bool:
+    """Whether the module of a function gives a name its value in one statement of its top level, and nowhere else."""
+    module = sys.modules.get(function.__module__)
+    if module is None or vars(module) is not function.__globals__:
+        return False
+    tree = _module(_text_of(function))[0]
+    if any(isinstance(each, ast.Global) and name in each.names for each in ast.walk(tree)):
+        return False
+    return sum(_binds(each, name) for each in tree.body) == 1 and not any(
+        isinstance(each, ast.Attribute) and each.attr == name and not isinstance(each.ctx, ast.Load)
+        for each in ast.walk(tree)
+    )
+
+
+def _binds(statement: ast.stmt, name: str) -> int:
+    """How often a statement of the top level binds a name, without what is inside functions and classes."""
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return int(statement.name == name)
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        return sum(each.name == "*" or (each.asname or each.name).split(".")[0] == name for each in statement.names)
+    return sum(
+        isinstance(each, ast.Name) and each.id == name and not isinstance(each.ctx, ast.Load)
+        for each in ast.walk(statement)
+    )
