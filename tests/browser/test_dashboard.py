@@ -35,10 +35,11 @@ async def test_a_created_pod_shows_its_funnel_and_matrix(browser: Browser) -> No
             for row in await page.locator("#matrix tbody tr:not(.total)").all()
         }
 
-    assert cells[2:] == [f"{best.total:,}" for best in record.best]
-    for score in record.best[0].scores:
-        assert rows[score.plugin].split()[0] == str(score.weighted)
-        assert rows[score.plugin].endswith(f"{'–' if score.raw is None else score.raw} → {score.normalized}")
+    assert record.runner_up is not None
+    assert cells[2:] == [f"{total:,}" for total in (record.total, record.runner_up.total)]
+    for plugin, points in record.points.items():
+        assert rows[plugin].split()[0] == str(points.weighted)
+        assert rows[plugin].endswith(f"{'–' if points.raw is None else points.raw} → {points.normalized}")
     assert visit.problems == []
 
 

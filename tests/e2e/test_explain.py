@@ -125,8 +125,9 @@ async def test_people_with_the_viewers_role_get_every_answer(
         live = {p["metadata"]["name"]: p for p in await scheduler.api.pods()}
 
     assert placed["state"] == "placed" and placed["attempts"][0]["outcome"] == "bound"
-    assert placed["best"][0]["node"] == node_name == live["pod-0"]["spec"]["nodeName"]
-    assert "Insufficient cpu" in waiting and "what would let it run" in waiting and "in the queue:" in waiting
+    assert placed["decision"]["node"] == node_name == live["pod-0"]["spec"]["nodeName"]
+    assert "it asks 64 CPU; the largest node has" in waiting and "Insufficient cpu" in waiting
+    assert "what would let it run" in waiting and "in the queue:" in waiting
     assert home.startswith(f"{node_name} runs ")
     assert (board["total"], board["causes"][0]["plugin"]) == (1, "NodeResourcesFit")
     assert {entry["origin"] for entry in drained["placed"]} == {node_name}
@@ -173,6 +174,6 @@ async def test_the_decision_file_answers_when_the_scheduler_is_gone(
     text = _run("explain", "pod", "huge", "--file", str(decisions)).stdout
     status, _ = cluster.admin.request("GET", f"{PODS}/pod-3")
 
-    assert placed["attempts"][0]["outcome"] == "bound" and placed["feasible"] == 3
+    assert placed["attempts"][0]["outcome"] == "bound" and placed["decision"]["feasible"] == 3
     assert "Insufficient cpu" in text
     assert status == 200
