@@ -26,8 +26,6 @@ class Claims:
         self._client = client
         self._primary = primary
         self._dependents = dependents
-        self._orphans: dict[str, dict[Key, None]] = {}
-        """Objects without a controller, by namespace."""
         self._candidates: dict[Key, dict[Key, None]] = {}
         """Objects to look at, by workload."""
         self._selectors: dict[str, tuple[int, Json | None]] = {}
@@ -40,14 +38,9 @@ class Claims:
         entry, previous = change.entry, change.previous
         if previous is not None and change.type != DELETED and not _is_news(previous, entry):
             return []
-        owner = controller_uid(entry)
-        orphans = self._orphans.setdefault(entry.namespace, {})
-        if owner or change.type == DELETED:
-            orphans.pop(entry.key, None)
-        else:
-            orphans[entry.key] = None
-        if change.type == DELETED:
+        if change.type == DELETED or not self._client.store.count(self._primary):
             return []
+        owner = controller_uid(entry)
         found: list[Key] = []
         for workload in self._workloads(entry.namespace):
             is_mine = workload.uid == owner
@@ -64,7 +57,7 @@ class Claims:
             return
         generation = workload["metadata"].get("generation", 1)
         if self._seen.get(uid) != generation:
-            candidates = {**self._orphans.get(key[0], {}), **candidates}
+            candidates = {**self._orphans(key[0]), **candidates}
             candidates |= dict.fromkeys(self._client.owners.dependents(uid, self._dependents))
             self._seen[uid] = generation
         selector = selector_of(workload)
@@ -89,9 +82,14 @@ class Claims:
         parent, _, ordinal = entry.name.rpartition("-")
         return parent == workload["metadata"]["name"] and ordinal.isdigit()
 
+    def _orphans(self, namespace: str) -> dict[Key, None]:
+        """The objects of a namespace without a controller."""
+        if self._dependents == "pods":
+            return self._client.pods.orphans(namespace)
+        found = self._client.entries(self._dependents, namespace)
+        return {entry.key: None for entry in found if not controller_uid(entry)}
+
     def _workloads(self, namespace: str) -> list[Entry]:
-        if not self._client.store.count(self._primary):
-            return []
         return list(self._client.entries(self._primary, namespace))
 
     def _selector(self, workload: Entry) -> Json | None:

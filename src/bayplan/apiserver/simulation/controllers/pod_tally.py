@@ -118,6 +118,8 @@ class PodTally:
 
     def __init__(self, store: Store) -> None:
         self._by_owner: dict[str, OwnedPods] = {}
+        self._orphans: dict[str, dict[Key, None]] = {}
+        """Pods without a controller, by namespace."""
         for entry in store.listing("pods").entries:
             self._take("pods", Change(ADDED, entry, None))
         store.listen("pods", self._take)
@@ -126,11 +128,20 @@ class PodTally:
         owner = controller_uid(change.entry) if change.type != DELETED else ""
         if owner:
             self._by_owner.setdefault(owner, OwnedPods()).put(change.entry.key, facts_of(change.entry))
+            self._orphans.get(change.entry.namespace, {}).pop(change.entry.key, None)
+        elif change.type == DELETED:
+            self._orphans.get(change.entry.namespace, {}).pop(change.entry.key, None)
+        elif change.previous is None or controller_uid(change.previous):
+            self._orphans.setdefault(change.entry.namespace, {})[change.entry.key] = None
         before = controller_uid(change.previous) if change.previous is not None else ""
         if before != owner and before in self._by_owner:
             self._by_owner[before].put(change.entry.key, None)
             if not self._by_owner[before].by_key:
                 del self._by_owner[before]
+
+    def orphans(self, namespace: str) -> dict[Key, None]:
+        """The keys of pods without a controller; not to be changed."""
+        return self._orphans.get(namespace, {})
 
     def of(self, uid: str) -> OwnedPods:
         """The pods of an owner; not to be changed."""
