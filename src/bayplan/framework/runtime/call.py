@@ -111,10 +111,19 @@ async def await_plugin(
     return SUCCESS if answer is None else answer.by(plugin.name)
 
 
+_YES_OR_NO = frozenset(("accepts_all", "is_idle", "is_relevant"))
+
+
 def call_promise(plugin: Plugin, promise: str, complain: Complaint, *arguments: Any) -> Any:
     """What a speed promise says. One that fails is reported and counts as not given: promises change no decision."""
-    answer = call_bound(getattr(plugin, promise), plugin, promise, complain, *arguments)
-    if type(answer) is Status:
+    try:
+        answer = getattr(plugin, promise)(*arguments)
+        # Every decision passes here with a plain yes or no.
+        if (answer is True or answer is False) and promise in _YES_OR_NO:
+            return answer
+        check_answer(plugin.name, promise, answer)
+    except BaseException as exception:
+        failed(plugin, promise, complain, exception)
         return UNSIGNED if promise == "sign" else getattr(SpeedPromises, promise)(plugin, *arguments)
     return answer
 
