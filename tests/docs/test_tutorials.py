@@ -130,4 +130,7 @@ def test_a_tutorial_works_from_the_first_line_to_the_last(page: Path, tmp_path: 
 def test_every_write_up_has_its_tutorial() -> None:
     folders = [path.name for path in (ROOT / "examples" / "references").iterdir() if path.is_dir()]
 
-    assert len(TUTORIALS) == len(folders) == 5
+    others = {"expression-policy"}
+    written = {path.stem for path in TUTORIALS}
+    assert len(folders) == 5
+    assert len(written - others) == 5

@@ -31,14 +31,14 @@ class WriteFailed(Exception):
 
 class ClaimWriter:
     def __init__(self, handle: Handle, devices: Devices) -> None:
-        self._api, self._clock, self._devices = handle.api, handle.clock, devices
+        self._handle, self._devices = handle, devices
 
     async def reserve(self, pod: Pod, claim: ResourceClaim, allocation: AllocationResult | None) -> ResourceClaim:
         """Write the allocation, if one was decided, and the reservation for the pod. Raises WriteFailed."""
         what = "add allocation and reservation to" if allocation is not None else "add reservation to"
         for attempt in range(_ATTEMPTS):
             if attempt:
-                await self._clock.sleep(_FIRST_WAIT_SECONDS * 2 ** (attempt - 1))
+                await self._handle.clock.sleep(_FIRST_WAIT_SECONDS * 2 ** (attempt - 1))
                 claim = await self._read_again(claim)
             _check(claim, allocation)
             try:
@@ -52,7 +52,7 @@ class ClaimWriter:
 
     async def _read_again(self, claim: ResourceClaim) -> ResourceClaim:
         try:
-            found = await self._api.get(ResourceClaim, claim.name, claim.namespace)
+            found = await self._handle.api.get(ResourceClaim, claim.name, claim.namespace)
         except Exception as error:
             raise WriteFailed(f"get updated claim {claim.key} after conflict: {error}") from error
         if found is None:
@@ -66,7 +66,7 @@ class ClaimWriter:
         """Raises Conflict for the caller to try again, WriteFailed for everything else."""
         metadata = {**change.get("metadata", {}), "resourceVersion": claim.metadata.resource_version}
         try:
-            written = await self._api.update(claim, {**change, "metadata": metadata}, subresource=subresource)
+            written = await self._handle.api.update(claim, {**change, "metadata": metadata}, subresource=subresource)
         except Conflict:
             raise
         except Exception as error:
@@ -79,7 +79,7 @@ class ClaimWriter:
         status: dict[str, Any] = {
             "reservedFor": msgspec.to_builtins([*(claim.status.reserved_for or ()), consumer]),
         }
-        now = datetime.fromtimestamp(self._clock.now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        now = datetime.fromtimestamp(self._handle.clock.now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         if allocation is not None:
             status["allocation"] = {**msgspec.to_builtins(allocation), "allocationTimestamp": now}
         elif claim.status.allocation is not None and claim.status.allocation.allocation_timestamp is None:
@@ -92,7 +92,7 @@ class ClaimWriter:
         metadata = {k: v for k, v in body["metadata"].items() if k not in ("name", "uid")}
         metadata["generateName"] = f"{pod.name}-extended-resources-"
         try:
-            made = await self._api.create(ResourceClaim, {"metadata": metadata, "spec": body.get("spec", {})})
+            made = await self._handle.api.create(ResourceClaim, {"metadata": metadata, "spec": body.get("spec", {})})
         except Exception as error:
             raise WriteFailed(f"create claim for extended resources {claim.namespace}/: {error}") from error
         self._devices.wrote(made)
@@ -109,7 +109,9 @@ class ClaimWriter:
         ]
         noted = {"resourceClaimName": claim.name, "requestMappings": rows}
         try:
-            await self._api.patch_pod(pod, {"status": {"extendedResourceClaimStatus": noted}}, subresource=_STATUS)
+            await self._handle.api.patch_pod(
+                pod, {"status": {"extendedResourceClaimStatus": noted}}, subresource=_STATUS
+            )
         except Exception as error:
             what = f"update pod {pod.namespace}/{pod.name} ExtendedResourceClaimStatus"
             raise WriteFailed(f"{what}: {error}") from error
@@ -117,22 +119,22 @@ class ClaimWriter:
     async def release(self, claim: ResourceClaim, pod: Pod) -> None:
         """Take the reservation for the pod back."""
         gone = [{"$patch": "delete", "uid": pod.uid}]
-        await self._api.patch(
+        await self._handle.api.patch(
             claim, {"metadata": {"uid": claim.uid}, "status": {"reservedFor": gone}}, subresource=_STATUS
         )
 
     async def deallocate(self, claim: ResourceClaim) -> None:
         version = {"resourceVersion": claim.metadata.resource_version}
         cleared = {"allocation": None, "reservedFor": None, "devices": None}
-        written = await self._api.update(claim, {"metadata": version, "status": cleared}, subresource=_STATUS)
+        written = await self._handle.api.update(claim, {"metadata": version, "status": cleared}, subresource=_STATUS)
         self._devices.wrote(written)
 
     async def delete(self, claim: ResourceClaim) -> None:
         """Delete the claim of extended resources, which nobody else protects."""
         finalizers = [each for each in claim.metadata.finalizers or () if each != FINALIZER]
         if claim.metadata.finalizers and len(finalizers) < len(claim.metadata.finalizers):
-            await self._api.update(claim, {"metadata": {"finalizers": finalizers or None}})
-        await self._api.delete(claim)
+            await self._handle.api.update(claim, {"metadata": {"finalizers": finalizers or None}})
+        await self._handle.api.delete(claim)
 
 
 def _check(claim: ResourceClaim, allocation: AllocationResult | None) -> None:

@@ -89,6 +89,8 @@ class NodeResourcesFit(Plugin):
     Containers without a cpu or memory request count as 100m and 200Mi here.
     *Retries on*: pods deleted or scaled down, nodes added or with more allocatable, device classes.
     *Arguments*: ignoredResources, ignoredResourceGroups, scoringStrategy.
+    *Differs from kube-scheduler*: a resource that the strategy names and a device class stands for is scored by what
+    nodes offer of it themselves, not by their devices.
     """
 
     default_weight = 1
