@@ -17,7 +17,7 @@ import yaml
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod
 from bayplan.client.errors import Conflict, ConnectionFailed, Forbidden, NotFound, Unauthorized
-from bayplan.client.events import EventRecorder, ObjectReference
+from bayplan.client.events import EventRecorder, EventSubject
 from bayplan.client.http_transport import HttpTransport
 from bayplan.client.kubeconfig import find_access
 from bayplan.client.reflector import Reflector, ReflectorSettings
@@ -382,7 +382,7 @@ async def test_events_are_shown_by_kubectl_and_counted_as_a_series(cluster: Clus
             is_busy=lambda: False,
         )
         task = asyncio.create_task(recorder.run())
-        regarding = ObjectReference("Pod", "web", "default", uid)
+        regarding = EventSubject("Pod", "web", "default", uid)
         for sent in (1, 2):
             recorder.record(
                 regarding,

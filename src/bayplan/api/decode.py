@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from bayplan.api.documents import DocumentError, parse_documents
-from bayplan.api.kinds import KINDS, Kind, kind_named
+from bayplan.api.kinds import KINDS, ObjectKind, kind_named
 from bayplan.api.meta import KubeObject
 from bayplan.api.pod_defaults import apply_pod_defaults
 from bayplan.api.quantity import Quantity, QuantityError, milli_value
@@ -137,7 +137,7 @@ def decode_object(
 
 def _kind_of(
     item: Mapping[str, Any], inherited: Mapping[str, str], *, source: str, where: str, ignore_unread: bool
-) -> Kind | None:
+) -> ObjectKind | None:
     api_version, name = item.get("apiVersion"), item.get("kind")
     if name is None and inherited:
         api_version, name = inherited["apiVersion"], inherited["kind"]
@@ -169,7 +169,7 @@ def _unread(api_version: str, name: str) -> str:
     return f"{api_version} {name} is not a kind that scheduling reads; {hint}"
 
 
-def _convert(item: Any, kind: Kind, *, source: str, where: str, path: str) -> KubeObject:
+def _convert(item: Any, kind: ObjectKind, *, source: str, where: str, path: str) -> KubeObject:
     try:
         return msgspec.convert(item, kind.type)
     except msgspec.ValidationError:
@@ -236,7 +236,7 @@ def _shown(value: Any) -> str:
     return f"`{text[:60]}...`" if len(text) > 60 else f"`{text}`"
 
 
-def _complete(decoded: KubeObject, kind: Kind, item: Mapping[str, Any], *, source: str, where: str) -> None:
+def _complete(decoded: KubeObject, kind: ObjectKind, item: Mapping[str, Any], *, source: str, where: str) -> None:
     """Complete name, namespace and uid."""
     metadata = decoded.metadata
     if not metadata.name:
@@ -264,7 +264,7 @@ def _refuse_repeated(
         )
 
 
-def _check_quantities(decoded: KubeObject, kind: Kind, *, source: str, where: str, path: str) -> None:
+def _check_quantities(decoded: KubeObject, kind: ObjectKind, *, source: str, where: str, path: str) -> None:
     for inner, quantity in _quantities(decoded, kind.type):
         problem = _quantity_problem(quantity)
         if problem:

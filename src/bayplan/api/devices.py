@@ -23,7 +23,6 @@ __all__ = [
     "CapacityRange",
     "CapacityRequestPolicy",
     "ClaimConfiguration",
-    "Counter",
     "CounterSet",
     "Device",
     "DeviceAllocation",
@@ -32,6 +31,7 @@ __all__ = [
     "DeviceClass",
     "DeviceClassSpec",
     "DeviceConstraint",
+    "DeviceCounter",
     "DeviceCounterConsumption",
     "DeviceRequest",
     "DeviceSelector",
@@ -72,18 +72,18 @@ class DeviceCapacity(Struct):
     request_policy: CapacityRequestPolicy | None = None
 
 
-class Counter(Struct):
+class DeviceCounter(Struct):
     value: Quantity = "0"
 
 
 class CounterSet(Struct):
     name: str = ""
-    counters: dict[str, Counter] | None = None
+    counters: dict[str, DeviceCounter] | None = None
 
 
 class DeviceCounterConsumption(Struct):
     counter_set: str = ""
-    counters: dict[str, Counter] | None = None
+    counters: dict[str, DeviceCounter] | None = None
 
 
 class DeviceTaint(Struct):

@@ -27,10 +27,10 @@ from bayplan.api.workload import (
     StatefulSet,
 )
 
-__all__ = ["KINDS", "Kind", "kind_named", "kind_of"]
+__all__ = ["KINDS", "ObjectKind", "kind_named", "kind_of"]
 
 
-class Kind(NamedTuple):
+class ObjectKind(NamedTuple):
     type: type[KubeObject]
     group: str
     version: str
@@ -52,35 +52,35 @@ class Kind(NamedTuple):
         return f"{root}/{self.plural}"
 
 
-KINDS: tuple[Kind, ...] = (
-    Kind(Node, "", "v1", "nodes", False),
-    Kind(Namespace, "", "v1", "namespaces", False),
-    Kind(Pod, "", "v1", "pods", True),
-    Kind(Service, "", "v1", "services", True),
-    Kind(ReplicationController, "", "v1", "replicationcontrollers", True),
-    Kind(PersistentVolume, "", "v1", "persistentvolumes", False),
-    Kind(PersistentVolumeClaim, "", "v1", "persistentvolumeclaims", True),
-    Kind(ReplicaSet, "apps", "v1", "replicasets", True),
-    Kind(StatefulSet, "apps", "v1", "statefulsets", True),
-    Kind(PodDisruptionBudget, "policy", "v1", "poddisruptionbudgets", True),
-    Kind(PriorityClass, "scheduling.k8s.io", "v1", "priorityclasses", False),
-    Kind(StorageClass, "storage.k8s.io", "v1", "storageclasses", False),
-    Kind(CSINode, "storage.k8s.io", "v1", "csinodes", False),
-    Kind(CSIDriver, "storage.k8s.io", "v1", "csidrivers", False),
-    Kind(CSIStorageCapacity, "storage.k8s.io", "v1", "csistoragecapacities", True),
-    Kind(VolumeAttachment, "storage.k8s.io", "v1", "volumeattachments", False),
-    Kind(ResourceClaim, "resource.k8s.io", "v1", "resourceclaims", True),
-    Kind(ResourceSlice, "resource.k8s.io", "v1", "resourceslices", False),
-    Kind(DeviceClass, "resource.k8s.io", "v1", "deviceclasses", False),
+KINDS: tuple[ObjectKind, ...] = (
+    ObjectKind(Node, "", "v1", "nodes", False),
+    ObjectKind(Namespace, "", "v1", "namespaces", False),
+    ObjectKind(Pod, "", "v1", "pods", True),
+    ObjectKind(Service, "", "v1", "services", True),
+    ObjectKind(ReplicationController, "", "v1", "replicationcontrollers", True),
+    ObjectKind(PersistentVolume, "", "v1", "persistentvolumes", False),
+    ObjectKind(PersistentVolumeClaim, "", "v1", "persistentvolumeclaims", True),
+    ObjectKind(ReplicaSet, "apps", "v1", "replicasets", True),
+    ObjectKind(StatefulSet, "apps", "v1", "statefulsets", True),
+    ObjectKind(PodDisruptionBudget, "policy", "v1", "poddisruptionbudgets", True),
+    ObjectKind(PriorityClass, "scheduling.k8s.io", "v1", "priorityclasses", False),
+    ObjectKind(StorageClass, "storage.k8s.io", "v1", "storageclasses", False),
+    ObjectKind(CSINode, "storage.k8s.io", "v1", "csinodes", False),
+    ObjectKind(CSIDriver, "storage.k8s.io", "v1", "csidrivers", False),
+    ObjectKind(CSIStorageCapacity, "storage.k8s.io", "v1", "csistoragecapacities", True),
+    ObjectKind(VolumeAttachment, "storage.k8s.io", "v1", "volumeattachments", False),
+    ObjectKind(ResourceClaim, "resource.k8s.io", "v1", "resourceclaims", True),
+    ObjectKind(ResourceSlice, "resource.k8s.io", "v1", "resourceslices", False),
+    ObjectKind(DeviceClass, "resource.k8s.io", "v1", "deviceclasses", False),
 )
 
 _BY_NAME = {(kind.api_version, kind.name): kind for kind in KINDS}
 _BY_TYPE = {kind.type: kind for kind in KINDS}
 
 
-def kind_named(api_version: str, name: str) -> Kind | None:
+def kind_named(api_version: str, name: str) -> ObjectKind | None:
     return _BY_NAME.get((api_version, name))
 
 
-def kind_of(type_: type[KubeObject]) -> Kind:
+def kind_of(type_: type[KubeObject]) -> ObjectKind:
     return _BY_TYPE[type_]

@@ -250,7 +250,7 @@ class ContainerStatus(Struct):
     allocated_resources: dict[str, Quantity] | None = None
 
 
-class ResourceClaimStatus(Struct):
+class PodResourceClaimStatus(Struct):
     name: str = ""
     resource_claim_name: str | None = None
 
@@ -264,7 +264,7 @@ class PodStatus(Struct):
     init_container_statuses: list[ContainerStatus] | None = None
     resources: ResourceRequirements | None = None
     allocated_resources: dict[str, Quantity] | None = None
-    resource_claim_statuses: list[ResourceClaimStatus] | None = None
+    resource_claim_statuses: list[PodResourceClaimStatus] | None = None
 
 
 class Pod(KubeObject):

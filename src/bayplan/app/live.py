@@ -16,7 +16,7 @@ from typing import Any
 
 import structlog
 
-from bayplan.api.kinds import Kind
+from bayplan.api.kinds import ObjectKind
 from bayplan.api.pod import Pod
 from bayplan.app.custom_resources import CustomResourceReflectors
 from bayplan.app.extenders import candidate_review, make_extenders
@@ -86,7 +86,7 @@ class LiveScheduler:
         config: SchedulerConfig,
         profiles: Sequence[ResolvedProfile],
         registry: Registry,
-        kinds: Iterable[Kind],
+        kinds: Iterable[ObjectKind],
         options: LiveOptions | None = None,
     ) -> None:
         self.options = options or LiveOptions()

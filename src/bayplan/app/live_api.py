@@ -16,7 +16,7 @@ from bayplan.api.meta import KubeObject
 from bayplan.api.patches import merge_patch
 from bayplan.api.pod import PodCondition
 from bayplan.client.errors import ClientError, Conflict, Forbidden, NotFound
-from bayplan.client.events import EventRecorder, ObjectReference
+from bayplan.client.events import EventRecorder, EventSubject
 from bayplan.client.resources import JsonObject, ResourceClient
 from bayplan.client.writer import Writer
 from bayplan.cluster.pod_info import PodInfo
@@ -135,7 +135,7 @@ class ProfileRecorder:
 
     def event(self, pod: PodInfo, *, kind: str, reason: str, action: str, note: str) -> None:
         metadata = pod.pod.metadata
-        regarding = ObjectReference(
+        regarding = EventSubject(
             kind="Pod",
             api_version="v1",
             namespace=metadata.namespace,

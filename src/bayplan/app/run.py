@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 import structlog
 
 from bayplan import __version__
-from bayplan.api.kinds import Kind
+from bayplan.api.kinds import ObjectKind
 from bayplan.app.authentication import ClientAuthorities, find_authorities, review_with
 from bayplan.app.cache_debugger import CacheDebugger
 from bayplan.app.connections import Connections, connected
@@ -170,11 +170,11 @@ class SchedulerProcess:
             stopping.cancel()
             await asyncio.gather(working, stopping, return_exceptions=True)
 
-    async def _look_up(self) -> tuple[list[Kind], ClientAuthorities | None]:
+    async def _look_up(self) -> tuple[list[ObjectKind], ClientAuthorities | None]:
         kinds = await self._discover()
         return kinds, await find_authorities(self._options, self._connections.token_reviews, self._clock)
 
-    async def _serve_and_work(self, kinds: list[Kind], authorities: ClientAuthorities | None) -> None:
+    async def _serve_and_work(self, kinds: list[ObjectKind], authorities: ClientAuthorities | None) -> None:
         self.live = LiveScheduler(
             self._transport,
             self._settings.config,
@@ -202,7 +202,7 @@ class SchedulerProcess:
                 task.cancel()
             await asyncio.gather(*beside, return_exceptions=True)
 
-    async def _discover(self) -> list[Kind]:
+    async def _discover(self) -> list[ObjectKind]:
         """What the API server serves. One that is away or has just started is given a moment."""
         backoff = Backoff(BackoffSettings(ceiling_seconds=3.0), draw=random.Random(self._options.seed).random)
         deadline = self._clock.monotonic() + _PATIENCE_AT_START_SECONDS

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from bayplan.api.kinds import KINDS, Kind
+from bayplan.api.kinds import KINDS, ObjectKind
 from bayplan.api.meta import KubeObject
 from bayplan.api.pod import Pod
 from bayplan.api.workload import PriorityClass
@@ -47,7 +47,7 @@ class _ApiResourceList(msgspec.Struct):
     resources: list[_ApiResource] | None = None
 
 
-async def served_kinds(transport: Transport, kinds: Iterable[Kind] = KINDS) -> list[Kind]:
+async def served_kinds(transport: Transport, kinds: Iterable[ObjectKind] = KINDS) -> list[ObjectKind]:
     """The kinds of our table that this API server serves."""
     served: dict[str, set[str]] = {}
     found = []
@@ -76,7 +76,7 @@ class Watching:
     def __init__(
         self,
         transport: Transport,
-        kinds: Iterable[Kind],
+        kinds: Iterable[ObjectKind],
         handler: Callable[[type[KubeObject]], Callable[[Any, Any], None]],
         *,
         clock: Clock,

@@ -6,22 +6,22 @@ from collections.abc import Callable, Mapping, Sequence
 from math import ceil
 
 from bayplan.cel.cost import LIST_COST, PATTERN_FACTOR, SORTABLE, STRING_FACTOR
-from bayplan.cel.sizes import ONE, UNBOUNDED, Node, Range, Sizes, element, known_size, node_size
+from bayplan.cel.sizes import ONE, UNBOUNDED, Range, SizeNode, Sizes, element, known_size, node_size
 from bayplan.cel.syntax import Literal
-from bayplan.cel.types import Kind
+from bayplan.cel.types import TypeKind
 
 __all__ = ["estimate_call"]
 
 Estimate = tuple[Range, Range | None]
 """A cost, and the size of the result if it is known."""
-Rule = Callable[[Sizes, Node | None, Sequence[Node]], Estimate | None]
+Rule = Callable[[Sizes, SizeNode | None, Sequence[SizeNode]], Estimate | None]
 
 _FORMAT_SIZE = 128
 _LARGEST_FORMAT_NAME = 64
 
 
 def estimate_call(
-    sizes: Sizes, function: str, overload_id: str, target: Node | None, arguments: Sequence[Node]
+    sizes: Sizes, function: str, overload_id: str, target: SizeNode | None, arguments: Sequence[SizeNode]
 ) -> Estimate | None:
     """The estimate of a call, or nothing where the call costs one unit or is an operator with rules of its own."""
     if overload_id in sizes.calls:
@@ -43,11 +43,11 @@ def estimate_call(
     return None if rule is None else rule(sizes, target, arguments)
 
 
-def _fixed(sizes: Sizes, target: Node | None, arguments: Sequence[Node]) -> Estimate | None:
+def _fixed(sizes: Sizes, target: SizeNode | None, arguments: Sequence[SizeNode]) -> Estimate | None:
     return ONE, None
 
 
-def _visited(sizes: Sizes, target: Node | None, arguments: Sequence[Node]) -> Estimate | None:
+def _visited(sizes: Sizes, target: SizeNode | None, arguments: Sequence[SizeNode]) -> Estimate | None:
     """One unit for each element, and the text of elements that are texts."""
     if target is None:
         return None
@@ -56,34 +56,34 @@ def _visited(sizes: Sizes, target: Node | None, arguments: Sequence[Node]) -> Es
     if inner is None:
         return size.scaled(STRING_FACTOR), None
     each = ONE
-    if inner.type.kind in (Kind.STRING, Kind.BYTES):
+    if inner.type.kind in (TypeKind.STRING, TypeKind.BYTES):
         each += node_size(sizes, inner).scaled(STRING_FACTOR)
     return size * each, None
 
 
-def _parsed(sizes: Sizes, target: Node | None, arguments: Sequence[Node]) -> Estimate | None:
+def _parsed(sizes: Sizes, target: SizeNode | None, arguments: Sequence[SizeNode]) -> Estimate | None:
     if not arguments:
         return None
     return node_size(sizes, arguments[0]).scaled(STRING_FACTOR), None
 
 
-def _url(sizes: Sizes, target: Node | None, arguments: Sequence[Node]) -> Estimate | None:
+def _url(sizes: Sizes, target: SizeNode | None, arguments: Sequence[SizeNode]) -> Estimate | None:
     size = node_size(sizes, arguments[0])
     return size.scaled(STRING_FACTOR), size
 
 
-def _parsed_twice(sizes: Sizes, target: Node | None, arguments: Sequence[Node]) -> Estimate | None:
+def _parsed_twice(sizes: Sizes, target: SizeNode | None, arguments: Sequence[SizeNode]) -> Estimate | None:
     return node_size(sizes, arguments[0]).scaled(2 * STRING_FACTOR), None
 
 
-def _text(sizes: Sizes, target: Node | None, arguments: Sequence[Node]) -> Estimate | None:
+def _text(sizes: Sizes, target: SizeNode | None, arguments: Sequence[SizeNode]) -> Estimate | None:
     if target is None:
         return None
     size = node_size(sizes, target)
     return size.scaled(STRING_FACTOR), size
 
 
-def _split(sizes: Sizes, target: Node | None, arguments: Sequence[Node]) -> Estimate | None:
+def _split(sizes: Sizes, target: SizeNode | None, arguments: Sequence[SizeNode]) -> Estimate | None:
     if target is None:
         return None
     size = node_size(sizes, target)
@@ -95,7 +95,7 @@ def _split(sizes: Sizes, target: Node | None, arguments: Sequence[Node]) -> Esti
     return size.scaled(2 * STRING_FACTOR), Range(0, most)
 
 
-def _replace(sizes: Sizes, target: Node | None, arguments: Sequence[Node]) -> Estimate | None:
+def _replace(sizes: Sizes, target: SizeNode | None, arguments: Sequence[SizeNode]) -> Estimate | None:
     if target is None or len(arguments) < 2:
         return None
     size, old, new = (node_size(sizes, node) for node in (target, arguments[0], arguments[1]))
@@ -116,7 +116,7 @@ def _replace(sizes: Sizes, target: Node | None, arguments: Sequence[Node]) -> Es
     return size.scaled(2 * STRING_FACTOR), result
 
 
-def _join(sizes: Sizes, target: Node | None, arguments: Sequence[Node]) -> Estimate | None:
+def _join(sizes: Sizes, target: SizeNode | None, arguments: Sequence[SizeNode]) -> Estimate | None:
     if target is None:
         return None
     count = node_size(sizes, target)
@@ -128,7 +128,7 @@ def _join(sizes: Sizes, target: Node | None, arguments: Sequence[Node]) -> Estim
     return size.scaled(STRING_FACTOR), size
 
 
-def _searched(sizes: Sizes, target: Node | None, arguments: Sequence[Node]) -> Estimate | None:
+def _searched(sizes: Sizes, target: SizeNode | None, arguments: Sequence[SizeNode]) -> Estimate | None:
     if target is None or not arguments:
         return None
     size = node_size(sizes, target)
@@ -136,12 +136,12 @@ def _searched(sizes: Sizes, target: Node | None, arguments: Sequence[Node]) -> E
     return cost, Range(0, size.most)
 
 
-def _validated(sizes: Sizes, target: Node | None, arguments: Sequence[Node]) -> Estimate | None:
+def _validated(sizes: Sizes, target: SizeNode | None, arguments: Sequence[SizeNode]) -> Estimate | None:
     size = node_size(sizes, arguments[0])
     return size.scaled(STRING_FACTOR).scaled(_FORMAT_SIZE * PATTERN_FACTOR), None
 
 
-def _network(sizes: Sizes, function: str, overload_id: str, arguments: Sequence[Node]) -> Estimate:
+def _network(sizes: Sizes, function: str, overload_id: str, arguments: Sequence[SizeNode]) -> Estimate:
     size = Range(4, 16)
     cost = (size + size).scaled(STRING_FACTOR)
     if function == "containsCIDR":
@@ -151,7 +151,7 @@ def _network(sizes: Sizes, function: str, overload_id: str, arguments: Sequence[
     return cost, None
 
 
-def _special_equality(arguments: Sequence[Node]) -> Estimate | None:
+def _special_equality(arguments: Sequence[SizeNode]) -> Estimate | None:
     left, right = arguments[0].type, arguments[1].type
     if left != right:
         return None
@@ -165,54 +165,54 @@ def _special_equality(arguments: Sequence[Node]) -> Estimate | None:
     return None
 
 
-def _to_bytes(sizes: Sizes, target: Node | None, arguments: Sequence[Node]) -> Estimate | None:
+def _to_bytes(sizes: Sizes, target: SizeNode | None, arguments: Sequence[SizeNode]) -> Estimate | None:
     size = known_size(arguments[0])
     return size.scaled(STRING_FACTOR), Range(size.least, size.most * 4 % 2**64)
 
 
-def _from_bytes(sizes: Sizes, target: Node | None, arguments: Sequence[Node]) -> Estimate | None:
+def _from_bytes(sizes: Sizes, target: SizeNode | None, arguments: Sequence[SizeNode]) -> Estimate | None:
     size = known_size(arguments[0])
     return size.scaled(STRING_FACTOR), Range(size.least // 4, size.most)
 
 
-def _quote(sizes: Sizes, target: Node | None, arguments: Sequence[Node]) -> Estimate | None:
+def _quote(sizes: Sizes, target: SizeNode | None, arguments: Sequence[SizeNode]) -> Estimate | None:
     size = known_size(arguments[0])
     return size.scaled(STRING_FACTOR), Range((size.least + 2) % 2**64, (size.most * 2 + 2) % 2**64)
 
 
-def _format(sizes: Sizes, target: Node | None, arguments: Sequence[Node]) -> Estimate | None:
+def _format(sizes: Sizes, target: SizeNode | None, arguments: Sequence[SizeNode]) -> Estimate | None:
     return None if target is None else (known_size(target).scaled(STRING_FACTOR), None)
 
 
-def _prefix(sizes: Sizes, target: Node | None, arguments: Sequence[Node]) -> Estimate | None:
+def _prefix(sizes: Sizes, target: SizeNode | None, arguments: Sequence[SizeNode]) -> Estimate | None:
     return known_size(arguments[0]).scaled(STRING_FACTOR), None
 
 
-def _in_list(sizes: Sizes, target: Node | None, arguments: Sequence[Node]) -> Estimate | None:
+def _in_list(sizes: Sizes, target: SizeNode | None, arguments: Sequence[SizeNode]) -> Estimate | None:
     return known_size(arguments[1]).scaled(1), None
 
 
-def _matches(sizes: Sizes, target: Node | None, arguments: Sequence[Node]) -> Estimate | None:
+def _matches(sizes: Sizes, target: SizeNode | None, arguments: Sequence[SizeNode]) -> Estimate | None:
     if target is None:
         return None
     text = (known_size(target) + ONE).scaled(STRING_FACTOR)
     return text * known_size(arguments[0]).scaled(PATTERN_FACTOR), None
 
 
-def _contains(sizes: Sizes, target: Node | None, arguments: Sequence[Node]) -> Estimate | None:
+def _contains(sizes: Sizes, target: SizeNode | None, arguments: Sequence[SizeNode]) -> Estimate | None:
     if target is None:
         return None
     text = known_size(target).scaled(STRING_FACTOR)
     return text * known_size(arguments[0]).scaled(STRING_FACTOR), None
 
 
-def _compared(sizes: Sizes, target: Node | None, arguments: Sequence[Node]) -> Estimate | None:
+def _compared(sizes: Sizes, target: SizeNode | None, arguments: Sequence[SizeNode]) -> Estimate | None:
     most = min(known_size(arguments[0]).most, known_size(arguments[1]).most)
     return Range(1 if most > 0 else 0, most).scaled(STRING_FACTOR), None
 
 
 def _sets(factor: int) -> Rule:
-    def rule(sizes: Sizes, target: Node | None, arguments: Sequence[Node]) -> Estimate | None:
+    def rule(sizes: Sizes, target: SizeNode | None, arguments: Sequence[SizeNode]) -> Estimate | None:
         product = node_size(sizes, arguments[0]) * node_size(sizes, arguments[1])
         return product.scaled(factor) + ONE, None
 
@@ -223,14 +223,14 @@ def _new_list(factor: float, size: Range) -> Estimate:
     return size.scaled(factor) + ONE + Range(LIST_COST, LIST_COST), size
 
 
-def _whole(node: Node, otherwise: int) -> int:
+def _whole(node: SizeNode, otherwise: int) -> int:
     part = node.part
     if isinstance(part, Literal) and part.value.__class__ is int:
         return max(int(str(part.value)), 0)
     return otherwise
 
 
-def _slice(sizes: Sizes, target: Node | None, arguments: Sequence[Node]) -> Estimate | None:
+def _slice(sizes: Sizes, target: SizeNode | None, arguments: Sequence[SizeNode]) -> Estimate | None:
     if target is None:
         return None
     size = node_size(sizes, target)
@@ -238,23 +238,23 @@ def _slice(sizes: Sizes, target: Node | None, arguments: Sequence[Node]) -> Esti
     return _new_list(1, Range(count, count))
 
 
-def _flatten(sizes: Sizes, target: Node | None, arguments: Sequence[Node]) -> Estimate | None:
+def _flatten(sizes: Sizes, target: SizeNode | None, arguments: Sequence[SizeNode]) -> Estimate | None:
     if target is None:
         return None
     depth = _whole(arguments[0], UNBOUNDED) if arguments else 1
     return _new_list(float(depth), node_size(sizes, target))
 
 
-def _range(sizes: Sizes, target: Node | None, arguments: Sequence[Node]) -> Estimate | None:
+def _range(sizes: Sizes, target: SizeNode | None, arguments: Sequence[SizeNode]) -> Estimate | None:
     count = _whole(arguments[0], UNBOUNDED)
     return _new_list(1, Range(count, count))
 
 
-def _reverse(sizes: Sizes, target: Node | None, arguments: Sequence[Node]) -> Estimate | None:
+def _reverse(sizes: Sizes, target: SizeNode | None, arguments: Sequence[SizeNode]) -> Estimate | None:
     return None if target is None else _new_list(1, node_size(sizes, target))
 
 
-def _distinct(sizes: Sizes, target: Node | None, arguments: Sequence[Node]) -> Estimate | None:
+def _distinct(sizes: Sizes, target: SizeNode | None, arguments: Sequence[SizeNode]) -> Estimate | None:
     if target is None:
         return None
     size = node_size(sizes, target)
@@ -264,7 +264,7 @@ def _distinct(sizes: Sizes, target: Node | None, arguments: Sequence[Node]) -> E
 def _sorted(name: str, *, by_keys: bool) -> Rule:
     factor = 2.0 + (STRING_FACTOR if name in ("string", "bytes") else 0)
 
-    def rule(sizes: Sizes, target: Node | None, arguments: Sequence[Node]) -> Estimate | None:
+    def rule(sizes: Sizes, target: SizeNode | None, arguments: Sequence[SizeNode]) -> Estimate | None:
         node = arguments[0] if by_keys else target
         if node is None:
             return None

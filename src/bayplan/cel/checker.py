@@ -24,7 +24,7 @@ from bayplan.cel.syntax import (
     descendants,
     qualified_name,
 )
-from bayplan.cel.types import BOOL, DYN, ERROR, INT, Bindings, Kind, Type, display, list_of, map_of, optional_of
+from bayplan.cel.types import BOOL, DYN, ERROR, INT, Bindings, Type, TypeKind, display, list_of, map_of, optional_of
 from bayplan.cel.values import TypeValue, Uint
 
 __all__ = ["Scope", "check"]
@@ -146,13 +146,13 @@ class _Checker:
         if is_wrapped:
             of = of.parameters[0]
         result = DYN
-        if of.kind is Kind.MAP:
+        if of.kind is TypeKind.MAP:
             result = of.parameters[1]
-        elif of.kind is Kind.STRUCT:
+        elif of.kind is TypeKind.STRUCT:
             result = self._declared_field(part, of, name)
-        elif of.kind is Kind.PARAMETER:
+        elif of.kind is TypeKind.PARAMETER:
             self.bindings.assign([DYN], [of])
-        elif not (of.is_dyn or of.kind is Kind.ERROR):
+        elif not (of.is_dyn or of.kind is TypeKind.ERROR):
             self._report(part, f"type '{display(of)}' does not support field selection")
         return optional_of(result) if is_wrapped or is_optional else result
 
@@ -232,7 +232,7 @@ class _Checker:
         fresh: dict[str, Type] = {}
 
         def renamed(within: Type) -> Type:
-            if within.kind is Kind.PARAMETER:
+            if within.kind is TypeKind.PARAMETER:
                 if within.name not in fresh:
                     fresh[within.name] = self._free_type()
                 return fresh[within.name]
@@ -306,12 +306,12 @@ class _Checker:
 
     def _iterated(self, part: Fold, of: Type) -> tuple[Type, Type]:
         """The types of the variables of a loop: element, or key (index) and value."""
-        if of.kind is Kind.LIST:
+        if of.kind is TypeKind.LIST:
             element = of.parameters[0]
             return (INT, element) if part.second_variable is not None else (element, element)
-        if of.kind is Kind.MAP:
+        if of.kind is TypeKind.MAP:
             return of.parameters[0], of.parameters[1]
-        if of.kind in (Kind.DYN, Kind.ERROR, Kind.PARAMETER):
+        if of.kind in (TypeKind.DYN, TypeKind.ERROR, TypeKind.PARAMETER):
             self.bindings.assign([DYN], [of])
             return DYN, DYN
         shown = display(of)

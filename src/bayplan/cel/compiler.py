@@ -12,14 +12,14 @@ from collections.abc import Callable, Mapping
 from bayplan.cel.declarations import Function
 from bayplan.cel.errors import EvaluationError
 from bayplan.cel.lookup import optional_part, qualify
-from bayplan.cel.syntax import Call, Entry, Expression, Fold, Ident, ListLiteral, Literal, MapLiteral, Select
-from bayplan.cel.types import Kind, Type
+from bayplan.cel.syntax import Call, Expression, Fold, Ident, ListLiteral, Literal, MapEntry, MapLiteral, Select
+from bayplan.cel.types import Type, TypeKind
 from bayplan.cel.values import Accumulator, AccumulatorMap, Optional, Uint, Value, compare, equal
 
 __all__ = ["Unsupported", "compile_to_python"]
 
 _COMPARISONS = {"_<_": "<", "_<=_": "<=", "_>_": ">", "_>=_": ">="}
-_SAME_KIND = frozenset({Kind.INT, Kind.UINT, Kind.STRING, Kind.BYTES, Kind.BOOL})
+_SAME_KIND = frozenset({TypeKind.INT, TypeKind.UINT, TypeKind.STRING, TypeKind.BYTES, TypeKind.BOOL})
 _LONGEST_LOOP = 100_000
 _DEEPEST_BLOCK = 15
 
@@ -169,7 +169,7 @@ class _Writer:
     def _boolean(self, part: Expression, names: Mapping[str, str]) -> str:
         """A part that has to be a boolean; of dynamic ones that is looked at."""
         written = self.write(part, names)
-        if part.type.kind is not Kind.BOOL:
+        if part.type.kind is not TypeKind.BOOL:
             written = written if written.isidentifier() else self._keep(written)
             self._line(f"if {written}.__class__ is not bool: unusual()")
         return written
@@ -283,7 +283,7 @@ class _Writer:
     def _fold(self, part: Fold, names: Mapping[str, str]) -> str:
         if part.is_binding:
             bound = self._keep(self.write(part.initial, names))
-            if part.initial.type.kind in (Kind.LIST, Kind.MAP) or part.initial.type.is_dyn:
+            if part.initial.type.kind in (TypeKind.LIST, TypeKind.MAP) or part.initial.type.is_dyn:
                 self._line(f"if not {bound} and {bound}.__class__ in (list, dict): unusual()")
             return self.write(part.result, {**names, part.accumulator: bound})
         if isinstance(part.initial, ListLiteral):
@@ -313,8 +313,8 @@ class _Writer:
         return self.write(part.result, {**names, part.accumulator: accumulated})
 
 
-def _is_plain_entry(entry: Entry) -> bool:
-    return not entry.is_optional and entry.key.type.kind in _SAME_KIND and entry.key.type.kind is not Kind.BYTES
+def _is_plain_entry(entry: MapEntry) -> bool:
+    return not entry.is_optional and entry.key.type.kind in _SAME_KIND and entry.key.type.kind is not TypeKind.BYTES
 
 
 def _unusual() -> None:
@@ -330,7 +330,7 @@ def _is_static(part: Call, function: Function, overload_id: str) -> bool:
 
 
 def _is_known(expected: Type, found: Type) -> bool:
-    if expected.is_dyn or expected.kind is Kind.PARAMETER:
+    if expected.is_dyn or expected.kind is TypeKind.PARAMETER:
         return True
     return (
         not found.is_dyn and found.kind is expected.kind and all(map(_is_known, expected.parameters, found.parameters))

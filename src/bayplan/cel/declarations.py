@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bayplan.cel.macros import Macros
-from bayplan.cel.types import Kind, Type
+from bayplan.cel.types import Type, TypeKind
 from bayplan.cel.values import Special, Value, find, no_overload, type_name
 
 __all__ = [
@@ -31,7 +31,7 @@ Implementation = Callable[..., Value]
 Resolved = Callable[[Sequence[Value]], Value]
 """A function that takes its arguments as one sequence."""
 
-_UNCHECKED = frozenset({Kind.DYN, Kind.ANY, Kind.PARAMETER})
+_UNCHECKED = frozenset({TypeKind.DYN, TypeKind.ANY, TypeKind.PARAMETER})
 _WITH_METHODS = frozenset({"string", "google.protobuf.Timestamp", "google.protobuf.Duration"})
 """Types whose values are asked for a method of the function's name, and then answer without naming it."""
 
@@ -142,9 +142,9 @@ def matches(expected: Type, value: Value) -> bool:
     """Whether a value may be passed where the type is expected; of lists and maps the first entry is looked at."""
     if expected.kind in _UNCHECKED:
         return True
-    if isinstance(value, list) and expected.kind is Kind.LIST:
+    if isinstance(value, list) and expected.kind is TypeKind.LIST:
         return not value or matches(expected.parameters[0], value[0])
-    if isinstance(value, dict) and expected.kind is Kind.MAP:
+    if isinstance(value, dict) and expected.kind is TypeKind.MAP:
         first = next(iter(value), None)
         return not value or (
             matches(expected.parameters[0], first) and matches(expected.parameters[1], find(value, first)[1])

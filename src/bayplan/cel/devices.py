@@ -24,7 +24,7 @@ from bayplan.cel.values import DefaultMap, Map, Value, is_equal, type_name
 __all__ = [
     "MAX_COST",
     "MAX_LENGTH",
-    "DeviceSelector",
+    "CompiledSelector",
     "DeviceVariable",
     "compile_selector",
     "device_environment",
@@ -164,7 +164,7 @@ def _version(value: object) -> Value:
 _FIELDS = {"int": _int, "bool": _bool, "string": _string, "version": _version}
 
 
-class DeviceSelector:
+class CompiledSelector:
     """A compiled selector."""
 
     __slots__ = ("_environment", "_program")
@@ -200,7 +200,7 @@ class DeviceSelector:
             return Evaluation(None, _not_boolean(evaluation.value), evaluation.cost)
         return evaluation
 
-    def terms(self) -> list[DeviceSelector]:
+    def terms(self) -> list[CompiledSelector]:
         """The terms that `&&` joins, as selectors of their own, to tell which one refuses a device."""
         starts = _term_starts(self._program.expression)
         if len(starts) < 2:
@@ -208,7 +208,7 @@ class DeviceSelector:
         bounds = [*starts[1:], len(self.expression)]
         texts = [self.expression[start:end].strip() for start, end in zip(starts, bounds, strict=True)]
         return [
-            DeviceSelector(self._environment.compile(text.removesuffix("&&").strip()), self._environment)
+            CompiledSelector(self._environment.compile(text.removesuffix("&&").strip()), self._environment)
             for text in texts
         ]
 
@@ -240,7 +240,7 @@ _NO_BOOLEAN = {
 
 def compile_selector(
     expression: str, *, consumable_capacity: bool = True, list_attributes: bool = False, is_new: bool = False
-) -> DeviceSelector:
+) -> CompiledSelector:
     """The selector of an expression, remembered by its text. Raises `CompileError`.
 
     `consumable_capacity` gives devices the field `allowMultipleAllocations`, `list_attributes` lets attributes be
@@ -251,7 +251,7 @@ def compile_selector(
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _compile(expression: str, consumable_capacity: bool, list_attributes: bool, is_new: bool) -> DeviceSelector:
+def _compile(expression: str, consumable_capacity: bool, list_attributes: bool, is_new: bool) -> CompiledSelector:
     accepted = (BOOL, ANY, DYN) if list_attributes else (BOOL, ANY)
 
     def accept(result: Type) -> str | None:
@@ -260,7 +260,7 @@ def _compile(expression: str, consumable_capacity: bool, list_attributes: bool, 
     environment = device_environment(
         consumable_capacity=consumable_capacity, list_attributes=list_attributes, is_new=is_new
     )
-    return DeviceSelector(environment.compile(expression, accept=accept), environment)
+    return CompiledSelector(environment.compile(expression, accept=accept), environment)
 
 
 @lru_cache(maxsize=8)

@@ -16,7 +16,7 @@ from bayplan.cel.cost import Meter
 from bayplan.cel.declarations import Library, merge
 from bayplan.cel.errors import CompileError, CostExceeded, EvaluationError, Issue, describe_issues
 from bayplan.cel.estimate import estimate_cost
-from bayplan.cel.interpreter import Step
+from bayplan.cel.interpreter import Stage
 from bayplan.cel.library.standard import STANDARD
 from bayplan.cel.parser import DEEPEST, parse
 from bayplan.cel.planner import plan
@@ -115,7 +115,7 @@ class Environment:
 class Engines:
     """The two ways of evaluating an expression; the fast one is absent where it cannot be had."""
 
-    exact: Step
+    exact: Stage
     fast: Callable[..., Value] | None
 
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from bayplan.cel.call_estimates import estimate_call
 from bayplan.cel.cost import LIST_COST, MAP_COST, READ_COST, STRING_FACTOR
-from bayplan.cel.sizes import ANY_SIZE, NOTHING, ONE, UNBOUNDED, Node, Range, Sizes, is_scalar, known_size
+from bayplan.cel.sizes import ANY_SIZE, NOTHING, ONE, UNBOUNDED, Range, SizeNode, Sizes, is_scalar, known_size
 from bayplan.cel.syntax import Call, Expression, Fold, Ident, ListLiteral, Literal, MapLiteral, Select
-from bayplan.cel.types import Kind
+from bayplan.cel.types import TypeKind
 
 __all__ = ["estimate_cost"]
 
@@ -21,7 +21,7 @@ __all__ = ["estimate_cost"]
 class _Entries:
     """The sizes of the keys and values of a list or map."""
 
-    kind: Kind
+    kind: TypeKind
     key: Range
     value: Range
 
@@ -77,7 +77,7 @@ class _Estimator:
         cost = self.cost(part.operand)
         if part.is_test:
             return cost
-        if part.operand.type.kind in (Kind.MAP, Kind.STRUCT, Kind.PARAMETER):
+        if part.operand.type.kind in (TypeKind.MAP, TypeKind.STRUCT, TypeKind.PARAMETER):
             cost += Range(READ_COST, READ_COST)
         self._paths[id(part)] = (*self.path(part.operand), part.name)
         return cost
@@ -119,7 +119,7 @@ class _Estimator:
         return None if entries is None else entries.value
 
     def _call_of(
-        self, part: Call, overload_id: str, target: Node | None, nodes: list[Node], costs: list[Range]
+        self, part: Call, overload_id: str, target: SizeNode | None, nodes: list[SizeNode], costs: list[Range]
     ) -> tuple[Range, Range | None]:
         arguments = sum(costs, NOTHING)
         known = estimate_call(self._declared, part.function, overload_id, target, nodes)
@@ -137,7 +137,7 @@ class _Estimator:
                 return own + arguments, size
         return ONE + arguments, None
 
-    def _conditional(self, part: Call, nodes: list[Node], costs: list[Range]) -> tuple[Range, Range | None]:
+    def _conditional(self, part: Call, nodes: list[SizeNode], costs: list[Range]) -> tuple[Range, Range | None]:
         self._join_entries(part, part.arguments[1], part.arguments[2])
         size = known_size(nodes[1]).union(known_size(nodes[2]))
         return costs[0] + costs[1].union(costs[2]), size
@@ -152,7 +152,7 @@ class _Estimator:
         for element in part.elements:
             cost += self.cost(element)
             size = size.union(self.size_or_any(element))
-        self._entries[id(part)] = _Entries(Kind.LIST, ONE, size)
+        self._entries[id(part)] = _Entries(TypeKind.LIST, ONE, size)
         return cost + Range(LIST_COST, LIST_COST)
 
     def _map(self, part: MapLiteral) -> Range:
@@ -161,7 +161,7 @@ class _Estimator:
         for entry in part.entries:
             cost += self.cost(entry.key) + self.cost(entry.value)
             key, value = key.union(self.size_or_any(entry.key)), value.union(self.size_or_any(entry.value))
-        self._entries[id(part)] = _Entries(Kind.MAP, key, value)
+        self._entries[id(part)] = _Entries(TypeKind.MAP, key, value)
         return cost + Range(MAP_COST, MAP_COST)
 
     def _fold(self, part: Fold) -> Range:
@@ -192,7 +192,7 @@ class _Estimator:
         entries = self.entries(part.range)
         path = self.path(part.range)
         kind = part.range.type.kind if entries is None else entries.kind
-        is_list = kind is Kind.LIST
+        is_list = kind is TypeKind.LIST
         key, value = (None, None) if entries is None else (entries.key, entries.value)
         of_key = _Local((*path, "@indices" if is_list else "@keys"), key, None)
         of_value = _Local((*path, "@items" if is_list else "@values"), value, None)
@@ -228,11 +228,11 @@ class _Estimator:
         if entries is not None:
             self._entries[id(part)] = entries
 
-    def _node(self, part: Expression) -> Node:
+    def _node(self, part: Expression) -> SizeNode:
         path = self.path(part)
         if path and path[0] in ("@result", "__result__"):
             path = ()
-        return Node(part, part.type, path, self.size(part))
+        return SizeNode(part, part.type, path, self.size(part))
 
     def path(self, part: Expression) -> tuple[str, ...]:
         local = self._local(part)

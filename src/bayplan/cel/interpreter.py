@@ -30,14 +30,14 @@ __all__ = [
     "NotStrictlyFalse",
     "OptionalChoice",
     "Qualifier",
-    "Step",
+    "Stage",
     "Varied",
     "equality",
     "inequality",
 ]
 
 
-class Step:
+class Stage:
     """One step of a program: gives a value, or an `EvaluationError` in its place, and charges the meter."""
 
     __slots__ = ()
@@ -46,7 +46,7 @@ class Step:
     def run(self, scope: Scope, meter: Meter) -> Value: ...
 
 
-class Constant(Step):
+class Constant(Stage):
     """A value known before; costs nothing."""
 
     __slots__ = ("value",)
@@ -64,7 +64,7 @@ class Qualifier:
     __slots__ = ("is_optional", "is_test", "key", "step")
 
     def __init__(
-        self, key: Value, step: Step | None = None, *, is_optional: bool = False, is_test: bool = False
+        self, key: Value, step: Stage | None = None, *, is_optional: bool = False, is_test: bool = False
     ) -> None:
         self.key = key
         self.step = step
@@ -77,12 +77,12 @@ class Qualifier:
         return self.step.resolve(scope, meter) if isinstance(self.step, Attribute) else self.step.run(scope, meter)
 
 
-class Attribute(Step):
+class Attribute(Stage):
     """A variable, a value or a choice between two attributes, and the way from there to a part of it."""
 
     __slots__ = ("base", "is_test", "name", "qualifiers")
 
-    def __init__(self, name: str = "", base: Step | None = None) -> None:
+    def __init__(self, name: str = "", base: Stage | None = None) -> None:
         self.name = name
         self.base = base
         self.qualifiers: list[Qualifier] = []
@@ -144,7 +144,7 @@ class Alternative(Attribute):
 
     __slots__ = ("condition", "first", "second")
 
-    def __init__(self, condition: Step, first: Step, second: Step) -> None:
+    def __init__(self, condition: Stage, first: Stage, second: Stage) -> None:
         super().__init__()
         self.condition = condition
         self.first = first if isinstance(first, Attribute) else Attribute(base=first)
@@ -171,12 +171,12 @@ class Alternative(Attribute):
         return condition if isinstance(condition, EvaluationError) else no_overload()
 
 
-class Logic(Step):
+class Logic(Stage):
     """`&&` or `||`: the deciding side wins over an error on the other one; costs nothing of its own."""
 
     __slots__ = ("deciding", "terms")
 
-    def __init__(self, terms: Sequence[Step], *, deciding: bool) -> None:
+    def __init__(self, terms: Sequence[Stage], *, deciding: bool) -> None:
         self.terms = tuple(terms)
         self.deciding = deciding
 
@@ -191,7 +191,7 @@ class Logic(Step):
         return (not self.deciding) if error is None else error
 
 
-class Called(Step):
+class Called(Stage):
     """A call with at most two arguments: all are evaluated, even if one is an error.
 
     It is charged before it works, so that an expensive call never starts, unless the charge follows from its result.
@@ -199,7 +199,7 @@ class Called(Step):
 
     __slots__ = ("arguments", "call", "cost", "is_charged_by_result")
 
-    def __init__(self, call: Resolved, arguments: Sequence[Step], cost: CallCost) -> None:
+    def __init__(self, call: Resolved, arguments: Sequence[Stage], cost: CallCost) -> None:
         self.call = call
         self.arguments = tuple(arguments)
         self.cost = cost
@@ -257,12 +257,12 @@ def inequality(values: Sequence[Value]) -> Value:
         return True
 
 
-class NotStrictlyFalse(Step):
+class NotStrictlyFalse(Stage):
     """Whether a loop goes on: a boolean as it is, and true for errors."""
 
     __slots__ = ("argument",)
 
-    def __init__(self, argument: Step) -> None:
+    def __init__(self, argument: Stage) -> None:
         self.argument = argument
 
     def run(self, scope: Scope, meter: Meter) -> Value:
@@ -271,12 +271,12 @@ class NotStrictlyFalse(Step):
         return value if value.__class__ is bool else True
 
 
-class OptionalChoice(Step):
+class OptionalChoice(Stage):
     """`a.or(b)` and `a.orValue(b)`: the second one is evaluated only where the first is absent; free of charge."""
 
     __slots__ = ("first", "is_unwrapped", "second")
 
-    def __init__(self, first: Step, second: Step, *, is_unwrapped: bool) -> None:
+    def __init__(self, first: Stage, second: Stage, *, is_unwrapped: bool) -> None:
         self.first = first
         self.second = second
         self.is_unwrapped = is_unwrapped
@@ -290,12 +290,12 @@ class OptionalChoice(Step):
         return self.second.run(scope, meter)
 
 
-class Membership(Step):
+class Membership(Stage):
     """`x in [1, 2, 3]` with constants: a look into a set, free of charge."""
 
     __slots__ = ("argument", "members")
 
-    def __init__(self, argument: Step, members: Sequence[Value]) -> None:
+    def __init__(self, argument: Stage, members: Sequence[Value]) -> None:
         self.argument = argument
         self.members = frozenset((member.__class__ is bool, member) for member in members)
 
@@ -306,10 +306,10 @@ class Membership(Step):
         return isinstance(value, bool | int | float | str) and (value.__class__ is bool, value) in self.members
 
 
-class ListMaker(Step):
+class ListMaker(Stage):
     __slots__ = ("elements", "optional")
 
-    def __init__(self, elements: Sequence[Step], optional: frozenset[int]) -> None:
+    def __init__(self, elements: Sequence[Stage], optional: frozenset[int]) -> None:
         self.elements = tuple(elements)
         self.optional = optional
 
@@ -334,10 +334,10 @@ class ListMaker(Step):
         return result
 
 
-class MapMaker(Step):
+class MapMaker(Stage):
     __slots__ = ("entries",)
 
-    def __init__(self, entries: Sequence[tuple[Step, Step, bool]]) -> None:
+    def __init__(self, entries: Sequence[tuple[Stage, Stage, bool]]) -> None:
         self.entries = tuple(entries)
 
     def run(self, scope: Scope, meter: Meter) -> Value:
@@ -368,13 +368,13 @@ class MapMaker(Step):
         return made
 
 
-class Loop(Step):
+class Loop(Stage):
     """A fold over a list or map. It costs what its parts cost, each time they run."""
 
     __slots__ = ("accumulator", "condition", "initial", "names", "range", "result", "step")
 
     def __init__(
-        self, names: tuple[str, str | None], accumulator: str, parts: tuple[Step, Step, Step, Step, Step]
+        self, names: tuple[str, str | None], accumulator: str, parts: tuple[Stage, Stage, Stage, Stage, Stage]
     ) -> None:
         self.names = names
         self.accumulator = accumulator

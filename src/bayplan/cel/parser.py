@@ -11,7 +11,17 @@ from collections.abc import Mapping
 
 from bayplan.cel.errors import Issue
 from bayplan.cel.macros import Macro, MacroProblem
-from bayplan.cel.syntax import Call, Entry, Expression, Ident, ListLiteral, Literal, MapLiteral, Select, StructLiteral
+from bayplan.cel.syntax import (
+    Call,
+    Expression,
+    Ident,
+    ListLiteral,
+    Literal,
+    MapEntry,
+    MapLiteral,
+    Select,
+    StructLiteral,
+)
 from bayplan.cel.tokens import LiteralProblem, Token, TokenKind, tokenize, unescape
 from bayplan.cel.values import Uint, Value
 
@@ -302,13 +312,13 @@ class _Parser:
         return ListLiteral(bracket.offset, elements, frozenset(optional))
 
     def _map(self, brace: Token) -> Expression:
-        entries: list[Entry] = []
+        entries: list[MapEntry] = []
         if self._take(",") is None:
             while not self._is("}"):
                 is_optional = self._take("?") is not None
                 key = self._expression()
                 self._expect(":")
-                entries.append(Entry(key, self._expression(), is_optional))
+                entries.append(MapEntry(key, self._expression(), is_optional))
                 if self._take(",") is None:
                     break
         self._expect("}")

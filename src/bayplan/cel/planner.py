@@ -25,7 +25,7 @@ from bayplan.cel.interpreter import (
     NotStrictlyFalse,
     OptionalChoice,
     Qualifier,
-    Step,
+    Stage,
     Varied,
     equality,
     inequality,
@@ -33,7 +33,7 @@ from bayplan.cel.interpreter import (
 from bayplan.cel.library.regular_expressions import compiled
 from bayplan.cel.scopes import Variables
 from bayplan.cel.syntax import Call, Expression, Fold, Ident, ListLiteral, Literal, MapLiteral, Select
-from bayplan.cel.types import Kind
+from bayplan.cel.types import TypeKind
 from bayplan.cel.values import Value, no_overload, reflected_name
 
 __all__ = ["plan"]
@@ -45,7 +45,7 @@ _MANY_ARGUMENTS = frozenset({"string_format"})
 _NOTHING = Variables({})
 
 
-def plan(expression: Expression, functions: Mapping[str, Function]) -> Step:
+def plan(expression: Expression, functions: Mapping[str, Function]) -> Stage:
     """The steps of a checked expression. Raises `CompileError` for constants that have no value."""
     try:
         return _Planner(functions).step(expression)
@@ -57,7 +57,7 @@ class _Planner:
     def __init__(self, functions: Mapping[str, Function]) -> None:
         self._functions = functions
 
-    def step(self, part: Expression) -> Step:
+    def step(self, part: Expression) -> Stage:
         match part:
             case Literal():
                 return Constant(part.value)
@@ -75,14 +75,14 @@ class _Planner:
                 return self._loop(part)
         raise AssertionError(f"an unchecked part {part!r}")
 
-    def _ident(self, part: Ident) -> Step:
+    def _ident(self, part: Ident) -> Stage:
         if part.constant is not None:
             return Constant(part.constant)
-        if part.type.kind is Kind.TYPE:
+        if part.type.kind is TypeKind.TYPE:
             raise EvaluationError(f"reference to undefined type: {part.name}")
         return Attribute(part.name)
 
-    def _select(self, part: Select) -> Step:
+    def _select(self, part: Select) -> Stage:
         if part.variable is not None:
             return self.step(part.variable)
         attribute = self._attribute(part.operand)
@@ -94,7 +94,7 @@ class _Planner:
         step = self.step(part)
         return step if isinstance(step, Attribute) else Attribute(base=step)
 
-    def _call(self, part: Call) -> Step:
+    def _call(self, part: Call) -> Stage:
         match part.function:
             case "_[_]" | "_[?_]" | "_?._":
                 return self._index(part)
@@ -121,7 +121,7 @@ class _Planner:
                 return self._membership(steps)
         return self._function_call(part.function, overload_id, steps)
 
-    def _function_call(self, name: str, overload_id: str | None, steps: list[Step]) -> Step:
+    def _function_call(self, name: str, overload_id: str | None, steps: list[Stage]) -> Stage:
         function = self._functions[name]
         cost = call_cost(name, overload_id)
         call = function.resolve(overload_id)
@@ -137,7 +137,7 @@ class _Planner:
             return Varied(call, steps, cost)
         return Called(call, steps, cost)
 
-    def _membership(self, steps: list[Step]) -> Step:
+    def _membership(self, steps: list[Stage]) -> Stage:
         members = steps[1]
         if isinstance(members, Constant) and isinstance(members.value, list):
             if not members.value:
@@ -146,7 +146,7 @@ class _Planner:
                 return Membership(steps[0], members.value)
         return Called(self._functions["@in"].resolve("in_list"), steps, call_cost("@in", "in_list"))
 
-    def _index(self, part: Call) -> Step:
+    def _index(self, part: Call) -> Stage:
         attribute = self._attribute(part.arguments[0])
         key = self.step(part.arguments[1])
         is_optional = part.function != "_[_]"
@@ -158,18 +158,18 @@ class _Planner:
             attribute.add(Qualifier(None, key, is_optional=is_optional))
         return attribute
 
-    def _list(self, part: ListLiteral) -> Step:
+    def _list(self, part: ListLiteral) -> Stage:
         steps = [self.step(element) for element in part.elements]
         made = ListMaker(steps, part.optional)
         return _folded(made) if all(isinstance(step, Constant) for step in steps) else made
 
-    def _map(self, part: MapLiteral) -> Step:
+    def _map(self, part: MapLiteral) -> Stage:
         steps = [(self.step(entry.key), self.step(entry.value), entry.is_optional) for entry in part.entries]
         made = MapMaker(steps)
         is_constant = all(isinstance(key, Constant) and isinstance(value, Constant) for key, value, _ in steps)
         return _folded(made) if is_constant else made
 
-    def _loop(self, part: Fold) -> Step:
+    def _loop(self, part: Fold) -> Stage:
         initial = self.step(part.initial)
         over = self.step(part.range)
         condition, step, result = map(self.step, (part.condition, part.step, part.result))
@@ -188,6 +188,6 @@ def _unnamed(search: Resolved) -> Resolved:
     return call
 
 
-def _folded(made: interpreter.Step) -> Step:
+def _folded(made: interpreter.Stage) -> Stage:
     value: Value = made.run(_NOTHING, Meter(None))
     return Constant(value)

@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from math import ceil
 
 from bayplan.cel.syntax import Expression
-from bayplan.cel.types import Kind, Type
+from bayplan.cel.types import Type, TypeKind
 
 __all__ = [
     "ANY_SIZE",
     "NOTHING",
     "ONE",
     "UNBOUNDED",
-    "Node",
     "Range",
+    "SizeNode",
     "Sizes",
     "element",
     "is_scalar",
@@ -55,7 +55,9 @@ def _scaled(number: int, factor: float) -> int:
 
 
 NOTHING, ONE, ANY_SIZE = Range(0, 0), Range(1, 1), Range(0, UNBOUNDED)
-_SCALARS = frozenset({Kind.BOOL, Kind.DOUBLE, Kind.DURATION, Kind.INT, Kind.TIMESTAMP, Kind.UINT})
+_SCALARS = frozenset(
+    {TypeKind.BOOL, TypeKind.DOUBLE, TypeKind.DURATION, TypeKind.INT, TypeKind.TIMESTAMP, TypeKind.UINT}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ def _names_the_same(known: str, name: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class SizeNode:
     """An operand of a call: its type, size and where it comes from."""
 
     part: Expression | None
@@ -91,23 +93,23 @@ class Node:
     size: Range | None
 
 
-def known_size(node: Node) -> Range:
+def known_size(node: SizeNode) -> Range:
     return ANY_SIZE if node.size is None else node.size
 
 
-def node_size(sizes: Sizes, node: Node) -> Range:
+def node_size(sizes: Sizes, node: SizeNode) -> Range:
     """As `known_size`, and by path for elements that no part of the expression stands for."""
     if node.size is not None:
         return node.size
     return sizes.of(node.path) or ANY_SIZE
 
 
-def element(node: Node) -> Node | None:
+def element(node: SizeNode) -> SizeNode | None:
     """The elements of a list."""
     if not node.type.parameters:
         return None
     path = (*node.path, "@items") if node.path else ()
-    return Node(None, node.type.parameters[0], path, None)
+    return SizeNode(None, node.type.parameters[0], path, None)
 
 
 def is_scalar(of: Type) -> bool:

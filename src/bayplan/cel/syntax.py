@@ -14,12 +14,12 @@ from bayplan.cel.values import Value
 
 __all__ = [
     "Call",
-    "Entry",
     "Expression",
     "Fold",
     "Ident",
     "ListLiteral",
     "Literal",
+    "MapEntry",
     "MapLiteral",
     "Select",
     "StructLiteral",
@@ -86,7 +86,7 @@ class ListLiteral(Expression):
 
 
 @dataclass(slots=True, eq=False)
-class Entry:
+class MapEntry:
     """A key and a value of a map literal; an optional entry is left out when its value is absent."""
 
     key: Expression
@@ -96,7 +96,7 @@ class Entry:
 
 @dataclass(slots=True, eq=False)
 class MapLiteral(Expression):
-    entries: list[Entry]
+    entries: list[MapEntry]
 
 
 @dataclass(slots=True, eq=False)
@@ -172,7 +172,7 @@ def copy(part: Expression) -> Expression:
         case ListLiteral():
             return ListLiteral(part.offset, [copy(element) for element in part.elements], part.optional)
         case MapLiteral():
-            entries = [Entry(copy(entry.key), copy(entry.value), entry.is_optional) for entry in part.entries]
+            entries = [MapEntry(copy(entry.key), copy(entry.value), entry.is_optional) for entry in part.entries]
             return MapLiteral(part.offset, entries)
         case StructLiteral():
             return StructLiteral(part.offset, part.name, [(name, copy(value)) for name, value in part.fields])

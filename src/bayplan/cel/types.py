@@ -25,8 +25,8 @@ __all__ = [
     "TYPE",
     "UINT",
     "Bindings",
-    "Kind",
     "Type",
+    "TypeKind",
     "display",
     "list_of",
     "map_of",
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 
-class Kind(Enum):
+class TypeKind(Enum):
     """What sort of type it is; sorts differ in what is assignable and selectable."""
 
     ANY = "any"
@@ -66,70 +66,70 @@ class Kind(Enum):
 class Type:
     """A static type; equal types are exactly the same type."""
 
-    kind: Kind
+    kind: TypeKind
     name: str
     parameters: tuple[Type, ...] = ()
 
     @property
     def is_dyn(self) -> bool:
-        return self.kind is Kind.DYN or self.kind is Kind.ANY
+        return self.kind is TypeKind.DYN or self.kind is TypeKind.ANY
 
     @property
     def is_optional(self) -> bool:
-        return self.kind is Kind.OPAQUE and self.name == "optional_type"
+        return self.kind is TypeKind.OPAQUE and self.name == "optional_type"
 
     def __str__(self) -> str:
         """The name that a whole expression's type is told by."""
-        if self.kind is Kind.PARAMETER:
+        if self.kind is TypeKind.PARAMETER:
             return f"<{self.name}>"
         if not self.parameters:
             return self.name
         return f"{self.name}({', '.join(map(str, self.parameters))})"
 
 
-ANY = Type(Kind.ANY, "google.protobuf.Any")
-BOOL = Type(Kind.BOOL, "bool")
-BYTES = Type(Kind.BYTES, "bytes")
-DOUBLE = Type(Kind.DOUBLE, "double")
-DURATION = Type(Kind.DURATION, "google.protobuf.Duration")
-DYN = Type(Kind.DYN, "dyn")
-ERROR = Type(Kind.ERROR, "*error*")
-INT = Type(Kind.INT, "int")
-NULL = Type(Kind.NULL, "null_type")
-STRING = Type(Kind.STRING, "string")
-TIMESTAMP = Type(Kind.TIMESTAMP, "google.protobuf.Timestamp")
-TYPE = Type(Kind.TYPE, "type")
-UINT = Type(Kind.UINT, "uint")
+ANY = Type(TypeKind.ANY, "google.protobuf.Any")
+BOOL = Type(TypeKind.BOOL, "bool")
+BYTES = Type(TypeKind.BYTES, "bytes")
+DOUBLE = Type(TypeKind.DOUBLE, "double")
+DURATION = Type(TypeKind.DURATION, "google.protobuf.Duration")
+DYN = Type(TypeKind.DYN, "dyn")
+ERROR = Type(TypeKind.ERROR, "*error*")
+INT = Type(TypeKind.INT, "int")
+NULL = Type(TypeKind.NULL, "null_type")
+STRING = Type(TypeKind.STRING, "string")
+TIMESTAMP = Type(TypeKind.TIMESTAMP, "google.protobuf.Timestamp")
+TYPE = Type(TypeKind.TYPE, "type")
+UINT = Type(TypeKind.UINT, "uint")
 
 _DISPLAYED = {
-    Kind.ANY: "any",
-    Kind.DURATION: "duration",
-    Kind.ERROR: "!error!",
-    Kind.NULL: "null",
-    Kind.TIMESTAMP: "timestamp",
+    TypeKind.ANY: "any",
+    TypeKind.DURATION: "duration",
+    TypeKind.ERROR: "!error!",
+    TypeKind.NULL: "null",
+    TypeKind.TIMESTAMP: "timestamp",
 }
-_NULLABLE = frozenset({Kind.OPAQUE, Kind.STRUCT, Kind.ANY, Kind.DURATION, Kind.TIMESTAMP})
+_NULLABLE = frozenset({TypeKind.OPAQUE, TypeKind.STRUCT, TypeKind.ANY, TypeKind.DURATION, TypeKind.TIMESTAMP})
 _NOMINAL = frozenset(
     {
-        Kind.BOOL,
-        Kind.BYTES,
-        Kind.DOUBLE,
-        Kind.INT,
-        Kind.STRING,
-        Kind.UINT,
-        Kind.DURATION,
-        Kind.TIMESTAMP,
-        Kind.STRUCT,
+        TypeKind.BOOL,
+        TypeKind.BYTES,
+        TypeKind.DOUBLE,
+        TypeKind.INT,
+        TypeKind.STRING,
+        TypeKind.UINT,
+        TypeKind.DURATION,
+        TypeKind.TIMESTAMP,
+        TypeKind.STRUCT,
     }
 )
 
 
 def list_of(element: Type) -> Type:
-    return Type(Kind.LIST, "list", (element,))
+    return Type(TypeKind.LIST, "list", (element,))
 
 
 def map_of(key: Type, value: Type) -> Type:
-    return Type(Kind.MAP, "map", (key, value))
+    return Type(TypeKind.MAP, "map", (key, value))
 
 
 def optional_of(value: Type) -> Type:
@@ -138,28 +138,28 @@ def optional_of(value: Type) -> Type:
 
 def object_type(name: str) -> Type:
     """A type with named fields; the environment declares which."""
-    return Type(Kind.STRUCT, name)
+    return Type(TypeKind.STRUCT, name)
 
 
 def opaque_type(name: str, *parameters: Type) -> Type:
     """A type that only functions can look into."""
-    return Type(Kind.OPAQUE, name, parameters)
+    return Type(TypeKind.OPAQUE, name, parameters)
 
 
 def parameter(name: str) -> Type:
-    return Type(Kind.PARAMETER, name)
+    return Type(TypeKind.PARAMETER, name)
 
 
 def type_of(described: Type) -> Type:
     """The type of a type, as in `type(1)`."""
-    return Type(Kind.TYPE, "type", (described,))
+    return Type(TypeKind.TYPE, "type", (described,))
 
 
 def display(shown: Type) -> str:
     """The name of a type in messages about parts of an expression."""
     if shown.kind in _DISPLAYED:
         return _DISPLAYED[shown.kind]
-    if shown.kind is Kind.PARAMETER or not shown.parameters:
+    if shown.kind is TypeKind.PARAMETER or not shown.parameters:
         return shown.name
     return f"{shown.name}({', '.join(map(display, shown.parameters))})"
 
@@ -183,7 +183,7 @@ class Bindings:
         bound = self._bound.get(within)
         if bound is not None:
             return self.substitute(bound, free_is_dyn=free_is_dyn)
-        if within.kind is Kind.PARAMETER:
+        if within.kind is TypeKind.PARAMETER:
             return DYN if free_is_dyn else within
         if not within.parameters:
             return within
@@ -194,23 +194,23 @@ class Bindings:
         return len(left) == len(right) and all(map(self._assignable, left, right))
 
     def _assignable(self, left: Type, right: Type) -> bool:
-        if right.kind is Kind.PARAMETER:
+        if right.kind is TypeKind.PARAMETER:
             valid, known = self._bind(right, left)
             if valid:
                 return True
             if known:
                 return False
-        if left.kind is Kind.PARAMETER:
+        if left.kind is TypeKind.PARAMETER:
             return self._bind(left, right)[0]
         if _is_wildcard(left) or _is_wildcard(right):
             return True
-        if left.kind is Kind.NULL or right.kind is Kind.NULL:
-            other = right if left.kind is Kind.NULL else left
-            return other.kind in _NULLABLE or other.kind is Kind.NULL
+        if left.kind is TypeKind.NULL or right.kind is TypeKind.NULL:
+            other = right if left.kind is TypeKind.NULL else left
+            return other.kind in _NULLABLE or other.kind is TypeKind.NULL
         if left.kind in _NOMINAL:
             return left == right
-        if left.kind is Kind.TYPE:
-            return right.kind is Kind.TYPE
+        if left.kind is TypeKind.TYPE:
+            return right.kind is TypeKind.TYPE
         return (
             left.kind is right.kind
             and left.name == right.name
@@ -239,7 +239,7 @@ class Bindings:
     def _occurs(self, free: Type, within: Type) -> bool:
         if free == within:
             return True
-        if within.kind is Kind.PARAMETER:
+        if within.kind is TypeKind.PARAMETER:
             bound = self._bound.get(within)
             return bound is not None and self._occurs(free, bound)
         return any(self._occurs(free, part) for part in within.parameters)
@@ -251,17 +251,17 @@ def most_general(first: Type, second: Type) -> Type:
 
 
 def _is_wildcard(candidate: Type) -> bool:
-    return candidate.is_dyn or candidate.kind is Kind.ERROR
+    return candidate.is_dyn or candidate.kind is TypeKind.ERROR
 
 
 def _is_no_more_specific(first: Type, second: Type) -> bool:
-    if first.is_dyn or first.kind is Kind.PARAMETER:
+    if first.is_dyn or first.kind is TypeKind.PARAMETER:
         return True
-    if second.is_dyn or second.kind is Kind.PARAMETER or first.kind is not second.kind:
+    if second.is_dyn or second.kind is TypeKind.PARAMETER or first.kind is not second.kind:
         return False
-    if first.kind is Kind.TYPE:
+    if first.kind is TypeKind.TYPE:
         return True
-    if first.kind in (Kind.OPAQUE, Kind.LIST, Kind.MAP):
+    if first.kind in (TypeKind.OPAQUE, TypeKind.LIST, TypeKind.MAP):
         return (
             first.name == second.name
             and len(first.parameters) == len(second.parameters)

@@ -17,7 +17,7 @@ MAX_LINE_BYTES = 64 << 20
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
-class Metadata(Protocol):
+class ListMetadata(Protocol):
     """The part of ObjectMeta that a reflector reads."""
 
     @property
@@ -34,7 +34,7 @@ class ApiObject(Protocol):
     """Any typed Kubernetes object."""
 
     @property
-    def metadata(self) -> Metadata: ...
+    def metadata(self) -> ListMetadata: ...
 
 
 T = TypeVar("T", bound=ApiObject)
@@ -61,7 +61,7 @@ class Rejected(msgspec.Struct, frozen=True):
     reason: str
 
 
-class Page(msgspec.Struct, Generic[T]):
+class ListPage(msgspec.Struct, Generic[T]):
     """One page of a list."""
 
     items: list[T]
@@ -135,13 +135,13 @@ class ObjectDecoder(Generic[T]):
         self._page: msgspec.json.Decoder[_TypedPage[T]] = msgspec.json.Decoder(_TypedPage[object_type])  # type: ignore[valid-type]
         self._event: msgspec.json.Decoder[Event[T]] = msgspec.json.Decoder(Event[object_type])  # type: ignore[valid-type]
 
-    def page(self, body: bytes) -> Page[T]:
+    def page(self, body: bytes) -> ListPage[T]:
         """Decode one page of a list. Raises `InvalidResponse` when it is no list at all."""
         try:
             page = self._page.decode(body)
         except _NOT_JSON:
             return self._page_by_item(body)
-        return Page(page.items or [], [], page.metadata.resource_version, page.metadata.continue_token)
+        return ListPage(page.items or [], [], page.metadata.resource_version, page.metadata.continue_token)
 
     def event(self, line: bytes) -> Event[T] | Bookmark | RejectedEvent:
         """Decode one line of a watch. Raises the `ApiError` that an ERROR event carries."""
@@ -153,7 +153,7 @@ class ObjectDecoder(Generic[T]):
             return event
         return self._odd_event(line, f"unknown event type `{event.type}`")
 
-    def _page_by_item(self, body: bytes) -> Page[T]:
+    def _page_by_item(self, body: bytes) -> ListPage[T]:
         try:
             raw = _RAW_PAGE.decode(body)
         except _NOT_JSON as error:
@@ -165,7 +165,7 @@ class ObjectDecoder(Generic[T]):
                 items.append(self._object.decode(item))
             except _NOT_JSON as error:
                 rejected.append(_rejected(bytes(item), str(error)))
-        return Page(items, rejected, raw.metadata.resource_version, raw.metadata.continue_token)
+        return ListPage(items, rejected, raw.metadata.resource_version, raw.metadata.continue_token)
 
     def _odd_event(self, line: bytes, reason: str) -> Bookmark | RejectedEvent:
         """Bookmarks, errors, and objects that do not fit their type: rare, so decoded a second time."""
@@ -180,7 +180,7 @@ class ObjectDecoder(Generic[T]):
         return RejectedEvent(raw.type, _rejected(bytes(raw.object), reason))
 
 
-def object_key(metadata: Metadata) -> str:
+def object_key(metadata: ListMetadata) -> str:
     """`namespace/name`, or the name alone for what has no namespace."""
     return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
 

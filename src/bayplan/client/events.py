@@ -41,7 +41,7 @@ _BUSY_CHECK_SECONDS = 0.05
 _log = logging.getLogger(__name__)
 
 
-class ObjectReference(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
+class EventSubject(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
     """The object that an event is about. Events with equal references form one series."""
 
     kind: str
@@ -70,10 +70,10 @@ class _Event(msgspec.Struct, rename="camel"):
     reporting_instance: str
     action: str
     reason: str
-    regarding: ObjectReference
+    regarding: EventSubject
     note: str
     type: str
-    related: ObjectReference | msgspec.UnsetType = msgspec.UNSET
+    related: EventSubject | msgspec.UnsetType = msgspec.UNSET
     series: _Series | msgspec.UnsetType = msgspec.UNSET
     api_version: str = "events.k8s.io/v1"
     kind: str = "Event"
@@ -88,8 +88,8 @@ class _SeriesKey(msgspec.Struct, frozen=True, gc=False):
     type: str
     reason: str
     action: str
-    regarding: ObjectReference
-    related: ObjectReference | None
+    regarding: EventSubject
+    related: EventSubject | None
 
 
 class _Recorded(msgspec.Struct, gc=False):
@@ -165,14 +165,14 @@ class EventRecorder:
 
     def record(
         self,
-        regarding: ObjectReference,
+        regarding: EventSubject,
         *,
         controller: str,
         type: str,
         reason: str,
         action: str,
         note: str,
-        related: ObjectReference | None = None,
+        related: EventSubject | None = None,
         can_repeat: bool = True,
     ) -> None:
         """Queue an event. Never waits and never raises when the queue is full. Events that cannot recur start no

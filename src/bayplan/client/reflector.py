@@ -27,8 +27,8 @@ from bayplan.client.decoding import (
     Bookmark,
     Event,
     LineSplitter,
+    ListPage,
     ObjectDecoder,
-    Page,
     RejectedEvent,
     T,
     object_key,
@@ -248,7 +248,7 @@ class Reflector(Generic[T]):
             token = page.continue_token
         self._finish_list(page.resource_version)
 
-    async def _get_page(self, limit: int, token: str) -> Page[T]:
+    async def _get_page(self, limit: int, token: str) -> ListPage[T]:
         query = dict(self._selectors)
         if limit:
             query["limit"] = str(limit)
@@ -261,7 +261,7 @@ class Reflector(Generic[T]):
             raise api_error(response.status, response.body, headers=response.headers)
         return self._decoder.page(response.body)
 
-    async def _apply_page(self, page: Page[T], listed: set[str]) -> None:
+    async def _apply_page(self, page: ListPage[T], listed: set[str]) -> None:
         for rejected in page.rejected:
             listed.add(rejected.key)
             self.replica.reject(rejected)

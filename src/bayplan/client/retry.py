@@ -62,7 +62,7 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
     timeout: float | None = None
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class SendOutcome(msgspec.Struct, frozen=True):
     """An answer with a status below 300, or the error that ended the attempts."""
 
     response: Response | None
@@ -80,7 +80,7 @@ class RetryingSender:
         self._draw = draw
         self.retries = 0
 
-    async def send(self, request: WriteRequest, policy: RetryPolicy) -> Outcome:
+    async def send(self, request: WriteRequest, policy: RetryPolicy) -> SendOutcome:
         backoff: Backoff | None = None
         is_unknown = False
         for attempts_left in range(policy.attempts - 1, -1, -1):
@@ -93,13 +93,13 @@ class RetryingSender:
                     timeout=request.timeout,
                 )
                 if response.status < 300:
-                    return Outcome(response, None, is_unknown)
+                    return SendOutcome(response, None, is_unknown)
                 error: ApiError | NoAnswer = api_error(response.status, response.body, headers=response.headers)
             except NoAnswer as no_answer:
                 error = no_answer
             was_unknown, is_unknown = is_unknown, is_unknown or _may_have_been_processed(error)
             if attempts_left == 0 or not _is_worth_repeating(error, policy):
-                return Outcome(None, error, was_unknown)
+                return SendOutcome(None, error, was_unknown)
             backoff = backoff or Backoff(policy.backoff, draw=self._draw)
             self.retries += 1
             await self._clock.sleep(max(backoff.next_delay(), _asked_delay(error)))

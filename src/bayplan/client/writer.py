@@ -18,7 +18,7 @@ import msgspec
 from bayplan.client.backoff import BackoffSettings, Draw
 from bayplan.client.errors import ApiError, Conflict, InvalidResponse, NoAnswer, NotFound, ServerError
 from bayplan.client.resources import ResourceClient, ResourceType, delete_options, segment
-from bayplan.client.retry import Outcome, RetryingSender, RetryPolicy, WriteRequest
+from bayplan.client.retry import RetryingSender, RetryPolicy, SendOutcome, WriteRequest
 from bayplan.client.transport import STRATEGIC_MERGE_PATCH, Transport
 from bayplan.observe.clock import Clock
 
@@ -91,7 +91,7 @@ class Writer:
             self._bindings_under_way -= 1
 
     async def _settle(
-        self, outcome: Outcome, error: ApiError | NoAnswer, *, namespace: str, name: str, uid: str, node: str
+        self, outcome: SendOutcome, error: ApiError | NoAnswer, *, namespace: str, name: str, uid: str, node: str
     ) -> None:
         """Return if the pod is on `node` after all; else raise what is true of it."""
         if not _may_be_bound(outcome):
@@ -145,7 +145,7 @@ class Writer:
         return ResourceClient(ResourceType(group, version, plural, namespaced), self._transport, self._sender)
 
 
-def _may_be_bound(outcome: Outcome) -> bool:
+def _may_be_bound(outcome: SendOutcome) -> bool:
     """Whether an error leaves open that one of our attempts bound the pod."""
     error = outcome.error
     if isinstance(error, NotFound):

@@ -20,7 +20,7 @@ from starlette.requests import Request
 from bayplan.observe.clock import Clock
 from bayplan.server.answers import Refusal
 
-__all__ = ["Admission", "Admit", "ClientGone", "Handler", "QuestionLimits"]
+__all__ = ["Admit", "ClientGone", "Handler", "QuestionAdmission", "QuestionLimits"]
 
 Handler = Callable[[Request], Awaitable[Any]]
 Admit = Callable[[Request, Handler], Awaitable[Any]]
@@ -65,7 +65,7 @@ class _Line:
             self._lock.release()
 
 
-class Admission:
+class QuestionAdmission:
     def __init__(self, clock: Clock, limits: QuestionLimits | None = None) -> None:
         self.limits = limits or QuestionLimits()
         self._clock = clock

@@ -23,7 +23,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
-from bayplan.explain.admission import Admission, Admit, ClientGone, Handler, QuestionLimits
+from bayplan.explain.admission import Admit, ClientGone, Handler, QuestionAdmission, QuestionLimits
 from bayplan.explain.service import ExplainService, NotReady, UnknownObject
 from bayplan.explain.whatif import ScenarioError, read_scenario
 from bayplan.observe.clock import Clock
@@ -41,7 +41,7 @@ _NOBODY_LISTENS = 499
 
 def explain_routes(service: ExplainService, clock: Clock) -> list[BaseRoute]:
     """To be given to `ServerParts.routes`, or to any Starlette router."""
-    admission = Admission(clock)
+    admission = QuestionAdmission(clock)
     pages = _Pages(service, clock, admission.limits)
     quick: dict[str, Handler] = {
         "/overview": pages.overview,

@@ -25,7 +25,7 @@ from bayplan.explain.wording import listed, sentence
 from bayplan.loop.points import EXTENDER
 from bayplan.loop.recorder import refused_nodes
 
-__all__ = ["PERMIT", "Cause", "PendingBoard", "Stuck", "Waiting", "find_best_change", "group_pending"]
+__all__ = ["PERMIT", "PendingBoard", "PendingCause", "Stuck", "Waiting", "find_best_change", "group_pending"]
 
 _MOST_SHAPES = 500
 _MOST_NAMED = 200
@@ -50,7 +50,7 @@ class Waiting(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
     """Who refused it at its last attempt."""
 
 
-class Cause(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
+class PendingCause(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
     title: str
     plugin: str
     reasons: list[str] = []
@@ -64,7 +64,7 @@ class Cause(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
 class PendingBoard(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
     verdict: str
     total: int = 0
-    causes: list[Cause] = []
+    causes: list[PendingCause] = []
     """Most pods first."""
     change: Suggestion | None = None
     """The one that would free the most."""
@@ -80,20 +80,20 @@ def group_pending(
     view: ClusterView, pods: Sequence[tuple[PodInfo, Waiting, str]], stuck: Stuck | None = None
 ) -> Work[PendingBoard]:
     """`pods` are (pod, what the queue says of it, plugin that holds it back if any); `stuck` is filled."""
-    causes: dict[tuple[str, tuple[str, ...]], Cause] = {}
-    known: dict[int, Cause] = {}
+    causes: dict[tuple[str, tuple[str, ...]], PendingCause] = {}
+    known: dict[int, PendingCause] = {}
     for info, waiting, gate in pods:
         if waiting.place == PERMIT:
-            cause = Cause(title=f"held at Permit by {gate}", plugin=gate, reasons=[PERMIT])
+            cause = PendingCause(title=f"held at Permit by {gate}", plugin=gate, reasons=[PERMIT])
         elif gate:
-            cause = Cause(title=_gate_title(info, gate), plugin=gate, reasons=[GATED, _gate_title(info, gate)])
+            cause = PendingCause(title=_gate_title(info, gate), plugin=gate, reasons=[GATED, _gate_title(info, gate)])
         elif info.shape.number in known:
             cause = known[info.shape.number]
         elif info.scheduler_name not in view.deciders:
             title = f"waiting for the scheduler `{info.scheduler_name}`, which is none of ours"
-            cause = Cause(title=title, plugin="", reasons=[OTHERS, info.scheduler_name])
+            cause = PendingCause(title=title, plugin="", reasons=[OTHERS, info.scheduler_name])
         elif len(known) >= _MOST_SHAPES:
-            cause = Cause(title=f"not looked at: only {_MOST_SHAPES} kinds of pods are", plugin="")
+            cause = PendingCause(title=f"not looked at: only {_MOST_SHAPES} kinds of pods are", plugin="")
         else:
             cause = known[info.shape.number] = _cause_of(view, info, waiting)
             yield
@@ -113,7 +113,7 @@ def _gate_title(info: PodInfo, gate: str) -> str:
     return f"held back by {gate}{': ' + listed(gates, 'gates') if gates else ''}"
 
 
-def _verdict(total: int, causes: Sequence[Cause]) -> str:
+def _verdict(total: int, causes: Sequence[PendingCause]) -> str:
     if not total:
         return "No pod is pending."
     first = causes[0]
@@ -121,18 +121,18 @@ def _verdict(total: int, causes: Sequence[Cause]) -> str:
     return f"{total:,} pod{'s' if total > 1 else ''} pending: {first.count:,} because of {first.title}{rest}."
 
 
-def _cause_of(view: ClusterView, info: PodInfo, waiting: Waiting) -> Cause:
+def _cause_of(view: ClusterView, info: PodInfo, waiting: Waiting) -> PendingCause:
     decision = view.decide(info)
     if decision.is_scheduled and EXTENDER in waiting.rejected_by:
         said = "refused by an extender at the last attempt"
-        return Cause(title=f"{EXTENDER}: {said}", plugin=EXTENDER, reasons=[said])
+        return PendingCause(title=f"{EXTENDER}: {said}", plugin=EXTENDER, reasons=[said])
     if decision.is_scheduled:
-        return Cause(title="nothing: they fit and wait for their turn", plugin="", reasons=[FITS])
+        return PendingCause(title="nothing: they fit and wait for their turn", plugin="", reasons=[FITS])
     if decision.diagnosis is None:
-        return Cause(title=decision.message, plugin="", message=decision.message)
+        return PendingCause(title=decision.message, plugin="", message=decision.message)
     plugin, reason, _ = root_cause(view.framework(info.scheduler_name), decision, refused_nodes(decision, most=None))
     title = f"{plugin}: {reason}" if plugin else reason
-    return Cause(title=title, plugin=plugin, reasons=[reason], message=decision.message)
+    return PendingCause(title=title, plugin=plugin, reasons=[reason], message=decision.message)
 
 
 def find_best_change(copy: ClusterCopy, stuck: Stuck) -> Work[tuple[Suggestion | None, int]]:

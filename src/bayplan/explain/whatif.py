@@ -34,7 +34,7 @@ from bayplan.queue.heap import sort_key_of
 __all__ = [
     "AddedNodes",
     "AddedPods",
-    "Evicted",
+    "EvictedPod",
     "Placement",
     "Scenario",
     "ScenarioError",
@@ -88,7 +88,7 @@ class Placement(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True
     """pending, added, evicted, or the node that the pod was drained from"""
 
 
-class Evicted(msgspec.Struct, kw_only=True, rename="camel"):
+class EvictedPod(msgspec.Struct, kw_only=True, rename="camel"):
     pod: str
     node: str
     by: str
@@ -102,7 +102,7 @@ class WhatIf(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
     pending: list[Placement] = []
     placed_count: int = 0
     pending_count: int = 0
-    evicted: list[Evicted] = []
+    evicted: list[EvictedPod] = []
     evicted_count: int = 0
     note: str = ""
     """What the answer leaves out."""
@@ -234,7 +234,7 @@ def _place(copy: ClusterCopy, waiting: Sequence[tuple[Pod, str]]) -> Work[WhatIf
     yield from placing.run()
     used: Counter[str] = Counter(each.node for each in placing.placed)
     placed, pending = ([_placement(each) for each in found] for found in (placing.placed, placing.pending))
-    evicted = [Evicted(pod=gone.pod, node=gone.node, by=gone.by) for gone in placing.evicted]
+    evicted = [EvictedPod(pod=gone.pod, node=gone.node, by=gone.by) for gone in placing.evicted]
     return WhatIf(
         verdict=_verdict(len(placed), len(pending), len(evicted), used),
         node_count=len(copy.cache.cluster.nodes),

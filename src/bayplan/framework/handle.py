@@ -17,6 +17,7 @@ from bayplan.cluster.pod_info import PodInfo
 from bayplan.cluster.state import ClusterState
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.status import Status
+from bayplan.observe.clock import Clock
 
 __all__ = [
     "ApiPort",
@@ -31,15 +32,6 @@ __all__ = [
 ]
 
 K = TypeVar("K", bound=KubeObject)
-
-
-class Clock(Protocol):
-    def now(self) -> float:
-        """Seconds since the epoch."""
-
-    def monotonic(self) -> float: ...
-
-    async def sleep(self, seconds: float) -> None: ...
 
 
 class WaitingPod(Protocol):

@@ -22,7 +22,7 @@ from bayplan.api import meta, node, pod
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.points import defines
 from bayplan.framework.promises import Depends, SpeedPromises
-from bayplan.framework.source import Definition, Obstacle, binds_once, class_functions, source_of
+from bayplan.framework.source import Definition, ReadingObstacle, binds_once, class_functions, source_of
 from bayplan.framework.status import Error, Pending, Skip, Status, Unresolvable, Unschedulable
 
 __all__ = ["Reading", "reading_of", "stated_depends"]
@@ -118,7 +118,7 @@ def reading_of(plugin: Plugin | type[Plugin], method: str) -> Reading:
         reader.call(_function(plugin, method), [_K.SELF, _K.STATE, _K.POD, _K.NODE], method)
         reader.check_class()
         return Reading(reader.depends)
-    except Obstacle as found:
+    except ReadingObstacle as found:
         return Reading(Depends.CLUSTER, str(found), found.line)
     except RecursionError:
         return Reading(Depends.CLUSTER, f"`{method}` is nested too deeply to be read")
@@ -128,16 +128,16 @@ def _check_forms(plugin: Plugin | type[Plugin], method: str) -> None:
     """Only the one-node form by itself is read: other methods may prepare, change or promise something about it."""
     for other in (f"{method}_nodes", f"pre_{method}", *_PROMISES):
         if defines(plugin, other):
-            raise Obstacle(f"`{other}` is defined besides `{method}`; state `{method}_depends` yourself")
+            raise ReadingObstacle(f"`{other}` is defined besides `{method}`; state `{method}_depends` yourself")
 
 
 def _function(plugin: Plugin | type[Plugin], name: str) -> FunctionType:
     cls = plugin if isinstance(plugin, type) else type(plugin)
     if not isinstance(plugin, type) and name in vars(plugin):
-        raise Obstacle(f"`{name}` was replaced on the instance")
+        raise ReadingObstacle(f"`{name}` was replaced on the instance")
     found = inspect.getattr_static(cls, name, None)
     if not isinstance(found, FunctionType):
-        raise Obstacle(f"`{name}` is not a plain method")
+        raise ReadingObstacle(f"`{name}` is not a plain method")
     return found
 
 
@@ -159,15 +159,15 @@ class _Reader:
         """Read a function that is called with arguments of these kinds; its answer must be plain data."""
         code = function.__code__
         if code in self._under_way:
-            raise Obstacle(f"`{name}` calls itself")
+            raise ReadingObstacle(f"`{name}` calls itself")
         tree = source_of(function)
         if not isinstance(tree, ast.FunctionDef):
-            raise Obstacle(f"`{name}` is asynchronous", tree.lineno)
+            raise ReadingObstacle(f"`{name}` is asynchronous", tree.lineno)
         parameters = [*tree.args.posonlyargs, *tree.args.args]
         if tree.args.vararg or tree.args.kwarg or tree.args.kwonlyargs or tree.args.defaults or tree.decorator_list:
-            raise Obstacle(f"`{name}` has decorators, defaults or parameters besides plain ones", tree.lineno)
+            raise ReadingObstacle(f"`{name}` has decorators, defaults or parameters besides plain ones", tree.lineno)
         if len(parameters) != len(kinds):
-            raise Obstacle(f"`{name}` is called with another number of arguments", tree.lineno)
+            raise ReadingObstacle(f"`{name}` is called with another number of arguments", tree.lineno)
         names = dict(zip((each.arg for each in parameters), kinds, strict=True))
         self._under_way.append(code)
         _Body(self, function, names, tree).block(tree.body)
@@ -180,9 +180,9 @@ class _Reader:
     def argument(self, field: str, line: int) -> _Kind:
         """`self.args.field`: a value that nothing can change in place."""
         if field not in self._cls.Args.__struct_fields__:
-            raise Obstacle(f"`args.{field}` is not a field of `Args`", line)
+            raise ReadingObstacle(f"`args.{field}` is not a field of `Args`", line)
         if isinstance(self._plugin, Plugin) and not _is_constant(getattr(self._plugin.args, field)):
-            raise Obstacle(f"`args.{field}` can be changed in place; declare it as a tuple or a frozenset", line)
+            raise ReadingObstacle(f"`args.{field}` can be changed in place; declare it as a tuple or a frozenset", line)
         self._used.add(field)
         return _K.DATA
 
@@ -190,12 +190,12 @@ class _Reader:
         """That no method of the class gives arguments or attributes other values."""
         for name in ("args", "__getattribute__", "__getattr__", "__setattr__"):
             if inspect.getattr_static(self._cls, name, None) is not inspect.getattr_static(Plugin, name, None):
-                raise Obstacle(f"the class has a `{name}` of its own")
+                raise ReadingObstacle(f"the class has a `{name}` of its own")
         if type(self._cls) is not type(Plugin):
-            raise Obstacle("the class has a metaclass of its own")
+            raise ReadingObstacle("the class has a metaclass of its own")
         for name, function in class_functions(self._cls, Plugin):
             for line in _changes(source_of(function), self._used):
-                raise Obstacle(f"`{name}` may give arguments or methods other values", line)
+                raise ReadingObstacle(f"`{name}` may give arguments or methods other values", line)
 
 
 def _changes(tree: Definition, names: set[str]) -> Iterator[int]:
@@ -269,15 +269,15 @@ class _Body:
                 for handler in handlers:
                     self._handler(handler)
             case _:
-                raise Obstacle(f"`{_text(each)}` is not a statement that is read", each.lineno)
+                raise ReadingObstacle(f"`{_text(each)}` is not a statement that is read", each.lineno)
 
     def _handler(self, handler: ast.ExceptHandler) -> None:
         caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
         for each in caught:
             if not isinstance(each, ast.Name) or each.id not in _ERRORS or each.id in self._function.__globals__:
-                raise Obstacle("`except` names something other than a builtin error", handler.lineno)
+                raise ReadingObstacle("`except` names something other than a builtin error", handler.lineno)
         if handler.name:
-            raise Obstacle("`except ... as` is not read", handler.lineno)
+            raise ReadingObstacle("`except ... as` is not read", handler.lineno)
         self.block(handler.body)
 
     def _bind(self, target: ast.expr, kind: _Kind) -> None:
@@ -287,21 +287,21 @@ class _Body:
         elif isinstance(target, ast.Name) and self._names.get(target.id, kind) is kind:
             self._names[target.id] = kind
         else:
-            raise Obstacle(f"`{_text(target)}` is assigned to in a way that is not read", target.lineno)
+            raise ReadingObstacle(f"`{_text(target)}` is assigned to in a way that is not read", target.lineno)
 
     def _items(self, source: ast.expr) -> _Kind:
         """What iterating over an expression gives."""
         kind = self._kind(source)
         found = {_K.DATA: _K.DATA, _K.PARTS: _K.PART, _K.OTHERS: _K.OTHER, _K.PODS: _K.DATA}.get(kind)
         if found is None:
-            raise Obstacle(f"iterating over `{_text(source)}` is not read", source.lineno)
+            raise ReadingObstacle(f"iterating over `{_text(source)}` is not read", source.lineno)
         if kind is _K.PODS:
             self._reader.reads(Depends.ROW)
         return found
 
     def _data(self, each: ast.expr) -> _Kind:
         if self._kind(each) is not _K.DATA:
-            raise Obstacle(f"`{_text(each)}` is more than plain data", each.lineno)
+            raise ReadingObstacle(f"`{_text(each)}` is more than plain data", each.lineno)
         return _K.DATA
 
     def _plain(self, each: ast.expr) -> _Kind:
@@ -310,7 +310,7 @@ class _Body:
         if kind is _K.PODS:
             self._reader.reads(Depends.USE)
         elif kind not in (_K.DATA, _K.PART, _K.PARTS):
-            raise Obstacle(f"`{_text(each)}` is more than plain data", each.lineno)
+            raise ReadingObstacle(f"`{_text(each)}` is more than plain data", each.lineno)
         return kind
 
     def _kind(self, each: ast.expr) -> _Kind:
@@ -339,7 +339,7 @@ class _Body:
                 self._plain(test)
                 kinds = {self._kind(body), self._kind(orelse)}
                 if len(kinds) > 1:
-                    raise Obstacle(f"`{_text(each)}` has two kinds of values", each.lineno)
+                    raise ReadingObstacle(f"`{_text(each)}` has two kinds of values", each.lineno)
                 return kinds.pop()
             case ast.ListComp(elt=item) | ast.SetComp(elt=item) | ast.GeneratorExp(elt=item):
                 self._comprehension(each.generators, [item])
@@ -353,7 +353,7 @@ class _Body:
         """Expressions that are plain data if all their parts are."""
         known = (ast.BinOp, ast.Tuple, ast.List, ast.Set, ast.Dict, ast.JoinedStr, ast.FormattedValue, ast.Slice)
         if not isinstance(each, known):
-            raise Obstacle(f"`{_text(each)}` is not an expression that is read", each.lineno)
+            raise ReadingObstacle(f"`{_text(each)}` is not an expression that is read", each.lineno)
         for part in ast.iter_child_nodes(each):
             if isinstance(part, ast.expr):
                 self._data(part)
@@ -362,7 +362,7 @@ class _Body:
         outside = dict(self._names)
         for each in generators:
             if each.is_async:
-                raise Obstacle("asynchronous loops are not read", each.target.lineno)
+                raise ReadingObstacle("asynchronous loops are not read", each.target.lineno)
             self._bind(each.target, self._items(each.iter))
             for test in each.ifs:
                 self._plain(test)
@@ -373,7 +373,7 @@ class _Body:
     def _part(self, value: ast.expr) -> _Kind:
         kind = self._kind(value)
         if kind not in (_K.DATA, _K.PART, _K.PARTS):
-            raise Obstacle(f"an item of `{_text(value)}` is not read", value.lineno)
+            raise ReadingObstacle(f"an item of `{_text(value)}` is not read", value.lineno)
         return _K.DATA if kind is _K.DATA else _K.PART
 
     def _compare(self, left: ast.expr, ops: list[ast.cmpop], others: list[ast.expr]) -> None:
@@ -382,17 +382,17 @@ class _Body:
         for op, other in zip(ops, others, strict=True):
             is_fixed = isinstance(other, ast.Constant) and (other.value is None or isinstance(other.value, bool))
             if isinstance(op, ast.Is | ast.IsNot) and not is_fixed:
-                raise Obstacle("`is` compares identities; use `==`", other.lineno)
+                raise ReadingObstacle("`is` compares identities; use `==`", other.lineno)
 
     def _name(self, name: str, line: int) -> _Kind:
         if name in self._names:
             return self._names[name]
         if name not in self._function.__globals__:
-            raise Obstacle(f"`{name}` is not a local name, an argument or a constant", line)
+            raise ReadingObstacle(f"`{name}` is not a local name, an argument or a constant", line)
         if not _is_constant(self._function.__globals__[name]):
-            raise Obstacle(f"`{name}` is not a constant: it can be changed in place", line)
+            raise ReadingObstacle(f"`{name}` is not a constant: it can be changed in place", line)
         if not binds_once(self._function, name):
-            raise Obstacle(f"`{name}` is given a value in more than one place", line)
+            raise ReadingObstacle(f"`{name}` is given a value in more than one place", line)
         return _K.DATA
 
     def _attribute(self, kind: _Kind, attr: str, each: ast.Attribute) -> _Kind:
@@ -400,7 +400,7 @@ class _Body:
         if kind is _K.SELF:
             if attr == "args":
                 return _K.ARGS
-            raise Obstacle(f"`self.{attr}` may change while the scheduler runs; pass it as an argument", line)
+            raise ReadingObstacle(f"`self.{attr}` may change while the scheduler runs; pass it as an argument", line)
         if kind is _K.ARGS:
             return self._reader.argument(attr, line)
         if kind is _K.POD and attr in _POD:
@@ -415,38 +415,40 @@ class _Body:
             return _K.PODS if attr == "pods" else _K.DATA
         if kind in (_K.DATA, _K.PART) and attr in _FIELDS:
             return kind
-        raise Obstacle(f"`{_text(each)}` is not known to be the same for all pods of a shape, or is not read", line)
+        raise ReadingObstacle(
+            f"`{_text(each)}` is not known to be the same for all pods of a shape, or is not read", line
+        )
 
     def _call(self, each: ast.Call) -> _Kind:
         if each.keywords:
-            raise Obstacle(f"`{_text(each)}` has named arguments", each.lineno)
+            raise ReadingObstacle(f"`{_text(each)}` has named arguments", each.lineno)
         if isinstance(each.func, ast.Name):
             return self._call_name(each, each.func.id)
         if isinstance(each.func, ast.Attribute):
             return self._call_method(each, each.func)
-        raise Obstacle(f"`{_text(each)}` calls something that is not read", each.lineno)
+        raise ReadingObstacle(f"`{_text(each)}` calls something that is not read", each.lineno)
 
     def _call_name(self, each: ast.Call, name: str) -> _Kind:
         known = self._function.__globals__
         if name in self._names or (name not in known and name not in _PURE):
-            raise Obstacle(f"`{name}(...)` is not known to be pure", each.lineno)
+            raise ReadingObstacle(f"`{name}(...)` is not known to be pure", each.lineno)
         if name not in known:
             return self._call_builtin(each, name)
         target = known[name]
         if not binds_once(self._function, name):
-            raise Obstacle(f"`{name}` is given a value in more than one place", each.lineno)
+            raise ReadingObstacle(f"`{name}` is given a value in more than one place", each.lineno)
         if any(target is status for status in _STATUSES):
             for argument in each.args:
                 self._data(argument)
         elif isinstance(target, FunctionType) and target.__module__ == self._function.__module__:
             self._reader.call(target, [self._kind(argument) for argument in each.args], name)
         else:
-            raise Obstacle(f"`{name}(...)` is not known to be pure", each.lineno)
+            raise ReadingObstacle(f"`{name}(...)` is not known to be pure", each.lineno)
         return _K.DATA
 
     def _call_builtin(self, each: ast.Call, name: str) -> _Kind:
         if getattr(builtins, name) is not _PURE[name]:
-            raise Obstacle(f"the builtin `{name}` was replaced", each.lineno)
+            raise ReadingObstacle(f"the builtin `{name}` was replaced", each.lineno)
         kinds = [self._kind(argument) for argument in each.args]
         if kinds == [_K.OTHERS] and name in _COPIES:
             return _K.OTHERS
@@ -454,7 +456,7 @@ class _Body:
             if kind in (_K.PODS, _K.OTHERS) and name == "len":
                 self._reader.reads(Depends.USE)
             elif kind is not _K.DATA and not (kind in (_K.PART, _K.PARTS) and name in _OF_PARTS):
-                raise Obstacle(f"`{name}({_text(argument)})` is not read", each.lineno)
+                raise ReadingObstacle(f"`{name}({_text(argument)})` is not read", each.lineno)
         return _K.DATA
 
     def _call_method(self, each: ast.Call, func: ast.Attribute) -> _Kind:
@@ -473,7 +475,7 @@ class _Body:
         elif kind is _K.PART and name == "get":
             return _K.PART
         elif not (kind is _K.DATA and name in _PURE_METHODS) and not (kind is _K.PART and name in _TEXT):
-            raise Obstacle(f"`{_text(func)}(...)` is not known to be pure", each.lineno)
+            raise ReadingObstacle(f"`{_text(func)}(...)` is not known to be pure", each.lineno)
         return _K.DATA
 
 

@@ -11,10 +11,10 @@ from types import CodeType, FunctionType
 
 from bayplan.framework.normalize import Normalizer
 
-__all__ = ["Definition", "Obstacle", "binds_once", "class_functions", "source_of"]
+__all__ = ["Definition", "ReadingObstacle", "binds_once", "class_functions", "source_of"]
 
 
-class Obstacle(Exception):
+class ReadingObstacle(Exception):
     """Why source cannot be read, or not be understood."""
 
     def __init__(self, message: str, line: int = 0) -> None:
@@ -29,17 +29,17 @@ def source_of(function: FunctionType) -> Definition:
     """The definition of a function, with line numbers of its file."""
     code, name = function.__code__, function.__name__
     if code.co_freevars:
-        raise Obstacle(f"`{name}` reads a variable of the function around it, `{code.co_freevars[0]}`")
+        raise ReadingObstacle(f"`{name}` reads a variable of the function around it, `{code.co_freevars[0]}`")
     if hasattr(function, "__wrapped__"):
-        raise Obstacle(f"`{name}` is decorated")
+        raise ReadingObstacle(f"`{name}` is decorated")
     tree, compiled = _module(_text_of(function))
     twins = [each for each in compiled if each.co_firstlineno == code.co_firstlineno and each.co_name == code.co_name]
     if len(twins) != 1 or not _is_same(twins[0], code):
-        raise Obstacle(f"the source of `{name}` is not what runs: it was changed, rewritten or decorated")
+        raise ReadingObstacle(f"the source of `{name}` is not what runs: it was changed, rewritten or decorated")
     definitions = [each for each in ast.walk(tree) if isinstance(each, Definition)]
     written = [each for each in definitions if _first_line(each) == code.co_firstlineno]
     if len(written) != 1 or written[0].name != code.co_name:
-        raise Obstacle(f"`{name}` is not written as a method")
+        raise ReadingObstacle(f"`{name}` is not written as a method")
     return written[0]
 
 
@@ -48,7 +48,7 @@ def _text_of(function: FunctionType) -> str:
     try:
         return "".join(inspect.findsource(function.__code__)[0])
     except (OSError, TypeError, IndexError):
-        raise Obstacle(f"the source of `{function.__name__}` cannot be read") from None
+        raise ReadingObstacle(f"the source of `{function.__name__}` cannot be read") from None
 
 
 @lru_cache(maxsize=16)
@@ -58,7 +58,7 @@ def _module(text: str) -> tuple[ast.Module, list[CodeType]]:
         tree = ast.parse(text)
         return tree, list(_code_in(compile(text, "<source>", "exec", dont_inherit=True)))
     except (SyntaxError, ValueError):
-        raise Obstacle("the file was changed, and is not Python any longer") from None
+        raise ReadingObstacle("the file was changed, and is not Python any longer") from None
 
 
 def _code_in(code: CodeType) -> Iterator[CodeType]:
@@ -98,13 +98,13 @@ def class_functions(cls: type, base: type) -> Iterator[tuple[str, FunctionType]]
             if name in _GENERATED:
                 continue
             if isinstance(function, property):
-                raise Obstacle(f"the property `{name}` is not read")
+                raise ReadingObstacle(f"the property `{name}` is not read")
             if isinstance(function, FunctionType):
                 yield name, function
             elif not isinstance(function, type | Normalizer) and (
                 callable(function) or hasattr(function, "__set_name__")
             ):
-                raise Obstacle(f"`{name}` is no plain method: it cannot be read")
+                raise ReadingObstacle(f"`{name}` is no plain method: it cannot be read")
 
 
 def binds_once(function: FunctionType, name: str) -> bool:

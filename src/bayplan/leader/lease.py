@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import msgspec
 
 
-class Answer(Protocol):
+class LeaseAnswer(Protocol):
     @property
     def status(self) -> int: ...
     @property
@@ -36,7 +36,7 @@ class Requester(Protocol):
         content_type: str = "application/json",
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
-    ) -> Answer: ...
+    ) -> LeaseAnswer: ...
 
 
 class LeaseUnavailable(Exception):
@@ -105,13 +105,13 @@ class LeaseClient:
         answer = await self._ask("PUT", path, self._encoded(record, onto=onto.raw or {}), timeout)
         return LOST_RACE if answer.status in (404, 409) else self._record(answer, "update")
 
-    async def _ask(self, method: str, path: str, body: bytes | None, timeout: float) -> Answer:
+    async def _ask(self, method: str, path: str, body: bytes | None, timeout: float) -> LeaseAnswer:
         try:
             return await self._requester.request(method, path, body=body, timeout=timeout)
         except Exception as error:
             raise LeaseUnavailable(f"cannot reach the API server for lease {self.label}: {error}") from error
 
-    def _record(self, answer: Answer, verb: str) -> LeaseRecord:
+    def _record(self, answer: LeaseAnswer, verb: str) -> LeaseRecord:
         if answer.status == 403:
             raise LeaseUnavailable(
                 f"not allowed to {verb} lease {self.label}; grant get, create and update on leases of "

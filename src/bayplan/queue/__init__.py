@@ -9,7 +9,7 @@ from bayplan.queue.backoff import BackoffTimes
 from bayplan.queue.heap import sort_key_of
 from bayplan.queue.machine import QueuePolicy, SchedulingQueue
 from bayplan.queue.nominations import Nominations
-from bayplan.queue.places import Place, Sizes
+from bayplan.queue.places import Place, QueueSizes
 from bayplan.queue.shell import Doorbell, QueueShell
 from bayplan.queue.update_events import node_update_events, pod_update_events
 
@@ -20,8 +20,8 @@ __all__ = [
     "Place",
     "QueuePolicy",
     "QueueShell",
+    "QueueSizes",
     "SchedulingQueue",
-    "Sizes",
     "node_update_events",
     "pod_update_events",
     "sort_key_of",

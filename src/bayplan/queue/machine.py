@@ -53,7 +53,7 @@ from bayplan.queue.places import (
     MoveHistory,
     Place,
     Queues,
-    Sizes,
+    QueueSizes,
 )
 from bayplan.queue.requeue import Appraisal, HintObserver, Interest, Registrations, Requeueing, Strategy
 from bayplan.queue.unschedulable import Alike, UnschedulablePool
@@ -304,9 +304,9 @@ class SchedulingQueue:
         return uid in self._in_flight
 
     @property
-    def sizes(self) -> Sizes:
+    def sizes(self) -> QueueSizes:
         pool, gated = len(self._pool), self._pool.gated
-        return Sizes(len(self._active), len(self._backoff), pool - gated, gated, len(self._in_flight))
+        return QueueSizes(len(self._active), len(self._backoff), pool - gated, gated, len(self._in_flight))
 
     @property
     def incoming(self) -> Counter[tuple[str, str]]:

@@ -30,8 +30,8 @@ __all__ = [
     "UNSCHEDULABLE_TIMEOUT",
     "MoveHistory",
     "Place",
+    "QueueSizes",
     "Queues",
-    "Sizes",
 ]
 
 
@@ -45,7 +45,7 @@ class Place(Enum):
     IN_FLIGHT = "in-flight"
 
 
-class Sizes(NamedTuple):
+class QueueSizes(NamedTuple):
     """Number of pods by place."""
 
     active: int

@@ -18,7 +18,7 @@ from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bayplan.server.answers import Refusal
-from bayplan.server.authentication import Authenticator, Credentials, bearer_token
+from bayplan.server.authentication import Authenticator, RequestCredentials, bearer_token
 from bayplan.server.authorization import Authorizer
 from bayplan.server.protocol import PEER_CERTIFICATE
 from bayplan.server.reviews import ReviewUnavailable
@@ -94,16 +94,16 @@ class LoopbackAccess:
         response.set_cookie(self._cookie, self._session, httponly=True, samesite="strict", path="/")
         await response(scope, receive, send)
 
-    def _is_known(self, credentials: Credentials) -> bool:
+    def _is_known(self, credentials: RequestCredentials) -> bool:
         token = bearer_token(credentials)
         if token is not None:
             return _is_same(token, self._token)
         return any(_is_same(value, self._session) for value in _cookie_values(credentials, self._cookie))
 
 
-def credentials_of(scope: Scope) -> Credentials:
+def credentials_of(scope: Scope) -> RequestCredentials:
     headers = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"])
-    return Credentials(headers=headers, certificate=scope.get("state", {}).get(PEER_CERTIFICATE))
+    return RequestCredentials(headers=headers, certificate=scope.get("state", {}).get(PEER_CERTIFICATE))
 
 
 def _query(scope: Scope) -> list[tuple[str, str]]:
@@ -113,7 +113,7 @@ def _query(scope: Scope) -> list[tuple[str, str]]:
         raise Refusal(400, "the query cannot be read") from error
 
 
-def _host_name(credentials: Credentials) -> str:
+def _host_name(credentials: RequestCredentials) -> str:
     hosts = credentials.values("host")
     if len(hosts) != 1:
         return ""
@@ -121,7 +121,7 @@ def _host_name(credentials: Credentials) -> str:
     return host[: host.find("]") + 1] if host.startswith("[") else host.partition(":")[0]
 
 
-def _cookie_values(credentials: Credentials, name: str) -> list[str]:
+def _cookie_values(credentials: RequestCredentials, name: str) -> list[str]:
     values = []
     for header in credentials.values("cookie"):
         cookies: SimpleCookie = SimpleCookie()

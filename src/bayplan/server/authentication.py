@@ -27,14 +27,14 @@ from bayplan.server.options import AuthenticationOptions, RequestHeaderOptions
 from bayplan.server.reviews import TokenReviews
 from bayplan.server.users import AUTHENTICATED, User
 
-__all__ = ["Authenticator", "Credentials", "bearer_token"]
+__all__ = ["Authenticator", "RequestCredentials", "bearer_token"]
 
 _BEARER = "bearer "
 _LONGEST_TOKEN = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Credentials:
+class RequestCredentials:
     """The credentials of a request: header lines (names in lower case) and the peer's certificate, verified by TLS."""
 
     headers: tuple[tuple[str, str], ...]
@@ -52,7 +52,7 @@ class Authenticator:
         header = options.request_header
         self._proxy = _FrontProxy(header, AuthorityFile(header.client_ca_file)) if header else None
 
-    async def user(self, credentials: Credentials) -> User | None:
+    async def user(self, credentials: RequestCredentials) -> User | None:
         """The user, or None. Raises `ReviewUnavailable` when a token cannot be checked."""
         certificate = self._valid_certificate(credentials.certificate)
         if certificate is not None:
@@ -92,7 +92,7 @@ class _FrontProxy:
         self._options = options
         self._authority = authority
 
-    def user(self, certificate: x509.Certificate, credentials: Credentials) -> User | None:
+    def user(self, certificate: x509.Certificate, credentials: RequestCredentials) -> User | None:
         options = self._options
         if not _is_signed_by(certificate, self._authority.certificates()):
             return None
@@ -109,7 +109,7 @@ class _FrontProxy:
             extra=self._extra(credentials),
         )
 
-    def _extra(self, credentials: Credentials) -> dict[str, tuple[str, ...]]:
+    def _extra(self, credentials: RequestCredentials) -> dict[str, tuple[str, ...]]:
         extra: dict[str, tuple[str, ...]] = {}
         for header, value in credentials.headers:
             for prefix in self._options.extra_header_prefixes:
@@ -119,7 +119,7 @@ class _FrontProxy:
         return extra
 
 
-def bearer_token(credentials: Credentials) -> str | None:
+def bearer_token(credentials: RequestCredentials) -> str | None:
     """The token of the one Authorization header; None when there is none, or several."""
     values = credentials.values("authorization")
     if len(values) != 1 or not values[0].lower().startswith(_BEARER):
@@ -128,7 +128,7 @@ def bearer_token(credentials: Credentials) -> str | None:
     return token if token and len(token) <= _LONGEST_TOKEN and token.isascii() and token.isprintable() else None
 
 
-def _first(credentials: Credentials, headers: Iterable[str]) -> str:
+def _first(credentials: RequestCredentials, headers: Iterable[str]) -> str:
     return next((value for header in headers for value in credentials.values(header.lower()) if value), "")
 
 

@@ -40,12 +40,12 @@ from bayplan.testing.contract_promises import (
     values_score_as_nodes,
 )
 from bayplan.testing.contract_queue import queue_order_is_strict
-from bayplan.testing.contract_trial import Trial
+from bayplan.testing.contract_trial import PluginTrial
 from bayplan.testing.generate import random_cluster
 
 __all__ = ["PROMISES", "ContractBroken", "PluginContract", "Subject", "check_plugin", "time_budget"]
 
-Promise = Callable[[Trial], list[str]]
+Promise = Callable[[PluginTrial], list[str]]
 
 PROMISES: dict[str, Promise] = {
     "scores are within 0 to 100": scores_are_in_range,
@@ -93,11 +93,11 @@ class Subject:
     clusters: int = 6
     seed: int = 0
 
-    def trials(self) -> list[Trial]:
+    def trials(self) -> list[PluginTrial]:
         """The plugin in each of a few clusters."""
         rng = Random(self.seed)
         return [
-            Trial(
+            PluginTrial(
                 self.plugin,
                 self.args,
                 random_cluster(rng),

@@ -17,7 +17,7 @@ from bayplan.framework.plugin import PreFilterResult
 from bayplan.framework.points import defines
 from bayplan.framework.runtime.node_calls import ScoreCall
 from bayplan.framework.status import SUCCESS, Code, Status
-from bayplan.testing.contract_trial import Trial
+from bayplan.testing.contract_trial import PluginTrial
 from bayplan.testing.harness import Harness
 from bayplan.testing.odd import ODD_PODS
 from bayplan.testing.outcome import Outcome
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 
-def scores_are_in_range(trial: Trial) -> list[str]:
+def scores_are_in_range(trial: PluginTrial) -> list[str]:
     """After normalising, every score of a feasible node is 0 to 100."""
     if not trial.has("score", "score_nodes"):
         return []
@@ -54,7 +54,7 @@ def scores_are_in_range(trial: Trial) -> list[str]:
     return problems
 
 
-def raw_scores_are_in_bounds(trial: Trial) -> list[str]:
+def raw_scores_are_in_bounds(trial: PluginTrial) -> list[str]:
     """What `is_within_bounds` promises: before normalising, too, every score is 0 to 100."""
     if not getattr(type(trial.plugin), "is_within_bounds", False):
         return []
@@ -65,7 +65,7 @@ def raw_scores_are_in_bounds(trial: Trial) -> list[str]:
     return problems
 
 
-def _raw_scores(trial: Trial, info: PodInfo) -> dict[str, int]:
+def _raw_scores(trial: PluginTrial, info: PodInfo) -> dict[str, int]:
     """By node; empty when the plugin is not asked."""
     state, nodes = trial.scored(info), trial.nodes
     if state is None or not trial.has("score", "score_nodes"):
@@ -76,7 +76,7 @@ def _raw_scores(trial: Trial, info: PodInfo) -> dict[str, int]:
     return {nodes.info(p).name: int(scores[p]) for p in np.flatnonzero(nodes.valid).tolist()}
 
 
-def values_score_as_nodes(trial: Trial) -> list[str]:
+def values_score_as_nodes(trial: PluginTrial) -> list[str]:
     """What `score_by_value` promises: the raw and the normalised scores of every node, by the value of its label."""
     if not trial.has("score_by_value"):
         return []
@@ -102,7 +102,7 @@ def _raise(plugin: str, method: str, exception: BaseException) -> None:
     raise exception
 
 
-def idle_means_silent(trial: Trial) -> list[str]:
+def idle_means_silent(trial: PluginTrial) -> list[str]:
     """What `is_idle` promises: no pod is rejected, and no node preferred, by a plugin that says it is idle."""
     if not trial.has("is_idle"):
         return []
@@ -123,7 +123,7 @@ def idle_means_silent(trial: Trial) -> list[str]:
     return problems
 
 
-def accepting_all_means_silent(trial: Trial) -> list[str]:
+def accepting_all_means_silent(trial: PluginTrial) -> list[str]:
     """What `accepts_all` promises: no node is rejected by a filter that says so."""
     if not trial.has("accepts_all") or not trial.has("filter", "filter_nodes"):
         return []
@@ -138,7 +138,7 @@ def accepting_all_means_silent(trial: Trial) -> list[str]:
     return problems
 
 
-def kinds_are_settled_alike(trial: Trial) -> list[str]:
+def kinds_are_settled_alike(trial: PluginTrial) -> list[str]:
     """What `settles_by_kind` and `signs_by_kind` promise: other labels and another namespace change nothing."""
     plugin = trial.plugin
     if not (plugin.settles_by_kind or plugin.signs_by_kind):
@@ -156,7 +156,7 @@ def kinds_are_settled_alike(trial: Trial) -> list[str]:
     return problems
 
 
-def pins_are_named(trial: Trial) -> list[str]:
+def pins_are_named(trial: PluginTrial) -> list[str]:
     """What `names_pin` promises: for a pod that is pinned to a node, PreFilter names that node and no other."""
     if not trial.plugin.names_pin or not trial.has("pre_filter"):
         return []
@@ -178,7 +178,7 @@ def _pinned(pod: Pod, name: str) -> Pod:
     return msgspec.structs.replace(pod, spec=spec)
 
 
-def filter_is_pure(trial: Trial) -> list[str]:
+def filter_is_pure(trial: PluginTrial) -> list[str]:
     """Filter answers the same when asked again, and the cluster is as it was."""
     if not trial.has("filter", "filter_nodes"):
         return []
@@ -210,7 +210,7 @@ def _picture(harness: Harness) -> list[Any]:
     ]
 
 
-def reserve_is_undone(trial: Trial) -> list[str]:
+def reserve_is_undone(trial: PluginTrial) -> list[str]:
     """After Unreserve the plugin is as before Reserve; Unreserve may come twice, and without a Reserve."""
     if not trial.has("reserve", "unreserve"):
         return []
@@ -246,7 +246,7 @@ def _unreserves_idly(plugin: Any, info: PodInfo, node_name: str) -> list[str]:
     return []
 
 
-def odd_pods_are_answered(trial: Trial) -> list[str]:
+def odd_pods_are_answered(trial: PluginTrial) -> list[str]:
     """No exception, whatever a pod looks like: a rejection is an answer, an error is not."""
     problems = []
     for name, make in ODD_PODS.items():
@@ -262,7 +262,7 @@ def odd_pods_are_answered(trial: Trial) -> list[str]:
     return problems
 
 
-def same_shape_same_answer(trial: Trial) -> list[str]:
+def same_shape_same_answer(trial: PluginTrial) -> list[str]:
     """Two pods that differ in name and uid alone get the same verdicts and scores."""
     problems = []
     for pod in trial.pods():
@@ -278,7 +278,7 @@ def _answers(outcome: Outcome) -> tuple[Any, ...]:
     return outcome.rejections, outcome.scores, outcome.totals, outcome.failure is None
 
 
-def columns_equal_one_node(trial: Trial) -> list[str]:
+def columns_equal_one_node(trial: PluginTrial) -> list[str]:
     """Where both forms are defined they agree: on all rows, and on some."""
     problems = []
     for pod in trial.pods():
@@ -292,12 +292,12 @@ def columns_equal_one_node(trial: Trial) -> list[str]:
     return problems
 
 
-def _views(trial: Trial) -> list[NodeColumns]:
+def _views(trial: PluginTrial) -> list[NodeColumns]:
     nodes = trial.nodes
     return [nodes, nodes.take(np.flatnonzero(nodes.valid)[::2])]
 
 
-def _compare_filters(trial: Trial, state: CycleState, info: PodInfo) -> list[str]:
+def _compare_filters(trial: PluginTrial, state: CycleState, info: PodInfo) -> list[str]:
     problems = []
     for view in _views(trial):
         verdicts = trial.plugin.filter_nodes(state, info, view)
@@ -316,7 +316,7 @@ def _agree(one: Status, other: Status) -> bool:
     return (one.code, sorted(one.reasons)) == (other.code, sorted(other.reasons))
 
 
-def _compare_scores(trial: Trial, state: CycleState, info: PodInfo) -> list[str]:
+def _compare_scores(trial: PluginTrial, state: CycleState, info: PodInfo) -> list[str]:
     problems = []
     for view in _views(trial):
         scores = trial.plugin.score_nodes(state, info, view)
@@ -330,7 +330,7 @@ def _compare_scores(trial: Trial, state: CycleState, info: PodInfo) -> list[str]
     return problems
 
 
-def _verdicts(trial: Trial, state: CycleState, info: PodInfo) -> dict[str, Status]:
+def _verdicts(trial: PluginTrial, state: CycleState, info: PodInfo) -> dict[str, Status]:
     nodes = trial.nodes
     if not trial.has("filter_nodes"):
         return {node.name: trial.plugin.filter(state, info, node) or SUCCESS for node in nodes}
@@ -340,7 +340,7 @@ def _verdicts(trial: Trial, state: CycleState, info: PodInfo) -> dict[str, Statu
     return {nodes.info(p).name: verdicts.status(ids[p]) if ids[p] else SUCCESS for p in valid}
 
 
-def cached_equals_uncached(trial: Trial) -> list[str]:
+def cached_equals_uncached(trial: PluginTrial) -> list[str]:
     """What `depends` and `sign` promise: a scheduler that remembers decides like one that asks everything anew."""
     remembering, forgetful = trial.harness(), trial.harness(remember=False)
     problems = []

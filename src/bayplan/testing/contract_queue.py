@@ -7,7 +7,7 @@ from itertools import permutations
 from typing import Any
 
 from bayplan.framework.queued import QueuedPod
-from bayplan.testing.contract_trial import Trial
+from bayplan.testing.contract_trial import PluginTrial
 from bayplan.testing.odd import ODD_PODS
 
 __all__ = ["queue_order_is_strict"]
@@ -16,7 +16,7 @@ _SOME = 8
 """Of these, every three are compared with each other."""
 
 
-def queue_order_is_strict(trial: Trial) -> list[str]:
+def queue_order_is_strict(trial: PluginTrial) -> list[str]:
     """Any two pods can be compared, none goes before itself, no two before each other, and order carries over."""
     if not trial.has("less", "sort_key"):
         return []
@@ -29,7 +29,7 @@ def queue_order_is_strict(trial: Trial) -> list[str]:
     return problems
 
 
-def _waiting(trial: Trial) -> list[QueuedPod]:
+def _waiting(trial: PluginTrial) -> list[QueuedPod]:
     """Pods that came at different times and at the same, tried before and not."""
     pods = [*trial.pods(), *(make() for make in ODD_PODS.values())]
     queued = [QueuedPod(trial.one.info(pod), float(number // 2)) for number, pod in enumerate(pods)]

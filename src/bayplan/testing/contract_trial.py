@@ -21,10 +21,10 @@ from bayplan.framework.status import Status
 from bayplan.testing.generate import Cluster, random_pod
 from bayplan.testing.harness import Harness
 
-__all__ = ["Trial"]
+__all__ = ["PluginTrial"]
 
 
-class Trial:
+class PluginTrial:
     """The plugin and a cluster; `problem` words what goes wrong."""
 
     def __init__(

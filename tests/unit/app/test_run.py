@@ -15,7 +15,7 @@ import pytest
 from structlog.testing import capture_logs
 from tests.unit.app.answering import Answering, answer
 
-from bayplan.api.kinds import Kind
+from bayplan.api.kinds import ObjectKind
 from bayplan.apiserver.cluster import EmbeddedCluster
 from bayplan.app.connections import Connections
 from bayplan.app.run import SchedulerProcess
@@ -45,7 +45,7 @@ def process(clock: VirtualClock, *answers: Response | Exception) -> SchedulerPro
     )
 
 
-async def discover(clock: VirtualClock, *answers: Response | Exception) -> list[Kind]:
+async def discover(clock: VirtualClock, *answers: Response | Exception) -> list[ObjectKind]:
     task = asyncio.create_task(process(clock, *answers)._discover())
     await clock.run_for(120)
     return await task

@@ -6,11 +6,11 @@ import pytest
 from tests.unit.cel.evaluation import ENVIRONMENT
 
 from bayplan.cel import CompileError
-from bayplan.cel.interpreter import Attribute, Constant, Logic, Membership, Step, Varied
+from bayplan.cel.interpreter import Attribute, Constant, Logic, Membership, Stage, Varied
 from bayplan.cel.planner import plan
 
 
-def planned(text: str) -> Step:
+def planned(text: str) -> Stage:
     return plan(ENVIRONMENT.check(text), ENVIRONMENT.functions)
 
 
@@ -31,7 +31,7 @@ def test_selections_of_a_variable_are_one_attribute() -> None:
 
 
 def test_membership_in_constants_is_a_look_into_a_set() -> None:
-    assert isinstance(planned("a in [1, 2]"), Step)
+    assert isinstance(planned("a in [1, 2]"), Stage)
     assert isinstance(planned("'x' in ['a', 'b']"), Membership)
     assert not isinstance(planned("b'x' in [b'a']"), Membership)
 

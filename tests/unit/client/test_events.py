@@ -13,7 +13,7 @@ from bayplan.client.events import (
     SERIES_IDLE_SECONDS,
     SERIES_REFRESH_SECONDS,
     EventRecorder,
-    ObjectReference,
+    EventSubject,
     RecorderSettings,
     event_name,
     reporting_instance,
@@ -25,7 +25,7 @@ from bayplan.observe.clock import VirtualClock
 
 from .support import Answers, ScriptedTransport, answer, in_turn, no_draw, refusal
 
-POD = ObjectReference("Pod", "web", "team", "u-1")
+POD = EventSubject("Pod", "web", "team", "u-1")
 OK = answer(201, {})
 
 
@@ -46,7 +46,7 @@ class Recording:
             settings=settings,
         )
 
-    def failed(self, note: str = "0/3 nodes are available", pod: ObjectReference = POD) -> None:
+    def failed(self, note: str = "0/3 nodes are available", pod: EventSubject = POD) -> None:
         self.recorder.record(
             pod, controller="sched", type="Warning", reason="FailedScheduling", action="Scheduling", note=note
         )
@@ -75,7 +75,7 @@ async def test_an_event_is_written_with_all_that_the_api_wants(clock: VirtualClo
         reason="Scheduled",
         action="Binding",
         note="Successfully assigned team/web to n1",
-        related=ObjectReference("Node", "n1"),
+        related=EventSubject("Node", "n1"),
     )
     assert recording.transport.calls == []
 
@@ -104,7 +104,7 @@ async def test_an_event_is_written_with_all_that_the_api_wants(clock: VirtualClo
 
 async def test_an_object_without_a_namespace_reports_in_default(clock: VirtualClock) -> None:
     recording = Recording(clock)
-    recording.failed(pod=ObjectReference("Node", "n1"))
+    recording.failed(pod=EventSubject("Node", "n1"))
 
     async with recording.running():
         pass
@@ -179,7 +179,7 @@ async def test_a_repetition_while_the_first_is_on_its_way_is_patched_afterwards(
 async def test_different_things_are_different_events(clock: VirtualClock) -> None:
     recording = Recording(clock)
     recording.failed()
-    recording.failed(pod=ObjectReference("Pod", "web", "team", "u-2"))
+    recording.failed(pod=EventSubject("Pod", "web", "team", "u-2"))
     recording.recorder.record(POD, controller="other", type="Warning", reason="R", action="A", note="")
 
     async with recording.running():
@@ -258,7 +258,7 @@ async def test_events_wait_for_bindings_then_trickle_then_flow(clock: VirtualClo
     recording = Recording(clock, lambda call: slow(), RecorderSettings(hold_seconds=5.0, max_in_flight=4))
     recording.is_busy = True
     for number in range(10):
-        recording.failed(pod=ObjectReference("Pod", f"web-{number}", "team"))
+        recording.failed(pod=EventSubject("Pod", f"web-{number}", "team"))
     async with recording.running(4.9):
         assert len(recording.transport.calls) == 0
         await clock.run_for(2.5)
@@ -283,7 +283,7 @@ async def test_events_keep_up_with_bindings_that_never_end(clock: VirtualClock) 
     waiting = []
     async with recording.running():
         for number in range(1000):
-            recording.failed(pod=ObjectReference("Pod", f"web-{number}", "team"))
+            recording.failed(pod=EventSubject("Pod", f"web-{number}", "team"))
             await clock.run_for(0.5)
             waiting.append(recording.recorder.waiting)
 
@@ -305,7 +305,7 @@ async def test_a_recorder_that_holds_nothing_back_sends_while_bindings_are_under
 async def test_a_full_queue_drops_and_counts(clock: VirtualClock) -> None:
     recording = Recording(clock, settings=RecorderSettings(queue_size=3))
     for number in range(5):
-        recording.failed(pod=ObjectReference("Pod", f"web-{number}", "team"))
+        recording.failed(pod=EventSubject("Pod", f"web-{number}", "team"))
 
     assert recording.recorder.waiting == 3
     assert recording.recorder.stats.dropped == 2
@@ -315,7 +315,7 @@ async def test_only_so_many_series_are_remembered(clock: VirtualClock) -> None:
     recording = Recording(clock, settings=RecorderSettings(series_size=2))
     async with recording.running():
         for name in ("a", "b", "c", "a"):
-            recording.failed(pod=ObjectReference("Pod", name, "team"))
+            recording.failed(pod=EventSubject("Pod", name, "team"))
             await clock.run_for(1.0)
 
     assert recording.methods == ["POST"] * 4
@@ -333,7 +333,7 @@ async def test_what_is_left_at_the_end_can_be_sent_within_a_limit(clock: Virtual
 
     stuck = Recording(clock, lambda call: never())
     for name in ("a", "b"):
-        stuck.failed(pod=ObjectReference("Pod", name, "team"))
+        stuck.failed(pod=EventSubject("Pod", name, "team"))
     async with stuck.running():
         pass
     await stuck.recorder.drain(timeout=0.02)

@@ -6,7 +6,7 @@ import pytest
 
 from bayplan.client.backoff import BackoffSettings
 from bayplan.client.errors import Conflict, ConnectionFailed, NotFound, RequestTimeout, ServerError
-from bayplan.client.retry import Outcome, RetryingSender, RetryPolicy, WriteRequest
+from bayplan.client.retry import RetryingSender, RetryPolicy, SendOutcome, WriteRequest
 from bayplan.client.transport import Response
 from bayplan.observe.clock import VirtualClock
 
@@ -24,7 +24,7 @@ LATE = RequestTimeout("late", may_have_been_processed=True)
 
 async def _sent(
     clock: VirtualClock, policy: RetryPolicy, *answers: Response | Exception, seconds: float = 100.0
-) -> tuple[Outcome, int]:
+) -> tuple[SendOutcome, int]:
     transport = ScriptedTransport(in_turn(*answers))
     task = asyncio.create_task(RetryingSender(transport, clock=clock, draw=no_draw).send(POST, policy))
     await clock.run_for(seconds)

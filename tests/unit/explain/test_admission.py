@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from tests.unit.explain.stage import Stage, raw_pod, staged
 
-from bayplan.explain.admission import Admission, ClientGone, QuestionLimits
+from bayplan.explain.admission import ClientGone, QuestionAdmission, QuestionLimits
 from bayplan.explain.endpoints import PREFIX
 from bayplan.observe.clock import SystemClock
 from bayplan.server import ServerOptions, ServerParts, serve
@@ -107,7 +107,7 @@ class _Bench:
     """One page behind an admission, and a client."""
 
     def __init__(self, limits: QuestionLimits) -> None:
-        self.admission = Admission(SystemClock(), limits)
+        self.admission = QuestionAdmission(SystemClock(), limits)
         self.let_go = asyncio.Event()
         self.at_work = self.most_at_work = 0
 

@@ -8,7 +8,7 @@ from tests.unit.queue.kit import make_pod
 
 from bayplan.api.meta import Metadata
 from bayplan.api.node import Node, NodeCondition, NodeSpec, NodeStatus, Taint
-from bayplan.api.pod import ContainerStatus, Pod, PodCondition, PodStatus, ResourceClaimStatus, ResourceRequirements
+from bayplan.api.pod import ContainerStatus, Pod, PodCondition, PodResourceClaimStatus, PodStatus, ResourceRequirements
 from bayplan.framework.events import ActionType, Resource
 from bayplan.queue.update_events import node_update_events, pod_update_events
 
@@ -105,7 +105,7 @@ def test_a_longer_list_of_tolerations_is_an_event() -> None:
 
 def test_generated_claims_are_an_event() -> None:
     pod = make_pod().pod
-    claim = ResourceClaimStatus(name="gpu", resource_claim_name="pod-gpu-x")
+    claim = PodResourceClaimStatus(name="gpu", resource_claim_name="pod-gpu-x")
 
     assert pod_actions(pod, with_status(pod, resource_claim_statuses=[claim])) == [
         ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM
@@ -115,7 +115,7 @@ def test_generated_claims_are_an_event() -> None:
 
 def test_several_changes_of_a_pod_are_several_events_in_a_fixed_order() -> None:
     old = make_pod(cpu="2", gates="a").pod
-    claim = ResourceClaimStatus(name="gpu")
+    claim = PodResourceClaimStatus(name="gpu")
     new = with_status(make_pod(cpu="1", labels={"a": "b"}, tolerations=2).pod, resource_claim_statuses=[claim])
 
     assert pod_actions(old, new) == [

@@ -11,7 +11,7 @@ from tests.controlplane.certificates import Authority, KeyPair
 
 from bayplan.observe.clock import VirtualClock
 from bayplan.server import AuthenticationOptions, RequestHeaderOptions, ServerOptions, ServerParts, serve
-from bayplan.server.authentication import Authenticator, Credentials, bearer_token
+from bayplan.server.authentication import Authenticator, RequestCredentials, bearer_token
 
 from .support import Client, Got, Reviewer, client_of
 
@@ -116,7 +116,7 @@ async def test_a_certificate_that_ran_out_since_the_handshake_counts_no_more(tmp
     clock = VirtualClock(start=time.time())
     options = AuthenticationOptions(client_ca_file=authority.certificate_file)
     authenticator = Authenticator(options, None, clock)
-    credentials = Credentials(headers=(), certificate=der)
+    credentials = RequestCredentials(headers=(), certificate=der)
 
     assert await authenticator.user(credentials) is not None
     clock.advance(8 * 24 * 3600)
@@ -127,7 +127,7 @@ async def test_bytes_that_are_no_certificate_are_nobody(tmp_path: Path) -> None:
     options = AuthenticationOptions(client_ca_file=Authority(tmp_path).certificate_file)
     authenticator = Authenticator(options, None, VirtualClock())
 
-    assert await authenticator.user(Credentials(headers=(), certificate=b"nonsense")) is None
+    assert await authenticator.user(RequestCredentials(headers=(), certificate=b"nonsense")) is None
 
 
 @pytest.mark.parametrize(
@@ -146,6 +146,6 @@ async def test_bytes_that_are_no_certificate_are_nobody(tmp_path: Path) -> None:
     ],
 )
 def test_a_token_is_what_follows_bearer_in_the_only_header(values: list[str], token: str | None) -> None:
-    credentials = Credentials(headers=tuple(("authorization", value) for value in values))
+    credentials = RequestCredentials(headers=tuple(("authorization", value) for value in values))
 
     assert bearer_token(credentials) == token

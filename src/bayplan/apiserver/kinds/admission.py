@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bayplan.apiserver.protocol.encoding import Json, decode_object, timestamp
-from bayplan.apiserver.protocol.identity import User
+from bayplan.apiserver.protocol.identity import ApiUser
 from bayplan.apiserver.storage.store import Store
 from bayplan.observe.clock import Clock
 
@@ -20,7 +20,7 @@ class Admission:
 
     store: Store
     clock: Clock
-    user: User
+    user: ApiUser
 
     def find(self, resource: str, namespace: str, name: str) -> Json | None:
         entry = self.store.get(resource, namespace, name)

@@ -11,7 +11,7 @@ from bayplan.apiserver.kinds import quota_rules as quotas
 from bayplan.apiserver.kinds import workload_columns as show
 from bayplan.apiserver.kinds import workload_rules as workloads
 from bayplan.apiserver.kinds.builtin_services import access_kinds, other_kinds, storage_kinds
-from bayplan.apiserver.kinds.kind import Kind, Scale
+from bayplan.apiserver.kinds.kind import Scale, ServedKind
 from bayplan.apiserver.kinds.rows import CREATE_ONLY, builtin_kind, selectable
 
 _POD_FIELDS = selectable(
@@ -43,7 +43,7 @@ _NEW_EVENT_FIELDS = {
 _RC_SCALE = Scale()
 
 
-def builtin_kinds() -> list[Kind]:
+def builtin_kinds() -> list[ServedKind]:
     """Fresh rows of every built-in kind, in the order discovery shows them."""
     return [
         *_running(),
@@ -59,7 +59,7 @@ def builtin_kinds() -> list[Kind]:
     ]
 
 
-def _running() -> list[Kind]:
+def _running() -> list[ServedKind]:
     return [
         builtin_kind(
             "core.v1.Pod",
@@ -106,7 +106,7 @@ def _running() -> list[Kind]:
     ]
 
 
-def _surroundings() -> list[Kind]:
+def _surroundings() -> list[ServedKind]:
     return [
         builtin_kind(
             "core.v1.Namespace",
@@ -171,7 +171,7 @@ def _surroundings() -> list[Kind]:
     ]
 
 
-def _limits() -> list[Kind]:
+def _limits() -> list[ServedKind]:
     return [
         builtin_kind(
             "core.v1.LimitRange",
@@ -210,7 +210,7 @@ def _limits() -> list[Kind]:
     ]
 
 
-def _volumes() -> list[Kind]:
+def _volumes() -> list[ServedKind]:
     return [
         builtin_kind(
             "core.v1.PersistentVolume",
@@ -239,7 +239,7 @@ def _volumes() -> list[Kind]:
     ]
 
 
-def _events() -> list[Kind]:
+def _events() -> list[ServedKind]:
     return [
         builtin_kind(
             "core.v1.Event",
@@ -266,7 +266,7 @@ def _events() -> list[Kind]:
     ]
 
 
-def _workloads() -> list[Kind]:
+def _workloads() -> list[ServedKind]:
     replicated: dict[str, Any] = {"categories": ("all",), "status": True, "generation": True, "scale": _RC_SCALE}
     return [
         builtin_kind(
@@ -335,7 +335,7 @@ def _workloads() -> list[Kind]:
     ]
 
 
-def _policy_and_priorities() -> list[Kind]:
+def _policy_and_priorities() -> list[ServedKind]:
     return [
         builtin_kind(
             "policy.v1.PodDisruptionBudget",

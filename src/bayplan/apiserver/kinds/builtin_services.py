@@ -7,11 +7,11 @@ from typing import Any
 from bayplan.apiserver.kinds import cluster_rules as rules
 from bayplan.apiserver.kinds import crd_rules, device_rules
 from bayplan.apiserver.kinds import workload_columns as show
-from bayplan.apiserver.kinds.kind import Kind
+from bayplan.apiserver.kinds.kind import ServedKind
 from bayplan.apiserver.kinds.rows import CREATE_ONLY, builtin_kind, selectable
 
 
-def storage_kinds() -> list[Kind]:
+def storage_kinds() -> list[ServedKind]:
     group: dict[str, Any] = {"group": "storage.k8s.io"}
     return [
         builtin_kind(
@@ -47,7 +47,7 @@ def storage_kinds() -> list[Kind]:
     ]
 
 
-def access_kinds() -> list[Kind]:
+def access_kinds() -> list[ServedKind]:
     roles: dict[str, Any] = {"group": "rbac.authorization.k8s.io", "name_rule": "path"}
     bind: dict[str, Any] = {
         "columns": show.BINDING,
@@ -73,7 +73,7 @@ def access_kinds() -> list[Kind]:
     ]
 
 
-def other_kinds() -> list[Kind]:
+def other_kinds() -> list[ServedKind]:
     devices: dict[str, Any] = {"group": "resource.k8s.io"}
     return [
         builtin_kind(

@@ -16,7 +16,7 @@ import math
 import re
 from dataclasses import dataclass, field
 
-from bayplan.apiserver.kinds.type_table import Field, Type
+from bayplan.apiserver.kinds.type_table import Field, FieldType
 from bayplan.apiserver.protocol.encoding import Json, JsonValue, microtimestamp, parse_timestamp, timestamp
 from bayplan.apiserver.protocol.quantity import BadQuantity, canonical_quantity
 
@@ -45,7 +45,7 @@ class Findings:
 
 
 def conform(
-    document: JsonValue, declared: Type, *, path: str = "", fills: bool = True, drops_empty: bool = False
+    document: JsonValue, declared: FieldType, *, path: str = "", fills: bool = True, drops_empty: bool = False
 ) -> Findings:
     """Drop what `declared` does not know, in place. Raises `WrongType` on the first value of the wrong type.
 
@@ -57,7 +57,7 @@ def conform(
     return findings
 
 
-def _conform(value: JsonValue, declared: Type, path: str, findings: Findings, depth: int) -> JsonValue:
+def _conform(value: JsonValue, declared: FieldType, path: str, findings: Findings, depth: int) -> JsonValue:
     if depth > MAX_DEPTH:
         raise WrongType(f"{path}: nested more than {MAX_DEPTH} levels deep")
     kind = declared.kind
@@ -72,7 +72,7 @@ def _conform(value: JsonValue, declared: Type, path: str, findings: Findings, de
     return value if kind == "any" else _conform_scalar(value, kind, path)
 
 
-def _conform_struct(value: JsonValue, declared: Type, path: str, findings: Findings, depth: int) -> JsonValue:
+def _conform_struct(value: JsonValue, declared: FieldType, path: str, findings: Findings, depth: int) -> JsonValue:
     if not isinstance(value, dict):
         raise WrongType(f"{path or 'the object'}: expected an object, found {_spelled(value)}")
     for name in list(value):
@@ -96,7 +96,7 @@ def _conform_struct(value: JsonValue, declared: Type, path: str, findings: Findi
 
 
 @functools.cache
-def _always_written(declared: Type) -> list[tuple[str, JsonValue]]:
+def _always_written(declared: FieldType) -> list[tuple[str, JsonValue]]:
     return list(declared.zero((declared,)).items())
 
 
@@ -110,7 +110,7 @@ def _is_left_out(found: JsonValue, member: Field, findings: Findings, depth: int
     return kind != "struct" or (findings.drops_empty and depth > 0 and member.name not in _KEPT_STRUCTS)
 
 
-def _conform_union(value: JsonValue, declared: Type, path: str, findings: Findings, depth: int) -> JsonValue:
+def _conform_union(value: JsonValue, declared: FieldType, path: str, findings: Findings, depth: int) -> JsonValue:
     schema = declared.element or declared
     if isinstance(value, dict):
         return _conform(value, schema, path, findings, depth + 1)
@@ -122,7 +122,7 @@ def _conform_union(value: JsonValue, declared: Type, path: str, findings: Findin
     return [_expect(one, isinstance(one, str), "a string", f"{path}[{index}]") for index, one in enumerate(value)]
 
 
-def _conform_list(value: JsonValue, declared: Type, path: str, findings: Findings, depth: int) -> JsonValue:
+def _conform_list(value: JsonValue, declared: FieldType, path: str, findings: Findings, depth: int) -> JsonValue:
     if not isinstance(value, list):
         raise WrongType(f"{path}: expected a list, found {_spelled(value)}")
     element = declared.element
@@ -134,7 +134,7 @@ def _conform_list(value: JsonValue, declared: Type, path: str, findings: Finding
     return value
 
 
-def _conform_map(value: JsonValue, declared: Type, path: str, findings: Findings, depth: int) -> JsonValue:
+def _conform_map(value: JsonValue, declared: FieldType, path: str, findings: Findings, depth: int) -> JsonValue:
     if not isinstance(value, dict):
         raise WrongType(f"{path}: expected an object, found {_spelled(value)}")
     element = declared.element
@@ -146,7 +146,7 @@ def _conform_map(value: JsonValue, declared: Type, path: str, findings: Findings
     return value
 
 
-def _zero(declared: Type) -> JsonValue:
+def _zero(declared: FieldType) -> JsonValue:
     zeros: Json = {"struct": {}, "map": {}, "list": [], "bool": False, "quantity": "0", "intorstring": 0}
     if declared.kind in zeros:
         return zeros[declared.kind].copy() if declared.kind in ("struct", "map", "list") else zeros[declared.kind]

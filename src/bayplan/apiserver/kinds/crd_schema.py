@@ -1,4 +1,4 @@
-"""Structural schemas of custom resources: pruning, defaulting, validation, and translation to `Type`.
+"""Structural schemas of custom resources: pruning, defaulting, validation, and translation to `FieldType`.
 
 A schema is the `openAPIV3Schema` of a definition, as decoded JSON. Rules in `x-kubernetes-validations` (CEL) are
 not evaluated; all other parts of a structural schema are.
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import re2
 
-from bayplan.apiserver.kinds.type_table import ANY, Field, Type, builtin_types
+from bayplan.apiserver.kinds.type_table import ANY, Field, FieldType, builtin_types
 from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.encoding import Json, JsonValue, parse_timestamp
 from bayplan.apiserver.protocol.errors import Cause
@@ -258,19 +258,19 @@ def _check_combinations(value: JsonValue, schema: Json, path: str, depth: int) -
 # ---- translation
 
 
-def object_type(schema: Json, name: str) -> Type:
-    """The `Type` of a whole custom resource."""
+def object_type(schema: Json, name: str) -> FieldType:
+    """The `FieldType` of a whole custom resource."""
     translated = to_type(schema)
-    struct = Type("struct", name, fields=dict(translated.fields), preserves_unknown=bool(schema.get(_PRESERVE)))
-    string = Type("string", "string")
+    struct = FieldType("struct", name, fields=dict(translated.fields), preserves_unknown=bool(schema.get(_PRESERVE)))
+    string = FieldType("string", "string")
     struct.fields["apiVersion"] = Field("apiVersion", string)
     struct.fields["kind"] = Field("kind", string)
     struct.fields["metadata"] = Field("metadata", builtin_types()["meta.v1.ObjectMeta"])
     return struct
 
 
-def to_type(schema: Json) -> Type:
-    """The merge rules of a schema, as a `Type`."""
+def to_type(schema: Json) -> FieldType:
+    """The merge rules of a schema, as a `FieldType`."""
     kind = schema.get("type")
     atomic = schema.get("x-kubernetes-map-type") == "atomic"
     if kind == "object" and schema.get("properties"):
@@ -278,14 +278,14 @@ def to_type(schema: Json) -> Type:
         fields = {
             name: Field(name, to_type(inner), required=name in required) for name, inner in schema["properties"].items()
         }
-        return Type("struct", fields=fields, atomic=atomic, preserves_unknown=bool(schema.get(_PRESERVE)))
+        return FieldType("struct", fields=fields, atomic=atomic, preserves_unknown=bool(schema.get(_PRESERVE)))
     if kind == "object" and isinstance(schema.get("additionalProperties"), dict):
-        return Type("map", element=to_type(schema["additionalProperties"]), atomic=atomic)
+        return FieldType("map", element=to_type(schema["additionalProperties"]), atomic=atomic)
     if kind == "array" and isinstance(schema.get("items"), dict):
         keys = tuple(schema.get("x-kubernetes-list-map-keys") or ())
         list_type = schema.get("x-kubernetes-list-type", "atomic")
-        return Type("list", element=to_type(schema["items"]), list_type=list_type, list_keys=keys)
+        return FieldType("list", element=to_type(schema["items"]), list_type=list_type, list_keys=keys)
     if schema.get(_INT_OR_STRING):
-        return Type("intorstring", "intorstring")
+        return FieldType("intorstring", "intorstring")
     scalars = {"string": "string", "integer": "int64", "boolean": "bool", "number": "number"}
-    return Type(scalars[kind], scalars[kind]) if kind in scalars else ANY
+    return FieldType(scalars[kind], scalars[kind]) if kind in scalars else ANY

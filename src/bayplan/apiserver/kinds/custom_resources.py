@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from bayplan.apiserver.kinds import crd_schema
 from bayplan.apiserver.kinds.columns import AGE, NAME, Cell, Column, Compute, since
-from bayplan.apiserver.kinds.kind import ALL_VERBS, Kind, Kinds, Scale
+from bayplan.apiserver.kinds.kind import ALL_VERBS, Kinds, Scale, ServedKind
 from bayplan.apiserver.protocol.encoding import Json, JsonValue, decode_object
 from bayplan.apiserver.protocol.errors import Cause
 from bayplan.apiserver.storage.store import DELETED, Change, Store
@@ -52,7 +52,7 @@ def _resource_name(definition: Json) -> str:
     return f"{definition['spec']['names']['plural']}.{definition['spec']['group']}"
 
 
-def kind_of(definition: Json, version: Json) -> Kind:
+def kind_of(definition: Json, version: Json) -> ServedKind:
     """The row of one served version of a definition."""
     spec, names = definition["spec"], definition["spec"]["names"]
     schema: Json = (version.get("schema") or {}).get("openAPIV3Schema") or {}
@@ -61,7 +61,7 @@ def kind_of(definition: Json, version: Json) -> Kind:
     storage = next((v["name"] for v in spec["versions"] if v.get("storage")), version["name"])
     hooks = _Hooks(schema)
     is_storage = storage == version["name"]
-    return Kind(
+    return ServedKind(
         group=spec["group"],
         version=version["name"],
         kind=names["kind"],

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bayplan.apiserver.kinds.columns import DEFAULT_COLUMNS, Column
-from bayplan.apiserver.kinds.type_table import ANY, Type
+from bayplan.apiserver.kinds.type_table import ANY, FieldType
 from bayplan.apiserver.protocol.encoding import Json
 from bayplan.apiserver.protocol.errors import Cause
 
@@ -35,7 +35,7 @@ class Scale:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Kind:
+class ServedKind:
     """Everything the server knows about one kind in one version."""
 
     group: str
@@ -47,7 +47,7 @@ class Kind:
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     verbs: tuple[str, ...] = ALL_VERBS
-    type: Type = ANY
+    type: FieldType = ANY
     columns: tuple[Column, ...] = DEFAULT_COLUMNS
     status: bool = False
     """Has a status subresource: writes to the main resource keep status, writes to status keep the rest."""
@@ -102,18 +102,18 @@ class Kind:
 class Kinds:
     """Lookup of kinds by path and by name; custom resources are added and removed at run time."""
 
-    def __init__(self, kinds: Iterable[Kind]) -> None:
-        self._by_path: dict[tuple[str, str, str], Kind] = {}
-        self._by_resource: dict[str, Kind] = {}
+    def __init__(self, kinds: Iterable[ServedKind]) -> None:
+        self._by_path: dict[tuple[str, str, str], ServedKind] = {}
+        self._by_resource: dict[str, ServedKind] = {}
         self.generation = 0
         """Changes whenever a kind is added or removed; discovery documents are cached by it."""
         for kind in kinds:
             self.add(kind)
 
-    def __iter__(self) -> Iterator[Kind]:
+    def __iter__(self) -> Iterator[ServedKind]:
         return iter(self._by_path.values())
 
-    def add(self, kind: Kind) -> None:
+    def add(self, kind: ServedKind) -> None:
         self._by_path[(kind.group, kind.version, kind.plural)] = kind
         self._by_resource.setdefault(kind.resource, kind)
         self.generation += 1
@@ -124,14 +124,14 @@ class Kinds:
         self._by_resource.pop(resource, None)
         self.generation += 1
 
-    def find(self, group: str, version: str, plural: str) -> Kind | None:
+    def find(self, group: str, version: str, plural: str) -> ServedKind | None:
         return self._by_path.get((group, version, plural))
 
-    def resource(self, name: str) -> Kind:
+    def resource(self, name: str) -> ServedKind:
         """The kind stored as `pods` or `deployments.apps`; KeyError when there is none."""
         return self._by_resource[name]
 
-    def by_kind(self, api_version: str, kind: str) -> Kind | None:
+    def by_kind(self, api_version: str, kind: str) -> ServedKind | None:
         for candidate in self:
             if candidate.kind == kind and candidate.api_version == api_version:
                 return candidate
@@ -146,5 +146,5 @@ class Kinds:
                 versions.append(kind.version)
         return groups
 
-    def in_group_version(self, group: str, version: str) -> list[Kind]:
+    def in_group_version(self, group: str, version: str) -> list[ServedKind]:
         return [kind for kind in self if (kind.group, kind.version) == (group, version)]

@@ -9,7 +9,7 @@ import random
 import re
 import uuid
 
-from bayplan.apiserver.kinds.kind import Kind
+from bayplan.apiserver.kinds.kind import ServedKind
 from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.encoding import Json, JsonValue
 from bayplan.apiserver.protocol.errors import Cause
@@ -80,7 +80,7 @@ def new_uid(source: random.Random) -> str:
     return str(uuid.UUID(int=source.getrandbits(128), version=4))
 
 
-def validate_metadata(document: Json, kind: Kind) -> list[Cause]:
+def validate_metadata(document: Json, kind: ServedKind) -> list[Cause]:
     metadata = document["metadata"]
     causes = _validate_name(metadata.get("name", ""), kind)
     for key, value in (metadata.get("labels") or {}).items():
@@ -98,7 +98,7 @@ def validate_metadata(document: Json, kind: Kind) -> list[Cause]:
     return causes
 
 
-def _validate_name(name: str, kind: Kind) -> list[Cause]:
+def _validate_name(name: str, kind: ServedKind) -> list[Cause]:
     if not name:
         return [errors.required("metadata.name", "name or generateName is required")]
     problem = name_problem(name, kind.name_rule)

@@ -14,7 +14,7 @@ import struct
 from collections.abc import Iterator
 from datetime import datetime
 
-from bayplan.apiserver.kinds.type_table import ANY, ZEROS, Field, Type
+from bayplan.apiserver.kinds.type_table import ANY, ZEROS, Field, FieldType
 from bayplan.apiserver.protocol.encoding import (
     BadJson,
     Json,
@@ -29,7 +29,7 @@ MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 _MAGIC = b"k8s\x00"
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _MAX_DEPTH = 100
-_STRING = Type("string", "string")
+_STRING = FieldType("string", "string")
 _GO_ZEROS = ZEROS | {"struct": {}, "quantity": "0"}
 """What Go writes for absent fields that are no pointers."""
 _UNION_LISTS = {"schema-or-schemas": 2, "schema-or-strings": 2}
@@ -40,7 +40,7 @@ class BadProtobuf(ValueError):
     """The bytes are no protobuf message of the expected type."""
 
 
-def read_protobuf(body: bytes, declared: Type) -> Json:
+def read_protobuf(body: bytes, declared: FieldType) -> Json:
     """The object inside a Kubernetes protobuf envelope."""
     if not body.startswith(_MAGIC):
         raise BadProtobuf("the body does not start with the protobuf prefix of Kubernetes")
@@ -98,7 +98,7 @@ def _slice(data: bytes, position: int, length: int) -> tuple[bytes, int]:
 
 
 @functools.cache
-def _numbered(declared: Type, prefix: tuple[int, ...] = ()) -> dict[int, Field]:
+def _numbered(declared: FieldType, prefix: tuple[int, ...] = ()) -> dict[int, Field]:
     """The fields of a message by number; those of a message that is inlined in JSON have the prefix of its number."""
     depth = len(prefix)
     return {
@@ -109,14 +109,14 @@ def _numbered(declared: Type, prefix: tuple[int, ...] = ()) -> dict[int, Field]:
 
 
 @functools.cache
-def _inlined(declared: Type) -> frozenset[int]:
+def _inlined(declared: FieldType) -> frozenset[int]:
     return frozenset(field.numbers[0] for field in declared.fields.values() if len(field.numbers) == 2)
 
 
 # ---- reading
 
 
-def _message(data: bytes, declared: Type, depth: int, prefix: tuple[int, ...] = ()) -> Json:
+def _message(data: bytes, declared: FieldType, depth: int, prefix: tuple[int, ...] = ()) -> Json:
     if depth > _MAX_DEPTH:
         raise BadProtobuf(f"nested more than {_MAX_DEPTH} levels deep")
     known = _numbered(declared, prefix)
@@ -143,7 +143,7 @@ def _add(document: Json, field: Field, wire: int, value: int | bytes, depth: int
         document[field.name] = read
 
 
-def _value(value: int | bytes, wire: int, declared: Type, depth: int) -> JsonValue:
+def _value(value: int | bytes, wire: int, declared: FieldType, depth: int) -> JsonValue:
     kind = declared.kind
     if kind == "struct":
         return _message(_as_bytes(value), declared, depth + 1)
@@ -198,7 +198,7 @@ def _time(seconds: int, nanos: int, kind: str) -> str | None:
     return timestamp(seconds) if kind == "time" else microtimestamp(seconds + nanos / 1e9)
 
 
-def _read_union(data: bytes, declared: Type, depth: int) -> JsonValue:
+def _read_union(data: bytes, declared: FieldType, depth: int) -> JsonValue:
     """A schema if there is one, else the list or the boolean beside it."""
     schema, listed, allows = None, [], False
     for number, wire, value in _fields(data):
@@ -218,13 +218,13 @@ def _read_union(data: bytes, declared: Type, depth: int) -> JsonValue:
 # ---- writing
 
 
-def write_protobuf(document: Json, declared: Type) -> bytes:
+def write_protobuf(document: Json, declared: FieldType) -> bytes:
     """An object that conforms to its type in a Kubernetes protobuf envelope, with the zero values that Go writes."""
     type_meta = _text(1, document.get("apiVersion", "")) + _text(2, document.get("kind", ""))
     return _MAGIC + _bytes(1, type_meta) + _bytes(2, _write_message(document, declared)) + _text(3, "") + _text(4, "")
 
 
-def _write_message(document: Json, declared: Type, prefix: tuple[int, ...] = ()) -> bytes:
+def _write_message(document: Json, declared: FieldType, prefix: tuple[int, ...] = ()) -> bytes:
     parts = []
     numbers = sorted((*_numbered(declared, prefix), *(() if prefix else _inlined(declared))))
     for number in numbers:
@@ -239,7 +239,7 @@ def _write_message(document: Json, declared: Type, prefix: tuple[int, ...] = ())
     return b"".join(parts)
 
 
-def _write_field(number: int, value: JsonValue, declared: Type) -> bytes:
+def _write_field(number: int, value: JsonValue, declared: FieldType) -> bytes:
     element = declared.element or ANY
     if declared.kind == "list":
         return b"".join(_write(number, item, element) for item in value)
@@ -248,7 +248,7 @@ def _write_field(number: int, value: JsonValue, declared: Type) -> bytes:
     return _write(number, value, declared)
 
 
-def _write(number: int, value: JsonValue, declared: Type) -> bytes:
+def _write(number: int, value: JsonValue, declared: FieldType) -> bytes:
     kind = declared.kind
     if kind == "struct":
         return _bytes(number, _write_message(value, declared))
@@ -277,7 +277,7 @@ def _write_wrapped(value: JsonValue, kind: str) -> bytes:
     return _bytes(1, encode(value))
 
 
-def _write_union(value: JsonValue, declared: Type) -> bytes:
+def _write_union(value: JsonValue, declared: FieldType) -> bytes:
     schema = declared.element or ANY
     if isinstance(value, dict):
         content = _bytes(_UNION_SCHEMAS[declared.name], _write_message(value, schema))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bayplan.apiserver.kinds.kind import Kind, Selectable
+from bayplan.apiserver.kinds.kind import Selectable, ServedKind
 from bayplan.apiserver.kinds.type_table import builtin_types
 
 CREATE_ONLY = ("create",)
@@ -19,11 +19,11 @@ def selectable(*names: str, **defaults: str) -> dict[str, Selectable]:
     return found
 
 
-def builtin_kind(type_name: str, plural: str, *, group: str | None = None, **options: Any) -> Kind:
+def builtin_kind(type_name: str, plural: str, *, group: str | None = None, **options: Any) -> ServedKind:
     """The row of a kind; its type is in the table of types under `type_name`."""
     package, version, kind = type_name.split(".")
     if group is None:
         group = "" if package == "core" else package
     declared = builtin_types()[type_name]
     options.setdefault("singular", kind.lower())
-    return Kind(group, version, kind, plural, type=declared, **options)
+    return ServedKind(group, version, kind, plural, type=declared, **options)

@@ -2,7 +2,7 @@
 
 `types/kubernetes-1.36.txt` declares every built-in type once. Validation, pruning, strategic merge, server-side
 apply and OpenAPI are all derived from it; `types/descriptions.txt` adds what `kubectl explain` says. Custom resources
-are translated into the same `Type` (see `crd_schema`), so that the rest of the server treats both alike.
+are translated into the same `FieldType` (see `crd_schema`), so that the rest of the server treats both alike.
 This module knows nothing about particular kinds.
 """
 
@@ -26,12 +26,12 @@ UNIONS = frozenset({"schema-or-bool", "schema-or-schemas", "schema-or-strings"})
 
 
 @dataclass(slots=True, eq=False)
-class Type:
+class FieldType:
     """One type: a scalar, `any`, a `list`, a `map`, a `struct` or a `union` (its name says which)."""
 
     kind: str
     name: str = ""
-    element: Type | None = None
+    element: FieldType | None = None
     fields: dict[str, Field] = field(default_factory=dict)
     list_type: str = "atomic"
     """`atomic`, `set` or `map`: how server-side apply merges a list."""
@@ -44,7 +44,7 @@ class Type:
     def required_fields(self) -> list[str]:
         return [name for name, declared in self.fields.items() if declared.required]
 
-    def zero(self, within: tuple[Type, ...] = ()) -> dict[str, Any]:
+    def zero(self, within: tuple[FieldType, ...] = ()) -> dict[str, Any]:
         """What is written for an empty struct."""
         zeros = {name: member.zero(within) for name, member in self.fields.items()}
         return {name: zero for name, zero in zeros.items() if zero is not None}
@@ -55,7 +55,7 @@ class Field:
     """One field of a struct."""
 
     name: str
-    type: Type
+    type: FieldType
     required: bool = False
     is_pointer: bool = False
     """Its zero value differs from its absence."""
@@ -67,7 +67,7 @@ class Field:
     """The field's number in protobuf; two numbers when it is inlined from a message of its own."""
     description: str = ""
 
-    def zero(self, within: tuple[Type, ...] = ()) -> Any:
+    def zero(self, within: tuple[FieldType, ...] = ()) -> Any:
         """What is written for the field when it is absent; None for fields that are left out then.
 
         A struct that is no pointer is never left out; here it is, unless something inside it is always written.
@@ -90,19 +90,19 @@ ZEROS: dict[str, str | int | bool] = {
     "intorstring": 0,
 }
 
-ANY = Type("any", "any", preserves_unknown=True)
+ANY = FieldType("any", "any", preserves_unknown=True)
 
 
 class TypeTable:
     """All built-in types by name (`core.v1.Pod`)."""
 
     def __init__(self, text: str) -> None:
-        self._structs: dict[str, Type] = {}
-        self._scalars = {name: ANY if name == "any" else Type(name, name) for name in SCALARS}
+        self._structs: dict[str, FieldType] = {}
+        self._scalars = {name: ANY if name == "any" else FieldType(name, name) for name in SCALARS}
         for header, lines in _paragraphs(text):
             self._declare(header, lines)
 
-    def __getitem__(self, name: str) -> Type:
+    def __getitem__(self, name: str) -> FieldType:
         return self._struct(name)
 
     def names(self) -> list[str]:
@@ -126,9 +126,9 @@ class TypeTable:
             for declared in struct.fields.values():
                 declared.description = declared.description or everywhere.get(declared.name, "")
 
-    def _struct(self, name: str) -> Type:
+    def _struct(self, name: str) -> FieldType:
         if name not in self._structs:
-            self._structs[name] = Type("struct", name)
+            self._structs[name] = FieldType("struct", name)
         return self._structs[name]
 
     def _declare(self, header: str, lines: list[str]) -> None:
@@ -162,13 +162,13 @@ class TypeTable:
             numbers=tuple(int(number) for number in numbers),
         )
 
-    def _type(self, spelled: str, prefix: str) -> Type:
+    def _type(self, spelled: str, prefix: str) -> FieldType:
         if spelled.startswith("["):
-            return Type("list", element=self._type(spelled[1:-1], prefix))
+            return FieldType("list", element=self._type(spelled[1:-1], prefix))
         if spelled.startswith("{"):
-            return Type("map", element=self._type(spelled[1:-1], prefix))
+            return FieldType("map", element=self._type(spelled[1:-1], prefix))
         if spelled in UNIONS:
-            return Type("union", spelled, element=self._struct(_SCHEMA))
+            return FieldType("union", spelled, element=self._struct(_SCHEMA))
         if spelled in self._scalars:
             return self._scalars[spelled]
         return self._struct(spelled if "." in spelled else prefix + spelled)
@@ -191,11 +191,11 @@ def builtin_types() -> TypeTable:
 
 
 @functools.cache
-def list_type(declared: Type) -> Type:
+def list_type(declared: FieldType) -> FieldType:
     """The type of a list of objects."""
-    items = Field("items", Type("list", element=declared), numbers=(2,))
+    items = Field("items", FieldType("list", element=declared), numbers=(2,))
     metadata = Field("metadata", builtin_types()["meta.v1.ListMeta"], numbers=(1,))
-    return Type("struct", f"{declared.name}List", fields={"metadata": metadata, "items": items})
+    return FieldType("struct", f"{declared.name}List", fields={"metadata": metadata, "items": items})
 
 
 _INT32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
@@ -237,7 +237,7 @@ class StrictDecoders:
         self._structs: dict[int, Any] = {}
         self._decoders: dict[int, msgspec.json.Decoder[Any]] = {}
 
-    def accepts(self, body: bytes, declared: Type) -> bool:
+    def accepts(self, body: bytes, declared: FieldType) -> bool:
         if _ZERO.search(body):
             return False
         decoder = self._decoders.get(id(declared))
@@ -250,7 +250,7 @@ class StrictDecoders:
             return False
         return True
 
-    def _python_type(self, declared: Type, within: tuple[int, ...]) -> Any:
+    def _python_type(self, declared: FieldType, within: tuple[int, ...]) -> Any:
         if declared.kind == "list" and declared.element is not None:
             return list[self._python_type(declared.element, within)]  # type: ignore[misc]
         if declared.kind == "map" and declared.element is not None:
@@ -263,7 +263,7 @@ class StrictDecoders:
             self._structs[id(declared)] = self._struct(declared, (*within, id(declared)))
         return self._structs[id(declared)]
 
-    def _struct(self, declared: Type, within: tuple[int, ...]) -> Any:
+    def _struct(self, declared: FieldType, within: tuple[int, ...]) -> Any:
         members: list[Any] = []
         wire_names: dict[str, str] = {}
         for index, (name, member) in enumerate(declared.fields.items()):

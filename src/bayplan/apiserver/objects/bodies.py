@@ -11,9 +11,9 @@ from typing import Any
 import yaml
 
 from bayplan.apiserver.kinds.conform import WrongType, conform
-from bayplan.apiserver.kinds.kind import Kind
+from bayplan.apiserver.kinds.kind import ServedKind
 from bayplan.apiserver.kinds.protobuf import MEDIA_TYPE, BadProtobuf, read_protobuf
-from bayplan.apiserver.kinds.type_table import StrictDecoders, Type, builtin_types
+from bayplan.apiserver.kinds.type_table import FieldType, StrictDecoders, builtin_types
 from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.encoding import BadJson, Json, JsonValue, decode, duplicate_keys
 
@@ -60,7 +60,7 @@ def _read_yaml(body: bytes) -> JsonValue:
     return document
 
 
-def read_object(body: bytes, content_type: str, kind: Kind, *, validation: str, warnings: list[str]) -> Json:
+def read_object(body: bytes, content_type: str, kind: ServedKind, *, validation: str, warnings: list[str]) -> Json:
     """The object of a create or update, pruned to what its kind declares."""
     is_protobuf = content_type.startswith(MEDIA_TYPE)
     document = _read_protobuf(body, kind) if is_protobuf else read_document(body, content_type)
@@ -89,7 +89,7 @@ def read_options(body: bytes, content_type: str) -> Json:
     return document
 
 
-def _read_protobuf(body: bytes, kind: Kind) -> Json:
+def _read_protobuf(body: bytes, kind: ServedKind) -> Json:
     if kind.is_custom:
         raise errors.unsupported_media_type(_JSON_TYPES)
     try:
@@ -98,7 +98,7 @@ def _read_protobuf(body: bytes, kind: Kind) -> Json:
         raise errors.bad_request(f"couldn't read the protobuf body: {problem}") from problem
 
 
-def check_kind(document: Json, kind: Kind) -> None:
+def check_kind(document: Json, kind: ServedKind) -> None:
     """Fill in or check apiVersion and kind."""
     for name, expected in (("apiVersion", kind.api_version), ("kind", kind.kind)):
         found = document.get(name) or expected
@@ -115,11 +115,11 @@ def check_kind(document: Json, kind: Kind) -> None:
 
 def conform_object(
     document: Json,
-    kind: Kind,
+    kind: ServedKind,
     *,
     validation: str,
     warnings: list[str],
-    declared: Type | None = None,
+    declared: FieldType | None = None,
     fills: bool = True,
     drops_empty: bool = False,
 ) -> None:
@@ -139,7 +139,7 @@ def conform_object(
         warnings.extend(f'unknown field "{path}"' for path in unknown[:_MAX_WARNINGS])
 
 
-def strict_error(kind: Kind, problems: list[str]) -> errors.ApiError:
+def strict_error(kind: ServedKind, problems: list[str]) -> errors.RequestRefused:
     listed = ", ".join(problems[:_MAX_WARNINGS])
     return errors.bad_request(
         f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: strict decoding error: {listed}'

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bayplan.apiserver.kinds.kind import Kind
-from bayplan.apiserver.objects.writing import Objects
+from bayplan.apiserver.kinds.kind import ServedKind
+from bayplan.apiserver.objects.writing import ObjectWriter
 from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.encoding import Json, JsonValue, timestamp
 from bayplan.apiserver.storage.store import Entry
@@ -73,7 +73,7 @@ def _whole(text: str) -> int:
     return int(text)
 
 
-def delete(objects: Objects, kind: Kind, entry: Entry, options: DeleteOptions) -> tuple[bytes, bool]:
+def delete(objects: ObjectWriter, kind: ServedKind, entry: Entry, options: DeleteOptions) -> tuple[bytes, bool]:
     """Delete one object. Answers its last bytes and whether it is gone already."""
     if kind.stored_as == "namespaces" and entry.name in _IMMORTAL_NAMESPACES:
         raise errors.forbidden(kind.plural, entry.name, "this namespace may not be deleted")
@@ -94,7 +94,7 @@ def delete(objects: Objects, kind: Kind, entry: Entry, options: DeleteOptions) -
     return objects.commit(kind, document, dry_run=options.dry_run), False
 
 
-def _check_preconditions(kind: Kind, entry: Entry, options: DeleteOptions) -> None:
+def _check_preconditions(kind: ServedKind, entry: Entry, options: DeleteOptions) -> None:
     problem = ""
     if options.uid and options.uid != entry.uid:
         problem = f"the UID in the precondition ({options.uid}) does not match the UID in record ({entry.uid}). "
@@ -108,7 +108,7 @@ def _check_preconditions(kind: Kind, entry: Entry, options: DeleteOptions) -> No
         raise errors.conflict(kind.kind, entry.name, group=kind.group, problem=problem)
 
 
-def _grace_seconds(kind: Kind, document: Json, options: DeleteOptions) -> int:
+def _grace_seconds(kind: ServedKind, document: Json, options: DeleteOptions) -> int:
     """How long the object may take; zero for everything but a pod on a node."""
     if not kind.graceful:
         return 0
@@ -125,7 +125,7 @@ def _grace_seconds(kind: Kind, document: Json, options: DeleteOptions) -> int:
     return min(grace, running) if running is not None and grace > 0 else grace
 
 
-def _namespace_waits(kind: Kind, document: Json) -> bool:
+def _namespace_waits(kind: ServedKind, document: Json) -> bool:
     return kind.stored_as == "namespaces" and bool(document.get("spec", {}).get("finalizers"))
 
 
@@ -142,7 +142,7 @@ def _apply_propagation(metadata: Json, options: DeleteOptions) -> None:
         del metadata["finalizers"]
 
 
-def _mark(objects: Objects, kind: Kind, document: Json, grace: int) -> None:
+def _mark(objects: ObjectWriter, kind: ServedKind, document: Json, grace: int) -> None:
     metadata = document["metadata"]
     if "deletionTimestamp" in metadata and metadata.get("deletionGracePeriodSeconds", 0) <= grace:
         return

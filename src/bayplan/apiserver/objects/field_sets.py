@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bayplan.apiserver.kinds.type_table import ANY, Type
+from bayplan.apiserver.kinds.type_table import ANY, FieldType
 from bayplan.apiserver.protocol.encoding import Json, JsonValue, decode, encode
 
 FieldSet = dict[str, JsonValue]
@@ -109,7 +109,7 @@ def value_key(item: JsonValue) -> str:
     return "v:" + encode(item).decode()
 
 
-def member_type(declared: Type, name: str) -> Type:
+def member_type(declared: FieldType, name: str) -> FieldType:
     """The type of a field of a struct, or of a map's values."""
     if declared.kind == "struct":
         member = declared.fields.get(name)
@@ -117,7 +117,7 @@ def member_type(declared: Type, name: str) -> Type:
     return declared.element or ANY if declared.kind == "map" else ANY
 
 
-def fields_of(value: JsonValue, declared: Type) -> FieldSet:
+def fields_of(value: JsonValue, declared: FieldType) -> FieldSet:
     """All fields that a value sets; empty when it is owned as a whole."""
     if isinstance(value, dict):
         if declared.atomic:
@@ -128,7 +128,7 @@ def fields_of(value: JsonValue, declared: Type) -> FieldSet:
     return {}
 
 
-def _fields_of_list(items: list[JsonValue], declared: Type) -> FieldSet:
+def _fields_of_list(items: list[JsonValue], declared: FieldType) -> FieldSet:
     result: FieldSet = {}
     for item in items:
         if declared.list_type == "set":
@@ -140,7 +140,7 @@ def _fields_of_list(items: list[JsonValue], declared: Type) -> FieldSet:
     return result
 
 
-def keyed_items(items: JsonValue, declared: Type) -> dict[str, JsonValue] | None:
+def keyed_items(items: JsonValue, declared: FieldType) -> dict[str, JsonValue] | None:
     """The items of a list by name, or None when the list is owned as a whole or cannot be keyed."""
     if declared.kind != "list" or declared.list_type == "atomic" or not isinstance(items, list):
         return None
@@ -153,7 +153,7 @@ def keyed_items(items: JsonValue, declared: Type) -> dict[str, JsonValue] | None
     return found
 
 
-def compare(old: JsonValue, new: JsonValue, declared: Type) -> tuple[FieldSet, FieldSet]:
+def compare(old: JsonValue, new: JsonValue, declared: FieldType) -> tuple[FieldSet, FieldSet]:
     """What was set or changed, and what was removed, on the way from `old` to `new` (two composites)."""
     if isinstance(old, dict) and isinstance(new, dict):
         return _compare_fields(old, new, declared)
@@ -163,7 +163,7 @@ def compare(old: JsonValue, new: JsonValue, declared: Type) -> tuple[FieldSet, F
     return _compare_items(keyed_old, keyed_new, declared.element or ANY)
 
 
-def _compare_fields(old: Json, new: Json, declared: Type) -> tuple[FieldSet, FieldSet]:
+def _compare_fields(old: Json, new: Json, declared: FieldType) -> tuple[FieldSet, FieldSet]:
     changed: FieldSet = {}
     removed: FieldSet = {}
     for name, value in new.items():
@@ -177,7 +177,7 @@ def _compare_fields(old: Json, new: Json, declared: Type) -> tuple[FieldSet, Fie
     return changed, removed
 
 
-def _compare_items(old: Json, new: Json, element: Type) -> tuple[FieldSet, FieldSet]:
+def _compare_items(old: Json, new: Json, element: FieldType) -> tuple[FieldSet, FieldSet]:
     changed: FieldSet = {}
     removed: FieldSet = {}
     for key, value in new.items():
@@ -196,7 +196,7 @@ def _with_item_mark(key: str, fields: FieldSet) -> FieldSet:
 
 
 def _compare_child(
-    key: str, old: JsonValue, new: JsonValue, declared: Type, changed: FieldSet, removed: FieldSet
+    key: str, old: JsonValue, new: JsonValue, declared: FieldType, changed: FieldSet, removed: FieldSet
 ) -> None:
     if _is_whole(old, new, declared):
         changed[key] = {}
@@ -208,7 +208,7 @@ def _compare_child(
         removed[key] = inner_removed
 
 
-def _is_whole(old: JsonValue, new: JsonValue, declared: Type) -> bool:
+def _is_whole(old: JsonValue, new: JsonValue, declared: FieldType) -> bool:
     """Whether a change of this value is a change of the value as a whole."""
     if isinstance(old, dict) and isinstance(new, dict):
         return declared.atomic

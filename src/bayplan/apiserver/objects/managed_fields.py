@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bayplan.apiserver.kinds.content_cache import ContentCache
-from bayplan.apiserver.kinds.type_table import Type
+from bayplan.apiserver.kinds.type_table import FieldType
 from bayplan.apiserver.objects.field_sets import (
     FieldSet,
     compare,
@@ -51,7 +51,7 @@ _specs: ContentCache[FieldSet] = ContentCache()
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
+class FieldWriter:
     """The manager on whose behalf a write is made."""
 
     manager: str
@@ -64,7 +64,7 @@ class Writer:
         return (self.manager, self.operation, self.subresource)
 
 
-def owned_fields(document: Json, declared: Type) -> FieldSet:
+def owned_fields(document: Json, declared: FieldType) -> FieldSet:
     """The fields of an object that can have an owner."""
     fields: FieldSet = {}
     for name, value in document.items():
@@ -87,7 +87,7 @@ def _without_managed_fields(document: Json) -> Json:
     return document | {"metadata": {name: value for name, value in metadata.items() if name != "managedFields"}}
 
 
-def _entry(writer: Writer, fields: FieldSet) -> Json:
+def _entry(writer: FieldWriter, fields: FieldSet) -> Json:
     entry = {
         "manager": writer.manager,
         "operation": writer.operation,
@@ -103,12 +103,12 @@ def _key_of(entry: Json) -> tuple[str, str, str]:
     return (entry.get("manager", ""), entry.get("operation", ""), entry.get("subresource", ""))
 
 
-def record_create(document: Json, declared: Type, writer: Writer) -> None:
+def record_create(document: Json, declared: FieldType, writer: FieldWriter) -> None:
     """Make the writer the owner of everything in a new object."""
     document["metadata"]["managedFields"] = [_entry(writer, owned_fields(document, declared))]
 
 
-def record_update(old: Json, new: Json, declared: Type, writer: Writer) -> None:
+def record_update(old: Json, new: Json, declared: FieldType, writer: FieldWriter) -> None:
     """Transfer the ownership of changed fields to the writer."""
     entries: list[Json] = old.get("metadata", {}).get("managedFields", [])
     changed, removed = compare(_without_managed_fields(old), _without_managed_fields(new), declared)
@@ -119,7 +119,7 @@ def record_update(old: Json, new: Json, declared: Type, writer: Writer) -> None:
     new["metadata"]["managedFields"] = _updated_entries(entries, changed, removed, writer)
 
 
-def _updated_entries(entries: list[Json], changed: FieldSet, removed: FieldSet, writer: Writer) -> list[Json]:
+def _updated_entries(entries: list[Json], changed: FieldSet, removed: FieldSet, writer: FieldWriter) -> list[Json]:
     kept: list[Json] = []
     mine: FieldSet = {}
     for entry in entries:
@@ -139,7 +139,7 @@ def _updated_entries(entries: list[Json], changed: FieldSet, removed: FieldSet, 
 # ---- server-side apply
 
 
-def apply(live: Json | None, applied: Json, declared: Type, writer: Writer, *, force: bool) -> Json:
+def apply(live: Json | None, applied: Json, declared: FieldType, writer: FieldWriter, *, force: bool) -> Json:
     """The object after `applied` was applied on `live`. Raises a 409 that lists every conflict."""
     wanted = owned_fields(applied, declared)
     if live is None:
@@ -161,11 +161,11 @@ def apply(live: Json | None, applied: Json, declared: Type, writer: Writer, *, f
     return merged
 
 
-def _entries_before_apply(live: Json, declared: Type, writer: Writer) -> list[Json]:
+def _entries_before_apply(live: Json, declared: FieldType, writer: FieldWriter) -> list[Json]:
     entries: list[Json] = live["metadata"].get("managedFields", [])
     if entries:
         return entries
-    earlier = Writer(BEFORE_FIRST_APPLY, UPDATE, writer.api_version, writer.time)
+    earlier = FieldWriter(BEFORE_FIRST_APPLY, UPDATE, writer.api_version, writer.time)
     return [_entry(earlier, owned_fields(live, declared))]
 
 
@@ -177,7 +177,7 @@ def _no_longer_applied(last: Json, wanted: FieldSet, others: list[Json]) -> Fiel
 
 
 def _entries_after_apply(
-    others: list[Json], conflicts: Mapping[int, FieldSet], wanted: FieldSet, writer: Writer, last: Json | None
+    others: list[Json], conflicts: Mapping[int, FieldSet], wanted: FieldSet, writer: FieldWriter, last: Json | None
 ) -> list[Json]:
     kept = []
     for index, entry in enumerate(others):
@@ -190,7 +190,7 @@ def _entries_after_apply(
     return [mine, *kept]
 
 
-def _conflict(others: list[Json], conflicts: Mapping[int, FieldSet]) -> errors.ApiError:
+def _conflict(others: list[Json], conflicts: Mapping[int, FieldSet]) -> errors.RequestRefused:
     causes: list[Json] = []
     lines: list[str] = []
     for index, entry in enumerate(others):
@@ -220,7 +220,7 @@ def _owner_text(entry: Json) -> str:
     return text
 
 
-def merge(live: JsonValue, applied: JsonValue, declared: Type) -> JsonValue:
+def merge(live: JsonValue, applied: JsonValue, declared: FieldType) -> JsonValue:
     """The union of two values, in which `applied` wins."""
     if isinstance(live, dict) and isinstance(applied, dict) and not declared.atomic:
         result = dict(live)
@@ -236,7 +236,7 @@ def merge(live: JsonValue, applied: JsonValue, declared: Type) -> JsonValue:
     return list(result_items.values())
 
 
-def prune(value: JsonValue, removed: FieldSet, declared: Type) -> None:
+def prune(value: JsonValue, removed: FieldSet, declared: FieldType) -> None:
     """Remove the members of a set from a document, in place, and composites that became empty by it."""
     if isinstance(value, dict):
         for key, below in removed.items():
@@ -246,7 +246,7 @@ def prune(value: JsonValue, removed: FieldSet, declared: Type) -> None:
         _prune_list(value, removed, declared)
 
 
-def _prune_field(value: Json, name: str, below: FieldSet, declared: Type) -> None:
+def _prune_field(value: Json, name: str, below: FieldSet, declared: FieldType) -> None:
     if is_member(below) and not any(key != "." for key in below):
         del value[name]
         return
@@ -255,7 +255,7 @@ def _prune_field(value: Json, name: str, below: FieldSet, declared: Type) -> Non
         del value[name]
 
 
-def _prune_list(items: list[JsonValue], removed: FieldSet, declared: Type) -> None:
+def _prune_list(items: list[JsonValue], removed: FieldSet, declared: FieldType) -> None:
     named = keyed_items(items, declared)
     if named is None:
         return

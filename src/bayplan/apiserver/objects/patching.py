@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from bayplan.api.patches import BadPatch, json_patch, merge_patch
-from bayplan.apiserver.kinds.kind import Kind
+from bayplan.apiserver.kinds.kind import ServedKind
 from bayplan.apiserver.objects import managed_fields
 from bayplan.apiserver.objects.bodies import check_kind, conform_object, read_document
 from bayplan.apiserver.objects.strategic_merge import strategic_merge
-from bayplan.apiserver.objects.writing import Caller, Objects
+from bayplan.apiserver.objects.writing import Caller, ObjectWriter
 from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.encoding import Json
 from bayplan.apiserver.protocol.exchange import Request, WriteOptions
@@ -21,11 +21,11 @@ APPLY_PATCH = "application/apply-patch+yaml"
 class Patcher:
     """Applies patches to objects and their subresources."""
 
-    def __init__(self, objects: Objects) -> None:
+    def __init__(self, objects: ObjectWriter) -> None:
         self._objects = objects
 
     def patch(
-        self, kind: Kind, namespace: str, name: str, request: Request, *, subresource: str, warnings: list[str]
+        self, kind: ServedKind, namespace: str, name: str, request: Request, *, subresource: str, warnings: list[str]
     ) -> tuple[bytes, int]:
         """Patch an object; answers its bytes and 201 when an apply created it."""
         media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -47,7 +47,7 @@ class Patcher:
 
     def _apply(
         self,
-        kind: Kind,
+        kind: ServedKind,
         namespace: str,
         name: str,
         request: Request,
@@ -74,7 +74,7 @@ class Patcher:
         return self._objects.create(kind, namespace, created, caller), 201
 
     def _applied_object(
-        self, kind: Kind, namespace: str, name: str, request: Request, options: WriteOptions, warnings: list[str]
+        self, kind: ServedKind, namespace: str, name: str, request: Request, options: WriteOptions, warnings: list[str]
     ) -> Json:
         if not request.query.get("fieldManager"):
             cause = errors.required("fieldManager", "is required for apply patch")
@@ -98,7 +98,7 @@ class Patcher:
         return applied
 
 
-def patched_with(current: Json, patch: object, media_type: str, kind: Kind) -> Json:
+def patched_with(current: Json, patch: object, media_type: str, kind: ServedKind) -> Json:
     """The document after the patch. Raises 400 for a malformed patch and 422 for one that does not fit."""
     name = current["metadata"].get("name", "")
     try:

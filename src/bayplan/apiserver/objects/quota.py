@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Decimal
 
-from bayplan.apiserver.kinds.kind import Kind
+from bayplan.apiserver.kinds.kind import ServedKind
 from bayplan.apiserver.kinds.pod_resources import Amounts, amounts_of
 from bayplan.apiserver.kinds.quota_rules import concerns, problem_with, shown, usage
 from bayplan.apiserver.protocol import errors
@@ -16,7 +16,7 @@ QUOTAS = "resourcequotas"
 SetUsed = Callable[[Json, Json], None]
 
 
-def charge(store: Store, kind: Kind, document: Json, set_used: SetUsed) -> None:
+def charge(store: Store, kind: ServedKind, document: Json, set_used: SetUsed) -> None:
     """Refuse an object that exceeds a quota of its namespace, and count it in those that concern it."""
     namespace = document["metadata"].get("namespace", "")
     found = [decode_object(entry.raw) for entry in store.listing(QUOTAS).entries if entry.namespace == namespace]

@@ -12,13 +12,13 @@ import binascii
 import functools
 from dataclasses import dataclass, replace
 
-from bayplan.apiserver.kinds.kind import Kind
+from bayplan.apiserver.kinds.kind import ServedKind
 from bayplan.apiserver.objects.representation import PLAIN, PROTOBUF, Representation, negotiate, render, render_list
 from bayplan.apiserver.objects.selection import Selection, select
 from bayplan.apiserver.objects.watch import WatchStream, error_event
 from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.encoding import BadJson, Json, decode, encode
-from bayplan.apiserver.protocol.exchange import JSON_TYPE, Answer, Request
+from bayplan.apiserver.protocol.exchange import JSON_TYPE, ApiAnswer, Request
 from bayplan.apiserver.storage.store import Compacted, Entry, Listing, Store
 from bayplan.observe.clock import Clock
 
@@ -33,7 +33,7 @@ _BOOKMARK_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ObjectPage:
     """Where the next page starts, and which state of the store it shows; revision 0 means the current one."""
 
     revision: int
@@ -45,7 +45,7 @@ class Page:
         return base64.urlsafe_b64encode(encode(document)).decode().rstrip("=")
 
     @classmethod
-    def read(cls, token: str) -> Page:
+    def read(cls, token: str) -> ObjectPage:
         try:
             document = decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
             namespace, slash, name = document["start"].rstrip("\0").partition("/")
@@ -56,7 +56,7 @@ class Page:
             raise errors.bad_request(f"continue key is not valid: {type(problem).__name__}") from problem
 
 
-class Reader:
+class ObjectReader:
     """The reading half of the API."""
 
     def __init__(self, *, store: Store, clock: Clock) -> None:
@@ -65,17 +65,17 @@ class Reader:
         self.watches: dict[WatchStream, str] = {}
         """Open watches and the resource each is about."""
 
-    def get(self, kind: Kind, namespace: str, name: str, request: Request) -> Answer:
+    def get(self, kind: ServedKind, namespace: str, name: str, request: Request) -> ApiAnswer:
         entry = self._store.get(kind.stored_as, namespace, name)
         if entry is None:
             raise errors.not_found(kind.plural, name, group=kind.group)
         representation = _representation(request)
         body = render(kind, entry.raw, representation, now=self._clock.now())
-        return Answer(200, body, representation.content_type)
+        return ApiAnswer(200, body, representation.content_type)
 
     # ---- list
 
-    def list(self, kind: Kind, namespace: str, request: Request) -> Answer:
+    def list(self, kind: ServedKind, namespace: str, request: Request) -> ApiAnswer:
         selection = _selection(kind, namespace, request)
         representation = _representation(request)
         limit, token = request.seconds("limit") or 0, request.query.get("continue", "")
@@ -87,19 +87,19 @@ class Reader:
             entries = [entry for entry in entries if selection.matches(entry)]
         metadata: Json = {"resourceVersion": str(listing.revision)}
         if limit and len(entries) > limit:
-            metadata["continue"] = Page(listing.revision, entries[limit - 1].key).token()
+            metadata["continue"] = ObjectPage(listing.revision, entries[limit - 1].key).token()
             if not selection.has_selectors:
                 metadata["remainingItemCount"] = len(entries) - limit
             entries = entries[:limit]
         body = render_list(kind, entries, metadata, representation, now=self._clock.now())
-        return Answer(200, body, representation.content_type)
+        return ApiAnswer(200, body, representation.content_type)
 
-    def _listing(self, kind: Kind, request: Request, token: str) -> tuple[Listing, tuple[str, str] | None]:
+    def _listing(self, kind: ServedKind, request: Request, token: str) -> tuple[Listing, tuple[str, str] | None]:
         """The state of the resource to show, and the key after which to begin."""
         version, match = request.query.get("resourceVersion", ""), request.query.get("resourceVersionMatch", "")
         _check_version_match(version, match, bool(token))
         if token:
-            page = Page.read(token)
+            page = ObjectPage.read(token)
             if page.revision == 0:
                 return self._store.listing(kind.stored_as), page.start
             return self._page(kind, page), page.start
@@ -112,12 +112,12 @@ class Reader:
                 raise errors.expired(_too_old(problem)) from problem
         return self._store.listing(kind.stored_as), None
 
-    def _page(self, kind: Kind, page: Page) -> Listing:
+    def _page(self, kind: ServedKind, page: ObjectPage) -> Listing:
         self._check_not_ahead(page.revision)
         try:
             return self._store.listing_at(kind.stored_as, page.revision)
         except Compacted as problem:
-            inconsistent = {"continue": Page(0, page.start).token()}
+            inconsistent = {"continue": ObjectPage(0, page.start).token()}
             raise errors.expired(_EXPIRED_PAGE, metadata=inconsistent) from problem
 
     def _check_not_ahead(self, revision: int) -> None:
@@ -126,7 +126,7 @@ class Reader:
 
     # ---- watch
 
-    def watch(self, kind: Kind, namespace: str, name: str, request: Request) -> Answer:
+    def watch(self, kind: ServedKind, namespace: str, name: str, request: Request) -> ApiAnswer:
         selection = _selection(kind, namespace, request, name=name)
         representation = _representation(request)
         if representation.content_type == PROTOBUF:
@@ -143,11 +143,11 @@ class Reader:
             if sends_initial and stream.wants_bookmarks:
                 stream.push(_bookmark(kind, self._store.revision, initial_events_end=True))
         elif revision and not self._replay(kind, stream, revision):
-            return Answer(200, stream=stream)
+            return ApiAnswer(200, stream=stream)
         self._open(kind, stream, request.seconds("timeoutSeconds"))
-        return Answer(200, stream=stream)
+        return ApiAnswer(200, stream=stream)
 
-    def _stream(self, kind: Kind, selection: Selection, representation: Representation) -> WatchStream:
+    def _stream(self, kind: ServedKind, selection: Selection, representation: Representation) -> WatchStream:
         if representation is PLAIN and kind.from_storage is None:
             return WatchStream(selection)
         as_json = replace(representation, content_type=JSON_TYPE)
@@ -159,7 +159,7 @@ class Reader:
         key = (as_json, kind.api_version)
         return WatchStream(selection, encode_entry=encode_entry, representation=key)
 
-    def _replay(self, kind: Kind, stream: WatchStream, revision: int) -> bool:
+    def _replay(self, kind: ServedKind, stream: WatchStream, revision: int) -> bool:
         """Queue what happened since a revision; an ERROR event and the end when that is no longer known."""
         try:
             changes = self._store.changes_since(kind.stored_as, revision)
@@ -171,7 +171,7 @@ class Reader:
             stream.on_change(kind.stored_as, change)
         return True
 
-    def _open(self, kind: Kind, stream: WatchStream, timeout_seconds: int | None) -> None:
+    def _open(self, kind: ServedKind, stream: WatchStream, timeout_seconds: int | None) -> None:
         self.watches[stream] = kind.stored_as
         stream.on_close(self._store.listen(kind.stored_as, stream.on_change))
         stream.on_close(functools.partial(self._forget, stream))
@@ -181,7 +181,7 @@ class Reader:
             )
             stream.on_close(functools.partial(_cancel, keeper))
 
-    async def _keep(self, kind: Kind, stream: WatchStream, timeout_seconds: int | None) -> None:
+    async def _keep(self, kind: ServedKind, stream: WatchStream, timeout_seconds: int | None) -> None:
         """Send bookmarks, and end the watch when its time is up."""
         end = self._clock.monotonic() + (timeout_seconds or float("inf"))
         while (left := end - self._clock.monotonic()) > 0:
@@ -209,7 +209,7 @@ def _representation(request: Request) -> Representation:
     return negotiate(request.headers.get("accept", ""), request.query.get("includeObject", ""))
 
 
-def _selection(kind: Kind, namespace: str, request: Request, *, name: str = "") -> Selection:
+def _selection(kind: ServedKind, namespace: str, request: Request, *, name: str = "") -> Selection:
     return select(
         kind,
         namespace=namespace,
@@ -263,7 +263,7 @@ def _too_old(problem: Compacted) -> str:
     return f"too old resource version: {problem.asked} ({problem.oldest})"
 
 
-def _bookmark(kind: Kind, revision: int, *, initial_events_end: bool = False) -> bytes:
+def _bookmark(kind: ServedKind, revision: int, *, initial_events_end: bool = False) -> bytes:
     metadata: Json = {"resourceVersion": str(revision)}
     if initial_events_end:
         metadata["annotations"] = {_INITIAL_EVENTS_END: "true"}

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import yaml
 
-from bayplan.apiserver.kinds.kind import Kind
+from bayplan.apiserver.kinds.kind import ServedKind
 from bayplan.apiserver.kinds.protobuf import MEDIA_TYPE, write_protobuf
-from bayplan.apiserver.kinds.type_table import Type, list_type
+from bayplan.apiserver.kinds.type_table import FieldType, list_type
 from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.encoding import Json, decode_object, encode
 from bayplan.apiserver.protocol.exchange import JSON_TYPE
@@ -65,7 +65,7 @@ def negotiate(accept: str, include_object: str = "") -> Representation:
     raise errors.not_acceptable(_ACCEPTED)
 
 
-def render(kind: Kind, raw: bytes, representation: Representation, *, now: float) -> bytes:
+def render(kind: ServedKind, raw: bytes, representation: Representation, *, now: float) -> bytes:
     """One stored object in the wanted form."""
     if representation is PLAIN and kind.from_storage is None:
         return raw
@@ -75,13 +75,13 @@ def render(kind: Kind, raw: bytes, representation: Representation, *, now: float
     return to_yaml(document) if representation.content_type == _YAML else encode(document)
 
 
-def _protobuf_type(kind: Kind) -> Type:
+def _protobuf_type(kind: ServedKind) -> FieldType:
     if kind.is_custom:
         raise errors.not_acceptable((JSON_TYPE, _YAML))
     return kind.type
 
 
-def as_document(kind: Kind, raw: bytes, representation: Representation, *, now: float) -> Json:
+def as_document(kind: ServedKind, raw: bytes, representation: Representation, *, now: float) -> Json:
     document = decode_object(raw)
     if kind.from_storage is not None:
         document = kind.from_storage(document)
@@ -92,7 +92,7 @@ def as_document(kind: Kind, raw: bytes, representation: Representation, *, now: 
 
 
 def render_list(
-    kind: Kind, entries: list[Entry], metadata: Json, representation: Representation, *, now: float
+    kind: ServedKind, entries: list[Entry], metadata: Json, representation: Representation, *, now: float
 ) -> bytes:
     """A list of stored objects in the wanted form."""
     if representation is PLAIN and kind.from_storage is None:
@@ -124,7 +124,9 @@ def partial(document: Json, version: str = "v1") -> Json:
     return {"kind": PARTIAL, "apiVersion": f"meta.k8s.io/{version}", "metadata": document["metadata"]}
 
 
-def table(kind: Kind, documents: list[Json], metadata: Json, representation: Representation, *, now: float) -> Json:
+def table(
+    kind: ServedKind, documents: list[Json], metadata: Json, representation: Representation, *, now: float
+) -> Json:
     """A meta.k8s.io/v1 Table with the kind's columns."""
     return {
         "kind": "Table",
@@ -135,7 +137,7 @@ def table(kind: Kind, documents: list[Json], metadata: Json, representation: Rep
     }
 
 
-def _row(kind: Kind, document: Json, include: str, now: float) -> Json:
+def _row(kind: ServedKind, document: Json, include: str, now: float) -> Json:
     row: Json = {"cells": [column.compute(document, now) for column in kind.columns]}
     if include == "Object":
         row["object"] = document

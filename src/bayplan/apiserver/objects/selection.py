@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bayplan.apiserver.kinds.kind import Kind
+from bayplan.apiserver.kinds.kind import ServedKind
 from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.encoding import Json
 from bayplan.apiserver.protocol.selectors import (
@@ -51,7 +51,7 @@ class Selection:
 
 
 def select(
-    kind: Kind, *, namespace: str, name: str = "", label_selector: str = "", field_selector: str = ""
+    kind: ServedKind, *, namespace: str, name: str = "", label_selector: str = "", field_selector: str = ""
 ) -> Selection:
     """Compile a selection. Raises a 400 `ApiError` for a selector that cannot be understood."""
     try:
@@ -68,7 +68,7 @@ def select(
     return Selection(namespace=namespace, name=name, labels=labels, fields=tuple(fields))
 
 
-def _field_predicate(kind: Kind, requirement: FieldRequirement) -> FieldPredicate:
+def _field_predicate(kind: ServedKind, requirement: FieldRequirement) -> FieldPredicate:
     value, equal = requirement.value, requirement.equal
     if requirement.field == "metadata.name":
         return lambda entry: (entry.name == value) is equal
@@ -80,7 +80,7 @@ def _field_predicate(kind: Kind, requirement: FieldRequirement) -> FieldPredicat
     return lambda entry: (entry.fields[index] == value) is equal
 
 
-def selectable_values(kind: Kind, document: Json) -> tuple[str, ...]:
+def selectable_values(kind: ServedKind, document: Json) -> tuple[str, ...]:
     """The values of the kind's selectable fields, in the order of declaration."""
     return tuple(_value_at(document, path, default) for path, default in kind.selectable.values())
 

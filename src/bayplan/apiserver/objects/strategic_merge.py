@@ -7,21 +7,21 @@ The rules come from the type table. Directives understood: `$patch` (merge, repl
 from __future__ import annotations
 
 from bayplan.api.patches import BadPatch
-from bayplan.apiserver.kinds.type_table import ANY, Field, Type
+from bayplan.apiserver.kinds.type_table import ANY, Field, FieldType
 from bayplan.apiserver.protocol.encoding import Json, JsonValue
 
 _ORDER = "$setElementOrder/"
 _DELETE_PRIMITIVE = "$deleteFromPrimitiveList/"
 
 
-def strategic_merge(document: Json, patch: JsonValue, declared: Type) -> Json:
+def strategic_merge(document: Json, patch: JsonValue, declared: FieldType) -> Json:
     """Lay a strategic merge patch over a document of the given type."""
     if not isinstance(patch, dict):
         raise BadPatch("a strategic merge patch is an object")
     return _merge_object(document, patch, declared)
 
 
-def _merge_object(document: Json, patch: Json, declared: Type) -> Json:
+def _merge_object(document: Json, patch: Json, declared: FieldType) -> Json:
     directive = patch.get("$patch")
     if directive == "replace":
         return {name: value for name, value in patch.items() if name != "$patch"}
@@ -52,13 +52,13 @@ def _retain_keys(document: Json, patch: Json) -> None:
         del document[name]
 
 
-def _field(declared: Type, name: str) -> Field:
+def _field(declared: FieldType, name: str) -> Field:
     if declared.kind == "map" and declared.element is not None:
         return Field(name, declared.element)
     return declared.fields.get(name) or Field(name, ANY)
 
 
-def _merge_field(document: Json, name: str, value: JsonValue, patch: Json, declared: Type) -> None:
+def _merge_field(document: Json, name: str, value: JsonValue, patch: Json, declared: FieldType) -> None:
     field = _field(declared, name)
     current = document.get(name)
     if value is None:
@@ -117,7 +117,7 @@ def _delete_primitives(document: Json, name: str, values: JsonValue) -> None:
         document[name] = [item for item in document[name] if item not in values]
 
 
-def _reorder_field(document: Json, name: str, order: JsonValue, declared: Type) -> None:
+def _reorder_field(document: Json, name: str, order: JsonValue, declared: FieldType) -> None:
     if isinstance(order, list) and isinstance(document.get(name), list):
         document[name] = _in_order(document[name], order, document[name], _field(declared, name))
 

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bayplan.apiserver.kinds.kind import Kind
+from bayplan.apiserver.kinds.kind import ServedKind
 from bayplan.apiserver.kinds.type_table import builtin_types
 from bayplan.apiserver.objects.bodies import conform_object, read_document, read_object
 from bayplan.apiserver.objects.deletion import DeleteOptions, delete
 from bayplan.apiserver.objects.patching import JSON_PATCH, MERGE_PATCH, patched_with
-from bayplan.apiserver.objects.writing import Caller, Objects
+from bayplan.apiserver.objects.writing import Caller, ObjectWriter
 from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.encoding import Json, JsonValue, decode_object, timestamp
-from bayplan.apiserver.protocol.exchange import Answer, Request, WriteOptions, json_answer, text_answer
+from bayplan.apiserver.protocol.exchange import ApiAnswer, Request, WriteOptions, json_answer, text_answer
 from bayplan.apiserver.protocol.identity import TokenIssuer
 from bayplan.apiserver.protocol.selectors import matches_label_selector
 
@@ -24,7 +24,7 @@ _VIOLATION = "Cannot evict pod as it would violate the pod's disruption budget."
 _CREATED: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
 
-def subresources_of(kind: Kind) -> list[str]:
+def subresources_of(kind: ServedKind) -> list[str]:
     """The names of a kind's subresources, as discovery lists them."""
     names = ["status"] if kind.status else []
     names += ["scale"] if kind.scale is not None else []
@@ -38,11 +38,11 @@ def subresources_of(kind: Kind) -> list[str]:
 class Subresources:
     """The special subresources."""
 
-    def __init__(self, objects: Objects, tokens: TokenIssuer) -> None:
+    def __init__(self, objects: ObjectWriter, tokens: TokenIssuer) -> None:
         self._objects = objects
         self._tokens = tokens
 
-    def handle(self, kind: Kind, namespace: str, name: str, subresource: str, request: Request) -> Answer:
+    def handle(self, kind: ServedKind, namespace: str, name: str, subresource: str, request: Request) -> ApiAnswer:
         if subresource == "binding" and request.method == "POST":
             return self.bind(namespace, request, name=name)
         if subresource == "eviction" and request.method == "POST":
@@ -59,7 +59,7 @@ class Subresources:
 
     # ---- binding
 
-    def bind(self, namespace: str, request: Request, *, name: str = "") -> Answer:
+    def bind(self, namespace: str, request: Request, *, name: str = "") -> ApiAnswer:
         """Assign a pod to a node, exactly once."""
         binding = _read(request, "core.v1.Binding", "v1", "Binding")
         metadata = binding.get("metadata") or {}
@@ -97,7 +97,7 @@ class Subresources:
 
     # ---- eviction
 
-    def _evict(self, namespace: str, name: str, request: Request) -> Answer:
+    def _evict(self, namespace: str, name: str, request: Request) -> ApiAnswer:
         eviction = _read_eviction(request)
         options = DeleteOptions.read(eviction.get("deleteOptions") or {}, request.query)
         kind = self._objects.kinds.resource("pods")
@@ -114,7 +114,7 @@ class Subresources:
         delete(self._objects, kind, entry, options)
         return json_answer(_CREATED, 201)
 
-    def _mark_disrupted(self, kind: Kind, namespace: str, name: str, request: Request) -> None:
+    def _mark_disrupted(self, kind: ServedKind, namespace: str, name: str, request: Request) -> None:
         def mark(pod: Json) -> Json:
             now = timestamp(self._objects.clock.now())
             message = "Eviction API: evicting"
@@ -150,7 +150,7 @@ class Subresources:
 
     # ---- scale
 
-    def _scale(self, kind: Kind, namespace: str, name: str, request: Request) -> Answer:
+    def _scale(self, kind: ServedKind, namespace: str, name: str, request: Request) -> ApiAnswer:
         if kind.scale is None:
             raise errors.unknown_path()
         entry = self._objects.store.get(kind.stored_as, namespace, name)
@@ -178,7 +178,7 @@ class Subresources:
 
     # ---- the rest
 
-    def _token(self, namespace: str, name: str, request: Request) -> Answer:
+    def _token(self, namespace: str, name: str, request: Request) -> ApiAnswer:
         account = self._objects.store.get("serviceaccounts", namespace, name)
         if account is None:
             raise errors.not_found("serviceaccounts", name)
@@ -200,7 +200,7 @@ class Subresources:
         review["status"] = {"token": token, "expirationTimestamp": timestamp(expires)}
         return json_answer(review, 201)
 
-    def _finalize(self, name: str, request: Request) -> Answer:
+    def _finalize(self, name: str, request: Request) -> ApiAnswer:
         kind = self._objects.kinds.resource("namespaces")
         entry = self._objects.store.get("namespaces", "", name)
         if entry is None:
@@ -211,9 +211,9 @@ class Subresources:
         document = decode_object(entry.raw)
         document["spec"]["finalizers"] = (wanted.get("spec") or {}).get("finalizers") or []
         raw = finish_namespace(self._objects, kind, document)
-        return Answer(200, raw)
+        return ApiAnswer(200, raw)
 
-    def _log(self, namespace: str, name: str, request: Request) -> Answer:
+    def _log(self, namespace: str, name: str, request: Request) -> ApiAnswer:
         entry = self._objects.store.get("pods", namespace, name)
         if entry is None:
             raise errors.not_found("pods", name)
@@ -231,7 +231,7 @@ class Subresources:
         )
 
 
-def finish_namespace(objects: Objects, kind: Kind, document: Json) -> bytes:
+def finish_namespace(objects: ObjectWriter, kind: ServedKind, document: Json) -> bytes:
     """Store a namespace with fewer finalizers, or remove it when none is left and it is being deleted."""
     metadata = document["metadata"]
     if "deletionTimestamp" in metadata and not document["spec"]["finalizers"] and not metadata.get("finalizers"):
@@ -292,17 +292,17 @@ def _read_eviction(request: Request) -> Json:
     """In either version: the older one is still sent by kubectls from before 1.22, and the same in shape."""
     try:
         return _read(request, "policy.v1.Eviction", "policy/v1", "Eviction")
-    except errors.ApiError as problem:
+    except errors.RequestRefused as problem:
         try:
             return _read(request, "policy.v1.Eviction", "policy/v1beta1", "Eviction")
-        except errors.ApiError:
+        except errors.RequestRefused:
             raise problem from None
 
 
 def _read(request: Request, type_name: str, api_version: str, kind_name: str) -> Json:
     """The body of a subresource that is a kind of its own."""
     group, _, version = api_version.rpartition("/")
-    kind = Kind(group, version, kind_name, kind_name.lower(), type=builtin_types()[type_name])
+    kind = ServedKind(group, version, kind_name, kind_name.lower(), type=builtin_types()[type_name])
     content_type = request.headers.get("content-type", "")
     if not request.body:
         return {"apiVersion": api_version, "kind": kind_name, "metadata": {}}
@@ -323,7 +323,7 @@ def _put(document: Json, path: tuple[str, ...], value: JsonValue) -> None:
     document[path[-1]] = value
 
 
-def _scale_of(kind: Kind, document: Json) -> Json:
+def _scale_of(kind: ServedKind, document: Json) -> Json:
     scale = kind.scale
     if scale is None:
         raise errors.unknown_path()
@@ -352,7 +352,7 @@ def _selector_text(selector: Json) -> str:
 def _wanted_scale(current: Json, request: Request) -> Json:
     """The Scale of a PUT, or the current one with the PATCH applied."""
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    kind = Kind("autoscaling", "v1", "Scale", "scales", type=builtin_types()["autoscaling.v1.Scale"])
+    kind = ServedKind("autoscaling", "v1", "Scale", "scales", type=builtin_types()["autoscaling.v1.Scale"])
     if request.method == "PUT":
         return read_object(request.body, content_type, kind, validation="Ignore", warnings=[])
     patch = read_document(request.body, "application/json")

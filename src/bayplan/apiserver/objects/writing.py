@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from bayplan.apiserver.kinds.admission import Admission
-from bayplan.apiserver.kinds.kind import Kind, Kinds
+from bayplan.apiserver.kinds.kind import Kinds, ServedKind
 from bayplan.apiserver.kinds.metadata import (
     carry_over,
     drop_empty,
@@ -21,13 +21,13 @@ from bayplan.apiserver.kinds.metadata import (
     validate_metadata,
 )
 from bayplan.apiserver.objects import managed_fields
-from bayplan.apiserver.objects.managed_fields import UPDATE, Writer
+from bayplan.apiserver.objects.managed_fields import UPDATE, FieldWriter
 from bayplan.apiserver.objects.quota import QUOTAS, charge
 from bayplan.apiserver.objects.selection import selectable_values
 from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.encoding import Json, JsonValue, decode_object, encode, timestamp
 from bayplan.apiserver.protocol.exchange import WriteOptions
-from bayplan.apiserver.protocol.identity import User
+from bayplan.apiserver.protocol.identity import ApiUser
 from bayplan.apiserver.storage.store import Entry, NotStored, Store
 from bayplan.observe.clock import Clock
 
@@ -45,7 +45,7 @@ Change = Callable[[Json], Json]
 class Caller:
     """On whose behalf, and how, a write is made."""
 
-    user: User
+    user: ApiUser
     options: WriteOptions = field(default_factory=WriteOptions)
     operation: str = UPDATE
     subresource: str = ""
@@ -53,7 +53,7 @@ class Caller:
     """Keep uid, creation time and status, for objects imported from another cluster."""
 
 
-class Objects:
+class ObjectWriter:
     """The writing half of the API."""
 
     def __init__(self, *, store: Store, kinds: Kinds, clock: Clock, randomness: random.Random) -> None:
@@ -64,7 +64,7 @@ class Objects:
 
     # ---- create
 
-    def create(self, kind: Kind, namespace: str, document: Json, caller: Caller) -> bytes:
+    def create(self, kind: ServedKind, namespace: str, document: Json, caller: Caller) -> bytes:
         """Store a new object; answers its bytes in storage form."""
         metadata = document["metadata"]
         self._place(kind, namespace, metadata)
@@ -95,7 +95,7 @@ class Objects:
         hard = quota["spec"].get("hard") or {}
         self.commit(self.kinds.resource(QUOTAS), quota | {"status": {"hard": hard, "used": used}})
 
-    def _place(self, kind: Kind, namespace: str, metadata: Json) -> None:
+    def _place(self, kind: ServedKind, namespace: str, metadata: Json) -> None:
         if not kind.namespaced:
             metadata.pop("namespace", None)
             return
@@ -113,7 +113,7 @@ class Objects:
             problem = f"unable to create new content in namespace {namespace} because it is being terminated"
             raise errors.forbidden(kind.plural, metadata.get("name", ""), problem, group=kind.group, causes=[cause])
 
-    def _generate_name(self, kind: Kind, namespace: str, metadata: Json) -> str:
+    def _generate_name(self, kind: ServedKind, namespace: str, metadata: Json) -> str:
         base = metadata.get("generateName")
         if not base:
             return ""
@@ -123,7 +123,7 @@ class Objects:
                 return name
         raise errors.already_exists(kind.plural, name, group=kind.group)
 
-    def _prepared_for_create(self, kind: Kind, document: Json, caller: Caller) -> Json:
+    def _prepared_for_create(self, kind: ServedKind, document: Json, caller: Caller) -> Json:
         if kind.status and not kind.keeps_status_on_create:
             document.pop("status", None)
         if kind.generation:
@@ -141,7 +141,7 @@ class Objects:
 
     # ---- update
 
-    def update(self, kind: Kind, namespace: str, name: str, change: Change, caller: Caller) -> bytes:
+    def update(self, kind: ServedKind, namespace: str, name: str, change: Change, caller: Caller) -> bytes:
         """Change an object, or leave it alone when nothing changed; answers its bytes in storage form."""
         entry = self.store.get(kind.stored_as, namespace, name)
         if entry is None:
@@ -159,7 +159,7 @@ class Objects:
             return self.remove(kind, new, dry_run=caller.options.dry_run)
         return self.commit(kind, new, dry_run=caller.options.dry_run)
 
-    def _check_identity(self, kind: Kind, old: Json, new: Json) -> None:
+    def _check_identity(self, kind: ServedKind, old: Json, new: Json) -> None:
         metadata = new.get("metadata")
         if not isinstance(metadata, dict):
             raise errors.bad_request("metadata must be an object")
@@ -174,7 +174,7 @@ class Objects:
             problem = f"Precondition failed: UID in precondition: {metadata['uid']}, UID in object meta: {uid}"
             raise errors.conflict(kind.plural, name, group=kind.group, problem=problem)
 
-    def _check_version(self, kind: Kind, entry: Entry, given: JsonValue, caller: Caller) -> None:
+    def _check_version(self, kind: ServedKind, entry: Entry, given: JsonValue, caller: Caller) -> None:
         if given in (None, "", "0"):
             if not kind.unconditional_update and caller.options.field_manager != "":
                 cause = errors.invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
@@ -183,7 +183,7 @@ class Objects:
         if given != str(entry.revision):
             raise errors.conflict(kind.plural, entry.name, group=kind.group)
 
-    def _prepare_for_update(self, kind: Kind, old: Json, new: Json, caller: Caller) -> None:
+    def _prepare_for_update(self, kind: ServedKind, old: Json, new: Json, caller: Caller) -> None:
         check_kind_unchanged(kind, new)
         _separate_subresources(kind, old, new, caller.subresource)
         carry_over(old["metadata"], new["metadata"])
@@ -200,7 +200,7 @@ class Objects:
         if kind.generation and _wanted(kind, old) != _wanted(kind, new):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
-    def _is_finished(self, document: Json, kind: Kind) -> bool:
+    def _is_finished(self, document: Json, kind: ServedKind) -> bool:
         """Whether an object that is being deleted has nothing left to wait for."""
         metadata = document["metadata"]
         if "deletionTimestamp" not in metadata or metadata.get("finalizers"):
@@ -211,7 +211,7 @@ class Objects:
 
     # ---- shared
 
-    def _validate(self, kind: Kind, document: Json, old: Json | None) -> None:
+    def _validate(self, kind: ServedKind, document: Json, old: Json | None) -> None:
         causes = (
             [] if old is not None and old["metadata"] == document["metadata"] else validate_metadata(document, kind)
         )
@@ -220,26 +220,26 @@ class Objects:
         if causes:
             raise errors.invalid(kind.kind, document["metadata"].get("name", ""), causes, group=kind.group)
 
-    def _validate_metadata(self, kind: Kind, document: Json, old: Json) -> None:
+    def _validate_metadata(self, kind: ServedKind, document: Json, old: Json) -> None:
         if old["metadata"] != document["metadata"] and (causes := validate_metadata(document, kind)):
             raise errors.invalid(kind.kind, document["metadata"].get("name", ""), causes, group=kind.group)
 
-    def _admission(self, user: User) -> Admission:
+    def _admission(self, user: ApiUser) -> Admission:
         return Admission(self.store, self.clock, user)
 
-    def _writer(self, kind: Kind, caller: Caller) -> Writer:
+    def _writer(self, kind: ServedKind, caller: Caller) -> FieldWriter:
         now = timestamp(self.clock.now())
-        return Writer(caller.options.field_manager, caller.operation, kind.api_version, now, caller.subresource)
+        return FieldWriter(caller.options.field_manager, caller.operation, kind.api_version, now, caller.subresource)
 
-    def writer(self, kind: Kind, caller: Caller) -> Writer:
+    def writer(self, kind: ServedKind, caller: Caller) -> FieldWriter:
         return self._writer(kind, replace(caller, operation=managed_fields.APPLY))
 
-    def decoded(self, entry: Entry, kind: Kind) -> Json:
+    def decoded(self, entry: Entry, kind: ServedKind) -> Json:
         """A copy of a stored object in the shape of a kind."""
         document = decode_object(entry.raw)
         return kind.from_storage(document) if kind.from_storage is not None else document
 
-    def commit(self, kind: Kind, document: Json, *, dry_run: bool = False) -> bytes:
+    def commit(self, kind: ServedKind, document: Json, *, dry_run: bool = False) -> bytes:
         """Give the document the next revision and store it."""
         if kind.to_storage is not None:
             document = kind.to_storage(document)
@@ -250,7 +250,7 @@ class Objects:
         except NotStored as problem:
             raise errors.internal_error(str(problem)) from problem
 
-    def remove(self, kind: Kind, document: Json, *, dry_run: bool = False) -> bytes:
+    def remove(self, kind: ServedKind, document: Json, *, dry_run: bool = False) -> bytes:
         """Delete the object for good; `document` is its last state."""
         if kind.to_storage is not None:
             document = kind.to_storage(document)
@@ -261,14 +261,14 @@ class Objects:
         except NotStored as problem:
             raise errors.internal_error(str(problem)) from problem
 
-    def _entry(self, kind: Kind, document: Json) -> Entry:
+    def _entry(self, kind: ServedKind, document: Json) -> Entry:
         revision = self.store.next_revision()
         metadata = document["metadata"]
         metadata["resourceVersion"] = str(revision)
         return make_entry(self.kinds, kind, document, revision)
 
 
-def make_entry(kinds: Kinds, kind: Kind, document: Json, revision: int) -> Entry:
+def make_entry(kinds: Kinds, kind: ServedKind, document: Json, revision: int) -> Entry:
     """An entry of a document in storage form, which already carries its revision."""
     metadata = document["metadata"]
     storage_kind = kinds.resource(kind.stored_as) if kind.to_storage is not None else kind
@@ -282,13 +282,13 @@ def make_entry(kinds: Kinds, kind: Kind, document: Json, revision: int) -> Entry
     )
 
 
-def check_kind_unchanged(kind: Kind, document: Json) -> None:
+def check_kind_unchanged(kind: ServedKind, document: Json) -> None:
     if document.get("kind", kind.kind) != kind.kind or document.get("apiVersion", kind.api_version) != kind.api_version:
         raise errors.bad_request("apiVersion and kind of an object cannot be changed")
     document["kind"], document["apiVersion"] = kind.kind, kind.api_version
 
 
-def _separate_subresources(kind: Kind, old: Json, new: Json, subresource: str) -> None:
+def _separate_subresources(kind: ServedKind, old: Json, new: Json, subresource: str) -> None:
     """Keep the old status on writes to the main resource, and everything but status on writes to status."""
     if not kind.status:
         return
@@ -321,6 +321,6 @@ def _restore(old: Json, new: Json, name: str) -> None:
         new.pop(name, None)
 
 
-def _wanted(kind: Kind, document: Json) -> Json:
+def _wanted(kind: ServedKind, document: Json) -> Json:
     """The part of an object whose changes count in metadata.generation."""
     return {name: value for name, value in document.items() if name not in ("metadata", "status")}

@@ -19,7 +19,7 @@ NAMESPACE_MISMATCH = "the namespace of the provided object does not match the na
 OBJECT_MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
 
-class ApiError(Exception):
+class RequestRefused(Exception):
     """A request was refused; `status` is the body of the answer."""
 
     def __init__(self, status: Json, *, headers: Sequence[tuple[str, str]] = ()) -> None:
@@ -121,95 +121,97 @@ def _qualified(resource: str, group: str) -> str:
     return f"{resource}.{group}" if group else resource
 
 
-def not_found(resource: str, name: str, *, group: str = "") -> ApiError:
+def not_found(resource: str, name: str, *, group: str = "") -> RequestRefused:
     message = f'{_qualified(resource, group)} "{name}" not found'
-    return ApiError(failure(404, "NotFound", message, details=_details(resource, group, name)))
+    return RequestRefused(failure(404, "NotFound", message, details=_details(resource, group, name)))
 
 
-def unknown_path() -> ApiError:
-    return ApiError(failure(404, "NotFound", "the server could not find the requested resource", details={}))
+def unknown_path() -> RequestRefused:
+    return RequestRefused(failure(404, "NotFound", "the server could not find the requested resource", details={}))
 
 
-def method_not_allowed() -> ApiError:
+def method_not_allowed() -> RequestRefused:
     message = "the server does not allow this method on the requested resource"
-    return ApiError(failure(405, "MethodNotAllowed", message, details={}))
+    return RequestRefused(failure(405, "MethodNotAllowed", message, details={}))
 
 
-def already_exists(resource: str, name: str, *, group: str = "") -> ApiError:
+def already_exists(resource: str, name: str, *, group: str = "") -> RequestRefused:
     message = f'{_qualified(resource, group)} "{name}" already exists'
-    return ApiError(failure(409, "AlreadyExists", message, details=_details(resource, group, name)))
+    return RequestRefused(failure(409, "AlreadyExists", message, details=_details(resource, group, name)))
 
 
-def conflict(resource: str, name: str, *, group: str = "", problem: str = OBJECT_MODIFIED) -> ApiError:
+def conflict(resource: str, name: str, *, group: str = "", problem: str = OBJECT_MODIFIED) -> RequestRefused:
     message = f'Operation cannot be fulfilled on {_qualified(resource, group)} "{name}": {problem}'
-    return ApiError(failure(409, "Conflict", message, details=_details(resource, group, name)))
+    return RequestRefused(failure(409, "Conflict", message, details=_details(resource, group, name)))
 
 
-def apply_conflict(message: str, causes: Sequence[Json]) -> ApiError:
-    return ApiError(failure(409, "Conflict", message, details={"causes": list(causes)}))
+def apply_conflict(message: str, causes: Sequence[Json]) -> RequestRefused:
+    return RequestRefused(failure(409, "Conflict", message, details={"causes": list(causes)}))
 
 
-def invalid(kind: str, name: str, causes: Sequence[Cause], *, group: str = "") -> ApiError:
+def invalid(kind: str, name: str, causes: Sequence[Cause], *, group: str = "") -> RequestRefused:
     texts = [cause.as_text() for cause in causes]
     listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     qualified = _qualified(kind, group)
     details = _details(kind, group, name, causes=[cause.as_json() for cause in causes])
-    return ApiError(failure(422, "Invalid", f'{qualified} "{name}" is invalid: {listed}', details=details))
+    return RequestRefused(failure(422, "Invalid", f'{qualified} "{name}" is invalid: {listed}', details=details))
 
 
-def bad_request(message: str) -> ApiError:
-    return ApiError(failure(400, "BadRequest", message))
+def bad_request(message: str) -> RequestRefused:
+    return RequestRefused(failure(400, "BadRequest", message))
 
 
-def forbidden(resource: str, name: str, problem: str, *, group: str = "", causes: Sequence[Json] = ()) -> ApiError:
+def forbidden(
+    resource: str, name: str, problem: str, *, group: str = "", causes: Sequence[Json] = ()
+) -> RequestRefused:
     subject = _qualified(resource, group) + (f' "{name}"' if name else "")
     details = _details(resource, group, name)
     if causes:
         details["causes"] = list(causes)
-    return ApiError(failure(403, "Forbidden", f"{subject} is forbidden: {problem}", details=details))
+    return RequestRefused(failure(403, "Forbidden", f"{subject} is forbidden: {problem}", details=details))
 
 
-def unauthorized() -> ApiError:
-    return ApiError(failure(401, "Unauthorized", "Unauthorized"))
+def unauthorized() -> RequestRefused:
+    return RequestRefused(failure(401, "Unauthorized", "Unauthorized"))
 
 
-def unsupported_media_type(accepted: Sequence[str]) -> ApiError:
+def unsupported_media_type(accepted: Sequence[str]) -> RequestRefused:
     message = f"the body of the request was in an unknown format - accepted media types include: {', '.join(accepted)}"
-    return ApiError(failure(415, "UnsupportedMediaType", message))
+    return RequestRefused(failure(415, "UnsupportedMediaType", message))
 
 
-def not_acceptable(accepted: Sequence[str]) -> ApiError:
+def not_acceptable(accepted: Sequence[str]) -> RequestRefused:
     message = f"only the following media types are accepted: {', '.join(accepted)}"
-    return ApiError(failure(406, "NotAcceptable", message))
+    return RequestRefused(failure(406, "NotAcceptable", message))
 
 
-def too_large(limit: int = MAX_BODY_BYTES) -> ApiError:
-    return ApiError(failure(413, "RequestEntityTooLarge", f"Request entity too large: limit is {limit}"))
+def too_large(limit: int = MAX_BODY_BYTES) -> RequestRefused:
+    return RequestRefused(failure(413, "RequestEntityTooLarge", f"Request entity too large: limit is {limit}"))
 
 
-def expired(message: str, *, metadata: Json | None = None) -> ApiError:
-    return ApiError(failure(410, "Expired", message, metadata=metadata))
+def expired(message: str, *, metadata: Json | None = None) -> RequestRefused:
+    return RequestRefused(failure(410, "Expired", message, metadata=metadata))
 
 
-def future_version(asked: int, current: int) -> ApiError:
+def future_version(asked: int, current: int) -> RequestRefused:
     causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
     message = f"Timeout: Too large resource version: {asked}, current: {current}"
-    return ApiError(failure(504, "Timeout", message, details={"causes": causes, "retryAfterSeconds": 1}))
+    return RequestRefused(failure(504, "Timeout", message, details={"causes": causes, "retryAfterSeconds": 1}))
 
 
-def too_many_requests(message: str, *, causes: Sequence[Json] = (), retry_after_seconds: int = 0) -> ApiError:
+def too_many_requests(message: str, *, causes: Sequence[Json] = (), retry_after_seconds: int = 0) -> RequestRefused:
     details: Json = {"causes": list(causes)} if causes else {}
     headers = []
     if retry_after_seconds:
         details["retryAfterSeconds"] = retry_after_seconds
         headers.append(("Retry-After", str(retry_after_seconds)))
-    return ApiError(failure(429, "TooManyRequests", message, details=details), headers=headers)
+    return RequestRefused(failure(429, "TooManyRequests", message, details=details), headers=headers)
 
 
-def unavailable(message: str) -> ApiError:
-    return ApiError(failure(503, "ServiceUnavailable", message))
+def unavailable(message: str) -> RequestRefused:
+    return RequestRefused(failure(503, "ServiceUnavailable", message))
 
 
-def internal_error(message: str) -> ApiError:
+def internal_error(message: str) -> RequestRefused:
     details = {"causes": [{"message": message}]}
-    return ApiError(failure(500, "InternalError", f"Internal error occurred: {message}", details=details))
+    return RequestRefused(failure(500, "InternalError", f"Internal error occurred: {message}", details=details))

@@ -1,6 +1,6 @@
 """Requests and answers, free of any transport.
 
-The HTTP server and the in-process transport both make a `Request` and get an `Answer`; everything between them and
+The HTTP server and the in-process transport both make a `Request` and get an `ApiAnswer`; everything between them and
 the store is the same code.
 """
 
@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl
 
 from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.encoding import Json, encode
-from bayplan.apiserver.protocol.identity import ANONYMOUS, User
+from bayplan.apiserver.protocol.identity import ANONYMOUS, ApiUser
 
 if TYPE_CHECKING:
     from bayplan.apiserver.objects.watch import WatchStream
@@ -30,7 +30,7 @@ class Request:
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
-    user: User = ANONYMOUS
+    user: ApiUser = ANONYMOUS
 
     def flag(self, name: str) -> bool:
         return self.query.get(name, "") in ("true", "1", "True", "TRUE", "t")
@@ -46,7 +46,7 @@ class Request:
 
 
 @dataclass(slots=True)
-class Answer:
+class ApiAnswer:
     """One answer: a body, or a stream of watch events."""
 
     status: int = 200
@@ -56,16 +56,16 @@ class Answer:
     stream: WatchStream | None = None
 
 
-def json_answer(document: Json, status: int = 200) -> Answer:
-    return Answer(status, encode(document))
+def json_answer(document: Json, status: int = 200) -> ApiAnswer:
+    return ApiAnswer(status, encode(document))
 
 
-def text_answer(text: str, status: int = 200) -> Answer:
-    return Answer(status, text.encode(), "text/plain; charset=utf-8")
+def text_answer(text: str, status: int = 200) -> ApiAnswer:
+    return ApiAnswer(status, text.encode(), "text/plain; charset=utf-8")
 
 
-def error_answer(problem: errors.ApiError) -> Answer:
-    return Answer(problem.code, encode(problem.status), headers=list(problem.headers))
+def error_answer(problem: errors.RequestRefused) -> ApiAnswer:
+    return ApiAnswer(problem.code, encode(problem.status), headers=list(problem.headers))
 
 
 def parse_query(text: str) -> dict[str, str]:

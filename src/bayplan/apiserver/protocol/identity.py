@@ -1,6 +1,6 @@
 """Who sends a request: users, and the bearer tokens that identify them.
 
-Authentication makes a `User`; authorisation and managed fields read it. The administrator has one token. Service
+Authentication makes a `ApiUser`; authorisation and managed fields read it. The administrator has one token. Service
 accounts have JWTs, signed with a key that lives as long as the server, so that a restart without a data directory
 invalidates them. Tokens are compared in constant time and never logged.
 """
@@ -18,7 +18,7 @@ from bayplan.observe.clock import Clock
 
 
 @dataclass(frozen=True, slots=True)
-class User:
+class ApiUser:
     """An authenticated identity."""
 
     name: str
@@ -27,22 +27,22 @@ class User:
     extra: dict[str, list[str]] = field(default_factory=dict)
 
 
-ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
-ADMIN = User("kubernetes-admin", ("system:masters", "system:authenticated"))
-LOOPBACK = User("system:apiserver", ("system:masters", "system:authenticated"))
+ANONYMOUS = ApiUser("system:anonymous", ("system:unauthenticated",))
+ADMIN = ApiUser("kubernetes-admin", ("system:masters", "system:authenticated"))
+LOOPBACK = ApiUser("system:apiserver", ("system:masters", "system:authenticated"))
 
 
-def certificate_user(certificate: JsonValue) -> User:
+def certificate_user(certificate: JsonValue) -> ApiUser:
     """The user of a verified client certificate: its common name, with its organisations as groups."""
     subject = [pair for names in (certificate or {}).get("subject", ()) for pair in names]
     name = next((value for key, value in subject if key == "commonName"), "")
     groups = tuple(value for key, value in subject if key == "organizationName")
-    return User(name, (*groups, "system:authenticated")) if name else ANONYMOUS
+    return ApiUser(name, (*groups, "system:authenticated")) if name else ANONYMOUS
 
 
-def service_account_user(namespace: str, name: str, uid: str = "") -> User:
+def service_account_user(namespace: str, name: str, uid: str = "") -> ApiUser:
     groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
-    return User(f"system:serviceaccount:{namespace}:{name}", groups, uid)
+    return ApiUser(f"system:serviceaccount:{namespace}:{name}", groups, uid)
 
 
 def new_admin_token() -> str:
@@ -76,7 +76,7 @@ class TokenIssuer:
         head = _part({"alg": "HS256", "typ": "JWT"}) + b"." + _part(claims)
         return (head + b"." + self._signature(head)).decode(), float(expires)
 
-    def user(self, token: str) -> User | None:
+    def user(self, token: str) -> ApiUser | None:
         """Who a token belongs to; None when it is unknown, forged or expired."""
         given = token.encode("utf-8", "replace")
         if hmac.compare_digest(given, self._admin):

@@ -32,7 +32,7 @@ class BadSelector(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Requirement:
+class LabelRequirement:
     """One clause of a label selector."""
 
     key: str
@@ -70,8 +70,8 @@ def parse_label_selector(text: str) -> LabelPredicate | None:
     return lambda labels: all(requirement.matches(labels) for requirement in requirements)
 
 
-def parse_requirements(text: str) -> list[Requirement]:
-    requirements: list[Requirement] = []
+def parse_requirements(text: str) -> list[LabelRequirement]:
+    requirements: list[LabelRequirement] = []
     position = 0
     while position < len(text):
         match = _REQUIREMENT.match(text, position)
@@ -88,19 +88,19 @@ def parse_requirements(text: str) -> list[Requirement]:
     return requirements
 
 
-def _requirement(match: re.Match[str]) -> Requirement:
+def _requirement(match: re.Match[str]) -> LabelRequirement:
     if match["set_key"]:
         values = tuple(sorted(value.strip() for value in match["values"].split(",")))
-        return _checked(Requirement(match["set_key"], match["set"], values))
+        return _checked(LabelRequirement(match["set_key"], match["set"], values))
     if match["absent"]:
-        return _checked(Requirement(match["absent"], "absent"))
+        return _checked(LabelRequirement(match["absent"], "absent"))
     if match["present"]:
-        return _checked(Requirement(match["present"], "exists"))
+        return _checked(LabelRequirement(match["present"], "exists"))
     operator = {"=": "in", "==": "in", "!=": "notin", "<": "lt", ">": "gt"}[match["operator"]]
-    return _checked(Requirement(match["key"], operator, (match["value"],)))
+    return _checked(LabelRequirement(match["key"], operator, (match["value"],)))
 
 
-def _checked(requirement: Requirement) -> Requirement:
+def _checked(requirement: LabelRequirement) -> LabelRequirement:
     if not _LABEL_KEY.match(requirement.key):
         raise BadSelector(f'unable to parse requirement: <nil>: Invalid value: "{requirement.key}": not a label key')
     for value in requirement.values:
@@ -151,7 +151,7 @@ def _expression_matches(expression: Json, labels: Labels) -> bool:
     operator = _EXPRESSION_OPERATORS.get(expression.get("operator", ""))
     if operator is None:
         return False
-    return Requirement(expression.get("key", ""), operator, tuple(expression.get("values") or ())).matches(labels)
+    return LabelRequirement(expression.get("key", ""), operator, tuple(expression.get("values") or ())).matches(labels)
 
 
 def is_label_key(text: str) -> bool:

@@ -1,8 +1,9 @@
 """The API server: one function from a request to an answer.
 
-Start reading here. `Api.handle` authenticates, finds the route, authorises and dispatches to the parts: `Reader` for
-get, list and watch, `Objects` for writes, `Patcher`, `Subresources`, `Reviews`, and `Discovery` for everything that
-describes the server itself. It does no I/O and does not wait; transports (`http`, `inprocess`) do.
+Start reading here. `Api.handle` authenticates, finds the route, authorises and dispatches to the parts:
+`ObjectReader` for get, list and watch, `ObjectWriter` for writes, `Patcher`, `Subresources`, `Reviews`, and
+`Discovery` for everything that describes the server itself. It does no I/O and does not wait; transports (`http`,
+`inprocess`) do.
 """
 
 from __future__ import annotations
@@ -14,22 +15,22 @@ from dataclasses import dataclass, field
 
 from bayplan.apiserver.kinds.builtin import builtin_kinds
 from bayplan.apiserver.kinds.custom_resources import DEFINITIONS, CustomResources
-from bayplan.apiserver.kinds.kind import Kind, Kinds
+from bayplan.apiserver.kinds.kind import Kinds, ServedKind
 from bayplan.apiserver.objects.bodies import read_object, read_options
 from bayplan.apiserver.objects.deletion import DeleteOptions, delete
 from bayplan.apiserver.objects.patching import Patcher
-from bayplan.apiserver.objects.reading import Reader
+from bayplan.apiserver.objects.reading import ObjectReader
 from bayplan.apiserver.objects.representation import PLAIN, negotiate, render, render_list
 from bayplan.apiserver.objects.selection import select, selectable_values
 from bayplan.apiserver.objects.subresources import Subresources, subresources_of
-from bayplan.apiserver.objects.writing import PLAIN_SUBRESOURCES, Caller, Objects
+from bayplan.apiserver.objects.writing import PLAIN_SUBRESOURCES, Caller, ObjectWriter
 from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.encoding import Json, decode_object
-from bayplan.apiserver.protocol.errors import ApiError
-from bayplan.apiserver.protocol.exchange import Answer, Request, WriteOptions, error_answer, json_answer, text_answer
-from bayplan.apiserver.protocol.identity import ADMIN, ANONYMOUS, TokenIssuer, User, new_admin_token
+from bayplan.apiserver.protocol.errors import RequestRefused
+from bayplan.apiserver.protocol.exchange import ApiAnswer, Request, WriteOptions, error_answer, json_answer, text_answer
+from bayplan.apiserver.protocol.identity import ADMIN, ANONYMOUS, ApiUser, TokenIssuer, new_admin_token
 from bayplan.apiserver.protocol.selectors import BadSelector, parse_field_selector
-from bayplan.apiserver.server.authorization import Attributes, Authorizer, RbacAuthorizer
+from bayplan.apiserver.server.authorization import ApiAuthorizer, Attributes, RbacAuthorizer
 from bayplan.apiserver.server.discovery import Discovery
 from bayplan.apiserver.server.reviews import Reviews
 from bayplan.apiserver.server.routing import Route, resolve, segments_of
@@ -70,9 +71,9 @@ class Api:
         self.kinds = Kinds(builtin_kinds())
         self.tokens = TokenIssuer(clock=self.clock, admin_token=settings.token, signing_key=settings.signing_key)
         randomness = random.Random(settings.seed) if settings.seed is not None else random.SystemRandom()
-        self.objects = Objects(store=self.store, kinds=self.kinds, clock=self.clock, randomness=randomness)
-        self.reader = Reader(store=self.store, clock=self.clock)
-        self.authorizer = Authorizer() if settings.authorization == "always-allow" else RbacAuthorizer(self.store)
+        self.objects = ObjectWriter(store=self.store, kinds=self.kinds, clock=self.clock, randomness=randomness)
+        self.reader = ObjectReader(store=self.store, clock=self.clock)
+        self.authorizer = ApiAuthorizer() if settings.authorization == "always-allow" else RbacAuthorizer(self.store)
         self.custom_resources = CustomResources(self.store, self.kinds)
         self._patcher = Patcher(self.objects)
         self._subresources = Subresources(self.objects, self.tokens)
@@ -81,12 +82,12 @@ class Api:
 
     # ---- the one entry
 
-    def handle(self, request: Request) -> Answer:
+    def handle(self, request: Request) -> ApiAnswer:
         """Answer a request. Never raises."""
         warnings: list[str] = []
         try:
             answer = self._dispatch(request, warnings)
-        except ApiError as problem:
+        except RequestRefused as problem:
             answer = error_answer(problem)
         except Exception:
             _log.exception("unhandled error in %s %s", request.method, request.path)
@@ -96,7 +97,7 @@ class Api:
             answer.headers.append(("Warning", f'299 - "{quoted}"'))
         return answer
 
-    def _dispatch(self, request: Request, warnings: list[str]) -> Answer:
+    def _dispatch(self, request: Request, warnings: list[str]) -> ApiAnswer:
         user = self._authenticate(request)
         if user is None:
             if request.path in _OPEN_PATHS:
@@ -109,7 +110,7 @@ class Api:
             return self._resource(resolve(self.kinds, parts), request, warnings)
         return self._about_the_server(parts, request)
 
-    def _authenticate(self, request: Request) -> User | None:
+    def _authenticate(self, request: Request) -> ApiUser | None:
         if not self.settings.authentication:
             return ADMIN
         if request.user is not ANONYMOUS:  # a client certificate, which the transport has verified
@@ -119,7 +120,7 @@ class Api:
             return None
         return self.tokens.user(token.strip())
 
-    def _about_the_server(self, parts: list[str], request: Request) -> Answer:
+    def _about_the_server(self, parts: list[str], request: Request) -> ApiAnswer:
         if request.method not in ("GET", "HEAD"):
             raise errors.method_not_allowed()
         if request.path in _HEALTH_PATHS:
@@ -128,7 +129,7 @@ class Api:
 
     # ---- resources
 
-    def _resource(self, route: Route, request: Request, warnings: list[str]) -> Answer:
+    def _resource(self, route: Route, request: Request, warnings: list[str]) -> ApiAnswer:
         verb = self._verb(route, request)
         self._authorize(route, verb, request)
         kind = route.kind
@@ -178,14 +179,14 @@ class Api:
         if not self.authorizer.allows(request.user, attributes):
             raise attributes.refusal(request.user)
 
-    def _review(self, route: Route, request: Request) -> Answer:
+    def _review(self, route: Route, request: Request) -> ApiAnswer:
         if request.method != "POST" or route.name:
             raise errors.method_not_allowed()
         content_type = request.headers.get("content-type", "")
         document = read_object(request.body, content_type, route.kind, validation="Ignore", warnings=[])
         return json_answer(self._reviews.answer(route.kind, route.namespace, document, request.user), 201)
 
-    def _subresource(self, route: Route, verb: str, request: Request, warnings: list[str]) -> Answer:
+    def _subresource(self, route: Route, verb: str, request: Request, warnings: list[str]) -> ApiAnswer:
         if not route.name or route.subresource not in subresources_of(route.kind):
             raise errors.unknown_path()
         if route.subresource not in PLAIN_SUBRESOURCES:
@@ -198,7 +199,7 @@ class Api:
 
     # ---- writes
 
-    def _write(self, route: Route, verb: str, request: Request, warnings: list[str]) -> Answer:
+    def _write(self, route: Route, verb: str, request: Request, warnings: list[str]) -> ApiAnswer:
         if verb == "create":
             return self._create(route, request, warnings)
         if verb == "update":
@@ -216,7 +217,7 @@ class Api:
             return self._shown(route.kind, raw, request, status)
         return self._delete(route, request) if verb == "delete" else self._delete_collection(route, request)
 
-    def _create(self, route: Route, request: Request, warnings: list[str]) -> Answer:
+    def _create(self, route: Route, request: Request, warnings: list[str]) -> ApiAnswer:
         kind = route.kind
         options = WriteOptions.of(request)
         content_type = request.headers.get("content-type", "")
@@ -228,7 +229,7 @@ class Api:
         _warn(kind, raw, warnings)
         return self._shown(kind, raw, request, 201)
 
-    def _update(self, route: Route, request: Request, warnings: list[str]) -> Answer:
+    def _update(self, route: Route, request: Request, warnings: list[str]) -> ApiAnswer:
         kind = route.kind
         options = WriteOptions.of(request)
         content_type = request.headers.get("content-type", "")
@@ -247,7 +248,7 @@ class Api:
         document = read_options(request.body, request.headers.get("content-type", "")) if request.body else {}
         return DeleteOptions.read(document, request.query)
 
-    def _delete(self, route: Route, request: Request) -> Answer:
+    def _delete(self, route: Route, request: Request) -> ApiAnswer:
         kind = route.kind
         options = self._delete_options(request)
         entry = self.store.get(kind.stored_as, route.namespace, route.name)
@@ -261,7 +262,7 @@ class Api:
             return json_answer(errors.success(details=details))
         return self._shown(kind, raw, request, 200)
 
-    def _delete_collection(self, route: Route, request: Request) -> Answer:
+    def _delete_collection(self, route: Route, request: Request) -> ApiAnswer:
         kind = route.kind
         options = self._delete_options(request)
         selection = select(
@@ -275,13 +276,13 @@ class Api:
         for entry in chosen:
             delete(self.objects, kind, entry, options)
         metadata = {"resourceVersion": str(self.store.revision)}
-        return Answer(200, render_list(kind, chosen, metadata, PLAIN, now=self.clock.now()))
+        return ApiAnswer(200, render_list(kind, chosen, metadata, PLAIN, now=self.clock.now()))
 
-    def _shown(self, kind: Kind, raw: bytes, request: Request, status: int) -> Answer:
+    def _shown(self, kind: ServedKind, raw: bytes, request: Request, status: int) -> ApiAnswer:
         representation = negotiate(request.headers.get("accept", ""), request.query.get("includeObject", ""))
         if representation is PLAIN and kind.from_storage is None:
-            return Answer(status, raw)
-        return Answer(status, render(kind, raw, representation, now=self.clock.now()), representation.content_type)
+            return ApiAnswer(status, raw)
+        return ApiAnswer(status, render(kind, raw, representation, now=self.clock.now()), representation.content_type)
 
     def restore(self, rows: Iterable[tuple[str, str, str, bytes]], *, revision: int) -> None:
         """Fill the empty store from storage, custom resource definitions first so that their objects have a kind."""
@@ -312,7 +313,7 @@ class Api:
         return None if entry is None else decode_object(entry.raw)
 
 
-def _warn(kind: Kind, raw: bytes, warnings: list[str]) -> None:
+def _warn(kind: ServedKind, raw: bytes, warnings: list[str]) -> None:
     if kind.warn is not None:
         warnings += kind.warn(decode_object(raw))
 

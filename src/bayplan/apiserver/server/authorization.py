@@ -1,6 +1,6 @@
 """Authorisation: allow everything, or RBAC.
 
-`Authorizer` allows every authenticated request. `RbacAuthorizer` evaluates the roles and bindings in the store;
+`ApiAuthorizer` allows every authenticated request. `RbacAuthorizer` evaluates the roles and bindings in the store;
 members of `system:masters` may do everything.
 """
 
@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.encoding import Json, decode_object
-from bayplan.apiserver.protocol.identity import User
+from bayplan.apiserver.protocol.identity import ApiUser
 from bayplan.apiserver.protocol.selectors import matches_label_selector
 from bayplan.apiserver.storage.store import Entry, Store
 
@@ -33,40 +33,40 @@ class Attributes:
     path: str = ""
     """A non-resource path; the other fields are empty then."""
 
-    def refusal(self, user: User) -> errors.ApiError:
+    def refusal(self, user: ApiUser) -> errors.RequestRefused:
         resource = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
         where = f'in the namespace "{self.namespace}"' if self.namespace else "at the cluster scope"
         problem = f'User "{user.name}" cannot {self.verb} resource "{resource}" in API group "{self.group}" {where}'
         return errors.forbidden(self.resource, self.name, problem, group=self.group)
 
 
-class Authorizer:
+class ApiAuthorizer:
     """Allows everything."""
 
-    def allows(self, user: User, attributes: Attributes) -> bool:
+    def allows(self, user: ApiUser, attributes: Attributes) -> bool:
         return True
 
-    def rules_for(self, user: User, namespace: str) -> list[Json]:
+    def rules_for(self, user: ApiUser, namespace: str) -> list[Json]:
         return [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}, {"verbs": ["*"], "nonResourceURLs": ["*"]}]
 
 
-class RbacAuthorizer(Authorizer):
+class RbacAuthorizer(ApiAuthorizer):
     """Allows what the roles bound to a user allow."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def allows(self, user: User, attributes: Attributes) -> bool:
+    def allows(self, user: ApiUser, attributes: Attributes) -> bool:
         if MASTERS in user.groups:
             return True
         return any(_rule_allows(rule, attributes) for rule in self._rules(user, attributes.namespace))
 
-    def rules_for(self, user: User, namespace: str) -> list[Json]:
+    def rules_for(self, user: ApiUser, namespace: str) -> list[Json]:
         if MASTERS in user.groups:
             return super().rules_for(user, namespace)
         return list(self._rules(user, namespace))
 
-    def _rules(self, user: User, namespace: str) -> Iterator[Json]:
+    def _rules(self, user: ApiUser, namespace: str) -> Iterator[Json]:
         for entry in self._store.listing(f"clusterrolebindings.{_GROUP}").entries:
             yield from self._bound_rules(_document(entry), user, "")
         if namespace:
@@ -74,7 +74,7 @@ class RbacAuthorizer(Authorizer):
                 if entry.namespace == namespace:
                     yield from self._bound_rules(_document(entry), user, namespace)
 
-    def _bound_rules(self, binding: Json, user: User, namespace: str) -> Iterator[Json]:
+    def _bound_rules(self, binding: Json, user: ApiUser, namespace: str) -> Iterator[Json]:
         if not any(_is_subject(subject, user, namespace) for subject in binding.get("subjects") or ()):
             return
         reference = binding.get("roleRef") or {}
@@ -100,7 +100,7 @@ def _document(entry: Entry) -> Json:
     return decode_object(entry.raw)
 
 
-def _is_subject(subject: Json, user: User, namespace: str) -> bool:
+def _is_subject(subject: Json, user: ApiUser, namespace: str) -> bool:
     kind, name = subject.get("kind"), subject.get("name", "")
     if kind == "User":
         return name in (user.name, "*")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import platform
 
-from bayplan.apiserver.kinds.kind import Kind, Kinds
+from bayplan.apiserver.kinds.kind import Kinds, ServedKind
 from bayplan.apiserver.objects.subresources import subresources_of
 from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.encoding import Json, decode_object, encode
-from bayplan.apiserver.protocol.exchange import JSON_TYPE, Answer, Request, json_answer
+from bayplan.apiserver.protocol.exchange import JSON_TYPE, ApiAnswer, Request, json_answer
 from bayplan.apiserver.server.openapi import group_version_document
 from bayplan.apiserver.server.openapi_v2 import PROTOBUF, document_v2, protobuf_of, wants_protobuf
 
@@ -55,13 +55,13 @@ class Discovery:
         self._documents: dict[str, bytes] = {}
         self._generation = -1
 
-    def answer(self, parts: list[str], request: Request) -> Answer:
+    def answer(self, parts: list[str], request: Request) -> ApiAnswer:
         if self._generation != self._kinds.generation:
             self._documents.clear()
             self._generation = self._kinds.generation
         if parts in (["api"], ["apis"]) and _wants_aggregated(request.headers.get("accept", "")):
             document = self._aggregated(core=parts == ["api"])
-            return Answer(200, encode(document), _AGGREGATED)
+            return ApiAnswer(200, encode(document), _AGGREGATED)
         if parts[0] == "openapi":
             return self._openapi(parts[1:], request.headers.get("accept", ""))
         document_or_none = self._document(parts)
@@ -127,7 +127,7 @@ class Discovery:
 
     # ---- OpenAPI
 
-    def _openapi(self, rest: list[str], accept: str) -> Answer:
+    def _openapi(self, rest: list[str], accept: str) -> ApiAnswer:
         if rest == ["v2"]:
             return self._openapi_v2(as_protobuf=wants_protobuf(accept))
         if rest == ["v3"]:
@@ -135,15 +135,15 @@ class Discovery:
         path = "/".join(rest[1:])
         if not rest or rest[0] != "v3" or path not in self._openapi_paths():
             raise errors.unknown_path()
-        return Answer(200, self._openapi_document(path))
+        return ApiAnswer(200, self._openapi_document(path))
 
-    def _openapi_v2(self, *, as_protobuf: bool) -> Answer:
+    def _openapi_v2(self, *, as_protobuf: bool) -> ApiAnswer:
         name = "v2 protobuf" if as_protobuf else "v2"
         if name not in self._documents:
             documents = (decode_object(self._openapi_document(path)) for path in self._openapi_paths())
             document = document_v2(documents, KUBERNETES_VERSION)
             self._documents[name] = protobuf_of(document) if as_protobuf else encode(document)
-        return Answer(200, self._documents[name], PROTOBUF if as_protobuf else JSON_TYPE)
+        return ApiAnswer(200, self._documents[name], PROTOBUF if as_protobuf else JSON_TYPE)
 
     def _openapi_paths(self) -> dict[str, tuple[str, str]]:
         groups = self._kinds.groups().items()
@@ -174,7 +174,7 @@ def _group(name: str, versions: list[str]) -> Json:
     return {"name": name, "versions": listed, "preferredVersion": listed[0]}
 
 
-def _resource(kind: Kind) -> Json:
+def _resource(kind: ServedKind) -> Json:
     found: Json = {
         "name": kind.plural,
         "singularName": kind.singular,
@@ -195,7 +195,7 @@ def _subresource_verbs(name: str) -> list[str]:
     return _SUBRESOURCE_VERBS.get(name, ["create"])
 
 
-def _subresource(kind: Kind, name: str) -> Json:
+def _subresource(kind: ServedKind, name: str) -> Json:
     group, version, own_kind = _SUBRESOURCE_KINDS.get(name, ("", "", kind.kind))
     found: Json = {
         "name": f"{kind.plural}/{name}",
@@ -209,7 +209,7 @@ def _subresource(kind: Kind, name: str) -> Json:
     return found
 
 
-def _aggregated_resource(kind: Kind) -> Json:
+def _aggregated_resource(kind: ServedKind) -> Json:
     found: Json = {
         "resource": kind.plural,
         "responseKind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
@@ -225,7 +225,7 @@ def _aggregated_resource(kind: Kind) -> Json:
     return found | {"subresources": subresources} if subresources else found
 
 
-def _aggregated_subresource(kind: Kind, name: str) -> Json:
+def _aggregated_subresource(kind: ServedKind, name: str) -> Json:
     group, version, own_kind = _SUBRESOURCE_KINDS.get(name, (kind.group, kind.version, kind.kind))
     response = {"group": group, "version": version, "kind": own_kind}
     return {"subresource": name, "responseKind": response, "verbs": _subresource_verbs(name)}

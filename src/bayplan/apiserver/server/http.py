@@ -17,8 +17,8 @@ import httptools
 
 from bayplan.apiserver.objects.watch import WatchStream
 from bayplan.apiserver.protocol import errors
-from bayplan.apiserver.protocol.exchange import Answer, Request, error_answer, parse_query
-from bayplan.apiserver.protocol.identity import ANONYMOUS, User, certificate_user
+from bayplan.apiserver.protocol.exchange import ApiAnswer, Request, error_answer, parse_query
+from bayplan.apiserver.protocol.identity import ANONYMOUS, ApiUser, certificate_user
 
 _log = logging.getLogger("bayplan.apiserver.server.http")
 _MAX_HEADER_BYTES = 64 * 1024
@@ -49,7 +49,7 @@ _REASONS = {
 }
 # Under load, events are gathered for this long before they are written, so that many events share one system call.
 _GATHER_SECONDS = 0.005
-Handle = Callable[[Request], Answer]
+Handle = Callable[[Request], ApiAnswer]
 
 
 class HttpServer:
@@ -95,7 +95,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, server: HttpServer) -> None:
         self._server = server
         self._transport: asyncio.Transport | None = None
-        self._user: User = ANONYMOUS
+        self._user: ApiUser = ANONYMOUS
         self._parser = httptools.HttpRequestParser(self)
         self._url = b""
         self._headers: dict[str, str] = {}
@@ -107,8 +107,8 @@ class Connection(asyncio.Protocol):
         """When the current request began to arrive; None between requests."""
         self._body: list[bytes] = []
         self._body_bytes = 0
-        self._refusal: errors.ApiError | None = None
-        self._waiting: deque[tuple[Request | errors.ApiError, bool]] = deque()
+        self._refusal: errors.RequestRefused | None = None
+        self._waiting: deque[tuple[Request | errors.RequestRefused, bool]] = deque()
         self._streaming: asyncio.Task[None] | None = None
         self._can_write = asyncio.Event()
         self._can_write.set()
@@ -199,7 +199,7 @@ class Connection(asyncio.Protocol):
 
     # ---- answering
 
-    def _request(self) -> Request | errors.ApiError:
+    def _request(self) -> Request | errors.RequestRefused:
         path, _, query = self._url.partition(b"?")
         try:
             parameters = parse_query(query.decode("latin-1"))
@@ -225,7 +225,7 @@ class Connection(asyncio.Protocol):
                 is_head = isinstance(request, Request) and request.method == "HEAD"
                 self._send(answer, keep_alive=keep_alive, is_head=is_head)
 
-    def _send(self, answer: Answer, *, keep_alive: bool, is_head: bool = False) -> None:
+    def _send(self, answer: ApiAnswer, *, keep_alive: bool, is_head: bool = False) -> None:
         if self._transport is None:
             return
         head = _head(answer, b"" if keep_alive else b"Connection: close\r\n")
@@ -234,7 +234,7 @@ class Connection(asyncio.Protocol):
         if not keep_alive:
             self._transport.close()
 
-    def _start_stream(self, answer: Answer) -> None:
+    def _start_stream(self, answer: ApiAnswer) -> None:
         stream = answer.stream
         if self._transport is None or stream is None:
             return
@@ -268,7 +268,7 @@ class Connection(asyncio.Protocol):
             _log.error("a watch ended with an error", exc_info=task.exception())
             self.abort()
 
-    def _refuse_and_close(self, problem: errors.ApiError) -> None:
+    def _refuse_and_close(self, problem: errors.RequestRefused) -> None:
         if self._transport is None or self._transport.is_closing():
             return
         if self._streaming is None:
@@ -292,7 +292,7 @@ class Connection(asyncio.Protocol):
             await asyncio.wait([self._streaming])
 
 
-def _head(answer: Answer, extra: bytes) -> bytes:
+def _head(answer: ApiAnswer, extra: bytes) -> bytes:
     reason = _REASONS.get(answer.status, b"OK" if answer.status < 300 else b"Error")
     lines = b"HTTP/1.1 %d %b\r\nContent-Type: %b\r\nCache-Control: no-cache, private\r\n%b" % (
         answer.status,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from bayplan.apiserver.objects.watch import WatchStream
 from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.encoding import Json, decode_object, encode
-from bayplan.apiserver.protocol.exchange import JSON_TYPE, Answer, Request, error_answer, parse_query
+from bayplan.apiserver.protocol.exchange import JSON_TYPE, ApiAnswer, Request, error_answer, parse_query
 from bayplan.apiserver.server.api import Api
 from bayplan.apiserver.server.faults import Fault, Faults
 
@@ -41,7 +41,7 @@ class TransportErrors:
     lost: Callable[[str, bool], Exception] = lambda what, may_have_been_processed: ConnectionResetError(what)
     """The connection broke; the flag says whether the server can have seen the request."""
     late: Callable[[str, bool], Exception] = lambda what, may_have_been_processed: TimeoutError(what)
-    refused: Callable[[int, Mapping[str, str], bytes], Exception] = lambda status, headers, body: errors.ApiError(
+    refused: Callable[[int, Mapping[str, str], bytes], Exception] = lambda status, headers, body: errors.RequestRefused(
         decode_object(body)
     )
     """A stream was requested and answered with a Status."""
@@ -140,7 +140,7 @@ class InProcessTransport:
         parameters = dict(query) if query is not None else parse_query(inline)
         return Request(method, path, parameters, sent, payload)
 
-    async def _call(self, request: Request, timeout: float | None) -> Answer:
+    async def _call(self, request: Request, timeout: float | None) -> ApiAnswer:
         if self._closed:
             raise self._errors.lost("the transport is closed", False)
         self.calls += 1
@@ -157,14 +157,14 @@ class InProcessTransport:
         if seconds:
             await self._api.clock.sleep(seconds)
 
-    def _fail(self, request: Request, fault: Fault) -> Answer:
+    def _fail(self, request: Request, fault: Fault) -> ApiAnswer:
         if fault.after_write:
             lost = self._api.handle(request)
             if lost.stream is not None:
                 lost.stream.close()
         if fault.breaks:
             raise self._errors.lost("injected fault: connection reset", fault.after_write)
-        return error_answer(errors.ApiError(fault.status or {}))
+        return error_answer(errors.RequestRefused(fault.status or {}))
 
     async def _events(self, stream: WatchStream) -> AsyncIterator[bytes]:
         async for batch in stream:
@@ -180,5 +180,5 @@ async def _pieces(body: bytes) -> AsyncIterator[bytes]:
         yield body[start : start + _CHUNK_BYTES]
 
 
-def _headers(answer: Answer) -> dict[str, str]:
+def _headers(answer: ApiAnswer) -> dict[str, str]:
     return {"content-type": answer.content_type} | {name.lower(): value for name, value in answer.headers}

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bayplan.apiserver.kinds.kind import Kind
-from bayplan.apiserver.kinds.type_table import Field, Type, builtin_types
+from bayplan.apiserver.kinds.kind import ServedKind
+from bayplan.apiserver.kinds.type_table import Field, FieldType, builtin_types
 from bayplan.apiserver.protocol.encoding import Json
 
 _REF = "#/components/schemas/"
@@ -57,7 +57,7 @@ def schema_name(type_name: str) -> str:
     return "io.k8s.api." + type_name
 
 
-def group_version_document(base: str, kinds: Iterable[Kind], version: str) -> Json:
+def group_version_document(base: str, kinds: Iterable[ServedKind], version: str) -> Json:
     """The OpenAPI document of one group and version."""
     schemas = _Schemas()
     paths: Json = {}
@@ -78,7 +78,7 @@ class _Schemas:
     def __init__(self) -> None:
         self.schemas: dict[str, Json] = {}
 
-    def add_kind(self, kind: Kind) -> None:
+    def add_kind(self, kind: ServedKind) -> None:
         identity = [{"group": kind.group, "version": kind.version, "kind": kind.kind}]
         name = kind_schema_name(kind)
         if kind.is_custom:
@@ -92,7 +92,7 @@ class _Schemas:
         self.schemas[name + "List"] = _list_schema(kind, name)
         self._add(builtin_types()["meta.v1.ListMeta"])
 
-    def _add(self, declared: Type) -> None:
+    def _add(self, declared: FieldType) -> None:
         name = schema_name(declared.name)
         if name in self.schemas:
             return
@@ -115,7 +115,7 @@ class _Schemas:
             schema["x-kubernetes-patch-merge-key"] = field.patch_key
         return schema
 
-    def _schema(self, declared: Type) -> Json:
+    def _schema(self, declared: FieldType) -> Json:
         if declared.kind == "struct":
             self._add(declared)
             return {"allOf": [{"$ref": _REF + schema_name(declared.name)}], "default": {}}
@@ -132,13 +132,13 @@ class _Schemas:
         return dict(_SCALARS.get(declared.kind, {"type": "object"}))
 
 
-def kind_schema_name(kind: Kind) -> str:
+def kind_schema_name(kind: ServedKind) -> str:
     if not kind.is_custom:
         return schema_name(kind.type.name)
     return ".".join([*reversed(kind.group.split(".")), kind.version, kind.kind])
 
 
-def _custom_schema(kind: Kind) -> Json:
+def _custom_schema(kind: ServedKind) -> Json:
     properties: Json = dict(kind.schema.get("properties") or {})
     properties["apiVersion"] = {"type": "string", "description": "The group and version of this object."}
     properties["kind"] = {"type": "string", "description": "The kind of this object."}
@@ -147,7 +147,7 @@ def _custom_schema(kind: Kind) -> Json:
     return {**kind.schema, "type": "object", "properties": properties}
 
 
-def _list_schema(kind: Kind, name: str) -> Json:
+def _list_schema(kind: ServedKind, name: str) -> Json:
     return {
         "type": "object",
         "description": f"A list of {kind.kind} objects.",
@@ -162,7 +162,7 @@ def _list_schema(kind: Kind, name: str) -> Json:
     }
 
 
-def _kind_paths(base: str, kind: Kind) -> Json:
+def _kind_paths(base: str, kind: ServedKind) -> Json:
     collection = f"{base}/namespaces/{{namespace}}/{kind.plural}" if kind.namespaced else f"{base}/{kind.plural}"
     paths = {collection: _operations(kind, {"get": "list", "post": "create", "delete": "deletecollection"})}
     if "get" in kind.verbs:
@@ -173,14 +173,14 @@ def _kind_paths(base: str, kind: Kind) -> Json:
     return paths
 
 
-def _operations(kind: Kind, verbs: dict[str, str]) -> Json:
+def _operations(kind: ServedKind, verbs: dict[str, str]) -> Json:
     return {method: _operation(kind, verb) for method, verb in verbs.items() if verb in kind.verbs}
 
 
 _ACTIONS = {"create": "post", "update": "put"}
 
 
-def _operation(kind: Kind, verb: str) -> Json:
+def _operation(kind: ServedKind, verb: str) -> Json:
     is_write = verb in ("create", "update", "patch")
     names = _WRITE_PARAMETERS if is_write else _READ_PARAMETERS if verb in ("list", "deletecollection") else ()
     names = (*names, "force") if verb == "patch" else names

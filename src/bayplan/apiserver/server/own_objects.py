@@ -7,7 +7,7 @@ from dataclasses import replace
 from bayplan.apiserver.objects.bodies import read_object
 from bayplan.apiserver.objects.writing import Caller
 from bayplan.apiserver.protocol.encoding import Json, encode
-from bayplan.apiserver.protocol.errors import ApiError
+from bayplan.apiserver.protocol.errors import RequestRefused
 from bayplan.apiserver.protocol.exchange import JSON_TYPE, WriteOptions
 from bayplan.apiserver.protocol.identity import LOOPBACK
 from bayplan.apiserver.server.api import Api
@@ -19,7 +19,7 @@ IMPORTING_CALLER = replace(SYSTEM_CALLER, keeps_identity=True)
 def create_if_absent(api: Api, document: Json, caller: Caller = SYSTEM_CALLER) -> None:
     try:
         create(api, document, caller)
-    except ApiError as problem:
+    except RequestRefused as problem:
         if problem.reason != "AlreadyExists":
             raise
 
@@ -34,7 +34,7 @@ def bring_in(api: Api, document: Json) -> None:
     name = "/".join(filter(None, (metadata.get("namespace", ""), metadata.get("name", ""))))
     try:
         create_if_absent(api, _conforming(api, document), IMPORTING_CALLER)
-    except (ApiError, ValueError) as problem:
+    except (RequestRefused, ValueError) as problem:
         raise RefusedObject(f"{document.get('kind')} {name or 'without a name'}: {problem}") from problem
 
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds.kind import Kind
+from bayplan.apiserver.kinds.kind import ServedKind
 from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.encoding import Json
-from bayplan.apiserver.protocol.identity import TokenIssuer, User
-from bayplan.apiserver.server.authorization import Attributes, Authorizer
+from bayplan.apiserver.protocol.identity import ApiUser, TokenIssuer
+from bayplan.apiserver.server.authorization import ApiAuthorizer, Attributes
 
 
 class Reviews:
     """Answers reviews; stores nothing."""
 
-    def __init__(self, authorizer: Authorizer, tokens: TokenIssuer) -> None:
+    def __init__(self, authorizer: ApiAuthorizer, tokens: TokenIssuer) -> None:
         self._authorizer = authorizer
         self._tokens = tokens
 
-    def answer(self, kind: Kind, namespace: str, review: Json, user: User) -> Json:
+    def answer(self, kind: ServedKind, namespace: str, review: Json, user: ApiUser) -> Json:
         spec = review.setdefault("spec", {})
         if kind.kind == "SelfSubjectReview":
             review["status"] = {"userInfo": _user_info(user)}
@@ -30,7 +30,7 @@ class Reviews:
             review["status"] = self._access(kind, _subject(kind, spec), spec)
         return review
 
-    def _access(self, kind: Kind, user: User, spec: Json) -> Json:
+    def _access(self, kind: ServedKind, user: ApiUser, spec: Json) -> Json:
         resource, other = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
         if (resource is None) == (other is None):
             detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
@@ -56,7 +56,7 @@ class Reviews:
             return {"authenticated": False, "user": {}, "error": "invalid bearer token"}
         return {"authenticated": True, "user": _user_info(user), "audiences": [self._tokens.audience]}
 
-    def _rules(self, user: User, namespace: str) -> Json:
+    def _rules(self, user: ApiUser, namespace: str) -> Json:
         rules = self._authorizer.rules_for(user, namespace)
         return {
             "resourceRules": [rule for rule in rules if rule.get("resources")],
@@ -65,14 +65,14 @@ class Reviews:
         }
 
 
-def _subject(kind: Kind, spec: Json) -> User:
+def _subject(kind: ServedKind, spec: Json) -> ApiUser:
     if not spec.get("user") and not spec.get("groups"):
         cause = errors.invalid_value("spec.user", "", "at least one of user or group must be specified")
         raise errors.invalid(kind.kind, "", [cause], group=kind.group)
-    return User(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", ""))
+    return ApiUser(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", ""))
 
 
-def _user_info(user: User) -> Json:
+def _user_info(user: ApiUser) -> Json:
     info: Json = {"username": user.name, "groups": list(user.groups)}
     if user.uid:
         info["uid"] = user.uid

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from bayplan.apiserver.kinds.kind import Kind, Kinds
+from bayplan.apiserver.kinds.kind import Kinds, ServedKind
 from bayplan.apiserver.protocol import errors
 
 _MAX_SEGMENTS = 12
@@ -15,7 +15,7 @@ _MAX_SEGMENTS = 12
 class Route:
     """A resource, an object, or a subresource of one."""
 
-    kind: Kind
+    kind: ServedKind
     namespace: str = ""
     name: str = ""
     subresource: str = ""

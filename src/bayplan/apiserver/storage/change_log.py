@@ -37,7 +37,7 @@ _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Record)
 
 
-class ChangeLog:
+class StorageLog:
     """The two files."""
 
     def __init__(self, folder: Path) -> None:

@@ -16,7 +16,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from bayplan.apiserver.storage.change_log import ChangeLog, Record
+from bayplan.apiserver.storage.change_log import Record, StorageLog
 from bayplan.apiserver.storage.private_files import make_private_file, make_private_folder
 from bayplan.apiserver.storage.store import DELETED, Change, Key, Store
 
@@ -42,7 +42,7 @@ class Journal:
         self._task: asyncio.Task[None] | None = None
         self._unlisten: Callable[[], None] | None = None
         self._database = self._open(folder)
-        self._log = ChangeLog(folder)
+        self._log = StorageLog(folder)
         self._take_over()
 
     def _open(self, folder: Path) -> sqlite3.Connection:

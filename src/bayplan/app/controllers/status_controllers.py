@@ -20,7 +20,7 @@ from bayplan.app.controllers.pod_group_status import PENDING, SCHEDULING, next_s
 from bayplan.app.custom_resources import CustomResourceReflectors
 from bayplan.client.backoff import Backoff, BackoffSettings, Draw
 from bayplan.client.errors import ClientError, NotFound
-from bayplan.client.events import EventRecorder, ObjectReference
+from bayplan.client.events import EventRecorder, EventSubject
 from bayplan.client.reflector import Reflector
 from bayplan.client.retry import RetryingSender
 from bayplan.client.transport import Transport
@@ -224,7 +224,7 @@ class StatusControllers:
 
     def _event(self, item: Any, kind: str, reason: str, note: str) -> None:
         info = resource_info(type(item))
-        regarding = ObjectReference(
+        regarding = EventSubject(
             kind=info.kind, api_version=info.api_version, namespace=item.namespace, name=item.name, uid=item.uid
         )
         self._events.record(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from bayplan.cel.errors import CostExceeded, EvaluationError
 from bayplan.cel.syntax import Expression, ListLiteral, MapLiteral
 from bayplan.cel.times import Duration, Timestamp
-from bayplan.cel.types import Kind, Type
+from bayplan.cel.types import Type, TypeKind
 from bayplan.cel.values import MOST_CHARACTERS, TypeValue, Uint, Value, show_double, type_name
 
 __all__ = ["ESCAPES", "FormatProblem", "check_format", "format_text", "quoted"]
@@ -29,29 +29,29 @@ _REFUSALS = {
     "x": "only integers, byte buffers, and strings can be formatted as hex, was given ",
     "o": "octal clause can only be used on integers, was given ",
 }
-_KINDS: dict[str, frozenset[Kind]] = {
+_KINDS: dict[str, frozenset[TypeKind]] = {
     "s": frozenset(
         {
-            Kind.LIST,
-            Kind.MAP,
-            Kind.INT,
-            Kind.UINT,
-            Kind.DOUBLE,
-            Kind.BOOL,
-            Kind.STRING,
-            Kind.TIMESTAMP,
-            Kind.BYTES,
-            Kind.DURATION,
-            Kind.TYPE,
-            Kind.NULL,
+            TypeKind.LIST,
+            TypeKind.MAP,
+            TypeKind.INT,
+            TypeKind.UINT,
+            TypeKind.DOUBLE,
+            TypeKind.BOOL,
+            TypeKind.STRING,
+            TypeKind.TIMESTAMP,
+            TypeKind.BYTES,
+            TypeKind.DURATION,
+            TypeKind.TYPE,
+            TypeKind.NULL,
         }
     ),
-    "d": frozenset({Kind.INT, Kind.UINT}),
-    "f": frozenset({Kind.DOUBLE, Kind.STRING}),
-    "e": frozenset({Kind.DOUBLE, Kind.STRING}),
-    "b": frozenset({Kind.INT, Kind.UINT, Kind.BOOL}),
-    "x": frozenset({Kind.INT, Kind.UINT, Kind.STRING, Kind.BYTES}),
-    "o": frozenset({Kind.INT, Kind.UINT}),
+    "d": frozenset({TypeKind.INT, TypeKind.UINT}),
+    "f": frozenset({TypeKind.DOUBLE, TypeKind.STRING}),
+    "e": frozenset({TypeKind.DOUBLE, TypeKind.STRING}),
+    "b": frozenset({TypeKind.INT, TypeKind.UINT, TypeKind.BOOL}),
+    "x": frozenset({TypeKind.INT, TypeKind.UINT, TypeKind.STRING, TypeKind.BYTES}),
+    "o": frozenset({TypeKind.INT, TypeKind.UINT}),
 }
 
 
@@ -156,8 +156,8 @@ def _refused(part: Expression, letter: str) -> Expression | None:
     return next((found for each in inside if (found := _refused(each, letter)) is not None), None)
 
 
-def _may_be(found: Type, kinds: frozenset[Kind]) -> bool:
-    return found.kind is Kind.DYN or found.kind in kinds
+def _may_be(found: Type, kinds: frozenset[TypeKind]) -> bool:
+    return found.kind is TypeKind.DYN or found.kind in kinds
 
 
 def _spelled(value: Value, clause: str, precision: int | None) -> str:

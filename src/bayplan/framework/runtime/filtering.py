@@ -21,7 +21,7 @@ from bayplan.framework.runtime.call import PluginFailure
 from bayplan.framework.runtime.framework import Framework
 from bayplan.framework.runtime.node_calls import FilterCall, checked
 from bayplan.framework.runtime.plan import Plan
-from bayplan.framework.runtime.remembered.evaluation import Evaluation
+from bayplan.framework.runtime.remembered.evaluation import ShapeEvaluation
 from bayplan.framework.runtime.status_groups import distinct, group_by_status
 from bayplan.framework.status import Status
 from bayplan.framework.verdicts import Ids, Verdicts
@@ -42,7 +42,7 @@ class FilterOutcome:
 
     def __init__(
         self,
-        evaluation: Evaluation,
+        evaluation: ShapeEvaluation,
         rank: Ranks | None,
         open_answers: dict[int, tuple[Ids, Callable[[int], Status], str]],
         overrides: list[tuple[Status, Rows]],
@@ -163,7 +163,7 @@ def find_feasible(
     return FilterOutcome(evaluation, rank, answers, overrides)
 
 
-def _raise_failures(evaluation: Evaluation) -> None:
+def _raise_failures(evaluation: ShapeEvaluation) -> None:
     for call, column in evaluation.filters:
         if call.has_failed and evaluation.rank_counts[call.rank]:
             for row in np.flatnonzero(evaluation.rank[: evaluation.table.size] == call.rank).tolist():

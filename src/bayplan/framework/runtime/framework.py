@@ -26,7 +26,7 @@ from bayplan.framework.runtime.dry_runs import DryRuns
 from bayplan.framework.runtime.node_calls import FilterCall, ScoreCall
 from bayplan.framework.runtime.outline import NO_RESTRICTION, PreFilterOutcome, PreFilterStep, PreScoreStep
 from bayplan.framework.runtime.plan import Plan, Planner
-from bayplan.framework.runtime.remembered.evaluation import Evaluation
+from bayplan.framework.runtime.remembered.evaluation import ShapeEvaluation
 from bayplan.framework.runtime.remembered.second_use_cache import SecondUseCache
 from bayplan.framework.status import Code, Error, Status, Unresolvable
 from bayplan.framework.times import PluginTimes
@@ -79,7 +79,7 @@ class Framework:
             remember=remember,
         )
         self._shares_plans = self._planner.shares_outlines
-        self._plans = SecondUseCache[Plan](bytes_per_row=Evaluation.BYTES_PER_ROW, most_bytes=64 * _MEBIBYTE)
+        self._plans = SecondUseCache[Plan](bytes_per_row=ShapeEvaluation.BYTES_PER_ROW, most_bytes=64 * _MEBIBYTE)
 
     def at(self, point: ExtensionPoint) -> list[Plugin]:
         """The plugins of an extension point, in order."""

@@ -25,7 +25,7 @@ from bayplan.framework.runtime.node_calls import FilterCall, ScoreCall
 from bayplan.framework.runtime.outline import Due, Outline, PreFilterStep, PreScoreStep, ScoreOutline
 from bayplan.framework.runtime.remembered.columns import FilterColumn, ScoreColumn
 from bayplan.framework.runtime.remembered.combined_score import CombinedScoreCall, combined_scores
-from bayplan.framework.runtime.remembered.evaluation import Evaluation
+from bayplan.framework.runtime.remembered.evaluation import ShapeEvaluation
 from bayplan.framework.runtime.remembered.node_only_evaluation import NodeOnlyEvaluation
 from bayplan.framework.runtime.remembered.second_use_cache import SecondUseCache
 from bayplan.framework.status import Status
@@ -57,7 +57,7 @@ class Plan:
         self.outline = outline
         self._planner = planner
         self._pod = pod
-        self._evaluation: Evaluation | None = None
+        self._evaluation: ShapeEvaluation | None = None
         self.idle_as_of = (-1, -1, -1)
         # Mostly the same plugins are idle as for the last pod of the kind; `update_idle` finds out which are.
         self._set_due(outline.last_due)
@@ -92,7 +92,7 @@ class Plan:
         return self.outline.open_filters
 
     @property
-    def evaluation(self) -> Evaluation:
+    def evaluation(self) -> ShapeEvaluation:
         found = self._evaluation
         if found is None:
             found = self._evaluation = self._planner.evaluation(self.outline, self._pod)
@@ -178,7 +178,7 @@ class Planner:
         self._outlines: SecondUseCache[Outline] = _cache(NodeOnlyEvaluation.BYTES_PER_ROW, mebibytes=16)
         self._filter_columns: SecondUseCache[FilterColumn] = _cache(4, mebibytes=32)
         self._score_columns: SecondUseCache[ScoreColumn] = _cache(8, mebibytes=32)
-        self._evaluations: SecondUseCache[Evaluation] = _cache(Evaluation.BYTES_PER_ROW, mebibytes=64)
+        self._evaluations: SecondUseCache[ShapeEvaluation] = _cache(ShapeEvaluation.BYTES_PER_ROW, mebibytes=64)
         self._outlined = 0
 
     def _settling(self) -> list[Plugin]:
@@ -315,7 +315,7 @@ class Planner:
 
     # What pods with the same signs share
 
-    def evaluation(self, outline: Outline, pod: PodInfo) -> Evaluation:
+    def evaluation(self, outline: Outline, pod: PodInfo) -> ShapeEvaluation:
         """The evaluation of all pods of the kind with the same signs, or one for this plan alone."""
         scores = outline.scores or self.scores(outline, pod)
         if scores.node_only is None:
@@ -323,7 +323,7 @@ class Planner:
         try:
             key = (outline.number, *[sign(pod) for sign in scores.signs])
             is_signed = UNSIGNED not in key
-            found: Evaluation | None = self._evaluations.get(key) if is_signed else None
+            found: ShapeEvaluation | None = self._evaluations.get(key) if is_signed else None
         except Exception:
             # The seam is slower, and reports which plugin fails.
             for plugin in [call.plugin for call in outline.row_filters] + [call.plugin for call in scores.row_scores]:
@@ -336,8 +336,8 @@ class Planner:
             self._evaluations.offer(key, found, rows=self._cluster.nodes.capacity)
         return found
 
-    def _make_evaluation(self, outline: Outline, scores: ScoreOutline, pod: PodInfo) -> Evaluation:
-        return Evaluation(
+    def _make_evaluation(self, outline: Outline, scores: ScoreOutline, pod: PodInfo) -> ShapeEvaluation:
+        return ShapeEvaluation(
             scores.node_only or self._node_only(outline, scores, pod),
             filters=[(call, self._filter_column(call, pod)) for call in outline.watched] if outline.watched else (),
             optimistic=outline.optimistic,

@@ -15,7 +15,7 @@ from bayplan.framework.promises import Totals
 from bayplan.framework.runtime.filtering import FilterOutcome
 from bayplan.framework.runtime.node_calls import ScoreCall
 from bayplan.framework.runtime.plan import Plan
-from bayplan.framework.runtime.remembered.evaluation import Evaluation, best_of
+from bayplan.framework.runtime.remembered.evaluation import ShapeEvaluation, best_of
 
 __all__ = ["Scores", "score_feasible", "score_rows"]
 
@@ -77,7 +77,7 @@ class _BaseScores(Scores):
 
     __slots__ = ("_evaluation", "_passing", "_totals")
 
-    def __init__(self, nodes: NodeColumns, evaluation: Evaluation, passing: BoolN) -> None:
+    def __init__(self, nodes: NodeColumns, evaluation: ShapeEvaluation, passing: BoolN) -> None:
         self._nodes, self._evaluation, self._passing = nodes, evaluation, passing
         self._totals: Totals | None = None
         self.shares, self.raw, self.extra = {}, {}, None
@@ -126,7 +126,7 @@ def score_feasible(
     return Scores(nodes, totals, shares, answers)
 
 
-def _base_totals(evaluation: Evaluation, nodes: NodeColumns) -> Totals:
+def _base_totals(evaluation: ShapeEvaluation, nodes: NodeColumns) -> Totals:
     """What the evaluation added up, normalised over these nodes."""
     totals: Totals = nodes.cut(evaluation.base) + evaluation.base.dtype.type(evaluation.offset)
     for entry in evaluation.normalized:

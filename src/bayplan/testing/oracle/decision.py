@@ -23,10 +23,10 @@ from bayplan.testing.oracle.cluster import (
     used_nonzero,
 )
 from bayplan.testing.oracle.matching import matches_required_nodes, matches_term, pinned_names, untolerated
-from bayplan.testing.oracle.spread import HardSpread, hard_spread, spread_scores
+from bayplan.testing.oracle.spread import OracleHardSpread, hard_spread, spread_scores
 from bayplan.testing.oracle.usage import Amounts, counted, is_counted, requested, scoring_request
 
-__all__ = ["WEIGHTS", "OracleDecision", "Trial", "oracle_decide"]
+__all__ = ["WEIGHTS", "OracleDecision", "OracleTrial", "oracle_decide"]
 
 WEIGHTS = {
     "TaintToleration": 3,
@@ -58,7 +58,7 @@ def oracle_decide(cluster: OracleCluster, pod: Pod) -> OracleDecision:
     if pinned is not None and not pinned:
         decision.refusal = Verdict("NodeAffinity", UNRESOLVABLE, ("pod affinity terms conflict",))
         return decision
-    trial = Trial.of(cluster, pod)
+    trial = OracleTrial.of(cluster, pod)
     feasible: list[Node] = []
     for node in cluster.nodes:
         if pinned is not None and node.name not in pinned:
@@ -96,20 +96,20 @@ def _score(decision: OracleDecision, cluster: OracleCluster, pod: Pod, feasible:
 
 
 @dataclass
-class Trial:
+class OracleTrial:
     """The filters over a cluster in which pods may come and go on one node."""
 
     cluster: OracleCluster
     pod: Pod
-    spread: HardSpread | None
+    spread: OracleHardSpread | None
     asks_affinity: bool
 
     @classmethod
-    def of(cls, cluster: OracleCluster, pod: Pod) -> Trial:
+    def of(cls, cluster: OracleCluster, pod: Pod) -> OracleTrial:
         return cls(cluster, pod, hard_spread(pod, cluster), has_affinity_say(pod, cluster))
 
-    def copy(self) -> Trial:
-        return Trial(self.cluster, self.pod, self.spread.copy() if self.spread else None, self.asks_affinity)
+    def copy(self) -> OracleTrial:
+        return OracleTrial(self.cluster, self.pod, self.spread.copy() if self.spread else None, self.asks_affinity)
 
     def add(self, other: Pod, node: Node) -> None:
         spec = msgspec.structs.replace(other.spec, node_name=node.name)

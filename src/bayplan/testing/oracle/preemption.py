@@ -10,7 +10,7 @@ from bayplan.api.node import Node
 from bayplan.api.pod import Pod
 from bayplan.api.workload import PodDisruptionBudget
 from bayplan.testing.oracle.cluster import UNSCHEDULABLE, OracleCluster
-from bayplan.testing.oracle.decision import OracleDecision, Trial
+from bayplan.testing.oracle.decision import OracleDecision, OracleTrial
 from bayplan.testing.oracle.matching import matches_labels
 
 __all__ = ["OracleVictims", "oracle_candidates", "oracle_choice"]
@@ -34,13 +34,13 @@ def oracle_candidates(cluster: OracleCluster, pod: Pod, decision: OracleDecision
     for node in cluster.nodes:
         verdict = decision.rejections.get(node.name)
         if verdict is not None and verdict.code == UNSCHEDULABLE:
-            victims = _victims(Trial.of(cluster, pod), pod, node)
+            victims = _victims(OracleTrial.of(cluster, pod), pod, node)
             if victims is not None and victims.pods:
                 found.append(victims)
     return found
 
 
-def _victims(trial: Trial, pod: Pod, node: Node) -> OracleVictims | None:
+def _victims(trial: OracleTrial, pod: Pod, node: Node) -> OracleVictims | None:
     budgets = [b for b in trial.cluster.of_kind(PodDisruptionBudget) if isinstance(b, PodDisruptionBudget)]
     lower = sorted((p for p in trial.cluster.pods_on(node) if p.priority < pod.priority), key=_importance)
     for other in lower:

@@ -12,7 +12,7 @@ from bayplan.api.workload import ReplicaSet, ReplicationController, Service, Sta
 from bayplan.testing.oracle.cluster import UNRESOLVABLE, UNSCHEDULABLE, OracleCluster, Verdict
 from bayplan.testing.oracle.matching import matches_labels, matches_required_nodes, untolerated
 
-__all__ = ["HardSpread", "hard_spread", "spread_scores"]
+__all__ = ["OracleHardSpread", "hard_spread", "spread_scores"]
 
 _NAME = "PodTopologySpread"
 _HOSTNAME = "kubernetes.io/hostname"
@@ -88,15 +88,15 @@ def _includes(constraint: TopologySpreadConstraint, pod: Pod, node: Node) -> boo
 
 
 @dataclass
-class HardSpread:
+class OracleHardSpread:
     """The DoNotSchedule constraints of one pod with their counts; a dry run moves the counts."""
 
     pod: Pod
     constraints: list[TopologySpreadConstraint]
     counts: list[dict[str, int]] = field(default_factory=list)
 
-    def copy(self) -> HardSpread:
-        return HardSpread(self.pod, self.constraints, [dict(counts) for counts in self.counts])
+    def copy(self) -> OracleHardSpread:
+        return OracleHardSpread(self.pod, self.constraints, [dict(counts) for counts in self.counts])
 
     def move(self, other: Pod, node: Node, by: int) -> None:
         """A pod comes to, or leaves, a node. Terminating pods and empty selectors get no special treatment here."""
@@ -120,12 +120,12 @@ class HardSpread:
         return None
 
 
-def hard_spread(pod: Pod, cluster: OracleCluster) -> HardSpread | None:
+def hard_spread(pod: Pod, cluster: OracleCluster) -> OracleHardSpread | None:
     """The counts before anything is tried out; None when the filter has no say."""
     constraints = _constraints(pod, cluster, "DoNotSchedule")
     if not constraints:
         return None
-    spread = HardSpread(pod, constraints)
+    spread = OracleHardSpread(pod, constraints)
     having = [node for node in cluster.nodes if all(c.topology_key in node.labels for c in constraints)]
     for constraint in constraints:
         counts: dict[str, int] = {}

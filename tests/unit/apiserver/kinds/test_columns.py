@@ -8,7 +8,7 @@ import pytest
 
 from bayplan.apiserver.kinds.builtin import builtin_kinds
 from bayplan.apiserver.kinds.columns import human_duration, pod_status, selector_text
-from bayplan.apiserver.kinds.kind import Kind
+from bayplan.apiserver.kinds.kind import ServedKind
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_selectors_are_written_as_on_a_command_line() -> None:
 
 
 @pytest.mark.parametrize("kind", builtin_kinds(), ids=lambda kind: kind.resource)
-def test_every_column_copes_with_an_almost_empty_object(kind: Kind) -> None:
+def test_every_column_copes_with_an_almost_empty_object(kind: ServedKind) -> None:
     document = {"metadata": {"name": "a"}}
     cells = [column.compute(document, 0.0) for column in kind.columns]
 

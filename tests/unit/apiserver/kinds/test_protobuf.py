@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from bayplan.apiserver.kinds.builtin import builtin_kinds
 from bayplan.apiserver.kinds.conform import conform
-from bayplan.apiserver.kinds.kind import Kind
+from bayplan.apiserver.kinds.kind import ServedKind
 from bayplan.apiserver.kinds.protobuf import MEDIA_TYPE, BadProtobuf, read_protobuf, write_protobuf
-from bayplan.apiserver.kinds.type_table import Type, builtin_types
+from bayplan.apiserver.kinds.type_table import FieldType, builtin_types
 from bayplan.apiserver.objects.bodies import read_object
 from bayplan.apiserver.protocol.encoding import encode
 
@@ -96,7 +96,7 @@ SCALARS: dict[str, list[Any]] = {
 }
 
 
-def value(declared: Type, chance: random.Random, depth: int) -> Any:
+def value(declared: FieldType, chance: random.Random, depth: int) -> Any:
     """A value of a type, zeros among them."""
     element = declared.element or declared
     if declared.kind == "struct":
@@ -113,7 +113,7 @@ def value(declared: Type, chance: random.Random, depth: int) -> Any:
     return chance.choice(SCALARS[declared.kind])
 
 
-def without_empty_parts(value: Any, declared: Type) -> Any:
+def without_empty_parts(value: Any, declared: FieldType) -> Any:
     """Without empty parts that are no pointers: in protobuf they are always there, so that they say nothing."""
     if isinstance(value, list):
         return [without_empty_parts(item, declared.element or declared) for item in value]
@@ -132,7 +132,7 @@ def without_empty_parts(value: Any, declared: Type) -> Any:
 
 @pytest.mark.parametrize("kind", builtin_kinds(), ids=lambda kind: kind.resource)
 @pytest.mark.parametrize("seed", range(10))
-def test_json_yaml_and_protobuf_of_one_object_become_one_document(kind: Kind, seed: int) -> None:
+def test_json_yaml_and_protobuf_of_one_object_become_one_document(kind: ServedKind, seed: int) -> None:
     document = value(kind.type, random.Random(f"{kind.kind} {seed}"), 7)
     document |= {"apiVersion": kind.api_version, "kind": kind.kind}
     document.setdefault("metadata", {})

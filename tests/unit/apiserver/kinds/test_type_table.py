@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bayplan.apiserver.kinds.builtin import builtin_kinds
 from bayplan.apiserver.kinds.conform import WrongType, conform
-from bayplan.apiserver.kinds.type_table import StrictDecoders, Type, builtin_types
+from bayplan.apiserver.kinds.type_table import FieldType, StrictDecoders, builtin_types
 from bayplan.apiserver.protocol.encoding import decode, encode
 
 DECODERS = StrictDecoders()
@@ -48,7 +48,7 @@ SCALARS: st.SearchStrategy[Any] = st.one_of(
 )
 
 
-def values(declared: Type, depth: int) -> st.SearchStrategy[Any]:
+def values(declared: FieldType, depth: int) -> st.SearchStrategy[Any]:
     """Mostly right, sometimes wrong."""
     if depth <= 0:
         return SCALARS

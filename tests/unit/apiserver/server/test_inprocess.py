@@ -9,7 +9,7 @@ import pytest
 
 from bayplan.apiserver.cluster import EmbeddedCluster
 from bayplan.apiserver.protocol.encoding import Json, decode_object
-from bayplan.apiserver.protocol.errors import ApiError
+from bayplan.apiserver.protocol.errors import RequestRefused
 from bayplan.apiserver.server.inprocess import TransportErrors
 from bayplan.client.errors import ConnectionFailed, Gone, RequestTimeout, api_error
 from bayplan.client.transport import Transport
@@ -136,7 +136,7 @@ async def test_compaction_expires_old_versions(quiet: EmbeddedCluster) -> None:
 
 
 async def test_a_refused_stream_raises_what_it_was_told_to(quiet: EmbeddedCluster) -> None:
-    with pytest.raises(ApiError, match="could not find the requested resource"):
+    with pytest.raises(RequestRefused, match="could not find the requested resource"):
         async with quiet.in_process_transport().stream("/api/v1/nonsense", query=WATCH):
             pass
     transport = quiet.in_process_transport(

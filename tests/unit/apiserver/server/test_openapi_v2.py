@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bayplan.apiserver.protocol.encoding import Json, decode_object
-from bayplan.apiserver.protocol.exchange import Answer, Request
+from bayplan.apiserver.protocol.exchange import ApiAnswer, Request
 from bayplan.apiserver.server.api import Api, ApiSettings
 from bayplan.apiserver.server.openapi_v2 import PROTOBUF
 
 POD_SPEC = "io.k8s.api.core.v1.PodSpec"
 
 
-def ask(accept: str) -> Answer:
+def ask(accept: str) -> ApiAnswer:
     api = Api(settings=ApiSettings(authentication=False))
     return api.handle(Request("GET", "/openapi/v2", {}, {"accept": accept}))
 

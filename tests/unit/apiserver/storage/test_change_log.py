@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bayplan.apiserver.storage.change_log import ChangeLog, Record
+from bayplan.apiserver.storage.change_log import Record, StorageLog
 
 
 def record(revision: int) -> Record:
@@ -12,17 +12,17 @@ def record(revision: int) -> Record:
 
 
 def test_what_was_appended_is_found_in_order_whichever_file_it_is_in(tmp_path: Path) -> None:
-    log = ChangeLog(tmp_path)
+    log = StorageLog(tmp_path)
     log.append(record(1))
     log.switch()
     log.append(record(2))
     log.close()
 
-    assert ChangeLog(tmp_path).left_behind() == [record(1), record(2)]
+    assert StorageLog(tmp_path).left_behind() == [record(1), record(2)]
 
 
 def test_a_file_is_emptied_only_when_it_was_carried_over(tmp_path: Path) -> None:
-    log = ChangeLog(tmp_path)
+    log = StorageLog(tmp_path)
     log.append(record(1))
     log.switch()
     log.append(record(2))
@@ -35,10 +35,10 @@ def test_a_file_is_emptied_only_when_it_was_carried_over(tmp_path: Path) -> None
 
 
 def test_a_record_that_was_cut_off_or_cannot_be_read_is_dropped(tmp_path: Path) -> None:
-    log = ChangeLog(tmp_path)
+    log = StorageLog(tmp_path)
     log.append(record(1))
     log.close()
     with (tmp_path / "changes-0.log").open("ab") as file:
         file.write(b"\x00\x00\x00\x02\xc1\xc1\x00\x00\x00\x09cut")
 
-    assert ChangeLog(tmp_path).left_behind() == [record(1)]
+    assert StorageLog(tmp_path).left_behind() == [record(1)]

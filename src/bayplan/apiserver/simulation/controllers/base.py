@@ -14,9 +14,9 @@ from typing import ClassVar
 from bayplan.apiserver.objects.deletion import DeleteOptions, delete
 from bayplan.apiserver.objects.writing import Caller
 from bayplan.apiserver.protocol.encoding import Json, decode_object, timestamp
-from bayplan.apiserver.protocol.errors import ApiError
+from bayplan.apiserver.protocol.errors import RequestRefused
 from bayplan.apiserver.protocol.exchange import WriteOptions
-from bayplan.apiserver.protocol.identity import User
+from bayplan.apiserver.protocol.identity import ApiUser
 from bayplan.apiserver.server.api import Api
 from bayplan.apiserver.server.own_objects import create
 from bayplan.apiserver.simulation.controllers.claims import Claims
@@ -44,7 +44,7 @@ class ControllerClient:
         self.store = api.store
         self.owners = owners
         self.pods = pods
-        user = User(f"system:serviceaccount:kube-system:{name}", ("system:masters", "system:authenticated"))
+        user = ApiUser(f"system:serviceaccount:kube-system:{name}", ("system:masters", "system:authenticated"))
         self._caller = Caller(user, WriteOptions(field_manager=name))
         self._status_caller = Caller(user, WriteOptions(field_manager=name), subresource="status")
         self._events = EventWriter(api, component or name, self._caller)
@@ -99,7 +99,7 @@ class ControllerClient:
         """Create a pod of a workload, and write an event about it."""
         try:
             created = self.create(pod)
-        except ApiError as problem:
+        except RequestRefused as problem:
             self.event(owner, "FailedCreate", f"Error creating: {problem}", is_warning=True)
             raise
         self.event(owner, "SuccessfulCreate", f"Created pod: {created['metadata']['name']}")
@@ -215,7 +215,7 @@ class ControllerLoop:
         begin = clock.monotonic()
         try:
             again = self.controller.reconcile(key)
-        except ApiError as problem:
+        except RequestRefused as problem:
             _log.debug("controller %s will retry %s: %s", self.controller.name, key, problem)
             again = _RETRY_SECONDS
         except Exception:

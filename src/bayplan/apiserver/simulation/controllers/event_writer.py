@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from bayplan.apiserver.objects.writing import Caller
 from bayplan.apiserver.protocol.encoding import Json, timestamp
-from bayplan.apiserver.protocol.errors import ApiError
+from bayplan.apiserver.protocol.errors import RequestRefused
 from bayplan.apiserver.server.api import Api
 from bayplan.apiserver.server.own_objects import create
 
@@ -58,7 +58,7 @@ class EventWriter:
         try:
             if not self._count_again(about, written.names.get(what, ""), message, timestamp(now)):
                 written.names[what] = self._create(about, reason, message, timestamp(now), is_warning=is_warning)
-        except ApiError:  # for instance, its namespace is being deleted
+        except RequestRefused:  # for instance, its namespace is being deleted
             written.names.pop(what, None)
 
     def _of(self, uid: str, now: float) -> _ObjectEvents:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from bayplan.apiserver.objects.deletion import FOREGROUND, ORPHAN, DeleteOptions
 from bayplan.apiserver.protocol.encoding import Json, decode_object
-from bayplan.apiserver.protocol.errors import ApiError
+from bayplan.apiserver.protocol.errors import RequestRefused
 from bayplan.apiserver.simulation.controllers.base import ControllerClient
 from bayplan.apiserver.simulation.controllers.claims import without_owner
 from bayplan.apiserver.simulation.controllers.owners import Place, owner_uids
@@ -80,7 +80,7 @@ class GarbageCollector:
         for place in suspects:
             try:
                 self._examine(place)
-            except (ApiError, KeyError):
+            except (RequestRefused, KeyError):
                 continue  # it changed or its kind was removed meanwhile; the next change queues it again
         return bool(suspects)
 

@@ -20,9 +20,9 @@ from bayplan.apiserver.simulation.controllers.owners import OwnerIndex
 from bayplan.apiserver.simulation.controllers.pod_tally import PodTally
 from bayplan.apiserver.simulation.controllers.quotas import ResourceQuotas
 from bayplan.apiserver.simulation.controllers.replicas import ReplicaSets, ReplicationControllers
-from bayplan.apiserver.simulation.controllers.resource_claims import ClaimUsers, PodClaims
+from bayplan.apiserver.simulation.controllers.resource_claims import ClaimRelease, TemplateClaims
 from bayplan.apiserver.simulation.controllers.statefulsets import StatefulSets
-from bayplan.apiserver.simulation.controllers.volumes import VolumeBinder
+from bayplan.apiserver.simulation.controllers.volumes import ClaimBinder
 from bayplan.apiserver.simulation.devices import DeviceConditions, DeviceDriver, DeviceModel
 
 ALL: tuple[type[Controller], ...] = (
@@ -37,9 +37,9 @@ ALL: tuple[type[Controller], ...] = (
     CronJobs,
     ResourceQuotas,
     DisruptionBudgets,
-    VolumeBinder,
-    PodClaims,
-    ClaimUsers,
+    ClaimBinder,
+    TemplateClaims,
+    ClaimRelease,
     NodeLifecycle,
     EventExpiry,
 )

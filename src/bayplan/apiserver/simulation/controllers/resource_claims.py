@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from bayplan.apiserver.protocol.encoding import Json, decode_object
-from bayplan.apiserver.protocol.errors import ApiError
+from bayplan.apiserver.protocol.errors import RequestRefused
 from bayplan.apiserver.simulation.controllers.base import Controller
 from bayplan.apiserver.simulation.controllers.pods import copy_of, is_active, is_terminating, owner_reference, phase
 from bayplan.apiserver.storage.store import Change, Key
@@ -18,7 +18,7 @@ _RETRY_SECONDS = 1.0
 _MARK = b"esourceClaim"
 
 
-class PodClaims(Controller):
+class TemplateClaims(Controller):
     """Makes the claims that pods ask for by template, and notes their names in the status of the pod."""
 
     name = "resourceclaim-controller"
@@ -39,7 +39,7 @@ class PodClaims(Controller):
                 continue
             try:
                 claim = self._existing(pod, entry["name"]) or self._make(pod, entry["name"], template)
-            except ApiError as problem:
+            except RequestRefused as problem:
                 what = f"PodResourceClaim {entry['name']}: failed to create ResourceClaim: {problem}"
                 self.client.event(pod, "FailedResourceClaimCreation", what, is_warning=True)
                 return _RETRY_SECONDS
@@ -90,7 +90,7 @@ class PodClaims(Controller):
         self.client.update_status("pods", key, change)
 
 
-class ClaimUsers(Controller):
+class ClaimRelease(Controller):
     """Drops reservations of pods that ended, and deallocates and deletes claims that are not used any more."""
 
     name = "resourceclaim-release-controller"

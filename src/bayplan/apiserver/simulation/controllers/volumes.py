@@ -23,7 +23,7 @@ _NO_CLAIM: Key = ("", "")
 _ZONE = "topology.kubernetes.io/zone"
 
 
-class VolumeBinder(Controller):
+class ClaimBinder(Controller):
     """Binds claims to volumes.
 
     Volumes are decoded once, when they change, and indexed by class and by claim, so that the cost of a claim does

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from bayplan.apiserver.objects.deletion import DeleteOptions, delete
 from bayplan.apiserver.objects.writing import Caller
 from bayplan.apiserver.protocol.encoding import Json, decode_object, microtimestamp, parse_timestamp, timestamp
-from bayplan.apiserver.protocol.errors import ApiError
+from bayplan.apiserver.protocol.errors import RequestRefused
 from bayplan.apiserver.protocol.exchange import WriteOptions
-from bayplan.apiserver.protocol.identity import User
+from bayplan.apiserver.protocol.identity import ApiUser
 from bayplan.apiserver.server.api import Api
 from bayplan.apiserver.server.own_objects import create_if_absent
 from bayplan.apiserver.simulation.kubelets.admission import Admitted, NodeLoad, refusal
@@ -77,7 +77,7 @@ class Kubelets:
         self._tasks: list[asyncio.Task[None]] = []
         self._unlisten: list[Callable[[], None]] = []
         self._next_ip = 1
-        user = User("system:node", ("system:nodes", "system:masters", "system:authenticated"))
+        user = ApiUser("system:node", ("system:nodes", "system:masters", "system:authenticated"))
         self._caller = Caller(user, WriteOptions(field_manager="kubelet"), subresource="status")
 
     # ---- starting and stopping
@@ -340,7 +340,7 @@ class Kubelets:
     def _guarded(self, action: Callable[[], None]) -> None:
         try:
             action()
-        except ApiError as problem:
+        except RequestRefused as problem:
             _log.debug("a kubelet's write was refused: %s", problem)
         except Exception:
             _log.exception("a simulated kubelet failed")

@@ -41,7 +41,7 @@ from bayplan.framework.runtime.status_groups import group_by_status
 from bayplan.framework.status import Status
 from bayplan.framework.verdicts import Ids
 
-__all__ = ["Evaluation", "best_of"]
+__all__ = ["ShapeEvaluation", "best_of"]
 
 Ranks = np.ndarray[tuple[int], np.dtype[np.uint8]]
 _NO_SHARES: Shares = np.zeros(0, dtype=np.uint8)
@@ -49,7 +49,7 @@ _NO_STATE = CycleState()
 """Plugins whose answers are kept get no state: the answers must not depend on the cycle."""
 
 
-class Evaluation:
+class ShapeEvaluation:
     BYTES_PER_ROW = 6
     """Of rank, base, key and first, with ordinary weights."""
 

@@ -20,7 +20,7 @@ from bayplan.plugins.intree.dynamic_resources.requests import ClaimAsks, prepare
 from bayplan.plugins.intree.dynamic_resources.results import allocation_of
 from bayplan.plugins.intree.dynamic_resources.search import Search, Taken
 
-__all__ = ["Attempt", "Delegation", "Inventory", "Solution", "with_allocation"]
+__all__ = ["Delegation", "DeviceAttempt", "Inventory", "Solution", "with_allocation"]
 
 
 class Inventory:
@@ -57,7 +57,7 @@ class Solution(NamedTuple):
         ]
 
 
-class Attempt:
+class DeviceAttempt:
     def __init__(self, inventory: Inventory, pod: PodInfo, claims: list[ResourceClaim]) -> None:
         self._inventory, self.pod, self.claims = inventory, pod, claims
         self.extended: ResourceClaim | None = None

@@ -6,10 +6,10 @@ from typing import Protocol
 
 from bayplan.framework.devices import Attribute, DeviceConstraint, DeviceLook
 
-__all__ = ["Constraint", "make_constraint"]
+__all__ = ["AttributeConstraint", "make_constraint"]
 
 
-class Constraint(Protocol):
+class AttributeConstraint(Protocol):
     """Follows a search: `add` answers whether the device may be used and counts it if so; `remove` takes it back."""
 
     def add(self, request: str, sub_request: str, look: DeviceLook) -> bool: ...
@@ -17,7 +17,7 @@ class Constraint(Protocol):
     def remove(self, request: str, sub_request: str) -> None: ...
 
 
-def make_constraint(declared: DeviceConstraint) -> Constraint | None:
+def make_constraint(declared: DeviceConstraint) -> AttributeConstraint | None:
     """None for a kind of constraint that is not known."""
     if declared.match_attribute is not None:
         return _SameAttribute(declared.requests or (), declared.match_attribute)

@@ -36,7 +36,7 @@ from bayplan.framework import (
 from bayplan.framework.columns import Int64N, Rows
 from bayplan.framework.devices import ResourceClaim
 from bayplan.framework.objects import pod_requests
-from bayplan.plugins.intree.dynamic_resources.attempt import Attempt, Inventory, with_allocation
+from bayplan.plugins.intree.dynamic_resources.attempt import DeviceAttempt, Inventory, with_allocation
 from bayplan.plugins.intree.dynamic_resources.binding import (
     BindingProblem,
     has_timed_out,
@@ -75,7 +75,7 @@ _GROUP = "resource.k8s.io"
 
 _Ids = npt.NDArray[np.int32]
 
-ATTEMPT = StateKey[Attempt]("DynamicResources/attempt")
+ATTEMPT = StateKey[DeviceAttempt]("DynamicResources/attempt")
 
 
 class _FilterTimeout(Exception):
@@ -214,7 +214,7 @@ class DynamicResources(Plugin):
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Status | None:
         try:
-            attempt = Attempt(self._inventory, pod, pod_claims(pod.pod, self._devices))
+            attempt = DeviceAttempt(self._inventory, pod, pod_claims(pod.pod, self._devices))
         except ClaimProblem as problem:
             return Unresolvable(str(problem))
         wanted = tuple(
@@ -263,7 +263,7 @@ class DynamicResources(Plugin):
         return verdicts.status(int(verdicts.ids[0])) if verdicts.ids[0] else None
 
     def _by_delegation(
-        self, attempt: Attempt, nodes: NodeColumns, ids: _Ids, statuses: StatusTable
+        self, attempt: DeviceAttempt, nodes: NodeColumns, ids: _Ids, statuses: StatusTable
     ) -> dict[tuple[str, ...], Rows]:
         """Positions by the extended resources that devices stand for there."""
         if attempt.extended is None:
@@ -280,7 +280,7 @@ class DynamicResources(Plugin):
 
     def _allocate(
         self,
-        attempt: Attempt,
+        attempt: DeviceAttempt,
         resources: tuple[str, ...],
         nodes: NodeColumns,
         positions: Rows,
@@ -306,7 +306,7 @@ class DynamicResources(Plugin):
         for position in positions[codes == UNDECIDED].tolist():
             ids[position] = statuses.number(self._failure(attempt, nodes.info(position)))
 
-    def _failure(self, attempt: Attempt, node: NodeInfo) -> Status | None:
+    def _failure(self, attempt: DeviceAttempt, node: NodeInfo) -> Status | None:
         """Why the search on a node ended in an error."""
         try:
             return None if attempt.solve(node, self._deadline()) is not None else _CANNOT_ALLOCATE
@@ -317,7 +317,7 @@ class DynamicResources(Plugin):
         except AllocationError as error:
             return Error(str(error))
 
-    def _reject_unreached(self, attempt: Attempt, nodes: NodeColumns, ids: _Ids, statuses: StatusTable) -> None:
+    def _reject_unreached(self, attempt: DeviceAttempt, nodes: NodeColumns, ids: _Ids, statuses: StatusTable) -> None:
         """Nodes on which devices could be allocated, but from which an allocated claim cannot be used."""
         if attempt.extended is not None and not attempt.has_user_claims and not attempt.resources:
             return
@@ -467,7 +467,7 @@ class DynamicResources(Plugin):
             return Error(str(error), exception=error)
         return None
 
-    async def _bind(self, attempt: Attempt, number: int) -> ResourceClaim:
+    async def _bind(self, attempt: DeviceAttempt, number: int) -> ResourceClaim:
         claim, allocation, pod = attempt.claims[number], attempt.reserved.get(number), attempt.pod
         is_extended = claim is attempt.extended
         if is_extended and allocation is None and claim.status.allocation is None:
@@ -484,7 +484,7 @@ class DynamicResources(Plugin):
         attempt.reserved.pop(number, None)
         return written
 
-    async def _wait_until_ready(self, attempt: Attempt, node_name: str) -> None:
+    async def _wait_until_ready(self, attempt: DeviceAttempt, node_name: str) -> None:
         if not any(waits_for_conditions(claim) for claim in attempt.claims):
             return
         note = f"waiting for binding conditions for device on node {node_name}"

@@ -17,7 +17,7 @@ from typing import Any
 from bayplan.framework import NodeInfo
 from bayplan.framework.devices import DeviceId, DeviceUse, PublishedDevice
 from bayplan.plugins.intree.dynamic_resources.capacity import Amount, consumption, fits
-from bayplan.plugins.intree.dynamic_resources.constraints import Constraint, make_constraint
+from bayplan.plugins.intree.dynamic_resources.constraints import AttributeConstraint, make_constraint
 from bayplan.plugins.intree.dynamic_resources.counters import CounterBook
 from bayplan.plugins.intree.dynamic_resources.pools import NodeDevices, Pool
 from bayplan.plugins.intree.dynamic_resources.requests import ALL, MOST_DEVICES, AllocationError, Ask, ClaimAsks
@@ -80,7 +80,7 @@ class Search:
         self._holders: dict[DeviceId, list[int]] = {}
         """Claims for which a whole device is taken."""
         self._shares: dict[DeviceId, list[dict[str, Amount]]] = {}
-        self._constraints: list[list[Constraint]] = []
+        self._constraints: list[list[AttributeConstraint]] = []
         self._all: dict[Ask, list[tuple[PublishedDevice, Pool]]] = {}
         self.devices_tried = 0
 
@@ -241,7 +241,7 @@ class Search:
         return True
 
     def _constrain(self, claim: int, ask: Ask, device: PublishedDevice) -> bool:
-        added: list[Constraint] = []
+        added: list[AttributeConstraint] = []
         for constraint in self._constraints[claim]:
             if constraint.add(ask.base_name, ask.sub_name, device.look):
                 added.append(constraint)
@@ -270,8 +270,8 @@ class Search:
             constraint.remove(ask.base_name, ask.sub_name)
 
 
-def _constraints(asks: ClaimAsks) -> list[Constraint]:
-    made: list[Constraint] = []
+def _constraints(asks: ClaimAsks) -> list[AttributeConstraint]:
+    made: list[AttributeConstraint] = []
     for number, declared in enumerate(asks.claim.spec.devices.constraints or ()):
         constraint = make_constraint(declared)
         if constraint is None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from bayplan.framework.devices import CompileError, DeviceLook, EvaluationError, compile_selector, device_variable
 
-__all__ = ["SelectorError", "select"]
+__all__ = ["ExpressionFailure", "select"]
 
 
-class SelectorError(Exception):
+class ExpressionFailure(Exception):
     """An expression that does not compile, or fails for a device."""
 
 
@@ -21,7 +21,7 @@ def _evaluate(expression: str, look: DeviceLook) -> bool | Exception:
     try:
         selector = compile_selector(expression)
     except CompileError as error:
-        return SelectorError(f"CEL compile error: {error}")
+        return ExpressionFailure(f"CEL compile error: {error}")
     variable = device_variable(
         driver=look.driver,
         attributes={name: {type_: value} for name, (type_, value) in look.attributes.items()},
@@ -31,4 +31,4 @@ def _evaluate(expression: str, look: DeviceLook) -> bool | Exception:
     try:
         return selector.matches(variable)
     except EvaluationError as error:
-        return SelectorError(f"CEL runtime error: {error}")
+        return ExpressionFailure(f"CEL runtime error: {error}")

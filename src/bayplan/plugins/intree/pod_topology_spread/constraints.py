@@ -19,7 +19,7 @@ from bayplan.framework.objects import (
     from_labels,
 )
 
-__all__ = ["HOSTNAME", "SYSTEM_DEFAULTS", "Constraint", "compile_constraints", "default_selector"]
+__all__ = ["HOSTNAME", "SYSTEM_DEFAULTS", "SpreadConstraint", "compile_constraints", "default_selector"]
 
 HOSTNAME = "kubernetes.io/hostname"
 
@@ -31,7 +31,7 @@ SYSTEM_DEFAULTS = (
 )
 
 
-class Constraint(NamedTuple):
+class SpreadConstraint(NamedTuple):
     topology_key: str
     max_skew: int
     min_domains: int
@@ -54,7 +54,7 @@ def compile_constraints(
     when_unsatisfiable: str,
     selector: Selector | None = None,
     lacking_is_empty: bool = False,
-) -> tuple[Constraint, ...]:
+) -> tuple[SpreadConstraint, ...]:
     """The constraints with one effect. `selector` replaces the (absent) selectors of defaults."""
     return tuple(
         _compile(constraint, pod, selector)._replace(lacking_is_empty=lacking_is_empty)
@@ -63,12 +63,12 @@ def compile_constraints(
     )
 
 
-def _compile(constraint: TopologySpreadConstraint, pod: PodInfo, selector: Selector | None) -> Constraint:
+def _compile(constraint: TopologySpreadConstraint, pod: PodInfo, selector: Selector | None) -> SpreadConstraint:
     if selector is None:
         selector = compile_selector(constraint.label_selector)
         keys = constraint.match_label_keys or ()
         selector = selector.and_equal((key, pod.labels[key]) for key in keys if key in pod.labels)
-    return Constraint(
+    return SpreadConstraint(
         topology_key=constraint.topology_key,
         max_skew=constraint.max_skew,
         min_domains=1 if constraint.min_domains is None else constraint.min_domains,

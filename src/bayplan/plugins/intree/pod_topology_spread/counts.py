@@ -27,7 +27,7 @@ from bayplan.framework.columns import (
     match_required,
 )
 from bayplan.framework.objects import first_untolerated
-from bayplan.plugins.intree.pod_topology_spread.constraints import Constraint
+from bayplan.plugins.intree.pod_topology_spread.constraints import SpreadConstraint
 
 __all__ = [
     "CountedDomains",
@@ -56,7 +56,7 @@ class Inclusion(NamedTuple):
     """The number of those."""
 
 
-def inclusion_key(constraint: Constraint, pod: PodInfo, other_keys: tuple[str, ...]) -> Hashable:
+def inclusion_key(constraint: SpreadConstraint, pod: PodInfo, other_keys: tuple[str, ...]) -> Hashable:
     """What an inclusion depends on. Nodes must have all of `other_keys` besides the constraint's own."""
     shape = pod.shape
     wants_nodes = constraint.honors_affinity and not shape.required_nodes.is_anything
@@ -76,7 +76,7 @@ class Inclusions:
         self._layout = -1
 
     def find(
-        self, key: Hashable, constraint: Constraint, pod: PodInfo, other_keys: tuple[str, ...], table: NodeTable
+        self, key: Hashable, constraint: SpreadConstraint, pod: PodInfo, other_keys: tuple[str, ...], table: NodeTable
     ) -> Inclusion:
         """The inclusion with this `inclusion_key`."""
         if self._position != table.node_changes.position or self._layout != table.layout:
@@ -90,7 +90,7 @@ class Inclusions:
         return found
 
 
-def _include(constraint: Constraint, pod: PodInfo, nodes: NodeColumns, other_keys: tuple[str, ...]) -> Inclusion:
+def _include(constraint: SpreadConstraint, pod: PodInfo, nodes: NodeColumns, other_keys: tuple[str, ...]) -> Inclusion:
     column = nodes.label(constraint.topology_key)
     trash = column.domains
     bins = nodes.label_bins(constraint.topology_key)
@@ -111,14 +111,14 @@ def _include(constraint: Constraint, pod: PodInfo, nodes: NodeColumns, other_key
     return Inclusion(column, bins, trash, registered, int(registered.sum()))
 
 
-def is_included(constraint: Constraint, pod: PodInfo, node: NodeInfo) -> bool:
+def is_included(constraint: SpreadConstraint, pod: PodInfo, node: NodeInfo) -> bool:
     """The inclusion policies for one node."""
     if constraint.honors_affinity and not pod.shape.required_nodes.matches(node.labels, node.name):
         return False
     return not constraint.honors_taints or first_untolerated(node.taints, pod.shape.tolerations) is None
 
 
-def query_of(constraint: Constraint, pod: PodInfo) -> PodQuery | None:
+def query_of(constraint: SpreadConstraint, pod: PodInfo) -> PodQuery | None:
     """A query for the pods that count. None for the empty selector, which counts none."""
     if not constraint.selector.requirements:
         return None
@@ -140,7 +140,7 @@ class CountedDomains:
 
     __slots__ = ("constraint", "counts", "inclusion", "slots")
 
-    def __init__(self, constraint: Constraint, inclusion: Inclusion, counts: DomainCounts) -> None:
+    def __init__(self, constraint: SpreadConstraint, inclusion: Inclusion, counts: DomainCounts) -> None:
         self.constraint = constraint
         self.inclusion = inclusion
         self.counts = counts

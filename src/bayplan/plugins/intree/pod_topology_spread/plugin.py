@@ -43,7 +43,7 @@ from bayplan.framework.promises import MOST_VALUES, ByValue
 from bayplan.plugins.intree.pod_topology_spread.constraints import (
     HOSTNAME,
     SYSTEM_DEFAULTS,
-    Constraint,
+    SpreadConstraint,
     compile_constraints,
     default_selector,
 )
@@ -102,7 +102,7 @@ class _Rule:
 
     __slots__ = ("constraint", "key", "other_keys", "query")
 
-    def __init__(self, constraint: Constraint, pod: PodInfo, other_keys: tuple[str, ...]) -> None:
+    def __init__(self, constraint: SpreadConstraint, pod: PodInfo, other_keys: tuple[str, ...]) -> None:
         self.constraint = constraint
         self.other_keys = other_keys
         self.key = inclusion_key(constraint, pod, other_keys)
@@ -194,10 +194,10 @@ class PodTopologySpread(Plugin):
         keys = tuple(sorted({constraint.topology_key for constraint in constraints})) if needs_all_keys else ()
         return tuple(_Rule(c, pod, tuple(key for key in keys if key != c.topology_key)) for c in constraints)
 
-    def _constraints(self, pod: PodInfo, effect: str) -> tuple[Constraint, ...]:
+    def _constraints(self, pod: PodInfo, effect: str) -> tuple[SpreadConstraint, ...]:
         return tuple(rule.constraint for rule in self._rules(pod, effect))
 
-    def _default_constraints(self, pod: PodInfo, effect: str) -> tuple[Constraint, ...]:
+    def _default_constraints(self, pod: PodInfo, effect: str) -> tuple[SpreadConstraint, ...]:
         wanted = [c for c in self._defaults if c.when_unsatisfiable == effect]
         selector = default_selector(pod, self._objects) if wanted else None
         if selector is None:
@@ -292,7 +292,7 @@ class PodTopologySpread(Plugin):
                 missing = absent if missing is None else missing | absent
         return missing if missing is not None and missing.any() else None
 
-    def _domains_in_play(self, constraint: Constraint, nodes: NodeColumns, ignored: BoolN | None) -> int:
+    def _domains_in_play(self, constraint: SpreadConstraint, nodes: NodeColumns, ignored: BoolN | None) -> int:
         """The number of values among the feasible nodes; for the hostname, the number of nodes."""
         if constraint.topology_key == HOSTNAME:
             return len(nodes) - (0 if ignored is None else int(ignored.sum()))
@@ -378,7 +378,7 @@ class PodTopologySpread(Plugin):
         return Hint.QUEUE if any(c.counts(other) for c in constraints) else Hint.SKIP
 
     def _updated_pod_hint(
-        self, constraints: tuple[Constraint, ...], old: PodInfo, new: PodInfo, *, is_self: bool
+        self, constraints: tuple[SpreadConstraint, ...], old: PodInfo, new: PodInfo, *, is_self: bool
     ) -> Hint:
         if (
             is_self
@@ -400,11 +400,11 @@ class PodTopologySpread(Plugin):
         return Hint.QUEUE if after and _differs(old, new, constraints) else Hint.SKIP
 
 
-def _has_all_keys(node: Node | None, constraints: tuple[Constraint, ...]) -> bool:
+def _has_all_keys(node: Node | None, constraints: tuple[SpreadConstraint, ...]) -> bool:
     return node is not None and all(c.topology_key in node.labels for c in constraints)
 
 
-def _differs(old: Node, new: Node, constraints: tuple[Constraint, ...]) -> bool:
+def _differs(old: Node, new: Node, constraints: tuple[SpreadConstraint, ...]) -> bool:
     if any(old.labels.get(c.topology_key) != new.labels.get(c.topology_key) for c in constraints):
         return True
     return (old.spec.taints or []) != (new.spec.taints or [])

@@ -60,7 +60,7 @@ def affinity_places(volume: PersistentVolume) -> Places:
     return places_of_affinity(affinity.required if affinity is not None else None)
 
 
-class Candidates(NamedTuple):
+class VolumeCandidates(NamedTuple):
     """Volumes that fit a claim on some node."""
 
     set_aside: list[PersistentVolume]
@@ -133,7 +133,7 @@ class VolumeMatcher:
     def _mask(self, places: Places) -> BoolN:
         return np.ones(self._cluster.nodes.size, dtype=np.bool_) if places is None else self._masks.rows(places)
 
-    def _candidates(self, claim: PersistentVolumeClaim) -> Candidates:
+    def _candidates(self, claim: PersistentVolumeClaim) -> VolumeCandidates:
         self._follow()
         name, size = claim_class(claim), requested_bytes(claim) or 0
         selector = _selector_of(claim)
@@ -141,11 +141,11 @@ class VolumeMatcher:
         if opened is None:
             opened = self._open[name] = SizedPlaces(self._cluster.nodes, self._masks)
         if not len(opened):
-            return Candidates(self._set_aside_for(claim, name, size), opened, _NO_SLOTS)
+            return VolumeCandidates(self._set_aside_for(claim, name, size), opened, _NO_SLOTS)
         groups = [number for offer, number in opened.groups.items() if _suits(offer, claim)]
         promised = [v.name for v in self._assumed.matching(lambda volume: volume.name in opened)]
         slots = self._selected(opened, opened.at_least(size, groups, promised), selector)
-        return Candidates(self._set_aside_for(claim, name, size), opened, slots)
+        return VolumeCandidates(self._set_aside_for(claim, name, size), opened, slots)
 
     def _selected(self, opened: SizedPlaces, slots: Rows, selector: Selector) -> Rows:
         """The volumes that match the claim's selector."""

@@ -29,10 +29,10 @@ from bayplan.plugins.volumes.csi_migration import (
 )
 from bayplan.plugins.volumes.csi_nodes import MigratedRows
 
-__all__ = ["REASONS", "Binding", "Conflict", "PodClaims", "PodVolumeFinder", "PodVolumes", "volume_places"]
+__all__ = ["REASONS", "Binding", "PodClaims", "PodVolumeFinder", "PodVolumes", "VolumeConflict", "volume_places"]
 
 
-class Conflict(IntFlag):
+class VolumeConflict(IntFlag):
     """Why a node cannot take the pod; the order of the bits is the order of the reasons."""
 
     NODE_AFFINITY = 1
@@ -42,16 +42,16 @@ class Conflict(IntFlag):
 
 
 REASONS = {
-    Conflict.NODE_AFFINITY: "node(s) didn't match PersistentVolume's node affinity",
-    Conflict.NO_VOLUME: "node(s) didn't find available persistent volumes to bind",
-    Conflict.NO_SPACE: "node(s) did not have enough free storage",
-    Conflict.VOLUME_GONE: "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
+    VolumeConflict.NODE_AFFINITY: "node(s) didn't match PersistentVolume's node affinity",
+    VolumeConflict.NO_VOLUME: "node(s) didn't find available persistent volumes to bind",
+    VolumeConflict.NO_SPACE: "node(s) did not have enough free storage",
+    VolumeConflict.VOLUME_GONE: "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
 }
 _STATUSES = tuple(
     Unresolvable(*(reason for conflict, reason in REASONS.items() if bits & conflict)) if bits else SUCCESS
     for bits in range(16)
 )
-_CONFLICT_OF = {Obstacle.NO_VOLUME: Conflict.NO_VOLUME, Obstacle.NO_SPACE: Conflict.NO_SPACE}
+_CONFLICT_OF = {Obstacle.NO_VOLUME: VolumeConflict.NO_VOLUME, Obstacle.NO_SPACE: VolumeConflict.NO_SPACE}
 
 
 class PodClaims(NamedTuple):
@@ -99,15 +99,15 @@ class PodVolumeFinder:
         for claim in bound:
             volume = self._volumes.get(claim.spec.volume_name)
             if volume is None:
-                return Conflict.VOLUME_GONE
+                return VolumeConflict.VOLUME_GONE
             if not is_reachable(volume_places(volume, csi_node), node.labels):
-                return Conflict.NODE_AFFINITY
+                return VolumeConflict.NODE_AFFINITY
         return 0
 
     def _delayed_on_node(self, delayed: tuple[PersistentVolumeClaim, ...], node: NodeInfo) -> tuple[int, PodVolumes]:
         under_way, to_match = _divided(delayed)
         if any(claim.annotations[SELECTED_NODE] != node.name for claim in under_way):
-            return Conflict.NO_VOLUME, PodVolumes()
+            return VolumeConflict.NO_VOLUME, PodVolumes()
         bindings: dict[str, Binding] = {}
         to_provision = list(under_way)
         for claim in to_match:
@@ -135,7 +135,7 @@ class PodVolumeFinder:
         for claim in bound:
             volume = self._volumes.get(claim.spec.volume_name)
             if volume is None:
-                findings.reject(findings.clean(), Conflict.VOLUME_GONE)
+                findings.reject(findings.clean(), VolumeConflict.VOLUME_GONE)
                 return
             self._check_volume(volume, nodes, findings)
 
@@ -155,7 +155,7 @@ class PodVolumeFinder:
             there = _or_all(self._masks.of(moved, nodes), nodes)
             reachable = np.where(migrated, there, _or_all(reachable, nodes))
         if reachable is not None:
-            findings.reject(findings.clean() & ~reachable, Conflict.NODE_AFFINITY)
+            findings.reject(findings.clean() & ~reachable, VolumeConflict.NODE_AFFINITY)
 
     def _check_delayed(
         self, delayed: tuple[PersistentVolumeClaim, ...], nodes: NodeColumns, findings: _Findings
@@ -164,7 +164,7 @@ class PodVolumeFinder:
         todo = findings.without_error()
         for claim in under_way:
             here = nodes.rows == nodes.table.row_of.get(claim.annotations[SELECTED_NODE], -1)
-            findings.reject(todo & ~here, Conflict.NO_VOLUME)
+            findings.reject(todo & ~here, VolumeConflict.NO_VOLUME)
             todo &= here
         if not todo.any():
             return
@@ -192,7 +192,7 @@ class PodVolumeFinder:
         except ClaimError as error:
             findings.fail(needed, str(error))
             return todo & ~needed
-        for rows, conflict in ((allowed, Conflict.NO_VOLUME), (roomy, Conflict.NO_SPACE)):
+        for rows, conflict in ((allowed, VolumeConflict.NO_VOLUME), (roomy, VolumeConflict.NO_SPACE)):
             if rows is not None:
                 blocked = needed & ~_cut(rows, nodes)
                 findings.reject(blocked, conflict)
@@ -214,7 +214,7 @@ class _Findings:
     def without_error(self) -> BoolN:
         return np.less(self._conflicts, len(_STATUSES))
 
-    def reject(self, where: BoolN, conflict: Conflict) -> None:
+    def reject(self, where: BoolN, conflict: VolumeConflict) -> None:
         self._conflicts |= where * np.int32(conflict)
 
     def fail(self, where: BoolN, problem: str) -> None:

@@ -24,7 +24,7 @@ from tests.unit.framework.runtime.toys import (
 )
 
 from bayplan.framework import Depends, Plugin
-from bayplan.framework.runtime.remembered.evaluation import Evaluation
+from bayplan.framework.runtime.remembered.evaluation import ShapeEvaluation
 from bayplan.testing.build import node, pod
 
 MIXES = {
@@ -43,7 +43,7 @@ MIXES = {
 }
 
 
-def _numbers(evaluation: Evaluation) -> dict[str, Any]:
+def _numbers(evaluation: ShapeEvaluation) -> dict[str, Any]:
     size = evaluation.table.size
     feasible = evaluation.feasible()
     totals = np.where(feasible, evaluation.key[:size] + evaluation.offset, -1)
@@ -54,7 +54,7 @@ def _numbers(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def _told(evaluation: Evaluation) -> dict[str, Any]:
+def _told(evaluation: ShapeEvaluation) -> dict[str, Any]:
     size = evaluation.table.size
     return _numbers(evaluation) | {
         "groups": sorted((str(status), rows.tolist()) for status, rows in evaluation.rejected_groups()),
