@@ -182,7 +182,8 @@ async def _would_move(world: World, claim: c.WouldMove) -> str:
     if claim.home != world.base.nodes.get(claim.pod):
         return f"it is on {world.base.nodes.get(claim.pod)}"
     weights = ((claim.plugin, claim.weight),) if claim.plugin else ()
-    after = await world.after(Change(drain=claim.drain, weights=weights))
+    others = tuple((pod, node) for pod, node in sorted(world.base.nodes.items()) if node and pod != claim.pod)
+    after = await world.after(Change(drain=claim.drain, weights=weights, placed=others if weights else ()))
     node = after.nodes.get(claim.pod, "")
     if not claim.node:
         return _all((not node, f"it goes to {node}"))

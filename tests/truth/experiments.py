@@ -46,6 +46,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     drain: str = ""
     without_plugin: str = ""
     weights: tuple[tuple[str, int], ...] = ()
+    placed: tuple[tuple[str, str], ...] = ()
+    """Pods that stay on a node, where only the subject is scheduled again."""
 
 
 @dataclass
@@ -145,6 +147,11 @@ def changed(case: Case, change: Change) -> Case:
             if key_of(pod) == SUBJECT:
                 pod["spec"].pop("nodeName", None)
                 pod.pop("status", None)
+    nodes = dict(change.placed)
+    for pod in case.pods:
+        if key_of(pod) in nodes:
+            pod["spec"]["nodeName"] = nodes[key_of(pod)]
+            pod["status"] = {"phase": "Running"}
     return case
 
 
