@@ -98,10 +98,11 @@ class DynamicResources(Plugin):
 
     *Retries on*: new and changed claims, slices, classes and nodes, and on claims that were made for the pod.
 
-    *Arguments*: `filterTimeout`, the longest search on one node (10s, 0 for no limit); `bindingTimeout`, the longest
+    *Arguments*: `filterTimeout`, the longest search for one pod (10s, 0 for no limit); `bindingTimeout`, the longest
     wait for devices to become ready (10m0s, at least 1s).
 
-    *Differs from kube-scheduler*: a claim is deallocated, and the claim of extended resources deleted, beside the
+    *Differs from kube-scheduler*: `filterTimeout` limits the search over all nodes together and not on each, because
+    other pods wait meanwhile. A claim is deallocated, and the claim of extended resources deleted, beside the
     scheduling cycle and not within it. Every class has its implicit resource name, also one that shares its
     `extendedResourceName` with a newer class.
     """
@@ -139,7 +140,7 @@ class DynamicResources(Plugin):
 
     class Args(PluginArgs):
         filter_timeout: str = "10s"
-        """Longest search for devices on one node; 0 for no limit."""
+        """Longest search for the devices of one pod, over all nodes; 0 for no limit."""
         binding_timeout: str = "10m0s"
         """Longest wait for the devices of a pod to become ready."""
 
