@@ -1,31 +1,25 @@
-"""A connected scheduler, built in one visible order: cache, nominations, plugins, queue, intake, reflectors, loop.
-
-Plugins come before the queue because its policy is made of what they declare. What they may do to the queue
-(`activate`), and the latest version of a pod for `nominations`, are looked up when they are called.
-"""
+"""A connected scheduler: the core (`bayplan.app.core`) between the reflectors of an API server and a writer to it."""
 
 from __future__ import annotations
 
 import asyncio
 import random
 import socket
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import structlog
 
 from bayplan.api.kinds import ObjectKind
 from bayplan.api.pod import Pod
+from bayplan.app.core import CoreOptions, Edges, SchedulerCore
 from bayplan.app.custom_resources import CustomResourceReflectors
-from bayplan.app.extenders import candidate_review, make_extenders
-from bayplan.app.frameworks import Ports, build_framework, queue_policy, watched_resources
+from bayplan.app.frameworks import watched_resources
 from bayplan.app.garbage_collection import GarbageCollection
 from bayplan.app.live_api import LiveApi, ProfileRecorder
 from bayplan.app.status_writer import StatusWriter
 from bayplan.app.watching import BindingsShown, Watching
-from bayplan.cache import Cache
 from bayplan.client.events import EventRecorder, reporting_instance
 from bayplan.client.extender import ExtenderHttp
 from bayplan.client.retry import RetryingSender
@@ -34,21 +28,8 @@ from bayplan.client.writer import Writer
 from bayplan.config.model import SchedulerConfig
 from bayplan.config.profiles import ResolvedProfile
 from bayplan.framework.registry import Registry
-from bayplan.framework.resources import ObjectLister
-from bayplan.framework.runtime.framework import Framework
 from bayplan.framework.times import SAMPLED_SHARE, Sampling
-from bayplan.loop.decide import Decider, NodeSearch
-from bayplan.loop.decide_with_extenders import Extenders
-from bayplan.loop.intake import Intake
 from bayplan.loop.observer import Observer, Observers
-from bayplan.loop.permit import HeldPods
-from bayplan.loop.profile import Profile, Shared
-from bayplan.loop.scheduler import Scheduler
-from bayplan.loop.select import seeded_tie_break
-from bayplan.loop.tasks import Tasks
-from bayplan.observe.clock import Clock, SystemClock
-from bayplan.queue import BackoffTimes, Doorbell, Nominations, QueueShell, SchedulingQueue
-from bayplan.queue.requeue import HintObserver
 
 __all__ = ["LiveOptions", "LiveScheduler"]
 
@@ -59,20 +40,13 @@ _MOST_TIMED_PER_SECOND = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class LiveOptions:
+class LiveOptions(CoreOptions):
     """What is not part of the configuration file."""
 
-    seed: int = 0
-    pod_max_in_unschedulable_seconds: float = 300.0
     drain_seconds: float = 10.0
     observers: Sequence[Observer] = ()
-    clock: Clock = field(default_factory=SystemClock)
     timed_share: float = SAMPLED_SHARE
     """Of the cycles in which every plugin is timed."""
-    hint_observer: HintObserver | None = None
-    """Called after every queueing hint."""
-    is_leader: Callable[[], bool] = lambda: True
-    """Checked before every write."""
     wait_to_lead: Callable[[], Awaitable[None]] | None = None
     """Awaited after the caches are synced and before the first pod is scheduled."""
 
@@ -92,10 +66,6 @@ class LiveScheduler:
         self.options = options or LiveOptions()
         clock, dice = self.options.clock, random.Random(self.options.seed)
         self.observer = Observers([*self.options.observers, BindingsShown(lambda: self.watching.expect_pods())])
-        self.cache = Cache()
-        self.held_pods = HeldPods(clock)
-        self.nominations = Nominations(lambda namespace, name: self.watching.pod(namespace, name))
-        self.tasks = Tasks(self._task_failed, idle=lambda: len(self.held_pods))
         self.writer = Writer(transport, clock=clock, draw=dice.random)
         self.status = StatusWriter(self.writer, clock)
         self.events = EventRecorder(
@@ -104,65 +74,34 @@ class LiveScheduler:
             instance=reporting_instance(profiles[0].scheduler_name, socket.gethostname()),
             is_busy=self._is_under_load,
         )
-        bell = Doorbell()
-        self._search = NodeSearch()
-        draw = random.Random(self.options.seed).random
-        self._sampling = Sampling(
-            draw=draw,
-            monotonic=clock.monotonic,
-            share=self.options.timed_share,
-            most_per_second=_MOST_TIMED_PER_SECOND,
-        )
-        self._ports = self._make_ports(LiveApi(self.writer, may_write=self.options.is_leader))
         self._extender_http = ExtenderHttp()
-        extenders, frameworks = self._make_frameworks(config, profiles, registry)
-        self.queue = SchedulingQueue(
-            clock,
-            queue_policy(frameworks, has_extenders=extenders is not None),
-            nominations=self.nominations,
-            times=self._backoff_times(config),
-            on_ready=bell.ring,
-            hint_observer=self.options.hint_observer,
-        )
-        self.profiles = self._make_profiles(profiles, frameworks, extenders)
-        self.intake = Intake(
-            self.cache,
-            self.queue,
-            held_pods=self.held_pods,
-            is_ours=self.profiles.__contains__,
-            clock=clock,
-            observer=self.observer,
-        )
+        self._core = SchedulerCore(config, profiles, registry, options=self.options, edges=self._make_edges())
+        self.cache, self.queue, self.intake = self._core.cache, self._core.queue, self._core.intake
+        self.profiles, self.held_pods, self.tasks = self._core.profiles, self._core.held_pods, self._core.tasks
+        self.scheduler, self._shell = self._core.scheduler, self._core.shell
         self.watching = Watching(transport, kinds, self.intake.handler, clock=clock, draw=dice.random)
         self.custom_resources = CustomResourceReflectors(
             transport, self.intake.object_handler, clock=clock, draw=dice.random
         )
-        self.custom_resources.follow(watched_resources(frameworks.values()))
-        shared = Shared(
-            cache=self.cache,
-            queue=self.queue,
-            profiles=self.profiles,
-            held_pods=self.held_pods,
-            api=self._ports.api,
-            status=self.status,
-            clock=clock,
-            observer=self.observer,
-            get_pod=self.watching.pod,
-            start_task=self.tasks.start,
-            start_brief=self.tasks.start_brief,
-            may_write=self.options.is_leader,
-        )
+        self.custom_resources.follow(watched_resources(self._core.frameworks))
         self.is_ready = asyncio.Event()
         """Set once the caches hold the whole cluster."""
-        self._shell = QueueShell(self.queue, bell, clock)
-        self.scheduler = Scheduler(shared, self._shell, self.tasks)
         self.garbage_collection = GarbageCollection(clock, is_idle=self._is_idle)
 
-    def _backoff_times(self, config: SchedulerConfig) -> BackoffTimes:
-        return BackoffTimes(
-            initial_seconds=float(config.pod_initial_backoff_seconds),
-            max_seconds=float(config.pod_max_backoff_seconds),
-            max_in_unschedulable_seconds=self.options.pod_max_in_unschedulable_seconds,
+    def _make_edges(self) -> Edges:
+        return Edges(
+            api=LiveApi(self.writer, may_write=self.options.is_leader),
+            recorder=lambda name: ProfileRecorder(self.events, name),
+            status=self.status,
+            get_pod=lambda namespace, name: self.watching.pod(namespace, name),
+            observer=self.observer,
+            extender_http=self._extender_http,
+            sampling=Sampling(
+                draw=random.Random(self.options.seed).random,
+                monotonic=self.options.clock.monotonic,
+                share=self.options.timed_share,
+                most_per_second=_MOST_TIMED_PER_SECOND,
+            ),
         )
 
     def _is_idle(self) -> bool:
@@ -172,82 +111,10 @@ class LiveScheduler:
         """Whether many pods wait for a decision or for their binding: events are then written later."""
         return self.writer.is_busy or self.queue.sizes.active > _MANY_PODS
 
-    def _make_frameworks(
-        self, config: SchedulerConfig, profiles: Sequence[ResolvedProfile], registry: Registry
-    ) -> tuple[Extenders | None, dict[str, Framework]]:
-        extenders = make_extenders(config, self._extender_http, self.cache.cluster)
-        review = candidate_review(extenders)
-        return extenders, {p.scheduler_name: build_framework(p, registry, self._ports, review) for p in profiles}
-
-    def _make_profiles(
-        self,
-        profiles: Sequence[ResolvedProfile],
-        frameworks: Mapping[str, Framework],
-        extenders: Extenders | None,
-    ) -> dict[str, Profile]:
-        made = {}
-        for profile in profiles:
-            name, framework = profile.scheduler_name, frameworks[profile.scheduler_name]
-            decider = Decider(
-                framework=framework,
-                nominator=self.queue.nominations,
-                tie_break=seeded_tie_break(self.options.seed),
-                search=self._search,
-                percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score,
-                monotonic=self.options.clock.monotonic,
-                sampling=self._sampling,
-            )
-            recorder = self._ports.recorder(name)
-            made[name] = Profile(name=name, decider=decider, recorder=recorder, extenders=extenders)
-        return made
-
     def reload(self, config: SchedulerConfig, profiles: Sequence[ResolvedProfile], registry: Registry) -> None:
-        """Go on with another configuration, between two decisions and all at once.
-
-        Everything that can fail happens before anything is replaced. Bindings under way finish with the old plugins.
-        """
-        extenders, frameworks = self._make_frameworks(config, profiles, registry)
-        policy = queue_policy(frameworks, has_extenders=extenders is not None)
-        made = self._make_profiles(profiles, frameworks, extenders)
-        unclaimed = made.keys() - self.profiles.keys()
-        replaced = [profile.framework for profile in self.profiles.values()]
-        self.profiles.clear()
-        self.profiles.update(made)
-        self.cache.fill_groups(list(self.watching.reflectors[Pod].objects.values()))
-        self.queue.adopt(policy)
-        self.custom_resources.follow(watched_resources(frameworks.values()))
-        if unclaimed:
-            self._claim_pods(unclaimed)
-        for framework in replaced:
-            framework.teardown()
-
-    def _claim_pods(self, names: Set[str]) -> None:
-        """Queue the pods of profiles that did not exist so far."""
-        for pod in list(self.watching.reflectors[Pod].objects.values()):
-            if not pod.spec.node_name and pod.spec.scheduler_name in names:
-                self.queue.add(self.cache.info(pod))
-
-    def _make_ports(self, api: LiveApi) -> Ports:
-        return Ports(
-            cluster=self.cache.cluster,
-            clock=self.options.clock,
-            nominator=self.nominations,
-            waiting_pods=self.held_pods,
-            recorder=lambda name: ProfileRecorder(self.events, name),
-            api=api,
-            activate=lambda pods: self.queue.activate(pods),
-            start_task=self.tasks.start,
-            resources=partial(ObjectLister, self.cache.cluster.objects),
-            complain=self._plugin_failed,
-            call_later=partial(self.tasks.call_later, clock=self.options.clock),
-        )
-
-    def _plugin_failed(self, plugin: str, point: str, exception: BaseException) -> None:
-        _log.error("plugin failed", plugin=plugin, point=point, error=str(exception), exc_info=exception)
-        self.observer.plugin_failed(plugin, point, exception)
-
-    def _task_failed(self, name: str, exception: BaseException) -> None:
-        _log.error("task failed", task=name, error=str(exception), exc_info=exception)
+        """Go on with another configuration, between two decisions and all at once; nothing changes if it cannot."""
+        self._core.reload(config, profiles, registry, pods=lambda: self.watching.reflectors[Pod].objects.values())
+        self.custom_resources.follow(watched_resources(self._core.frameworks))
 
     async def run(self) -> None:
         """Reflect, sync, schedule. On cancellation bindings under way are finished first."""
