@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from bayplan.cli.options import Names, option
+from bayplan.cli.options import Names, option, plugin_option
 from bayplan.cli.output import CommandError, Format, print_value, result_console
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ UNHEALTHY = 1
 def doctor(
     *,
     config: Annotated[str | None, option("--config", metavar="FILE", about="a KubeSchedulerConfiguration")] = None,
-    plugin: Annotated[Names, option("--plugin", metavar="PLUGIN", about="FILE.py or MODULE:CLASS to load")] = None,
+    plugin: Annotated[Names, plugin_option("load")] = None,
     name: Annotated[
         str | None, option("--name", metavar="NAME", about="name of the deployment, as in `bayplan render manifests`")
     ] = None,

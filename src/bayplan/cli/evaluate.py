@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from bayplan.cli.options import Names, option
+from bayplan.cli.options import Names, option, plugin_option
 from bayplan.cli.output import CommandError, Format, note, print_pieces, print_value, progress, result_console
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def evaluate(
     filename: Annotated[Names, option("--filename", "-f", metavar="FILE", about="cluster objects; - is stdin")] = None,
     pod: Annotated[Names, option("--pod", metavar="POD", about="a file, or NAMESPACE/NAME of a waiting pod")] = None,
     config: Annotated[str | None, option("--config", metavar="FILE", about="a KubeSchedulerConfiguration")] = None,
-    plugin: Annotated[Names, option("--plugin", metavar="PLUGIN", about="FILE.py or MODULE:CLASS to load")] = None,
+    plugin: Annotated[Names, plugin_option("load")] = None,
     cases: Annotated[str | None, option("--cases", metavar="FILE", about="cases, one a line; - is stdin")] = None,
     output: Annotated[Format | None, option("--output", "-o", metavar="FORMAT", about="table by default")] = None,
     top: Annotated[int, option("--top", metavar="NUMBER", about="how many of the best nodes to show (5)")] = 5,

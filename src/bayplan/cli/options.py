@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cyclopts import Parameter
 
-__all__ = ["Names", "option"]
+__all__ = ["Names", "option", "plugin_option"]
 
 Names = list[str] | None
 """Of an option that may be repeated."""
@@ -21,6 +21,12 @@ def option(*names: str, metavar: str = "", about: str) -> Parameter:
         allow_leading_hyphen=bool(metavar),
         validator=_refuse_option,
     )
+
+
+def plugin_option(what_for: str) -> Parameter:
+    """`--plugin`, the same for all commands: `Registry.load` says what it may name."""
+    about = f"plugin to {what_for}: FILE.py, FOLDER, ZIP or wheel, MODULE:CLASS, or the name of an installed one"
+    return option("--plugin", metavar="PLUGIN", about=about)
 
 
 def _refuse_option(_: object, value: object) -> None:

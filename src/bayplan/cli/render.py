@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App
 
-from bayplan.cli.options import Names, option
+from bayplan.cli.options import Names, option, plugin_option
 from bayplan.cli.output import CommandError, note
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ __all__ = ["app", "chart", "crds", "manifests", "static_pod"]
 app = App(help="Write what a cluster needs to run this configuration with these plugins.", version_flags=())
 
 Config = Annotated[str | None, option("--config", metavar="FILE", about="a KubeSchedulerConfiguration")]
-Plugins = Annotated[Names, option("--plugin", metavar="PLUGIN", about="FILE.py or MODULE:CLASS to deploy")]
+Plugins = Annotated[Names, plugin_option("deploy")]
 Name = Annotated[str | None, option("--name", metavar="NAME", about="name of the objects (that of the first profile)")]
 Image = Annotated[str | None, option("--image", metavar="IMAGE", about="image with bayplan (bayplan:VERSION)")]
 Folder = Annotated[str, option("--output", "-o", metavar="FOLDER", about="folder to write to")]

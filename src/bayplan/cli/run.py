@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from bayplan.cli.options import Names, option
+from bayplan.cli.options import Names, option, plugin_option
 from bayplan.cli.output import CommandError
 from bayplan.cli.run_flags import ElectionFlags, ServingFlags, duration_of, path_of, shown_flags
 
@@ -54,7 +54,7 @@ _StallLimit = Annotated[
 def run(
     *,
     config: Annotated[str | None, option("--config", metavar="FILE", about="a KubeSchedulerConfiguration")] = None,
-    plugin: Annotated[Names, option("--plugin", metavar="PLUGIN", about="FILE.py or MODULE:CLASS to load")] = None,
+    plugin: Annotated[Names, plugin_option("load")] = None,
     kubeconfig: Annotated[str | None, option("--kubeconfig", metavar="FILE", about="kubeconfig of the cluster")] = None,
     context: Annotated[str | None, option("--context", metavar="NAME", about="context in the kubeconfig")] = None,
     election: Annotated[ElectionFlags | None, Parameter(name="*")] = None,

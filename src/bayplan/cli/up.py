@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from bayplan.cli.options import Names, option
+from bayplan.cli.options import Names, option, plugin_option
 from bayplan.cli.output import CommandError, note, print_error, progress
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def up(
         option("--devices", metavar="DEVICES", about="of all nodes: DRIVER=COUNT, or a FILE about them"),
     ] = None,
     config: Annotated[str | None, option("--config", metavar="FILE", about="a KubeSchedulerConfiguration")] = None,
-    plugin: Annotated[Names, option("--plugin", metavar="PLUGIN", about="FILE.py or MODULE:CLASS to enable")] = None,
+    plugin: Annotated[Names, plugin_option("enable")] = None,
     watch: Annotated[bool, option("--watch", about="reload plugins and configuration when a file is saved")] = False,
     kubeconfig_out: Annotated[
         str | None, option("--kubeconfig-out", metavar="FILE", about="kubeconfig to write")

@@ -1,4 +1,4 @@
-"""Plugin classes out of files, modules and installed packages; failures as one sentence with file and line.
+"""Plugin classes out of files, packages, modules and what is installed; failures as one sentence with file and line.
 
 A file is compiled from its text each time, under a module name of its own: a reload gives new classes, no `.pyc` of a
 moment ago is reused, and neither `sys.path` nor a module of the same name is touched.
@@ -21,12 +21,12 @@ from typing import Any
 
 from bayplan.api.suggest import did_you_mean
 from bayplan.framework.errors import PluginLoadError
+from bayplan.framework.packages import ENTRY_POINT_GROUP, Package
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.points import ExtensionPoint, extends
 
-__all__ = ["ENTRY_POINT_GROUP", "class_at_path", "classes_in_file", "installed_plugins", "load_entry_point"]
+__all__ = ["class_at_path", "classes_in_file", "classes_in_package", "installed_plugins", "load_entry_point"]
 
-ENTRY_POINT_GROUP = "bayplan.plugins"
 _numbers = itertools.count(1)
 
 
@@ -38,11 +38,32 @@ def classes_in_file(path: str | Path) -> list[type[Plugin]]:
     """
     path = Path(path)
     module = _module_from(path)
-    defined = [value for value in vars(module).values() if _is_defined_in(value, module)]
-    classes = [cls for cls in dict.fromkeys(defined) if not cls.__name__.startswith("_") and not _is_base(cls, defined)]
+    classes = _meant([value for value in vars(module).values() if _is_defined_in(value, module)])
     if not classes:
         raise PluginLoadError(str(path), "defines no plugin; write `class MyPlugin(Plugin): ...` in it")
     return classes
+
+
+def classes_in_package(package: Package) -> list[type[Plugin]]:
+    """The plugin classes of a package: those that its entry points name, or all of the module that stands for it."""
+    try:
+        modules = package.modules()
+    except PluginLoadError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise _module_failure(error, str(package.root / package.name)) from error
+    classes: list[type[Plugin]] = []
+    for module, name in modules:
+        classes += [_member(module, name)] if name else _meant(package.plugin_classes(module))
+    if not classes:
+        hint = "import them in its `__init__.py`, or name one as `module:Class`"
+        raise PluginLoadError(str(package.root / package.name), f"has no plugins in sight; {hint}")
+    return classes
+
+
+def _meant(defined: list[type[Plugin]]) -> list[type[Plugin]]:
+    """Of plugin classes those that are not there to be inherited from."""
+    return [cls for cls in dict.fromkeys(defined) if not cls.__name__.startswith("_") and not _is_base(cls, defined)]
 
 
 def _is_defined_in(value: Any, module: ModuleType) -> bool:
@@ -106,12 +127,16 @@ def class_at_path(path: str) -> Any:
     module_name, separator, class_name = path.partition(":")
     if not separator or not module_name or not class_name:
         raise PluginLoadError(f"`{path}`", "is not a plugin path; write `module:Class`, as in `my_scores:ByLabel`")
-    module = _imported(module_name)
+    return _member(_imported(module_name), class_name)
+
+
+def _member(module: ModuleType, name: str) -> Any:
     value: Any = module
-    for part in class_name.split("."):
+    for part in name.split("."):
         if not hasattr(value, part):
             hint = did_you_mean(part, _plugin_names(module))
-            raise PluginLoadError(f"`{path}`", f"module `{module_name}` has no `{class_name}`{hint and '; ' + hint}")
+            what = f"module `{module.__name__}` has no `{name}`{hint and '; ' + hint}"
+            raise PluginLoadError(f"`{module.__name__}:{name}`", what)
         value = getattr(value, part)
     return value
 

@@ -1,4 +1,4 @@
-"""The plugins that configurations may name: added in code, read from a file, found by path, or installed.
+"""The plugins that configurations may name: added in code, read from a file or package, found by path, or installed.
 
     registry = default_registry()
     registry.from_file("score_by_label.py")
@@ -17,8 +17,15 @@ from typing import TypeVar
 
 from bayplan.api.suggest import did_you_mean
 from bayplan.framework.checks import check_plugin
-from bayplan.framework.errors import PluginError, UnknownPlugin
-from bayplan.framework.loading import class_at_path, classes_in_file, installed_plugins, load_entry_point
+from bayplan.framework.errors import PluginError, PluginLoadError, UnknownPlugin
+from bayplan.framework.loading import (
+    class_at_path,
+    classes_in_file,
+    classes_in_package,
+    installed_plugins,
+    load_entry_point,
+)
+from bayplan.framework.packages import find_package
 from bayplan.framework.plugin import Plugin
 
 __all__ = ["Registry"]
@@ -68,11 +75,13 @@ class Registry:
 
     def from_file(self, path: str | Path, *, replace: bool = False) -> list[type[Plugin]]:
         """Register every plugin class that a Python file defines. All of them, or none if one is wrong."""
-        classes = classes_in_file(path)
+        return self._add_all(classes_in_file(path), str(path), replace=replace)
+
+    def _add_all(self, classes: list[type[Plugin]], origin: str, *, replace: bool) -> list[type[Plugin]]:
         staged = self.copy()
         names: set[str] = set()
         for cls in classes:
-            staged.add(cls, origin=str(path), replace=replace and cls.name not in names)
+            staged.add(cls, origin=origin, replace=replace and cls.name not in names)
             names.add(cls.name)
         self._take(staged)
         return classes
@@ -82,10 +91,22 @@ class Registry:
         return self.add(check_plugin(class_at_path(path)), origin=path, replace=replace)
 
     def load(self, spec: str, *, replace: bool = False) -> list[type[Plugin]]:
-        """What a command line names: a `.py` file, or `module:Class`."""
+        """What a command line names: a file, a folder, a zip or wheel, `module:Class`, or an installed plugin."""
+        package = find_package(spec)
+        if package is not None:
+            return self._add_all(classes_in_package(package), spec, replace=replace)
         if spec.endswith(".py") or (Path(spec).is_file() and ":" not in spec):
             return self.from_file(spec, replace=replace)
+        if ":" not in spec:
+            return [self._named(spec)]
         return [self.from_path(spec, replace=replace)]
+
+    def _named(self, name: str) -> type[Plugin]:
+        try:
+            return self.get(name)
+        except UnknownPlugin as error:
+            hint = error.hint if error.hint.startswith("did") else "write FILE.py, FOLDER or `module:Class`"
+            raise PluginLoadError(f"`{name}`", f"is no file, no folder and no installed plugin; {hint}") from None
 
     def get(self, name: str) -> type[Plugin]:
         """The class of that name. Raises `UnknownPlugin` with the name that was probably meant."""

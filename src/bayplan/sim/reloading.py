@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bayplan.app.settings import Settings, SettingsError, load_settings
+from bayplan.framework.errors import PluginLoadError
+from bayplan.framework.packages import Package, find_package
 from bayplan.observe.clock import Clock
 
 __all__ = ["ReloadReport", "Reloader"]
@@ -36,8 +38,7 @@ class Reloader:
         self._report = report
         self._clock = clock
         self._enable = enable
-        files = [Path(spec) for spec in plugins if spec.endswith(".py")]
-        self._files = [*files, *([config_path] if config_path else [])]
+        self._sources = [_source(spec) for spec in plugins]
         self._seen = self._stamps()
 
     async def run(self) -> None:
@@ -51,7 +52,8 @@ class Reloader:
 
     def reload(self) -> bool:
         """Load everything again; True when the new version is in use."""
-        names = ", ".join(file.name for file in self._files)
+        self._sources = [_source(spec) for spec in self._plugins]
+        names = ", ".join(Path(given).name for given in (*self._plugins, self._config_path) if given)
         try:
             self._put_to_work(load_settings(self._config_path, self._plugins, enable=self._enable))
         except SettingsError as error:
@@ -64,8 +66,19 @@ class Reloader:
         self._report(f"reloaded {names}", ())
         return True
 
-    def _stamps(self) -> list[tuple[int, int]]:
-        return [_stamp(file) for file in self._files]
+    def _stamps(self) -> list[tuple[str, int, int]]:
+        """Of all files, those of packages looked up anew: they may gain and lose modules."""
+        files = [file for source in self._sources for file in (source.files if isinstance(source, Package) else source)]
+        return [(str(file), *_stamp(file)) for file in (*files, self._config_path) if file]
+
+
+def _source(spec: str) -> Package | list[Path]:
+    """The package that a plugin stands for, or the file; nothing for `module:Class`."""
+    try:
+        found = find_package(spec)
+    except PluginLoadError:
+        return [Path(spec)]
+    return found if found is not None else [Path(spec)] if spec.endswith(".py") else []
 
 
 def _stamp(file: Path) -> tuple[int, int]:
