@@ -15,6 +15,7 @@ import msgspec
 from bayplan.api.quantity import milli_value, value
 from bayplan.explain import claims as c
 from bayplan.explain.cases import evaluate_case
+from bayplan.explain.edits import Edit
 from tests.truth.cases import SUBJECT, Case, JsonObject
 from tests.truth.experiments import Change, Outcome, key_of, observe
 
@@ -39,6 +40,13 @@ class World:
         if found is None:
             found = self._known[key] = await observe(self.case, change)
         return found
+
+    async def again(self, **changes: Any) -> Outcome:
+        """The subject alone scheduled anew, with everything else where it came to be."""
+        nodes = self.base.nodes
+        others = tuple((pod, node) for pod, node in sorted(nodes.items()) if node and pod != SUBJECT)
+        gone = tuple(Edit(kind="deletePod", name=key_of(pod)) for pod in self.case.pods if key_of(pod) not in nodes)
+        return await self.after(Change(edits=gone, placed=others, **changes))
 
     @property
     def subject(self) -> JsonObject:
@@ -182,8 +190,7 @@ async def _would_move(world: World, claim: c.WouldMove) -> str:
     if claim.home != world.base.nodes.get(claim.pod):
         return f"it is on {world.base.nodes.get(claim.pod)}"
     weights = ((claim.plugin, claim.weight),) if claim.plugin else ()
-    others = tuple((pod, node) for pod, node in sorted(world.base.nodes.items()) if node and pod != claim.pod)
-    after = await world.after(Change(drain=claim.drain, weights=weights, placed=others if weights else ()))
+    after = await world.again(drain=claim.drain, weights=weights)
     node = after.nodes.get(claim.pod, "")
     if not claim.node:
         return _all((not node, f"it goes to {node}"))

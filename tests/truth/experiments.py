@@ -12,10 +12,12 @@ from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
 import msgspec
 
 from bayplan.api.pod import Pod
+from bayplan.app.garbage_collection import GarbageCollection
 from bayplan.app.settings import Settings, load_settings
 from bayplan.cluster.axes import Rows
 from bayplan.deploy.crds import crd_documents
@@ -68,9 +70,19 @@ class Running:
 
     async def settle(self) -> None:
         """Until every pod has a node, or has failed and waits for an event."""
-        async with asyncio.timeout(_PATIENCE_SECONDS):
-            while not self._is_settled():  # noqa: ASYNC110 - the scheduler's state has no event for every question
-                await asyncio.sleep(0.003)
+        try:
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                while not self._is_settled():  # noqa: ASYNC110 - the scheduler's state has no event for every question
+                    await asyncio.sleep(0.003)
+        except TimeoutError:
+            raise TimeoutError(f"the cluster did not settle: {self._under_way()}") from None
+
+    def _under_way(self) -> str:
+        """What the cluster waits for."""
+        live = self.local.live
+        places = {place.value: [pod.key for pod in pods] for place, pods in live.queue.pending_pods().items() if pods}
+        last = {key: [record.outcome for record in self.service.recorder.of_pod(key, most=2)] for key in self.pods}
+        return f"{live.queue.sizes}, {live.cache.assumed_count} assumed, {places}, attempts {last}"
 
     def _is_settled(self) -> bool:
         live = self.local.live
@@ -209,6 +221,13 @@ def _first(ties: Rows) -> int:
 
 
 @asynccontextmanager
+async def _uncollected() -> AsyncIterator[None]:
+    """A scheduler collects the garbage of its process when it starts: here that would take longer than all the rest."""
+    with patch.object(GarbageCollection, "start"), patch.object(GarbageCollection, "settle"):
+        yield
+
+
+@asynccontextmanager
 async def running(case: Case, change: Change | None = None) -> AsyncIterator[Running]:
     """The case at work, settled."""
     change = change or Change()
@@ -218,7 +237,7 @@ async def running(case: Case, change: Change | None = None) -> AsyncIterator[Run
     running_pods = [pod for pod in case.pods if pod["spec"].get("nodeName")]
     first = [*_definitions(case), *case.objects, *running_pods]
     options = LocalOptions(nodes=case.nodes, objects=first, listen=False, observers=explaining.observers)
-    async with LocalCluster(settings, options) as local:
+    async with _uncollected(), LocalCluster(settings, options) as local:
         explaining.attach(local.live)
         async with asyncio.timeout(_PATIENCE_SECONDS):
             await local.live.is_ready.wait()

@@ -7,6 +7,7 @@ handed to `kubectl patch`. Edits are applied to copies only; nothing here knows 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -196,7 +197,7 @@ def _document(item: Any) -> Any:
     """With the defaults that mean something, which are left out when objects are sent."""
     if isinstance(item, msgspec.Struct):
         found: JsonObject = {}
-        for part in msgspec.structs.fields(item):
+        for part in _fields(type(item)):
             value = getattr(item, part.name)
             if value is not None and (value or value != part.default):
                 found[part.encode_name] = _document(value)
@@ -206,6 +207,12 @@ def _document(item: Any) -> Any:
     return (
         {key: _document(value) for key, value in item.items()} if isinstance(item, dict) else msgspec.to_builtins(item)
     )
+
+
+@lru_cache
+def _fields(kind: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    """Found out from annotations, which takes a while."""
+    return msgspec.structs.fields(kind)
 
 
 def _difference(before: Any, after: Any, key: str = "") -> Any:
