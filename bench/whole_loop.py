@@ -20,7 +20,7 @@ from bayplan.api.node import Node
 from bayplan.api.pod import Pod
 from bayplan.app.live import LiveOptions, LiveScheduler
 from bayplan.app.metrics import SchedulerMetrics
-from bayplan.client.transport import JSON, Response
+from bayplan.client.transport import JSON, Response, always
 from bayplan.config.loading import default_config
 from bayplan.config.profiles import resolve_profiles
 from bayplan.framework.queued import QueuedPod
@@ -67,6 +67,7 @@ class InstantServer:
         content_type: str = JSON,
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
+        may_send: Callable[[], bool] = always,
     ) -> Response:
         if path.endswith("/binding") and body is not None:
             name = path.split("/")[-2]

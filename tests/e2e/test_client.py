@@ -7,7 +7,7 @@ import contextlib
 import json
 import os
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from bayplan.client.http_transport import HttpTransport
 from bayplan.client.kubeconfig import find_access
 from bayplan.client.reflector import Reflector, ReflectorSettings
 from bayplan.client.retry import RetryingSender
-from bayplan.client.transport import ByteStream, Response
+from bayplan.client.transport import ByteStream, Response, always
 from bayplan.client.writer import Writer
 from bayplan.leader.election import ElectionSettings, LeaderElector
 from bayplan.observe.clock import SystemClock
@@ -295,8 +295,11 @@ class LosesAnswers:
         content_type: str = "application/json",
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
+        may_send: Callable[[], bool] = always,
     ) -> Response:
-        response = await self._transport.request(method, path, query=query, body=body, content_type=content_type)
+        response = await self._transport.request(
+            method, path, query=query, body=body, content_type=content_type, may_send=may_send
+        )
         if method != "GET" and self._losses:
             self._losses -= 1
             raise ConnectionFailed("the answer was lost", may_have_been_processed=True)
@@ -358,6 +361,10 @@ async def test_conditions_are_merged_by_type_and_nominations_come_and_go(cluster
         uid = read_pod(cluster, "web")["metadata"]["uid"]
         with pytest.raises(Conflict):
             await writer.delete_pod("default", "web", uid="another-uid")
+        with pytest.raises(Conflict):
+            await writer.patch_pod_status("default", "web", {"conditions": [target]}, uid="another-uid")
+        with pytest.raises(Conflict):
+            await writer.patch_pod_status("default", "web", {"conditions": [target]}, uid=uid, version="1")
         after = read_pod(cluster, "web")["status"]
         await writer.delete_pod("default", "web", uid=uid)
         await writer.delete_pod("default", "web", uid=uid)
@@ -466,6 +473,8 @@ async def test_any_resource_can_be_written(cluster: Cluster) -> None:
         patched = await maps.patch("settings", {"data": {"b": "2"}}, namespace="default")
         with pytest.raises(Conflict):
             await maps.update("settings", created, namespace="default")
+        with pytest.raises(Conflict, match="field is immutable"):
+            await maps.patch("settings", {"metadata": {"uid": "another-uid"}, "data": {"b": "3"}}, namespace="default")
         updated = await maps.update("settings", {**patched, "data": {"c": "3"}}, namespace="default")
         listed = [item["metadata"]["name"] async for item in maps.list(namespace="default", page_size=1)]
         await maps.delete("settings", namespace="default", uid=updated["metadata"]["uid"])

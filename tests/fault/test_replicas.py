@@ -20,7 +20,7 @@ from tests.controlplane.process import Guard
 from tests.e2e.api_session import ApiSession, api_session
 from tests.e2e.clusters import Cluster
 from tests.e2e.ledger import Ledger, keeping_ledger, overcommitted
-from tests.e2e.objects import node, pod
+from tests.e2e.objects import JsonObject, node, pod
 from tests.e2e.running import account_for
 from tests.e2e.scheduler_process import SHORT_LEASE, SchedulerProcess, said, write_config
 from tests.fault.test_faults import PODS, batch, tight_nodes
@@ -121,6 +121,40 @@ async def test_a_leader_that_is_told_to_stop_hands_over_at_once(cluster: Cluster
 
     assert status == 0
     assert ledger.moved() == {}
+
+
+async def test_a_leader_that_was_stopped_and_goes_on_contradicts_nobody(
+    cluster: Cluster, tmp_path: Path, guard: Guard
+) -> None:
+    """The first replica stands still in the middle of the burst, and goes on after the second has bound all pods."""
+    kubeconfig = cluster.kubeconfig
+    config = write_config(tmp_path, leaderElection=SHORT_LEASE)
+    async with api_session(kubeconfig) as api, keeping_ledger(kubeconfig) as ledger:
+        await api.create(*tight_nodes())
+        first = SchedulerProcess(tmp_path, guard, f"--config={config}", f"--kubeconfig={kubeconfig}")
+        await in_thread(first, "successfully acquired lease")
+        async with standby(kubeconfig, config) as second:
+            creating = asyncio.create_task(api.create(*batch("pod", PODS)))
+            await until(lambda: ledger.bound >= 20, what="the first bindings")
+            first.send(signal.SIGSTOP)
+            await creating
+            bound_by_first = ledger.bound
+            await until(second.options.is_leader, what="the second leads")
+            await until(lambda: ledger.bound == PODS, what="all bound", instead=lambda: ledger.bound)
+            first.send(signal.SIGCONT)
+            status = await asyncio.to_thread(first.wait_for_end)
+            pods = await account_for(second, api)
+            failed = await api.events(reason="FailedScheduling")
+
+    assert bound_by_first < PODS
+    assert status == 1
+    assert ledger.moved() == {}
+    assert failed == []
+    assert {_scheduled(each) for each in pods} == {"True"}
+
+
+def _scheduled(pod: JsonObject) -> str:
+    return next((c["status"] for c in pod["status"]["conditions"] if c["type"] == "PodScheduled"), "")
 
 
 async def test_a_leader_that_is_robbed_of_its_lease_ends_and_binds_nothing_more(

@@ -14,7 +14,7 @@ import structlog
 from bayplan.app.live import LiveScheduler
 from bayplan.app.metrics import Current
 from bayplan.client.reflector import ReflectorStats
-from bayplan.client.transport import JSON, ByteStream, Response, Transport
+from bayplan.client.transport import JSON, ByteStream, Response, Transport, always
 from bayplan.observe import component_metrics as component
 from bayplan.observe.clock import Clock
 from bayplan.observe.metrics import Counter, Family, Histogram, MetricsRegistry, Values
@@ -84,12 +84,20 @@ class MeasuredTransport:
         content_type: str = JSON,
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
+        may_send: Callable[[], bool] = always,
     ) -> Response:
         began = self._monotonic()
         status = 0
         try:
             response = await self._transport.request(
-                method, path, query=query, body=body, content_type=content_type, headers=headers, timeout=timeout
+                method,
+                path,
+                query=query,
+                body=body,
+                content_type=content_type,
+                headers=headers,
+                timeout=timeout,
+                may_send=may_send,
             )
             status = response.status
         finally:

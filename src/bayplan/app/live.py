@@ -66,10 +66,11 @@ class LiveScheduler:
         self.options = options or LiveOptions()
         clock, dice = self.options.clock, random.Random(self.options.seed)
         self.observer = Observers([*self.options.observers, BindingsShown(lambda: self.watching.expect_pods())])
-        self.writer = Writer(transport, clock=clock, draw=dice.random)
-        self.status = StatusWriter(self.writer, clock)
+        may_write = self.options.is_leader
+        self.writer = Writer(transport, clock=clock, draw=dice.random, may_write=may_write)
+        self.status = StatusWriter(self.writer, clock, lambda namespace, name: self.watching.pod(namespace, name))
         self.events = EventRecorder(
-            RetryingSender(transport, clock=clock, draw=dice.random),
+            RetryingSender(transport, clock=clock, draw=dice.random, may_write=may_write),
             clock=clock,
             instance=reporting_instance(profiles[0].scheduler_name, socket.gethostname()),
             is_busy=self._is_under_load,
@@ -90,7 +91,7 @@ class LiveScheduler:
 
     def _make_edges(self) -> Edges:
         return Edges(
-            api=LiveApi(self.writer, may_write=self.options.is_leader),
+            api=LiveApi(self.writer),
             recorder=lambda name: ProfileRecorder(self.events, name),
             status=self.status,
             get_pod=lambda namespace, name: self.watching.pod(namespace, name),

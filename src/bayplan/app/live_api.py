@@ -1,12 +1,14 @@
 """The API server as plugins and the loop use it, over the client's writer and event recorder.
 
-`LiveApi` is their `framework.handle.ApiPort`, `ProfileRecorder` their `framework.handle.Recorder`. Every write of a
-plugin passes `LiveApi`, so this is where a replica that lost its lease stops writing.
+`LiveApi` is their `framework.handle.ApiPort`, `ProfileRecorder` their `framework.handle.Recorder`. Every write is meant
+for one object, by its uid: another that took its name is left alone. The writer holds back what a replica that lost its
+lease would write.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+import contextlib
+from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 import msgspec
@@ -15,13 +17,13 @@ from bayplan.api.kinds import kind_of
 from bayplan.api.meta import KubeObject
 from bayplan.api.patches import merge_patch
 from bayplan.api.pod import PodCondition
-from bayplan.client.errors import ClientError, Conflict, Forbidden, NotFound
+from bayplan.client.errors import Conflict, Forbidden, NotFound
 from bayplan.client.events import EventRecorder, EventSubject
 from bayplan.client.resources import JsonObject, ResourceClient
 from bayplan.client.writer import Writer
 from bayplan.cluster.pod_info import PodInfo
 
-__all__ = ["LeaseLost", "LiveApi", "ProfileRecorder"]
+__all__ = ["LiveApi", "ProfileRecorder"]
 
 K = TypeVar("K", bound=KubeObject)
 _UPDATE_ATTEMPTS = 5
@@ -30,31 +32,20 @@ _ONLY_ONCE = "Scheduled"
 """A pod is bound once, so its event cannot repeat and is not kept for counting repetitions."""
 
 
-class LeaseLost(ClientError):
-    """A write of a replica that no longer leads; the next leader is in charge of the object."""
-
-
 class LiveApi:
-    def __init__(self, writer: Writer, *, may_write: Callable[[], bool] = lambda: True) -> None:
+    def __init__(self, writer: Writer) -> None:
         self._writer = writer
-        self._may_write = may_write
-
-    def _check_lease(self) -> None:
-        if not self._may_write():
-            raise LeaseLost("this replica no longer leads and writes nothing")
 
     def bind(self, pod: PodInfo, node_name: str) -> Coroutine[Any, Any, None]:
-        self._check_lease()
         return self._writer.bind(pod.namespace, pod.name, uid=pod.pod.uid, node=node_name)
 
     async def delete_pod(self, pod: PodInfo) -> None:
-        self._check_lease()
-        await self._writer.delete_pod(pod.namespace, pod.name)
+        with contextlib.suppress(Conflict):  # another pod has its name by now
+            await self._writer.delete_pod(pod.namespace, pod.name, uid=pod.pod.uid)
 
     async def patch_pod_status(
         self, pod: PodInfo, *, condition: PodCondition | None = None, nominated_node_name: str | None = None
     ) -> None:
-        self._check_lease()
         status: dict[str, Any] = {}
         if condition is not None:
             status["conditions"] = [msgspec.to_builtins(condition)]
@@ -62,27 +53,24 @@ class LiveApi:
             # A strategic merge removes a field that is null; an empty string would be kept as one.
             status["nominatedNodeName"] = nominated_node_name or None
         try:
-            await self._writer.patch_pod_status(pod.namespace, pod.name, status)
-        except NotFound:
+            await self._writer.patch_pod_status(pod.namespace, pod.name, status, uid=pod.pod.uid)
+        except (NotFound, Conflict):
             return
 
     async def patch_pod(self, pod: PodInfo, patch: dict[str, Any], *, subresource: str = "") -> None:
         await self.patch(pod.pod, patch, subresource=subresource)
 
     async def patch(self, item: KubeObject, patch: dict[str, Any], *, subresource: str = "") -> None:
-        self._check_lease()
-        client = self._client(type(item))
-        await client.patch(item.name, patch, namespace=item.namespace, subresource=subresource, content_type=_STRATEGIC)
+        client, whole = self._client(type(item)), _for_this(item, patch)
+        await client.patch(item.name, whole, namespace=item.namespace, subresource=subresource, content_type=_STRATEGIC)
 
     async def create(self, kind: type[K], body: dict[str, Any]) -> K:
-        self._check_lease()
         known = kind_of(kind)
         whole = {"apiVersion": known.api_version, "kind": known.name, **body}
         made = await self._client(kind).create(whole, namespace=body["metadata"].get("namespace", ""))
         return msgspec.convert(made, kind)
 
     async def delete(self, item: KubeObject) -> None:
-        self._check_lease()
         await self._client(type(item)).delete(item.name, namespace=item.namespace, uid=item.uid)
 
     async def update(self, item: K, change: dict[str, Any], *, subresource: str = "") -> K:
@@ -90,8 +78,7 @@ class LiveApi:
 
         A change for one version only is merged by the API server, which refuses it if the version is another.
         """
-        self._check_lease()
-        client = self._client(type(item))
+        client, change = self._client(type(item)), _for_this(item, change)
         if "resourceVersion" in change.get("metadata", {}):
             try:
                 written = await client.patch(item.name, change, namespace=item.namespace, subresource=subresource)
@@ -126,6 +113,13 @@ class LiveApi:
     def _client(self, kind: type[KubeObject]) -> ResourceClient:
         known = kind_of(kind)
         return self._writer.resource(known.group, known.version, known.plural, namespaced=known.is_namespaced)
+
+
+def _for_this(item: KubeObject, change: dict[str, Any]) -> dict[str, Any]:
+    """The change with the uid of the object as its precondition: the API server answers 409 for any other."""
+    if not item.uid:
+        return change
+    return {**change, "metadata": {**change.get("metadata", {}), "uid": item.uid}}
 
 
 class ProfileRecorder:

@@ -6,13 +6,14 @@
     ├── NoAnswer               the server may or may not have acted
     │   ├── ConnectionFailed       refused, reset, TLS failure, name unknown
     │   └── RequestTimeout         nothing whole in time
+    ├── NotSent                a write of a replica that no longer leads; the next leader is in charge of the object
     ├── InvalidResponse        an answer that is not HTTP, or not JSON where JSON was asked for
     └── ApiError               the server answered, and the answer is no
         ├── BadRequest             400
         ├── Unauthorized           401
         ├── Forbidden              403
         ├── NotFound               404
-        ├── Conflict               409
+        ├── Conflict               409, or 422 because of metadata.uid: a patch for an object that was replaced
         │   └── AlreadyExists      409, reason AlreadyExists
         ├── Gone                   410: a resourceVersion or continue token that is too old
         ├── Invalid                422
@@ -72,6 +73,10 @@ class ConnectionFailed(NoAnswer):
 
 class RequestTimeout(NoAnswer):
     """The time for the request ran out."""
+
+
+class NotSent(ClientError):
+    """A request that was held back because its sender may no longer write; the server does not know of it."""
 
 
 class InvalidResponse(ClientError):
@@ -190,6 +195,7 @@ ERROR_BY_CODE: Final[Mapping[int, type[ApiError]]] = MappingProxyType(
 
 class _Cause(msgspec.Struct):
     reason: str | None = None
+    field: str | None = None
 
 
 class _Details(msgspec.Struct, rename="camel"):
@@ -220,9 +226,12 @@ def api_error(code: int, body: bytes, *, headers: Mapping[str, str] | None = Non
         return kind(_shown(body) or f"HTTP status {code} without a message", code=code, retry_after=retry_after)
     code = status.code or code
     reason = status.reason or ""
-    causes = tuple(cause.reason or "" for cause in (status.details and status.details.causes) or ())
+    given = (status.details and status.details.causes) or []
+    causes = tuple(cause.reason or "" for cause in given)
     message = status.message or reason or f"HTTP status {code} without a message"
     kind = _kind(code, reason)
+    if kind is Invalid and any(cause.field == "metadata.uid" for cause in given):
+        kind = Conflict
     return kind(message, code=code, reason=reason, retry_after=retry_after, causes=causes)
 
 

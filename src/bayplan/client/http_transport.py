@@ -19,9 +19,9 @@ from bayplan.client.access import ClusterAccess
 from bayplan.client.connection import MAX_RESPONSE_BYTES, HttpConnection
 from bayplan.client.connector import Connector
 from bayplan.client.credentials import Identity, is_header_safe
-from bayplan.client.errors import ConnectionFailed, RequestTimeout, api_error
+from bayplan.client.errors import ConnectionFailed, NotSent, RequestTimeout, api_error
 from bayplan.client.pool import ConnectionPool, PoolSettings
-from bayplan.client.transport import JSON, Response
+from bayplan.client.transport import JSON, Response, always
 
 _MOST_OF_A_REFUSAL_BYTES = 1 << 20
 _Answer = tuple[int, Mapping[str, str], AsyncIterator[bytes]]
@@ -72,16 +72,17 @@ class HttpTransport:
         content_type: str = JSON,
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
+        may_send: Callable[[], bool] = always,
     ) -> Response:
         target = self._target(path, query)
         extra = _rendered_headers(headers, body=body, content_type=content_type)
         seconds = self._default_timeout if timeout is None else timeout
         identity = self._access.credentials.cached() or await self._access.credentials.obtain()
-        response = await self._send(method, target, extra, body, identity, seconds)
+        response = await self._send(method, target, extra, body, identity, seconds, may_send)
         if response.status == 401 and self._access.credentials.reject(identity):
             fresh = await self._access.credentials.obtain()
             if fresh != identity:
-                response = await self._send(method, target, extra, body, fresh, seconds)
+                response = await self._send(method, target, extra, body, fresh, seconds, may_send)
         return response
 
     @contextlib.asynccontextmanager
@@ -114,13 +115,21 @@ class HttpTransport:
     # requests
 
     async def _send(
-        self, method: str, target: str, extra: str, body: bytes | None, identity: Identity, timeout: float
+        self,
+        method: str,
+        target: str,
+        extra: str,
+        body: bytes | None,
+        identity: Identity,
+        timeout: float,
+        may_send: Callable[[], bool],
     ) -> Response:
         head = f"{method} {target} HTTP/1.1\r\n{self._head(identity)}{extra}\r\n".encode("latin-1")
         connection = self._pool.take_resting() or await self._wait_for_connection(timeout)
-        answer = connection.exchange(head + body if body else head, timeout)
         try:
-            return await answer
+            if not may_send():
+                raise NotSent(f"{method} {target} was not sent: this replica no longer leads")
+            return await connection.exchange(head + body if body else head, timeout)
         except asyncio.CancelledError:
             connection.close()
             raise

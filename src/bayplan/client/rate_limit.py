@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any
 
-from bayplan.client.transport import JSON, ByteStream, Response, Transport
+from bayplan.client.transport import JSON, ByteStream, Response, Transport, always
 from bayplan.observe.clock import Clock
 
 DEFAULT_QPS = 50.0
@@ -78,17 +78,24 @@ class RateLimitedTransport:
         content_type: str = JSON,
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
+        may_send: Callable[[], bool] = always,
     ) -> Coroutine[Any, Any, Response]:
         if not self._bucket.is_unlimited:
             delay = self._bucket.reserve()
             if delay > 0.0:
                 send = partial(self._transport.request, method, path, query=query, body=body)
-                return self._delayed(
-                    delay, method, partial(send, content_type=content_type, headers=headers, timeout=timeout)
-                )
+                rest = partial(send, content_type=content_type, headers=headers, timeout=timeout, may_send=may_send)
+                return self._delayed(delay, method, rest)
             self._on_wait(method, 0.0)
         return self._transport.request(
-            method, path, query=query, body=body, content_type=content_type, headers=headers, timeout=timeout
+            method,
+            path,
+            query=query,
+            body=body,
+            content_type=content_type,
+            headers=headers,
+            timeout=timeout,
+            may_send=may_send,
         )
 
     async def _delayed(self, delay: float, method: str, send: Callable[[], Awaitable[Response]]) -> Response:

@@ -13,6 +13,7 @@ The caller states what its request allows; this module implements only the table
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
@@ -28,7 +29,7 @@ from bayplan.client.errors import (
     Unauthorized,
     api_error,
 )
-from bayplan.client.transport import JSON, Response, Transport
+from bayplan.client.transport import JSON, Response, Transport, always
 from bayplan.observe.clock import Clock
 
 WRITE_BACKOFF = BackoffSettings(initial_seconds=0.05, factor=2.0, ceiling_seconds=5.0, jitter=0.5)
@@ -72,10 +73,16 @@ class SendOutcome(msgspec.Struct, frozen=True):
 
 
 class RetryingSender:
-    """Applies a policy to requests on one transport."""
+    """Applies a policy to requests on one transport.
 
-    def __init__(self, transport: Transport, *, clock: Clock, draw: Draw) -> None:
+    `may_write` is checked right before every attempt of a write leaves; `NotSent` is raised when it is False.
+    """
+
+    def __init__(
+        self, transport: Transport, *, clock: Clock, draw: Draw, may_write: Callable[[], bool] = always
+    ) -> None:
         self._transport = transport
+        self._may_write = may_write
         self._clock = clock
         self._draw = draw
         self.retries = 0
@@ -83,6 +90,7 @@ class RetryingSender:
     async def send(self, request: WriteRequest, policy: RetryPolicy) -> SendOutcome:
         backoff: Backoff | None = None
         is_unknown = False
+        may_send = always if request.method == "GET" else self._may_write
         for attempts_left in range(policy.attempts - 1, -1, -1):
             try:
                 response = await self._transport.request(
@@ -91,6 +99,7 @@ class RetryingSender:
                     body=request.body,
                     content_type=request.content_type,
                     timeout=request.timeout,
+                    may_send=may_send,
                 )
                 if response.status < 300:
                     return SendOutcome(response, None, is_unknown)

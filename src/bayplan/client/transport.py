@@ -10,7 +10,7 @@ answer that the server gave to `request`: a 404 is a `Response`. It raises only 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol, TypeAlias, runtime_checkable
 
@@ -24,6 +24,10 @@ APPLY_PATCH = "application/apply-patch+yaml"
 
 ByteStream: TypeAlias = AbstractAsyncContextManager[AsyncIterator[bytes]]
 """Entered, it yields the pieces of one answer's body."""
+
+
+def always() -> bool:
+    return True
 
 
 class Response(msgspec.Struct, frozen=True, gc=False):
@@ -51,12 +55,14 @@ class Transport(Protocol):
         content_type: str = JSON,
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
+        may_send: Callable[[], bool] = always,
     ) -> Response:
         """Send one request and return the server's answer, whatever its status.
 
         `path` starts with a slash, is already percent-encoded and carries no query; `query` values are encoded here.
         `content_type` is sent only with a body. `timeout` is in seconds, for the whole exchange; None means the
-        transport's own default. The answer is asked for as JSON unless `headers` says otherwise.
+        transport's own default. The answer is asked for as JSON unless `headers` says otherwise. `may_send` is called
+        right before the first byte leaves, after every wait; if it is False, nothing is sent and `NotSent` is raised.
 
         Raises `ConnectionFailed` when no whole answer came, `RequestTimeout` when none came in time.
         `may_have_been_processed` of both tells whether the server can have received the request.

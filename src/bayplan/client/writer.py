@@ -11,7 +11,7 @@ Writes wait for one of `max_in_flight` slots, in order.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -19,7 +19,7 @@ from bayplan.client.backoff import BackoffSettings, Draw
 from bayplan.client.errors import ApiError, Conflict, InvalidResponse, NoAnswer, NotFound, ServerError
 from bayplan.client.resources import ResourceClient, ResourceType, delete_options, segment
 from bayplan.client.retry import RetryingSender, RetryPolicy, SendOutcome, WriteRequest
-from bayplan.client.transport import STRATEGIC_MERGE_PATCH, Transport
+from bayplan.client.transport import STRATEGIC_MERGE_PATCH, Transport, always
 from bayplan.observe.clock import Clock
 
 _BINDING_POLICY = RetryPolicy()
@@ -27,6 +27,7 @@ _LOOK_POLICY = RetryPolicy(attempts=30, repeats_refusals=True)
 _DELETE_POLICY = RetryPolicy()
 # kube-scheduler gives a status patch four tries, 10 ms apart at first and five times longer each time.
 _STATUS_BACKOFF = BackoffSettings(initial_seconds=0.01, factor=5.0, ceiling_seconds=5.0, jitter=0.0)
+_PINNED_STATUS_POLICY = RetryPolicy(attempts=4, backoff=_STATUS_BACKOFF)
 _STATUS_POLICY = RetryPolicy(attempts=4, backoff=_STATUS_BACKOFF, repeats_conflicts=True)
 
 
@@ -49,9 +50,17 @@ _BOUND_POD = msgspec.json.Decoder(_BoundPod)
 class Writer:
     """Writes of one scheduler to one API server."""
 
-    def __init__(self, transport: Transport, *, clock: Clock, draw: Draw, max_in_flight: int = 64) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        clock: Clock,
+        draw: Draw,
+        max_in_flight: int = 64,
+        may_write: Callable[[], bool] = always,
+    ) -> None:
         self._transport = transport
-        self._sender = RetryingSender(transport, clock=clock, draw=draw)
+        self._sender = RetryingSender(transport, clock=clock, draw=draw, may_write=may_write)
         self._places = asyncio.Semaphore(max_in_flight)
         self._many = max_in_flight // 2
         self._bindings_under_way = 0
@@ -117,16 +126,23 @@ class Writer:
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise InvalidResponse(f"the answer about pod {namespace}/{name} is not a pod: {error}") from error
 
-    async def patch_pod_status(self, namespace: str, name: str, status: Mapping[str, object]) -> None:
-        """Merge `status` into the pod's status, strategically: conditions are merged by their type."""
+    async def patch_pod_status(
+        self, namespace: str, name: str, status: Mapping[str, object], *, uid: str = "", version: str = ""
+    ) -> None:
+        """Merge `status` into the pod's status, strategically: conditions are merged by their type.
+
+        With `uid`, `Conflict` is raised for a successor of the same name; with `version`, for any later version.
+        """
+        expected = {name: value for name, value in (("uid", uid), ("resourceVersion", version)) if value}
+        body = {"metadata": expected, "status": status} if expected else {"status": status}
         request = WriteRequest(
             method="PATCH",
             path=f"{_pod_path(namespace, name)}/status",
-            body=msgspec.json.encode({"status": status}),
+            body=msgspec.json.encode(body),
             content_type=STRATEGIC_MERGE_PATCH,
         )
         async with self._places:
-            outcome = await self._sender.send(request, _STATUS_POLICY)
+            outcome = await self._sender.send(request, _PINNED_STATUS_POLICY if version else _STATUS_POLICY)
         if outcome.error is not None:
             raise outcome.error
 

@@ -15,7 +15,7 @@ from bayplan.apiserver.simulation.devices import DeviceModel
 from bayplan.app.live import LiveOptions, LiveScheduler
 from bayplan.app.settings import Settings
 from bayplan.app.watching import served_kinds
-from bayplan.client.errors import ConnectionFailed, RequestTimeout, api_error
+from bayplan.client.errors import ConnectionFailed, NotSent, RequestTimeout, api_error
 from bayplan.client.transport import Transport
 from bayplan.loop.observer import Observer
 from bayplan.observe.clock import Clock, SystemClock
@@ -24,6 +24,7 @@ __all__ = ["LocalCluster", "LocalOptions"]
 
 CLIENT_ERRORS = TransportErrors(
     lost=lambda what, maybe: ConnectionFailed(what, may_have_been_processed=maybe),
+    held_back=NotSent,
     late=lambda what, maybe: RequestTimeout(what, may_have_been_processed=maybe),
     refused=lambda status, headers, body: api_error(status, body, headers=headers),
 )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
 import msgspec
 
-from bayplan.client.transport import JSON, ByteStream, Response
+from bayplan.client.errors import NotSent
+from bayplan.client.transport import JSON, ByteStream, Response, always
 
 
 def answer(status: int, body: object) -> Response:
@@ -29,7 +30,10 @@ class Answering:
         content_type: str = JSON,
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
+        may_send: Callable[[], bool] = always,
     ) -> Response:
+        if not may_send():
+            raise NotSent(f"{method} {path}")
         self.calls.append((method, path, body))
         given = self._answers.pop(0)
         if isinstance(given, Exception):

@@ -11,9 +11,9 @@ from tests.unit.app.answering import Answering, answer
 
 from bayplan.api.meta import Metadata
 from bayplan.api.storage import PersistentVolumeClaim
-from bayplan.app.live_api import LeaseLost, LiveApi
+from bayplan.app.live_api import LiveApi
 from bayplan.cache import Cache
-from bayplan.client.errors import Conflict
+from bayplan.client.errors import Conflict, NotSent
 from bayplan.client.transport import Response
 from bayplan.client.writer import Writer
 from bayplan.cluster.pod_info import PodInfo
@@ -88,7 +88,27 @@ async def test_the_status_of_a_pod_that_is_gone_is_nobodys_business() -> None:
     live, transport = api(answer(404, {}))
     await live.patch_pod_status(Cache().info(pod("p")), nominated_node_name="")
 
-    assert msgspec.json.decode(transport.calls[0][2] or b"") == {"status": {"nominatedNodeName": None}}
+    assert msgspec.json.decode(transport.calls[0][2] or b"")["status"] == {"nominatedNodeName": None}
+
+
+@pytest.mark.parametrize(
+    ("write", "precondition"),
+    [
+        (lambda live, info: live.bind(info, "n"), ("metadata", "uid")),
+        (lambda live, info: live.delete_pod(info), ("preconditions", "uid")),
+        (lambda live, info: live.patch_pod_status(info, nominated_node_name="n"), ("metadata", "uid")),
+        (lambda live, info: live.patch_pod(info, {"metadata": {"annotations": {"a": "b"}}}), ("metadata", "uid")),
+        (lambda live, info: live.update(info.pod, PINNED), ("metadata", "uid")),
+    ],
+)
+async def test_a_write_is_for_this_very_pod(
+    write: Callable[[LiveApi, PodInfo], Any], precondition: tuple[str, str]
+) -> None:
+    live, transport = api(answer(200, {}))
+    await write(live, Cache().info(pod("p", uid="u-1")))
+    sent = msgspec.json.decode(transport.calls[0][2] or b"")
+
+    assert sent[precondition[0]][precondition[1]] == "u-1"
 
 
 @pytest.mark.parametrize(
@@ -98,13 +118,13 @@ async def test_the_status_of_a_pod_that_is_gone_is_nobodys_business() -> None:
         lambda live, info: live.delete_pod(info),
         lambda live, info: live.patch_pod_status(info, nominated_node_name="n"),
         lambda live, info: live.patch_pod(info, {}),
-        lambda live, info: live.update(CLAIM, OURS),
+        lambda live, info: live.update(CLAIM, PINNED),
     ],
 )
 async def test_a_replica_that_lost_its_lease_writes_nothing(write: Callable[[LiveApi, PodInfo], Any]) -> None:
     transport = Answering()
-    live = LiveApi(Writer(transport, clock=VirtualClock(), draw=lambda: 0.5), may_write=lambda: False)
-    with pytest.raises(LeaseLost):
+    live = LiveApi(Writer(transport, clock=VirtualClock(), draw=lambda: 0.5, may_write=lambda: False))
+    with pytest.raises(NotSent):
         await write(live, Cache().info(pod("p")))
 
     assert transport.calls == []

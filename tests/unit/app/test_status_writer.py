@@ -19,9 +19,17 @@ from bayplan.testing.build import pod
 OK = answer(200, {})
 
 
+class Reporting(StatusWriter):
+    """Knows the pods of its reports as the watch last brought them."""
+
+    def __init__(self, writer: Writer, clock: VirtualClock) -> None:
+        super().__init__(writer, clock, lambda namespace, name: self.watched.get(f"{namespace}/{name}"))
+        self.watched: dict[str, Pod] = {}
+
+
 @contextlib.asynccontextmanager
-async def writing(clock: VirtualClock, transport: Answering) -> AsyncIterator[StatusWriter]:
-    writer = StatusWriter(Writer(transport, clock=clock, draw=lambda: 0.5), clock)
+async def writing(clock: VirtualClock, transport: Answering) -> AsyncIterator[Reporting]:
+    writer = Reporting(Writer(transport, clock=clock, draw=lambda: 0.5), clock)
     task = asyncio.create_task(writer.run())
     try:
         yield writer
@@ -35,7 +43,8 @@ def written(transport: Answering) -> list[dict[str, Any]]:
     return [msgspec.json.decode(body)["status"] for _, _, body in transport.calls if body]
 
 
-def report(writer: StatusWriter, about: Pod, message: str = "no room", nominated: str | None = None) -> None:
+def report(writer: Reporting, about: Pod, message: str = "no room", nominated: str | None = None) -> None:
+    writer.watched[about.key] = about
     writer.report(about, reason="Unschedulable", message=message, nominated_node_name=nominated)
 
 
@@ -117,3 +126,50 @@ async def test_a_failure_of_one_write_does_not_stop_the_others() -> None:
         assert len(writer) == 0
 
     assert len(transport.calls) == 3
+
+
+def versioned(version: str, **fields: Any) -> Pod:
+    made = pod("p", uid="u-1", **fields)
+    made.metadata.resource_version = version
+    return made
+
+
+async def test_a_condition_is_written_onto_the_version_that_was_seen_unassigned() -> None:
+    clock, transport = VirtualClock(), Answering(OK)
+    async with writing(clock, transport) as writer:
+        report(writer, versioned("7"))
+
+    assert [msgspec.json.decode(body or b"")["metadata"] for _, _, body in transport.calls] == [
+        {"uid": "u-1", "resourceVersion": "7"}
+    ]
+
+
+async def test_a_pod_that_was_bound_or_replaced_while_the_report_waited_gets_none() -> None:
+    clock, transport = VirtualClock(), Answering()
+    async with writing(clock, transport) as writer:
+        report(writer, versioned("7"))
+        writer.watched["default/p"] = versioned("8", node="n")
+        await clock.run_for(1)
+        report(writer, versioned("9"))
+        writer.watched["default/p"] = pod("p", uid="u-2")
+
+    assert transport.calls == []
+
+
+async def test_after_a_conflict_the_pod_is_read_and_a_bound_one_left_alone() -> None:
+    bound = {"metadata": {"name": "p", "namespace": "default", "uid": "u-1"}, "spec": {"nodeName": "n"}}
+    clock, transport = VirtualClock(), Answering(answer(409, {}), answer(200, bound))
+    async with writing(clock, transport) as writer:
+        report(writer, versioned("7"))
+
+    assert [method for method, _, _ in transport.calls] == ["PATCH", "GET"]
+
+
+async def test_after_a_conflict_a_pod_that_still_waits_gets_its_condition() -> None:
+    annotated = {"metadata": {"name": "p", "namespace": "default", "uid": "u-1", "resourceVersion": "8"}}
+    clock, transport = VirtualClock(), Answering(answer(409, {}), answer(200, annotated), OK)
+    async with writing(clock, transport) as writer:
+        report(writer, versioned("7"))
+
+    assert [method for method, _, _ in transport.calls] == ["PATCH", "GET", "PATCH"]
+    assert msgspec.json.decode(transport.calls[2][2] or b"")["metadata"]["resourceVersion"] == "8"

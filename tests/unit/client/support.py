@@ -20,10 +20,11 @@ from cryptography.x509.oid import NameOID
 
 from bayplan.client.access import ClusterAccess
 from bayplan.client.credentials import Credentials, StaticCredentials, bearer
+from bayplan.client.errors import NotSent
 from bayplan.client.http_transport import HttpTransport
 from bayplan.client.pool import PoolSettings
 from bayplan.client.tls import TlsSettings
-from bayplan.client.transport import JSON, ByteStream, Response
+from bayplan.client.transport import JSON, ByteStream, Response, always
 
 
 class Meta(msgspec.Struct, rename="camel", gc=False):
@@ -115,7 +116,10 @@ class ScriptedTransport:
         content_type: str = JSON,
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
+        may_send: Callable[[], bool] = always,
     ) -> Response:
+        if not may_send():
+            raise NotSent(f"{method} {path}")
         call = Call(method, path, dict(query or {}), body, content_type)
         self.calls.append(call)
         assert self._answers is not None

@@ -142,3 +142,11 @@ def test_a_kubeconfig_error_says_what_to_do_on_its_own_line() -> None:
 def test_the_absence_of_an_answer_says_whether_the_server_may_have_acted() -> None:
     assert ConnectionFailed("x", may_have_been_processed=False).may_have_been_processed is False
     assert RequestTimeout("x", may_have_been_processed=True).may_have_been_processed is True
+
+
+def test_a_patch_for_an_object_that_was_replaced_is_a_conflict() -> None:
+    cause = {"reason": "FieldValueInvalid", "field": "metadata.uid"}
+    other = {"reason": "FieldValueInvalid", "field": "spec.nodeName"}
+
+    assert type(api_error(422, status_body(422, "Invalid", details={"causes": [cause]}))) is Conflict
+    assert type(api_error(422, status_body(422, "Invalid", details={"causes": [other]}))) is Invalid

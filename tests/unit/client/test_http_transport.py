@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 from tests.waiting import until
 
+from bayplan.client.connection import HttpConnection
 from bayplan.client.credentials import Identity, TokenFileCredentials, bearer
 from bayplan.client.errors import (
     ConnectionFailed,
     Forbidden,
     Gone,
     InvalidResponse,
+    NotSent,
     RequestTimeout,
     ServerError,
     Unauthorized,
@@ -456,3 +458,26 @@ async def test_no_secret_shows_in_a_representation_an_error_or_a_log(caplog: pyt
 async def _open(transport: Transport) -> None:
     async with transport.stream("/x"):
         pass
+
+
+async def test_whether_a_write_may_leave_is_decided_after_the_wait_for_a_connection() -> None:
+    """A process may be stopped while it waits; the connection opens when it goes on."""
+    may_send = True
+    async with LoopbackServer(replying(http(200))) as server:
+        transport = http_transport(server.url)
+        opened = transport._connector.open
+
+        async def opened_late(*arguments: object) -> HttpConnection:
+            nonlocal may_send
+            may_send = False
+            return await opened(*arguments)  # type: ignore[arg-type]  # passed on as they came
+
+        transport._connector.open = opened_late  # type: ignore[method-assign]  # what happens during the wait
+        with pytest.raises(NotSent):
+            await transport.request("POST", "/x", body=b"{}", may_send=lambda: may_send)
+        may_send = True
+        await transport.request("POST", "/y", body=b"{}", may_send=lambda: may_send)
+        await transport.close()
+
+    assert [request.line for request in server.requests] == ["POST /y HTTP/1.1"]
+    assert server.connections == 1

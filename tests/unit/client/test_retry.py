@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from bayplan.client.backoff import BackoffSettings
-from bayplan.client.errors import Conflict, ConnectionFailed, NotFound, RequestTimeout, ServerError
+from bayplan.client.errors import Conflict, ConnectionFailed, NotFound, NotSent, RequestTimeout, ServerError
 from bayplan.client.retry import RetryingSender, RetryPolicy, SendOutcome, WriteRequest
 from bayplan.client.transport import Response
 from bayplan.observe.clock import VirtualClock
@@ -104,3 +104,21 @@ async def test_retry_after_is_obeyed_within_reason(clock: VirtualClock) -> None:
         await clock.run_for(1.0)
         assert len(transport.calls) == 2
         await task
+
+
+async def test_every_attempt_of_a_write_is_held_back_once_this_replica_may_not_write(clock: VirtualClock) -> None:
+    may_write = [True, True, False]
+    transport = ScriptedTransport(in_turn(refusal(500), refusal(500), OK))
+    sender = RetryingSender(transport, clock=clock, draw=no_draw, may_write=lambda: may_write.pop(0))
+    task = asyncio.create_task(sender.send(POST, TWICE_IS_FINE))
+    await clock.run_for(10)
+
+    with pytest.raises(NotSent):
+        await task
+    assert len(transport.calls) == 2
+
+
+async def test_reading_is_always_allowed(clock: VirtualClock) -> None:
+    sender = RetryingSender(ScriptedTransport(in_turn(OK)), clock=clock, draw=no_draw, may_write=lambda: False)
+
+    assert (await sender.send(WriteRequest(method="GET", path="/x"), TWICE_IS_FINE)).error is None

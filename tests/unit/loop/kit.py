@@ -16,7 +16,8 @@ from bayplan.api.kinds import KINDS
 from bayplan.api.meta import KubeObject
 from bayplan.api.pod import Pod
 from bayplan.app.live import LiveOptions, LiveScheduler
-from bayplan.client.transport import ByteStream, Response
+from bayplan.client.errors import NotSent
+from bayplan.client.transport import ByteStream, Response, always
 from bayplan.config.loading import default_config, load_config
 from bayplan.config.profiles import resolve_profiles
 from bayplan.framework.plugin import Plugin
@@ -62,7 +63,10 @@ class RecordingTransport:
         content_type: str = "",
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
+        may_send: Callable[[], bool] = always,
     ) -> Response:
+        if not may_send():
+            raise NotSent(f"{method} {path}")
         call = Call(method, path, msgspec.json.decode(body) if body else None)
         self.calls.append(call)
         if self.hold is not None and path.endswith("/binding"):

@@ -41,6 +41,7 @@ class Patcher:
         def change(current: Json) -> Json:
             patched = patched_with(current, patch, media_type, kind)
             conform_object(patched, kind, validation=options.field_validation, warnings=warnings)
+            _check_uid(kind, current, patched)
             return patched
 
         return self._objects.update(kind, namespace, name, change, caller), 200
@@ -96,6 +97,15 @@ class Patcher:
             raise errors.bad_request(errors.NAMESPACE_MISMATCH)
         conform_object(applied, kind, validation=options.field_validation, warnings=warnings, fills=False)
         return applied
+
+
+def _check_uid(kind: ServedKind, current: Json, patched: Json) -> None:
+    """A patch that names another uid is invalid, where an update with one is a conflict."""
+    metadata = patched.get("metadata")
+    given = metadata.get("uid") if isinstance(metadata, dict) else None
+    if given and given != current["metadata"]["uid"]:
+        cause = errors.invalid_value("metadata.uid", given, "field is immutable")
+        raise errors.invalid(kind.kind, current["metadata"]["name"], [cause], group=kind.group)
 
 
 def patched_with(current: Json, patch: object, media_type: str, kind: ServedKind) -> Json:

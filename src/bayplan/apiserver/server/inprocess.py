@@ -41,6 +41,8 @@ class TransportErrors:
     lost: Callable[[str, bool], Exception] = lambda what, may_have_been_processed: ConnectionResetError(what)
     """The connection broke; the flag says whether the server can have seen the request."""
     late: Callable[[str, bool], Exception] = lambda what, may_have_been_processed: TimeoutError(what)
+    held_back: Callable[[str], Exception] = RuntimeError
+    """The sender may no longer send; the server does not know of the request."""
     refused: Callable[[int, Mapping[str, str], bytes], Exception] = lambda status, headers, body: errors.RequestRefused(
         decode_object(body)
     )
@@ -70,10 +72,11 @@ class InProcessTransport:
         content_type: str = JSON_TYPE,
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
+        may_send: Callable[[], bool] = lambda: True,
     ) -> InProcessResponse:
         """One call and its answer, whatever its status; a watch is opened with `stream`."""
         request = self._request(method, path, query, body, content_type, headers)
-        answer = await self._call(request, timeout)
+        answer = await self._call(request, timeout, may_send)
         if answer.stream is not None:
             answer.stream.close()
             raise ValueError(f"{method} {path} is a watch: open it with `stream`")
@@ -82,7 +85,7 @@ class InProcessTransport:
     @asynccontextmanager
     async def stream(self, path: str, *, query: Mapping[str, str] | None = None) -> AsyncIterator[AsyncIterator[bytes]]:
         """GET something and read it piece by piece, as it arrives."""
-        answer = await self._call(self._request("GET", path, query, None, "", None), None)
+        answer = await self._call(self._request("GET", path, query, None, "", None), None, lambda: True)
         if answer.status >= 300:
             raise self._errors.refused(answer.status, _headers(answer), answer.body)
         if answer.stream is None:
@@ -140,11 +143,13 @@ class InProcessTransport:
         parameters = dict(query) if query is not None else parse_query(inline)
         return Request(method, path, parameters, sent, payload)
 
-    async def _call(self, request: Request, timeout: float | None) -> ApiAnswer:
+    async def _call(self, request: Request, timeout: float | None, may_send: Callable[[], bool]) -> ApiAnswer:
         if self._closed:
             raise self._errors.lost("the transport is closed", False)
         self.calls += 1
         await asyncio.sleep(0)  # yield to other tasks, as a network call would
+        if not may_send():
+            raise self._errors.held_back(f"{request.method} {request.path} was not sent")
         faults = self.faults.striking(request)
         await self._delay(sum(fault.delay_seconds for fault in faults), timeout)
         failing = next((fault for fault in faults if fault.status or fault.breaks), None)

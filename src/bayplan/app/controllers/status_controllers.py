@@ -19,7 +19,7 @@ from bayplan.app.controllers.elastic_quota_status import is_up_to_date, used_by
 from bayplan.app.controllers.pod_group_status import PENDING, SCHEDULING, next_status
 from bayplan.app.custom_resources import CustomResourceReflectors
 from bayplan.client.backoff import Backoff, BackoffSettings, Draw
-from bayplan.client.errors import ClientError, NotFound
+from bayplan.client.errors import ClientError, Conflict, NotFound, NotSent
 from bayplan.client.events import EventRecorder, EventSubject
 from bayplan.client.reflector import Reflector
 from bayplan.client.retry import RetryingSender
@@ -112,11 +112,11 @@ class StatusControllers:
         """The pods that a mark stands for, by key."""
         self._objects: dict[type[Any], dict[str, Any]] = {kind: {} for kind in WATCHES}
         self._pods = Reflector(transport, "/api/v1/pods", Pod, self._pod_changed, clock=clock, draw=draw)
-        self._writer = Writer(transport, clock=clock, draw=draw)
+        self._writer = Writer(transport, clock=clock, draw=draw, may_write=options.is_leader)
         self._custom = CustomResourceReflectors(transport, self._handler, clock=clock, draw=draw)
         self._custom.follow(options.kinds)
         self._events = EventRecorder(
-            RetryingSender(transport, clock=clock, draw=draw),
+            RetryingSender(transport, clock=clock, draw=draw, may_write=options.is_leader),
             clock=clock,
             instance=options.instance,
             is_busy=lambda: False,
@@ -184,6 +184,14 @@ class StatusControllers:
                 await self._update_quotas(mark)
         except NotFound:
             return
+        except NotSent:
+            self._mark(mark)
+            return
+        except Conflict:
+            # Written by someone else meanwhile: the watch brings that version, and with it the mark.
+            self._mark(mark)
+            await self._options.clock.sleep(self._backoff.next_delay())
+            return
         except ClientError as error:
             _log.warning("status not written; trying again", kind=mark.kind.__name__, error=str(error))
             self._mark(mark)
@@ -220,6 +228,8 @@ class StatusControllers:
     async def _patch(self, item: Any, change: dict[str, Any]) -> None:
         info = resource_info(type(item))
         client = self._writer.resource(info.group, info.version, info.plural)
+        expected = {"uid": item.uid, "resourceVersion": item.metadata.resource_version}
+        change = {"metadata": expected, **change}
         await client.patch(item.name, change, namespace=item.namespace, subresource="status")
 
     def _event(self, item: Any, kind: str, reason: str, note: str) -> None:
