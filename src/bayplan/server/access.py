@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from bayplan.server.answers import Refusal
 from bayplan.server.authentication import Authenticator, RequestCredentials, bearer_token
 from bayplan.server.authorization import Authorizer
-from bayplan.server.protocol import PEER_CERTIFICATE
+from bayplan.server.protocol import PEER_CERTIFICATE, PROBES_ONLY
 from bayplan.server.reviews import ReviewUnavailable
 from bayplan.server.users import MASTERS, User, remember_user
 
@@ -40,6 +40,7 @@ class DelegatedAccess:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if not self._authorizer.is_open(scope["path"]):
+            _check_slot(scope)
             await self._admit(scope)
         await self._app(scope, receive, send)
 
@@ -73,7 +74,10 @@ class LoopbackAccess:
         credentials = credentials_of(scope)
         if _host_name(credentials) not in _LOCAL_NAMES:
             raise Refusal(421, "this server answers to localhost only; open it by that name")
-        if self._token and not self._authorizer.is_open(scope["path"]):
+        is_open = self._authorizer.is_open(scope["path"])
+        if not is_open:
+            _check_slot(scope)
+        if self._token and not is_open:
             handed_in = self._token_in_query(scope)
             if handed_in:
                 await self._start_session(scope, receive, send)
@@ -99,6 +103,12 @@ class LoopbackAccess:
         if token is not None:
             return _is_same(token, self._token)
         return any(_is_same(value, self._session) for value in _cookie_values(credentials, self._cookie))
+
+
+def _check_slot(scope: Scope) -> None:
+    if scope.get("state", {}).get(PROBES_ONLY):
+        headers = {"retry-after": "1", "connection": "close"}
+        raise Refusal(503, "all connections are busy; only health probes are answered", headers=headers)
 
 
 def credentials_of(scope: Scope) -> RequestCredentials:

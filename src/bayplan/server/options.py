@@ -97,6 +97,8 @@ class Limits:
     connections: int = 256
     connections_per_peer: int = 64
     """Of one address. Beyond either limit a new connection replaces one that has no request in progress."""
+    probe_connections: int = 16
+    """More connections while all others are busy. Only open paths are answered on them: health probes."""
     headers: int = 200
     header_bytes: int = 32 * 1024
     body_bytes: int = 3 * 1024 * 1024

@@ -1,8 +1,8 @@
 """uvicorn's HTTP/1.1 connection with limits against slow and numerous clients.
 
 Added to it: a request must arrive whole within a time limit, a client must read its answer, the number of connections
-is limited, of one peer and of all, and the peer's certificate is passed to the application. A connection that breaks a
-rule is dropped.
+is limited, of one peer and of all, with some slots kept for probes, and the peer's certificate is passed to the
+application. A connection that breaks a rule is dropped.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ from uvicorn.server import ServerState
 
 from bayplan.server.options import Limits
 
-__all__ = ["PEER_CERTIFICATE", "GuardedProtocol"]
+__all__ = ["PEER_CERTIFICATE", "PROBES_ONLY", "GuardedProtocol"]
 
 PEER_CERTIFICATE = "bayplan.peer_certificate"
 """The key in the request's state: the certificate as DER, verified by TLS, or None."""
+PROBES_ONLY = "bayplan.probes_only"
+"""The key in the request's state: whether the connection has a slot that is kept for probes."""
 
 _log = logging.getLogger(__name__)
 _WHOLE = (h11.DONE, h11.MUST_CLOSE, h11.CLOSED, h11.ERROR)
@@ -35,6 +37,7 @@ class GuardedProtocol(H11Protocol):
         self._write_timer: asyncio.TimerHandle | None = None
         self._peer = ""
         self._heard_at = 0.0
+        self._is_for_probes = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn declares it
         self._peer = _address(transport)
@@ -43,7 +46,7 @@ class GuardedProtocol(H11Protocol):
         if not self._has_room():
             transport.abort()
             return
-        self.app_state = {PEER_CERTIFICATE: _peer_certificate(transport)}
+        self.app_state = {PEER_CERTIFICATE: _peer_certificate(transport), PROBES_ONLY: self._is_for_probes}
         self._receive_timer = self.loop.call_later(self._limits.receive_seconds, self.drop)
 
     @property
@@ -53,23 +56,23 @@ class GuardedProtocol(H11Protocol):
 
     def _has_room(self) -> bool:
         """Whether this connection may stay. One more than allowed, from one peer or from all, replaces the one that was
-        silent for longest and has no request in progress: whoever holds connections keeps no probe out."""
+        silent for longest and has no request in progress: whoever holds connections keeps no probe out. While all are
+        busy, it gets one of the slots for probes, where the same holds."""
         others = [
             each
             for each in self.connections
             if isinstance(each, GuardedProtocol) and each is not self and not each.transport.is_closing()
         ]
-        of_peer = [each for each in others if each._peer == self._peer]
+        ordinary = [each for each in others if not each._is_for_probes]
+        of_peer = [each for each in ordinary if each._peer == self._peer]
         limits = self._limits
-        for connections, most in ((of_peer, limits.connections_per_peer), (others, limits.connections)):
-            if len(connections) < most:
-                continue
-            evictable = [each for each in connections if each.is_evictable]
-            if not evictable:
-                _log.warning("a connection from %s is refused: %d are busy already", self._peer, most)
-                return False
-            min(evictable, key=lambda each: each._heard_at).drop()
-        return True
+        if _make_room(of_peer, limits.connections_per_peer) and _make_room(ordinary, limits.connections):
+            return True
+        self._is_for_probes = True
+        if _make_room([each for each in others if each._is_for_probes], limits.probe_connections):
+            return True
+        _log.warning("a connection from %s is refused: %d are busy already", self._peer, len(others))
+        return False
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._expect_nothing()
@@ -117,6 +120,16 @@ class GuardedProtocol(H11Protocol):
         """End the connection at once."""
         if self.transport is not None:
             self.transport.abort()
+
+
+def _make_room(connections: list[GuardedProtocol], most: int) -> bool:
+    """Whether there is room for one more, if need be in the place of the one that was silent for longest."""
+    if len(connections) < most:
+        return True
+    evictable = [each for each in connections if each.is_evictable]
+    if evictable:
+        min(evictable, key=lambda each: each._heard_at).drop()
+    return bool(evictable)
 
 
 def _address(transport: asyncio.Transport) -> str:

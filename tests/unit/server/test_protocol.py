@@ -130,7 +130,7 @@ async def test_one_peer_has_fewer_connections_than_all_together() -> None:
             assert (await reader.readuntil(b"ok")).startswith(b"HTTP/1.1 200")
 
 
-async def test_there_is_room_for_so_many_requests_in_progress_and_no_more() -> None:
+async def test_while_all_connections_are_busy_probes_are_answered_and_nothing_else() -> None:
     is_over, count = asyncio.Event(), 0
 
     async def slow(request: Request) -> PlainTextResponse:
@@ -147,8 +147,11 @@ async def test_there_is_room_for_so_many_requests_in_progress_and_no_more() -> N
         async with asyncio.timeout(60):
             while count < 3:  # noqa: ASYNC110 - the requests have no event of their own
                 await asyncio.sleep(0.01)
-        late, _ = await stack.enter_async_context(raw_connection(server))
-        assert await ended(late)
+        for number in range(IMPATIENT.probe_connections + 5):
+            late, probe = await stack.enter_async_context(raw_connection(server))
+            probe.write(GET.replace(b"/healthz", b"/slow") if number % 2 else GET)
+            status = await late.readline()
+            assert status.startswith(b"HTTP/1.1 503" if number % 2 else b"HTTP/1.1 200"), number
         is_over.set()
         for reader, _ in busy:
             assert (await reader.readuntil(b"ok")).startswith(b"HTTP/1.1 200")
