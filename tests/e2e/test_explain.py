@@ -148,8 +148,11 @@ async def test_the_dashboard_is_brought_to_this_machine(
         )
         assert process.stderr is not None
         said = (await asyncio.wait_for(process.stderr.readline(), 90)).decode()
-        url = said.removeprefix("note: ").partition("/dashboard/")[0]
-        async with aiohttp.ClientSession(url) as session:
+        url, _, after = said.removeprefix("note: ").partition("/dashboard/")
+        jar = aiohttp.CookieJar(unsafe=True)  # also of addresses without a name
+        async with aiohttp.ClientSession(url, cookie_jar=jar) as session:
+            refused = (await session.get("/bayplan/v1/overview")).status
+            await session.get(f"/dashboard/{after.partition(' ')[0]}")
             page = await (await session.get("/dashboard/")).text()
             overview = await (await session.get("/bayplan/v1/overview")).json()
             played = await (await session.post("/bayplan/v1/whatif", json={"pending": True})).json()
@@ -159,6 +162,7 @@ async def test_the_dashboard_is_brought_to_this_machine(
         await process.wait()
 
     assert scheduler.server in said
+    assert refused == 401
     assert "<title>" in page
     assert (overview["nodes"], overview["pods"]) == (3, 6)
     assert played["pendingCount"] == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from typing import Annotated
 
 from bayplan.cli.options import option
@@ -38,7 +39,8 @@ def dashboard(
     """Show the dashboard of a running scheduler at an address of this machine, until Ctrl-C.
 
     The pages are served by this command; data is requested from the scheduler as the user of the kubeconfig or the
-    token. Reach a scheduler in a cluster with `kubectl port-forward`.
+    token. Only the address that is printed opens them: its token keeps other users of this machine out. Reach a
+    scheduler in a cluster with `kubectl port-forward`.
     """
     where = endpoint(server, token_file, kubeconfig, certificate_authority, insecure_skip_tls_verify)
     asyncio.run(_serve(where, port))
@@ -51,9 +53,10 @@ async def _serve(where: Endpoint, port: int) -> None:
 
     transport = transport_to(where)
     try:
-        options = ServerOptions(port=port, is_plain_http=True)
+        token = secrets.token_urlsafe(24)
+        options = ServerOptions(port=port, is_plain_http=True, loopback_token=token)
         async with serve(options, ServerParts(routes=forwarding_routes(transport))) as serving:
-            note(f"{serving.url}/dashboard/ shows {where.server}; Ctrl-C ends it")
+            note(f"{serving.url}/dashboard/?token={token} shows {where.server}; Ctrl-C ends it")
             await asyncio.Event().wait()
     except ServingError as error:
         problem, _, hint = str(error).partition("\nhint: ")

@@ -2,7 +2,8 @@
 
 `--server`, BAYPLAN_SERVER or the kubeconfig of `bayplan up` names the endpoint. Over HTTPS the credentials of the
 kubeconfig are sent, because the scheduler authenticates by its API server; over plain HTTP, allowed on this machine
-only, just a token given by option.
+only, just a token: that of `--token-file`, of the address (`http://127.0.0.1:PORT/?token=…`, as `up` and `dashboard`
+print it), or of the kubeconfig of `bayplan up`.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
-from urllib.parse import quote, urlsplit
+from urllib.parse import parse_qsl, quote, urlsplit
 
 import msgspec
 
@@ -29,13 +30,14 @@ __all__ = ["EXTENSION", "Endpoint", "Server", "ask", "endpoint", "pod_path", "tr
 T = TypeVar("T")
 DEFAULT_SERVER = "https://127.0.0.1:10259"
 EXTENSION = "bayplan.dev/scheduler"
-"""Of a cluster in a kubeconfig: `extension: {server: URL}` says where its scheduler answers."""
+"""Of a cluster in a kubeconfig: `extension: {server: URL, token: TOKEN}` says where its scheduler answers."""
 _TIMEOUT_SECONDS = 120.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
     server: str
+    token: str = field(default="", repr=False)
     token_file: Path | None = None
     kubeconfig: Path | None = None
     authority: Path | None = None
@@ -56,14 +58,17 @@ Insecure = Annotated[bool, option("--insecure-skip-tls-verify", about="do not ve
 def endpoint(
     server: str | None, token_file: str | None, kubeconfig: str | None, authority: str | None, is_insecure: bool
 ) -> Endpoint:
-    url = server or os.environ.get("BAYPLAN_SERVER") or _server_of(kubeconfig) or DEFAULT_SERVER
-    parts = urlsplit(url)
+    named, named_token = _scheduler_of(kubeconfig)
+    given = urlsplit(server or os.environ.get("BAYPLAN_SERVER") or named or DEFAULT_SERVER)
+    parts = given._replace(path="" if given.path == "/" else given.path, query="", fragment="")
+    url = parts.geturl()
     if parts.scheme not in ("http", "https") or not parts.netloc:
         raise CommandError(f"--server {url}: expected a URL such as {DEFAULT_SERVER}")
     if parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
         raise CommandError(f"--server {url}: plain HTTP is for this machine alone", hint="use https")
     return Endpoint(
         server=url,
+        token=dict(parse_qsl(given.query)).get("token", named_token if url == named else ""),
         token_file=_path(token_file),
         kubeconfig=_path(kubeconfig),
         authority=_path(authority),
@@ -71,8 +76,8 @@ def endpoint(
     )
 
 
-def _server_of(kubeconfig: str | None) -> str:
-    """What the kubeconfig of `bayplan up` says about its scheduler; empty for any other kubeconfig."""
+def _scheduler_of(kubeconfig: str | None) -> tuple[str, str]:
+    """Server and token of the scheduler, as the kubeconfig of `bayplan up` has them; empty for any other kubeconfig."""
     import yaml
 
     name = kubeconfig or os.environ.get("KUBECONFIG", "").split(os.pathsep)[0] or "~/.kube/config"
@@ -81,10 +86,10 @@ def _server_of(kubeconfig: str | None) -> str:
         contexts = {entry["name"]: entry["context"] for entry in config["contexts"]}
         clusters = {entry["name"]: entry["cluster"] for entry in config["clusters"]}
         extensions = clusters[contexts[config["current-context"]]["cluster"]].get("extensions") or ()
-        found = next((entry["extension"]["server"] for entry in extensions if entry["name"] == EXTENSION), "")
+        found: dict[str, str] = next((entry["extension"] for entry in extensions if entry["name"] == EXTENSION), {})
+        return str(found.get("server", "")), str(found.get("token", ""))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError):
-        return ""  # reported where the kubeconfig is needed
-    return found if isinstance(found, str) else ""
+        return "", ""  # reported where the kubeconfig is needed
 
 
 def _path(text: str | None) -> Path | None:
@@ -151,7 +156,7 @@ def _refused(where: Endpoint, status: int, body: bytes) -> CommandError:
 
 def _access(where: Endpoint) -> ClusterAccess:
     from bayplan.client.access import ClusterAccess
-    from bayplan.client.credentials import Credentials, StaticCredentials, TokenFileCredentials
+    from bayplan.client.credentials import Credentials, StaticCredentials, TokenFileCredentials, bearer
     from bayplan.client.tls import Pem, TlsSettings
     from bayplan.observe.clock import SystemClock
 
@@ -159,6 +164,8 @@ def _access(where: Endpoint) -> ClusterAccess:
     certificate = None
     if where.token_file is not None:
         credentials = TokenFileCredentials(where.token_file, clock=SystemClock())
+    elif where.token:
+        credentials = StaticCredentials(bearer(where.token))
     elif where.server.startswith("https:") and (access := _cluster_access(where)) is not None:
         credentials, certificate = access.credentials, access.tls.certificate
     authority = Pem(path=where.authority) if where.authority is not None else None

@@ -6,13 +6,15 @@ import asyncio
 import contextlib
 import logging
 import os
+import secrets
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from bayplan.cli.options import Names, option, plugin_option
 from bayplan.cli.output import CommandError, note, print_error, progress
+from bayplan.cli.scheduler_client import EXTENSION
 
 if TYPE_CHECKING:
     from bayplan.apiserver.simulation.devices import DeviceModel
@@ -219,8 +221,11 @@ async def _serve(
         _report_reload(what, problems)
         explaining.note_reload(what, problems)
 
+    token = secrets.token_urlsafe(24)
     dashboard = serve(
-        ServerOptions(is_plain_http=True, port=max(0, dashboard_port), is_enabled=dashboard_port >= 0),
+        ServerOptions(
+            is_plain_http=True, loopback_token=token, port=max(0, dashboard_port), is_enabled=dashboard_port >= 0
+        ),
         ServerParts(routes=explaining.routes(), clock=clock),
     )
     stop = asyncio.Event()
@@ -238,8 +243,8 @@ async def _serve(
         local = starting.result()
         serving = await opened.enter_async_context(dashboard)
         explaining.attach(local.live)
-        _write_kubeconfig(local, kubeconfig, serving.url if dashboard_port >= 0 else "")
-        _welcome(local, settings.profiles, kubeconfig, serving.url if dashboard_port >= 0 else "")
+        _write_kubeconfig(local, kubeconfig, {"server": serving.url, "token": token} if serving.url else {})
+        _welcome(local, settings.profiles, kubeconfig, f"{serving.url}/?token={token}" if serving.url else "")
         waits: list[asyncio.Task[Any]] = [
             asyncio.create_task(stop.wait()),
             asyncio.create_task(local.ended()),
@@ -274,15 +279,15 @@ async def _first_of(starting: asyncio.Task[LocalCluster], stop: asyncio.Event) -
     stopping.cancel()
 
 
-def _write_kubeconfig(local: LocalCluster, path: Path, dashboard: str) -> None:
-    """The cluster entry also names the scheduler, so that `bayplan explain` and `pending` find it."""
+def _write_kubeconfig(local: LocalCluster, path: Path, scheduler: Mapping[str, str]) -> None:
+    """The cluster entry also names the scheduler with its token, so that `bayplan explain` and `pending` find it."""
     import yaml
 
     from bayplan.apiserver.storage.private_files import write_private
 
     document = local.cluster.kubeconfig()
-    if dashboard:
-        extension = {"name": "bayplan.dev/scheduler", "extension": {"server": dashboard}}
+    if scheduler:
+        extension = {"name": EXTENSION, "extension": dict(scheduler)}
         document["clusters"][0]["cluster"]["extensions"] = [extension]
     path.parent.mkdir(parents=True, exist_ok=True)
     write_private(path, yaml.safe_dump(document, sort_keys=False).encode())
@@ -302,7 +307,7 @@ def _welcome(local: LocalCluster, profiles: Sequence[ResolvedProfile], kubeconfi
     else:
         print("  kubectl create deployment web --image=nginx --replicas=5")
     print("  kubectl get pods -o wide --watch        # or: bayplan get pods -o wide")
-    print(f"  open {dashboard}/\n" if dashboard else "", flush=True)
+    print(f"  open {dashboard}\n" if dashboard else "", flush=True)
 
 
 def _report_reload(what: str, problems: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ import pytest
 from tests.unit.explain.stage import raw_pod, staged
 
 from bayplan.cli.main import main
-from bayplan.cli.scheduler_client import EXTENSION
+from bayplan.cli.scheduler_client import EXTENSION, endpoint
 from bayplan.explain.decision_file import DecisionFile
 from bayplan.loop.record import DecisionRecord, Step
 from bayplan.server import ServerOptions, ServerParts, serve
@@ -141,7 +141,12 @@ def test_a_decision_file_is_read_without_a_scheduler(tmp_path: Path, capsys: pyt
 def test_a_kubeconfig_may_say_where_its_scheduler_answers(
     url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cluster = {"server": "https://x", "extensions": [{"name": EXTENSION, "extension": {"server": url}}]}
+    assert main(["pending", "--brief", "--kubeconfig", named(tmp_path, {"server": url})]) == 0
+    assert "1 pod pending" in capsys.readouterr().out
+
+
+def named(tmp_path: Path, extension: dict[str, str]) -> str:
+    cluster = {"server": "https://x", "extensions": [{"name": EXTENSION, "extension": extension}]}
     config = {
         "clusters": [{"name": "c", "cluster": cluster}],
         "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
@@ -149,6 +154,23 @@ def test_a_kubeconfig_may_say_where_its_scheduler_answers(
     }
     path = tmp_path / "kubeconfig"
     path.write_text(json.dumps(config))
+    return str(path)
 
-    assert main(["pending", "--brief", "--kubeconfig", str(path)]) == 0
-    assert "1 pod pending" in capsys.readouterr().out
+
+@pytest.mark.parametrize(
+    ("server", "token"),
+    [
+        (None, "of-kubeconfig"),
+        ("http://127.0.0.1:7", "of-kubeconfig"),
+        ("http://127.0.0.1:7/?token=of-address", "of-address"),
+        ("http://127.0.0.1:8", ""),
+    ],
+)
+def test_a_token_is_sent_to_the_address_that_it_is_for(server: str | None, token: str, tmp_path: Path) -> None:
+    kubeconfig = named(tmp_path, {"server": "http://127.0.0.1:7", "token": "of-kubeconfig"})
+
+    where = endpoint(server, None, kubeconfig, None, False)
+
+    assert where.token == token
+    assert "?" not in where.server and not where.server.endswith("/")
+    assert token == "" or token not in repr(where)

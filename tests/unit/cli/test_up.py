@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -53,7 +55,8 @@ def test_an_object_that_is_refused_is_named(capsys: pytest.CaptureFixture[str], 
 
 
 def start(*arguments: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "bayplan.cli", "up", "--dashboard-port=-1", *arguments]
+    dashboard = () if any(a.startswith("--dashboard-port") for a in arguments) else ("--dashboard-port=-1",)
+    command = [sys.executable, "-m", "bayplan.cli", "up", *dashboard, *arguments]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
@@ -112,3 +115,33 @@ def test_the_command_to_try_names_a_scheduler_that_is_there(tmp_path: Path) -> N
     assert """kubectl run web --image=nginx --overrides='{"spec":{"schedulerName":"other"}}'""" in said
     assert "create deployment" not in said
     assert kubeconfig.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_pages_want_the_token_of_the_printed_address(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    with start("--dashboard-port=0", f"--kubeconfig-out={kubeconfig}") as process:
+        assert process.stdout is not None
+        line = ""
+        while not line.startswith("  open http"):
+            line = process.stdout.readline()
+        server, _, token = line.split()[1].partition("/?token=")
+        pages = ("/", "/dashboard/", "/bayplan/v1/overview", "/metrics")
+        refused = [_status(server + path) for path in pages]
+        probe, opened = _status(f"{server}/healthz"), _status(f"{server}/bayplan/v1/overview", token)
+        asked = main(["pending", "--brief", "--kubeconfig", str(kubeconfig)])
+        process.send_signal(signal.SIGINT)
+        process.stdout.read()
+
+    assert refused == [401] * len(pages)
+    assert (probe, opened, asked) == (200, 200, 0)
+    assert "No pod is pending" in capsys.readouterr().out
+
+
+def _status(url: str, token: str = "") -> int:
+    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"} if token else {})
+    try:
+        with urllib.request.urlopen(request, timeout=60) as response:
+            return int(response.status)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code
