@@ -23,7 +23,7 @@ from bayplan.explain.builders import decide_on, now_of
 from bayplan.explain.case import decide_in_full
 from bayplan.explain.cluster_copy import ClusterCopy, ClusterObjects, objects_of_snapshot
 from bayplan.explain.suggestions import find_changes
-from bayplan.explain.turns import straight
+from bayplan.explain.time_slices import at_once
 from bayplan.plugins.intree import default_registry
 from bayplan.testing import apart, pod, spread
 from bench.clusters import full_cluster, running_cluster
@@ -86,9 +86,9 @@ def _measure_changes(scheduler: OfflineScheduler, waiting: Pod) -> None:
     began = time.perf_counter()
     objects: ClusterObjects = objects_of_snapshot(scheduler.cache, [waiting], {})
     taken = time.perf_counter()
-    copy = straight(ClusterCopy.build(objects, profiles, registry))
+    copy = at_once(ClusterCopy.build(objects, profiles, registry))
     built = time.perf_counter()
-    changes = straight(find_changes(copy, waiting))
+    changes = at_once(find_changes(copy, waiting))
     done = time.perf_counter()
     took, built_in = (taken - began) * 1e3, (built - taken) * 1e3
     print(f"copy with {len(objects.placed)} pods: taken in {took:.1f} ms, built in {built_in:.0f} ms (in turns)")

@@ -137,7 +137,7 @@ def _memory(scheduler: OfflineScheduler, workload: Workload, nodes: int) -> tupl
         pods = [scheduler.info(pod) for pod in workload.pods(f"memory-{number}", 1_000, nodes)]
         queue = [QueuedPod(pod, 0.0) for pod in pods]
         for queued in queue:
-            queued.story = [(number + place * 0.1, name, "NodeAdd") for place, name in enumerate(_PLACES)]
+            queued.history = [(number + place * 0.1, name, "NodeAdd") for place, name in enumerate(_PLACES)]
         _place(scheduler, queue, recorder)
         for pod in pods:
             scheduler.cache.forget(pod.uid)

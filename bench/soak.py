@@ -45,7 +45,7 @@ from bayplan.app.settings import load_settings
 from bayplan.client.http_transport import HttpTransport
 from bayplan.client.kubeconfig import find_access
 from bayplan.client.pool import PoolSettings
-from bayplan.explain.process import Explaining
+from bayplan.explain.wiring import Explaining
 from bayplan.loop.observer import Observer
 from bayplan.observe.clock import SystemClock
 from bayplan.observe.logs import LogSettings, configure_logging

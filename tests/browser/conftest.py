@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bayplan.app.settings import Settings, load_settings
-from bayplan.explain.process import Explaining
 from bayplan.explain.service import ExplainService
+from bayplan.explain.wiring import Explaining
 from bayplan.loop.recorder import DecisionRecorder
 from bayplan.observe.clock import SystemClock
 from bayplan.server import ServerOptions, ServerParts, serve

@@ -140,7 +140,7 @@ async def test_hostile_text_is_shown_as_text(browser: Browser) -> None:
         info.labels[PAYLOAD] = PAYLOAD
         queued = live.queue.get("default/plain-0")
         assert queued is not None and record.message
-        queued.story.append((1.0, PAYLOAD, PAYLOAD))
+        queued.history.append((1.0, PAYLOAD, PAYLOAD))
         page = visit.page
         await page.click("nav >> text=Nodes")
         await expect(page.locator("#zone")).to_contain_text(PAYLOAD)

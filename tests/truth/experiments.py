@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 from unittest.mock import patch
 
 import msgspec
@@ -22,8 +21,8 @@ from bayplan.app.settings import Settings, load_settings
 from bayplan.cluster.axes import Rows
 from bayplan.deploy.crds import crd_documents
 from bayplan.explain.edits import Edit
-from bayplan.explain.process import Explaining
 from bayplan.explain.service import ExplainService
+from bayplan.explain.wiring import Explaining
 from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.queued import QueuedPod
 from bayplan.loop.record import DecisionRecord
@@ -34,6 +33,7 @@ from bayplan.plugins.community.node_resource_topology_match.node_resource_topolo
 from bayplan.sim.local import LocalCluster, LocalOptions
 from tests.companions.quotas import CAPACITY
 from tests.companions.world import configuration
+from tests.patching import merged
 from tests.truth.cases import SUBJECT, Case, JsonObject
 
 __all__ = ["Change", "Outcome", "Running", "observe", "running"]
@@ -169,28 +169,6 @@ def changed(case: Case, change: Change) -> Case:
 
 def key_of(item: JsonObject) -> str:
     return f"{item['metadata'].get('namespace', 'default')}/{item['metadata']['name']}"
-
-
-def merged(current: Any, patch: Any, key: str = "") -> Any:
-    """A strategic merge as far as our patches need one, written a second time."""
-    if key in ("containers", "volumes") and isinstance(patch, list):
-        changes = {entry["name"]: entry for entry in patch}
-        return [
-            merged(entry, changes.get(entry["name"], {}))
-            for entry in current
-            if "$patch" not in changes.get(entry["name"], {})
-        ]
-    if isinstance(patch, list):
-        return [entry for entry in patch if entry != {"$patch": "replace"}]
-    if not isinstance(patch, dict):
-        return patch
-    result = dict(current) if isinstance(current, dict) else {}
-    for name, value in patch.items():
-        if value is None:
-            result.pop(name, None)
-        else:
-            result[name] = merged(result.get(name), value, name)
-    return result
 
 
 def _patch_pod(case: Case, edit: Edit) -> None:

@@ -17,7 +17,7 @@ from bayplan.cli.run_flags import ElectionFlags, ServingFlags, duration_of, path
 
 if TYPE_CHECKING:
     from bayplan.app.settings import Settings
-    from bayplan.explain.process import Explaining
+    from bayplan.explain.wiring import Explaining
     from bayplan.observe.clock import Clock
 
 __all__ = ["run"]
@@ -141,7 +141,7 @@ def _seconds(flag: str, text: str) -> float:
 
 
 def _explaining(clock: Clock, settings: Callable[[], Settings], *, decision_file: Path | None) -> Explaining:
-    from bayplan.explain.process import Explaining
+    from bayplan.explain.wiring import Explaining
 
     return Explaining(clock, settings=settings, decision_file=decision_file)
 

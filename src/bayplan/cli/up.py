@@ -199,7 +199,7 @@ async def _serve(
 ) -> int:
     from dataclasses import replace
 
-    from bayplan.explain.process import Explaining
+    from bayplan.explain.wiring import Explaining
     from bayplan.observe.clock import SystemClock
     from bayplan.server.options import ServerOptions, ServerParts
     from bayplan.server.serving import serve

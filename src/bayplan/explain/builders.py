@@ -12,9 +12,9 @@ from bayplan.api.requests import pod_requests
 from bayplan.cluster.node_table import NodeTable
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.explain.claims import NOW, Chosen, FitsNowhere, GoesTo, HeldBack, RefusedLater, WouldPreempt
-from bayplan.explain.fixes import human_amount
 from bayplan.explain.model import Now
 from bayplan.explain.objections import sole_objectors
+from bayplan.explain.remedies import human_amount
 from bayplan.explain.views import ClusterView
 from bayplan.framework.runtime.framework import Framework
 from bayplan.framework.status import Status

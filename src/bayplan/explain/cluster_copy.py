@@ -1,7 +1,7 @@
 """A copy of a cluster to try things on: changed, decided on, and thrown away. Nothing reaches the original or an API.
 
 The objects are shared (nobody changes an object), the columns and the plugins are new. Taking the copy is quick, as it
-is a list of references; building it up takes a while on a large cluster, so `build` is work in turns.
+is a list of references; building it up takes a while on a large cluster, so `build` is work in slices of time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bayplan.cache import Cache
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.cluster.state import ClusterState
 from bayplan.config.profiles import ResolvedProfile
-from bayplan.explain.turns import Work
+from bayplan.explain.time_slices import Work
 from bayplan.framework.handle import WaitingPod
 from bayplan.framework.offline import FixedNominator
 from bayplan.framework.points import ExtensionPoint

@@ -10,7 +10,7 @@ from bayplan.cluster.axes import BoolN
 from bayplan.cluster.node_columns import NodeColumns
 from bayplan.explain.claims import Lacks
 from bayplan.explain.cluster_copy import ClusterCopy
-from bayplan.explain.fixes import shortfall
+from bayplan.explain.remedies import shortfall
 from bayplan.framework.diagnosis import Remedy
 from bayplan.framework.runtime.framework import Framework
 from bayplan.loop.decide import Decision

@@ -19,7 +19,7 @@ from bayplan.explain.edits import Edit, apply_edits, patched
 from bayplan.explain.model import Suggestion
 from bayplan.explain.placing import Placing
 from bayplan.explain.suggestions import find_changes
-from bayplan.explain.turns import Work
+from bayplan.explain.time_slices import Work
 from bayplan.explain.views import ClusterView
 from bayplan.explain.wording import listed, sentence
 from bayplan.loop.points import EXTENDER

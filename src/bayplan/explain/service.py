@@ -2,7 +2,7 @@
 
 Terminal and browser come in through `bayplan.explain.endpoints`; this is the part without HTTP. All of it runs in the
 scheduler's thread between two decisions, reads, and changes nothing. What takes long works on a copy of the cluster,
-in turns with the scheduling; the copy is kept for a few seconds, because questions come in groups.
+in slices between the scheduling; the copy is kept for a few seconds, because questions come in groups.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from bayplan.explain.pending import PERMIT, PendingBoard, Stuck, Waiting, find_b
 from bayplan.explain.placing import held_back_by
 from bayplan.explain.plugin_page import PluginState, plugins_of
 from bayplan.explain.suggestions import find_changes, find_moves
-from bayplan.explain.turns import Work, in_turns
+from bayplan.explain.time_slices import Work, in_slices
 from bayplan.explain.views import LiveView
 from bayplan.explain.whatif import Scenario, WhatIf, play
 from bayplan.explain.wording import sentence
@@ -213,7 +213,7 @@ class ExplainService:
             rejected_by=sorted(queued.rejectors),
             gated_by=queued.gating_plugin,
             backoff_until=queued.backoff_expiration,
-            history=list(queued.story),
+            history=list(queued.history),
         )
 
     async def changes(self, key: str) -> Changes:
@@ -243,7 +243,7 @@ class ExplainService:
         clock = self._live.options.clock
         stuck: Stuck = {}
         pods = [*self._pending_pods(), *self._held_pods(), *self._pods_of_others()]
-        board = await in_turns(group_pending(self.view(), pods, stuck), clock)
+        board = await in_slices(group_pending(self.view(), pods, stuck), clock)
         if with_change and stuck:
             board.change, board.frees = await self._on_copy(lambda copy: find_best_change(copy, stuck))
         return board
@@ -304,7 +304,7 @@ class ExplainService:
         """Raises `ScenarioError`."""
         settings = self._sources.settings()
         work = play(self._objects(), settings.profiles, settings.registry, scenario)
-        answer = await in_turns(work, self._live.options.clock)
+        answer = await in_slices(work, self._live.options.clock)
         answer.note = self._left_out()
         return answer
 
@@ -329,8 +329,8 @@ class ExplainService:
             if self._copy is None or not self._is_fresh(self._copy, clock.monotonic()):
                 settings = self._sources.settings()
                 build = ClusterCopy.build(self._objects(), settings.profiles, settings.registry)
-                self._copy = (clock.monotonic(), await in_turns(build, clock))
-            return await in_turns(question(self._copy[1]), clock)
+                self._copy = (clock.monotonic(), await in_slices(build, clock))
+            return await in_slices(question(self._copy[1]), clock)
 
     def _is_fresh(self, kept: tuple[float, ClusterCopy], now: float) -> bool:
         made_at, copy = kept

@@ -21,12 +21,12 @@ from bayplan.explain.builders import root_cause, too_large
 from bayplan.explain.claims import IF, NothingHelps, TooLarge, Without, WouldFit, WouldMove
 from bayplan.explain.cluster_copy import ClusterCopy
 from bayplan.explain.edits import Edit, apply_edits, merge_patch
-from bayplan.explain.fixes import FIXES, MEMBERS, MORE_NODES, OBJECT, Trial, shortfall
 from bayplan.explain.model import Changes, Suggestion
 from bayplan.explain.objections import nearest_nodes, rejections_by_node
 from bayplan.explain.placing import Placed, Placing, held_back_by
+from bayplan.explain.remedies import MEMBERS, MORE_NODES, OBJECT, REMEDIES, Trial, shortfall
 from bayplan.explain.templates import document_of, templates, twin_of
-from bayplan.explain.turns import Work
+from bayplan.explain.time_slices import Work
 from bayplan.explain.wording import sentence
 from bayplan.framework.points import ExtensionPoint
 from bayplan.loop.decide import Decider, Decision, decide
@@ -237,7 +237,7 @@ class _Search:
             return
         plugin = self.decider.framework.plugins.get(plugins[0])
         for remedy in plugin.remedies if plugin is not None else ():
-            for answered in FIXES[remedy](trial):
+            for answered in REMEDIES[remedy](trial):
                 yield from self._all_answered(answered, plugins[1:])
 
     def _claims(self) -> Work[list[WouldFit]]:

@@ -25,7 +25,7 @@ from bayplan.explain.cluster_copy import ClusterCopy, ClusterObjects
 from bayplan.explain.edits import Edit, apply_edits, read_object
 from bayplan.explain.placing import Placed, Placing
 from bayplan.explain.templates import twins_of
-from bayplan.explain.turns import Work
+from bayplan.explain.time_slices import Work
 from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.queued import QueuedPod
 from bayplan.framework.registry import Registry

@@ -16,11 +16,11 @@ class QueuedPod:
         "consecutive_errors",
         "flushed_at",
         "gating_plugin",
+        "history",
         "info",
         "initial_attempt_timestamp",
         "last_event",
         "pending_plugins",
-        "story",
         "timestamp",
         "unschedulable_count",
         "unschedulable_plugins",
@@ -43,7 +43,7 @@ class QueuedPod:
         """Set when the five-minute timer, not an event, brought the pod back."""
         self.last_event = ""
         """What woke the pod last."""
-        self.story: list[tuple[float, str, str]] = []
+        self.history: list[tuple[float, str, str]] = []
         """(time, queue entered, cause), oldest first, bounded by the queue."""
 
     def __repr__(self) -> str:

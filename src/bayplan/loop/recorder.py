@@ -156,7 +156,7 @@ class DecisionRecorder(Observer):
                 pair = leading_pair(decision, plan)
         failure = None if node and not decision.refused else self._failure(decision)
         times, marks = decision.state.times, decision.marks
-        history = tuple(queued.story)
+        history = tuple(queued.history)
         self.count += 1
         # What is kept costs more than the keeping, by the memory that the next decision must do without: numbers and
         # what lives on anyway, but neither the decision nor, in most cycles, its marks.

@@ -116,7 +116,7 @@ class Queues:
 
 
 class MoveHistory:
-    """Writes each move of a pod into its `story`, and counts by queue and cause how many pods entered."""
+    """Writes each move of a pod into its `history`, and counts by queue and cause how many pods entered."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
@@ -125,7 +125,7 @@ class MoveHistory:
 
     def entered(self, queued: QueuedPod, place: Place, cause: str) -> Place:
         """Note the pod's new place. A pod that stays gated has not entered anything."""
-        if place is Place.GATED and queued.story and queued.story[-1][1] == Place.GATED.value:
+        if place is Place.GATED and queued.history and queued.history[-1][1] == Place.GATED.value:
             return place
         name = place.value
         self.incoming[name, cause] += 1
@@ -136,7 +136,7 @@ class MoveHistory:
         self._append(queued, _IN_FLIGHT, cause)
 
     def _append(self, queued: QueuedPod, place: str, cause: str) -> None:
-        moves = queued.story
+        moves = queued.history
         moves.append((self._now(), place, cause))
         if len(moves) > HISTORY_LENGTH:
             # The first entry is kept, so the oldest after it is dropped.

@@ -17,7 +17,7 @@ from bayplan.api.pod import Pod
 from bayplan.app.offline import OfflineScheduler
 from bayplan.config import load_config, resolve_profiles
 from bayplan.explain.cluster_copy import ClusterCopy, ClusterObjects
-from bayplan.explain.turns import straight
+from bayplan.explain.time_slices import at_once
 from bayplan.framework.registry import Registry
 from bayplan.plugins.intree import default_registry
 
@@ -68,4 +68,4 @@ def copy_of(case: Case) -> ClusterCopy:
         waiting=[*(pod for pod in pods if not pod.spec.node_name), read_pod(case)],
     )
     profiles = resolve_profiles(load_config(msgspec.json.encode(case["config"]).decode()), registry())
-    return straight(ClusterCopy.build(cluster, profiles, registry()))
+    return at_once(ClusterCopy.build(cluster, profiles, registry()))

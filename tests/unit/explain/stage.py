@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bayplan.app.settings import Settings, load_settings
-from bayplan.explain.process import Explaining
+from bayplan.explain.wiring import Explaining
 from bayplan.observe.clock import SystemClock
 from bayplan.sim.local import LocalCluster, LocalOptions
 

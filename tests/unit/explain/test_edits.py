@@ -10,7 +10,7 @@ from bayplan.api.node import Node
 from bayplan.api.pod import Pod
 from bayplan.explain.cluster_copy import ClusterCopy, ClusterObjects
 from bayplan.explain.edits import Edit, apply_edits, merge_patch, patched, read_object
-from bayplan.explain.turns import straight
+from bayplan.explain.time_slices import at_once
 from bayplan.testing import Harness, node, pod, taint
 
 
@@ -20,7 +20,7 @@ def copy_of_two_nodes() -> ClusterCopy:
     objects = ClusterObjects(
         nodes=[node("n1"), node("n2")], placed=[(running, "n1")], others=[], waiting=[pod("waiting")]
     )
-    return straight(ClusterCopy.build(objects, harness.profiles, harness.registry))
+    return at_once(ClusterCopy.build(objects, harness.profiles, harness.registry))
 
 
 def test_every_edit_can_be_taken_back() -> None:

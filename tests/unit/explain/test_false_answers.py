@@ -14,7 +14,7 @@ from bayplan.explain.claims import Chosen, Frees, Preempted, WouldMove
 from bayplan.explain.cluster_copy import ClusterCopy, ClusterObjects
 from bayplan.explain.model import Changes
 from bayplan.explain.suggestions import find_changes, find_moves
-from bayplan.explain.turns import straight
+from bayplan.explain.time_slices import at_once
 from bayplan.explain.whatif import Scenario, WhatIf, play
 from bayplan.plugins.community.coscheduling.plugin import Coscheduling
 from bayplan.plugins.community.coscheduling.pod_group import POD_GROUP_LABEL, PodGroup
@@ -70,12 +70,12 @@ def copied(nodes: list[Any], running: list[Pod], waiting: list[Pod]) -> ClusterC
     objects = ClusterObjects(
         nodes=nodes, placed=[(each, each.spec.node_name) for each in running], others=[], waiting=waiting
     )
-    return straight(ClusterCopy.build(objects, harness.profiles, harness.registry))
+    return at_once(ClusterCopy.build(objects, harness.profiles, harness.registry))
 
 
 def moves_of(copy: ClusterCopy, key: str) -> list[WouldMove]:
     info = next(info for info in copy.cache.pods() if info.key == key)
-    changes: Changes = straight(find_moves(copy, info))
+    changes: Changes = at_once(find_moves(copy, info))
     return [each.claim for each in changes.suggestions if isinstance(each.claim, WouldMove)]
 
 
@@ -110,7 +110,7 @@ def gang_copy(running: list[Pod], waiting: list[Pod]) -> tuple[ClusterObjects, H
 
 def test_a_drained_member_of_a_gang_runs_elsewhere_and_its_siblings_are_counted() -> None:
     objects, harness = gang_copy([member(number, node=f"n{number}") for number in range(3)], [])
-    answer: WhatIf = straight(play(objects, harness.profiles, harness.registry, Scenario(drain=["n0"])))
+    answer: WhatIf = at_once(play(objects, harness.profiles, harness.registry, Scenario(drain=["n0"])))
 
     assert [(each.pod, each.node) for each in answer.placed] == [("default/member-0", "n3")]
     assert not answer.pending
@@ -118,12 +118,12 @@ def test_a_drained_member_of_a_gang_runs_elsewhere_and_its_siblings_are_counted(
 
 def test_a_gang_is_placed_as_one_and_one_that_lacks_members_says_how_many() -> None:
     objects, harness = gang_copy([], [member(number) for number in range(3)])
-    answer: WhatIf = straight(play(objects, harness.profiles, harness.registry, Scenario()))
+    answer: WhatIf = at_once(play(objects, harness.profiles, harness.registry, Scenario()))
     assert answer.placed_count == 3 and not answer.pending
 
     objects, harness = gang_copy([], [member(0)])
-    copy = straight(ClusterCopy.build(objects, harness.profiles, harness.registry))
-    changes = straight(find_changes(copy, copy.waiting["default/member-0"]))
+    copy = at_once(ClusterCopy.build(objects, harness.profiles, harness.registry))
+    changes = at_once(find_changes(copy, copy.waiting["default/member-0"]))
 
     assert changes.suggestions[0].sentence == "It would fit if there were 2 more pods like it."
     assert [edit.kind for edit in changes.suggestions[0].edits] == ["addPod", "addPod"]
@@ -176,8 +176,8 @@ def test_a_missing_claim_is_to_be_made_where_a_class_can_provide_it() -> None:
     )
     waiting = pod("db", volumes=["data"])
     objects = ClusterObjects(nodes=[node("n1")], placed=[], others=[slow], waiting=[waiting])
-    copy = straight(ClusterCopy.build(objects, harness.profiles, harness.registry))
-    first = straight(find_changes(copy, waiting)).suggestions[0]
+    copy = at_once(ClusterCopy.build(objects, harness.profiles, harness.registry))
+    first = at_once(find_changes(copy, waiting)).suggestions[0]
 
     assert first.sentence == "It would fit on n1 if the claim data of class standard existed."
     assert first.edits[0].kind == "create" and first.edits[0].object["kind"] == "PersistentVolumeClaim"

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 import pytest
+from tests.patching import merged
 from tests.unit.explain.golden import Case, copy_of, objects_in, read_pod, registry, scheduler_for, single_pod_cases
 
 from bayplan.app.offline import OfflineScheduler
@@ -16,33 +17,11 @@ from bayplan.explain.cluster_copy import ClusterCopy, ClusterObjects
 from bayplan.explain.edits import Edit
 from bayplan.explain.model import Changes, Suggestion
 from bayplan.explain.suggestions import find_changes
-from bayplan.explain.turns import straight
+from bayplan.explain.time_slices import at_once
 from bayplan.framework.points import ExtensionPoint
 from bayplan.testing import Harness, node, pod, taint
 
 UNSCHEDULABLE = list(islice((case for case in single_pod_cases() if "message" in case["expect"]), 60))
-
-
-def merged(current: Any, patch: Any, key: str = "") -> Any:
-    """A strategic merge as far as our patches need one, written a second time."""
-    if key in ("containers", "volumes") and isinstance(patch, list):
-        changes = {entry["name"]: entry for entry in patch}
-        return [
-            merged(entry, changes.get(entry["name"], {}))
-            for entry in current
-            if "$patch" not in changes.get(entry["name"], {})
-        ]
-    if isinstance(patch, list):
-        return [entry for entry in patch if entry != {"$patch": "replace"}]
-    if not isinstance(patch, dict):
-        return patch
-    result = dict(current) if isinstance(current, dict) else {}
-    for name, value in patch.items():
-        if value is None:
-            result.pop(name, None)
-        else:
-            result[name] = merged(result.get(name), value, name)
-    return result
 
 
 def edited(case: Case, edits: list[Edit]) -> Case:
@@ -69,7 +48,7 @@ def _changed(item: Any, edit: Edit) -> Any:
 
 @pytest.mark.parametrize("case", UNSCHEDULABLE, ids=lambda case: case["id"])
 def test_every_suggested_change_makes_the_pod_schedulable(case: Case) -> None:
-    changes = straight(find_changes(copy_of(case), read_pod(case)))
+    changes = at_once(find_changes(copy_of(case), read_pod(case)))
 
     for suggestion in (each for each in changes.suggestions if each.edits):
         after = edited(case, suggestion.edits)
@@ -81,13 +60,13 @@ def test_every_suggested_change_makes_the_pod_schedulable(case: Case) -> None:
 def test_nearly_every_unschedulable_case_gets_a_suggestion() -> None:
     """What the scheduler's own configuration forbids is answered by turning the plugin off; else it says why not."""
     for case in UNSCHEDULABLE:
-        changes = straight(find_changes(copy_of(case), read_pod(case)))
+        changes = at_once(find_changes(copy_of(case), read_pod(case)))
         assert changes.suggestions, case["id"]
 
 
 @pytest.mark.parametrize("case", UNSCHEDULABLE[:20], ids=lambda case: case["id"])
 def test_without_a_plugin_as_many_nodes_fit_as_is_said(case: Case) -> None:
-    changes = straight(find_changes(copy_of(case), read_pod(case)))
+    changes = at_once(find_changes(copy_of(case), read_pod(case)))
     name = read_pod(case).spec.scheduler_name
     profile = next(p for p in copy_of(case).profiles if p.scheduler_name == name)
 
@@ -106,7 +85,7 @@ def changes_for(harness_nodes: list[Any], waiting: Any, running: tuple[Any, ...]
     cluster = ClusterObjects(
         nodes=harness_nodes, placed=[(each, each.spec.node_name) for each in running], others=[], waiting=[waiting]
     )
-    return straight(find_changes(straight(ClusterCopy.build(cluster, harness.profiles, harness.registry)), waiting))
+    return at_once(find_changes(at_once(ClusterCopy.build(cluster, harness.profiles, harness.registry)), waiting))
 
 
 def sentences(found: list[Suggestion]) -> str:
@@ -159,9 +138,9 @@ def test_a_pod_that_fits_needs_no_change() -> None:
 def test_trying_leaves_the_copy_as_it_was() -> None:
     case = UNSCHEDULABLE[0]
     copied = copy_of(case)
-    first = straight(find_changes(copied, read_pod(case)))
+    first = at_once(find_changes(copied, read_pod(case)))
 
-    assert straight(find_changes(copied, read_pod(case))) == first
+    assert at_once(find_changes(copied, read_pod(case))) == first
 
 
 def test_a_patch_takes_away_the_one_label_and_nothing_else() -> None:

@@ -10,7 +10,7 @@ from bayplan.api.pod import Pod
 from bayplan.config.loading import default_config
 from bayplan.config.profiles import resolve_profiles
 from bayplan.explain.cluster_copy import ClusterObjects
-from bayplan.explain.turns import straight
+from bayplan.explain.time_slices import at_once
 from bayplan.explain.whatif import Scenario, WhatIf, play
 from bayplan.plugins.intree import default_registry
 from bayplan.testing import node, pod
@@ -28,7 +28,7 @@ def played(*, placed: list[tuple[Pod, str]], waiting: list[Pod], nodes: int = 1)
     objects = ClusterObjects(
         nodes=[node(f"n{i}", cpu=2) for i in range(nodes)], placed=placed, others=[], waiting=waiting
     )
-    return straight(play(objects, resolve_profiles(default_config(), registry), registry, Scenario()))
+    return at_once(play(objects, resolve_profiles(default_config(), registry), registry, Scenario()))
 
 
 def test_an_important_pod_takes_the_place_of_others() -> None:

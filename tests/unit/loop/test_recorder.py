@@ -26,7 +26,7 @@ def decided(
     info = harness.info(pod(name, **spec))  # type: ignore[arg-type]
     queued = QueuedPod(info, 0.0)
     queued.attempts = 1
-    queued.story = [(1.0, "active", "PodAdd"), (2.0, "in-flight", "Pop")]
+    queued.history = [(1.0, "active", "PodAdd"), (2.0, "in-flight", "Pop")]
     decision = harness.scheduler.decide(info)
     recorder.cluster = harness.cluster
     recorder.decided(queued, decision, 0.001)
@@ -209,7 +209,7 @@ def test_attempts_of_an_earlier_process_are_the_oldest() -> None:
 def test_a_later_history_does_not_change_an_earlier_record() -> None:
     recorder = DecisionRecorder(VirtualClock())
     queued, _ = decided(recorder, three_nodes(), cpu="20")
-    queued.story.append((9.0, "active", "NodeAdd"))
+    queued.history.append((9.0, "active", "NodeAdd"))
     queued.attempts = 2
 
     record = recorder.of_pod("default/web")[0]

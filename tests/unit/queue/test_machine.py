@@ -33,7 +33,7 @@ def test_a_new_pod_becomes_active() -> None:
     queued = bench.queue.get("ns/pod")
     assert queued is not None
     assert (queued.timestamp, queued.initial_attempt_timestamp, queued.attempts) == (START, START, 0)
-    assert queued.story == [(START, "active", "UnschedulablePodAdd")]
+    assert queued.history == [(START, "active", "UnschedulablePodAdd")]
     assert bench.rings == 1
 
 
@@ -144,7 +144,7 @@ def test_popping_counts_the_attempt_and_puts_the_pod_in_flight() -> None:
     assert bench.queue.is_in_flight(info.uid)
     assert bench.queue.get("ns/pod") is None
     assert bench.queue.place_of("ns/pod") is None
-    assert queued.story[-1] == (START, "in-flight", "Pop")
+    assert queued.history[-1] == (START, "in-flight", "Pop")
 
 
 def test_an_empty_queue_pops_nothing() -> None:
@@ -193,7 +193,7 @@ def test_a_rejected_pod_waits_for_an_event() -> None:
     assert not bench.queue.is_in_flight(queued.uid)
     assert (queued.unschedulable_count, queued.consecutive_errors) == (1, 0)
     assert queued.unschedulable_plugins == {"Fit"}
-    assert queued.story[-1] == (START + 0.5, "unschedulable", "ScheduleAttemptFailure")
+    assert queued.history[-1] == (START + 0.5, "unschedulable", "ScheduleAttemptFailure")
 
 
 def test_coming_back_refreshes_the_timestamp_and_clears_what_belonged_to_the_last_wait() -> None:
@@ -255,7 +255,7 @@ def test_an_event_during_the_attempt_brings_the_pod_back_after_back_off() -> Non
     place = bench.queue.add_unschedulable_if_not_present(queued, unschedulable_plugins={"Fit"})
 
     assert place is Place.BACKOFF
-    assert queued.story[-1][1:] == ("backoff", "ScheduleAttemptFailure")
+    assert queued.history[-1][1:] == ("backoff", "ScheduleAttemptFailure")
 
 
 def test_an_event_before_the_attempt_does_not() -> None:
@@ -316,7 +316,7 @@ def test_a_pod_that_a_plugin_holds_by_now_comes_back_gated() -> None:
     gate.answer = held()
 
     assert bench.queue.add_unschedulable_if_not_present(queued) is Place.GATED
-    assert queued.story[-1][1:] == ("gated", "ScheduleAttemptFailure")
+    assert queued.history[-1][1:] == ("gated", "ScheduleAttemptFailure")
 
 
 def test_with_back_off_turned_off_a_failed_pod_is_active_at_once() -> None:
@@ -360,7 +360,7 @@ def test_a_pod_becomes_active_when_its_back_off_is_over() -> None:
     assert bench.queue.flush_backoff() == 1
 
     assert bench.queue.place_of("ns/pod") is Place.ACTIVE
-    assert queued.story[-1] == (START + 2, "active", "BackoffComplete")
+    assert queued.history[-1] == (START + 2, "active", "BackoffComplete")
 
 
 def test_plugins_are_not_asked_again_on_the_way_from_back_off_to_active() -> None:
@@ -383,7 +383,7 @@ def test_an_idle_queue_pops_a_rejected_pod_out_of_its_back_off() -> None:
     queued = bench.pop()
 
     assert queued.attempts == 2
-    assert queued.story[-1] == (START, "in-flight", "PopFromBackoffQ")
+    assert queued.history[-1] == (START, "in-flight", "PopFromBackoffQ")
     assert bench.queue.incoming["active", "PopFromBackoffQ"] == 1
 
 

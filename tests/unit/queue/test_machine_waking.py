@@ -39,7 +39,7 @@ def test_an_event_moves_a_pod_to_back_off_while_it_lasts_and_to_active_after() -
     assert bench.queue.place_of("ns/early") is Place.BACKOFF
     assert bench.queue.place_of("ns/late") is Place.ACTIVE
     assert early.last_event == "NodeAdd"
-    assert early.story[-1] == (START, "backoff", "NodeAdd")
+    assert early.history[-1] == (START, "backoff", "NodeAdd")
 
 
 def test_an_event_asks_only_about_pods_whose_rejector_registered_it() -> None:
@@ -203,7 +203,7 @@ def test_staying_gated_is_told_once() -> None:
 
     queued = bench.queue.get("ns/preemptor")
     assert queued is not None
-    assert [place for _, place, _ in queued.story].count("gated") == 1
+    assert [place for _, place, _ in queued.history].count("gated") == 1
 
 
 # activate

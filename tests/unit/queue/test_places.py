@@ -59,7 +59,7 @@ def test_each_move_is_noted_with_its_time_and_cause() -> None:
     history.entered(queued, Place.ACTIVE, "PodAdd")
     history.popped(queued, "Pop")
 
-    assert queued.story == [(7.0, "active", "PodAdd"), (7.0, "in-flight", "Pop")]
+    assert queued.history == [(7.0, "active", "PodAdd"), (7.0, "in-flight", "Pop")]
     assert history.incoming == {("active", "PodAdd"): 1}
 
 
@@ -69,7 +69,7 @@ def test_a_pod_that_stays_gated_enters_once() -> None:
     for _ in range(3):
         history.entered(queued, Place.GATED, "NodeAdd")
 
-    assert len(queued.story) == 1
+    assert len(queued.history) == 1
     assert history.incoming == {("gated", "NodeAdd"): 1}
 
 
@@ -79,7 +79,7 @@ def test_a_history_is_bounded_and_keeps_its_beginning() -> None:
     for number in range(3 * HISTORY_LENGTH):
         history.entered(queued, Place.ACTIVE, str(number))
 
-    causes = [cause for _, _, cause in queued.story]
+    causes = [cause for _, _, cause in queued.history]
 
     assert len(causes) == HISTORY_LENGTH
     assert causes[0] == "0"

@@ -127,8 +127,8 @@ async def test_back_off_is_flushed_at_the_start_of_each_second() -> None:
         await harness.clock.run_for(0.25)
         assert harness.queue.place_of("ns/pod") is Place.ACTIVE
 
-    story = harness.queue.pending_pods()[Place.ACTIVE][0].story
-    assert story[-1] == (1_700_000_002.0, "active", "BackoffComplete")
+    history = harness.queue.pending_pods()[Place.ACTIVE][0].history
+    assert history[-1] == (1_700_000_002.0, "active", "BackoffComplete")
 
 
 async def test_the_pool_is_flushed_every_half_minute() -> None:

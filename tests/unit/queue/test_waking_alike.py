@@ -159,7 +159,7 @@ class TwoQueues(RuleBasedStateMachine):
             others = second.pending_pods()[place]
             assert [queued.key for queued in pods] == [queued.key for queued in others]
             for mine, other in zip(pods, others, strict=True):
-                assert (mine.flushed_at, mine.story) == (other.flushed_at, other.story)
+                assert (mine.flushed_at, mine.history) == (other.flushed_at, other.history)
                 assert mine.last_event == other.last_event or mine.gating_plugin
         assert first.incoming == second.incoming
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from bayplan.explain.turns import Work, in_turns, straight
+from bayplan.explain.time_slices import Work, at_once, in_slices
 from bayplan.observe.clock import SystemClock
 
 
@@ -22,7 +22,7 @@ def counting(to: int, log: list[str]) -> Work[int]:
 def test_straight_runs_to_the_end() -> None:
     log: list[str] = []
 
-    assert straight(counting(10, log)) == 10
+    assert at_once(counting(10, log)) == 10
     assert log == ["cleaned up"]
 
 
@@ -45,7 +45,7 @@ async def test_others_have_their_turn() -> None:
             return self.time
 
     task = asyncio.create_task(other())
-    assert await in_turns(counting(20, []), Fast()) == 20
+    assert await in_slices(counting(20, []), Fast()) == 20
     task.cancel()
 
     assert turns >= 20
@@ -53,7 +53,7 @@ async def test_others_have_their_turn() -> None:
 
 async def test_a_question_that_is_given_up_cleans_up() -> None:
     log: list[str] = []
-    task = asyncio.create_task(in_turns(counting(10**9, log), SystemClock()))
+    task = asyncio.create_task(in_slices(counting(10**9, log), SystemClock()))
     await asyncio.sleep(0.02)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -68,4 +68,4 @@ async def test_a_failure_comes_through() -> None:
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        await in_turns(failing(), SystemClock())
+        await in_slices(failing(), SystemClock())

@@ -1,7 +1,7 @@
-"""Fixes: for each filter, the smallest changes that would make it let a pod onto a node.
+"""Remedies: for each filter, the smallest changes that would make it let a pod onto a node.
 
-A fix works on a `Trial`, the pod and the node as they would be, and fixes can follow one another. Nothing here claims
-that a fix is enough: `bayplan.explain.suggestions` tries every one of them and keeps those that work.
+A remedy works on a `Trial`, the pod and the node as they would be, and remedies can follow one another. Nothing here
+claims that one is enough: `bayplan.explain.suggestions` tries every one of them and keeps those that work.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bayplan.cluster.node_info import NodeInfo
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.diagnosis import Remedy
 
-__all__ = ["FIXES", "Trial", "human_amount", "shortfall"]
+__all__ = ["REMEDIES", "Trial", "human_amount", "shortfall"]
 
 _HARD = ("NoSchedule", "NoExecute")
 HOSTNAME = "kubernetes.io/hostname"
@@ -71,7 +71,7 @@ class Trial:
         return replace(self, done=(*self.done, what), effort=max(self.effort, effort), **changes)
 
 
-Fix = Callable[[Trial], Iterator[Trial]]
+Change = Callable[[Trial], Iterator[Trial]]
 _replace = msgspec.structs.replace
 
 
@@ -312,7 +312,7 @@ def _volumes(trial: Trial) -> Iterator[Trial]:
         yield trial.with_pod(_replace(trial.pod.spec, volumes=None), "the pod had no volumes", VOLUME)
 
 
-FIXES: dict[Remedy, Fix] = {
+REMEDIES: dict[Remedy, Change] = {
     Remedy.TOLERATIONS: _taints,
     Remedy.UNCORDON: _cordon,
     Remedy.NODE_AFFINITY: _node_affinity,

@@ -1,4 +1,4 @@
-"""Long work in turns: a generator that pauses often, driven so that scheduling goes on between its pauses.
+"""Long work in slices of time: a generator that pauses often, driven so that scheduling goes on between its pauses.
 
 Explanations run in the scheduler's own thread, because they read what it writes. Whatever may take longer than a few
 milliseconds is a generator that yields between steps and returns its result.
@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from bayplan.observe.clock import Clock
 
-__all__ = ["Work", "in_turns", "straight"]
+__all__ = ["Work", "at_once", "in_slices"]
 
 T = TypeVar("T")
 Work = Generator[None, None, T]
@@ -21,7 +21,7 @@ _SLICE_SECONDS = 0.003
 """Of work, and then of rest: no question takes more than half of the thread."""
 
 
-def straight(work: Work[T]) -> T:
+def at_once(work: Work[T]) -> T:
     """Run to the end."""
     while True:
         try:
@@ -31,7 +31,7 @@ def straight(work: Work[T]) -> T:
             return result
 
 
-async def in_turns(work: Work[T], clock: Clock) -> T:
+async def in_slices(work: Work[T], clock: Clock) -> T:
     """Run in slices of a few milliseconds, with as long a rest between two; cancelling it ends the work."""
     deadline = clock.monotonic() + _SLICE_SECONDS
     try:
