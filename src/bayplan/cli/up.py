@@ -222,12 +222,9 @@ async def _serve(
         explaining.note_reload(what, problems)
 
     token = secrets.token_urlsafe(24)
-    dashboard = serve(
-        ServerOptions(
-            is_plain_http=True, loopback_token=token, port=max(0, dashboard_port), is_enabled=dashboard_port >= 0
-        ),
-        ServerParts(routes=explaining.routes(), clock=clock),
-    )
+    pages = ServerOptions(is_plain_http=True, loopback_token=token, port=max(0, dashboard_port))
+    pages = replace(pages, is_enabled=dashboard_port >= 0)
+    dashboard = serve(pages, ServerParts(routes=explaining.routes(), clock=clock))
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
