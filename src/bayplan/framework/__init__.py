@@ -2,7 +2,7 @@
 
     from bayplan.framework import Plugin, PluginArgs, Unschedulable, normalize_highest
 
-NominatedUsage it, for those who need them: `bayplan.framework.objects` (Kubernetes objects, quantities, selectors),
+Beside it, for those who need them: `bayplan.framework.objects` (Kubernetes objects, quantities, selectors),
 `bayplan.framework.columns` (the cluster as arrays) and `bayplan.framework.promises` (what only saves time).
 `framework.runtime` is the engine that calls plugins; nothing else in this package imports it.
 """

@@ -2,40 +2,20 @@
 
 from __future__ import annotations
 
-import functools
-import random
-import time
+import math
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from bayplan.framework import Depends, Plugin, PluginArgs, Unschedulable, normalize_highest
-from bayplan.framework.reading import reading_of, stated_depends
+from bayplan.framework.reading import Reading, reading_of, stated_depends
 from bayplan.testing import Harness, node, pod
 
 LIMIT = 3
 NAMES = ("a", "b")
-SEEN: dict[str, int] = {}
-COUNTER = 0
-
-
-def count_up() -> None:
-    global COUNTER  # a name that is given another value
-    COUNTER += 1
 
 
 def share_of(node: Any, most: int) -> int:
     return min(node.allocatable_of("cpu") // 1000, most)
-
-
-def remembered(method: Any) -> Any:
-    @functools.wraps(method)
-    def called(*arguments: Any) -> Any:
-        SEEN["calls"] = SEEN.get("calls", 0) + 1
-        return method(*arguments)
-
-    return called
 
 
 class Labels(Plugin):
@@ -80,197 +60,73 @@ class Neighbours(Plugin):
 
 
 def test_what_is_understood_decides_what_an_answer_depends_on() -> None:
-    assert reading_of(Labels(), "filter") == (Depends.NODE, "", 0)
-    assert reading_of(Labels(), "score") == (Depends.NODE, "", 0)
+    assert reading_of(Labels(), "filter") == Reading(Depends.NODE)
+    assert reading_of(Labels(), "score") == Reading(Depends.NODE)
     assert reading_of(Requested(), "score").depends is Depends.USE
     assert reading_of(Neighbours(), "score").depends is Depends.ROW
 
 
-class MutableGlobal(Plugin):
-    def score(self, state: Any, pod: Any, node: Any) -> int:
-        return SEEN.get(node.name, 0)
+class Settled(Plugin):
+    """Constants of the class, attributes that `setup` sets, lists and dicts of arguments, local collections."""
 
+    FACTOR = 3
 
-class ReboundGlobal(Plugin):
-    def score(self, state: Any, pod: Any, node: Any) -> int:
-        return COUNTER
-
-
-class Clocked(Plugin):
-    def score(self, state: Any, pod: Any, node: Any) -> int:
-        return int(time.monotonic()) % 100
-
-
-class Dice(Plugin):
-    def score(self, state: Any, pod: Any, node: Any) -> int:
-        return int(random.gauss(50, 1))
-
-
-class File(Plugin):
-    def score(self, state: Any, pod: Any, node: Any) -> int:
-        with open("/etc/hostname") as file:
-            return len(file.read())
-
-
-class Opened(Plugin):
-    def score(self, state: Any, pod: Any, node: Any) -> int:
-        return len(Path("/etc/hostname").read_text())
-
-
-class Cached(Plugin):
-    def setup(self) -> None:
-        self.seen: dict[str, int] = {}
-
-    def score(self, state: Any, pod: Any, node: Any) -> int:
-        return self.seen.setdefault(node.name, len(self.seen))
-
-
-class Decorated(Plugin):
-    @remembered
-    def score(self, state: Any, pod: Any, node: Any) -> int:
-        return 1
-
-
-class WithProperty(Plugin):
-    @property
-    def points(self) -> int:
-        return len(SEEN)
-
-    def score(self, state: Any, pod: Any, node: Any) -> int:
-        return self.points
-
-
-class Named(Plugin):
-    def score(self, state: Any, pod: Any, node: Any) -> int:
-        return len(pod.name)
-
-
-class Annotated(Plugin):
-    def score(self, state: Any, pod: Any, node: Any) -> int:
-        return int(pod.annotations.get("points", "0"))
-
-
-class ReadsState(Plugin):
-    def score(self, state: Any, pod: Any, node: Any) -> int:
-        return len(state.skip_filter)
-
-
-class Reflecting(Plugin):
-    def score(self, state: Any, pod: Any, node: Any) -> int:
-        points: int = getattr(node, "row")  # noqa: B009 - what is looked up by name is not read
-        return points
-
-
-class Prepared(Plugin):
-    def pre_score(self, state: Any, pod: Any, nodes: Any) -> None:
-        SEEN["pods"] = 1
-
-    def score(self, state: Any, pod: Any, node: Any) -> int:
-        return 1
-
-
-class ChangedArgs(Plugin):
-    class Args(PluginArgs):
-        points: int = 1
-
-    def score(self, state: Any, pod: Any, node: Any) -> int:
-        return self.args.points
-
-    def post_bind(self, state: Any, pod: Any, node_name: Any) -> None:
-        self.args.points += 1
-
-
-class ListArgs(Plugin):
     class Args(PluginArgs):
         zones: list[str] = []
+        points: dict[str, int] = {}
+        groups: dict[str, list[str]] = {}
 
-    def score(self, state: Any, pod: Any, node: Any) -> int:
-        return int(node.labels.get("zone") in self.args.zones)
+        def validate(self) -> list[str]:
+            return ["zones: too many"] if len(self.zones) > 9 else []
 
-
-class InPlace(Plugin):
-    def score(self, state: Any, pod: Any, node: Any) -> int:
-        taints = node.taints
-        taints += [1]
-        return len(taints)
-
-
-class Shadowing(Plugin):
-    def score(self, state: Any, pod: Any, node: Any) -> int:
-        return len([SEEN.key for SEEN in node.taints]) + len(SEEN)
-
-
-class OrderOfParts(Plugin):
-    def score(self, state: Any, pod: Any, node: Any) -> int:
-        return len(str(pod.spec.node_selector))
-
-
-class OtherAnnotations(Plugin):
-    def score(self, state: Any, pod: Any, node: Any) -> int:
-        return sum(len(other.annotations) for other in node.pods.values())
-
-
-class Overridden(Labels):
-    def _bonus(self, node: Any) -> int:
-        return len(SEEN)
-
-
-class Inherited(Labels):
     def setup(self) -> None:
-        self._bonus = lambda node: len(SEEN)  # type: ignore[method-assign]  # what a reader must notice
+        self.wanted = frozenset(self.args.zones)
+        self.table = {zone: len(zone) for zone in self.args.zones}
+
+    def score(self, state: Any, pod: Any, node: Any) -> int:
+        zone = node.labels.get("zone", "")
+        found = [taint.key for taint in node.taints]
+        counts: dict[str, int] = {}
+        for key in found:
+            counts[key] = counts.get(key, 0) + 1
+        found.append("last")
+        if (first := min(found, key=lambda each: len(each), default="")) and zone in self.args.zones:
+            return math.floor(len(first) / 2) + self._weight(zone, most=self.FACTOR)
+        return self.table.get(zone, 0) + self.args.points.get(zone, 0) + (1 if zone in self.wanted else 0)
+
+    @staticmethod
+    def _weight(zone: str, most: int) -> int:
+        return min(len(zone), most)
+
+    def reserve(self, state: Any, pod: Any, node_name: str) -> None:
+        state.put("seen", sorted(self.args.zones))
 
 
-@pytest.mark.parametrize(
-    ("plugin", "why"),
-    [
-        (MutableGlobal, "`SEEN` is not a constant"),
-        (ReboundGlobal, "more than one place"),
-        (Clocked, "`time` is not a constant"),
-        (Dice, "random"),
-        (File, "with open"),
-        (Opened, "Path"),
-        (Cached, "self.seen"),
-        (Decorated, "reads a variable of the function around it"),
-        (WithProperty, "self.points"),
-        (Named, "pod.name"),
-        (Annotated, "pod.annotations"),
-        (ReadsState, "state.skip_filter"),
-        (Reflecting, "getattr"),
-        (Prepared, "`pre_score` is defined besides `score`"),
-        (ChangedArgs, "`post_bind` may give arguments"),
-        (ListArgs, "declare it as a tuple"),
-        (InPlace, "taints += [1]"),
-        (Shadowing, "`SEEN` is not a constant"),
-        (OrderOfParts, "pod.spec.node_selector"),
-        (OtherAnnotations, "other.annotations"),
-        (Overridden, "`SEEN` is not a constant"),
-        (Inherited, "replaced on the instance"),
-    ],
-)
-def test_what_is_not_understood_depends_on_everything(plugin: type[Plugin], why: str) -> None:
-    found = reading_of(plugin(), "score")
+class FurtherSettled(Settled):
+    def setup(self) -> None:
+        super().setup()
+        self.more: int = 2
 
-    assert found.depends is Depends.CLUSTER
-    assert why in found.obstacle
+    def filter(self, state: Any, pod: Any, node: Any) -> Any:
+        number = self.more
+        while number < 9:
+            number = number + len(self.args.groups.get(node.name, ()))
+        return Unschedulable("small") if node.node.status.capacity is None else None
 
 
-def test_a_closure_is_not_read() -> None:
-    points = [1]
-
-    class Closure(Plugin):
-        def score(self, state: Any, pod: Any, node: Any) -> int:
-            return points[0]
-
-    assert "`points`" in reading_of(Closure(), "score").obstacle
+def test_attributes_that_keep_their_values_are_read() -> None:
+    assert reading_of(Settled(), "score") == Reading(Depends.NODE)
+    assert reading_of(Settled, "score") == Reading(Depends.NODE)
+    assert reading_of(FurtherSettled(), "score") == Reading(Depends.NODE)
+    assert reading_of(FurtherSettled(), "filter") == Reading(Depends.NODE)
 
 
-def test_a_method_that_was_replaced_is_read_as_it_is_now(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Requested, "score", MutableGlobal.score)
-    assert reading_of(Requested(), "score").depends is Depends.CLUSTER
-
-    plugin = Neighbours()
-    vars(plugin)["score"] = lambda state, pod, node: len(SEEN)
-    assert reading_of(plugin, "score").depends is Depends.CLUSTER
+def test_the_expressions_that_cost_speed_are_named() -> None:
+    assert [part[:2] for part in reading_of(Requested(), "score").parts] == [
+        (Depends.USE, "node.free('cpu')"),
+        (Depends.USE, "len(node.pods)"),
+    ]
+    assert [part[:2] for part in reading_of(Neighbours(), "score").parts] == [(Depends.ROW, "node.pods.values()")]
 
 
 def test_a_file_that_was_changed_since_is_not_read(tmp_path: Path) -> None:

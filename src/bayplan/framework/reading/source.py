@@ -11,15 +11,17 @@ from types import CodeType, FunctionType
 
 from bayplan.framework.normalize import Normalizer
 
-__all__ = ["Definition", "ReadingObstacle", "binds_once", "class_functions", "source_of"]
+__all__ = ["Definition", "ReadingObstacle", "binds_once", "class_functions", "is_stored_in", "source_of"]
 
 
 class ReadingObstacle(Exception):
-    """Why source cannot be read, or not be understood."""
+    """Why source cannot be read, or not be understood; `advice` is what its author could write instead."""
 
-    def __init__(self, message: str, line: int = 0) -> None:
+    def __init__(self, message: str, line: int = 0, *, advice: str = "") -> None:
         super().__init__(message)
         self.line = line
+        self.advice = advice
+        self.file = ""
 
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
@@ -28,8 +30,9 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef
 def source_of(function: FunctionType) -> Definition:
     """The definition of a function, with line numbers of its file."""
     code, name = function.__code__, function.__name__
-    if code.co_freevars:
-        raise ReadingObstacle(f"`{name}` reads a variable of the function around it, `{code.co_freevars[0]}`")
+    around = [each for each in code.co_freevars if each != "__class__"]  # which `super()` needs
+    if around:
+        raise ReadingObstacle(f"`{name}` reads a variable of the function around it, `{around[0]}`")
     if hasattr(function, "__wrapped__"):
         raise ReadingObstacle(f"`{name}` is decorated")
     tree, compiled = _module(_text_of(function))
@@ -98,7 +101,7 @@ def class_functions(cls: type, base: type) -> Iterator[tuple[str, FunctionType]]
             if name in _GENERATED:
                 continue
             if isinstance(function, property):
-                raise ReadingObstacle(f"the property `{name}` is not read")
+                raise ReadingObstacle(f"the property `{name}` is not read", advice="make it a method")
             if isinstance(function, FunctionType):
                 yield name, function
             elif not isinstance(function, type | Normalizer) and (
@@ -115,10 +118,42 @@ def binds_once(function: FunctionType, name: str) -> bool:
     tree = _module(_text_of(function))[0]
     if any(isinstance(each, ast.Global) and name in each.names for each in ast.walk(tree)):
         return False
-    return sum(_binds(each, name) for each in tree.body) == 1 and not any(
-        isinstance(each, ast.Attribute) and each.attr == name and not isinstance(each.ctx, ast.Load)
-        for each in ast.walk(tree)
-    )
+    return sum(_binds(each, name) for each in tree.body) == 1 and not is_stored_in(function, name)
+
+
+def is_stored_in(function: FunctionType, name: str) -> bool:
+    """Whether the file of a function may store to an attribute of this name, of any object."""
+    return any(_may_store(each, name) for each in ast.walk(_module(_text_of(function))[0]))
+
+
+def _may_store(each: ast.AST, name: str) -> bool:
+    match each:
+        case ast.Attribute(attr=attr, ctx=ast.Store() | ast.Del()):
+            return attr == name
+        case ast.Call(func=ast.Name(id=called) | ast.Attribute(attr=called), args=[_, key, *_]) if called in _SETTERS:
+            return _may_be(key, name)
+        case ast.Subscript(value=place, slice=key, ctx=ast.Store() | ast.Del()):
+            return _is_namespace(place) and _may_be(key, name)
+        case ast.Call(func=ast.Attribute(value=place, attr="update" | "setdefault" | "pop" | "clear")):
+            return _is_namespace(place)
+        case ast.Call(func=ast.Name(id="exec" | "eval")):
+            return True
+    return False
+
+
+_SETTERS = ("setattr", "delattr", "__setattr__", "__delattr__")
+
+
+def _may_be(key: ast.expr, name: str) -> bool:
+    return not isinstance(key, ast.Constant) or key.value == name
+
+
+def _is_namespace(place: ast.expr) -> bool:
+    """`vars(x)`, `globals()` or `x.__dict__`."""
+    match place:
+        case ast.Call(func=ast.Name(id="vars" | "globals" | "locals")) | ast.Attribute(attr="__dict__"):
+            return True
+    return False
 
 
 def _binds(statement: ast.stmt, name: str) -> int:
