@@ -147,6 +147,7 @@ class SchedulerProcess:
             profiles=[profile.scheduler_name for profile in self._settings.profiles],
             plugins=list(self._options.plugins),
         )
+        _note_cautions(self._settings)
         self._follow_signals()
         try:
             async with self._watchdog.watching():
@@ -346,6 +347,7 @@ class SchedulerProcess:
             return False
         self._settings = settings
         self._note_reload("configuration reloaded", ())
+        _note_cautions(settings)
         return True
 
     def _note_reload(self, what: str, problems: Sequence[str]) -> None:
@@ -355,6 +357,11 @@ class SchedulerProcess:
             _log.info(what, profiles=[p.scheduler_name for p in self._settings.profiles])
         if self._extras is not None:
             self._extras.note_reload(what, problems)
+
+
+def _note_cautions(settings: Settings) -> None:
+    for caution in settings.cautions:
+        _log.warning(caution.text, plugin=caution.plugin)
 
 
 def _note_leader(leader: str, identity: str) -> None:

@@ -5,7 +5,7 @@ All problems are collected and raised together as `SettingsError`, a line each, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,11 +15,15 @@ from bayplan.config.errors import ConfigError
 from bayplan.config.loading import default_config, load_config_file
 from bayplan.config.model import PluginRef, SchedulerConfig
 from bayplan.config.profiles import ResolvedProfile, resolve_profiles
+from bayplan.framework.cautions import Caution, state_cautions, unused_points
 from bayplan.framework.errors import PluginError
+from bayplan.framework.points import defines
 from bayplan.framework.registry import Registry
 from bayplan.plugins.intree import default_registry
 
 __all__ = ["Settings", "SettingsError", "load_settings", "resolve_settings"]
+
+_SHIPPED = "bayplan.plugins."
 
 
 class SettingsError(ValueError):
@@ -35,6 +39,8 @@ class Settings:
     config: SchedulerConfig
     profiles: tuple[ResolvedProfile, ...]
     registry: Registry
+    cautions: tuple[Caution, ...] = ()
+    """What looks like a mistake in a plugin of the user's own, or in its place in the configuration."""
 
 
 def load_settings(config_path: Path | None, plugins: Sequence[str], *, enable: bool = False) -> Settings:
@@ -56,7 +62,9 @@ def resolve_settings(config: SchedulerConfig, registry: Registry, *, enable: Seq
     """A configuration with its plugins; those in `enable` are switched on where no profile mentions them."""
     try:
         config = _with_enabled(config, enable)
-        return Settings(config=config, profiles=resolve_profiles(config, registry), registry=registry)
+        profiles = resolve_profiles(config, registry)
+        cautions = tuple(dict.fromkeys(_cautions(config, profiles, registry)))
+        return Settings(config=config, profiles=profiles, registry=registry, cautions=cautions)
     except (ConfigError, PluginError) as error:
         raise SettingsError(str(error).splitlines()) from error
 
@@ -72,3 +80,23 @@ def _with_enabled(config: SchedulerConfig, names: Sequence[str]) -> SchedulerCon
         plugins = msgspec.structs.replace(profile.plugins, multi_point=multi_point)
         profiles.append(msgspec.structs.replace(profile, plugins=plugins))
     return msgspec.structs.replace(config, profiles=tuple(profiles))
+
+
+def _cautions(config: SchedulerConfig, profiles: Sequence[ResolvedProfile], registry: Registry) -> Iterator[Caution]:
+    for written, profile in zip(config.profiles, profiles, strict=True):
+        for name in profile.plugin_names:
+            if registry.origin_of(name).startswith(_SHIPPED):
+                continue
+            cls = registry.get(name)
+            yield from (Caution(name, text) for text in state_cautions(cls))
+            sets = written.plugins.sets()
+            switched_off = [
+                point for point, each in sets.items() if any(ref.name in (name, "*") for ref in each.disabled)
+            ]
+            for point in unused_points(cls, profile.points, switched_off):
+                methods = " and ".join(f"`{method}`" for method in point.methods if defines(cls, method))
+                yield Caution(
+                    name,
+                    f"profile `{profile.scheduler_name}` never calls {methods}: it enables the plugin at other "
+                    f"extension points; enable it at `{point.config_name}` too, or at `multiPoint` for all",
+                )

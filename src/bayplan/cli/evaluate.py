@@ -94,6 +94,8 @@ def _settings(config: str | None, plugins: Sequence[str]) -> Settings:
     settings = load_settings(None if config is None else Path(config), plugins, enable=True)
     for problem in settings.config.warnings:
         note(f"{config}: {problem}")
+    for caution in settings.cautions:
+        note(str(caution))
     return settings
 
 

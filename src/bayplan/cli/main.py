@@ -50,6 +50,7 @@ COMMANDS: dict[str, Command] = {
     "controllers": Command("bayplan.cli.controllers:controllers", "write the status of PodGroups and ElasticQuotas"),
     "render": Command("bayplan.cli.render:app", "write manifests, definitions or a chart for a cluster"),
     "new": Command("bayplan.cli.new:new", "write a plugin package with tests, ready to run"),
+    "plugin": Command("bayplan.cli.plugin:app", "say what a plugin extends and what its answers depend on"),
     "doctor": Command("bayplan.cli.doctor:doctor", "find what keeps a scheduler from working in a cluster"),
 }
 

@@ -87,6 +87,8 @@ def up(
         settings = load_settings(Path(config) if config else None, plugin or [], enable=True)
     except SettingsError as error:
         raise CommandError(*error.problems) from error
+    for caution in settings.cautions:
+        note(str(caution))
     documents = _documents(node_file, dump, from_kubeconfig)
     has_nodes = any(document.get("kind") == "Node" for document in documents) or _is_restart(folder)
     options = LocalOptions(
@@ -216,6 +218,8 @@ async def _serve(
     def put_to_work(fresh: Any) -> None:
         local.reload(fresh)
         current[0] = fresh
+        for caution in fresh.cautions:
+            note(str(caution))
 
     def report(what: str, problems: Sequence[str]) -> None:
         _report_reload(what, problems)

@@ -11,6 +11,8 @@ import msgspec
 from bayplan.cluster.node_columns import NodeColumns
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.explain.views import ClusterView
+from bayplan.framework.cautions import state_cautions
+from bayplan.framework.description import KeptAnswers, kept_answers
 from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.registry import Registry
 from bayplan.framework.runtime.framework import Framework
@@ -45,6 +47,9 @@ class PluginState(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=Tr
     """By extension point, microseconds in the mean of the cycles that were measured and in which it was asked."""
     timed: int = 0
     """How many cycles those were, at the point where it was asked most."""
+    answers: list[KeptAnswers] = []
+    """How long answers are kept and why not longer, of plugins that do not come with Bayplan."""
+    cautions: list[str] = []
 
 
 def plugins_of(
@@ -60,13 +65,14 @@ def plugins_of(
         weights = {call.name: call.weight for call in framework.score_calls}
         for name, plugin in framework.plugins.items():
             origin = registry.origin_of(name)
+            is_shipped = origin.startswith("bayplan.plugins.")
             states.append(
                 PluginState(
                     profile=profile,
                     plugin=name,
                     points=[point.label for point in ExtensionPoint if _extends(framework, point, name)],
                     weight=weights.get(name, 0),
-                    origin="" if origin.startswith("bayplan.plugins.") else origin,
+                    origin="" if is_shipped else origin,
                     version=plugin.version,
                     rejected=rejected.get(name, 0),
                     decided=decided[name],
@@ -80,6 +86,8 @@ def plugins_of(
                         if plugin_name == name
                     },
                     timed=max((count for (timed, _), (count, _) in times.items() if timed == name), default=0),
+                    answers=[] if is_shipped else kept_answers(plugin),
+                    cautions=[] if is_shipped else state_cautions(type(plugin)),
                 )
             )
     return states

@@ -58,7 +58,7 @@ def raw_pod(name: str, *, cpu: str = "100m", annotations: dict[str, str] | None 
 async def staged(
     nodes: int = 4, *, decision_file: Path | None = None, config: Path | None = None, plugins: Sequence[str] = ()
 ) -> AsyncIterator[Stage]:
-    settings = [load_settings(None if config is None else str(config), list(plugins))]
+    settings = [load_settings(None if config is None else str(config), list(plugins), enable=config is None)]
     explaining = Explaining(SystemClock(), settings=lambda: settings[-1], decision_file=decision_file)
     options = LocalOptions(nodes=nodes, listen=False, observers=explaining.observers)
     async with LocalCluster(settings[0], options) as local:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from tests.unit.explain.stage import raw_pod, staged
 
@@ -147,6 +149,20 @@ async def test_the_plugins_tell_what_they_did_and_a_reload_is_seen() -> None:
     assert plugins["NodeResourcesFit"].points[:2] == ["PreFilter", "Filter"]
     assert reloads == 1
     assert service.reloads[0][1:] == ("reloaded", [])
+
+
+async def test_the_plugins_of_a_user_come_with_what_was_derived(tmp_path: Path) -> None:
+    file = tmp_path / "named.py"
+    file.write_text(
+        "from bayplan.framework import Plugin\n\n\nclass Named(Plugin):\n"
+        "    def score(self, state, pod, node):\n        return len(pod.name)\n"
+    )
+    async with staged(1, plugins=[str(file)]) as stage:
+        plugins = {state.plugin: state for state in stage.explaining.service.plugins()}
+
+    assert [(each.method, each.depends) for each in plugins["Named"].answers] == [("score", "CLUSTER")]
+    assert "`pod.name` is the pod's own" in plugins["Named"].answers[0].reasons[0]
+    assert plugins["NodeAffinity"].answers == []
 
 
 async def test_what_if_answers_and_leaves_the_cluster_alone() -> None:

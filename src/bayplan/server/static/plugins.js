@@ -31,7 +31,9 @@ function pluginTable(rows) {
   return table("Filter and score: one answer about every node, asked anew and measured now. In cycles: the mean of the one cycle in ten that is measured, where it was asked. Rejections and decisions are of the attempts on record.",
     ["plugin", "#weight", "#filter", "#score", "in cycles", "#rejected", "#decided", "#influence", "#errors"],
     rows.map((p) => [
-      el("span", {}, p.plugin, el("div", { class: "raw" }, (p.points || []).join(", ")), p.origin ? el("div", { class: "raw" }, p.origin) : null),
+      el("span", {}, p.plugin, el("div", { class: "raw" }, (p.points || []).join(", ")), p.origin ? el("div", { class: "raw" }, p.origin) : null,
+        (p.answers || []).map((a) => el("div", { class: "raw", title: [...(a.reasons || []), a.advice || ""].join("\n") }, `${a.method} depends on ${a.depends} (${a.origin})`)),
+        (p.cautions || []).map((text) => el("div", { class: "bad" }, text))),
       p.weight ? `×${p.weight}` : "", time(p.filterUs), time(p.scoreUs),
       el("span", { title: p.timed ? `${number(p.timed)} cycles` : null }, measured(p)),
       number(p.rejected || 0), number(p.decided || 0), number(p.influence || 0),
