@@ -13,7 +13,7 @@ import json
 import random
 import ssl
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from enum import Enum
 from pathlib import Path
 
@@ -37,25 +37,53 @@ class Fault(Enum):
     """The server acts on the request; the connection breaks before the answer."""
     LATE_ANSWER = -2
     """The server acts on the request; the answer comes after the client has given up."""
+    GARBAGE = -3
+    """Something that is no answer of an API server, with status 200; the server never hears of the request."""
+    SHORT_BODY = -4
+    """The server acts on the request; the body of its answer ends early."""
+    EXTRA_ANSWER = -5
+    """The server acts on the request; its answer comes with one more, which nobody asked for."""
 
 
+FAILED_WRITES = (
+    Fault.CONFLICT,
+    Fault.TOO_MANY_REQUESTS,
+    Fault.SERVER_ERROR,
+    Fault.UNAVAILABLE,
+    Fault.SILENCE,
+    Fault.LOST_ANSWER,
+    Fault.LATE_ANSWER,
+)
+BROKEN_ANSWERS = (Fault.GARBAGE, Fault.SHORT_BODY, Fault.EXTRA_ANSWER)
 Plan = Callable[[web.Request], Fault | None]
 _SILENCE_SECONDS = 5.0
+_EXTRA = b"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+_EXPIRED = json.dumps(
+    {
+        "type": "ERROR",
+        "object": {"kind": "Status", "status": "Failure", "reason": "Expired", "code": 410, "message": "too old"},
+    }
+).encode()
 
 
 def no_fault(_: web.Request) -> Fault | None:
     return None
 
 
-def failing_writes(share: float, dice: random.Random) -> Plan:
+def failing_writes(share: float, dice: random.Random, kinds: Sequence[Fault] = FAILED_WRITES) -> Plan:
     """Break that share of all writes, each kind of fault as often as any other."""
 
     def plan(request: web.Request) -> Fault | None:
         if request.method not in _WRITES or dice.random() >= share:
             return None
-        return dice.choice(list(Fault))
+        return dice.choice(kinds)
 
     return plan
+
+
+def broken_answers(share: float, dice: random.Random) -> Plan:
+    """Break the answers to that share of all requests, watches included."""
+    return lambda request: dice.choice(BROKEN_ANSWERS) if dice.random() < share else None
 
 
 class FaultyProxy:
@@ -69,6 +97,9 @@ class FaultyProxy:
         self._tls.load_cert_chain(cluster.client_cert, cluster.client_key)
         self._session: aiohttp.ClientSession | None = None
         self._watches: dict[int, web.Request] = {}
+        self._flows = asyncio.Event()
+        self._flows.set()
+        self._is_expired = False
         self._runner: web.AppRunner | None = None
         self.port = 0
 
@@ -113,6 +144,29 @@ class FaultyProxy:
             _abort(request)
         return len(watches)
 
+    @contextlib.contextmanager
+    def frozen_watches(self) -> Iterator[None]:
+        """Pass nothing on of any watch, old or new, while the block lasts; all else works."""
+        self._flows.clear()
+        try:
+            yield
+        finally:
+            self._flows.set()
+
+    def expire_watches(self) -> int:
+        """Say 410 in the middle of every watch that is open, and to the next that resumes; how many there were."""
+        self._is_expired = True
+        return self.cut_watches()
+
+    async def move(self, away: Callable[[], Awaitable[None]]) -> None:
+        """Listen nowhere during `away`, then at the same port again."""
+        assert self._runner is not None
+        for site in list(self._runner.sites):
+            await site.stop()
+        self.cut_watches()
+        await away()
+        await web.TCPSite(self._runner, "127.0.0.1", self.port).start()
+
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         fault = self.plan(request)
         if fault is not None:
@@ -122,6 +176,8 @@ class FaultyProxy:
             return _abort(request)
         if fault is not None and fault.value > 0:
             return _refusal(fault.value)
+        if fault is Fault.GARBAGE:
+            return web.Response(text="<html>a page that a proxy made</html>", content_type="text/html")
         try:
             return await self._forward(request, fault)
         except (aiohttp.ClientError, OSError):
@@ -135,24 +191,46 @@ class FaultyProxy:
         target = f"{self._url}{request.raw_path}"
         async with self._session.request(request.method, target, data=body, headers=headers) as answer:
             if "watch" in request.query:
-                return await self._pass_on(request, answer)
+                return await self._pass_on(request, answer, is_short=fault is Fault.SHORT_BODY)
             content = await answer.read()
         if fault is Fault.LATE_ANSWER:
             await asyncio.sleep(_SILENCE_SECONDS)
         if fault in (Fault.LOST_ANSWER, Fault.LATE_ANSWER):
             return _abort(request)
-        return web.Response(status=answer.status, body=content, headers=_kept(answer))
+        if fault is Fault.SHORT_BODY:
+            return await _cut_short(request, answer, content)
+        response = web.Response(status=answer.status, body=content, headers=_kept(answer))
+        if fault is Fault.EXTRA_ANSWER and request.transport is not None:
+            asyncio.get_running_loop().call_soon(request.transport.write, _EXTRA)
+        return response
 
-    async def _pass_on(self, request: web.Request, answer: aiohttp.ClientResponse) -> web.StreamResponse:
+    async def _pass_on(
+        self, request: web.Request, answer: aiohttp.ClientResponse, *, is_short: bool
+    ) -> web.StreamResponse:
         response = web.StreamResponse(status=answer.status, headers=_kept(answer))
         await response.prepare(request)
         self._watches[id(request)] = request
         try:
+            if self._is_expired:
+                self._is_expired = False
+                await response.write(_EXPIRED)
+                return response
             async for chunk in answer.content.iter_any():
-                await response.write(chunk)
+                await self._flows.wait()
+                await response.write(chunk[: len(chunk) // 2] if is_short else chunk)
+                if is_short:
+                    return _abort(request)
         finally:
             del self._watches[id(request)]
         return response
+
+
+async def _cut_short(request: web.Request, answer: aiohttp.ClientResponse, content: bytes) -> web.StreamResponse:
+    response = web.StreamResponse(status=answer.status, headers=_kept(answer))
+    response.content_length = len(content)
+    await response.prepare(request)
+    await response.write(content[: len(content) // 2])
+    return _abort(request)
 
 
 def _kept(answer: aiohttp.ClientResponse) -> dict[str, str]:

@@ -6,6 +6,7 @@ What may be sent again depends on what the first attempt may have done:
     connection refused, none was free   not processed: send again
     5xx, reset, timeout                 unknown: send again only what does the same thing twice, and remember that the
                                         next answer may be about our own first attempt (`Outcome.is_retry_of_unknown`)
+    success, and no JSON object         as with no answer
     anything else                       an answer: hand it back
 
 The caller states what its request allows; this module implements only the table above.
@@ -90,6 +91,7 @@ class RetryingSender:
     async def send(self, request: WriteRequest, policy: RetryPolicy) -> SendOutcome:
         backoff: Backoff | None = None
         is_unknown = False
+        error: ApiError | NoAnswer
         may_send = always if request.method == "GET" else self._may_write
         for attempts_left in range(policy.attempts - 1, -1, -1):
             try:
@@ -101,9 +103,9 @@ class RetryingSender:
                     timeout=request.timeout,
                     may_send=may_send,
                 )
-                if response.status < 300:
+                if response.status < 300 and response.body.startswith(b"{"):
                     return SendOutcome(response, None, is_unknown)
-                error: ApiError | NoAnswer = api_error(response.status, response.body, headers=response.headers)
+                error = _failure(request, response)
             except NoAnswer as no_answer:
                 error = no_answer
             was_unknown, is_unknown = is_unknown, is_unknown or _may_have_been_processed(error)
@@ -113,6 +115,14 @@ class RetryingSender:
             self.retries += 1
             await self._clock.sleep(max(backoff.next_delay(), _asked_delay(error)))
         raise ValueError(f"a policy needs at least one attempt: {policy.attempts}")
+
+
+def _failure(request: WriteRequest, response: Response) -> ApiError | NoAnswer:
+    """A success without an object is none: something between here and the server made it up."""
+    if response.status < 300:
+        what = f"the answer to {request.method} {request.path} is not one of an API server: {response.body[:60]!r}"
+        return NoAnswer(what, may_have_been_processed=True)
+    return api_error(response.status, response.body, headers=response.headers)
 
 
 def _may_have_been_processed(error: ApiError | NoAnswer) -> bool:

@@ -122,7 +122,7 @@ async def test_refusals_are_raised(clock: VirtualClock) -> None:
 
 
 async def test_an_answer_that_is_not_json_is_refused(clock: VirtualClock) -> None:
-    client, _ = _client(clock, Response(200, {}, b"<html>"))
+    client, _ = _client(clock, Response(200, {}, b"{<html>"))
 
     with pytest.raises(InvalidResponse):
         await client.get("a", namespace="ns")

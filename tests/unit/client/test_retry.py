@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from bayplan.client.backoff import BackoffSettings
-from bayplan.client.errors import Conflict, ConnectionFailed, NotFound, NotSent, RequestTimeout, ServerError
+from bayplan.client.errors import Conflict, ConnectionFailed, NoAnswer, NotFound, NotSent, RequestTimeout, ServerError
 from bayplan.client.retry import RetryingSender, RetryPolicy, SendOutcome, WriteRequest
 from bayplan.client.transport import Response
 from bayplan.observe.clock import VirtualClock
@@ -122,3 +122,13 @@ async def test_reading_is_always_allowed(clock: VirtualClock) -> None:
     sender = RetryingSender(ScriptedTransport(in_turn(OK)), clock=clock, draw=no_draw, may_write=lambda: False)
 
     assert (await sender.send(WriteRequest(method="GET", path="/x"), TWICE_IS_FINE)).error is None
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>a proxy's page</html>", b"\xff"])
+async def test_a_success_that_no_api_server_sends_counts_as_no_answer(clock: VirtualClock, body: bytes) -> None:
+    outcome, attempts = await _sent(clock, TWICE_IS_FINE, Response(200, {}, body), OK)
+    assert (attempts, outcome.error, outcome.is_retry_of_unknown) == (2, None, True)
+
+    outcome, attempts = await _sent(clock, ONLY_ONCE, Response(200, {}, body), OK)
+    assert attempts == 1
+    assert isinstance(outcome.error, NoAnswer) and outcome.error.may_have_been_processed

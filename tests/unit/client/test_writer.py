@@ -145,6 +145,10 @@ async def test_only_when_nobody_can_tell_is_the_outcome_unknown(clock: VirtualCl
         await _run(clock, work)
 
     work, _ = _bind(clock, RESET, TAKEN, Response(200, {}, b"<html>"))
+    with pytest.raises(NoAnswer, match="whether pod team/web is bound is unknown"):
+        await _run(clock, work)
+
+    work, _ = _bind(clock, RESET, TAKEN, Response(200, {}, b'{"spec": 1}'))
     with pytest.raises(InvalidResponse):
         await _run(clock, work)
 
