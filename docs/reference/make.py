@@ -1,14 +1,19 @@
-"""The plugin reference, written from the classes by `python docs/reference/make.py`; a test compares it."""
+"""The reference of plugins and settings, written from the classes by `docs/reference/make.py`; a test compares."""
 
 from __future__ import annotations
 
+import ast
 import inspect
+import itertools
 import re
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from bayplan.config.durations import format_duration
+from bayplan.config.own import BayplanConfig
 from bayplan.framework.args import NoArgs
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.points import ExtensionPoint, extends
@@ -18,6 +23,31 @@ from bayplan.plugins.shipped import COMMUNITY
 
 HERE = Path(__file__).parent
 _SECTION = re.compile(r"^\*([^*]+)\*:\s*", re.MULTILINE)
+_SETTINGS_ABOUT = """
+Settings that kube-scheduler does not have, in a file of their own, so that the KubeSchedulerConfiguration beside it
+stays one that kube-scheduler loads ([why](../decisions/0011-a-configuration-of-our-own.md)):
+
+```sh
+bayplan run --config scheduler.yaml --bayplan-config settings.yaml
+```
+
+```yaml
+apiVersion: bayplan.dev/v1alpha1
+kind: BayplanConfiguration
+decisions:
+  memory: 256Mi
+watchdog:
+  endAfter: 30s
+```
+
+`bayplan up` takes it too, and `bayplan render` puts it into the ConfigMap. Unknown fields and values that cannot be
+right are reported all at once, with their lines. Relative paths are relative to the folder of the file. It is read at
+the start: SIGHUP reads the other configuration and the plugins again, not this. `/configz` shows what is in force.
+"""
+_FLAGS = """
+Flags of `bayplan run` win over the file: `--decision-file`, `--decision-memory`, `--stall-limit` (`watchdog.endAfter`),
+`--with-controllers` and `--seed`. `--plugin` adds to `plugins`.
+"""
 _NOTE = "<!-- Written by docs/reference/make.py from the classes; change those instead. -->\n"
 
 
@@ -35,7 +65,42 @@ def pages() -> dict[str, str]:
             "Plugins that other people described. A configuration may name them; none runs by itself.",
             [registry.get(name) for name in COMMUNITY],
         ),
+        "configuration.md": _settings_page(),
     }
+
+
+def _settings_page() -> str:
+    rows = ["| field | default | |", "|---|---|---|", *_settings(BayplanConfig, "")]
+    return (
+        "\n\n".join([f"{_NOTE}# BayplanConfiguration", _SETTINGS_ABOUT.strip(), "\n".join(rows), _FLAGS.strip()]) + "\n"
+    )
+
+
+def _settings(struct: type[msgspec.Struct], path: str) -> list[str]:
+    """A row for each field, sections opened up; the descriptions are the docstrings in the source."""
+    said, rows = _field_docs(struct), []
+    for field in msgspec.structs.fields(struct):
+        name = f"{path}{field.encode_name}"
+        if isinstance(field.default, msgspec.Struct):
+            about = inspect.cleandoc(type(field.default).__doc__ or "")
+            rows += [f"| **`{name}`** | | {_joined(about)} |", *_settings(type(field.default), f"{name}.")]
+        elif name not in ("apiVersion", "kind"):
+            rows.append(f"| `{name}` | `{_setting(field.default)}` | {said[field.name]} |")
+    return rows
+
+
+def _setting(value: Any) -> str:
+    return format_duration(value) if isinstance(value, timedelta) else _default(value)
+
+
+def _field_docs(struct: type) -> dict[str, str]:
+    (definition,) = ast.parse(inspect.getsource(struct)).body
+    assert isinstance(definition, ast.ClassDef)
+    found = {}
+    for field, text in itertools.pairwise(definition.body):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, ast.Expr):
+            found[field.target.id] = _joined(ast.literal_eval(text.value))
+    return found
 
 
 def _page(title: str, about: str, plugins: list[type[Plugin]]) -> str:

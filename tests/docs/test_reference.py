@@ -1,4 +1,4 @@
-"""The plugin reference says what the classes say today, and the comparison counts what the tutorials hold."""
+"""The reference says what the classes say today, and the comparison counts what the tutorials hold."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def _maker() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("name", ["intree.md", "community.md"])
-def test_the_plugin_reference_is_up_to_date(name: str) -> None:
+@pytest.mark.parametrize("name", ["intree.md", "community.md", "configuration.md"])
+def test_the_reference_is_up_to_date(name: str) -> None:
     assert (ROOT / "docs" / "reference" / name).read_text() == _maker().pages()[name], (
         "run `python docs/reference/make.py`"
     )

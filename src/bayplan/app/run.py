@@ -34,6 +34,7 @@ from bayplan.app.stalls import at_work
 from bayplan.app.watching import served_kinds
 from bayplan.client.backoff import Backoff, BackoffSettings
 from bayplan.client.errors import CredentialError, Forbidden, NoAnswer, ServerError, TooManyRequests, Unauthorized
+from bayplan.config.own import WatchdogSettings
 from bayplan.leader.election import ElectionSettings, LeaderElector, new_identity
 from bayplan.observe.clock import Clock, SystemClock
 from bayplan.observe.component_metrics import LOOP_STALLS
@@ -90,7 +91,7 @@ class SchedulerProcess:
         self._registry = registry
         self._metrics = make_metrics(self._registry, clock, self._facts)
         self._watchdog = Watchdog(
-            StallLimits(end_seconds=options.stall_limit_seconds),
+            _stall_limits(options.own.watchdog),
             describe=at_work,
             on_stall=registry.counter(LOOP_STALLS).only.inc,
         )
@@ -109,6 +110,7 @@ class SchedulerProcess:
             is_lease_healthy=lambda: self.elector is None or self.elector.is_healthy,
             is_stopping=self._stop.is_set,
             flags=self._options.flags,
+            own=self._options.own,
             is_profiling=lambda: self._settings.config.enable_profiling,
             set_verbosity=self._log.set_verbosity,
             lease_name=self._election.resource_name if self.elector is not None else "",
@@ -231,7 +233,7 @@ class SchedulerProcess:
 
     async def _run_controllers(self) -> None:
         """Under the scheduler's own lease; what fails here must not take the scheduler with it."""
-        if not self._options.with_controllers:
+        if not self._options.own.with_controllers:
             return
         draw = random.Random(self._options.seed).random
         names = {name for profile in self._settings.profiles for name in profile.plugin_names}
@@ -362,6 +364,14 @@ class SchedulerProcess:
 def _note_cautions(settings: Settings) -> None:
     for caution in settings.cautions:
         _log.warning(caution.text, plugin=caution.plugin)
+
+
+def _stall_limits(watchdog: WatchdogSettings) -> StallLimits:
+    return StallLimits(
+        notice_seconds=watchdog.notice_after.total_seconds(),
+        end_seconds=watchdog.end_after.total_seconds(),
+        stop_seconds=watchdog.stop_within.total_seconds(),
+    )
 
 
 def _note_leader(leader: str, identity: str) -> None:

@@ -12,6 +12,7 @@ from starlette.routing import BaseRoute
 
 from bayplan.app.live import LiveScheduler
 from bayplan.app.settings import Settings
+from bayplan.config.own import BayplanConfig
 from bayplan.loop.observer import Observer
 from bayplan.observe.clock import Clock
 from bayplan.server.options import ServerOptions
@@ -46,10 +47,9 @@ class RunOptions:
     """Fields of the configuration's `leaderElection` to replace."""
     qps: float | None = None
     burst: int | None = None
-    seed: int = 0
     pod_max_in_unschedulable_seconds: float = 300.0
-    stall_limit_seconds: float = 60.0
-    """After so long without a turn of the event loop the process ends; 0 for never."""
+    own: BayplanConfig = field(default_factory=BayplanConfig)
+    """Settings that kube-scheduler does not have."""
     server: ServerOptions = field(default_factory=ServerOptions)
     authentication_kubeconfig: Path | None = None
     """For token reviews; None takes the scheduler's own access."""
@@ -66,11 +66,13 @@ class RunOptions:
     environment: Mapping[str, str] = field(default_factory=dict)
     flags: Mapping[str, str] = field(default_factory=dict)
     """As given, for /flagz."""
-    with_controllers: bool = False
-    """Whether the leader also writes the status of PodGroups and ElasticQuotas."""
     observers: Sequence[Observer] = ()
     extras: Callable[[Clock, Callable[[], Settings]], Extras] | None = None
     """Makes what a process carries besides scheduling, from its clock and its settings at any time."""
+
+    @property
+    def seed(self) -> int:
+        return self.own.seed
 
     def applied_to(self, settings: Settings) -> Settings:
         """The settings, with what was given here in place of the configuration's."""

@@ -18,6 +18,7 @@ from bayplan.app.metrics import SchedulerMetrics, register_leadership, register_
 from bayplan.app.resource_metrics import known_pods, pod_resource_lines
 from bayplan.app.settings import Settings
 from bayplan.config.effective import effective_dict
+from bayplan.config.own import BayplanConfig
 from bayplan.observe.clock import Clock
 from bayplan.observe.exposition import render
 from bayplan.observe.metrics import MetricsRegistry
@@ -38,6 +39,7 @@ class ProcessFacts:
     is_lease_healthy: Callable[[], bool]
     is_stopping: Callable[[], bool]
     flags: Mapping[str, Any]
+    own: BayplanConfig
     is_profiling: Callable[[], bool]
     set_verbosity: Callable[[int], None]
     lease_name: str = ""
@@ -71,6 +73,7 @@ def make_parts(
         version=__version__,
         health=_health(facts),
         config=configuration,
+        own_config=facts.own.to_dict,
         flags=lambda: facts.flags,
         metrics=lambda accept: render(registry, accept),
         resource_metrics=resources,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -13,12 +14,15 @@ from cyclopts import Parameter
 
 from bayplan.cli.options import Names, option, plugin_option
 from bayplan.cli.output import CommandError
+from bayplan.cli.own_flags import OwnFlags
 from bayplan.cli.run_flags import ElectionFlags, ServingFlags, duration_of, path_of, shown_flags
 
 if TYPE_CHECKING:
     from bayplan.app.settings import Settings
+    from bayplan.config.own import BayplanConfig, DecisionSettings
     from bayplan.explain.wiring import Explaining
     from bayplan.observe.clock import Clock
+    from bayplan.server.options import ServerOptions
 
 __all__ = ["run"]
 
@@ -43,12 +47,6 @@ _LongestWait = Annotated[
 _LoggingFormat = Annotated[
     Literal["text", "json"], option("--logging-format", metavar="FORMAT", about="log format: text or json")
 ]
-_StallLimit = Annotated[
-    str,
-    option(
-        "--stall-limit", metavar="DURATION", about="time after which a scheduler that stands still ends (1m); 0: never"
-    ),
-]
 
 
 def run(
@@ -61,20 +59,13 @@ def run(
     qps: _Qps = None,
     burst: Annotated[int | None, option("--kube-api-burst", metavar="NUMBER", about="requests in a burst")] = None,
     pod_max_in_unschedulable: _LongestWait = "5m",
-    stall_limit: _StallLimit = "1m",
     serving: Annotated[ServingFlags | None, Parameter(name="*")] = None,
     logging_format: _LoggingFormat = "text",
     verbosity: Annotated[int, option("--v", "-v", metavar="NUMBER", about="log verbosity, 0 to 10 (2)")] = 2,
     write_config_to: Annotated[
         str | None, option("--write-config-to", metavar="FILE", about="write the effective configuration and exit")
     ] = None,
-    decision_file: Annotated[
-        str | None, option("--decision-file", metavar="FILE", about="append every decision to this file, rotated")
-    ] = None,
-    with_controllers: Annotated[
-        bool, option("--with-controllers", about="also write the status of PodGroups and ElasticQuotas")
-    ] = False,
-    seed: Annotated[int, option("--seed", metavar="NUMBER", about="seed of random choices (0)")] = 0,
+    own: Annotated[OwnFlags | None, Parameter(name="*")] = None,
 ) -> int:
     """Run the scheduler against a cluster until it is stopped.
 
@@ -90,8 +81,9 @@ def run(
     from bayplan.server.options import ServingError
 
     flags = shown_flags(run, locals())
-    plugins = plugin or []
     serving = serving or ServingFlags()
+    own_config = (own or OwnFlags()).config()
+    plugins = [*own_config.plugins, *(plugin or [])]
     try:
         options = RunOptions(
             config_path=path_of(config),
@@ -104,8 +96,7 @@ def run(
             pod_max_in_unschedulable_seconds=_seconds(
                 "--pod-max-in-unschedulable-pods-duration", pod_max_in_unschedulable
             ),
-            stall_limit_seconds=_seconds("--stall-limit", stall_limit),
-            server=serving.server_options(),
+            server=_limited(serving.server_options(), own_config),
             authentication_kubeconfig=path_of(serving.authentication_kubeconfig),
             authorization_kubeconfig=path_of(serving.authorization_kubeconfig),
             skip_lookup=serving.skip_lookup,
@@ -114,11 +105,10 @@ def run(
             profiling=serving.profiling,
             logging_format=logging_format,
             verbosity=verbosity,
-            seed=seed,
-            with_controllers=with_controllers,
+            own=own_config,
             environment=dict(os.environ),
             flags=flags,
-            extras=partial(_explaining, decision_file=path_of(decision_file)),
+            extras=partial(_explaining, decisions=own_config.decisions),
         )
         if write_config_to is not None:
             settings = options.applied_to(load_settings(options.config_path, plugins))
@@ -140,10 +130,18 @@ def _seconds(flag: str, text: str) -> float:
         raise CommandError(f"{flag}: {error}") from error
 
 
-def _explaining(clock: Clock, settings: Callable[[], Settings], *, decision_file: Path | None) -> Explaining:
+def _limited(server: ServerOptions, own: BayplanConfig) -> ServerOptions:
+    from bayplan.server.options import Limits
+
+    serving = own.serving
+    limits = Limits(connections=serving.connections, connections_per_peer=serving.connections_per_address)
+    return replace(server, limits=limits)
+
+
+def _explaining(clock: Clock, settings: Callable[[], Settings], *, decisions: DecisionSettings) -> Explaining:
     from bayplan.explain.wiring import Explaining
 
-    return Explaining(clock, settings=settings, decision_file=decision_file)
+    return Explaining(clock, settings=settings, decisions=decisions)
 
 
 def run_on_fast_loop(work: Coroutine[Any, Any, int]) -> int:

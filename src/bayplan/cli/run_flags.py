@@ -7,7 +7,7 @@ reported here at once before anything starts; the server reports problems of the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
@@ -307,7 +307,7 @@ def shown_flags(declared: Callable[..., Any] | type, values: Mapping[str, Any]) 
     for name, hint in get_type_hints(declared, include_extras=True).items():
         flag = next((note for note in getattr(hint, "__metadata__", ()) if isinstance(note, Parameter)), None)
         value = values.get(name)
-        if isinstance(value, ServingFlags | ElectionFlags):
+        if is_dataclass(value) and not isinstance(value, type):
             shown |= shown_flags(type(value), {each.name: getattr(value, each.name) for each in fields(value)})
         elif flag is not None and flag.name:
             shown[next(iter(flag.name)).lstrip("-")] = "" if value is None else str(value)

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from bayplan.cli.options import Names, option, plugin_option
 from bayplan.cli.output import CommandError, note, print_error, progress
+from bayplan.cli.own_flags import OwnConfig, read_own_config
 from bayplan.cli.scheduler_client import EXTENSION
 
 if TYPE_CHECKING:
     from bayplan.apiserver.simulation.devices import DeviceModel
+    from bayplan.config.own import DecisionSettings
     from bayplan.config.profiles import ResolvedProfile
     from bayplan.sim.local import LocalCluster, LocalOptions
 
@@ -63,28 +65,25 @@ def up(
     dashboard_port: Annotated[
         int, option("--dashboard-port", metavar="PORT", about="port of the dashboard (any free one); -1 for none")
     ] = 0,
-    seed: Annotated[int, option("--seed", metavar="NUMBER", about="seed of random choices (0)")] = 0,
+    own: OwnConfig = None,
+    seed: Annotated[int | None, option("--seed", metavar="NUMBER", about="seed of random choices (0)")] = None,
     quiet: Annotated[bool, option("--quiet", about="do not print decisions")] = False,
 ) -> int:
     """Start a cluster in this process, with simulated nodes and the scheduler, until Ctrl-C.
 
     kubectl, Helm and client libraries can use it like any cluster. Nothing leaves this machine.
     """
-    import structlog
-
     from bayplan.app.settings import SettingsError, load_settings
     from bayplan.cli.run import run_on_fast_loop
-    from bayplan.observe.logs import LogSettings, configure_logging
     from bayplan.sim.local import LocalOptions
 
+    own_config = read_own_config(own)
+    plugins = [*own_config.plugins, *(plugin or [])]
     _check_numbers(nodes=nodes, port=port, dashboard_port=dashboard_port)
-    configure_logging(LogSettings(verbosity=0))
-    # Only warnings: the operator's log would hide the lines that a new user needs.
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
-    logging.getLogger("bayplan").setLevel(logging.WARNING)
+    _configure_log()
     folder = Path(data_dir).expanduser() if data_dir else None
     try:
-        settings = load_settings(Path(config) if config else None, plugin or [], enable=True)
+        settings = load_settings(Path(config) if config else None, plugins, enable=True)
     except SettingsError as error:
         raise CommandError(*error.problems) from error
     for caution in settings.cautions:
@@ -97,7 +96,7 @@ def up(
         data_dir=folder,
         host=address,
         port=port,
-        seed=seed,
+        seed=own_config.seed if seed is None else seed,
         devices=_device_models(devices or []),
     )
     target = Path(kubeconfig_out).expanduser() if kubeconfig_out else _default_kubeconfig(folder)
@@ -106,13 +105,25 @@ def up(
         options,
         target.absolute(),
         config=config,
-        plugins=plugin or [],
+        plugins=plugins,
+        decisions=own_config.decisions,
         watch=watch,
         quiet=quiet,
         dashboard_port=dashboard_port,
     )
     with _problems_as_lines():
         return run_on_fast_loop(serving)
+
+
+def _configure_log() -> None:
+    """Only warnings: the operator's log would hide the lines that a new user needs."""
+    import structlog
+
+    from bayplan.observe.logs import LogSettings, configure_logging
+
+    configure_logging(LogSettings(verbosity=0))
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    logging.getLogger("bayplan").setLevel(logging.WARNING)
 
 
 def _device_models(given: Sequence[str]) -> list[DeviceModel]:
@@ -195,6 +206,7 @@ async def _serve(
     *,
     config: str | None,
     plugins: Sequence[str],
+    decisions: DecisionSettings,
     watch: bool,
     quiet: bool,
     dashboard_port: int,
@@ -211,7 +223,7 @@ async def _serve(
 
     clock = SystemClock()
     current = [settings]
-    explaining = Explaining(clock, settings=lambda: current[0])
+    explaining = Explaining(clock, settings=lambda: current[0], decisions=decisions)
     printers = [] if quiet else [DecisionPrinter(print)]
     options = replace(options, observers=(*options.observers, *explaining.observers, *printers))
 

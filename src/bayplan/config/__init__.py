@@ -1,4 +1,4 @@
-"""SETTINGS: KubeSchedulerConfiguration v1, v1beta3 and v1beta2.
+"""SETTINGS: KubeSchedulerConfiguration v1, v1beta3 and v1beta2, and BayplanConfiguration beside it.
 
     config = load_config_file("scheduler.yaml")
     profiles = resolve_profiles(config, registry)
@@ -10,9 +10,12 @@
 from bayplan.config.errors import ConfigError, Problem
 from bayplan.config.loading import default_config, load_config, load_config_file
 from bayplan.config.model import ExtenderConfig, ProfileConfig, SchedulerConfig, Source
+from bayplan.config.own import BayplanConfig
+from bayplan.config.own_loading import load_own_config, load_own_config_file
 from bayplan.config.profiles import ResolvedProfile, resolve_profile, resolve_profiles
 
 __all__ = [
+    "BayplanConfig",
     "ConfigError",
     "ExtenderConfig",
     "Problem",
@@ -23,6 +26,8 @@ __all__ = [
     "default_config",
     "load_config",
     "load_config_file",
+    "load_own_config",
+    "load_own_config_file",
     "resolve_profile",
     "resolve_profiles",
 ]

@@ -27,11 +27,12 @@ from bayplan.config.model import (
     SchedulerConfig,
     Source,
 )
+from bayplan.config.own import OWN_KIND
 from bayplan.config.reading import Reader
 from bayplan.config.validation import Checker, validate, validate_queue_sort
 from bayplan.config.versions import check_header, check_version_fields, from_v1beta2, hint_for_unknown
 
-__all__ = ["default_config", "load_config", "load_config_file"]
+__all__ = ["default_config", "load_config", "load_config_file", "only_document", "read_config_text"]
 
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
 _WEIGHED = ("score", "multiPoint", "placementScore")
@@ -50,40 +51,50 @@ def load_config(given: str | Path | Mapping[str, Any], *, source: str = "configu
     if isinstance(given, Path):
         return load_config_file(given)
     try:
-        document = _only_document(given, source) if isinstance(given, str) else _as_table(given)
-        return _load(document, source)
+        return _load(only_document(given, source, example=f"apiVersion: {API_VERSION}"), source)
     except RecursionError:
         raise ConfigError([Problem("", "is nested too deeply")], source=source) from None
 
 
 def load_config_file(path: str | Path) -> SchedulerConfig:
+    return load_config(read_config_text(path), source=str(path))
+
+
+def read_config_text(path: str | Path) -> str:
+    """Raises `ConfigError`."""
     try:
-        text = Path(path).read_text(encoding="utf-8-sig")
+        return Path(path).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConfigError([Problem("", f"not UTF-8 text (byte {error.start})")], source=str(path)) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ConfigError([Problem("", f"cannot be read: {reason}")], source=str(path)) from None
-    return load_config(text, source=str(path))
 
 
-def _only_document(text: str, source: str) -> Table:
+def only_document(given: str | Mapping[str, Any], source: str, *, example: str) -> Table:
+    """The one document of a text, or data as it would be read from one. Raises `ConfigError`."""
+    if not isinstance(given, str):
+        return _as_table(given)
     try:
         documents: list[Document] = []
-        for document in parse_documents(text):
+        for document in parse_documents(given):
             documents.append(document)
             if len(documents) > 1:
-                hint = "keep the KubeSchedulerConfiguration alone"
-                problem = Problem("", "expected one document, found a second", hint, document.line)
+                problem = Problem("", "expected one document, found a second", _hint_for(document), document.line)
                 raise ConfigError([problem], source=source)
     except DocumentError as error:
         raise ConfigError([Problem("", error.message, line=error.line)], source=source) from None
     if not documents:
-        raise ConfigError([Problem("", "is empty", f"write at least `apiVersion: {API_VERSION}`")], source=source)
+        raise ConfigError([Problem("", "is empty", f"write at least `{example}`")], source=source)
     value = documents[0].value
     if not isinstance(value, Table):
         raise ConfigError([Problem("", "expected a mapping, found something else", line=1)], source=source)
     return value
+
+
+def _hint_for(second: Document) -> str:
+    is_ours = isinstance(second.value, Table) and second.value.get("kind") == OWN_KIND
+    return "give it as a file of its own with --bayplan-config" if is_ours else "keep the first alone"
 
 
 def _as_table(data: Mapping[str, Any]) -> Table:

@@ -15,6 +15,7 @@ import msgspec
 from bayplan.api.documents import Table
 from bayplan.config.errors import Problems
 from bayplan.config.model import PluginRef, Plugins, PluginSet, ProfileConfig
+from bayplan.config.own import OWN_KIND, BayplanConfig
 from bayplan.config.reading import inside, shown
 
 __all__ = [
@@ -109,6 +110,11 @@ _RETIRED_FIELDS = {
     "plugins": "it belongs into a profile: `profiles: [{plugins: ...}]`",
     "pluginConfig": "it belongs into a profile: `profiles: [{pluginConfig: ...}]`",
 }
+_OTHER_KINDS = {
+    "Policy": "scheduling policies are gone since Kubernetes 1.23; use `profiles`",
+    OWN_KIND: "give it with --bayplan-config",
+}
+_OWN_FIELDS = frozenset(field.encode_name for field in msgspec.structs.fields(BayplanConfig))
 _POINTS = frozenset(field.encode_name for field in msgspec.structs.fields(Plugins))
 _SINCE_V1_TOP = ("delayCacheUntilActive",)
 _SINCE_V1_PROFILE = ("percentageOfNodesToScore",)
@@ -118,7 +124,8 @@ _SINCE_V1_POINTS = ("placementGenerate", "placementScore")
 def hint_for_unknown(path: str, key: str) -> str:
     """A hint about a field that the model does not have but people write; empty for all others."""
     if not path:
-        return _RETIRED_FIELDS.get(key, "")
+        own = "it belongs into a BayplanConfiguration (--bayplan-config)" if key in _OWN_FIELDS else ""
+        return _RETIRED_FIELDS.get(key, own)
     if path.startswith("profiles[") and path.endswith("]") and key in _POINTS:
         return f"it belongs into `plugins`: `plugins: {{{key}: ...}}`"
     return ""
@@ -134,7 +141,7 @@ def check_header(document: Table, problems: Problems) -> str:
     elif kind is None:
         problems.add("kind", "is missing", hint=wanted)
     elif kind != KIND:
-        hint = "scheduling policies are gone since Kubernetes 1.23; use `profiles`" if kind == "Policy" else wanted
+        hint = _OTHER_KINDS.get(str(kind), wanted)
         problems.add("kind", f"expected `{KIND}`, found {shown(kind)}", hint=hint, line=document.lines.get("kind", 0))
     if kind is not None and kind != KIND:
         return ""

@@ -18,13 +18,14 @@ from starlette.routing import BaseRoute
 from bayplan.app.live import LiveScheduler
 from bayplan.app.live_api import LiveApi
 from bayplan.app.settings import Settings
+from bayplan.config.own import DecisionSettings
 from bayplan.explain.annotating import Annotator
 from bayplan.explain.decision_file import DecisionFile, newest_decisions
 from bayplan.explain.endpoints import explain_routes
 from bayplan.explain.service import ExplainService, Sources
 from bayplan.framework.handle import ApiPort
 from bayplan.loop.observer import Observer
-from bayplan.loop.recorder import DEFAULT_MEMORY_BYTES, DecisionRecorder
+from bayplan.loop.recorder import DecisionRecorder
 from bayplan.observe.clock import Clock
 from bayplan.server.dashboard import dashboard_routes
 
@@ -39,23 +40,21 @@ class Explaining:
         clock: Clock,
         *,
         settings: Callable[[], Settings],
-        decision_file: Path | None = None,
-        memory_bytes: int = DEFAULT_MEMORY_BYTES,
+        decisions: DecisionSettings | None = None,
     ) -> None:
-        """`decision_file` is one that an earlier process may have written to, or a folder for it.
+        """The file of `decisions` is one that an earlier process may have written to, or a folder for it.
 
         Raises `DecisionFileError` when the file cannot be written.
         """
+        kept = decisions or DecisionSettings()
         self._clock = clock
         self._live: LiveScheduler | None = None
         self._api: ApiPort | None = None
-        self.recorder = DecisionRecorder(clock, memory_bytes=memory_bytes)
+        self.recorder = DecisionRecorder(clock, memory_bytes=kept.memory_bytes)
         self._annotator = Annotator(self.recorder, lambda: self._api)
-        if decision_file is not None and decision_file.is_dir():
-            decision_file = decision_file / "decisions.jsonl"
-        self._file = DecisionFile(decision_file) if decision_file is not None else None
-        if decision_file is not None and self._file is not None:
-            self.recorder.restore(newest_decisions(decision_file, most=_MOST_RESTORED))
+        self._file = _decision_file(kept)
+        if self._file is not None:
+            self.recorder.restore(newest_decisions(self._file.path, most=_MOST_RESTORED))
             self.recorder.on_settled.append(self._file.append)
         self.service = ExplainService(Sources(live=lambda: self._live, settings=settings, recorder=self.recorder))
 
@@ -81,3 +80,11 @@ class Explaining:
             group.create_task(self._annotator.run(self._clock), name="summaries")
             if self._file is not None:
                 group.create_task(self._file.run(self._clock), name="decision file")
+
+
+def _decision_file(kept: DecisionSettings) -> DecisionFile | None:
+    if not kept.file:
+        return None
+    path = Path(kept.file)
+    path = path / "decisions.jsonl" if path.is_dir() else path
+    return DecisionFile(path, max_bytes=kept.file_bytes, keep=kept.files_kept)

@@ -168,6 +168,8 @@ class ServerParts:
     health: HealthChecks = field(default_factory=HealthChecks)
     config: Callable[[], Mapping[str, Any]] = dict
     """The configuration as loaded, for /configz; secrets are blanked."""
+    own_config: Callable[[], Mapping[str, Any]] = dict
+    """The settings that kube-scheduler does not have, for /configz too."""
     flags: Callable[[], Mapping[str, Any]] = dict
     metrics: Callable[[str], tuple[bytes, str]] = _nothing_as_text
     """Accept header to (body, content type)."""

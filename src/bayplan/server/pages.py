@@ -49,7 +49,8 @@ class _Pages:
         self._started = parts.clock.now()
 
     async def configz(self, request: Request) -> Response:
-        return JSONResponse({"componentconfig": redacted(self._parts.config())})
+        own = self._parts.own_config()
+        return JSONResponse({"componentconfig": redacted(self._parts.config())} | ({"bayplan": own} if own else {}))
 
     async def metrics(self, request: Request) -> Response:
         body, content_type = self._parts.metrics(request.headers.get("accept", ""))

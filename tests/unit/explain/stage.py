@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bayplan.app.settings import Settings, load_settings
+from bayplan.config.own import DecisionSettings
 from bayplan.explain.wiring import Explaining
 from bayplan.observe.clock import SystemClock
 from bayplan.sim.local import LocalCluster, LocalOptions
@@ -59,7 +60,8 @@ async def staged(
     nodes: int = 4, *, decision_file: Path | None = None, config: Path | None = None, plugins: Sequence[str] = ()
 ) -> AsyncIterator[Stage]:
     settings = [load_settings(None if config is None else str(config), list(plugins), enable=config is None)]
-    explaining = Explaining(SystemClock(), settings=lambda: settings[-1], decision_file=decision_file)
+    decisions = DecisionSettings(file=str(decision_file or ""))
+    explaining = Explaining(SystemClock(), settings=lambda: settings[-1], decisions=decisions)
     options = LocalOptions(nodes=nodes, listen=False, observers=explaining.observers)
     async with LocalCluster(settings[0], options) as local:
         explaining.attach(local.live)

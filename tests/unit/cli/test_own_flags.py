@@ -1,0 +1,48 @@
+"""Settings of ours: the file, the flags that override it, and what is said about those that cannot be right."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from bayplan.cli.output import CommandError
+from bayplan.cli.own_flags import OwnFlags
+from bayplan.config.own import BayplanConfig
+
+OWN = "apiVersion: bayplan.dev/v1alpha1\nkind: BayplanConfiguration\n"
+
+
+def test_without_file_and_flags_every_setting_has_its_default() -> None:
+    assert OwnFlags().config() == BayplanConfig()
+
+
+def test_a_flag_wins_over_the_file_and_leaves_the_rest_of_it(tmp_path: Path) -> None:
+    file = tmp_path / "bayplan.yaml"
+    file.write_text(OWN + "seed: 3\nwatchdog: {endAfter: 5m, stopWithin: 9s}\ndecisions: {memory: 1Gi}\n")
+
+    config = OwnFlags(
+        file=str(file), stall_limit="0", decision_memory="2Mi", decision_file="d", with_controllers=True
+    ).config()
+
+    assert (config.seed, config.with_controllers) == (3, True)
+    assert (config.decisions.memory, config.decisions.file) == ("2Mi", "d")
+    assert (config.watchdog.end_after, config.watchdog.stop_within) == (timedelta(0), timedelta(seconds=9))
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        (OwnFlags(stall_limit="soon"), "--stall-limit: `soon` is not a duration"),
+        (OwnFlags(stall_limit="0.5"), "--stall-limit: found `500ms`, must not be shorter than noticeAfter"),
+        (OwnFlags(decision_memory="much"), "--decision-memory: expected a size such as `64Mi`"),
+        (OwnFlags(seed=2**70), "--seed: expected a whole number"),
+        (OwnFlags(file="/nowhere/b.yaml"), "/nowhere/b.yaml: cannot be read"),
+    ],
+)
+def test_what_is_wrong_names_the_flag(flags: OwnFlags, expected: str) -> None:
+    with pytest.raises(CommandError) as caught:
+        flags.config()
+
+    assert expected in caught.value.problems[0]
