@@ -1,7 +1,9 @@
 # The image of the scheduler: bayplan and what it needs, nothing else, as a user without rights.
 #   docker build -t bayplan:0.1.0 .
 #   docker build -t mine:1 --build-arg PLUGINS="my-plugin==1.0" .      # with plugins from packages
-FROM python:3.13-slim AS build
+#   docker build --build-arg PYTHON=python@sha256:… .                  # on exactly this image
+ARG PYTHON=python:3.13.5-slim-bookworm
+FROM ${PYTHON} AS build
 WORKDIR /source
 COPY pyproject.toml README.md LICENSE ./
 COPY src src
@@ -10,7 +12,7 @@ RUN python -m venv /opt/bayplan \
     && /opt/bayplan/bin/pip install --no-cache-dir --disable-pip-version-check . ${PLUGINS} \
     && /opt/bayplan/bin/python -m compileall -q /opt/bayplan/lib
 
-FROM python:3.13-slim
+FROM ${PYTHON}
 RUN groupadd --gid 65532 bayplan && useradd --uid 65532 --gid 65532 --no-create-home --shell /usr/sbin/nologin bayplan
 COPY --from=build /opt/bayplan /opt/bayplan
 RUN ln -s /opt/bayplan/bin/bayplan /bin/kube-scheduler

@@ -9,11 +9,13 @@ from cyclopts import App
 
 from bayplan.cli.options import Names, option, plugin_option
 from bayplan.cli.output import CommandError, note
+from bayplan.cli.own_flags import OwnConfig
 
 if TYPE_CHECKING:
     from bayplan.deploy.bundle import Bundle
+    from bayplan.deploy.plugin_files import PluginFiles
 
-__all__ = ["app", "chart", "crds", "manifests", "static_pod"]
+__all__ = ["app", "chart", "crds", "image", "manifests", "static_pod"]
 
 app = App(help="Write what a cluster needs to run this configuration with these plugins.", version_flags=())
 
@@ -21,12 +23,21 @@ Config = Annotated[str | None, option("--config", metavar="FILE", about="a KubeS
 Plugins = Annotated[Names, plugin_option("deploy")]
 Name = Annotated[str | None, option("--name", metavar="NAME", about="name of the objects (that of the first profile)")]
 Image = Annotated[str | None, option("--image", metavar="IMAGE", about="image with bayplan (bayplan:VERSION)")]
+MemoryLimit = Annotated[
+    str, option("--memory-limit", metavar="SIZE", about="memory limit of the scheduler (2Gi); empty for none")
+]
+Volume = Annotated[
+    str,
+    option("--plugin-volume", metavar="CLAIM", about="claim of the volume with zips and wheels of --plugin (none)"),
+]
 Folder = Annotated[str, option("--output", "-o", metavar="FOLDER", about="folder to write to")]
 Where = Annotated[
     Literal["none", "scheduler", "deployment"],
     option("--controllers", metavar="WHERE", about="where the PodGroup and ElasticQuota controllers run (none)"),
 ]
 _DEFAULT_SCHEDULER = "default-scheduler"
+_MOST_IN_ANNOTATION = 190_000
+"""`kubectl apply` keeps a copy in an annotation, and annotations hold 256 KiB together."""
 
 
 @app.command
@@ -43,20 +54,25 @@ def manifests(
         int, option("--replicas", metavar="NUMBER", about="number of replicas (1); two or more elect a leader")
     ] = 1,
     controllers: Where = "none",
+    own: OwnConfig = None,
+    memory_limit: MemoryLimit = "2Gi",
+    plugin_volume: Volume = "",
 ) -> None:
     """Print the manifests of a second scheduler, for `kubectl apply -f -`.
 
     Service account, roles, definitions of custom resources that plugins own, configuration and deployment, each with
-    what the enabled plugins declare and no more. Plugins that are files go into the ConfigMap; MODULE:CLASS must be in
-    the image. --controllers says where the status of PodGroups and ElasticQuotas is written: nowhere, in the process of
-    the scheduler, or in a deployment of their own.
+    what the enabled plugins declare and no more. Plugins that are files go into the ConfigMap, packages as a zip;
+    MODULE:CLASS must be in the image. With --plugin-volume, zips and wheels are read from a volume instead, in whose
+    root they have to be. --controllers says where the status of PodGroups and ElasticQuotas is written: nowhere, in
+    the process of the scheduler, or in a deployment of their own.
     """
+    from bayplan.app.settings import SettingsError
     from bayplan.deploy.manifests import DEFAULT_IMAGE, ManifestOptions
     from bayplan.deploy.manifests import manifests as documents
 
     if replicas < 1:
         raise CommandError(f"--replicas {replicas}: run one at least")
-    bundle = _bundle(config, plugin, name)
+    bundle = _bundle(config, plugin, name, own)
     if (bundle.config.get("clientConnection") or {}).get("kubeconfig"):
         note(f"{config}: clientConnection.kubeconfig is left out; inside the cluster a service account takes its place")
     if _DEFAULT_SCHEDULER in bundle.scheduler_names:
@@ -65,10 +81,32 @@ def manifests(
             "pods; give it a schedulerName of its own, or use `bayplan render static-pod` to take the default's place"
         )
     options = ManifestOptions(
-        namespace=namespace, image=image or DEFAULT_IMAGE, replicas=replicas, controllers=controllers
+        namespace=namespace,
+        image=image or DEFAULT_IMAGE,
+        replicas=replicas,
+        controllers=controllers,
+        memory_limit=memory_limit,
+        plugin_volume=plugin_volume,
     )
-    _print(documents(bundle, options))
+    try:
+        _print(documents(bundle, options))
+    except SettingsError as error:
+        raise CommandError(*error.problems) from error
+    _note_carried(bundle.carried, plugin_volume)
     _note_foreign(bundle.watches, bundle.options)
+
+
+def _note_carried(carried: PluginFiles, volume: str) -> None:
+    """What to know about plugins in a ConfigMap or on a volume."""
+    if carried.missing_dependencies:
+        note(
+            f"the zip holds the package alone; it depends on {', '.join(carried.missing_dependencies)}: install that "
+            "into the image (`bayplan render image`), or make a zip that holds it (`pip install --target`)"
+        )
+    if volume and carried.archives:
+        note(f"copy {', '.join(sorted(carried.archives))} into the root of the volume `{volume}`")
+    elif carried.size_bytes > _MOST_IN_ANNOTATION:
+        note(f"the plugins have {carried.size_bytes:,} bytes; apply them with `kubectl apply --server-side -f -`")
 
 
 @app.command
@@ -119,7 +157,13 @@ def _shipped_watches() -> list[type[Any]]:
 
 @app.command
 def chart(
-    *, output: Folder, config: Config = None, plugin: Plugins = None, name: Name = None, image: Image = None
+    *,
+    output: Folder,
+    config: Config = None,
+    plugin: Plugins = None,
+    name: Name = None,
+    image: Image = None,
+    own: OwnConfig = None,
 ) -> None:
     """Write a Helm chart into a folder.
 
@@ -129,11 +173,41 @@ def chart(
     from bayplan.deploy.chart import chart_files
     from bayplan.deploy.manifests import DEFAULT_IMAGE
 
-    _write(output, chart_files(_bundle(config, plugin, name), image=image or DEFAULT_IMAGE))
+    bundle = _bundle(config, plugin, name, own)
+    _write(output, chart_files(bundle, image=image or DEFAULT_IMAGE))
+    _note_carried(bundle.carried, "")
 
 
 @app.command
-def static_pod(*, output: Folder, config: Config = None, plugin: Plugins = None, image: Image = None) -> None:
+def image(
+    *,
+    plugin: Plugins,
+    base: Annotated[
+        str | None,
+        option(
+            "--image", metavar="IMAGE", about="image with bayplan to build on (bayplan:VERSION); name@sha256:… pins it"
+        ),
+    ] = None,
+) -> None:
+    """Print a Dockerfile that adds plugin projects to an image with bayplan.
+
+    For packages with dependencies. Run it in the folder that holds the project, and build there:
+    bayplan render image --plugin . > Dockerfile, then docker build -t NAME .
+    """
+    from bayplan.app.settings import SettingsError
+    from bayplan.deploy.image import dockerfile
+    from bayplan.deploy.manifests import DEFAULT_IMAGE
+
+    try:
+        print(dockerfile(plugin or (), base=base or DEFAULT_IMAGE, context=Path.cwd()), end="")
+    except SettingsError as error:
+        raise CommandError(*error.problems) from error
+
+
+@app.command
+def static_pod(
+    *, output: Folder, config: Config = None, plugin: Plugins = None, image: Image = None, own: OwnConfig = None
+) -> None:
     """Write the files that put bayplan in the place of a cluster's own kube-scheduler.
 
     For clusters whose control plane runs as static pods, as kubeadm's does; the README.txt among the files says what
@@ -142,21 +216,25 @@ def static_pod(*, output: Folder, config: Config = None, plugin: Plugins = None,
     from bayplan.deploy.manifests import DEFAULT_IMAGE
     from bayplan.deploy.static_pod import static_pod_files
 
-    bundle = _bundle(config, plugin, None if config else _DEFAULT_SCHEDULER)
+    bundle = _bundle(config, plugin, None if config else _DEFAULT_SCHEDULER, own)
     if _DEFAULT_SCHEDULER not in bundle.scheduler_names:
         note("no profile is called default-scheduler, so pods that name no scheduler would stay pending; add one")
     _write(output, static_pod_files(bundle, image=image or DEFAULT_IMAGE))
     _note_foreign(bundle.watches, bundle.options)
 
 
-def _bundle(config: str | None, plugins: Names, name: str | None) -> Bundle:
+def _bundle(config: str | None, plugins: Names, name: str | None, own: str | None = None) -> Bundle:
     from bayplan.app.settings import SettingsError
     from bayplan.deploy.bundle import load_bundle
 
     try:
-        return load_bundle(None if config is None else Path(config).expanduser(), plugins or (), name=name)
+        return load_bundle(_path(config), plugins or (), name=name, own_config=_path(own))
     except SettingsError as error:
         raise CommandError(*error.problems) from error
+
+
+def _path(given: str | None) -> Path | None:
+    return None if given is None else Path(given).expanduser()
 
 
 def _print(documents: list[Any]) -> None:
@@ -177,14 +255,14 @@ def _print(documents: list[Any]) -> None:
     yaml.dump_all(documents, sys.stdout, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120)
 
 
-def _write(folder: str, contents: dict[str, str]) -> None:
+def _write(folder: str, contents: dict[str, str | bytes]) -> None:
     """All files of a folder that is new, empty, or holds an earlier rendering."""
     target = Path(folder).expanduser()
     try:
-        for name, text in contents.items():
+        for name, content in contents.items():
             path = target / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
             print(path)
     except OSError as error:
         raise CommandError(f"cannot write {error.filename or target}: {error.strerror or error}") from error

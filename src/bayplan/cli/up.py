@@ -264,13 +264,8 @@ async def _serve(
             asyncio.create_task(explaining.run()),
         ]
         if watch:
-            reloader = Reloader(
-                Path(config) if config else None,
-                plugins,
-                put_to_work=put_to_work,
-                report=report,
-                clock=clock,
-            )
+            file = Path(config) if config else None
+            reloader = Reloader(file, plugins, put_to_work=put_to_work, report=report, clock=clock)
             waits.append(asyncio.create_task(reloader.run()))
         done, pending = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         for task in pending:

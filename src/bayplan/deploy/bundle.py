@@ -1,13 +1,13 @@
 """A configuration with its plugins, read once and adapted to run inside a cluster.
 
-A plugin that is a file goes into the ConfigMap, so that trying one needs no image of its own; a plugin that is a
-`module:Class` must be in the image. The configuration is kept as its author wrote it, version included, except for what
-is wrong inside a pod: the path of a kubeconfig, and the lease of the default scheduler.
+How plugins reach the cluster is in `bayplan.deploy.plugin_files`. The configuration is kept as its author wrote it,
+version included, except for what is wrong inside a pod: the path of a kubeconfig, and the lease of the default
+scheduler.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,9 @@ from bayplan.app.settings import Settings, SettingsError, load_settings
 from bayplan.config.errors import ConfigError
 from bayplan.config.loading import load_config
 from bayplan.config.model import API_VERSION
+from bayplan.config.own_loading import load_own_config_file
 from bayplan.config.profiles import resolve_profiles
+from bayplan.deploy.plugin_files import PluginFiles, collect_plugins
 from bayplan.deploy.rbac import Lease
 from bayplan.framework.errors import PluginError
 from bayplan.framework.plugin import Plugin
@@ -28,6 +30,7 @@ __all__ = ["Bundle", "load_bundle"]
 
 DEFAULT_SCHEDULER = "default-scheduler"
 CONFIG_FILE = "config.yaml"
+OWN_CONFIG_FILE = "bayplan.yaml"
 Document = dict[str, Any]
 
 
@@ -39,9 +42,10 @@ class Bundle:
     settings: Settings
     config: Document
     """As written, or generated when there was none."""
-    plugin_files: dict[str, str]
-    """File name to content."""
-    plugin_modules: tuple[str, ...]
+    carried: PluginFiles
+    """The files of the plugins."""
+    own: Document
+    """The BayplanConfiguration as written, without plugins, which are carried; empty without one."""
     source: Path | None = None
     """The configuration's file."""
     specs: tuple[str, ...] = ()
@@ -92,16 +96,27 @@ class Bundle:
             document["clientConnection"] = connection
         return yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120)
 
-    def run_arguments(self, folder: str) -> list[str]:
-        """Arguments of `bayplan run` for this bundle in a folder."""
-        plugins = [*(f"{folder}/{name}" for name in sorted(self.plugin_files)), *self.plugin_modules]
-        return [f"--config={folder}/{CONFIG_FILE}", *(f"--plugin={plugin}" for plugin in plugins)]
+    @property
+    def own_text(self) -> str:
+        return yaml.safe_dump(self.own, sort_keys=False, allow_unicode=True, width=120)
+
+    def run_arguments(self, folder: str, *, archives: str | None = None) -> list[str]:
+        """Arguments of `bayplan run` for this bundle in a folder, with its zips and wheels in another one."""
+        carried = self.carried
+        texts = [f"{folder}/{name}" for name in sorted(carried.texts)]
+        zips = [f"{archives or folder}/{name}" for name in sorted(carried.archives)]
+        own = [f"--bayplan-config={folder}/{OWN_CONFIG_FILE}"] if self.own else []
+        plugins = [f"--plugin={plugin}" for plugin in (*texts, *zips, *carried.modules)]
+        return [f"--config={folder}/{CONFIG_FILE}", *own, *plugins]
 
 
-def load_bundle(config: Path | None, plugins: Sequence[str], *, name: str | None = None) -> Bundle:
+def load_bundle(
+    config: Path | None, plugins: Sequence[str], *, name: str | None = None, own_config: Path | None = None
+) -> Bundle:
     """Read and check everything. Without a configuration, one profile of that name runs the plugins beside the default
     ones. Raises `SettingsError`."""
-    files = _file_names(spec for spec in plugins if spec.endswith(".py"))
+    own, own_plugins = _own(own_config)
+    plugins = [*own_plugins, *plugins]
     if config is None:
         document, settings = _made_up(name or "bayplan", plugins)
     else:
@@ -112,23 +127,23 @@ def load_bundle(config: Path | None, plugins: Sequence[str], *, name: str | None
         name=name or ("bayplan" if first == DEFAULT_SCHEDULER else first),
         settings=settings,
         config=document,
-        plugin_files={file: path.read_text(encoding="utf-8") for file, path in files.items()},
-        plugin_modules=tuple(spec for spec in plugins if not spec.endswith(".py")),
+        carried=collect_plugins(plugins),
+        own=own,
         source=config,
         specs=tuple(plugins),
     )
 
 
-def _file_names(specs: Iterable[str]) -> dict[str, Path]:
-    """A name for each plugin file in one flat folder; a package's `__init__.py` takes the package's name."""
-    named: dict[str, Path] = {}
-    for spec in specs:
-        path = Path(spec)
-        name = f"{path.resolve().parent.name}.py" if path.name == "__init__.py" else path.name
-        if name in named:
-            raise SettingsError([f"{spec}: another plugin file is called `{name}` too; rename one of them"])
-        named[name] = path
-    return named
+def _own(path: Path | None) -> tuple[Document, tuple[str, ...]]:
+    """The BayplanConfiguration as written but for its plugins, and these."""
+    if path is None:
+        return {}, ()
+    try:
+        loaded = load_own_config_file(path)
+    except ConfigError as error:
+        raise SettingsError(str(error).splitlines()) from error
+    document = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
+    return {field: value for field, value in document.items() if field != "plugins"}, loaded.plugins
 
 
 def _made_up(name: str, plugins: Sequence[str]) -> tuple[Document, Settings]:

@@ -18,7 +18,7 @@ from bayplan import __version__
 from bayplan.app.controllers.status_controllers import WATCHES, permissions_for
 from bayplan.deploy.bundle import Bundle
 from bayplan.deploy.crds import crd_document
-from bayplan.deploy.manifests import DEFAULT_IMAGE
+from bayplan.deploy.manifests import DEFAULT_IMAGE, DEFAULT_MEMORY_LIMIT
 from bayplan.deploy.rbac import core_permissions, merged_rules, plugin_permissions
 from bayplan.deploy.role_documents import summary_rules, viewer_rules
 from bayplan.framework.plugin import Permission, Plugin
@@ -33,13 +33,14 @@ _STATIC = (
     "configmap.yaml",
     "controllers.yaml",
     "deployment.yaml",
+    "networkpolicy.yaml",
     "serviceaccount.yaml",
     "pdb.yaml",
     "NOTES.txt",
 )
 
 
-def chart_files(bundle: Bundle, *, image: str = DEFAULT_IMAGE) -> dict[str, str]:
+def chart_files(bundle: Bundle, *, image: str = DEFAULT_IMAGE) -> dict[str, str | bytes]:
     """Path inside the chart to content."""
     registry = bundle.settings.registry
     own = [plugin.name for plugin in bundle.plugins]
@@ -53,7 +54,8 @@ def chart_files(bundle: Bundle, *, image: str = DEFAULT_IMAGE) -> dict[str, str]
         "templates/_controllers.tpl": _controllers(plugins),
         "templates/rbac.yaml": _rbac(plugins),
         "templates/crds.yaml": _crds(plugins),
-        **{f"files/{name}": text for name, text in sorted(bundle.plugin_files.items())},
+        **{f"files/{name}": text for name, text in sorted(bundle.carried.texts.items())},
+        **{f"files/{name}": archive for name, archive in sorted(bundle.carried.archives.items())},
     }
 
 
@@ -83,7 +85,7 @@ def _values(bundle: Bundle, image: str) -> str:
             "replicaCount": 1,
             "leaderElect": False,
             "withControllers": False,
-            **_pod_values(cpu="100m", memory="256Mi"),
+            **_pod_values(cpu="100m", memory="256Mi", limit=DEFAULT_MEMORY_LIMIT),
         },
         "controller": {
             "name": f"{bundle.name}-controllers",
@@ -91,7 +93,7 @@ def _values(bundle: Bundle, image: str) -> str:
             "command": ["bayplan", "controllers"],
             "replicaCount": 1,
             "leaderElect": False,
-            **_pod_values(cpu="50m", memory="128Mi"),
+            **_pod_values(cpu="50m", memory="128Mi", limit="512Mi"),
         },
         "crds": {"install": True},
         "plugins": {
@@ -99,16 +101,19 @@ def _values(bundle: Bundle, image: str) -> str:
             "disabled": [ref["name"] for ref in shared.get("disabled", ())] if is_simple else [],
         },
         "pluginConfig": (profile.get("pluginConfig") or []) if is_simple else [],
-        "pluginModules": list(bundle.plugin_modules),
+        "pluginModules": list(bundle.carried.modules),
+        "pluginVolume": {"claim": "", "plugins": []},
         "config": {} if is_simple else bundle.config,
+        "bayplanConfig": bundle.own,
+        "networkPolicy": {"enabled": True},
     }
     return _VALUES_HEAD + yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=120)
 
 
-def _pod_values(*, cpu: str, memory: str) -> dict[str, Any]:
+def _pod_values(*, cpu: str, memory: str, limit: str) -> dict[str, Any]:
     return {
         "priorityClassName": "",
-        "resources": {"requests": {"cpu": cpu, "memory": memory}},
+        "resources": {"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": limit}},
         "nodeSelector": {},
         "affinity": {},
         "tolerations": [],
@@ -119,6 +124,12 @@ _VALUES_HEAD = """\
 # plugins.enabled decides which permissions and definitions are installed. Without `config`, it also makes the one
 # profile, called scheduler.name, to which plugins.disabled and pluginConfig belong. `config` is a whole
 # KubeSchedulerConfiguration in its place; list the plugins that it enables in plugins.enabled too.
+# bayplanConfig is a BayplanConfiguration: settings that kube-scheduler does not have.
+#
+# Plugins of this chart are in its folder files/, as Python files, zips or wheels. pluginModules are in the image
+# (MODULE:CLASS); pluginVolume.plugins are zips and wheels on the PersistentVolumeClaim pluginVolume.claim.
+#
+# networkPolicy.enabled: let only the HTTPS port be reached.
 #
 # crds.install: install definitions that the cluster lacks. Those that exist are left as they are, unless this release
 # has installed them; all stay when the release is uninstalled.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bayplan.app.controllers.status_controllers import permissions_for
-from bayplan.deploy.pods import LOCKED_CONTAINER, LOCKED_POD, spread
+from bayplan.deploy.pods import LOCKED_CONTAINER, LOCKED_POD, network_policy, spread
 from bayplan.deploy.rbac import Lease, merged_rules
 from bayplan.deploy.role_documents import Account, cluster_role_documents, lease_documents, service_account
 
@@ -48,7 +48,12 @@ def controllers_documents(given: ControllersDeployment) -> list[Document]:
         *cluster_role_documents(account, given.role, merged_rules(permissions_for(given.kinds))),
         *(lease_documents(account, Lease(given.name, given.namespace)) if elects else []),
         _deployment(given, elects=elects),
+        network_policy(_metadata(given)),
     ]
+
+
+def _metadata(given: ControllersDeployment) -> Document:
+    return {"name": given.name, "namespace": given.namespace, "labels": given.labels}
 
 
 def _arguments(given: ControllersDeployment, *, elects: bool) -> list[str]:
@@ -65,7 +70,7 @@ def _deployment(given: ControllersDeployment, *, elects: bool) -> Document:
         "command": ["bayplan", "controllers"],
         "args": _arguments(given, elects=elects),
         "env": [{"name": "PYTHONDONTWRITEBYTECODE", "value": "1"}],
-        "resources": {"requests": {"cpu": "50m", "memory": "128Mi"}},
+        "resources": {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"memory": "512Mi"}},
         "securityContext": LOCKED_CONTAINER,
     }
     pod: Document = {"serviceAccountName": given.name, "securityContext": LOCKED_POD, "containers": [container]}
@@ -76,7 +81,7 @@ def _deployment(given: ControllersDeployment, *, elects: bool) -> Document:
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": {"name": given.name, "namespace": given.namespace, "labels": given.labels},
+        "metadata": _metadata(given),
         "spec": {
             "replicas": given.replicas,
             "selector": {"matchLabels": given.labels},

@@ -7,15 +7,18 @@ plugins declare. The template carries a digest of the configuration, so applying
 from __future__ import annotations
 
 import hashlib
+from base64 import b64encode
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from bayplan import __version__
 from bayplan.app.controllers.status_controllers import kinds_among, permissions_for
-from bayplan.deploy.bundle import CONFIG_FILE, Bundle
+from bayplan.app.settings import SettingsError
+from bayplan.deploy.bundle import CONFIG_FILE, OWN_CONFIG_FILE, Bundle
 from bayplan.deploy.controllers import ControllersDeployment, controllers_documents
 from bayplan.deploy.crds import crd_documents, owned_kinds
-from bayplan.deploy.pods import LOCKED_CONTAINER, LOCKED_POD, spread
+from bayplan.deploy.plugin_files import CONFIG_MAP_BYTES
+from bayplan.deploy.pods import LOCKED_CONTAINER, LOCKED_POD, network_policy, spread
 from bayplan.deploy.rbac import merged_rules, needed_permissions
 from bayplan.deploy.role_documents import (
     Account,
@@ -26,11 +29,23 @@ from bayplan.deploy.role_documents import (
     unbound_role_documents,
 )
 
-__all__ = ["DEFAULT_IMAGE", "Controllers", "ManifestOptions", "container", "manifests", "rbac_documents", "role_name"]
+__all__ = [
+    "DEFAULT_IMAGE",
+    "DEFAULT_MEMORY_LIMIT",
+    "Controllers",
+    "ManifestOptions",
+    "container",
+    "manifests",
+    "rbac_documents",
+    "role_name",
+]
 
 DEFAULT_IMAGE = f"bayplan:{__version__}"
 PORT = 10259
 _FOLDER = "/etc/bayplan"
+_PLUGIN_FOLDER = "/etc/bayplan-plugins"
+DEFAULT_MEMORY_LIMIT = "2Gi"
+"""Three times what 5,000 nodes with 150,000 pods take; without a limit, a fault would take memory from the node."""
 _PRESENT_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 Document = dict[str, Any]
 Controllers = Literal["none", "scheduler", "deployment"]
@@ -44,6 +59,10 @@ class ManifestOptions:
     replicas: int = 1
     priority_class: str = "system-cluster-critical"
     controllers: Controllers = "none"
+    memory_limit: str = DEFAULT_MEMORY_LIMIT
+    """Of the scheduler's container; empty for none."""
+    plugin_volume: str = ""
+    """PersistentVolumeClaim with the zips and wheels of the plugins, which are then not in the ConfigMap."""
 
 
 def manifests(bundle: Bundle, options: ManifestOptions) -> list[Document]:
@@ -58,6 +77,7 @@ def manifests(bundle: Bundle, options: ManifestOptions) -> list[Document]:
         *rbac_documents(bundle, options, elects=elects),
         config,
         _deployment(bundle, options, digest=_digest(config)),
+        network_policy(_metadata(bundle, options), ports=(PORT,)),
         *([_disruption_budget(bundle, options)] if options.replicas > 1 else []),
         *(_controllers(bundle, options) if options.controllers == "deployment" else []),
     ]
@@ -117,30 +137,57 @@ def rbac_documents(bundle: Bundle, options: ManifestOptions, *, elects: bool) ->
 
 def _config_map(bundle: Bundle, options: ManifestOptions, *, elects: bool) -> Document:
     text = bundle.config_text(namespace=options.namespace, leader_elect=elects)
-    return {
+    own = {OWN_CONFIG_FILE: bundle.own_text} if bundle.own else {}
+    document: Document = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": _metadata(bundle, options),
-        "data": {CONFIG_FILE: text, **dict(sorted(bundle.plugin_files.items()))},
+        "data": {CONFIG_FILE: text, **own, **dict(sorted(bundle.carried.texts.items()))},
     }
+    archives = {} if options.plugin_volume else bundle.carried.archives
+    if archives:
+        document["binaryData"] = {name: b64encode(archives[name]).decode() for name in sorted(archives)}
+    size = sum(len(value.encode()) for value in document["data"].values()) + sum(map(len, archives.values()))
+    if size > CONFIG_MAP_BYTES:
+        raise SettingsError([_too_large(size)])
+    return document
+
+
+def _too_large(size: int) -> str:
+    return (
+        f"configuration and plugins have {size:,} bytes, and a ConfigMap holds {CONFIG_MAP_BYTES:,}; put the zip or "
+        "wheel onto a volume (--plugin-volume CLAIM), or the package into an image (`bayplan render image`)"
+    )
 
 
 def _digest(config_map: Document) -> str:
-    return hashlib.sha256(repr(sorted(config_map["data"].items())).encode()).hexdigest()[:16]
+    parts = [*config_map["data"].items(), *config_map.get("binaryData", {}).items()]
+    return hashlib.sha256(repr(sorted(parts)).encode()).hexdigest()[:16]
 
 
 def _deployment(bundle: Bundle, options: ManifestOptions, *, digest: str) -> Document:
     labels = _labels(bundle)
-    arguments = [*bundle.run_arguments(_FOLDER), "--bind-address=0.0.0.0", f"--secure-port={PORT}"]
+    claim = options.plugin_volume
+    carried = bundle.run_arguments(_FOLDER, archives=_PLUGIN_FOLDER if claim else None)
+    arguments = [*carried, "--bind-address=0.0.0.0", f"--secure-port={PORT}"]
     if options.controllers == "scheduler":
         arguments.append("--with-controllers")
     pod: Document = {
         "serviceAccountName": bundle.name,
         "priorityClassName": options.priority_class,
         "securityContext": LOCKED_POD,
-        "containers": [container(options.image, arguments, mounts=[_mount("config", _FOLDER)])],
+        "containers": [
+            container(
+                options.image,
+                arguments,
+                mounts=[_mount("config", _FOLDER), *([_mount("plugins", _PLUGIN_FOLDER)] if claim else [])],
+                memory_limit=options.memory_limit,
+            )
+        ],
         "volumes": [{"name": "config", "configMap": {"name": bundle.name}}],
     }
+    if claim:
+        pod["volumes"].append({"name": "plugins", "persistentVolumeClaim": {"claimName": claim, "readOnly": True}})
     if options.replicas > 1:
         pod["topologySpreadConstraints"] = spread(labels)
     if not options.priority_class:
@@ -164,8 +211,16 @@ def _mount(name: str, path: str) -> Document:
     return {"name": name, "mountPath": path, "readOnly": True}
 
 
-def container(image: str, arguments: list[str], *, mounts: list[Document], host: str | None = None) -> Document:
+def container(
+    image: str,
+    arguments: list[str],
+    *,
+    mounts: list[Document],
+    memory_limit: str = DEFAULT_MEMORY_LIMIT,
+    host: str | None = None,
+) -> Document:
     """The scheduler's container, as Deployment and static pod share it."""
+    limits = {"limits": {"memory": memory_limit}} if memory_limit else {}
     return {
         "name": "scheduler",
         "image": image,
@@ -176,7 +231,7 @@ def container(image: str, arguments: list[str], *, mounts: list[Document], host:
         "ports": [{"name": "https", "containerPort": PORT}],
         "livenessProbe": _probe("/livez", host, delay=15, failures=8),
         "readinessProbe": _probe("/readyz", host, delay=1, failures=3),
-        "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}},
+        "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}, **limits},
         "securityContext": LOCKED_CONTAINER,
         "volumeMounts": mounts,
     }

@@ -1,10 +1,10 @@
-"""Settings of every pod: no root, no capabilities, a read-only file system, and replicas spread over nodes."""
+"""Settings of every pod: no root, no capabilities, a read-only file system, replicas spread, ports closed."""
 
 from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["LOCKED_CONTAINER", "LOCKED_POD", "spread"]
+__all__ = ["LOCKED_CONTAINER", "LOCKED_POD", "network_policy", "spread"]
 
 Document = dict[str, Any]
 _USER = 65532
@@ -27,3 +27,19 @@ def spread(labels: dict[str, str]) -> list[Document]:
             "labelSelector": {"matchLabels": labels},
         }
     ]
+
+
+def network_policy(metadata: Document, *, ports: tuple[int, ...] = ()) -> Document:
+    """Only these ports of the pods can be reached. What the pods may reach is left open: where the API server is, and
+    what plugins call, is not known here."""
+    opened = [{"ports": [{"protocol": "TCP", "port": port} for port in ports]}] if ports else []
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": metadata,
+        "spec": {
+            "podSelector": {"matchLabels": metadata["labels"]},
+            "policyTypes": ["Ingress"],
+            "ingress": opened,
+        },
+    }

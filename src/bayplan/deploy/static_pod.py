@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from bayplan.deploy.bundle import CONFIG_FILE, Bundle
+from bayplan.deploy.bundle import CONFIG_FILE, OWN_CONFIG_FILE, Bundle
 from bayplan.deploy.crds import crd_documents, owned_kinds
 from bayplan.deploy.manifests import container
 from bayplan.deploy.rbac import merged_rules, needed_permissions
@@ -40,7 +40,7 @@ _STEPS = """\
 """
 
 
-def static_pod_files(bundle: Bundle, *, image: str) -> dict[str, str]:
+def static_pod_files(bundle: Bundle, *, image: str) -> dict[str, str | bytes]:
     """File name to content; `README.txt` says what goes where."""
     documents = [*crd_documents(owned_kinds(bundle.watches)), *_rbac(bundle)]
     return {
@@ -48,7 +48,9 @@ def static_pod_files(bundle: Bundle, *, image: str) -> dict[str, str]:
         "cluster.yaml": yaml.safe_dump_all(documents, sort_keys=False, width=120),
         "kube-scheduler.yaml": yaml.safe_dump(static_pod(bundle, image=image), sort_keys=False, width=120),
         f"bayplan/{CONFIG_FILE}": _config_text(bundle),
-        **{f"bayplan/{name}": text for name, text in sorted(bundle.plugin_files.items())},
+        **({f"bayplan/{OWN_CONFIG_FILE}": bundle.own_text} if bundle.own else {}),
+        **{f"bayplan/{name}": text for name, text in sorted(bundle.carried.texts.items())},
+        **{f"bayplan/{name}": archive for name, archive in sorted(bundle.carried.archives.items())},
     }
 
 

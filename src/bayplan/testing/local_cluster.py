@@ -5,6 +5,13 @@
             await local.create(pod("web"))
             assert await local.node_of("web") == "node-2"
 
+Definitions of the custom resources that the plugins watch are installed, so that objects of these types can be created,
+patched and deleted like any other:
+
+            pool = LicensePool(metadata=Metadata(name="ide"), spec=LicensePoolSpec(licenses=3))
+            await local.create(pool)
+            await local.patch(pool, {"spec": {"licenses": 4}})
+
 Faults are ordered on `local.faults`; with a `VirtualClock` waits cost no real time (`await clock.run_for(60)`).
 """
 
@@ -24,14 +31,17 @@ from bayplan.apiserver.server.inprocess import InProcessTransport
 from bayplan.app.live import LiveScheduler
 from bayplan.app.settings import resolve_settings
 from bayplan.client.errors import api_error
+from bayplan.client.transport import JSON, MERGE_PATCH
 from bayplan.config.loading import default_config, load_config
+from bayplan.deploy.crds import crd_documents
 from bayplan.framework.plugin import Plugin
+from bayplan.framework.resources import CustomResource, resource_info
 from bayplan.loop.observer import Observer
 from bayplan.observe.clock import Clock
 from bayplan.plugins.intree import default_registry
 from bayplan.sim.local import CLIENT_ERRORS, LocalCluster, LocalOptions
 
-__all__ = ["TestCluster", "cluster"]
+__all__ = ["TestCluster", "cluster", "document_of"]
 
 Json = dict[str, Any]
 _LOOK_EVERY_SECONDS = 0.01
@@ -42,8 +52,10 @@ class TestCluster:
 
     __test__ = False
 
-    def __init__(self, local: LocalCluster) -> None:
+    def __init__(self, local: LocalCluster, watched: Sequence[type[Any]] = ()) -> None:
         self.local = local
+        self.watched = tuple(watched)
+        """Custom resource types whose definitions are installed."""
         self._transport: InProcessTransport = local.cluster.in_process_transport(errors=CLIENT_ERRORS)
 
     @property
@@ -55,22 +67,50 @@ class TestCluster:
         """Of the calls that this test makes; the scheduler has a transport of its own."""
         return self._transport.faults
 
-    async def request(self, method: str, path: str, body: Json | None = None) -> Json:
-        """One call to the API server; raises the client's ApiError when it refuses."""
+    async def request(
+        self, method: str, path: str, body: Json | None = None, *, content_type: str | None = None
+    ) -> Json:
+        """One call to the API server; raises the client's ApiError when it refuses. A PATCH is a merge patch."""
         encoded = None if body is None else msgspec.json.encode(body)
-        answer = await self._transport.request(method, path, body=encoded)
+        sent_as = content_type or (MERGE_PATCH if method == "PATCH" else JSON)
+        answer = await self._transport.request(method, path, body=encoded, content_type=sent_as)
         if answer.status >= 300:
             raise api_error(answer.status, answer.body, headers=answer.headers)
         return msgspec.json.decode(answer.body, type=Json)
 
     async def create(self, *items: KubeObject | Json) -> None:
         for item in items:
-            document = _document(item)
-            await self.request("POST", _collection(document), document)
+            document = document_of(item)
+            await self.request("POST", self._collection(document), document)
+
+    async def patch(self, item: KubeObject | Json, change: Json, *, subresource: str = "") -> Json:
+        """Merge a change into an object, or into its `status`; the object as it is then."""
+        path = self._path(item) + (f"/{subresource}" if subresource else "")
+        return await self.request("PATCH", path, change)
+
+    async def get(self, item: KubeObject | Json) -> Json:
+        """The object of this kind and name as the API server has it."""
+        return await self.request("GET", self._path(item))
 
     async def delete(self, item: KubeObject | Json) -> None:
-        document = _document(item)
-        await self.request("DELETE", f"{_collection(document)}/{document['metadata']['name']}")
+        await self.request("DELETE", self._path(item))
+
+    def _path(self, item: KubeObject | Json) -> str:
+        document = document_of(item)
+        return f"{self._collection(document)}/{document['metadata']['name']}"
+
+    def _collection(self, document: Json) -> str:
+        watched = {(info.api_version, info.kind): info for info in map(resource_info, self.watched)}
+        found = kind_named(document["apiVersion"], document["kind"]) or watched.get(
+            (document["apiVersion"], document["kind"])
+        )
+        if found is None:
+            hint = "use `request` with its path"
+            raise ValueError(f"`{document['kind']}` is no kind that scheduling reads or a plugin watches; {hint}")
+        namespace = document["metadata"].get("namespace") or "default"
+        if not found.is_namespaced:
+            return found.path
+        return found.path.replace(f"/{found.plural}", f"/namespaces/{namespace}/{found.plural}")
 
     async def pod(self, name: str, namespace: str = "default") -> Json:
         return await self.request("GET", f"/api/v1/namespaces/{namespace}/pods/{name}")
@@ -105,44 +145,48 @@ async def cluster(
     seed: int = 0,
     observers: Sequence[Observer] = (),
 ) -> AsyncIterator[TestCluster]:
-    """Start a cluster with the scheduler on it. `plugins` are enabled unless `config` (YAML text) mentions them."""
+    """Start a cluster with the scheduler on it. `plugins` are enabled unless `config` (YAML text) mentions them.
+
+    Plugins may be classes, or what `--plugin` takes. The definitions of what they watch are there from the start.
+    """
     registry = default_registry()
     names = []
     for plugin in plugins:
         classes = registry.load(plugin) if isinstance(plugin, str) else [registry.add(plugin, replace=True)]
         names += [cls.name for cls in classes]
     settings = resolve_settings(default_config() if config is None else load_config(config), registry, enable=names)
+    names = [name for profile in settings.profiles for name in profile.plugin_names]
+    watched = list(dict.fromkeys(kind for name in names for kind in registry.get(name).watches))
     options = LocalOptions(
-        nodes=nodes if isinstance(nodes, int) else [_document(node) for node in nodes],
-        objects=[_document(item) for item in objects],
+        nodes=nodes if isinstance(nodes, int) else [document_of(node) for node in nodes],
+        objects=[*crd_documents(watched), *(document_of(item) for item in objects)],
         listen=False,
         clock=clock,
         seed=seed,
         observers=observers,
     )
     async with LocalCluster(settings, options) as local:
-        yield TestCluster(local)
+        yield TestCluster(local, watched)
 
 
-def _document(item: KubeObject | Json) -> Json:
+def document_of(item: KubeObject | Json) -> Json:
+    """An object as the API server takes it."""
     if isinstance(item, dict):
         return item
-    kind = kind_of(type(item))
+    header = _header(type(item))
     document: Json = msgspec.to_builtins(item)
     metadata = document.get("metadata", {})
     # What the API server gives out itself must not be sent to it.
     document["metadata"] = {key: value for key, value in metadata.items() if key not in ("uid", "resourceVersion")}
-    return {"apiVersion": kind.api_version, "kind": kind.name} | document
+    return header | document
 
 
-def _collection(document: Json) -> str:
-    kind = kind_named(document["apiVersion"], document["kind"])
-    if kind is None:
-        raise ValueError(f"`{document['kind']}` is not a kind that scheduling reads; use `request` with its path")
-    namespace = document["metadata"].get("namespace") or "default"
-    if not kind.is_namespaced:
-        return kind.path
-    return kind.path.replace(f"/{kind.plural}", f"/namespaces/{namespace}/{kind.plural}")
+def _header(cls: type[KubeObject]) -> Json:
+    if issubclass(cls, CustomResource):
+        info = resource_info(cls)
+        return {"apiVersion": info.api_version, "kind": info.kind}
+    kind = kind_of(cls)
+    return {"apiVersion": kind.api_version, "kind": kind.name}
 
 
 def _message(pod: Json) -> str:
