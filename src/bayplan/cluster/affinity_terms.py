@@ -50,7 +50,7 @@ class PodTerms(NamedTuple):
 
     @property
     def has_any(self) -> bool:
-        return any(self)
+        return self is not NO_TERMS and any(self)
 
     @property
     def has_required(self) -> bool:

@@ -190,7 +190,7 @@ class NodeColumns:
         column = self.table.label(key)
         if self.is_all and column.present == len(self.table):
             return column.ids_in_use()
-        found: list[int] = np.flatnonzero(np.bincount(self.label_bins(key))).tolist()
+        found: list[int] = np.bincount(self.label_bins(key)).nonzero()[0].tolist()
         return found
 
     def cut(self, column: _Column) -> _Column:

@@ -59,7 +59,8 @@ class Objects:
         return table.by_key.values() if namespace is None else table.by_namespace.get(namespace, {}).values()
 
     def version(self, kind: type[KubeObject]) -> int:
-        return self._table(kind).version
+        table = self._tables.get(kind)
+        return 0 if table is None else table.version
 
     def on_change(self, kind: type[KubeObject], callback: Callable[[Any, Any], None]) -> None:
         """Call back with (old, new) after each change of a kind. The owner of a method is not kept alive by it."""

@@ -21,7 +21,7 @@ from bayplan.api.pod import Affinity, Container, Pod, PodPort, PodSpec, Tolerati
 from bayplan.api.requests import Amounts, has_pod_level_requests, pod_requests
 from bayplan.cluster.affinity_terms import PodTerms, compile_pod_terms, compile_readable_terms
 from bayplan.cluster.lazy import lazy
-from bayplan.cluster.resources import ResourceAxis, Vector, is_counted
+from bayplan.cluster.resources import NATIVE, ResourceAxis, Vector, is_counted
 
 __all__ = ["PodShape", "ShapeTable", "Usage", "usage_of"]
 
@@ -29,7 +29,15 @@ T = TypeVar("T")
 _LATEST = 1024
 _MOST_KEPT_BYTES = 1 << 14
 """A shape with a larger key is kept no longer than the pods that have it."""
-_SAME_FOR_ALL_PINS = ("kind", "tolerations", "readable_terms", "host_ports", "claim_names", "requires_pin_alone")
+_SAME_FOR_ALL_PINS = (
+    "kind",
+    "counted",
+    "tolerations",
+    "readable_terms",
+    "host_ports",
+    "claim_names",
+    "requires_pin_alone",
+)
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode
 
 
@@ -60,6 +68,8 @@ class PodShape:
             self.__dict__.update(
                 amounts=requested, status_requests=requested, scoring_requests=nonzero, requests=vector
             )
+            if len(self.usage.vector) == len(requested):
+                self.__dict__["counted"] = requested
         self.controller = pod.controller
         self._sample = pod
         self._resources = resources
@@ -176,7 +186,8 @@ class PodShape:
     @lazy
     def counted(self) -> Amounts:
         """`usage` by name, with what no node offers."""
-        return {name: amount for name, amount in self.status_requests.items() if amount and is_counted(name)}
+        amounts = self.status_requests.items()
+        return {name: amount for name, amount in amounts if amount and (name in NATIVE or is_counted(name))}
 
     def names_any(self, resources: Collection[str]) -> bool:
         """Whether the pod requests one of these resources, or was granted one."""

@@ -104,14 +104,14 @@ class CombinedScore(Protocol):
     def sign(self, pod: PodInfo) -> Hashable:
         """What of the pod the sum depends on."""
 
-    def totals(self, pod: PodInfo, nodes: NodeColumns, out: Totals, first: Shares) -> bool:
-        """Write the sum of each position, and to `first` the score of the first member without its weight.
+    def totals(self, pod: PodInfo, nodes: NodeColumns, out: Totals, first: Shares | None) -> bool:
+        """Write the sum of each position, and to `first`, if any, the score of the first member without its weight.
 
         False, with nothing written, where each plugin must compute its own.
         """
 
     def total(self, pod: PodInfo, node: NodeInfo) -> tuple[int, int] | None:
-        """The same for one node; None where each plugin must compute its own."""
+        """Both for one node; None where each plugin must compute its own."""
 
 
 class SpeedPromises:

@@ -10,15 +10,14 @@ runner-up, as tuples of numbers that records share.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from bayplan.cluster.axes import Int64N
-from bayplan.cluster.pod_info import PodInfo
-from bayplan.framework.promises import Totals
 from bayplan.framework.runtime.node_calls import ScoreCall
 from bayplan.framework.runtime.plan import Plan
+from bayplan.framework.runtime.remembered.evaluation import ShapeEvaluation
 from bayplan.framework.runtime.remembered.node_only_evaluation import Normalized
 from bayplan.framework.runtime.scoring import Scores
 from bayplan.loop.decide import Decision
@@ -43,7 +42,6 @@ _MOST_TIES = 5
 _KEPT_LAYOUTS = 4096
 _MOST_KEPT = 20_000
 
-_NOBODY: dict[str, Totals] = {}
 _NOTHING = (None, None)
 _JOINT, _FINAL, _NORMALIZED, _OPEN = range(4)
 Numbers = tuple[int | None, ...]
@@ -64,31 +62,21 @@ NOTHING_SCORED = LeadingPair((), (), "", 0, ())
 
 
 class _Layout:
-    """Where the points of each plugin are found for one evaluation."""
+    """Where the points of each plugin are found in the evaluations of one kind of pod."""
 
-    __slots__ = ("base", "calls", "combined", "evaluation", "known", "remembered", "sources")
+    __slots__ = ("calls", "sources")
 
-    def __init__(self, plan: Plan) -> None:
-        self.evaluation = evaluation = plan.evaluation
-        self.calls = plan.scores
-        self.combined = evaluation.combined
-        columns = {call.name: column for call, column in evaluation.score_columns}
-        normalized = {entry.call.name: entry for entry in evaluation.normalized}
-        joined = [call.name for call in self.combined.calls] if self.combined is not None else []
-        self.sources: list[tuple[int, int, str, Any]] = []
-        for call in self.calls:
-            if call.name in joined:
-                self.sources.append((_JOINT, call.weight, call.name, joined.index(call.name)))
-            elif call.name in normalized:
-                self.sources.append((_NORMALIZED, call.weight, call.name, normalized[call.name]))
-            elif call.name in columns:
-                self.sources.append((_FINAL, call.weight, call.name, columns[call.name]))
-            else:
-                self.sources.append((_OPEN, call.weight, call.name, None))
-        self.known: dict[tuple[int, ...], Numbers] = {}
-        """Numbers by what they follow from, where that is little, while the evaluation has this `base`."""
-        self.base: Totals | None = None
-        self.remembered = [(kind, weight, source) for kind, weight, _, source in self.sources]
+    def __init__(self, calls: list[ScoreCall], evaluation: ShapeEvaluation) -> None:
+        self.calls = calls
+        columns = [call.name for call, _ in evaluation.score_columns]
+        normalized = [entry.call.name for entry in evaluation.normalized]
+        joined = [call.name for call in evaluation.combined.calls] if evaluation.combined is not None else []
+        self.sources: list[tuple[int, int, str, int]] = []
+        """(kind, weight, plugin, place among those of the kind) of each of `calls`."""
+        for call in calls:
+            kinds = ((_JOINT, joined), (_NORMALIZED, normalized), (_FINAL, columns), (_OPEN, [call.name]))
+            kind, names = next((kind, names) for kind, names in kinds if call.name in names)
+            self.sources.append((kind, call.weight, call.name, names.index(call.name)))
 
 
 _layouts: dict[int, _Layout] = {}
@@ -96,20 +84,20 @@ _kept_numbers: dict[Numbers, Numbers] = {}
 
 
 def _layout_of(plan: Plan) -> _Layout:
-    evaluation = plan.evaluation
-    found = _layouts.get(id(evaluation))
-    if found is None or found.evaluation is not evaluation:
+    calls = plan.scores
+    found = _layouts.get(id(calls))
+    if found is None or found.calls is not calls:
         if len(_layouts) >= _KEPT_LAYOUTS:
             _layouts.clear()
-        found = _layouts[id(evaluation)] = _Layout(plan)
+        found = _layouts[id(calls)] = _Layout(calls, plan.evaluation)
     return found
 
 
 class PointsReader:
-    def __init__(self, plan: Plan, pod: PodInfo, scores: Scores | None, *, is_shared: bool) -> None:
+    def __init__(self, plan: Plan, scores: Scores | None, *, is_shared: bool) -> None:
         """`is_shared`: the nodes that pass are the feasible ones of the evaluation, whose normalised scores hold."""
         self._layout = _layout_of(plan)
-        self._pod = pod
+        self._evaluation = plan.evaluation
         self._scores = scores
         self._is_shared = is_shared
         self._bounds: dict[str, tuple[int, int]] = {}
@@ -120,31 +108,19 @@ class PointsReader:
 
     def numbers(self, place: int, row: int) -> Numbers:
         """Of the node in a row; `place` is its position among the nodes that were scored."""
-        layout, scores = self._layout, self._scores
-        asked = scores.shares if scores is not None else _NOBODY
-        parts: Sequence[int] = ()
-        if layout.combined is not None:
-            parts = _combined_parts(layout, self._pod, row)
-        found: list[int | None] = []
-        for kind, weight, name, source in layout.sources:
-            if name in asked and scores is not None:
-                found += (int(scores.raw[name][place]), int(asked[name][place]))
-            elif kind == _JOINT:
-                raw = parts[source]
-                found += (raw, raw * weight)
-            elif kind == _FINAL:
-                raw = source.values.item(row)
-                found += (raw, raw * weight)
-            elif kind == _NORMALIZED:
-                if source.contribution is None:
-                    found += (source.column.uniform_value, source.column.uniform_share())
-                elif self._is_shared:
-                    found += (source.column.values.item(row), source.contribution.item(row))
-                else:
-                    found += self._normalized(source, row)
-            else:
-                found += (None, None)
-        if scores is not None and scores.extra is not None:
+        layout, evaluation, scores = self._layout, self._evaluation, self._scores
+        found = _read(layout, evaluation, row)
+        if scores is None:
+            return _shared(tuple(found))
+        for place_of_call, (kind, _, name, number) in enumerate(layout.sources):
+            some = slice(2 * place_of_call, 2 * place_of_call + 2)
+            if name in scores.shares:
+                found[some] = (int(scores.raw[name][place]), int(scores.shares[name][place]))
+            elif kind == _NORMALIZED and not self._is_shared:
+                entry = evaluation.normalized[number]
+                if entry.contribution is not None:
+                    found[some] = self._normalized(entry, row)
+        if scores.extra is not None:
             found += (None, int(scores.extra[place]))
         return _shared(tuple(found))
 
@@ -172,10 +148,26 @@ def points_of(calls: Sequence[ScoreCall], numbers: Numbers) -> dict[str, Points]
     return found
 
 
-def _combined_parts(layout: _Layout, pod: PodInfo, row: int) -> Sequence[int]:
-    combined, evaluation = layout.combined, layout.evaluation
-    assert combined is not None  # the caller checked
-    return combined.parts(pod, evaluation.table.at(row), evaluation.combined_total(row), evaluation.first.item(row))
+def _read(layout: _Layout, evaluation: ShapeEvaluation, row: int) -> list[int | None]:
+    """Numbers of the plugins whose answers are remembered, from what the evaluation holds for its feasible nodes."""
+    parts = evaluation.combined_parts(row)
+    found: list[int | None] = []
+    for kind, weight, _, number in layout.sources:
+        if kind == _JOINT:
+            raw = parts[number]
+            found += (raw, raw * weight)
+        elif kind == _NORMALIZED:
+            entry = evaluation.normalized[number]
+            if entry.contribution is None:
+                found += (entry.column.uniform_value, entry.column.uniform_share())
+            else:
+                found += (entry.column.values.item(row), entry.contribution.item(row))
+        elif kind == _FINAL:
+            raw = evaluation.score_columns[number][1].values.item(row)
+            found += (raw, raw * weight)
+        else:
+            found += _NOTHING
+    return found
 
 
 # On the path of every pod
@@ -188,8 +180,7 @@ def leading_pair(decision: Decision, plan: Plan) -> LeadingPair:
         return NOTHING_SCORED
     if decision.scores is not None:
         return _pair_of(decision, plan, decision.scores)
-    layout, row = _layout_of(plan), decision.row
-    evaluation = layout.evaluation
+    layout, evaluation, row = _layout_of(plan), plan.evaluation, decision.row
     if decision.ties > 1:
         second, total = tied.item(0), decision.total
         if second == row:
@@ -197,31 +188,18 @@ def leading_pair(decision: Decision, plan: Plan) -> LeadingPair:
     else:
         second, total = _second(evaluation.key[: evaluation.table.size], row, decision.feasible_nodes)
         total += evaluation.offset
+    chosen = _numbers(layout, evaluation, row)
     if second < 0:
-        return LeadingPair(layout.calls, _read(layout, decision.pod, row), "", 0, ())
+        return LeadingPair(layout.calls, chosen, "", 0, ())
     name = evaluation.table.at(second).name
-    sums = evaluation.sums(row, second)
-    if sums is None:
-        chosen, others = _read(layout, decision.pod, row), _read(layout, decision.pod, second)
-        return LeadingPair(layout.calls, chosen, name, total, others)
-    known = layout.known
-    if layout.base is not evaluation.base:
-        layout.base = evaluation.base
-        known.clear()
-    return LeadingPair(
-        layout.calls,
-        known.get(sums[0]) or _learn(layout, sums[0], decision.pod, row),
-        name,
-        total,
-        known.get(sums[1]) or _learn(layout, sums[1], decision.pod, second),
-    )
+    return LeadingPair(layout.calls, chosen, name, total, _numbers(layout, evaluation, second))
 
 
 def _pair_of(decision: Decision, plan: Plan, scores: Scores) -> LeadingPair:
     """Where some plugins were asked about the nodes that passed."""
     outcome, tied, row = decision.outcome, decision.tied, decision.row
     assert tied is not None  # the caller checked
-    reader = PointsReader(plan, decision.pod, scores, is_shared=outcome is not None and outcome.passing is None)
+    reader = PointsReader(plan, scores, is_shared=outcome is not None and outcome.passing is None)
     place = _place_of(scores, row)
     if decision.ties > 1:
         other = tied.item(0) if tied.item(0) != row else tied.item(1)
@@ -246,31 +224,18 @@ def _second(totals: Int64N, place: int, feasible: int) -> tuple[int, int]:
     return (second, total) if total >= 0 else (-1, 0)
 
 
-def _learn(layout: _Layout, sums: tuple[int, ...], pod: PodInfo, row: int) -> Numbers:
-    if len(layout.known) > _MOST_KEPT:
-        layout.known.clear()
-    found = layout.known[sums] = _read(layout, pod, row)
+def _numbers(layout: _Layout, evaluation: ShapeEvaluation, row: int) -> Numbers:
+    """As `PointsReader.numbers` where the answers of every plugin are remembered."""
+    key = evaluation.points_key(row)
+    if key is None:
+        return _shared(tuple(_read(layout, evaluation, row)))
+    known = evaluation.points_known
+    found: Numbers | None = known.get(key)
+    if found is None:
+        if len(known) > _MOST_KEPT:
+            known.clear()
+        found = known[key] = _shared(tuple(_read(layout, evaluation, row)))
     return found
-
-
-def _read(layout: _Layout, pod: PodInfo, row: int) -> Numbers:
-    """As `PointsReader.numbers` where every plugin that has a say is remembered."""
-    parts = _combined_parts(layout, pod, row) if layout.combined is not None else ()
-    found: list[int | None] = []
-    for kind, weight, source in layout.remembered:
-        if kind == _JOINT:
-            raw = parts[source]
-            found += (raw, raw * weight)
-        elif kind == _FINAL:
-            raw = source.values.item(row)
-            found += (raw, raw * weight)
-        elif kind == _OPEN:
-            found += _NOTHING
-        elif source.contribution is None:
-            found += (source.column.uniform_value, source.column.uniform_share())
-        else:
-            found += (source.column.values.item(row), source.contribution.item(row))
-    return _shared(tuple(found))
 
 
 def _shared(numbers: Numbers) -> Numbers:
@@ -298,7 +263,7 @@ def best_nodes(decision: Decision, *, most: int = MOST_NODES) -> list[ScoredNode
     if plan is None or decision.tied is None:
         return []
     evaluation = plan.evaluation
-    reader = PointsReader(plan, decision.pod, scores, is_shared=outcome is not None and outcome.passing is None)
+    reader = PointsReader(plan, scores, is_shared=outcome is not None and outcome.passing is None)
     rows = None if scores is None else scores.rows
     totals = evaluation.key[: evaluation.table.size] if scores is None else scores.totals
     offset = evaluation.offset if scores is None else 0

@@ -22,6 +22,7 @@ __all__ = [
     "importance",
     "pick_cheapest",
     "price",
+    "remaining",
 ]
 
 _PRIORITY_SHIFT = 1 << 31
@@ -83,20 +84,32 @@ def pick_cheapest(candidates: Sequence[Candidate]) -> list[Candidate]:
     return [candidate for candidate, cost in zip(candidates, prices, strict=True) if cost == lowest]
 
 
-def compared(prices: npt.NDArray[np.float64], chosen: Candidate) -> CandidateKeys:
-    """How the criteria left fewer and fewer candidates; it ends with the one that left a single candidate.
+def remaining(prices: npt.NDArray[np.float64]) -> list[int]:
+    """How many candidates each criterion left, up to the one that left a single candidate.
 
     `prices` has a row for each criterion in the order of `price`, a column for each candidate.
     """
-    victims = chosen.victims
-    starts = [v.start_time for v in victims if v.priority == victims[0].priority and v.start_time is not None]
-    total = sum(v.priority for v in victims)
-    values = (chosen.violations, victims[0].priority, total, len(victims), min(starts, default=0.0))
-    left = np.arange(prices.shape[1])
-    keys = []
-    for criterion, value, row in zip(_CRITERIA, values, prices, strict=True):
+    left, counts = np.arange(prices.shape[1]), []
+    for row in prices:
         left = left[row[left] == row[left].min()]
-        keys.append((criterion, float(value), len(left)))
+        counts.append(len(left))
         if len(left) == 1:
             break
-    return tuple(keys)
+    return counts
+
+
+def compared(chosen: Candidate, left: Sequence[int]) -> CandidateKeys:
+    """The criteria with their values for the chosen candidate, and how many candidates each left."""
+    victims = chosen.victims
+    if not victims:
+        return ()
+    highest, total, starts = victims[0].priority, 0, []
+    for victim in victims:
+        priority = victim.priority
+        total += priority
+        if priority == highest and victim.start_time is not None:
+            starts.append(victim.start_time)
+    values = (chosen.violations, highest, total, len(victims), min(starts, default=0.0))
+    return tuple(
+        [(criterion, float(value), count) for criterion, value, count in zip(_CRITERIA, values, left, strict=False)]
+    )

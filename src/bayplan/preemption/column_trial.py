@@ -52,18 +52,22 @@ class VictimsByNode(NamedTuple):
     def candidate(self, position: int, columns: VictimColumns, table: NodeTable) -> Candidate:
         row = int(self.rows[position])
         pods = columns.pods[row]
-        victims = tuple(pods[slot] for slot in np.flatnonzero(self.is_victim[:, position]).tolist())
+        victims = tuple(pods[slot] for slot in self.is_victim[:, position].nonzero()[0].tolist())
         return Candidate(row, table.at(row).name, victims, int(self.violations[position]))
 
-    def cheapest(self) -> Rows:
-        """Positions of the candidates that tie on every criterion; the order of criteria is `candidates.price`."""
-        positions: Rows = np.flatnonzero(self.takes)
+    def cheapest(self) -> tuple[Rows, list[int]]:
+        """Positions of the candidates that tie on every criterion; and how many candidates there are, then how many
+        each criterion left, up to the one that left a single candidate. The order of criteria is `candidates.price`."""
+        positions: Rows = self.takes.nonzero()[0]
+        left = [len(positions)]
         for costs in (self.violations, *self.prices):
+            if len(positions) > 1:
+                found = costs[positions]
+                positions = positions[found == found.min()]
+            left.append(len(positions))
             if len(positions) < 2:
                 break
-            found = costs[positions]
-            positions = positions[found == found.min()]
-        return positions
+        return positions, left
 
 
 def no_prices(count: int) -> Prices:

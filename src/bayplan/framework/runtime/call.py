@@ -12,7 +12,7 @@ Calls for every node and decision are in `node_calls`, with the same rules.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial, update_wrapper
+from functools import cache, partial, update_wrapper
 from typing import Any
 
 from bayplan.framework.answers import WrongAnswer, check_answer, is_answer
@@ -38,6 +38,7 @@ __all__ = [
     "error_status",
     "failed",
     "hint_call",
+    "not_given",
 ]
 
 Complaint = Callable[[str, str, BaseException], None]
@@ -91,7 +92,9 @@ def call_bound(bound: Callable[..., Any], plugin: Plugin, method: str, complain:
     except BaseException as exception:
         return failed(plugin, method, complain, exception)
     kind = type(answer)
-    if kind is Status or kind is PreFilterResult or is_answer(method, answer):
+    if kind is Status or kind is PreFilterResult or (answer is None and _may_be_none(method)):
+        return answer
+    if is_answer(method, answer):
         return answer
     return failed(plugin, method, complain, WrongAnswer(plugin.name, method, answer))
 
@@ -111,21 +114,25 @@ async def await_plugin(
     return SUCCESS if answer is None else answer.by(plugin.name)
 
 
-_YES_OR_NO = frozenset(("accepts_all", "is_idle", "is_relevant"))
+@cache
+def _may_be_none(method: str) -> bool:
+    return is_answer(method, None)
 
 
 def call_promise(plugin: Plugin, promise: str, complain: Complaint, *arguments: Any) -> Any:
     """What a speed promise says. One that fails is reported and counts as not given: promises change no decision."""
     try:
         answer = getattr(plugin, promise)(*arguments)
-        # Every decision passes here with a plain yes or no.
-        if (answer is True or answer is False) and promise in _YES_OR_NO:
-            return answer
         check_answer(plugin.name, promise, answer)
     except BaseException as exception:
-        failed(plugin, promise, complain, exception)
-        return UNSIGNED if promise == "sign" else getattr(SpeedPromises, promise)(plugin, *arguments)
+        return not_given(plugin, promise, complain, exception, *arguments)
     return answer
+
+
+def not_given(plugin: Plugin, promise: str, complain: Complaint, exception: BaseException, *arguments: Any) -> Any:
+    """Report a promise that fails; what holds without it."""
+    failed(plugin, promise, complain, exception)
+    return UNSIGNED if promise == "sign" else getattr(SpeedPromises, promise)(plugin, *arguments)
 
 
 def hint_call(plugin: Plugin, hint: HintFunction, complain: Complaint) -> HintFunction:

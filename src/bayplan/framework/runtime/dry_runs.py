@@ -17,6 +17,7 @@ from bayplan.cluster.node_info import NodeInfo
 from bayplan.cluster.nominated import NominatedRows, Nominator
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.cluster.state import ClusterState
+from bayplan.framework.answers import check_answer
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.promises import Depends
@@ -74,7 +75,17 @@ class DryRuns:
         node as it is needs none."""
         view: NodeColumns | None = None
         for call in self._in_play.get(state.skip_filter) or self._find_in_play(state.skip_filter):
-            if call.has_one:
+            if call.has_one and call.times is None:
+                # As `FilterCall.one`: pods of a DaemonSet pass here once for each filter.
+                try:
+                    status = call.plugin.filter(state, pod, info)
+                    if status is None:
+                        continue
+                    if type(status) is not Status:
+                        check_answer(call.name, "filter", status)
+                except BaseException as exception:
+                    status = call.raised(exception)
+            elif call.has_one:
                 status = call.one(state, pod, info)
             else:
                 view = view or (columns() if columns is not None else NodeColumns(self._cluster.nodes, _only(info.row)))

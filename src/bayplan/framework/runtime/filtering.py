@@ -63,7 +63,8 @@ class FilterOutcome:
 
     def feasible_rows(self) -> Rows:
         if self._rows is None:
-            self._rows = np.flatnonzero(self._evaluation.feasible() if self.passing is None else self.passing)
+            # The method takes a third of the time of `np.flatnonzero`, here and below.
+            self._rows = (self._evaluation.feasible() if self.passing is None else self.passing).nonzero()[0]
         return self._rows
 
     def feasible_nodes(self) -> NodeColumns:
@@ -101,10 +102,10 @@ class FilterOutcome:
         for call, column in self._evaluation.filters:
             # Filters that run in the decision can only replace rejections by others.
             if counts[call.rank]:
-                rows = np.flatnonzero(self._rank == call.rank)
+                rows = (self._rank == call.rank).nonzero()[0]
                 groups += group_by_status(rows, column.ids[rows], column.status)
         for rank, (ids, status, name) in self._open.items():
-            rows = np.flatnonzero(self._rank == rank)
+            rows = (self._rank == rank).nonzero()[0]
             groups += [(status_.by(name), some) for status_, some in group_by_status(rows, ids[rows], status)]
         return groups + self._overrides
 
@@ -179,7 +180,7 @@ def _run(
     """
     table = framework.cluster.nodes
     candidates = None if rank is None else (rank == 0) | ((rank > call.rank) & (rank < _OVERRIDDEN))
-    rows = None if candidates is None or candidates.all() else np.flatnonzero(candidates)
+    rows = None if candidates is None or candidates.all() else candidates.nonzero()[0]
     verdicts = call.verdicts(state, pod, NodeColumns(table, rows))
     if verdicts.accepts_all or not np.count_nonzero(verdicts.ids):
         return None, verdicts.status
@@ -291,4 +292,5 @@ def check_row(framework: Framework, state: CycleState, pod: PodInfo, row: int, n
         status = _status_with(framework, state, pod, row, pods) if pods else None
         if status is not None:
             return status
-    return _checked(framework.dry_runs.first_rejection(state, pod, framework.cluster.nodes.at(row)))
+    status = framework.dry_runs.first_rejection(state, pod, framework.cluster.nodes.at(row))
+    return status if status is None else _checked(status)

@@ -148,7 +148,12 @@ class Framework:
         restricted_by: list[str] = []
         for step in steps:
             plugin = step.plugin
-            answer = step.answer if step.is_settled else self._answer(step, "pre_filter", state, pod, nodes)
+            if step.is_settled:
+                answer: Any = step.answer
+            elif state.times is None:
+                answer = call_bound(step.bound, plugin, "pre_filter", self.complain, state, pod, nodes)
+            else:
+                answer = self._timed(step, "pre_filter", state.times, state, pod, nodes)
             if answer is None:
                 continue
             if isinstance(answer, PreFilterResult):
@@ -171,21 +176,22 @@ class Framework:
             return NO_RESTRICTION
         return PreFilterOutcome(rejection, names, tuple(restricted_by), absent=_left_out(tuple(restricted_by)))
 
-    def _answer(
-        self, step: PreFilterStep | PreScoreStep, method: str, state: CycleState, pod: PodInfo, nodes: NodeColumns
-    ) -> Any:
-        """The answer of a plugin; a Status gets the plugin's name only where it is kept."""
-        arguments = (step.bound, step.plugin, method, self.complain, state, pod, nodes)
-        if state.times is not None:
-            return state.times.measure(step.plugin.name, POINT_LABELS[method], call_bound, *arguments)
-        return call_bound(*arguments)
+    def _timed(self, step: PreFilterStep | PreScoreStep, method: str, times: PluginTimes, *arguments: Any) -> Any:
+        """As `call_bound`, with the time taken."""
+        call = (step.bound, step.plugin, method, self.complain, *arguments)
+        return times.measure(step.plugin.name, POINT_LABELS[method], call_bound, *call)
 
     # PreScore
 
     def run_pre_scores(self, plan: Plan, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> list[ScoreCall]:
         """Run the PreScores that are due; the scores to compute for this decision."""
         for step in plan.due_pre_scores:
-            answer = step.failure or self._answer(step, "pre_score", state, pod, nodes)
+            answer: Any = step.failure
+            if answer is None:
+                if state.times is None:
+                    answer = call_bound(step.bound, step.plugin, "pre_score", self.complain, state, pod, nodes)
+                else:
+                    answer = self._timed(step, "pre_score", state.times, state, pod, nodes)
             if answer is None:
                 continue
             name = step.plugin.name

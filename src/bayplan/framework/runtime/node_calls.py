@@ -26,9 +26,9 @@ from bayplan.framework.runtime.call import (
     Complaint,
     KeptScoreFailure,
     PluginFailure,
-    call_promise,
     error_status,
     failed,
+    not_given,
 )
 from bayplan.framework.status import SUCCESS, Error, Status
 from bayplan.framework.times import PluginTimes
@@ -105,7 +105,13 @@ class FilterCall:
             return False
         if self.times is not None:
             return self.times.measure_once(self, _FILTER, self.accepts_all, pod, nodes)
-        return bool(call_promise(self.plugin, "accepts_all", self._complain, pod, nodes))
+        try:
+            answer: Any = self.plugin.accepts_all(pod, nodes)
+            if answer is not True and answer is not False:
+                check_answer(self.name, "accepts_all", answer)
+        except BaseException as exception:
+            answer = not_given(self.plugin, "accepts_all", self._complain, exception, pod, nodes)
+        return bool(answer)
 
     def verdicts(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Verdicts:
         """The verdict on each position."""
@@ -222,7 +228,12 @@ class ScoreCall:
             return None
         if self.times is not None:
             return self.times.measure_once(self, _SCORE, self.by_value, state, pod, nodes)
-        found: ByValue | None = call_promise(self.plugin, "score_by_value", self._complain, state, pod, nodes)
+        try:
+            found = self.plugin.score_by_value(state, pod, nodes)
+            if found is not None and type(found) is not ByValue:
+                check_answer(self.name, "score_by_value", found)
+        except BaseException as exception:
+            found = not_given(self.plugin, "score_by_value", self._complain, exception, state, pod, nodes)
         return found
 
     def one(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:

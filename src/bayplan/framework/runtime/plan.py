@@ -15,12 +15,13 @@ import numpy as np
 
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.cluster.state import ClusterState
+from bayplan.framework.answers import check_answer
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.normalize import MAX_NODE_SCORE
 from bayplan.framework.plugin import Plugin, PreFilterResult
 from bayplan.framework.points import ExtensionPoint, defines
 from bayplan.framework.promises import UNSIGNED, Depends
-from bayplan.framework.runtime.call import Complaint, call_plugin, call_promise
+from bayplan.framework.runtime.call import Complaint, call_plugin, call_promise, not_given
 from bayplan.framework.runtime.node_calls import FilterCall, ScoreCall
 from bayplan.framework.runtime.outline import Due, Outline, PreFilterStep, PreScoreStep, ScoreOutline
 from bayplan.framework.runtime.remembered.columns import FilterColumn, ScoreColumn
@@ -167,7 +168,7 @@ class Planner:
         self._pre_filters = points.get(ExtensionPoint.PRE_FILTER, [])
         self._pre_scores = points.get(ExtensionPoint.PRE_SCORE, [])
         self._choosy = [p for p in plugins if defines(p, "is_relevant")]
-        self._idlers = [p for p in plugins if defines(p, "is_idle")]
+        self._idlers = [(p, p.name, p.is_idle) for p in plugins if defines(p, "is_idle")]
         self._filter_depends = {call.name: call.depends for call in filter_calls}
         self._combined = combined_scores(score_calls, complain) if remember else []
         self.shares_outlines = remember and all(plugin.settles_by_kind for plugin in self._settling())
@@ -220,9 +221,20 @@ class Planner:
 
     def idle(self, pod: PodInfo, skipped: set[str]) -> frozenset[str]:
         """Names of the plugins that have no effect at present, apart from those that are skipped anyway."""
-        return frozenset(
-            p.name for p in self._idlers if p.name not in skipped and call_promise(p, "is_idle", self._complain, pod)
-        )
+        idle = []
+        for plugin, name, is_idle in self._idlers:
+            if name in skipped:
+                continue
+            # As `call_promise`, which costs more than most plugins take to answer.
+            try:
+                answer: Any = is_idle(pod)
+                if answer is not True and answer is not False:
+                    check_answer(name, "is_idle", answer)
+            except BaseException as exception:
+                answer = not_given(plugin, "is_idle", self._complain, exception, pod)
+            if answer:
+                idle.append(name)
+        return frozenset(idle)
 
     def _pre_filter_steps(self, pod: PodInfo, irrelevant: set[str], skip_filter: set[str]) -> list[PreFilterStep]:
         steps = []

@@ -29,7 +29,7 @@ from bayplan.framework import (
 from bayplan.framework.columns import NameLog, Rows
 from bayplan.framework.objects import PodDisruptionBudget
 from bayplan.preemption.budgets import Budgets
-from bayplan.preemption.candidates import Candidate, Candidates, compared, pick_cheapest, price
+from bayplan.preemption.candidates import Candidate, Candidates, compared, pick_cheapest, price, remaining
 from bayplan.preemption.eviction import Evictions, kept_nomination
 from bayplan.preemption.node_trial import NO_VICTIMS
 from bayplan.preemption.outcome_cache import OutcomeCache
@@ -113,13 +113,24 @@ class DefaultPreemption(Plugin):
             found = self._reviewed(self.search(state, pod, rows))
         except ValueError as error:
             return Error(str(error), exception=error)
+        chosen, left = self._chosen(found)
+        if chosen is None:
+            return found.failure or PostFilterResult("", self._none_found(found, diagnosis))
+        self._evictions.start(pod, chosen.node_name, chosen.victims)
+        return PostFilterResult(chosen.node_name, None, chosen.victims, left[0], compared(chosen, left[1:]))
+
+    def _chosen(self, found: Found) -> tuple[Candidate | None, list[int]]:
+        """One of the cheapest candidates; how many candidates there are, and how many each criterion left."""
+        if len(found.columns) == 1 and not found.candidates:
+            many, columns = found.columns[0]
+            positions, left = many.cheapest()
+            table = self.handle.cluster.nodes
+            return (many.candidate(int(positions[0]), columns, table) if len(positions) else None), left
         chosen = self.choose(found, most=1)
         if not chosen:
-            return found.failure or PostFilterResult("", self._none_found(found, diagnosis))
-        self._evictions.start(pod, chosen[0].node_name, chosen[0].victims)
+            return None, []
         prices = self._prices(found)
-        keys = compared(prices, chosen[0]) if chosen[0].victims else ()
-        return PostFilterResult(chosen[0].node_name, None, chosen[0].victims, prices.shape[1], keys)
+        return chosen[0], [prices.shape[1], *remaining(prices)]
 
     def _prices(self, found: Found) -> npt.NDArray[np.float64]:
         """A row for each criterion, a column for each candidate."""
@@ -235,7 +246,7 @@ class DefaultPreemption(Plugin):
         table = self.handle.cluster.nodes
         finalists = list(found.candidates)
         for many, columns in found.columns:
-            finalists += [many.candidate(int(p), columns, table) for p in many.cheapest()[:most].tolist()]
+            finalists += [many.candidate(int(p), columns, table) for p in many.cheapest()[0][:most].tolist()]
         return pick_cheapest(finalists)
 
     def all_candidates(self, found: Found) -> list[Candidate]:

@@ -59,7 +59,7 @@ class CombinedScoreCall:
             self._complain(self._name, "combine_scores", exception)
             return UNSIGNED
 
-    def totals(self, pod: PodInfo, nodes: NodeColumns, out: Totals, first: Shares) -> None:
+    def totals(self, pod: PodInfo, nodes: NodeColumns, out: Totals, first: Shares | None) -> None:
         times = self._first.times
         began = 0.0 if times is None else times.monotonic()
         try:
@@ -72,17 +72,10 @@ class CombinedScoreCall:
             for call in self.calls:
                 raw = call.raw(_NO_STATE, pod, nodes)
                 out += (raw * call.weight).astype(out.dtype)
-                if call is self._first:
+                if first is not None and call is self._first:
                     first[:] = raw
         elif times is not None:
             self._share(times, times.monotonic() - began)
-
-    def _total(self, pod: PodInfo, node: NodeInfo) -> tuple[int, int] | None:
-        try:
-            return self._combined.total(pod, node)
-        except Exception as exception:
-            self._complain(self._name, "combine_scores", exception)
-            return None
 
     def _share(self, times: PluginTimes, seconds: float) -> None:
         """Divide the time of one pass evenly among the plugins."""
@@ -92,11 +85,15 @@ class CombinedScoreCall:
     def one(self, pod: PodInfo, node: NodeInfo) -> tuple[int, int]:
         """The sum for one node, and the score of the first of `calls` without its weight."""
         # A measured cycle scores by plugin: reading the clock costs as much as the sum of both.
-        total = None if self._first.times is not None else self._total(pod, node)
-        if total is None:
-            scores = [call.one(_NO_STATE, pod, node) for call in self.calls]
-            total = sum(score * call.weight for score, call in zip(scores, self.calls, strict=True)), scores[0]
-        return total
+        if self._first.times is None:
+            try:
+                found = self._combined.total(pod, node)
+                if found is not None:
+                    return found
+            except Exception as exception:
+                self._complain(self._name, "combine_scores", exception)
+        scores = [call.one(_NO_STATE, pod, node) for call in self.calls]
+        return sum(score * call.weight for score, call in zip(scores, self.calls, strict=True)), scores[0]
 
     def parts(self, pod: PodInfo, node: NodeInfo, total: int, first: int) -> list[int]:
         """The score of each of `calls` for one node, from the results of `totals` or `one`."""

@@ -16,6 +16,7 @@ same answers as one that was updated a million times.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -44,7 +45,8 @@ from bayplan.framework.verdicts import Ids
 __all__ = ["ShapeEvaluation", "best_of"]
 
 Ranks = np.ndarray[tuple[int], np.dtype[np.uint8]]
-_NO_SHARES: Shares = np.zeros(0, dtype=np.uint8)
+_UNKNOWN = 255
+"""In place of a score from 0 to 100."""
 _NO_STATE = CycleState()
 """Plugins whose answers are kept get no state: the answers must not depend on the cycle."""
 
@@ -96,6 +98,8 @@ class ShapeEvaluation:
         """What uniform scores add to every feasible node; not part of `key`."""
         self.is_suspect = False
         """Whether some score was ever out of range: totals must then be computed by plugin and checked."""
+        self.points_known: dict[tuple[int, int, int], Any] = {}
+        """By `points_key`, what a reader of points noted, as long as `base` is the same array."""
         self.rank_counts: list[int] = []
         """How many nodes each rank rejects; place 0 counts the feasible ones. Records keep it: never change one."""
 
@@ -105,8 +109,8 @@ class ShapeEvaluation:
     rank: Ranks
     base: Totals
     key: Totals
-    first: Shares = _NO_SHARES
-    """Where scores are joined, that of the first of them, by which the others are told apart."""
+    _first: Shares | None = None
+    """The scores of the first of the combined plugins, where points by plugin are read."""
 
     @property
     def filters(self) -> list[tuple[FilterCall, FilterColumn]]:
@@ -137,17 +141,33 @@ class ShapeEvaluation:
             total -= sum(weight * final.values.item(row) for weight, final in self._finals)
         return total
 
-    def sums(self, row: int, other: int) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-        """Numbers that the points of two rows by plugin follow from as long as `base` is the same array; None
-        where more would have to be known."""
+    def combined_parts(self, row: int) -> list[int]:
+        """The score of each of the combined plugins for a row; empty where none are combined."""
+        if self.combined is None:
+            return []
+        return self.combined.parts(self.pod, self.table.at(row), self.combined_total(row), self._first_of(row))
+
+    def _first_of(self, row: int) -> int:
+        first = self._first
+        if first is None:
+            self._node_only.has_points_read = True
+            first = self._first = np.empty(len(self.base), dtype=np.uint8)
+            first.fill(_UNKNOWN)
+        found = first.item(row)
+        if found == _UNKNOWN and self.combined is not None:
+            _, found = self.combined.one(self.pod, self.table.at(row))
+            first[row] = found
+        return found
+
+    def points_key(self, row: int) -> tuple[int, int, int] | None:
+        """What the points of a row by plugin follow from; None where more would have to be known."""
         node_only = self._node_only
         if self._finals or self.combined is None or not node_only.has_one_final:
             return None
-        base, first, from_nodes = self.base.item, self.first.item, node_only.base.item
         for entry in self.normalized:
             if entry.contribution is not None:
                 return None
-        return (base(row), from_nodes(row), first(row)), (base(other), from_nodes(other), first(other))
+        return self.base.item(row), node_only.base.item(row), self._first_of(row)
 
     @property
     def has_failures(self) -> bool:
@@ -195,7 +215,7 @@ class ShapeEvaluation:
         groups: list[tuple[Status, Rows]] = []
         for call, column in self.filters:
             if self.rank_counts[call.rank]:
-                rows = np.flatnonzero(rank == call.rank)
+                rows = (rank == call.rank).nonzero()[0]
                 groups += group_by_status(rows, column.ids[rows], column.status)
         return groups
 
@@ -298,9 +318,13 @@ class ShapeEvaluation:
         size = table.size
         self.base = np.empty(len(node_only.base), dtype=node_only.base.dtype)
         self.base[size:] = 0
-        if self.combined is not None:
-            self.first = np.zeros(len(node_only.base), dtype=np.uint8)
-        self._add_up(nodes, self.base[:size], self.first[:size])
+        self._first = first = None
+        if node_only.has_points_read and self.combined is not None:
+            self._first = np.empty(len(node_only.base), dtype=np.uint8)
+            first = self._first[:size]
+        if self.points_known:
+            self.points_known = {}
+        self._add_up(nodes, self.base[:size], first)
         self._renormalize()
 
     def _rank_all(self) -> None:
@@ -323,8 +347,8 @@ class ShapeEvaluation:
         for number in (*self._node_only.counts, *(number for number, _ in rejecting)):
             counts[number] = int(np.count_nonzero(self.rank == number))
 
-    def _add_up(self, nodes: NodeColumns, totals: Totals, first: Shares) -> None:
-        """Write the sum of the scores that need no normalising, and the first of the joined ones by itself."""
+    def _add_up(self, nodes: NodeColumns, totals: Totals, first: Shares | None) -> None:
+        """Write the sum of the scores that need no normalising, and the first of the combined ones by itself."""
         node_only = self._node_only
         if self.combined is None:
             totals[:] = nodes.cut(node_only.base)
@@ -379,8 +403,10 @@ class ShapeEvaluation:
         base = int(self._node_only.base[row])
         info = self.table.infos[row]
         if self.combined is not None and info is not None:
-            total, self.first[row] = self.combined.one(self.pod, info)
+            total, first = self.combined.one(self.pod, info)
             base += total
+            if self._first is not None:
+                self._first[row] = first
         for weight, final in self._finals:
             base += weight * int(final.values[row])
         before = int(self.rank[row])
@@ -440,11 +466,13 @@ class ShapeEvaluation:
         """Update many rows at once, some perhaps named twice; whether the feasibility of any changed."""
         rows = nodes.rows
         base: Totals = np.empty(len(rows), dtype=self.base.dtype)
-        first: Shares = np.empty(len(rows), dtype=np.uint8)
-        self._add_up(nodes, base, first)
+        if self._first is None:
+            self._add_up(nodes, base, None)
+        else:
+            first: Shares = np.empty(len(rows), dtype=np.uint8)
+            self._add_up(nodes, base, first)
+            self._first[rows] = first
         self.base[rows] = base
-        if self.combined is not None:
-            self.first[rows] = first
         for entry in self.normalized:
             if entry.contribution is None:
                 continue

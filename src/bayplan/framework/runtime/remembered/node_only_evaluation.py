@@ -65,6 +65,7 @@ class NodeOnlyEvaluation:
         "epoch",
         "filters",
         "has_one_final",
+        "has_points_read",
         "has_scores",
         "is_suspect",
         "last_rank",
@@ -94,6 +95,8 @@ class NodeOnlyEvaluation:
         self._finals = [(call.weight, column) for call, column in scores if call.normalizer is None]
         self.has_one_final = len(self._finals) < 2
         """Whether no two scores are added up in `base`."""
+        self.has_points_read = False
+        """Whether the points of a pod of the kind were read by plugin: those of the next will be, too."""
         self._columns: list[KeptColumn] = [*(column for _, column in filters), *(column for _, column in scores)]
         self.table = table
         self._dtype = dtype

@@ -29,7 +29,7 @@ from bayplan.framework import (
     by_shape,
     normalize_range,
 )
-from bayplan.framework.columns import DomainCounts, Int64N, PodTerm, TermGroup, TermKind
+from bayplan.framework.columns import ClusterState, DomainCounts, Int64N, PodTerm, TermGroup, TermKind
 from bayplan.framework.objects import Node, SelectorError
 from bayplan.framework.promises import MOST_VALUES, ByValue, stretched
 from bayplan.plugins.intree.inter_pod_affinity.counts import (
@@ -50,6 +50,8 @@ _STATUSES = (Status(NOT_NEAR.code.SUCCESS), KEPT_AWAY, NOT_APART, NOT_NEAR)
 True."""
 _NOT_APART, _NOT_NEAR = np.uint8(2), np.uint8(3)
 _Codes = npt.NDArray[np.uint8]
+_FEW_GROUPS = 4
+"""Up to so many terms of running pods are summed for each decision; to look for kept sums costs as much."""
 
 
 class _Required:
@@ -238,7 +240,7 @@ class InterPodAffinity(Plugin):
         groups = matching_groups(pod, cluster)
         if not groups and not terms.has_preferred:
             return SKIP
-        total = PairCounts(cluster, dict(self._preferences(pod, groups)))
+        total = PairCounts(cluster, dict(self._preferences(pod, groups)) if groups else None)
         for key, query, weight in term_queries(pod, cluster).weighted:
             total.add(key, cluster.pods.counter(query), weight)
         if not total:
@@ -250,16 +252,21 @@ class InterPodAffinity(Plugin):
         """What terms of running pods count for, by key. Summed once for a shape, until a pod with terms comes or goes
         or a node changes."""
         cluster = self.handle.cluster
+        if len(groups) <= _FEW_GROUPS:
+            return self._summed(groups, cluster)
         table, kept = cluster.nodes, pod.shape.note((self, "preferences"), _Preferences)
         as_of = (cluster.terms.generation, table.node_changes.position, table.layout, id(groups))
         if kept.as_of != as_of:
-            total = PairCounts(cluster)
-            for group in groups:
-                weight = self._weight_of(group.rule.kind, group.rule.weight)
-                if weight:
-                    total.add(group.rule.term.topology_key, group.column(table.capacity), weight)
-            kept.as_of, kept.by_key, kept.groups = as_of, total.by_key, groups
+            kept.as_of, kept.by_key, kept.groups = as_of, self._summed(groups, cluster), groups
         return kept.by_key
+
+    def _summed(self, groups: Sequence[TermGroup], cluster: ClusterState) -> dict[str, DomainCounts]:
+        total, capacity = PairCounts(cluster), cluster.nodes.capacity
+        for group in groups:
+            weight = self._weight_of(group.rule.kind, group.rule.weight)
+            if weight:
+                total.add(group.rule.term.topology_key, group.column(capacity), weight)
+        return total.by_key
 
     def _weight_of(self, kind: TermKind, weight: int) -> int:
         """The weight of a running pod's term for its topology value."""

@@ -42,7 +42,7 @@ class CpuMemoryScores:
     def sign(self, pod: PodInfo) -> Amounts:
         return note_amounts(pod.shape).amounts
 
-    def totals(self, pod: PodInfo, nodes: NodeColumns, out: Totals, first: Shares) -> bool:
+    def totals(self, pod: PodInfo, nodes: NodeColumns, out: Totals, first: Shares | None) -> bool:
         source = cpu_memory_source(nodes)
         if source is None:
             return False
@@ -65,7 +65,8 @@ class CpuMemoryScores:
         # No share is negative, so conversion to integers rounds down.
         np.copyto(scratch.whole, scratch.shares, casting="unsafe")
         self._add_up(scratch, parts.lean, out)
-        np.copyto(first, scratch.whole_fit, casting="unsafe")
+        if first is not None:
+            np.copyto(first, scratch.whole_fit, casting="unsafe")
         return True
 
     def _add_up(self, scratch: _Scratch, lean: Totals, out: Totals) -> None:
