@@ -206,7 +206,7 @@ class PodIndex:
             _discard(self._by_label, (pod_class.namespace, name, value), key)
 
     def _key_of(self, pod: PodInfo) -> _ClassKey:
-        keys: tuple[_ClassKey, _ClassKey] = pod.shape.note(_ClassKey, lambda: _class_keys(pod))
+        keys: tuple[_ClassKey, _ClassKey] = pod.shape.note(PodClass, lambda: _class_keys(pod))
         return keys[pod.is_terminating]
 
 

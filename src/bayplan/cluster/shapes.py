@@ -118,11 +118,11 @@ class PodShape:
             found = self._notes[key] = compute()
         return found
 
-    def note_on_amounts(self, key: Hashable, compute: Callable[[], T]) -> T:
-        """The same for what follows from the requested amounts, which many shapes share."""
+    def note_on_amounts(self, key: Hashable, compute: Callable[[PodShape], T]) -> T:
+        """The same for what follows from the requested amounts of the shape, which many shapes share."""
         found: T | None = self._notes_on_amounts.get(key)
         if found is None:
-            found = self._notes_on_amounts[key] = compute()
+            found = self._notes_on_amounts[key] = compute(self)
         return found
 
     @lazy

@@ -134,18 +134,13 @@ class ShapeEvaluation:
             found.append((call, column))
         return found
 
-    def combined_total(self, row: int) -> int:
-        """What the combined scores add up to in a row."""
-        total: int = self.base.item(row) - self._node_only.base.item(row)
-        if self._finals:
-            total -= sum(weight * final.values.item(row) for weight, final in self._finals)
-        return total
-
     def combined_parts(self, row: int) -> list[int]:
         """The score of each of the combined plugins for a row; empty where none are combined."""
         if self.combined is None:
             return []
-        return self.combined.parts(self.pod, self.table.at(row), self.combined_total(row), self._first_of(row))
+        total = self.base.item(row) - self._node_only.base.item(row)
+        total -= sum([weight * final.values.item(row) for weight, final in self._finals])
+        return self.combined.parts(self.pod, self.table.at(row), total, self._first_of(row))
 
     def _first_of(self, row: int) -> int:
         first = self._first
@@ -162,23 +157,14 @@ class ShapeEvaluation:
     def points_key(self, row: int) -> tuple[int, int, int] | None:
         """What the points of a row by plugin follow from; None where more would have to be known."""
         node_only = self._node_only
-        if self._finals or self.combined is None or not node_only.has_one_final:
+        if self._finals or self.combined is None or not node_only.has_one_final or self.has_shares:
             return None
-        for entry in self.normalized:
-            if entry.contribution is not None:
-                return None
         return self.base.item(row), node_only.base.item(row), self._first_of(row)
 
     @property
     def has_failures(self) -> bool:
         """Whether some filter ever answered with an Error: its rejections must then be checked."""
-        for call, _ in self._node_only.filters:
-            if call.has_failed:
-                return True
-        for call, _ in self._row_filters:  # noqa: SIM110 - a generator costs more than the loop, every decision reads it
-            if call.has_failed:
-                return True
-        return False
+        return any(call.has_failed for call, _ in (*self._node_only.filters, *self._row_filters))
 
     def best(self) -> tuple[int, Rows]:
         """The highest total and the rows that have it."""
@@ -318,13 +304,11 @@ class ShapeEvaluation:
         size = table.size
         self.base = np.empty(len(node_only.base), dtype=node_only.base.dtype)
         self.base[size:] = 0
-        self._first = first = None
-        if node_only.has_points_read and self.combined is not None:
-            self._first = np.empty(len(node_only.base), dtype=np.uint8)
-            first = self._first[:size]
+        is_read = node_only.has_points_read and self.combined is not None
+        self._first = np.empty(len(node_only.base), dtype=np.uint8) if is_read else None
         if self.points_known:
             self.points_known = {}
-        self._add_up(nodes, self.base[:size], first)
+        self._add_up(nodes, self.base[:size], None if self._first is None else self._first[:size])
         self._renormalize()
 
     def _rank_all(self) -> None:
@@ -400,7 +384,7 @@ class ShapeEvaluation:
     def _update_row(self, row: int, *, nodes_changed: bool) -> bool:
         """Update one row; whether its feasibility changed."""
         rank = self._rank_of(row)
-        base = int(self._node_only.base[row])
+        base: int = self._node_only.base.item(row)
         info = self.table.infos[row]
         if self.combined is not None and info is not None:
             total, first = self.combined.one(self.pod, info)
@@ -408,8 +392,8 @@ class ShapeEvaluation:
             if self._first is not None:
                 self._first[row] = first
         for weight, final in self._finals:
-            base += weight * int(final.values[row])
-        before = int(self.rank[row])
+            base += weight * final.values.item(row)
+        before = self.rank.item(row)
         self.base[row] = base if 0 <= base <= self._most else self._bounded(base)
         if rank != before:
             self._own_rank()
@@ -424,7 +408,7 @@ class ShapeEvaluation:
                     continue
                 if nodes_changed or not entry.is_node_only:
                     entry.contribution[row] = entry.one(row)
-                base += int(entry.contribution[row])
+                base += entry.contribution.item(row)
             self.key[row] = base if 0 <= base <= self._most else self._bounded(base)
         return (rank == 0) != (before == 0)
 
@@ -434,7 +418,7 @@ class ShapeEvaluation:
         return min(max(total, 0), self._most)
 
     def _rank_of(self, row: int) -> int:
-        rank = int(self._node_only.rank[row])
+        rank = self._node_only.rank.item(row)
         for call, column in self._row_filters:
             if column.rejects_any and column.ids[row] and (rank == 0 or call.rank < rank != NO_NODE):
                 return call.rank
@@ -466,11 +450,9 @@ class ShapeEvaluation:
         """Update many rows at once, some perhaps named twice; whether the feasibility of any changed."""
         rows = nodes.rows
         base: Totals = np.empty(len(rows), dtype=self.base.dtype)
-        if self._first is None:
-            self._add_up(nodes, base, None)
-        else:
-            first: Shares = np.empty(len(rows), dtype=np.uint8)
-            self._add_up(nodes, base, first)
+        first: Shares | None = None if self._first is None else np.empty(len(rows), dtype=np.uint8)
+        self._add_up(nodes, base, first)
+        if self._first is not None and first is not None:
             self._first[rows] = first
         self.base[rows] = base
         for entry in self.normalized:

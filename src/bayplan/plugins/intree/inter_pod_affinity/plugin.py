@@ -110,17 +110,20 @@ class InterPodAffinity(Plugin):
             weight = self.hard_pod_affinity_weight
             return [] if 0 <= weight <= 100 else [f"hardPodAffinityWeight: must be 0 to 100, got {weight}"]
 
+    def setup(self) -> None:
+        self._cluster = self.handle.cluster
+
     def is_idle(self, pod: PodInfo) -> bool:
         """Whether the pod has no terms, and no term of a running pod matches it."""
         stated = pod.shape.spec.affinity
         if stated is not None and (stated.pod_affinity is not None or stated.pod_anti_affinity is not None):
             return False
-        return not matching_groups(pod, self.handle.cluster)
+        return not matching_groups(pod, self._cluster)
 
     # Filter
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Status | None:
-        cluster = self.handle.cluster
+        cluster = self._cluster
         try:
             terms = pod.shape.pod_terms
         except SelectorError as error:
@@ -140,7 +143,7 @@ class InterPodAffinity(Plugin):
         return None
 
     def _existing_anti(self, pod: PodInfo) -> PairCounts:
-        cluster = self.handle.cluster
+        cluster = self._cluster
         counts = PairCounts(cluster)
         for group in groups_keeping_away(pod, cluster):
             counts.add(group.rule.term.topology_key, group.column(cluster.nodes.capacity))
@@ -153,7 +156,7 @@ class InterPodAffinity(Plugin):
         self._move(state[_REQUIRED], pod, removed, node, -1)
 
     def _move(self, required: _Required, pod: PodInfo, other: PodInfo, node: NodeInfo, by: int) -> None:
-        labels = self.handle.cluster.namespace_labels(pod.namespace)
+        labels = self._cluster.namespace_labels(pod.namespace)
         for term in other.shape.readable_terms.required_anti_affinity:
             if term.matches(pod.namespace, pod.labels, labels):
                 required.existing.move(term.topology_key, node, by)
@@ -167,7 +170,7 @@ class InterPodAffinity(Plugin):
 
     def _matches(self, term: PodTerm, other: PodInfo) -> bool:
         """Whether a term of the incoming pod matches a running pod."""
-        namespaces = selected_namespaces(term, self.handle.cluster)
+        namespaces = selected_namespaces(term, self._cluster)
         return (namespaces is None or other.namespace in namespaces) and term.selector.matches(other.labels)
 
     def _is_first(self, required: _Required, pod: PodInfo) -> bool:
@@ -205,13 +208,13 @@ class InterPodAffinity(Plugin):
         return codes
 
     def _is_near_everywhere(self, required: _Required, key: str) -> bool:
-        counts, nodes = required.affinity.by_key.get(key), self.handle.cluster.nodes
+        counts, nodes = required.affinity.by_key.get(key), self._cluster.nodes
         return counts is not None and bool(counts[:-1].min() > 0) and nodes.label(key).present == len(nodes)
 
     def _far(self, required: _Required, key: str, *, is_first: bool) -> _Codes:
         counts = required.affinity.by_key.get(key)
         if is_first or counts is None:
-            far = np.full(self.handle.cluster.nodes.label(key).domains + 1, 0 if is_first else _NOT_NEAR, np.uint8)
+            far = np.full(self._cluster.nodes.label(key).domains + 1, 0 if is_first else _NOT_NEAR, np.uint8)
         else:
             far = (counts <= 0).view(np.uint8) * _NOT_NEAR
         far[-1] = _NOT_NEAR
@@ -234,7 +237,7 @@ class InterPodAffinity(Plugin):
     # Score
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Status | None:
-        terms, cluster = pod.shape.pod_terms, self.handle.cluster
+        terms, cluster = pod.shape.pod_terms, self._cluster
         if self.args.ignore_preferred_terms_of_existing_pods and not terms.has_preferred:
             return SKIP
         groups = matching_groups(pod, cluster)
@@ -251,7 +254,7 @@ class InterPodAffinity(Plugin):
     def _preferences(self, pod: PodInfo, groups: Sequence[TermGroup]) -> dict[str, DomainCounts]:
         """What terms of running pods count for, by key. Summed once for a shape, until a pod with terms comes or goes
         or a node changes."""
-        cluster = self.handle.cluster
+        cluster = self._cluster
         if len(groups) <= _FEW_GROUPS:
             return self._summed(groups, cluster)
         table, kept = cluster.nodes, pod.shape.note((self, "preferences"), _Preferences)

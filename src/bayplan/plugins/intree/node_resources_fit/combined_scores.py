@@ -94,7 +94,8 @@ class CpuMemoryScores:
         cpu, memory = node.allocatable[CPU], node.allocatable[MEMORY]
         if not (0 < cpu < EXACT_BELOW and 0 < memory < EXACT_BELOW):
             return None
-        more_cpu, more_memory, scored_cpu, scored_memory = note_amounts(pod.shape).amounts
+        asked = pod.shape.note_on_amounts(_ScoredRequest, _ScoredRequest)
+        more_cpu, more_memory, scored_cpu, scored_memory = asked.amounts
         free_cpu = cpu - node.nonzero_cpu - scored_cpu
         free_memory = memory - node.nonzero_memory - scored_memory
         fit = (free_cpu * 100 // cpu if free_cpu > 0 else 0) + (free_memory * 100 // memory if free_memory > 0 else 0)
@@ -160,4 +161,4 @@ class _ScoredRequest:
 
 
 def note_amounts(shape: PodShape) -> _ScoredRequest:
-    return shape.note_on_amounts(_ScoredRequest, lambda: _ScoredRequest(shape))
+    return shape.note_on_amounts(_ScoredRequest, _ScoredRequest)

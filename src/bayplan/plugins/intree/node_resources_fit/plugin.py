@@ -150,7 +150,7 @@ class NodeResourcesFit(Plugin):
 
     def _checks(self, shape: PodShape) -> RequestChecks:
         """The requests to compare, in the order in which reasons are listed."""
-        return shape.note_on_amounts(self._checks_key, lambda: self._wanted(shape))
+        return shape.note_on_amounts(self._checks_key, self._wanted)
 
     def _wanted(self, shape: PodShape) -> RequestChecks:
         names, unplaced = self._resources.names, shape.unplaced
@@ -201,7 +201,7 @@ class NodeResourcesFit(Plugin):
         return Verdicts(mask, checks.status)
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
-        checks = self._checks(pod.shape)
+        checks = pod.shape.note_on_amounts(self._checks_key, self._wanted)
         mask = checks.lacking | (TOO_MANY_PODS if len(node.pods) >= node.allowed_pods else 0)
         bit = FIRST_RESOURCE
         allocatable, requested = node.allocatable, node.requested

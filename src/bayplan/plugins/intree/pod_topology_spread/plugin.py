@@ -30,7 +30,7 @@ from bayplan.framework import (
     Verdicts,
     by_shape,
 )
-from bayplan.framework.columns import ABSENT, BoolN, DomainCounts, Int64N, Objects, PodQuery
+from bayplan.framework.columns import ABSENT, BoolN, DomainCounts, Int64N, PodQuery
 from bayplan.framework.objects import (
     Node,
     ReplicaSet,
@@ -156,6 +156,7 @@ class PodTopologySpread(Plugin):
         self._is_system = system
         self._inclusions = Inclusions()
         self._key = (self, "constraints")
+        self._cluster, self._objects = self.handle.cluster, self.handle.cluster.objects
 
     def is_relevant(self, pod: PodInfo) -> bool:
         return bool(pod.shape.spec.topology_spread_constraints or self._defaults)
@@ -206,12 +207,8 @@ class PodTopologySpread(Plugin):
             wanted, pod, when_unsatisfiable=effect, selector=selector, lacking_is_empty=self._is_system
         )
 
-    @property
-    def _objects(self) -> Objects:
-        return self.handle.cluster.objects
-
     def _count(self, rule: _Rule, pod: PodInfo) -> tuple[Inclusion, DomainCounts]:
-        cluster = self.handle.cluster
+        cluster = self._cluster
         inclusion = self._inclusions.find(rule.key, rule.constraint, pod, rule.other_keys, cluster.nodes)
         return inclusion, count_domains(inclusion, rule.query, cluster)
 
@@ -351,7 +348,7 @@ class PodTopologySpread(Plugin):
     def _count_rows(self, rule: _Rule, nodes: NodeColumns) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
         if rule.query is None:
             return np.zeros(len(nodes), dtype=np.int32)
-        return nodes.cut(self.handle.cluster.pods.counter(rule.query).rows)
+        return nodes.cut(self._cluster.pods.counter(rule.query).rows)
 
     # Requeueing
 
