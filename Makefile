@@ -7,7 +7,7 @@ RUNTIME := $(VENV)/.runtime
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check conformance controlplane e2e truth bench bench-decide bench-gate bench-memory bench-apiserver bench-gangs soak clean
+.PHONY: help setup demo test check conformance controlplane e2e kubernetes-e2e upstream truth bench bench-decide bench-gate bench-memory bench-apiserver bench-gangs soak clean
 
 help: ## list the commands
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,14 @@ controlplane: ## build the real control plane of the end-to-end tests; prints it
 e2e: $(STAMP) ## tests against a real kube-apiserver, etcd, kubectl and kube-scheduler
 	@tests/controlplane/build.sh || test $$? -eq 3
 	@$(BIN)/python -m pytest -m e2e tests -rs $(PYTEST_ARGS)
+
+kubernetes-e2e: $(STAMP) ## Kubernetes' own end-to-end specs on the embedded cluster (an hour; see tests/upstream)
+	@tests/controlplane/build.sh --only kubectl >/dev/null
+	@$(BIN)/python -m tests.upstream.specs --jobs $(JOBS) $(UPSTREAM_ARGS)
+
+upstream: $(STAMP) ## kube-scheduler's own integration tests, with Bayplan as the scheduler (an hour; see tests/upstream)
+	@tests/controlplane/build.sh --only etcd,kube-scheduler >/dev/null
+	@$(BIN)/python -m tests.upstream.integration $(UPSTREAM_ARGS)
 
 SEED = 1
 CASES = 500

@@ -132,6 +132,18 @@ async def test_a_new_node_is_simulated_too_unless_it_says_no(driver: Driver) -> 
     assert "conditions" not in (await driver.get("/api/v1/nodes/theirs")).get("status", {})
 
 
+async def test_an_extended_resource_that_is_added_to_the_capacity_is_offered_to_pods(driver: Driver) -> None:
+    await driver.wait(1)
+    path = "/api/v1/nodes/node-1"
+    await driver.patch(f"{path}/status", {"status": {"capacity": {"example.com/lamp": "3"}}})
+    await driver.wait(1)
+    assert (await driver.get(path))["status"]["allocatable"]["example.com/lamp"] == "3"
+
+    await driver.patch(f"{path}/status", {"status": {"capacity": {"example.com/lamp": None}}})
+    await driver.wait(1)
+    assert "example.com/lamp" not in (await driver.get(path))["status"]["allocatable"]
+
+
 async def test_stopping_an_unknown_node_is_a_clear_error(cluster: EmbeddedCluster) -> None:
     with pytest.raises(KeyError, match="no simulated node is called 'nope'"):
         cluster.kubelets.stop_node("nope")

@@ -26,7 +26,7 @@ from bayplan.apiserver.protocol.identity import ApiUser
 from bayplan.apiserver.server.api import Api
 from bayplan.apiserver.server.own_objects import create_if_absent
 from bayplan.apiserver.simulation.kubelets.admission import Admitted, NodeLoad, refusal
-from bayplan.apiserver.simulation.kubelets.nodes import node_ip, ready_node
+from bayplan.apiserver.simulation.kubelets.nodes import extended_capacity, follow_capacity, node_ip, ready_node
 from bayplan.apiserver.simulation.kubelets.pod_status import (
     exit_code_of,
     lifetime_of,
@@ -140,6 +140,16 @@ class Kubelets:
         elif name not in self._nodes and not _is_unsimulated(change.entry):
             self._nodes[name] = True
             self._at(0.0, lambda: self._register(name))
+        elif self._nodes.get(name) and change.previous is not None:
+            before, after = (extended_capacity(decode_object(entry.raw)) for entry in (change.previous, change.entry))
+            if before != after:
+                self._at(0.0, lambda: self._offer(name, before | after))
+
+    def _offer(self, name: str, changed: Json) -> None:
+        """Offer pods the changed capacity of extended resources, as a kubelet does at its next report."""
+        if self._nodes.get(name):
+            kind = self._api.kinds.resource("nodes")
+            self._api.objects.update(kind, "", name, lambda node: follow_capacity(node, changed), self._caller)
 
     def _register(self, name: str) -> None:
         """Report the node ready, with everything a fresh kubelet reports."""

@@ -63,6 +63,23 @@ def ready_node(node: Json, now: str) -> Json:
     return node
 
 
+def extended_capacity(node: Json) -> Json:
+    """The amounts of the node's extended resources, as its capacity says."""
+    capacity = node.get("status", {}).get("capacity") or {}
+    return {name: amount for name, amount in capacity.items() if "/" in name}
+
+
+def follow_capacity(node: Json, names: Iterable[str]) -> Json:
+    """The node with these extended resources allocatable as far as its capacity goes."""
+    capacity = extended_capacity(node)
+    allocatable = node["status"].setdefault("allocatable", {})
+    for name in names:
+        allocatable.pop(name, None)
+        if name in capacity:
+            allocatable[name] = capacity[name]
+    return node
+
+
 def _node_info(name: str) -> Json:
     return {
         "architecture": "amd64",

@@ -1,0 +1,58 @@
+"""How the outcome of Kubernetes' own tests is read."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tests.upstream.integration import parse
+from tests.upstream.specs import Result, reason, table
+
+LOG = """
+=== RUN   TestPorts
+=== RUN   TestPorts/free
+EXTERNAL-SCHEDULER started
+=== RUN   TestPorts/taken
+=== RUN   TestQueue
+=== RUN   TestPlugins
+EXTERNAL-SCHEDULER needs plugins written in Go
+=== RUN   TestGates
+EXTERNAL-SCHEDULER started
+=== RUN   TestGates/on
+--- FAIL: TestPorts (1.00s)
+    --- PASS: TestPorts/free (0.10s)
+    --- FAIL: TestPorts/taken (0.90s)
+--- PASS: TestQueue (0.00s)
+--- PASS: TestPlugins (0.00s)
+"""
+
+
+def test_only_leaves_that_started_the_program_say_something_about_it() -> None:
+    outcome = parse(LOG.splitlines())
+    verdicts = {leaf: outcome.verdict(leaf) for leaf in outcome.leaves()}
+
+    assert verdicts == {
+        "TestPorts/free": "pass",
+        "TestPorts/taken": "starts no scheduler",
+        "TestQueue": "starts no scheduler",
+        "TestPlugins": "needs Go plugins",
+        "TestGates/on": "fail",
+    }
+
+
+def test_a_test_that_never_ended_has_failed() -> None:
+    outcome = parse(["=== RUN   TestPanics", "EXTERNAL-SCHEDULER started", "panic: no"])
+
+    assert outcome.verdict("TestPanics") == "fail"
+
+
+def test_the_table_counts_each_group() -> None:
+    results = [Result("apps", "a", "pass", 1.0, ""), Result("apps", "b", "fail", 2.0, "no")]
+
+    assert "| apps | 2 | 1 | 1 | 3 |" in table(results, Counter({"apps": 3})).splitlines()
+
+
+def test_a_spec_is_left_out_for_the_first_reason_that_matches() -> None:
+    entries = {"exec in a container": "needs containers", "exec": "other"}
+
+    assert reason("[sig-node] should exec in a container", entries) == "needs containers"
+    assert reason("[sig-apps] ReplicaSet", entries) is None

@@ -1,0 +1,224 @@
+"""`make kubernetes-e2e`: Kubernetes' own end-to-end specs on the embedded cluster, with the suite's default flags.
+
+Each spec runs in a process of its own with a time limit, on one of several clusters; a cluster on which a spec failed
+is replaced, so that no failure causes another. What cannot pass without real containers, images or networks is named
+with its reason in `specs.yaml` and not run, unless asked for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import queue
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.controlplane.programs import cache_folder as controlplane
+from tests.upstream import module
+
+LIST = Path(__file__).with_name("specs.yaml")
+# Off by default upstream, in need of another cloud, or of minutes of waiting for each spec.
+_SKIPPED = r"\[Alpha\]|\[Slow\]|\[Flaky\]|OffByDefault|GPU|\[Feature:(?!Example)"
+GROUPS = {
+    "sig-scheduling": r"\[sig-scheduling\]",
+    "taint manager": r"\[sig-node\] NoExecuteTaintManager",
+    "api-machinery": r"\[sig-api-machinery\].*\[Conformance\]",
+    "apps": r"\[sig-apps\].*\[Conformance\]",
+    "auth": r"\[sig-auth\].*\[Conformance\]",
+    "node": r"\[sig-node\].*\[Conformance\]",
+    "network": r"\[sig-network\].*\[Conformance\]",
+    "cli": r"\[sig-cli\].*\[Conformance\]",
+    "others": r"\[sig-(?:architecture|instrumentation)\].*\[Conformance\]",
+}
+
+
+@dataclass(frozen=True)
+class Result:
+    group: str
+    spec: str
+    verdict: str
+    seconds: float
+    message: str
+
+
+class EmbeddedCluster:
+    """`bayplan up` in a process of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.kubeconfig = folder / "kubeconfig"
+        self.kubeconfig.unlink(missing_ok=True)
+        self._log = (folder / "cluster.log").open("a")
+        program = Path(sys.executable).with_name("bayplan")
+        command = [
+            program,
+            "up",
+            "--nodes",
+            "4",
+            "--quiet",
+            "--dashboard-port",
+            "-1",
+            "--kubeconfig-out",
+            self.kubeconfig,
+        ]
+        self._process = subprocess.Popen(command, stdout=self._log, stderr=subprocess.STDOUT)
+        deadline = time.monotonic() + 120
+        while not self.kubeconfig.exists():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"the cluster did not start; its log is {self._log.name}")
+            time.sleep(0.1)
+
+    def stop(self) -> None:
+        self._process.terminate()
+        try:
+            self._process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+        self._log.close()
+
+
+def list_specs(suite: Path) -> Iterator[tuple[str, str]]:
+    """Group and full text of every spec that belongs to a group, in the order of the suite."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.json"
+        command = [suite, "--ginkgo.dry-run", f"--ginkgo.json-report={report}", "--provider=skeleton"]
+        subprocess.run(command, check=True, capture_output=True)
+        found = [_full_text(spec) for spec in json.loads(report.read_text())[0]["SpecReports"]]
+    for group, pattern in GROUPS.items():
+        for text in found:
+            if re.search(pattern, text) and not re.search(_SKIPPED, text):
+                yield group, text
+
+
+def _full_text(spec: dict[str, Any]) -> str:
+    """The text that the suite's `focus` is matched with: hierarchy and leaf, then the labels in brackets."""
+    return " ".join([*(spec["ContainerHierarchyTexts"] or []), spec["LeafNodeText"]])
+
+
+def run_spec(suite: Path, kubeconfig: Path, group: str, spec: str, *, limit: float, log: Path) -> Result:
+    """One spec in a process of its own; one that takes longer than the limit has failed."""
+    environment = os.environ | {"PATH": f"{controlplane()}{os.pathsep}{os.environ['PATH']}"}
+    command = [
+        *(suite, "--kubeconfig", kubeconfig, "--provider=skeleton", f"--ginkgo.focus= {re.escape(spec)}$"),
+        *("--ginkgo.no-color", "--ginkgo.poll-progress-after=0", "--dump-logs-on-failure=false"),
+    ]
+    began = time.monotonic()
+    with log.open("w") as stream:
+        try:
+            subprocess.run(
+                command, env=environment, stdout=stream, stderr=subprocess.STDOUT, timeout=limit, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return Result(group, spec, "fail", limit, f"not done after {limit:.0f} s")
+    text = log.read_text(errors="replace")
+    verdict, message = _read_log(text)
+    return Result(group, spec, verdict, round(time.monotonic() - began, 1), message)
+
+
+def _read_log(text: str) -> tuple[str, str]:
+    ran = re.search(r"^Ran (\d+) of \d+ Specs", text, re.M)
+    if ran and ran[1] == "1" and re.search(r"^SUCCESS! -- 1 Passed", text, re.M):
+        return "pass", ""
+    if ran and ran[1] == "0":
+        skipped = re.search(r"\[SKIPPED\] (.*)", text)
+        return "skip", skipped[1] if skipped else "not selected"
+    failed = re.findall(r"^\s*\[(?:FAILED|PANICKED)\] (.*)", text, re.M)
+    return "fail", failed[-1] if failed else text[-300:]
+
+
+def run_all(specs: list[tuple[str, str]], suite: Path, *, jobs: int, limit: float, logs: Path) -> list[Result]:
+    """Every spec once, on as many clusters at once as there are jobs."""
+    waiting: queue.SimpleQueue[tuple[int, str, str]] = queue.SimpleQueue()
+    for number, (group, spec) in enumerate(specs):
+        waiting.put((number, group, spec))
+    results: list[Result] = []
+
+    def work(worker: int) -> None:
+        cluster = EmbeddedCluster(logs / f"cluster-{worker}")
+        while True:
+            try:
+                number, group, spec = waiting.get_nowait()
+            except queue.Empty:
+                break
+            log = logs / f"{number:03}.log"
+            result = run_spec(suite, cluster.kubeconfig, group, spec, limit=limit, log=log)
+            results.append(result)
+            print(f"[{len(results)}/{len(specs)}] {result.verdict} {result.seconds} s {log.name} {spec}", flush=True)
+            if result.verdict == "fail":
+                print(f"    {result.message[:200]}", flush=True)
+                cluster.stop()
+                cluster = EmbeddedCluster(logs / f"cluster-{worker}")
+        cluster.stop()
+
+    threads = [threading.Thread(target=work, args=(worker,)) for worker in range(jobs)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+def needs_more() -> dict[str, str]:
+    """Specs, by a pattern of their texts, that no simulated node can pass, each with its reason."""
+    entries: dict[str, str] = yaml.safe_load(LIST.read_text()) or {}
+    return entries
+
+
+def reason(spec: str, entries: dict[str, str]) -> str | None:
+    return next((why for pattern, why in entries.items() if re.search(pattern, spec)), None)
+
+
+def table(results: list[Result], left_out: Counter[str]) -> str:
+    """The table of the documentation: by group, how many ran and passed, and how many were left out."""
+    lines = ["| group | run | pass | fail | left out |", "|---|---|---|---|---|"]
+    for group in GROUPS:
+        verdicts = Counter(result.verdict for result in results if result.group == group)
+        run = verdicts["pass"] + verdicts["fail"]
+        lines.append(
+            f"| {group} | {run} | {verdicts['pass']} | {verdicts['fail']} | {left_out[group] + verdicts['skip']} |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.upstream.specs", description=__doc__)
+    parser.add_argument("--group", action="append", choices=list(GROUPS), help="only these groups")
+    parser.add_argument("--focus", default="", help="only specs whose text matches this pattern")
+    parser.add_argument("--all", action="store_true", help="run the specs that need containers as well")
+    parser.add_argument("--jobs", type=int, default=2, help="clusters at once (2)")
+    parser.add_argument("--limit", type=float, default=420, help="seconds for each spec (420; one waits five minutes)")
+    parser.add_argument("--logs", type=Path, help="where the logs are kept")
+    parser.add_argument("-o", "--output", type=Path, help="write all results to this file as JSON")
+    options = parser.parse_args()
+    suite = module.build("bayplan.dev/tests/upstream/e2e", "e2e.test")
+    entries = {} if options.all else needs_more()
+    chosen = [
+        (group, spec)
+        for group, spec in list_specs(suite)
+        if (not options.group or group in options.group) and re.search(options.focus, spec)
+    ]
+    specs = [(group, spec) for group, spec in chosen if reason(spec, entries) is None]
+    left_out = Counter(group for group, spec in chosen if reason(spec, entries) is not None)
+    logs = options.logs or Path(tempfile.mkdtemp(prefix="kubernetes-e2e-"))
+    results = run_all(specs, suite, jobs=options.jobs, limit=options.limit, logs=logs)
+    if options.output:
+        options.output.write_text(json.dumps([vars(result) for result in results], indent=1))
+    print(table(results, left_out))
+    print(f"logs: {logs}")
+    return 1 if any(result.verdict == "fail" for result in results) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
