@@ -7,31 +7,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["CAUSES", "Case", "generate"]
+from tests.truth.device_cases import DEVICE_CAUSES
+from tests.truth.documents import Case, JsonObject, pod
 
-JsonObject = dict[str, Any]
-SUBJECT = "default/subject"
+__all__ = ["CAUSES", "generate"]
+
 _ZONES = ("zone-a", "zone-b", "zone-c")
-
-
-@dataclass
-class Case:
-    number: int
-    cause: str
-    nodes: list[JsonObject]
-    pods: list[JsonObject] = field(default_factory=list)
-    """Running ones have a node."""
-    objects: list[JsonObject] = field(default_factory=list)
-    """Claims, classes, budgets, groups, quotas, priority classes."""
-    plugin: str = ""
-    """A community plugin that takes part."""
-
-    @property
-    def documents(self) -> list[JsonObject]:
-        return [*self.objects, *self.pods]
 
 
 def generate(seed: int, number: int) -> Case:
@@ -61,21 +44,6 @@ def _node(chance: random.Random, place: int) -> JsonObject:
             "conditions": [{"type": "Ready", "status": "True"}],
         },
     }
-
-
-def pod(name: str, *, cpu: str = "200m", node: str = "", labels: JsonObject | None = None, **spec: Any) -> JsonObject:
-    requests = {"cpu": cpu, "memory": "128Mi", **spec.pop("more_requests", {})}
-    container = {"name": "main", "image": "app:1", "resources": {"requests": requests}, **spec.pop("container", {})}
-    made: JsonObject = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "default", "labels": labels or {}},
-        "spec": {"containers": [container], **spec},
-    }
-    if node:
-        made["spec"]["nodeName"] = node
-        made["status"] = {"phase": "Running"}
-    return made
 
 
 def _subject(case: Case, **spec: Any) -> None:
@@ -322,4 +290,5 @@ CAUSES: dict[str, Callable[[random.Random, Case], None]] = {
     "gang": _gang,
     "quota": _quota,
     "numa": _numa,
+    **DEVICE_CAUSES,
 }

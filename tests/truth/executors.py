@@ -10,56 +10,20 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import msgspec
-
 from bayplan.api.quantity import milli_value, value
 from bayplan.explain import claims as c
 from bayplan.explain.cases import evaluate_case
-from bayplan.explain.edits import Edit
-from tests.truth.cases import SUBJECT, Case, JsonObject
-from tests.truth.experiments import Change, Outcome, key_of, observe
+from tests.truth.device_executors import DEVICE_EXECUTORS
+from tests.truth.documents import SUBJECT, Case, JsonObject
+from tests.truth.experiments import Change, key_of
+from tests.truth.world import World, all_hold
 
-__all__ = ["EXECUTORS", "World", "execute"]
-
-
-class World:
-    """A case, what it came to, and every experiment with it so far."""
-
-    def __init__(self, case: Case, base: Outcome) -> None:
-        self.case = case
-        self.base = base
-        self._known: dict[bytes, Outcome] = {}
-
-    @property
-    def experiments(self) -> int:
-        return len(self._known)
-
-    async def after(self, change: Change) -> Outcome:
-        key = msgspec.json.encode(change)
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = await observe(self.case, change)
-        return found
-
-    async def again(self, **changes: Any) -> Outcome:
-        """The subject alone scheduled anew, with everything else where it came to be."""
-        nodes = self.base.nodes
-        others = tuple((pod, node) for pod, node in sorted(nodes.items()) if node and pod != SUBJECT)
-        gone = tuple(Edit(kind="deletePod", name=key_of(pod)) for pod in self.case.pods if key_of(pod) not in nodes)
-        return await self.after(Change(edits=gone, placed=others, **changes))
-
-    @property
-    def subject(self) -> JsonObject:
-        return next(pod for pod in self.case.pods if key_of(pod) == SUBJECT)
+__all__ = ["EXECUTORS", "execute"]
 
 
 async def execute(world: World, claim: c.Claim) -> str:
     """What is wrong with the claim; empty if nothing is."""
     return await EXECUTORS[type(claim)](world, claim)
-
-
-def _all(*checks: tuple[bool, str]) -> str:
-    return "; ".join(what for holds, what in checks if not holds)
 
 
 # Then
@@ -74,7 +38,7 @@ async def _chosen(world: World, claim: c.Chosen) -> str:
     runner_up = record.runner_up.node if record.runner_up is not None else ""
     totals = [record.total, *([record.runner_up.total] if record.runner_up is not None else [])]
     sums = [sum(p.weighted for p in record.points.values())]
-    return _all(
+    return all_hold(
         (node == claim.node, f"it is on {node!r}"),
         (len(world.case.nodes) == claim.nodes, "another number of nodes"),
         (claim.by == record.chosen_by, f"it was chosen by {record.chosen_by}"),
@@ -88,7 +52,7 @@ async def _chosen(world: World, claim: c.Chosen) -> str:
 
 async def _preempted(world: World, claim: c.Preempted) -> str:
     victim = next((pod for pod in world.case.pods if key_of(pod) == claim.pod), None)
-    return _all(
+    return all_hold(
         (victim is not None and victim["spec"].get("nodeName") == claim.node, "it ran elsewhere"),
         (claim.pod not in world.base.nodes, "it is still there"),
         (world.base.nodes.get(claim.by) == claim.node, "the preemptor is elsewhere"),
@@ -96,12 +60,12 @@ async def _preempted(world: World, claim: c.Preempted) -> str:
 
 
 async def _unplaced(world: World, claim: c.Unplaced) -> str:
-    return _all((claim.pod not in world.base.nodes, "it is there"))
+    return all_hold((claim.pod not in world.base.nodes, "it is there"))
 
 
 async def _refused_later(world: World, claim: c.RefusedLater) -> str:
     record = world.base.record
-    return _all(
+    return all_hold(
         (not world.base.nodes.get(claim.pod), "it has a node"),
         (record is not None and (record.stopped_at, record.stopped_by) == (claim.point, claim.plugin), "elsewhere"),
         (record is not None and record.node == claim.node, "another node"),
@@ -112,13 +76,13 @@ async def _refused_later(world: World, claim: c.RefusedLater) -> str:
 
 
 async def _goes_to(world: World, claim: c.GoesTo) -> str:
-    return _all((world.base.nodes.get(claim.pod, "") in ("", claim.node), "it went elsewhere"))
+    return all_hold((world.base.nodes.get(claim.pod, "") in ("", claim.node), "it went elsewhere"))
 
 
 async def _fits_nowhere(world: World, claim: c.FitsNowhere) -> str:
     refused = _refused_offline(world.case)
     counted = None if refused is None else refused.get((claim.plugin, claim.reason))
-    return _all(
+    return all_hold(
         (not world.base.nodes.get(claim.pod), "it has a node"),
         (claim.nodes == len(world.case.nodes), "another number of nodes"),
         (refused is None or not claim.plugin or counted == claim.refused, f"refused: {refused}"),
@@ -143,7 +107,7 @@ def _refused_offline(case: Case) -> Counter[tuple[str, str]] | None:
 
 async def _would_preempt(world: World, claim: c.WouldPreempt) -> str:
     ran = {key_of(pod): pod["spec"].get("nodeName") for pod in world.case.pods}
-    return _all(
+    return all_hold(
         (all(ran.get(victim) == claim.node for victim in claim.victims), "victims that ran elsewhere"),
         (bool(claim.victims), "no victims"),
     )
@@ -151,7 +115,7 @@ async def _would_preempt(world: World, claim: c.WouldPreempt) -> str:
 
 async def _held_back(world: World, claim: c.HeldBack) -> str:
     gates = tuple(gate["name"] for gate in world.subject["spec"].get("schedulingGates", ()))
-    return _all(
+    return all_hold(
         (not world.base.nodes.get(claim.pod), "it has a node"), (claim.gates == gates, f"its gates are {gates}")
     )
 
@@ -159,7 +123,7 @@ async def _held_back(world: World, claim: c.HeldBack) -> str:
 async def _held_at_permit(world: World, claim: c.HeldAtPermit) -> str:
     record = world.base.record
     held = record.permit if record is not None else None
-    return _all(
+    return all_hold(
         (not world.base.nodes.get(claim.pod), "it is bound"),
         (held is not None and tuple(held.plugins) == claim.plugins, "others hold it"),
         (record is not None and record.node == claim.node, "another node"),
@@ -167,7 +131,7 @@ async def _held_at_permit(world: World, claim: c.HeldAtPermit) -> str:
 
 
 async def _no_scheduler(world: World, claim: c.NoScheduler) -> str:
-    return _all(
+    return all_hold(
         (not world.base.nodes.get(claim.pod), "it has a node"),
         (world.subject["spec"].get("schedulerName") == claim.scheduler, "it names another scheduler"),
     )
@@ -183,7 +147,9 @@ async def _would_fit(world: World, claim: c.WouldFit) -> str:
         return f"it stays pending: {record.message if record is not None else ''}"
     if not claim.node:
         return ""
-    return _all((record.feasible == claim.nodes, f"{record.feasible} nodes fit"), (node == claim.node, f"on {node}"))
+    return all_hold(
+        (record.feasible == claim.nodes, f"{record.feasible} nodes fit"), (node == claim.node, f"on {node}")
+    )
 
 
 async def _would_move(world: World, claim: c.WouldMove) -> str:
@@ -193,8 +159,8 @@ async def _would_move(world: World, claim: c.WouldMove) -> str:
     after = await world.again(drain=claim.drain, weights=weights)
     node = after.nodes.get(claim.pod, "")
     if not claim.node:
-        return _all((not node, f"it goes to {node}"))
-    return _all(
+        return all_hold((not node, f"it goes to {node}"))
+    return all_hold(
         (bool(node), "it stays pending"),
         (node == claim.node, f"it goes to {node}"),
         (all(victim not in after.nodes for victim in claim.victims), "a victim is still there"),
@@ -204,7 +170,7 @@ async def _would_move(world: World, claim: c.WouldMove) -> str:
 async def _without(world: World, claim: c.Without) -> str:
     after = await world.after(Change(without_plugin=claim.plugin))
     feasible = after.record.feasible if after.record is not None else -1
-    return _all((feasible == claim.nodes, f"{feasible} nodes fit"))
+    return all_hold((feasible == claim.nodes, f"{feasible} nodes fit"))
 
 
 async def _lacks(world: World, claim: c.Lacks) -> str:
@@ -224,7 +190,7 @@ async def _lacks(world: World, claim: c.Lacks) -> str:
 
 
 async def _too_large(world: World, claim: c.TooLarge) -> str:
-    return _all(
+    return all_hold(
         (_largest(world, claim.resource) == claim.largest, f"the largest has {_largest(world, claim.resource)!r}"),
         (_asked(world, claim.resource) == claim.asked, "it asks another amount"),
     )
@@ -234,14 +200,14 @@ async def _frees(world: World, claim: c.Frees) -> str:
     after = await world.after(Change(edits=claim.edits))
     waiting = [key for key, node in world.base.nodes.items() if not node]
     freed = sum(1 for key in waiting if after.nodes.get(key))
-    return _all(
+    return all_hold(
         (freed == claim.count if not claim.is_limited else freed >= claim.count, f"{freed} find a node"),
         (claim.of <= len(waiting), "more than wait"),
     )
 
 
 async def _nothing_helps(world: World, claim: c.NothingHelps) -> str:
-    return _all((not world.base.nodes.get(claim.pod), "it runs"), (bool(claim.reason), "no reason is given"))
+    return all_hold((not world.base.nodes.get(claim.pod), "it runs"), (bool(claim.reason), "no reason is given"))
 
 
 def _amount(text: str, resource: str) -> int:
@@ -287,4 +253,5 @@ EXECUTORS: dict[type, Callable[[World, Any], Awaitable[str]]] = {
     c.TooLarge: _too_large,
     c.Frees: _frees,
     c.NothingHelps: _nothing_helps,
+    **DEVICE_EXECUTORS,
 }

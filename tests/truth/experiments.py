@@ -15,6 +15,7 @@ from unittest.mock import patch
 
 import msgspec
 
+from bayplan.api.devices import ResourceClaim
 from bayplan.api.pod import Pod
 from bayplan.app.garbage_collection import GarbageCollection
 from bayplan.app.settings import Settings, load_settings
@@ -34,7 +35,7 @@ from bayplan.sim.local import LocalCluster, LocalOptions
 from tests.companions.quotas import CAPACITY
 from tests.companions.world import configuration
 from tests.patching import merged
-from tests.truth.cases import SUBJECT, Case, JsonObject
+from tests.truth.documents import SUBJECT, Case, JsonObject
 
 __all__ = ["Change", "Outcome", "Running", "observe", "running"]
 
@@ -50,6 +51,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     weights: tuple[tuple[str, int], ...] = ()
     placed: tuple[tuple[str, str], ...] = ()
     """Pods that stay on a node, where only the subject is scheduled again."""
+    only_devices: tuple[str, ...] = ()
+    """The devices that are left, if not all are."""
 
 
 @dataclass
@@ -58,6 +61,8 @@ class Outcome:
 
     nodes: dict[str, str]
     """Node of every pod that is there; empty while it waits."""
+    devices: dict[str, dict[str, list[str]]]
+    """By resource claim and request, the devices that were allocated."""
     record: DecisionRecord | None
     """Of the subject's attempt that placed it, else of its last one."""
 
@@ -104,11 +109,20 @@ class Running:
                     return False
         return True
 
+    def _devices(self) -> dict[str, dict[str, list[str]]]:
+        found: dict[str, dict[str, list[str]]] = {}
+        for claim in self.local.live.cache.cluster.objects.list(ResourceClaim):
+            allocation = claim.status.allocation
+            for each in allocation.devices.results or () if allocation is not None else ():
+                names = found.setdefault(claim.key, {}).setdefault(each.request, [])
+                names.append(f"{each.driver}/{each.pool}/{each.device}")
+        return found
+
     def outcome(self) -> Outcome:
         pods = {f"{pod.namespace}/{pod.name}": pod.spec.node_name for pod in self.local.live.watching.pods()}
         records = self.service.recorder.of_pod(SUBJECT)
         placed = next((each for each in records if each.node and each.node == pods.get(SUBJECT)), None)
-        return Outcome(pods, placed or (records[0] if records else None))
+        return Outcome(pods, self._devices(), placed or (records[0] if records else None))
 
 
 def _has_waited(known: Pod, queued: QueuedPod) -> bool:
@@ -159,12 +173,22 @@ def changed(case: Case, change: Change) -> Case:
             if key_of(pod) == SUBJECT:
                 pod["spec"].pop("nodeName", None)
                 pod.pop("status", None)
+    if change.only_devices:
+        _keep_devices(case, frozenset(change.only_devices))
     nodes = dict(change.placed)
     for pod in case.pods:
         if key_of(pod) in nodes:
             pod["spec"]["nodeName"] = nodes[key_of(pod)]
             pod["status"] = {"phase": "Running"}
     return case
+
+
+def _keep_devices(case: Case, names: frozenset[str]) -> None:
+    for item in case.objects:
+        spec = item.get("spec", {})
+        if item["kind"] == "ResourceSlice" and "devices" in spec:
+            prefix = f"{spec['driver']}/{spec['pool']['name']}"
+            spec["devices"] = [device for device in spec["devices"] if f"{prefix}/{device['name']}" in names]
 
 
 def key_of(item: JsonObject) -> str:
@@ -183,7 +207,23 @@ def _delete_pod(case: Case, edit: Edit) -> None:
     case.pods[:] = [pod for pod in case.pods if key_of(pod) != edit.name]
 
 
+def _patch_claim(case: Case, edit: Edit) -> None:
+    case.objects[:] = [merged(item, edit.patch) if _is_claim(item, edit.name) else item for item in case.objects]
+
+
+def _release_claim(case: Case, edit: Edit) -> None:
+    for item in case.objects:
+        if _is_claim(item, edit.name):
+            item.pop("status", None)
+
+
+def _is_claim(item: JsonObject, name: str) -> bool:
+    return item["kind"] == "ResourceClaim" and key_of(item) == name
+
+
 _EDITS = {
+    "patchClaim": _patch_claim,
+    "releaseClaim": _release_claim,
     "patchPod": _patch_pod,
     "patchNode": _patch_node,
     "deletePod": _delete_pod,

@@ -10,11 +10,14 @@ from typing import Any
 import msgspec
 
 from bayplan.explain import claims as c
-from bayplan.explain.model import Suggestion
+from bayplan.explain import device_claims as d
+from bayplan.explain.model import PodExplanation, Suggestion
 from bayplan.explain.wording import sentence
-from tests.truth.cases import CAUSES, SUBJECT, Case, generate
-from tests.truth.executors import World, execute
+from tests.truth.cases import CAUSES, generate
+from tests.truth.documents import SUBJECT, Case
+from tests.truth.executors import execute
 from tests.truth.experiments import Running, running
+from tests.truth.world import World
 
 __all__ = ["Proof", "falsified", "prove"]
 
@@ -80,6 +83,7 @@ async def _claims(found: Running) -> tuple[list[c.Claim], bool]:
     subject = service.explain_pod(SUBJECT)
     claims: list[c.Claim] = [subject.claim] if subject.claim is not None else []
     has_answer = bool(claims)
+    claims += _device_claims(subject)
     if subject.state in ("pending", "gated", "placed") and not isinstance(subject.claim, c.NoScheduler):
         changes = await service.changes(SUBJECT)
         said = [*changes.suggestions, *changes.nearest, *changes.without]
@@ -96,9 +100,20 @@ async def _claims(found: Running) -> tuple[list[c.Claim], bool]:
     return claims, has_answer
 
 
+def _device_claims(subject: PodExplanation) -> list[c.Claim]:
+    report = subject.now.devices if subject.now is not None and subject.state == "pending" else None
+    nodes = report.nodes if report is not None else []
+    about_one = [fact.claim for node in nodes for request in node.requests for fact in request.devices]
+    return [*subject.devices, *about_one, *(fact.claim for node in nodes for fact in node.facts)]
+
+
 def _change(change: Suggestion | None) -> Iterator[Any]:
     if change is not None and change.claim is not None:
         yield change
+
+
+_OF_MANY = d.LacksDevices | d.NoDevices | d.DevicesSplit | d.DevicesContested | d.ClaimUnreachable | d.PoolUnused
+"""Claims that may be as true of another node."""
 
 
 def falsified(claim: c.Claim, case: Case) -> Iterator[c.Claim]:
@@ -106,7 +121,7 @@ def falsified(claim: c.Claim, case: Case) -> Iterator[c.Claim]:
     names = [node["metadata"]["name"] for node in case.nodes]
     change = msgspec.structs.replace
     node = getattr(claim, "node", "")
-    if node and not isinstance(claim, c.GoesTo | c.WouldPreempt | c.Lacks):
+    if node and not isinstance(claim, c.GoesTo | c.WouldPreempt | c.Lacks | _OF_MANY):
         yield change(claim, node=next((name for name in names if name != node), "elsewhere"))  # type: ignore[type-var]
     for number in ("count", "ahead", *(() if case.plugin else ("refused",))):
         if getattr(claim, number, 0):
@@ -121,5 +136,19 @@ def falsified(claim: c.Claim, case: Case) -> Iterator[c.Claim]:
         yield change(claim, asked="1 CPU")
     if isinstance(claim, c.Lacks):
         yield change(claim, amounts=dict.fromkeys(claim.amounts, "7777"))
+    if isinstance(claim, d.DeviceTaken):
+        yield change(claim, users=("default/somebody-else",))
+    if isinstance(claim, d.DeviceTainted):
+        yield change(claim, taint="another=one:NoSchedule")
+    if isinstance(claim, d.DeviceRefused):
+        yield change(claim, values=dict.fromkeys(claim.values, "another"))
+    if isinstance(claim, d.DeviceShort):
+        yield change(claim, needs="7777")
+    if isinstance(claim, d.LacksDevices):
+        yield change(claim, usable=claim.usable + 1)
+    if isinstance(claim, d.DevicesSplit):
+        yield change(claim, values={"another": 1})
+    if isinstance(claim, d.HasDevices):
+        yield change(claim, devices={"another": ("d/p/n",)})
     if isinstance(claim, c.HeldBack):
         yield change(claim, gates=("another",))

@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 
 from bayplan.explain import claims
-from bayplan.explain.wording import _WORDS
+from bayplan.explain.wording import WORDS
 from tests.truth.cases import CAUSES
 from tests.truth.executors import EXECUTORS
 from tests.truth.proof import Proof, prove
@@ -17,7 +17,7 @@ def test_every_claim_has_words_and_an_executor() -> None:
     """A claim that nobody can execute must not be made."""
     kinds = set(get_args(claims.Claim))
 
-    assert kinds == set(_WORDS) == set(EXECUTORS)
+    assert kinds == set(WORDS) == set(EXECUTORS)
 
 
 @pytest.mark.e2e

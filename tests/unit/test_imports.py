@@ -14,7 +14,7 @@ import grimp
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "bayplan"
 
-FOR_AUTHORS = ("columns", "devices", "objects", "promises")
+FOR_AUTHORS = ("columns", "device_findings", "devices", "objects", "promises")
 """Modules of the framework that plugins import by name; everything else is in `bayplan.framework` itself."""
 MAY_SPEAK_HTTP = {
     "apiserver": "is an HTTP server",

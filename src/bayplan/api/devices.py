@@ -258,3 +258,8 @@ class ResourceClaimStatus(Struct):
 class ResourceClaim(KubeObject):
     spec: ResourceClaimSpec = msgspec.field(default_factory=ResourceClaimSpec)
     status: ResourceClaimStatus = msgspec.field(default_factory=ResourceClaimStatus)
+
+    @property
+    def users(self) -> list[str]:
+        """What it is reserved for: pods, as `namespace/name`, as a rule."""
+        return [f"{self.namespace}/{each.name}" for each in self.status.reserved_for or ()]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
+from bayplan.api.quantity import binary_quantity
 from bayplan.cel.declarations import Library, Overload, function
 from bayplan.cel.environment import Environment, Evaluation, Program
 from bayplan.cel.errors import EvaluationError
@@ -17,9 +18,10 @@ from bayplan.cel.library import KUBERNETES
 from bayplan.cel.library.quantity import QUANTITY, Quantity, parse_quantity
 from bayplan.cel.library.semver import parse_semver
 from bayplan.cel.sizes import Sizes
-from bayplan.cel.syntax import Call, Expression
+from bayplan.cel.syntax import paths_read
+from bayplan.cel.tokens import TokenKind, tokenize
 from bayplan.cel.types import ANY, BOOL, DYN, STRING, Type, map_of, object_type
-from bayplan.cel.values import DefaultMap, Map, Value, is_equal, type_name
+from bayplan.cel.values import DefaultMap, Map, Value, is_equal, show, type_name
 
 __all__ = [
     "MAX_COST",
@@ -202,27 +204,72 @@ class CompiledSelector:
 
     def terms(self) -> list[CompiledSelector]:
         """The terms that `&&` joins, as selectors of their own, to tell which one refuses a device."""
-        starts = _term_starts(self._program.expression)
-        if len(starts) < 2:
+        texts = _conjuncts(self.expression)
+        if len(texts) < 2:
             return [self]
-        bounds = [*starts[1:], len(self.expression)]
-        texts = [self.expression[start:end].strip() for start, end in zip(starts, bounds, strict=True)]
-        return [
-            CompiledSelector(self._environment.compile(text.removesuffix("&&").strip()), self._environment)
-            for text in texts
-        ]
+        return [CompiledSelector(self._environment.compile(text), self._environment) for text in texts]
+
+    def false_term(self, device: DeviceVariable) -> CompiledSelector:
+        """The first term that is false of a device that is not selected; the whole where no single one is."""
+        for term in self.terms():
+            evaluation = term.evaluate(device)
+            if evaluation.error is None and evaluation.value is False:
+                return self if term is self else term.false_term(device)
+        return self
+
+    def readings(self, device: DeviceVariable) -> dict[str, str]:
+        """What the expression reads of the device, as it would be written, and the value that the device has there."""
+        found: dict[str, str] = {}
+        for path in sorted(paths_read(self._program.expression, "device")):
+            value: Value = device.value
+            for key in path:
+                value = value.get(key, _ABSENT) if isinstance(value, dict) else _ABSENT
+            if path and not isinstance(value, dict):
+                found["device" + "".join(map(_step, path))] = _shown(value)
+        return found
 
 
-def _term_starts(part: Expression) -> list[int]:
-    """Where the terms of the outermost `&&` chain begin in the text."""
-    joints: list[int] = []
-    stack = [part]
-    while stack:
-        current = stack.pop()
-        if isinstance(current, Call) and current.function == "_&&_":
-            joints.append(current.offset)
-            stack += current.arguments
-    return [0, *(offset + 2 for offset in sorted(joints))]
+_ABSENT = "absent"
+
+
+def _step(key: str) -> str:
+    return f".{key}" if key.isidentifier() else f'["{key}"]'
+
+
+def _shown(value: Value) -> str:
+    if isinstance(value, Quantity) and (whole := value.whole()) is not None:
+        return binary_quantity(whole)
+    return f'"{value}"' if isinstance(value, str) and value is not _ABSENT else show(value)
+
+
+def _conjuncts(text: str) -> list[str]:
+    """The texts between the `&&` of an expression that stand in no parentheses; none where it is no conjunction."""
+    text = _without_outer_parentheses(text.strip())
+    depth, start = 0, 0
+    found: list[str] = []
+    for token in tokenize(text, []):
+        if token.kind is TokenKind.SIGN:
+            depth += (token.text in "([{") - (token.text in ")]}")
+            if not depth and token.text in ("||", "?"):
+                return []
+            if not depth and token.text == "&&":
+                found.append(text[start : token.offset].strip())
+                start = token.offset + 2
+    return [*found, text[start:].strip()] if found else []
+
+
+def _without_outer_parentheses(text: str) -> str:
+    while text.startswith("("):
+        depth = 0
+        for token in tokenize(text, []):
+            if token.kind is TokenKind.SIGN:
+                depth += (token.text in "([{") - (token.text in ")]}")
+                if not depth:
+                    break
+        if token.offset != len(text) - 1:
+            break
+        text = text[1:-1].strip()
+    return text
 
 
 def _not_boolean(value: Value) -> EvaluationError:

@@ -132,9 +132,20 @@ class Devices:
         stored, written = self._objects.get(ResourceClaim, key), self._written.get(key)
         return written if written is not None and stored is not None and _is_older(stored, written) else stored
 
-    def claims(self) -> Iterator[ResourceClaim]:
-        for claim in self._objects.list(ResourceClaim):
+    def claims(self, namespace: str | None = None) -> Iterator[ResourceClaim]:
+        for claim in self._objects.list(ResourceClaim, namespace):
             yield self.claim(claim.key) or claim
+
+    def holders(self) -> dict[DeviceId, list[ResourceClaim]]:
+        """By device, the claims that have it, whole or in shares."""
+        found: dict[DeviceId, list[ResourceClaim]] = {}
+        for claim in self.claims():
+            known = self._in_flight.get(claim.uid) or claim
+            allocation = known.status.allocation
+            for result in allocation.devices.results or () if allocation is not None else ():
+                if not result.admin_access:
+                    found.setdefault((result.driver, result.pool, result.device), []).append(known)
+        return found
 
     def in_flight(self, uid: str) -> ResourceClaim | None:
         """The claim with the allocation that was decided for it and is not written yet."""

@@ -12,10 +12,13 @@ from bayplan.api.requests import pod_requests
 from bayplan.cluster.node_table import NodeTable
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.explain.claims import NOW, Chosen, FitsNowhere, GoesTo, HeldBack, RefusedLater, WouldPreempt
+from bayplan.explain.device_claims import LacksDevices
+from bayplan.explain.device_report import device_report, lacks
 from bayplan.explain.model import Now
 from bayplan.explain.objections import sole_objectors
 from bayplan.explain.remedies import human_amount
 from bayplan.explain.views import ClusterView
+from bayplan.framework.device_findings import DeviceExaminer
 from bayplan.framework.runtime.framework import Framework
 from bayplan.framework.status import Status
 from bayplan.loop.decide import Decision
@@ -117,6 +120,7 @@ def now_of(framework: Framework, decision: Decision, *, most: int = MOST_BEST) -
         ties=decision.ties,
         tied=sorted(tied_nodes(decision, most=decision.ties))[:_MOST_TIES],
         preemption=preemption_of(decision.nomination),
+        devices=device_report(framework, decision),
         phases=phases_of(decision.marks),
         times=tuple(PluginTook(plugin=t.plugin, point=t.point, seconds=t.seconds) for t in decision.plugin_times),
     )
@@ -159,8 +163,11 @@ def now_claim(
     return _nowhere(framework, info, decision, now)
 
 
-def _nowhere(framework: Framework, info: PodInfo, decision: Decision, now: Now) -> FitsNowhere:
+def _nowhere(framework: Framework, info: PodInfo, decision: Decision, now: Now) -> FitsNowhere | LacksDevices:
     plugin, reason, refused = root_cause(framework, decision, now.refused)
+    lacking = lacks(now.devices, info.key, now.nodes) if now.devices is not None and refused else None
+    if lacking is not None and isinstance(framework.plugins.get(plugin), DeviceExaminer):
+        return lacking
     claim = FitsNowhere(
         pod=info.key, nodes=now.nodes, plugin=plugin, reason=reason, refused=refused, message=now.message
     )

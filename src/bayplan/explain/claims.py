@@ -7,8 +7,8 @@ trying it on a copy). `tests/truth` executes every kind of claim on an embedded 
 
 from __future__ import annotations
 
-import msgspec
-
+from bayplan.explain.claim_base import ClaimAboutPod
+from bayplan.explain.device_claims import DEVICES, LacksDevices
 from bayplan.explain.edits import Edit
 
 __all__ = [
@@ -36,14 +36,10 @@ __all__ = [
 ]
 
 
-class _Claim(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, tag_field="claim"):
-    pod: str
-
-
 # Then
 
 
-class Chosen(_Claim, frozen=True, tag="chosen"):
+class Chosen(ClaimAboutPod, frozen=True, tag="chosen"):
     """The pod got the node, and this is why."""
 
     node: str
@@ -61,7 +57,7 @@ class Chosen(_Claim, frozen=True, tag="chosen"):
     is_bound: bool = True
 
 
-class Preempted(_Claim, frozen=True, tag="preempted"):
+class Preempted(ClaimAboutPod, frozen=True, tag="preempted"):
     """The pod had to leave for another one."""
 
     by: str
@@ -69,13 +65,13 @@ class Preempted(_Claim, frozen=True, tag="preempted"):
     time: float
 
 
-class Unplaced(_Claim, frozen=True, tag="unplaced"):
+class Unplaced(ClaimAboutPod, frozen=True, tag="unplaced"):
     """The pod is gone; no attempt gave it a node, or none is recorded."""
 
     message: str = ""
 
 
-class RefusedLater(_Claim, frozen=True, tag="refusedLater"):
+class RefusedLater(ClaimAboutPod, frozen=True, tag="refusedLater"):
     """A node was chosen at the last attempt, and Reserve, Permit, PreBind or Bind refused the pod."""
 
     node: str
@@ -87,7 +83,7 @@ class RefusedLater(_Claim, frozen=True, tag="refusedLater"):
 # Now
 
 
-class GoesTo(_Claim, frozen=True, tag="goesTo"):
+class GoesTo(ClaimAboutPod, frozen=True, tag="goesTo"):
     """A pod that waits would get this node."""
 
     node: str
@@ -104,7 +100,7 @@ class GoesTo(_Claim, frozen=True, tag="goesTo"):
     """Of manifests, without a running scheduler."""
 
 
-class FitsNowhere(_Claim, frozen=True, tag="fitsNowhere"):
+class FitsNowhere(ClaimAboutPod, frozen=True, tag="fitsNowhere"):
     """No node takes the pod: the plugin that keeps it from most nodes, and its reason."""
 
     nodes: int
@@ -120,7 +116,7 @@ class FitsNowhere(_Claim, frozen=True, tag="fitsNowhere"):
     """Where a resource is asked for that no node offers so much of: the most that any node offers."""
 
 
-class WouldPreempt(_Claim, frozen=True, tag="wouldPreempt"):
+class WouldPreempt(ClaimAboutPod, frozen=True, tag="wouldPreempt"):
     """The pod fits nowhere, and would get the node if the victims left, which it may make them."""
 
     node: str
@@ -128,7 +124,7 @@ class WouldPreempt(_Claim, frozen=True, tag="wouldPreempt"):
     violations: int = 0
 
 
-class HeldBack(_Claim, frozen=True, tag="heldBack"):
+class HeldBack(ClaimAboutPod, frozen=True, tag="heldBack"):
     """PreEnqueue keeps the pod out of the queue."""
 
     plugin: str
@@ -136,13 +132,13 @@ class HeldBack(_Claim, frozen=True, tag="heldBack"):
     gates: tuple[str, ...] = ()
 
 
-class HeldAtPermit(_Claim, frozen=True, tag="heldAtPermit"):
+class HeldAtPermit(ClaimAboutPod, frozen=True, tag="heldAtPermit"):
     node: str
     plugins: tuple[str, ...]
     seconds_left: float
 
 
-class NoScheduler(_Claim, frozen=True, tag="noScheduler"):
+class NoScheduler(ClaimAboutPod, frozen=True, tag="noScheduler"):
     """The pod names a scheduler that is not one of ours."""
 
     scheduler: str
@@ -152,7 +148,7 @@ class NoScheduler(_Claim, frozen=True, tag="noScheduler"):
 # If
 
 
-class WouldFit(_Claim, frozen=True, tag="wouldFit"):
+class WouldFit(ClaimAboutPod, frozen=True, tag="wouldFit"):
     """With these edits done the pod gets the node, one of so many that fit."""
 
     what: str
@@ -164,7 +160,7 @@ class WouldFit(_Claim, frozen=True, tag="wouldFit"):
     victims: tuple[str, ...] = ()
 
 
-class WouldMove(_Claim, frozen=True, tag="wouldMove"):
+class WouldMove(ClaimAboutPod, frozen=True, tag="wouldMove"):
     """Where a placed pod would go if it were scheduled again after a change; nowhere, if the node is empty."""
 
     home: str
@@ -176,14 +172,14 @@ class WouldMove(_Claim, frozen=True, tag="wouldMove"):
     victims: tuple[str, ...] = ()
 
 
-class Without(_Claim, frozen=True, tag="without"):
+class Without(ClaimAboutPod, frozen=True, tag="without"):
     """With one plugin turned off, so many nodes would fit."""
 
     plugin: str
     nodes: int
 
 
-class Lacks(_Claim, frozen=True, tag="lacks"):
+class Lacks(ClaimAboutPod, frozen=True, tag="lacks"):
     """A node that has too little room, and how much it lacks."""
 
     node: str
@@ -192,7 +188,7 @@ class Lacks(_Claim, frozen=True, tag="lacks"):
     """Other filters that object to it."""
 
 
-class TooLarge(_Claim, frozen=True, tag="tooLarge"):
+class TooLarge(ClaimAboutPod, frozen=True, tag="tooLarge"):
     """The pod asks for more of a resource than any node offers in all."""
 
     resource: str
@@ -201,7 +197,7 @@ class TooLarge(_Claim, frozen=True, tag="tooLarge"):
     """Empty where no node offers any."""
 
 
-class Frees(_Claim, frozen=True, tag="frees"):
+class Frees(ClaimAboutPod, frozen=True, tag="frees"):
     """With these edits done, so many of the pending pods find a node, one after the other."""
 
     what: str
@@ -212,13 +208,13 @@ class Frees(_Claim, frozen=True, tag="frees"):
     """The trial was ended before every pod had been tried."""
 
 
-class NothingHelps(_Claim, frozen=True, tag="nothingHelps"):
+class NothingHelps(ClaimAboutPod, frozen=True, tag="nothingHelps"):
     """No suggestion came true on the copy; this is what stands in the way."""
 
     reason: str
 
 
 THEN = Chosen | Preempted | Unplaced | RefusedLater
-NOW = GoesTo | FitsNowhere | WouldPreempt | HeldBack | HeldAtPermit | NoScheduler
+NOW = GoesTo | FitsNowhere | LacksDevices | WouldPreempt | HeldBack | HeldAtPermit | NoScheduler
 IF = WouldFit | WouldMove | Without | Lacks | TooLarge | Frees | NothingHelps
-Claim = THEN | NOW | IF
+Claim = THEN | NOW | IF | DEVICES

@@ -11,7 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 import structlog
+from msgspec.structs import replace as replace_fields
 
+from bayplan.api.devices import ResourceClaim, ResourceClaimStatus
 from bayplan.api.kinds import KINDS
 from bayplan.api.meta import KubeObject
 from bayplan.api.node import Node
@@ -139,6 +141,25 @@ class ClusterCopy:
         info = self.cache.info(pod)
         info.nominated_node_name = nominated or info.nominated_node_name
         self.nominator.put(info)
+
+    def release_claims(self, pod: Pod) -> Callable[[], None]:
+        """Drop the reservations of resource claims for a pod that leaves, and free the devices of those that nobody
+        uses then, as the resource claim controller does. The answer takes it back."""
+        before = [
+            claim
+            for claim in self.cache.cluster.objects.list(ResourceClaim, pod.namespace)
+            if any(user.uid == pod.uid for user in claim.status.reserved_for or ())
+        ]
+        for claim in before:
+            left = [user for user in claim.status.reserved_for or () if user.uid != pod.uid]
+            status = replace_fields(claim.status, reserved_for=left) if left else ResourceClaimStatus()
+            self.cache.put_object(replace_fields(claim, status=status))
+
+        def undo() -> None:
+            for claim in before:
+                self.cache.put_object(claim)
+
+        return undo
 
     def deciders_with(self, profiles: Iterable[ResolvedProfile]) -> dict[str, Decider]:
         """Profiles at work on this copy, perhaps other ones than its own."""

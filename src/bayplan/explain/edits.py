@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from bayplan.api.decode import InputError, decode_object
+from bayplan.api.devices import ResourceClaim, ResourceClaimStatus
 from bayplan.api.meta import KubeObject
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod
@@ -29,7 +30,17 @@ Undo = Callable[[], None]
 class Edit(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
     """`patchPod` is about a pending pod; `name` is `namespace/name` for pods."""
 
-    kind: Literal["patchPod", "patchNode", "deletePod", "addPod", "addNode", "removeNode", "create"]
+    kind: Literal[
+        "patchPod",
+        "patchNode",
+        "deletePod",
+        "addPod",
+        "addNode",
+        "removeNode",
+        "create",
+        "patchClaim",
+        "releaseClaim",
+    ]
     name: str
     patch: JsonObject = {}
     object: JsonObject = {}
@@ -77,11 +88,17 @@ def _patch_node(copy: ClusterCopy, edit: Edit) -> Undo:
 
 
 def _delete_pod(copy: ClusterCopy, edit: Edit) -> Undo:
-    for info in copy.cache.pods():
-        if info.key == edit.name:
-            copy.cache.remove_pod(info.uid)
-            return lambda: _discard(copy.cache.assume(info, info.node_name))
-    raise InputError(f"no running pod `{edit.name}`")
+    info = next((each for each in copy.cache.pods() if each.key == edit.name), None)
+    if info is None:
+        raise InputError(f"no running pod `{edit.name}`")
+    copy.cache.remove_pod(info.uid)
+    reserve_again = copy.release_claims(info.pod)
+
+    def undo() -> None:
+        reserve_again()
+        copy.cache.assume(info, info.node_name)
+
+    return undo
 
 
 def _add_pod(copy: ClusterCopy, edit: Edit) -> Undo:
@@ -105,6 +122,24 @@ def _create(copy: ClusterCopy, edit: Edit) -> Undo:
         raise InputError(f"`{edit.name}` cannot be created so")
     copy.cache.put_object(item)
     return lambda: copy.cache.remove_object(item)
+
+
+def _patch_claim(copy: ClusterCopy, edit: Edit) -> Undo:
+    """Of a resource claim, as if it had been made so: its spec cannot be changed later."""
+    return _put_claim(copy, edit.name, lambda claim: patched(claim, edit.patch))
+
+
+def _release_claim(copy: ClusterCopy, edit: Edit) -> Undo:
+    """A resource claim that gives its devices back."""
+    return _put_claim(copy, edit.name, lambda claim: msgspec.structs.replace(claim, status=ResourceClaimStatus()))
+
+
+def _put_claim(copy: ClusterCopy, name: str, change: Callable[[ResourceClaim], ResourceClaim]) -> Undo:
+    before = copy.cache.cluster.objects.get(ResourceClaim, name)
+    if before is None:
+        raise InputError(f"no resource claim `{name}`")
+    copy.cache.put_object(change(before))
+    return lambda: copy.cache.put_object(before)
 
 
 def _add_node(copy: ClusterCopy, edit: Edit) -> Undo:
@@ -131,6 +166,8 @@ _APPLY: dict[str, Callable[[ClusterCopy, Edit], Undo]] = {
     "addPod": _add_pod,
     "addNode": _add_node,
     "create": _create,
+    "patchClaim": _patch_claim,
+    "releaseClaim": _release_claim,
     "removeNode": _remove_node,
 }
 

@@ -9,6 +9,7 @@ import numpy as np
 from bayplan.cluster.node_info import NodeInfo
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.cluster.resources import CPU, MEMORY
+from bayplan.explain.device_report import devices_of_node
 from bayplan.explain.model import NodeExplanation, PendingHere, ResourceFill, RunningPod
 from bayplan.explain.views import ClusterView
 from bayplan.framework.status import Status
@@ -33,6 +34,7 @@ def explained_node(view: ClusterView, node: NodeInfo, waiting: Iterable[PodInfo]
         pod_count=len(node.pods),
         allowed_pods=node.allowed_pods,
         pods=_largest(view, node),
+        devices=devices_of_node(view.cache.cluster, node),
         pending=_pending_here(view, node, waiting),
     )
     explanation.verdict = node_verdict(explanation)

@@ -12,6 +12,8 @@ from typing import Any
 import msgspec
 
 from bayplan.explain.claims import IF, NOW, THEN
+from bayplan.explain.device_claims import HasDevices
+from bayplan.explain.device_report import DeviceReport, NodeDevice
 from bayplan.explain.edits import Edit
 from bayplan.loop.record import (
     DecisionRecord,
@@ -100,6 +102,8 @@ class Now(msgspec.Struct, kw_only=True, rename="camel"):
     """Some of the nodes that share the highest total."""
     preemption: Preemption | None = None
     """Who would have to leave, where the pod may make them."""
+    devices: DeviceReport | None = None
+    """Where devices keep it from nodes: what each device of the nearest ones is to it."""
     phases: tuple[tuple[str, float], ...] = ()
     """(extension point, seconds) in the order in which they ran."""
     times: tuple[PluginTook, ...] = ()
@@ -163,6 +167,8 @@ class PodExplanation(msgspec.Struct, kw_only=True, rename="camel"):
     decision: Decided | None = None
     """Then."""
     now: Now | None = None
+    devices: list[HasDevices] = []
+    """What a placed pod has, by resource claim."""
     queue: QueueState | None = None
     attempts: list[DecisionRecord] = []
     """The newest first."""
@@ -221,6 +227,7 @@ class NodeExplanation(msgspec.Struct, kw_only=True, rename="camel", omit_default
     allowed_pods: int = 0
     pods: list[RunningPod] = []
     """Some of them, the largest first."""
+    devices: list[NodeDevice] = []
     pending: list[PendingHere] = []
     attempts: list[DecisionRecord] = []
     """Recent decisions for this node."""

@@ -15,13 +15,16 @@ from bayplan.cluster.pod_info import PodInfo
 from bayplan.explain.builders import root_cause
 from bayplan.explain.claims import Frees, WouldFit
 from bayplan.explain.cluster_copy import ClusterCopy
+from bayplan.explain.device_report import device_report, lacking_cause
 from bayplan.explain.edits import Edit, apply_edits, patched
 from bayplan.explain.model import Suggestion
+from bayplan.explain.phrases import listed
 from bayplan.explain.placing import Placing
 from bayplan.explain.suggestions import find_changes
 from bayplan.explain.time_slices import Work
 from bayplan.explain.views import ClusterView
-from bayplan.explain.wording import listed, sentence
+from bayplan.explain.wording import sentence
+from bayplan.framework.device_findings import DeviceExaminer
 from bayplan.loop.points import EXTENDER
 from bayplan.loop.recorder import refused_nodes
 
@@ -131,6 +134,9 @@ def _cause_of(view: ClusterView, info: PodInfo, waiting: Waiting) -> PendingCaus
     if decision.diagnosis is None:
         return PendingCause(title=decision.message, plugin="", message=decision.message)
     plugin, reason, _ = root_cause(view.framework(info.scheduler_name), decision, refused_nodes(decision, most=None))
+    framework = view.framework(info.scheduler_name)
+    report = device_report(framework, decision) if isinstance(framework.plugins.get(plugin), DeviceExaminer) else None
+    reason = lacking_cause(report) if report is not None else reason
     title = f"{plugin}: {reason}" if plugin else reason
     return PendingCause(title=title, plugin=plugin, reasons=[reason], message=decision.message)
 

@@ -19,6 +19,7 @@ from bayplan.api.pod import Pod
 from bayplan.api.workload import PodDisruptionBudget
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.explain.cluster_copy import ClusterCopy
+from bayplan.explain.device_report import device_report, lacking_cause
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.runtime.call import call_plugin
@@ -31,6 +32,7 @@ from bayplan.preemption.budgets import Budgets
 __all__ = ["Evicted", "Placed", "Placing", "held_back_by"]
 
 _MOST_REMADE = 10_000
+_MOST_REPORTED = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,10 +144,17 @@ class Placing:
             decision = self._preempt(info, decision)
         self.decisions[info.key] = decision
         if not decision.is_scheduled:
-            self._stays(info, origin, decision.message)
+            self._stays(info, origin, self._in_words(decider.framework, decision))
             self._settle_held()
             return
         self._take_place(decider.framework, info, origin, decision)
+
+    def _in_words(self, framework: Framework, decision: Decision) -> str:
+        """The message, and which devices are missing where that is the reason; for the first pods only."""
+        if len(self.pending) >= _MOST_REPORTED:
+            return decision.message
+        report = device_report(framework, decision)
+        return decision.message if report is None else f"{decision.message} Devices: {lacking_cause(report)}."
 
     def _stays(self, info: PodInfo, origin: str, message: str, *, plugin: str = "") -> None:
         self.pending.append(Placed(pod=info.key, origin=origin, message=message, plugin=plugin))
@@ -173,6 +182,7 @@ class Placing:
         elif known is not None:
             cache.remove_pod(victim.uid)
             self._undo.append(lambda: cache.assume(known, known.node_name))
+            self._undo.append(self._copy.release_claims(known.pod))
 
     def _use_up_budgets(self, victims: Sequence[PodInfo]) -> None:
         """A budget allows one disruption less for each victim that it covers."""

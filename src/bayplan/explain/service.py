@@ -23,6 +23,7 @@ from bayplan.explain.case import decide_in_full
 from bayplan.explain.claims import THEN, Chosen, GoesTo, HeldAtPermit, NoScheduler, Preempted, Unplaced
 from bayplan.explain.cluster_copy import ClusterCopy, ClusterObjects, objects_of_snapshot
 from bayplan.explain.config_page import ConfigPage, config_page
+from bayplan.explain.device_report import devices_of_pod
 from bayplan.explain.explaining_nodes import explained_node
 from bayplan.explain.model import Changes, NodeExplanation, PodExplanation, QueueState, decided_of
 from bayplan.explain.overview import Heat, Overview, Rates, heat_of, overview_of
@@ -168,6 +169,7 @@ class ExplainService:
         """From the record of the attempt that placed it; without one, nothing is said about why."""
         record = next((r for r in explanation.attempts if r.node == info.node_name), None)
         explanation.node = info.node_name
+        explanation.devices = devices_of_pod(self._live.cache.cluster, info)
         held = self._live.held_pods.get(info.uid)
         is_bound = not self._live.cache.is_assumed(info.uid) or (record is not None and record.outcome == "bound")
         explanation.state = "held" if held is not None else "placed" if is_bound else "binding"

@@ -20,6 +20,8 @@ from bayplan.config.profiles import ResolvedProfile
 from bayplan.explain.builders import root_cause, too_large
 from bayplan.explain.claims import IF, NothingHelps, TooLarge, Without, WouldFit, WouldMove
 from bayplan.explain.cluster_copy import ClusterCopy
+from bayplan.explain.device_changes import device_trials
+from bayplan.explain.device_report import device_report
 from bayplan.explain.edits import Edit, apply_edits, merge_patch
 from bayplan.explain.model import Changes, Suggestion
 from bayplan.explain.objections import nearest_nodes, rejections_by_node
@@ -172,6 +174,7 @@ class _Search:
             claim = yield from self._attempt(trial.done, edits)
             if claim is not None:
                 found.append((trial.effort, claim))
+        found += yield from self._devices(decision)
         for effort, search in ((OBJECT, self._claims()), (MEMBERS, self._members(decision))):
             if len(found) < _MOST_SUGGESTIONS:
                 more = yield from search
@@ -239,6 +242,18 @@ class _Search:
         for remedy in plugin.remedies if plugin is not None else ():
             for answered in REMEDIES[remedy](trial):
                 yield from self._all_answered(answered, plugins[1:])
+
+    def _devices(self, decision: Decision) -> Work[list[tuple[int, WouldFit]]]:
+        """Other resource claims, and claims of others released."""
+        report = device_report(self.decider.framework, decision)
+        found: list[tuple[int, WouldFit]] = []
+        for trial in device_trials(self._copy.cache.cluster, report) if report is not None else ():
+            if len(found) >= _MOST_SUGGESTIONS:
+                break
+            claim = yield from self._attempt((trial.what,), trial.edits)
+            if claim is not None:
+                found.append((trial.effort, claim))
+        return found
 
     def _claims(self) -> Work[list[WouldFit]]:
         """Volume claims that the pod names and nobody made, of a class that there is."""
@@ -352,11 +367,13 @@ def find_moves(copy: ClusterCopy, info: PodInfo) -> Work[Changes]:
     """What would move a pod that is on a node of the copy, which is left as it was."""
     home = info.node_name
     known = copy.cache.remove_pod(info.uid)
+    reserve_again = copy.release_claims(info.pod)
     free = msgspec.structs.replace(info.pod, spec=msgspec.structs.replace(info.pod.spec, node_name=""))
     copy.cache.note_pod(None, free)
     try:
         moves = yield from _moves(copy, free, home)
     finally:
+        reserve_again()
         if known is not None:
             copy.cache.assume(known, home)
     return Changes(pod=info.key, is_placed=True, suggestions=[_suggestion(move) for move in moves])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from rich import box
 from rich.console import RenderableType
@@ -17,9 +18,12 @@ from rich.table import Table
 from rich.text import Text
 
 from bayplan.api.quantity import format_quantity
+from bayplan.explain.device_report import DeviceReport, NodeDevice
+from bayplan.explain.device_wording import DEVICE_WORDS
 from bayplan.explain.evaluating import Evaluated
 from bayplan.explain.model import Changes, Decided, NodeExplanation, Now, PodExplanation, Suggestion
 from bayplan.explain.pending import PendingBoard
+from bayplan.explain.phrases import listed
 from bayplan.explain.whatif import WhatIf
 from bayplan.loop.record import DecisionRecord, PluginTook, Preemption, Refused, ScoredNode, Step
 
@@ -51,6 +55,8 @@ _LONGEST_NAME = 28
 _MOST_TIMES = 4
 _MOST_STEPS = 8
 _MOST_TIED = 12
+_MOST_DEVICE_NODES = 3
+_MOST_NODE_DEVICES = 32
 
 
 def plain(text: str) -> str:
@@ -76,6 +82,8 @@ def draw_pod(explanation: PodExplanation, *, top: int = 5, width: int = 120) -> 
     elif now is not None and explanation.state == "placed" and explanation.decision is None:
         yield Padding(Text(plain(explanation.note), style="dim"), (0, 2), expand=False)
         yield from _now(now, top=top, width=width)
+    if explanation.devices:
+        yield _list("devices", [DEVICE_WORDS[type(claim)](claim) for claim in explanation.devices])
     if explanation.attempts:
         yield _attempts(explanation.attempts)
     yield from _queue(explanation)
@@ -124,6 +132,8 @@ def _now_parts(now: Now, *, top: int, width: int, chosen_ends: bool) -> Iterator
         yield _indent(Text.assemble(("tie set: ", "dim"), plain(_sample(now.tied, most=_MOST_TIED))))
     if now.refused:
         yield _refused(now.refused, now.nodes)
+    if now.devices is not None:
+        yield from _devices(now.devices)
     if now.preemption is not None:
         yield from _preemption(now.preemption, "would leave")
     if now.message:
@@ -175,6 +185,14 @@ def draw_evaluated(found: Evaluated, *, top: int = 5, width: int = 120) -> Itera
     yield Text(plain(found.verdict), style=_STYLES[found.outcome])
     if found.outcome not in ("gated", "failed"):
         yield from _now_parts(found.now, top=top, width=width, chosen_ends=False)
+    granted = [line for claim, entry in found.result.get("allocations", {}).items() for line in _granted(claim, entry)]
+    if granted:
+        yield _list(f"devices on {plain(found.result['allocatedOn'])}", granted)
+
+
+def _granted(claim: str, entry: dict[str, Any]) -> Iterator[str]:
+    for each in entry["allocation"].get("devices", {}).get("results", ()):
+        yield f"{each['driver']}/{each['pool']}/{each['device']} for {claim}/{each['request']}"
 
 
 def draw_summary(found: Sequence[Evaluated]) -> Table:
@@ -203,6 +221,8 @@ def draw_node(node: NodeExplanation) -> Iterator[RenderableType]:
         amounts = [format_quantity(amount, fill.resource) for amount in (fill.requested, fill.allocatable)]
         table.add_row(plain(fill.resource), *amounts, share)
     yield _below(table)
+    if node.devices:
+        yield _node_devices(node.devices)
     if node.pending:
         pending = _table("pending", "such as", "here", "because")
         pending.columns[0].justify = "right"
@@ -317,6 +337,34 @@ def _refused(groups: Sequence[Refused], nodes: int) -> RenderableType:
     hidden = groups[_MOST_ROWS:]
     if hidden:
         table.add_row(f"{sum(group.count for group in hidden):,}", "", f"for {len(hidden)} other reasons", "")
+    return _below(table)
+
+
+def _devices(report: DeviceReport) -> Iterator[RenderableType]:
+    """What the devices of the nearest nodes are to each request; those that are the same to it in one row."""
+    for node in report.nodes[:_MOST_DEVICE_NODES]:
+        table = _table(f"devices on {plain(node.node)}", "for", "")
+        for request in node.requests:
+            alike: dict[str, list[str]] = {}
+            for fact in request.devices:
+                alike.setdefault(fact.phrase, []).append(fact.device)
+            for phrase, devices in list(alike.items())[:_MOST_ROWS]:
+                table.add_row(*(Text(plain(text)) for text in (listed(devices, "devices"), request.request, phrase)))
+        for text in (*(fact.sentence for fact in node.facts), node.error):
+            if text:
+                table.add_row("", "", Text(plain(text)))
+        yield _below(table)
+    hidden = report.refused - min(len(report.nodes), _MOST_DEVICE_NODES)
+    if hidden > 0:
+        yield _indent(Text(f"and {hidden:,} more node{'s' if hidden > 1 else ''} without the devices", style="dim"))
+
+
+def _node_devices(devices: Sequence[NodeDevice]) -> RenderableType:
+    table = _table("device", "state", "claim", "pod")
+    for each in devices[:_MOST_NODE_DEVICES]:
+        state = f"{each.state} {', '.join(each.taints)}" if each.taints else each.state
+        row = (each.device, state, ", ".join(each.owners), ", ".join(each.users))
+        table.add_row(*(Text(plain(text)) for text in row))
     return _below(table)
 
 

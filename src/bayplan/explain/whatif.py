@@ -208,6 +208,7 @@ def _drained(copy: ClusterCopy, name: str) -> Iterable[tuple[Pod, str]]:
     pods = list(info.pods.values())
     for pod in pods:
         copy.cache.remove_pod(pod.uid)
+        copy.release_claims(pod.pod)
     free = [_unplaced(pod.pod) for pod in pods if pod.controller is None or pod.controller.kind != "DaemonSet"]
     for waiting in free:
         copy.cache.note_pod(None, waiting)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 from bayplan.explain import claims as c
+from bayplan.explain.device_wording import DEVICE_WORDS
+from bayplan.explain.phrases import counted, ended, listed, plural
 
-__all__ = ["listed", "sentence"]
+__all__ = ["WORDS", "sentence"]
 
-_NAMED = 3
 _WAITING = {
     "active": "; it waits for its turn",
     "backoff": "; it is backing off after a failed attempt",
@@ -21,7 +22,7 @@ _WAITING = {
 
 def sentence(claim: c.Claim) -> str:
     """Starts with the pod where it is about one."""
-    say: Callable[[Any], str] = _WORDS[type(claim)]
+    say: Callable[[Any], str] = WORDS[type(claim)]
     return say(claim)
 
 
@@ -59,12 +60,12 @@ def _preempted(claim: c.Preempted) -> str:
 
 def _unplaced(claim: c.Unplaced) -> str:
     last = f"; its last attempt failed: {claim.message}" if claim.message else ""
-    return _ended(f"{claim.pod} is not in the cluster any more{last}")
+    return ended(f"{claim.pod} is not in the cluster any more{last}")
 
 
 def _refused_later(claim: c.RefusedLater) -> str:
     by = f" by {claim.plugin}" if claim.plugin else ""
-    return _ended(f"{claim.pod} was given {claim.node} and then refused at {claim.point}{by}: {claim.message}")
+    return ended(f"{claim.pod} was given {claim.node} and then refused at {claim.point}{by}: {claim.message}")
 
 
 # Now
@@ -86,13 +87,13 @@ def _fits_nowhere(claim: c.FitsNowhere) -> str:
     if claim.resource:
         return f"{claim.pod} is pending: no node offers {claim.resource}, and it asks {claim.asked}."
     if not claim.plugin or not claim.refused:
-        return _ended(f"{claim.pod} is pending: {claim.reason or claim.message or 'no reason is known'}")
+        return ended(f"{claim.pod} is pending: {claim.reason or claim.message or 'no reason is known'}")
     nodes = "the one node" if claim.nodes == 1 else f"{claim.refused} of {claim.nodes} nodes"
-    return _ended(f"{claim.pod} is pending: {claim.plugin} refuses {nodes}: {claim.reason}")
+    return ended(f"{claim.pod} is pending: {claim.plugin} refuses {nodes}: {claim.reason}")
 
 
 def _would_preempt(claim: c.WouldPreempt) -> str:
-    budgets = f", against {_counted(claim.violations, 'disruption budget')}" if claim.violations else ""
+    budgets = f", against {counted(claim.violations, 'disruption budget')}" if claim.violations else ""
     victims = listed(claim.victims, "pods")
     return f"{claim.pod} fits nowhere now, and would preempt {victims} on {claim.node}{budgets}."
 
@@ -100,8 +101,8 @@ def _would_preempt(claim: c.WouldPreempt) -> str:
 def _held_back(claim: c.HeldBack) -> str:
     if claim.gates:
         gates = listed([f"`{gate}`" for gate in claim.gates], "gates")
-        return f"{claim.pod} is held back before scheduling by {_plural('gate', claim.gates)} {gates}."
-    return _ended(f"{claim.pod} is held back before scheduling by {claim.plugin}: {claim.message}")
+        return f"{claim.pod} is held back before scheduling by {plural('gate', claim.gates)} {gates}."
+    return ended(f"{claim.pod} is held back before scheduling by {claim.plugin}: {claim.message}")
 
 
 def _held_at_permit(claim: c.HeldAtPermit) -> str:
@@ -123,7 +124,7 @@ def _no_scheduler(claim: c.NoScheduler) -> str:
 def _would_fit(claim: c.WouldFit) -> str:
     others = claim.nodes - 1
     where = f" on {claim.node}" if claim.node else ""
-    where += f" and {_counted(others, 'other node')}" if others > 0 else ""
+    where += f" and {counted(others, 'other node')}" if others > 0 else ""
     price = f", and {listed(claim.victims, 'pods')} would be preempted" if claim.victims else ""
     return f"It would fit{where} if {claim.what}{price}."
 
@@ -136,7 +137,7 @@ def _would_move(claim: c.WouldMove) -> str:
 
 
 def _without(claim: c.Without) -> str:
-    return f"without {claim.plugin}: {_counted(claim.nodes, 'node')}"
+    return f"without {claim.plugin}: {counted(claim.nodes, 'node')}"
 
 
 def _lacks(claim: c.Lacks) -> str:
@@ -157,10 +158,10 @@ def _frees(claim: c.Frees) -> str:
 
 
 def _nothing_helps(claim: c.NothingHelps) -> str:
-    return _ended(f"Nothing that was tried would let it run: {claim.reason}")
+    return ended(f"Nothing that was tried would let it run: {claim.reason}")
 
 
-_WORDS: dict[type, Callable[[Any], str]] = {
+WORDS: dict[type, Callable[[Any], str]] = {
     c.Chosen: _chosen,
     c.Preempted: _preempted,
     c.Unplaced: _unplaced,
@@ -178,29 +179,9 @@ _WORDS: dict[type, Callable[[Any], str]] = {
     c.TooLarge: _too_large,
     c.Frees: _frees,
     c.NothingHelps: _nothing_helps,
+    **DEVICE_WORDS,
 }
 
 
-def listed(names: Sequence[str], noun: str) -> str:
-    """A few names in full, more as a number and some of them."""
-    if not names:
-        return f"no {noun}"
-    if len(names) <= _NAMED:
-        return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-    return f"{len(names)} {noun} ({', '.join(names[:_NAMED])}, …)"
-
-
 def _points(count: int) -> str:
-    return _counted(count, "point")
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def _plural(noun: str, items: Sequence[str]) -> str:
-    return noun if len(items) == 1 else f"{noun}s"
-
-
-def _ended(text: str) -> str:
-    return text if text.endswith((".", "!", "?")) else f"{text}."
+    return counted(count, "point")

@@ -29,7 +29,7 @@ from bayplan.api.devices import (
     ResourceSlice,
 )
 from bayplan.cel import CompileError, EvaluationError
-from bayplan.cel.devices import compile_selector, device_variable
+from bayplan.cel.devices import DeviceVariable, compile_selector, device_variable
 from bayplan.cluster.device_classes import IMPLICIT_PREFIX, DeviceClassNames
 from bayplan.cluster.device_slices import (
     Attribute,
@@ -66,6 +66,7 @@ __all__ = [
     "DeviceTaint",
     "DeviceToleration",
     "DeviceUse",
+    "DeviceVariable",
     "Devices",
     "EvaluationError",
     "ExactDeviceRequest",

@@ -60,3 +60,34 @@ def test_a_result_that_is_no_boolean_is_an_error() -> None:
 
     with pytest.raises(EvaluationError, match="CEL result of type int could not be converted to bool"):
         compile_selector('device.attributes["d"].x').matches(device)
+
+
+A100 = device_variable(
+    driver="gpu.example.com", attributes={"model": {"string": "a100"}}, capacity={"memory": {"value": "16Gi"}}
+)
+
+
+@pytest.mark.parametrize(
+    ("expression", "term"),
+    [
+        (f"{MODEL} && {MEMORY}", MEMORY),
+        (f"(true && ({MODEL} && {MEMORY}))", MEMORY),
+        (f"true && (false || {MEMORY})", f"(false || {MEMORY})"),
+        (f"(true) && ({MEMORY})", f"({MEMORY})"),
+        (f'{MODEL} && // large ones && no others\n"&&" != "&&"', '// large ones && no others\n"&&" != "&&"'),
+        (f"!({MODEL} && true)", f"!({MODEL} && true)"),
+        (f"{MODEL} ? {MEMORY} && true : true", f"{MODEL} ? {MEMORY} && true : true"),
+    ],
+)
+def test_the_smallest_false_term_is_found(expression: str, term: str) -> None:
+    assert compile_selector(expression).false_term(A100).expression == term
+
+
+def test_readings_have_the_values_of_what_an_expression_reads() -> None:
+    selector = compile_selector(f'{MODEL} && {MEMORY} && !("x" in device.attributes["other.example.com"])')
+
+    assert selector.readings(A100) == {
+        'device.attributes["gpu.example.com"].model': '"a100"',
+        'device.attributes["other.example.com"].x': "absent",
+        'device.capacity["gpu.example.com"].memory': "16Gi",
+    }

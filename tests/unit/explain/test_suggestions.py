@@ -43,6 +43,11 @@ def _changed(item: Any, edit: Edit) -> Any:
     if edit.kind == "patchNode" and item["kind"] == "Node" and metadata["name"] == edit.name:
         return merged(item, edit.patch)
     key = f"{metadata.get('namespace', 'default')}/{metadata['name']}"
+    if item["kind"] == "ResourceClaim" and key == edit.name:
+        is_released = edit.kind == "releaseClaim"
+        return (
+            {name: part for name, part in item.items() if name != "status"} if is_released else merged(item, edit.patch)
+        )
     return None if edit.kind == "deletePod" and item["kind"] == "Pod" and key == edit.name else item
 
 

@@ -36,6 +36,7 @@ function describe(state) {
     ...(now && state.state !== "gated" ? parts(now, "now", now.best) : []),
     then?.stoppedAt ? card("Refused after the choice", el("p", { class: "bad" }, `At ${then.stoppedAt}${then.stoppedBy ? ` by ${then.stoppedBy}` : ""}: ${then.error}`)) : null,
     then?.permit ? card("Held at Permit", el("p", {}, held(then.permit))) : null,
+    state.devices?.length ? card("Devices", ownDevices(state.devices)) : null,
     state.attempts.length ? card("Attempts", attemptsTable(state.attempts)) : null,
     historyOf(state).length ? card("In the queue", history(historyOf(state))) : null,
     isWaiting && state.now?.phases?.length ? card("Time", times(state.now)) : null,
@@ -53,6 +54,7 @@ function parts(of, when, best) {
     of.nodes && of.chosenBy !== "nomination" ? card(title("Funnel"), funnel(of)) : null,
     best.length ? card(title("Score matrix"), matrix(of, best)) : null,
     of.refused.length && !of.node ? card(title("Who refuses, and why"), refused(of)) : null,
+    of.devices ? card("Devices of the nearest nodes", nodeDevices(of.devices)) : null,
     of.preemption ? card(when === "then" ? "Who had to leave" : "Who would leave", victims(of.preemption)) : null,
     when === "now" && of.message ? card("In kube-scheduler's words", el("p", {}, of.message)) : null,
   ];
@@ -109,6 +111,20 @@ function leadText(of, best) {
 function refused(state) {
   return table("", ["#nodes", "plugin", "because", "such as"], state.refused.map((group) =>
     [number(group.count), group.plugin || "PreFilter", group.reasons.join("; "), (group.sample || []).join(", ")]));
+}
+
+function ownDevices(claims) {
+  const rows = claims.flatMap((claim) => Object.entries(claim.devices).map(([request, devices]) => [claim.owner, request, devices.join(", ")]));
+  return table("", ["claim", "request", "devices"], rows);
+}
+
+function nodeDevices(report) {
+  return el("div", { id: "devices" }, report.nodes.map((node) => [
+    el("h3", {}, nodeLink(node.node)),
+    ...node.facts.map((fact) => el("p", {}, fact.sentence)), node.error ? el("p", { class: "bad" }, node.error) : null,
+    ...node.requests.map((request) => table(`${request.request}: ${request.usable} of ${request.asked || "all"} would do`, ["device", ""],
+      request.devices.map((fact) => [fact.device, el("span", { class: fact.state === "free" ? "good" : "" }, fact.phrase)]))),
+  ]), report.refused > report.nodes.length ? el("p", { class: "soft" }, `${number(report.refused)} nodes lack devices; those that lack the least are shown.`) : null);
 }
 
 export function attemptsTable(attempts, showPod = false) {

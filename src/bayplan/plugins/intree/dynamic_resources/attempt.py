@@ -10,17 +10,26 @@ import numpy as np
 
 from bayplan.framework import NodeColumns, NodeInfo, PodInfo
 from bayplan.framework.columns import BoolN, ClusterState, Rows, match_required
+from bayplan.framework.device_findings import NodeFindings
 from bayplan.framework.devices import AllocationResult, DeviceClass, DeviceRequest, ResourceClaim
 from bayplan.framework.objects import RequiredNodes, compile_node_selector, value
 from bayplan.plugins.intree.dynamic_resources.columns import AllocationColumns
 from bayplan.plugins.intree.dynamic_resources.counters import CounterBook
+from bayplan.plugins.intree.dynamic_resources.examining import DeviceExamination, Holders
 from bayplan.plugins.intree.dynamic_resources.extended import IN_MEMORY, RequestMapping, device_requests, with_requests
 from bayplan.plugins.intree.dynamic_resources.pools import NodePools
 from bayplan.plugins.intree.dynamic_resources.requests import ClaimAsks, prepare
 from bayplan.plugins.intree.dynamic_resources.results import allocation_of
 from bayplan.plugins.intree.dynamic_resources.search import Search, Taken
 
-__all__ = ["Delegation", "DeviceAttempt", "Inventory", "Solution", "with_allocation"]
+__all__ = ["Delegation", "DeviceAttempt", "FilterTimeout", "Inventory", "Solution", "with_allocation"]
+
+
+class FilterTimeout(Exception):
+    """The search took longer than `filterTimeout`."""
+
+    def __init__(self) -> None:
+        super().__init__("timed out trying to allocate devices")
 
 
 class Inventory:
@@ -75,6 +84,7 @@ class DeviceAttempt:
         self._asks: dict[tuple[str, ...], list[ClaimAsks]] = {}
         self._delegations: dict[tuple[str, ...], Delegation] = {}
         self._solutions: dict[str, Solution | None] = {}
+        self._holders: Holders | None = None
 
     def add_extended(self, claim: ResourceClaim, resources: tuple[str, ...]) -> None:
         self.extended, self.resources = claim, resources
@@ -138,6 +148,10 @@ class DeviceAttempt:
             return None
         return match_required(RequiredNodes((), compile_node_selector(allocation.node_selector)), nodes)
 
+    def is_reached_from(self, node: NodeInfo, number: int) -> bool:
+        reached = self.reached(NodeColumns(self._inventory.cluster.nodes, np.array([node.row], dtype=np.intp)), number)
+        return reached is None or bool(reached[0])
+
     def codes(
         self, resources: tuple[str, ...], rows: Rows, check_deadline: Callable[[], None]
     ) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
@@ -156,6 +170,21 @@ class DeviceAttempt:
             ]
             self._solutions[node.name] = None if taken is None else Solution(asks, taken, chosen)
         return self._solutions[node.name]
+
+    def examine(self, node: NodeInfo, check_deadline: Callable[[], None]) -> NodeFindings:
+        """What each device of a node is to the claims that have none yet. Raises AllocationError."""
+        devices = self._inventory.devices
+        if self._holders is None:
+            self._holders = devices.holders()
+        examination = DeviceExamination(
+            node,
+            self._inventory.pools.of(node),
+            self.asks(self.delegated_on(node)),
+            use=devices.use,
+            holders=self._holders,
+            check_deadline=check_deadline,
+        )
+        return examination.run()
 
     def rank(self, node: NodeInfo, check_deadline: Callable[[], None]) -> int:
         """Points for getting the alternatives that are listed first."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,25 +35,17 @@ from bayplan.framework import (
     normalize_highest,
 )
 from bayplan.framework.columns import Int64N, Rows
+from bayplan.framework.device_findings import NodeFindings
 from bayplan.framework.devices import ResourceClaim
 from bayplan.framework.objects import pod_requests
-from bayplan.plugins.intree.dynamic_resources.attempt import DeviceAttempt, Inventory, with_allocation
-from bayplan.plugins.intree.dynamic_resources.binding import (
-    BindingProblem,
-    has_timed_out,
-    is_ready,
-    waits_for_conditions,
-)
-from bayplan.plugins.intree.dynamic_resources.claims import ClaimProblem, class_problem, is_reserved_for, pod_claims
+from bayplan.plugins.intree.dynamic_resources.attempt import DeviceAttempt, FilterTimeout, Inventory
+from bayplan.plugins.intree.dynamic_resources.binding import BindingProblem, has_timed_out, is_ready
+from bayplan.plugins.intree.dynamic_resources.claims import ClaimProblem, class_problem, pod_claims
 from bayplan.plugins.intree.dynamic_resources.columns import CANNOT, INVALID, STALE, UNDECIDED
 from bayplan.plugins.intree.dynamic_resources.durations import duration_problems, seconds
-from bayplan.plugins.intree.dynamic_resources.extended import (
-    ANNOTATION,
-    is_backed_name,
-    new_claim,
-    with_requests,
-)
+from bayplan.plugins.intree.dynamic_resources.extended import ANNOTATION, is_backed_name, new_claim
 from bayplan.plugins.intree.dynamic_resources.requests import AllocationError
+from bayplan.plugins.intree.dynamic_resources.reserving import Reservations
 from bayplan.plugins.intree.dynamic_resources.results import shown_allocation
 from bayplan.plugins.intree.dynamic_resources.search import InvalidPools
 from bayplan.plugins.intree.dynamic_resources.writing import ClaimWriter, WriteFailed
@@ -70,16 +63,11 @@ _DELETED = Unschedulable("deletion of ResourceClaim completed")
 _STILL_PENDING = Unschedulable("still not schedulable")
 _NO_STATE = Error("not found")
 
-_POLL_SECONDS = 5.0
 _GROUP = "resource.k8s.io"
 
 _Ids = npt.NDArray[np.int32]
 
 ATTEMPT = StateKey[DeviceAttempt]("DynamicResources/attempt")
-
-
-class _FilterTimeout(Exception):
-    """The search took longer than `filterTimeout`."""
 
 
 class DynamicResources(Plugin):
@@ -159,6 +147,7 @@ class DynamicResources(Plugin):
         self._devices = self.handle.cluster.devices
         self._classes = self.handle.cluster.device_classes
         self._writer = ClaimWriter(self.handle, self._devices)
+        self._reservations = Reservations(self.handle, self._writer, self._binding_timeout)
 
     def sign(self, pod: PodInfo) -> Hashable:
         return None
@@ -296,7 +285,7 @@ class DynamicResources(Plugin):
         except AllocationError as error:
             ids[positions] = statuses.number(Error(str(error)))
             return
-        except _FilterTimeout:
+        except FilterTimeout:
             ids[positions] = statuses.number(Error("timed out trying to allocate devices"))
             return
         if not codes.any():
@@ -313,7 +302,7 @@ class DynamicResources(Plugin):
             return None if attempt.solve(node, self._deadline()) is not None else _CANNOT_ALLOCATE
         except InvalidPools:
             return _INVALID_POOLS
-        except _FilterTimeout:
+        except FilterTimeout:
             return Error(f"node {node.name}: timed out trying to allocate devices")
         except AllocationError as error:
             return Error(str(error))
@@ -351,7 +340,7 @@ class DynamicResources(Plugin):
 
         def check() -> None:
             if clock.monotonic() > end:
-                raise _FilterTimeout
+                raise FilterTimeout
 
         return check
 
@@ -412,45 +401,38 @@ class DynamicResources(Plugin):
             found[key] = {"allocation": shown_allocation(allocation), "fresh": number in fresh}
         return {"allocatedOn": node.name, "allocations": found} if found else {}
 
+    def examine_devices(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> NodeFindings | None:
+        """What each device of a node is to the pod; see `DeviceExaminer`."""
+        attempt = state.get(ATTEMPT)
+        if attempt is None or (not attempt.has_user_claims and not attempt.delegated_on(node)):
+            return None
+        lost = tuple(
+            claim.key
+            for number, claim in enumerate(attempt.claims)
+            if claim.status.allocation is not None
+            and not (attempt.is_reached_from(node, number) and self._is_usable(claim))
+        )
+        try:
+            found = attempt.examine(node, self._deadline())
+            return replace(found, fits=found.fits and not lost, unreachable=lost)
+        except (AllocationError, FilterTimeout) as error:
+            return NodeFindings(node=node.name, fits=False, error=str(error))
+
     # Reserve and bind
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         attempt, node = state.get(ATTEMPT), self.handle.cluster.node(node_name)
         if attempt is None or node is None or not attempt.to_allocate():
             return None
-        resources = attempt.delegated_on(node)
-        if not resources and not attempt.has_user_claims:
-            return None
         try:
-            solution = attempt.solve(node, self._deadline())
-            allocations = [] if solution is None else solution.allocations(node_name)
-        except (AllocationError, InvalidPools, _FilterTimeout) as error:
+            return self._reservations.take(attempt, node, self._deadline())
+        except (AllocationError, InvalidPools, FilterTimeout) as error:
             return Error(str(error), exception=error)
-        if solution is None:
-            return Error(f"internal error, couldn't find allocation for node {node_name}")
-        if attempt.extended is not None:
-            attempt.delegated = attempt.delegation(resources)
-        for number, allocation in zip(attempt.to_allocate(), allocations, strict=True):
-            claim = attempt.claims[number]
-            if claim is attempt.extended and not resources:
-                continue
-            attempt.reserved[number] = allocation
-            self._devices.put_in_flight(with_allocation(claim, allocation))
-        return None
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         attempt = state.get(ATTEMPT)
-        if attempt is None:
-            return
-        for number in attempt.reserved:
-            self._devices.drop_in_flight(attempt.claims[number])
-        for claim in attempt.claims:
-            known = claim if claim.name and claim is not attempt.extended else None
-            current = self._devices.claim(known.key) if known is not None else None
-            if current is not None and current.status.allocation is not None and is_reserved_for(current, pod.pod):
-                self.handle.start_task(f"release claim {current.key}", self._writer.release(current, pod.pod))
-        if attempt.extended is not None and not attempt.is_extended_in_memory:
-            self.handle.start_task(f"delete claim {attempt.extended.key}", self._writer.delete(attempt.extended))
+        if attempt is not None:
+            self._reservations.give_back(attempt)
 
     def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         return SKIP if state.get(ATTEMPT) is None else None
@@ -460,41 +442,8 @@ class DynamicResources(Plugin):
         if attempt is None:
             return None
         try:
-            for number, claim in enumerate(attempt.claims):
-                if not is_reserved_for(claim, pod.pod):
-                    attempt.claims[number] = await self._bind(attempt, number)
-            await self._wait_until_ready(attempt, node_name)
+            await self._reservations.write(attempt)
+            await self._reservations.wait_until_ready(attempt, node_name)
         except (WriteFailed, BindingProblem) as error:
             return Error(str(error), exception=error)
         return None
-
-    async def _bind(self, attempt: DeviceAttempt, number: int) -> ResourceClaim:
-        claim, allocation, pod = attempt.claims[number], attempt.reserved.get(number), attempt.pod
-        is_extended = claim is attempt.extended
-        if is_extended and allocation is None and claim.status.allocation is None:
-            return claim
-        before = claim
-        if is_extended and attempt.is_extended_in_memory:
-            asked = with_requests(claim, attempt.delegated.requests)
-            claim = attempt.extended = await self._writer.create(asked, pod.pod)
-        written = await self._writer.reserve(pod.pod, claim, allocation)
-        if is_extended:
-            attempt.extended = written
-            await self._writer.note_extended(pod, written, attempt.delegated.mappings)
-        self._devices.drop_in_flight(before)
-        attempt.reserved.pop(number, None)
-        return written
-
-    async def _wait_until_ready(self, attempt: DeviceAttempt, node_name: str) -> None:
-        if not any(waits_for_conditions(claim) for claim in attempt.claims):
-            return
-        note = f"waiting for binding conditions for device on node {node_name}"
-        self.handle.recorder.event(
-            attempt.pod, kind="Normal", reason="BindingConditionsPending", action="Scheduling", note=note
-        )
-        clock = self.handle.clock
-        end = clock.monotonic() + self._binding_timeout
-        while not all(is_ready(self._devices.claim(claim.key) or claim) for claim in attempt.claims):
-            if clock.monotonic() >= end:
-                raise BindingProblem("device binding timeout: context deadline exceeded")
-            await clock.sleep(min(_POLL_SECONDS, end - clock.monotonic()))

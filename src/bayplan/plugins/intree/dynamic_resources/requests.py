@@ -100,8 +100,16 @@ class Ask:
                 return False
         return True
 
+    def named_selectors(self) -> list[tuple[str, str]]:
+        """(whose, expression), in the order in which they are evaluated."""
+        by_class = [(f"class {self.device_class.name}", each) for each in self.class_selectors]
+        return by_class + [(f"claim {self.claim_key}", each) for each in self.selectors]
+
     def tolerates(self, device: PublishedDevice) -> bool:
-        return all(any(_matches(each, taint) for each in self.tolerations) for taint in device.taints)
+        return all(map(self.tolerates_taint, device.taints))
+
+    def tolerates_taint(self, taint: DeviceTaint) -> bool:
+        return any(_matches(each, taint) for each in self.tolerations)
 
 
 def _matches(toleration: DeviceToleration, taint: DeviceTaint) -> bool:

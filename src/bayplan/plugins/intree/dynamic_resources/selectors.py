@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from bayplan.framework.devices import CompileError, DeviceLook, EvaluationError, compile_selector, device_variable
+from collections.abc import Iterable
+from typing import NamedTuple
 
-__all__ = ["ExpressionFailure", "select"]
+from bayplan.framework.devices import (
+    CompileError,
+    DeviceLook,
+    DeviceVariable,
+    EvaluationError,
+    compile_selector,
+    device_variable,
+)
+
+__all__ = ["ExpressionFailure", "SelectorRefusal", "first_refusal", "select"]
 
 
 class ExpressionFailure(Exception):
@@ -22,13 +32,38 @@ def _evaluate(expression: str, look: DeviceLook) -> bool | Exception:
         selector = compile_selector(expression)
     except CompileError as error:
         return ExpressionFailure(f"CEL compile error: {error}")
-    variable = device_variable(
+    try:
+        return selector.matches(_variable(look))
+    except EvaluationError as error:
+        return ExpressionFailure(f"CEL runtime error: {error}")
+
+
+def _variable(look: DeviceLook) -> DeviceVariable:
+    return device_variable(
         driver=look.driver,
         attributes={name: {type_: value} for name, (type_, value) in look.attributes.items()},
         capacity=look.capacity,
         allow_multiple_allocations=look.is_shareable,
     )
-    try:
-        return selector.matches(variable)
-    except EvaluationError as error:
-        return ExpressionFailure(f"CEL runtime error: {error}")
+
+
+class SelectorRefusal(NamedTuple):
+    """Why a device is not selected: the smallest term that is false of it, or the error of an expression."""
+
+    whose: str
+    term: str = ""
+    values: dict[str, str] = {}
+    error: str = ""
+
+
+def first_refusal(selectors: Iterable[tuple[str, str]], look: DeviceLook) -> SelectorRefusal | None:
+    """`selectors` are (whose, expression). None for a device that all of them select."""
+    for whose, expression in selectors:
+        answer = select(expression, look)
+        if isinstance(answer, Exception):
+            return SelectorRefusal(whose, expression, error=str(answer))
+        if not answer:
+            variable = _variable(look)
+            term = compile_selector(expression).false_term(variable)
+            return SelectorRefusal(whose, term.expression, term.readings(variable))
+    return None
