@@ -39,6 +39,13 @@ IMAGES = Path(os.environ.get("BAYPLAN_SCREENSHOTS") or tempfile.mkdtemp(prefix="
 """BAYPLAN_SCREENSHOTS=docs/images renews the pictures of the documentation."""
 
 
+_PATHS = {
+    "Node": "/api/v1/nodes",
+    "Namespace": "/api/v1/namespaces",
+    "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
+}
+
+
 @dataclass
 class Stage:
     """What a test drives."""
@@ -53,9 +60,13 @@ class Stage:
         transport = self.local.transport()
         for item in objects:
             namespace = item["metadata"].get("namespace", "default")
-            path = "/api/v1/nodes" if item["kind"] == "Node" else f"/api/v1/namespaces/{namespace}/pods"
+            path = _PATHS.get(item["kind"], f"/api/v1/namespaces/{namespace}/pods")
             response = await transport.request("POST", path, body=json.dumps(item).encode())
             assert response.status < 300, response.body
+
+    def has_pods(self, *names: str) -> bool:
+        """Whether the scheduler knows all of them."""
+        return all(self.local.live.watching.pod("default", name) is not None for name in names)
 
     async def until(self, is_true: Callable[[], bool], seconds: float = 90.0) -> None:
         async with asyncio.timeout(seconds):
@@ -84,7 +95,12 @@ async def staged(
         explaining.attach(local.live)
         parts = ServerParts(routes=explaining.routes())
         async with serve(ServerOptions(port=0, is_plain_http=True), parts) as serving:
-            yield Stage(local, explaining.recorder, explaining.service, serving.url, settings)
+            running = asyncio.create_task(explaining.run())
+            try:
+                yield Stage(local, explaining.recorder, explaining.service, serving.url, settings)
+            finally:
+                running.cancel()
+                await asyncio.gather(running, return_exceptions=True)
 
 
 def expect(target: Locator) -> LocatorAssertions:

@@ -1,7 +1,12 @@
 """Explanations over HTTP: JSON under /bayplan/v1, live figures as server-sent events.
 
-    GET  /bayplan/v1/overview                      GET  /bayplan/v1/nodes
+    GET  /bayplan/v1/overview                      GET  /bayplan/v1/nodes[?resource=]
     GET  /bayplan/v1/events                        GET  /bayplan/v1/plugins
+    GET  /bayplan/v1/pods[?q=&namespace=&state=&node=&reason=&sort=&offset=&limit=]
+    GET  /bayplan/v1/search?q=[&limit=]            GET  /bayplan/v1/timeline[?span=5m|1h|1d]
+    GET  /bayplan/v1/log[?q=&namespace=&outcome=&node=&offset=&limit=]
+    GET  /bayplan/v1/log/decisions[?template=&outcome=&reason=&offset=&limit=]
+    GET  /bayplan/v1/preemptions[?offset=&limit=]
     GET  /bayplan/v1/pending[?change=true]         GET  /bayplan/v1/config
     GET  /bayplan/v1/decisions[?pod=&limit=]       POST /bayplan/v1/whatif
     GET  /bayplan/v1/explain/pod/{namespace}/{name}[?full=true]
@@ -24,6 +29,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from bayplan.explain.admission import Admit, ClientGone, Handler, QuestionAdmission, QuestionLimits
+from bayplan.explain.pages.answers import PageAnswers, number_in
 from bayplan.explain.service import ExplainService, NotReady, UnknownObject
 from bayplan.explain.whatif import ScenarioError, read_scenario
 from bayplan.observe.clock import Clock
@@ -43,18 +49,29 @@ def explain_routes(service: ExplainService, clock: Clock) -> list[BaseRoute]:
     """To be given to `ServerParts.routes`, or to any Starlette router."""
     admission = QuestionAdmission(clock)
     pages = _Pages(service, clock, admission.limits)
+    lists = PageAnswers(service)
     quick: dict[str, Handler] = {
         "/overview": pages.overview,
-        "/nodes": pages.nodes,
-        "/plugins": pages.plugins,
+        "/nodes": lists.nodes,
+        "/timeline": lists.timeline,
         "/config": pages.config,
         "/decisions": pages.decisions,
         "/explain/pod/{namespace}/{name}": pages.pod,
         "/explain/node/{name}": pages.node,
     }
+    listing: dict[str, Handler] = {
+        "/pods": lists.pods,
+        "/search": lists.search,
+        "/log": lists.log,
+        "/log/decisions": lists.logged,
+        "/preemptions": lists.preemptions,
+        "/plugins": pages.plugins,
+    }
     changes, on_copy = "/explain/pod/{namespace}/{name}/changes", admission.long("on a copy")
+    in_turn = admission.long("lists")
     routes: list[BaseRoute] = [
         *(Route(PREFIX + path, _answering(handler, admission.quick)) for path, handler in quick.items()),
+        *(Route(PREFIX + path, _answering(handler, in_turn)) for path, handler in listing.items()),
         Route(f"{PREFIX}/pending", _answering(pages.pending, admission.long("pending"))),
         Route(PREFIX + changes, _answering(pages.changes, on_copy)),
         Route(f"{PREFIX}/whatif", _answering(pages.whatif, on_copy), methods=["POST"]),
@@ -89,12 +106,9 @@ class _Pages:
     async def overview(self, request: Request) -> Any:
         return self._service.overview()
 
-    async def nodes(self, request: Request) -> Any:
-        return self._service.heat()
-
     async def plugins(self, request: Request) -> Any:
         reloads = [{"time": time, "what": what, "problems": problems} for time, what, problems in self._service.reloads]
-        return {"plugins": self._service.plugins(), "reloads": reloads}
+        return {"plugins": await self._service.plugins(), "reloads": reloads}
 
     async def config(self, request: Request) -> Any:
         return redacted(msgspec.to_builtins(self._service.config()))
@@ -103,7 +117,7 @@ class _Pages:
         return await self._service.pending(with_change=_flag(request, "change"))
 
     async def decisions(self, request: Request) -> Any:
-        limit = _number(request, "limit", 100, most=_MOST_DECISIONS)
+        limit = number_in(request, "limit", 100, most=_MOST_DECISIONS)
         pod = request.query_params.get("pod", "")
         recorder = self._service.recorder
         return recorder.of_pod(pod, most=limit) if pod else recorder.latest(limit)
@@ -154,10 +168,3 @@ def _key(request: Request) -> str:
 
 def _flag(request: Request, name: str) -> bool:
     return request.query_params.get(name, "").lower() in ("1", "true", "yes")
-
-
-def _number(request: Request, name: str, default: int, *, most: int) -> int:
-    text = request.query_params.get(name, str(default))
-    if not text.isdecimal() or len(text) > 9:
-        raise Refusal(400, f"`{name}` is a number from 1 to {most}")
-    return max(1, min(int(text), most))

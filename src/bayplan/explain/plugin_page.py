@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
-from itertools import islice
+from collections.abc import Callable
 
 import msgspec
 
 from bayplan.cluster.node_columns import NodeColumns
 from bayplan.cluster.pod_info import PodInfo
+from bayplan.explain.time_slices import Work
 from bayplan.explain.views import ClusterView
 from bayplan.framework.cautions import state_cautions
 from bayplan.framework.description import KeptAnswers, kept_answers
 from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.registry import Registry
 from bayplan.framework.runtime.framework import Framework
-from bayplan.loop.record import DecisionRecord
 from bayplan.loop.recorder import DecisionRecorder
 
 __all__ = ["PluginState", "plugins_of"]
 
 _MOST_RECORDS = 2_000
+_AT_ONCE = 32
 
 
 class PluginState(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
@@ -54,14 +54,18 @@ class PluginState(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=Tr
 
 def plugins_of(
     view: ClusterView, recorder: DecisionRecorder, registry: Registry, probe: PodInfo | None, now: Callable[[], float]
-) -> list[PluginState]:
+) -> Work[list[PluginState]]:
     """`probe` is a pod to ask the plugins about; `now` is a clock to measure with."""
-    rejected, times = recorder.rejections(), recorder.plugin_times()
-    decided, influence = _influence(recorder)
+    rejected = recorder.rejections()
+    yield
+    times = recorder.plugin_times()
+    yield
+    decided, influence = yield from _influence(recorder)
     states = []
     for profile, decider in view.deciders.items():
         framework = decider.framework
         costs = _costs(view, probe, now) if probe is not None and probe.scheduler_name == profile else {}
+        yield
         weights = {call.name: call.weight for call in framework.score_calls}
         for name, plugin in framework.plugins.items():
             origin = registry.origin_of(name)
@@ -97,11 +101,14 @@ def _extends(framework: Framework, point: ExtensionPoint, name: str) -> bool:
     return any(plugin.name == name for plugin in framework.at(point))
 
 
-def _influence(records: Iterable[DecisionRecord]) -> tuple[Counter[str], dict[str, float]]:
+def _influence(recorder: DecisionRecorder) -> Work[tuple[Counter[str], dict[str, float]]]:
     decided: Counter[str] = Counter()
     sums: Counter[str] = Counter()
     count = 0
-    for record in islice(records, _MOST_RECORDS):
+    for place, note in enumerate(recorder.newest(_MOST_RECORDS)):
+        if place % _AT_ONCE == 0:
+            yield
+        record = note.record()
         second = record.runner_up
         if second is None:
             continue

@@ -26,7 +26,8 @@ from bayplan.explain.config_page import ConfigPage, config_page
 from bayplan.explain.device_report import devices_of_pod
 from bayplan.explain.explaining_nodes import explained_node
 from bayplan.explain.model import Changes, NodeExplanation, PodExplanation, QueueState, decided_of
-from bayplan.explain.overview import Heat, Overview, Rates, heat_of, overview_of
+from bayplan.explain.overview import Overview, overview_of
+from bayplan.explain.pages.timeline import Timeline
 from bayplan.explain.pending import PERMIT, PendingBoard, Stuck, Waiting, find_best_change, group_pending
 from bayplan.explain.placing import held_back_by
 from bayplan.explain.plugin_page import PluginState, plugins_of
@@ -72,7 +73,7 @@ class ExplainService:
         self._sources = sources
         self.recorder = sources.recorder
         self._view: LiveView | None = None
-        self._rates: Rates | None = None
+        self.timeline = Timeline()
         self._copy: tuple[float, ClusterCopy] | None = None
         self._copying = asyncio.Lock()
         self.reloads: list[tuple[float, str, list[str]]] = []
@@ -81,18 +82,19 @@ class ExplainService:
 
     def note_reload(self, what: str, problems: list[str]) -> None:
         """A reload was tried, in words; no problems means that the new version is at work."""
-        self.reloads.append((self._live.options.clock.now(), what, problems))
+        self.reloads.append((self.live.options.clock.now(), what, problems))
         del self.reloads[:-50]
 
     @property
-    def _live(self) -> LiveScheduler:
+    def live(self) -> LiveScheduler:
+        """The scheduler at work. Raises `NotReady`."""
         live = self._sources.live()
         if live is None or not live.is_ready.is_set():
             raise NotReady("the scheduler has not seen the cluster yet; try again in a moment")
         return live
 
     def view(self) -> LiveView:
-        live = self._live
+        live = self.live
         if self._view is None or self._view.cache is not live.cache or not self._view.is_current:
             self._view = LiveView(live)
             self._views_made += 1
@@ -103,7 +105,7 @@ class ExplainService:
 
     async def ask_extenders(self, key: str) -> Decision | None:
         """The decision with the word of the extenders, which are asked as in an attempt; None where there are none."""
-        live, view = self._live, self.view()
+        live, view = self.live, self.view()
         namespace, _, name = key.rpartition("/")
         pod = live.watching.pod(namespace, name)
         profile = live.profiles.get(pod.spec.scheduler_name) if pod is not None else None
@@ -115,7 +117,7 @@ class ExplainService:
 
     def explain_pod(self, key: str, *, in_full: bool = False, decision: Decision | None = None) -> PodExplanation:
         """Raises `UnknownObject`. `decision` is what `ask_extenders` answered just now."""
-        live, view = self._live, self.view()
+        live, view = self.live, self.view()
         namespace, _, name = key.rpartition("/")
         pod = live.watching.pod(namespace, name)
         records = self.recorder.of_pod(key, most=_ATTEMPTS)
@@ -160,7 +162,7 @@ class ExplainService:
         decision = decision or decide_on(view, free)
         framework = view.framework(info.scheduler_name)
         explanation.now = now_of(framework, decision)
-        explanation.now.time = self._live.options.clock.now()
+        explanation.now.time = self.live.options.clock.now()
         if not info.node_name:
             place = explanation.queue.place if explanation.queue is not None else ""
             explanation.claim = now_claim(framework, info, decision, explanation.now, place=place)
@@ -169,9 +171,9 @@ class ExplainService:
         """From the record of the attempt that placed it; without one, nothing is said about why."""
         record = next((r for r in explanation.attempts if r.node == info.node_name), None)
         explanation.node = info.node_name
-        explanation.devices = devices_of_pod(self._live.cache.cluster, info)
-        held = self._live.held_pods.get(info.uid)
-        is_bound = not self._live.cache.is_assumed(info.uid) or (record is not None and record.outcome == "bound")
+        explanation.devices = devices_of_pod(self.live.cache.cluster, info)
+        held = self.live.held_pods.get(info.uid)
+        is_bound = not self.live.cache.is_assumed(info.uid) or (record is not None and record.outcome == "bound")
         explanation.state = "held" if held is not None else "placed" if is_bound else "binding"
         if record is not None:
             explanation.decision = decided_of(record)
@@ -180,7 +182,7 @@ class ExplainService:
             explanation.claim = Chosen(pod=info.key, node=info.node_name, by="", nodes=0, feasible=0, is_bound=is_bound)
             explanation.note = "There is no record of the decision: it was made before this process, or by others."
         if held is not None:
-            left = max(held.deadline - self._live.options.clock.monotonic(), 0.0)
+            left = max(held.deadline - self.live.options.clock.monotonic(), 0.0)
             plugins = tuple(held.pending_plugins())
             explanation.claim = HeldAtPermit(pod=info.key, node=held.node_name, plugins=plugins, seconds_left=left)
 
@@ -204,7 +206,7 @@ class ExplainService:
             explanation.claim = refusal
 
     def _queue_state(self, info: PodInfo) -> QueueState:
-        queue = self._live.queue
+        queue = self.live.queue
         queued, place = queue.get(info.key), queue.place_of(info.key)
         if queued is None or place is None:
             return QueueState(place=Place.IN_FLIGHT.value if queue.is_in_flight(info.uid) else "")
@@ -221,19 +223,19 @@ class ExplainService:
     async def changes(self, key: str) -> Changes:
         """What would let a pending pod run, or move a placed one. Raises `UnknownObject`."""
         namespace, _, name = key.rpartition("/")
-        found = await self._on_copy(lambda copy: _changes_of(copy, key, self._live.watching.pod(namespace, name)))
+        found = await self._on_copy(lambda copy: _changes_of(copy, key, self.live.watching.pod(namespace, name)))
         found.note = self._left_out()
         return found
 
     def _left_out(self) -> str:
         """Said with answers about a cluster that is not there: extenders can only be asked about the one that is."""
-        named = {e.name for p in self._live.profiles.values() if p.extenders is not None for e in p.extenders.all}
+        named = {e.name for p in self.live.profiles.values() if p.extenders is not None for e in p.extenders.all}
         return f"Without the word of {', '.join(sorted(named))}." if named else ""
 
     # Nodes, pending pods, everything
 
     def explain_node(self, name: str) -> NodeExplanation:
-        live = self._live
+        live = self.live
         node = live.cache.cluster.node(name)
         if node is None:
             raise UnknownObject(f"no node `{name}`")
@@ -242,7 +244,7 @@ class ExplainService:
         return explanation
 
     async def pending(self, *, with_change: bool = False) -> PendingBoard:
-        clock = self._live.options.clock
+        clock = self.live.options.clock
         stuck: Stuck = {}
         pods = [*self._pending_pods(), *self._held_pods(), *self._pods_of_others()]
         board = await in_slices(group_pending(self.view(), pods, stuck), clock)
@@ -253,7 +255,7 @@ class ExplainService:
     def _held_pods(self) -> list[tuple[PodInfo, Waiting, str]]:
         return [
             (held.info, Waiting(pod=held.info.key, place=PERMIT), " and ".join(held.pending_plugins()))
-            for held in self._live.held_pods
+            for held in self.live.held_pods
         ]
 
     def _pods_of_others(self) -> list[tuple[PodInfo, Waiting, str]]:
@@ -261,7 +263,7 @@ class ExplainService:
         view = self.view()
         return [
             (view.info(pod), Waiting(pod=pod.key, place="elsewhere"), "")
-            for pod in self._live.watching.pods()
+            for pod in self.live.watching.pods()
             if not pod.spec.node_name and pod.spec.scheduler_name not in view.deciders
         ]
 
@@ -278,26 +280,33 @@ class ExplainService:
                 ),
                 queued.gating_plugin if place is Place.GATED else "",
             )
-            for place, pods in self._live.queue.pending_pods().items()
+            for place, pods in self.live.queue.pending_pods().items()
             for queued in pods
         ]
 
     def overview(self) -> Overview:
-        live = self._live
+        live = self.live
         self.view()
-        clock = live.options.clock
-        if self._rates is None:
-            self._rates = Rates(clock)
-        return overview_of(live, self.recorder, self._rates, now=clock.now(), reloads=self._views_made - 1)
+        now = live.options.clock.now()
+        return overview_of(live, self.recorder, self.timeline, now=now, reloads=self._views_made - 1)
 
-    def heat(self) -> Heat:
-        return heat_of(self._live)
+    def sample(self) -> None:
+        """Add a point to the figures over time; nothing before the scheduler has seen the cluster."""
+        live = self._sources.live()
+        if live is not None and live.is_ready.is_set():
+            self.timeline.sample(live, self.recorder, live.options.clock.now())
 
-    def plugins(self) -> list[PluginState]:
-        live = self._live
+    async def listed(self, question: Callable[[LiveScheduler], Work[T]]) -> T:
+        """Ask about the scheduler at work, in turns with its work."""
+        live = self.live
+        return await in_slices(question(live), live.options.clock)
+
+    async def plugins(self) -> list[PluginState]:
+        live = self.live
         probe = next(iter(live.cache.pods()), None) or next((info for info, _, _ in self._pending_pods()), None)
         registry = self._sources.settings().registry
-        return plugins_of(self.view(), self.recorder, registry, probe, live.options.clock.monotonic)
+        work = plugins_of(self.view(), self.recorder, registry, probe, live.options.clock.monotonic)
+        return await in_slices(work, live.options.clock)
 
     def config(self) -> ConfigPage:
         return config_page(self._sources.settings())
@@ -306,14 +315,14 @@ class ExplainService:
         """Raises `ScenarioError`."""
         settings = self._sources.settings()
         work = play(self._objects(), settings.profiles, settings.registry, scenario)
-        answer = await in_slices(work, self._live.options.clock)
+        answer = await in_slices(work, self.live.options.clock)
         answer.note = self._left_out()
         return answer
 
     # The copy
 
     def _objects(self) -> ClusterObjects:
-        live = self._live
+        live = self.live
         waiting: list[Pod] = [info.pod for info, _, _ in self._pending_pods()]
         nominations = {
             pod.key: node
@@ -326,7 +335,7 @@ class ExplainService:
     async def _on_copy(self, question: Callable[[ClusterCopy], Work[T]]) -> T:
         """Ask a copy of the cluster as it is, or as it was a few seconds ago; one question at a time changes it."""
         self.view()
-        clock = self._live.options.clock
+        clock = self.live.options.clock
         async with self._copying:
             if self._copy is None or not self._is_fresh(self._copy, clock.monotonic()):
                 settings = self._sources.settings()
@@ -336,7 +345,7 @@ class ExplainService:
 
     def _is_fresh(self, kept: tuple[float, ClusterCopy], now: float) -> bool:
         made_at, copy = kept
-        unchanged = copy.generation == self._live.cache.cluster.generation
+        unchanged = copy.generation == self.live.cache.cluster.generation
         same_pods = copy.waiting.keys() == {info.key for info, _, _ in self._pending_pods()}
         return same_pods and (unchanged or now - made_at < _KEEP_COPY_SECONDS)
 

@@ -4,7 +4,7 @@ explaining = Explaining(clock, settings=lambda: current_settings)
 LiveOptions(observers=[*others, *explaining.observers])       1. it listens
 explaining.attach(live)                                       2. it knows the scheduler, once that is built
 ServerParts(routes=explaining.routes())                       3. it answers
-task_group.create_task(explaining.run())                      4. it writes decision file and summaries
+task_group.create_task(explaining.run())                      4. it writes decision file, summaries and figures
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from bayplan.config.own import DecisionSettings
 from bayplan.explain.annotating import Annotator
 from bayplan.explain.decision_file import DecisionFile, newest_decisions
 from bayplan.explain.endpoints import explain_routes
+from bayplan.explain.pages.timeline import EVERY_SECONDS
 from bayplan.explain.service import ExplainService, Sources
 from bayplan.framework.handle import ApiPort
 from bayplan.loop.observer import Observer
@@ -78,8 +79,14 @@ class Explaining:
         """Until cancelled; the decision file is complete then."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._annotator.run(self._clock), name="summaries")
+            group.create_task(self._sample(), name="figures over time")
             if self._file is not None:
                 group.create_task(self._file.run(self._clock), name="decision file")
+
+    async def _sample(self) -> None:
+        while True:
+            self.service.sample()
+            await self._clock.sleep(EVERY_SECONDS)
 
 
 def _decision_file(kept: DecisionSettings) -> DecisionFile | None:

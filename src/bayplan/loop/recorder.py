@@ -105,6 +105,10 @@ class DecisionRecorder(Observer):
         """Newest first."""
         return self._found(lambda note: True, most)
 
+    def newest(self, most: int | None = None) -> list[Note | Restored]:
+        """Attempts as they are kept, newest first; all of them without a limit."""
+        return list(islice(reversed(self._notes), most))
+
     def preempted_for(self, key: str) -> DecisionRecord | None:
         """The attempt for which the pod with this `namespace/name` had to leave, while it is kept."""
         note = self._victims.get(key)

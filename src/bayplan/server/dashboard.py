@@ -32,12 +32,17 @@ _HEADERS = {"content-security-policy": _POLICY, "cache-control": "no-cache"}
 
 def dashboard_routes() -> list[BaseRoute]:
     """The page at /dashboard/ and its files; `/dashboard` and `/` lead there."""
-    folder = files("bayplan.server") / "static"
-    routes: list[BaseRoute] = [
-        Route(DASHBOARD_PATH + item.name, _file(item.name)) for item in folder.iterdir() if _suffix(item.name) in _TYPES
-    ]
+    routes: list[BaseRoute] = [Route(DASHBOARD_PATH + name, _file(name)) for name in _names()]
     routes.append(Route(DASHBOARD_PATH, _file("index.html")))
     return [*routes, Route("/dashboard", _to_dashboard), Route("/", _to_dashboard)]
+
+
+def _names() -> list[str]:
+    """Of the files, those of the pages by their folder."""
+    folder = files("bayplan.server") / "static"
+    found = [item.name for item in folder.iterdir()]
+    found += [f"pages/{item.name}" for item in (folder / "pages").iterdir()]
+    return [name for name in found if _suffix(name) in _TYPES]
 
 
 def _suffix(name: str) -> str:

@@ -25,6 +25,14 @@ async def served(stage: Stage) -> AsyncIterator[tuple[str, aiohttp.ClientSession
 async def test_every_question_has_an_answer() -> None:
     web, big = "explain/pod/default/web", "explain/pod/default/big"
     paths = ["overview", "nodes", "plugins", "config", "pending", "pending?change=true", "decisions"]
+    paths += ["pods", "pods?q=w&namespace=default&state=placed,gated&sort=age&offset=0&limit=5", "search?q=we&limit=3"]
+    paths += [
+        "log?outcome=bound",
+        "log/decisions?template=default/web&reason=",
+        "preemptions?limit=5",
+        "timeline?span=1h",
+    ]
+    paths += ["nodes?resource=memory"]
     paths += ["decisions?pod=default/web&limit=3", web, f"{web}?full=true", f"{web}/changes", big, f"{big}/changes"]
     async with staged() as stage:
         await stage.create(raw_pod("web"), raw_pod("big", cpu="900"))
@@ -45,6 +53,10 @@ async def test_wrong_questions_are_told_what_is_wrong() -> None:
             ("explain/pod/default/nobody", 404, "no pod `default/nobody`"),
             ("explain/node/nowhere", 404, "no node `nowhere`"),
             ("decisions?limit=many", 400, "`limit` is a number"),
+            ("pods?sort=colour", 400, "`sort` is one of name, age, waiting"),
+            ("pods?offset=-1", 400, "`offset` is a number"),
+            (f"search?q={'x' * 600}", 400, "`q` is limited to 512 characters"),
+            ("timeline?span=1y", 400, "`span` is one of 5m, 1h, 1d"),
         ):
             async with session.get(f"{url}/bayplan/v1/{path}") as response:
                 body = await response.json()
@@ -83,7 +95,14 @@ async def test_live_figures_stream() -> None:
 
 async def test_the_dashboard_is_served_under_a_strict_policy() -> None:
     async with staged(1) as stage, served(stage) as (url, session):
-        for path in ("/", "/dashboard", "/dashboard/", "/dashboard/app.js", "/dashboard/style.css"):
+        for path in (
+            "/",
+            "/dashboard",
+            "/dashboard/",
+            "/dashboard/app.js",
+            "/dashboard/parts.css",
+            "/dashboard/pages/pod.js",
+        ):
             async with session.get(url + path) as response:
                 policy = response.headers["content-security-policy"]
                 assert response.status == 200

@@ -1,64 +1,92 @@
-// Which page is shown, and the live connection that all pages share.
+// Which page is shown, by the address, and the live connection that all pages share.
 
-import { ask, el, failed, splitKey } from "./dom.js";
-import { overviewPage } from "./overview.js";
-import { pendingPage } from "./pending.js";
-import { nodesPage, nodePage } from "./nodes.js";
-import { podPage } from "./pod.js";
-import { pluginsPage } from "./plugins.js";
-import { configPage } from "./config.js";
+import { el, failed } from "./dom.js";
+import { number } from "./format.js";
+import { listenToKeys } from "./keyboard.js";
+import { searchBox } from "./search.js";
+import { configPage } from "./pages/config.js";
+import { decisionsPage } from "./pages/decisions.js";
+import { nodePage } from "./pages/node.js";
+import { nodesPage } from "./pages/nodes.js";
+import { overviewPage } from "./pages/overview.js";
+import { pluginsPage } from "./pages/plugins.js";
+import { podPage } from "./pages/pod.js";
+import { podsPage } from "./pages/pods.js";
+import { preemptionsPage } from "./pages/preemptions.js";
+import { queuePage } from "./pages/queue.js";
 
 const PAGES = {
   overview: ["Overview", overviewPage],
-  pending: ["Pending pods", pendingPage],
+  pods: ["Pods", podsPage],
+  decisions: ["Decisions", decisionsPage],
+  queue: ["Queue", queuePage],
+  pending: ["Queue", queuePage],
+  preemptions: ["Preemptions", preemptionsPage],
   nodes: ["Nodes", nodesPage],
   node: ["Node", nodePage],
   pod: ["Pod", podPage],
   plugins: ["Plugins", pluginsPage],
   config: ["Configuration", configPage],
 };
+const PARENT = { node: "nodes", pod: "pods", pending: "queue" };
 const main = document.getElementById("main");
 const link = document.getElementById("link");
-let shown = { onOverview: null };
+let shown = {};
 let latest = null;
 let visit = 0;
 
-async function show() {
-  const parts = location.hash.replace(/^#\/?/, "").split("/").map((part) => {
+function place() {
+  const [path, words = ""] = location.hash.replace(/^#\/?/, "").split("?");
+  const parts = path.split("/").map((part) => {
     try { return decodeURIComponent(part); } catch { return part; }
   });
   const [name, ...rest] = parts[0] in PAGES ? parts : ["overview"];
+  return { name, path: rest, query: Object.fromEntries(new URLSearchParams(words)) };
+}
+
+async function show() {
+  const { name, path, query } = place();
   const [title, page] = PAGES[name];
   for (const anchor of document.querySelectorAll("nav a")) {
-    const isHere = anchor.getAttribute("href") === `#/${name}` || (name === "node" && anchor.hash === "#/nodes");
-    if (isHere) anchor.setAttribute("aria-current", "page");
+    if (anchor.hash === `#/${PARENT[name] || name}`) anchor.setAttribute("aria-current", "page");
     else anchor.removeAttribute("aria-current");
   }
   const mine = ++visit;
   shown.close?.();
   shown = {};
-  main.replaceChildren(el("p", { class: "soft" }, "loading …"));
+  main.dataset.page = name;
+  main.setAttribute("aria-busy", "true");
+  main.replaceChildren(el("h1", {}, title), el("p", { class: "soft" }, "loading …"));
+  const context = { path, query, isShown: () => mine === visit, setQuery: (change) => mine === visit && setQuery(change) };
   try {
-    const made = await page(rest, { isShown: () => mine === visit });
+    const made = await page(context);
     if (mine !== visit) return made.close?.();
     shown = made;
-    main.replaceChildren(el("h1", {}, made.title || title), ...[made.content].flat());
+    main.replaceChildren(el("h1", {}, made.title || title), ...[made.content].flat(Infinity).filter(Boolean));
     document.title = `${made.title || title} · Bayplan`;
-    if (latest) shown.onOverview?.(latest);
+    if (latest) shown.onTick?.(latest);
     made.onShown?.();
   } catch (error) {
     if (mine === visit) main.replaceChildren(el("h1", {}, title), failed(error));
   }
+  if (mine === visit) main.setAttribute("aria-busy", "false");
+}
+
+// Filters are part of the address, so that it can be sent to somebody; the page itself stays as it is.
+function setQuery(change) {
+  const { name, path, query } = place();
+  const words = new URLSearchParams(Object.entries({ ...query, ...change }).filter(([, value]) => value));
+  history.replaceState(null, "", `#/${[name, ...path].map(encodeURIComponent).join("/")}${words.size ? `?${words}` : ""}`);
 }
 
 function connect() {
   const source = new EventSource("/bayplan/v1/events");
   source.addEventListener("overview", (event) => {
     latest = JSON.parse(event.data);
-    setLink("live", `${latest.nodes.toLocaleString("en")} nodes, live`);
-    shown.onOverview?.(latest);
+    setLink("live", `${number(latest.nodes)} nodes, live`);
+    shown.onTick?.(latest);
   });
-  source.addEventListener("error", () => setLink("lost", "connection lost, trying again"));
+  source.addEventListener("error", () => setLink("lost", `${location.host} does not answer, trying again`));
 }
 
 function setLink(state, text) {
@@ -67,12 +95,15 @@ function setLink(state, text) {
   link.textContent = text;
 }
 
-document.getElementById("find").addEventListener("submit", async (event) => {
-  event.preventDefault();
-  const text = document.getElementById("find-pod").value.trim();
-  if (!text) return;
-  const [namespace, name] = splitKey(text);
-  location.hash = `#/pod/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
+function useTheme(theme) {
+  if (theme) document.documentElement.dataset.theme = theme;
+  dispatchEvent(new Event("themechange"));
+}
+
+document.getElementById("theme").addEventListener("click", () => {
+  const isDark = (document.documentElement.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+  localStorage.setItem("bayplan-theme", isDark ? "light" : "dark");
+  useTheme(localStorage.getItem("bayplan-theme"));
 });
 document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault();
@@ -80,9 +111,12 @@ document.querySelector(".skip").addEventListener("click", (event) => {
 });
 addEventListener("hashchange", async () => {
   await show();
+  scrollTo(0, 0);
   main.focus({ preventScroll: true });
 });
+useTheme(localStorage.getItem("bayplan-theme"));
+const search = searchBox();
+document.getElementById("search").append(...search.content);
+listenToKeys(search);
 connect();
 show();
-
-export { ask };

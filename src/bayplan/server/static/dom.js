@@ -1,5 +1,7 @@
 // Elements out of plain values. Strings become text nodes and nothing else, so nothing from a cluster is ever parsed.
 
+import { ago, clock, meaning } from "./format.js";
+
 export function el(tag, properties = {}, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
@@ -22,63 +24,65 @@ export function svg(tag, properties = {}, ...children) {
 export const card = (title, ...children) =>
   el("section", { class: "card", "aria-label": title }, title ? el("h2", {}, title) : null, ...children);
 
-export function table(caption, heads, rows) {
-  const head = heads.map((text) => el("th", { scope: "col", class: text.startsWith("#") ? "num" : null }, text.replace(/^#/, "")));
-  return el("div", { class: "scroll" },
-    el("table", {},
-      caption ? el("caption", {}, caption) : null,
-      el("thead", {}, el("tr", {}, head)),
-      el("tbody", {}, rows.map((row) => el("tr", { class: row.class }, (row.cells || row).map((cell, place) =>
-        el("td", { class: heads[place]?.startsWith("#") ? "num" : null }, cell)))))));
+// A head that begins with # is a column of numbers. A row is a list of cells, or { cells, key, class }.
+export function table(caption, heads, rows, { id, stack = true } = {}) {
+  const names = heads.map((text) => text.replace(/^#/, ""));
+  const style = heads.map((text) => (text.startsWith("#") ? "num" : null));
+  const head = names.map((text, place) => el(text ? "th" : "td", { scope: text ? "col" : null, class: style[place] }, text));
+  const body = rows.map((row) => el("tr", { class: row.class, "data-key": row.key },
+    (row.cells || row).map((cell, place) => el("td", { class: style[place], "data-head": names[place] }, cell))));
+  const label = caption || names.filter(Boolean).join(", ");
+  return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": label },
+    el("table", { id, class: stack ? "stack" : null }, caption ? el("caption", {}, caption) : null, el("thead", {}, el("tr", {}, head)), el("tbody", {}, body)));
+}
+
+// Replace what a holder shows; keep focus and scroll positions, and mark the rows that were not there before.
+export function refill(holder, ...children) {
+  const active = holder.contains(document.activeElement) ? document.activeElement : null;
+  const mark = active && (active.id ? `#${CSS.escape(active.id)}` : active.getAttribute("href") ? `a[href="${CSS.escape(active.getAttribute("href"))}"]` : active.dataset.focus ? `[data-focus="${CSS.escape(active.dataset.focus)}"]` : null);
+  const scrolled = [...holder.querySelectorAll(".scroll")].map((item) => [item.scrollLeft, item.scrollTop]);
+  const known = new Set([...holder.querySelectorAll("tr[data-key]")].map((row) => row.dataset.key));
+  holder.replaceChildren(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
+  if (known.size) for (const row of holder.querySelectorAll("tr[data-key]")) if (!known.has(row.dataset.key)) row.classList.add("fresh");
+  [...holder.querySelectorAll(".scroll")].forEach((item, place) => { if (scrolled[place]) [item.scrollLeft, item.scrollTop] = scrolled[place]; });
+  if (mark) holder.querySelector(mark)?.focus({ preventScroll: true });
 }
 
 // One path segment each: a name with odd letters stays one name.
-export const podLink = (key, text = key) => {
-  const [namespace, name] = splitKey(key);
-  return el("a", { href: `#/pod/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}` }, text);
+export const address = (page, path = [], query = {}) => {
+  const words = new URLSearchParams(Object.entries(query).filter(([, value]) => value));
+  return `#/${[page, ...path].map(encodeURIComponent).join("/")}${words.size ? `?${words}` : ""}`;
 };
-export const nodeLink = (name) => el("a", { href: `#/node/${encodeURIComponent(name)}` }, name);
+export const podLink = (key, text = key) => el("a", { class: "name", href: address("pod", splitKey(key)) }, text);
+export const nodeLink = (name) => el("a", { class: "name", href: address("node", [name]) }, name);
 export const splitKey = (key) => {
   const slash = key.lastIndexOf("/");
   return slash < 0 ? ["default", key] : [key.slice(0, slash), key.slice(slash + 1)];
 };
-
-export const number = (value) => Number(value).toLocaleString("en");
-export const ago = (time, now = Date.now() / 1000) => {
-  const seconds = Math.max(0, now - time);
-  if (seconds < 90) return `${Math.round(seconds)} s ago`;
-  if (seconds < 5400) return `${Math.round(seconds / 60)} min ago`;
-  return `${Math.round(seconds / 3600)} h ago`;
-};
-export const clock = (time) => new Date(time * 1000).toLocaleTimeString();
-export const milliseconds = (seconds) => `${(seconds * 1000).toFixed(seconds < 0.1 ? 2 : 0)} ms`;
-export const duration = (seconds) => {
-  if (seconds < 0.001) return `${Math.round(seconds * 1e6)} µs`;
-  if (seconds < 0.1) return `${(seconds * 1000).toPrecision(2)} ms`;
-  return seconds < 100 ? `${seconds.toFixed(1)} s` : `${Math.round(seconds / 60)} min`;
-};
-// As people write amounts: milli-cpu as cores, bytes in powers of 1024, everything else as it is.
-export const amount = (resource, value) => {
-  if (resource === "cpu") return value % 1000 ? `${number(value)}m` : number(value / 1000);
-  if (resource !== "memory" && !resource.endsWith("storage") && !resource.startsWith("hugepages")) return number(value);
-  let unit = 0;
-  while (value >= 1024 && unit < 5) { value /= 1024; unit += 1; }
-  return `${Number(value.toFixed(1)).toLocaleString("en")}${["", "Ki", "Mi", "Gi", "Ti", "Pi"][unit]}`;
-};
+export const when = (time, now) => el("time", { datetime: new Date(time * 1000).toISOString(), title: clock(time) }, ago(time, now));
+export const badge = (word, text = word) => el("span", { class: `badge ${meaning(word)}` }, text);
 // A bar for the eye; the number beside it is for everybody.
-export const meter = (share) => {
-  const bar = el("span", { class: "meter", "aria-hidden": "true" }, el("span", {}));
-  bar.firstChild.style.width = `${Math.round(100 * Math.min(1, share))}%`;
+export const meter = (share, hue = "") => {
+  const bar = el("span", { class: `meter ${hue}`, "aria-hidden": "true" }, el("span", {}));
+  bar.firstChild.style.width = `${Math.round(100 * Math.max(0, Math.min(1, share)))}%`;
   return bar;
 };
-export const outcomeClass = (outcome) =>
-  ({ bound: "good", unschedulable: "bad", error: "bad" })[outcome] || "soft";
+export const folded = (title, text) => el("details", {}, el("summary", {}, title), el("p", { class: "prose" }, text));
+export const failed = (error) => el("p", { class: "refuse", role: "alert" }, `${error.message || error}`);
+export const note = (text) => el("p", { class: "soft" }, text);
 
-export async function ask(path, options) {
-  const response = await fetch(`/bayplan/v1${path}`, { credentials: "same-origin", ...options });
-  const body = await response.json().catch(() => ({}));
-  if (!response.ok) throw new Error(body.message || `the scheduler answered ${response.status}`);
-  return body;
+export const select = (id, label, options, value, onchange) => [
+  el("label", { for: id }, label),
+  el("select", { id, onchange: (event) => onchange(event.target.value) },
+    options.map(([key, text]) => el("option", { value: key, selected: key === value }, text))),
+];
+
+export function pager(state, limit, go) {
+  const first = state.offset + 1, last = Math.min(state.offset + limit, state.matching);
+  if (state.matching <= limit) return null;
+  const button = (text, offset, isOff) => el("button", { type: "button", disabled: isOff, "data-focus": text, onclick: () => go(offset) }, text);
+  return el("div", { class: "pager" },
+    button("Previous", Math.max(0, state.offset - limit), state.offset === 0),
+    el("span", {}, `${first.toLocaleString("en")}–${last.toLocaleString("en")} of ${state.matching.toLocaleString("en")}`),
+    button("Next", state.offset + limit, last >= state.matching));
 }
-
-export const failed = (error) => el("p", { class: "bad", role: "alert" }, `${error.message || error}`);

@@ -1,0 +1,74 @@
+"""Preemptions: who had to leave, for whom and where, why there, and what became of it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from bayplan.explain.time_slices import Work
+from bayplan.loop.notes import Note, Restored
+from bayplan.loop.record import CandidateKey, Preemption, Victim
+from bayplan.loop.recorder import DecisionRecorder
+
+__all__ = ["ListedPreemption", "PreemptionPage", "list_preemptions"]
+
+_AT_ONCE = 512
+
+
+class ListedPreemption(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
+    time: float
+    pod: str
+    attempt: int
+    node: str
+    """Where it was nominated to."""
+    victims: list[Victim] = []
+    victim_count: int = 0
+    candidates: int = 0
+    keys: list[CandidateKey] = []
+    outcome: str = ""
+    """bound, elsewhere: on another node; empty while the pod waits"""
+    waited: float = 0.0
+    """Seconds from the preemption to the decision that gave the pod a node."""
+    got: str = ""
+    """The node that it was given."""
+
+
+class PreemptionPage(msgspec.Struct, kw_only=True, rename="camel"):
+    total: int
+    victims: int
+    preemptions: list[ListedPreemption]
+
+
+def list_preemptions(recorder: DecisionRecorder, *, offset: int, limit: int) -> Work[PreemptionPage]:
+    """Newest first."""
+    found: list[ListedPreemption] = []
+    later: dict[str, Note | Restored] = {}
+    """By uid, the oldest attempt so far that chose a node: notes are read from the newest to the oldest."""
+    victims = 0
+    for count, note in enumerate(recorder.newest()):
+        if count % _AT_ONCE == 0:
+            yield
+        past = note if isinstance(note, Note) else note.past
+        if note.node:
+            later[past.uid] = note
+        elif past.preemption is not None and past.preemption.attempt == past.attempt:
+            victims += past.preemption.victim_count
+            found.append(_listed(f"{note.namespace}/{note.name}", past.preemption, later.pop(past.uid, None)))
+    return PreemptionPage(total=len(found), victims=victims, preemptions=found[offset : offset + limit])
+
+
+def _listed(pod: str, preemption: Preemption, later: Note | Restored | None) -> ListedPreemption:
+    listed = ListedPreemption(
+        time=preemption.time,
+        pod=pod,
+        attempt=preemption.attempt,
+        node=preemption.node,
+        victims=list(preemption.victims),
+        victim_count=preemption.victim_count,
+        candidates=preemption.candidates,
+        keys=list(preemption.keys),
+    )
+    if later is not None:
+        past = later if isinstance(later, Note) else later.past
+        listed.got, listed.waited = later.node, max(0.0, past.time - preemption.time)
+        listed.outcome = "bound" if later.node == preemption.node else "elsewhere"
+    return listed

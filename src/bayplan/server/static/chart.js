@@ -1,0 +1,104 @@
+// A chart over time: axes with round numbers, a line a series, and the values at the pointer beside the names.
+
+import { el, svg } from "./dom.js";
+import { clock, minute, short } from "./format.js";
+
+const LEFT = 44, BOTTOM = 20, TOP = 8, RIGHT = 6;
+
+export class Chart {
+  // series: [{ name, hue, of: (page) => values }]
+  constructor({ label, series, unit = "", most }) {
+    Object.assign(this, { label, series, unit, most, page: null, at: -1 });
+    this.holder = el("div", { class: "chart" });
+    this.legend = el("p", { class: "legend" });
+    this.content = el("div", {}, this.holder, this.legend);
+    this.holder.addEventListener("pointermove", (event) => this.point(event.offsetX));
+    this.holder.addEventListener("pointerleave", () => this.point(-1));
+    this.resized = new ResizeObserver(() => this.draw());
+    this.resized.observe(this.holder);
+  }
+
+  close() { this.resized.disconnect(); }
+
+  show(page) {
+    this.page = page;
+    this.draw();
+  }
+
+  draw() {
+    const width = this.holder.clientWidth, height = this.holder.clientHeight, times = this.page?.time || [];
+    if (!width) return;
+    if (times.length < 2) return this.holder.replaceChildren(el("p", { class: "soft" }, "The chart begins with the second sample."));
+    const columns = this.series.map((one) => one.of(this.page) || []);
+    const top = niceTop(this.most ?? Math.max(0, ...columns.flat().filter((value) => value !== null)));
+    const first = times[0], last = times[times.length - 1];
+    this.x = (time) => LEFT + ((time - first) / Math.max(last - first, 1e-9)) * (width - LEFT - RIGHT);
+    const y = (value) => height - BOTTOM - (value / top) * (height - BOTTOM - TOP);
+    const drawing = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": this.described(columns, times) });
+    for (const value of [0, top / 4, top / 2, (3 * top) / 4, top]) {
+      drawing.append(svg("line", { x1: LEFT, x2: width - RIGHT, y1: Math.round(y(value)), y2: Math.round(y(value)), class: "grid" }));
+      if (value === 0 || value === top / 2 || value === top) drawing.append(label(LEFT - 6, y(value) + 4, `${short(value)}${value ? this.unit : ""}`, "end"));
+    }
+    const step = last - first > 1200 ? minute : clock, marks = Math.max(2, Math.min(6, Math.floor(width / 130)));
+    for (let mark = 0; mark < marks; mark++) {
+      const time = first + ((last - first) * mark) / (marks - 1);
+      drawing.append(label(this.x(time), height - 4, step(time), mark === 0 ? "start" : mark === marks - 1 ? "end" : "middle"));
+    }
+    columns.forEach((values, place) => drawing.append(svg("path", { d: path(times.map(this.x), values, y), class: `line s-${this.series[place].hue}`, "stroke-linecap": "round" })));
+    this.cross = svg("line", { y1: TOP, y2: height - BOTTOM, class: "cross" });
+    drawing.append(this.cross);
+    this.columns = columns;
+    this.holder.replaceChildren(drawing);
+    this.point(-1);
+  }
+
+  described(columns, times) {
+    const parts = this.series.map((one, place) => {
+      const values = columns[place].filter((value) => value !== null);
+      if (!values.length) return `${one.name} unknown`;
+      return `${one.name} now ${short(values[values.length - 1])}${this.unit}, highest ${short(Math.max(...values))}${this.unit}`;
+    });
+    return `${this.label}, ${clock(times[0])} to ${clock(times[times.length - 1])}: ${parts.join("; ")}`;
+  }
+
+  point(x) {
+    const times = this.page?.time;
+    if (!this.columns || !times?.length) return;
+    let at = times.length - 1;
+    if (x >= 0) at = times.reduce((best, time, place) => (Math.abs(this.x(time) - x) < Math.abs(this.x(times[best]) - x) ? place : best), 0);
+    for (const name of ["x1", "x2"]) this.cross.setAttribute(name, this.x(times[at]));
+    this.cross.setAttribute("visibility", x >= 0 ? "visible" : "hidden");
+    const said = (values) => {
+      const value = x >= 0 ? values[at] : values.findLast((one) => one !== null);
+      return value === null || value === undefined ? "–" : `${short(value)}${this.unit}`;
+    };
+    this.legend.replaceChildren(...this.series.map((one, place) =>
+      el("span", { class: `key s-${one.hue}` }, `${one.name} `, el("b", {}, said(this.columns[place])))), el("span", {}, x >= 0 ? clock(times[at]) : ""));
+  }
+}
+
+function label(x, y, text, anchor) {
+  const node = svg("text", { x, y, "text-anchor": anchor });
+  node.textContent = text;
+  return node;
+}
+
+// Gaps where nothing is known; a value between two gaps is a dot.
+function path(xs, values, y) {
+  let pen = false;
+  return values.map((value, place) => {
+    if (value === null) { pen = false; return ""; }
+    const isAlone = !pen && (values[place + 1] ?? null) === null;
+    const point = `${pen ? "L" : "M"}${xs[place].toFixed(1)} ${y(value).toFixed(1)}${isAlone ? "h.01" : ""}`;
+    pen = true;
+    return point;
+  }).join("");
+}
+
+export function niceTop(value) {
+  if (value <= 0) return 1;
+  const unit = 10 ** Math.floor(Math.log10(value));
+  return [1, 2, 4, 5, 8, 10].map((factor) => factor * unit).find((top) => top >= value * 0.999);
+}
+
+export const SPANS = [["5m", "5 minutes"], ["1h", "1 hour"], ["1d", "1 day"]];

@@ -1,0 +1,71 @@
+// One pod: the verdict first, then how it came about, its attempts, then against now, and what would change it.
+
+import { badge, card, el, failed, nodeLink, refill } from "../dom.js";
+import { ago, clock, duration } from "../format.js";
+import { ask, repeated } from "../questions.js";
+import { attemptsTable, differenceCard, thenAgainstNow } from "./pod_attempts.js";
+import { showChanges, whatIfCard } from "./pod_changes.js";
+import { chosenPair, decisionCards, timeCard } from "./pod_decision.js";
+
+const STEPS = 12;
+
+export async function podPage(context) {
+  const [namespace, name] = context.path;
+  const path = `/explain/pod/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
+  const body = el("div", {}), changes = el("div", {});
+  let stamp = "", isThere = false;
+
+  const question = repeated(context, 2, async (signal) => {
+    const state = await ask(path, {}, { signal });
+    const seen = JSON.stringify([state.state, state.node, state.verdict, state.attempts.length, state.queue?.place, state.attempts[0]?.outcome]);
+    if (seen === stamp) return;
+    stamp = seen;
+    isThere = true;
+    refill(body, describe(state, context));
+    if (["pending", "placed", "gated"].includes(state.state)) showChanges(path, changes);
+  }, (error) => { if (!isThere) refill(body, failed(error)); });
+
+  await question.now();
+  return {
+    title: `${namespace}/${name}`,
+    content: [body, changes, whatIfCard(`${namespace}/${name}`)],
+    onTick: question.tick,
+    close: question.stop,
+  };
+}
+
+function describe(state, context) {
+  const isWaiting = ["pending", "gated"].includes(state.state);
+  const hue = ["placed", "binding"].includes(state.state) ? "use" : state.state === "pending" && !state.now?.node ? "refuse" : isWaiting || state.state === "held" ? "wait" : "";
+  const then = isWaiting ? null : state.decision, now = isWaiting || !state.decision ? state.now : null;
+  return [
+    card("Verdict", el("p", { class: `verdict ${hue}`, id: "verdict" }, state.verdict),
+      el("p", { class: "soft" }, badge(state.state), " ", state.node ? ["on ", nodeLink(state.node), ". "] : "", sourceOf(then), " ", state.note || "")),
+    ...(then ? decisionCards(then, "then", chosenPair(then)) : []),
+    ...(now && state.state !== "gated" ? decisionCards(now, "now", now.best) : []),
+    then?.stoppedAt ? card("Refused after the choice", el("p", { class: "refuse" }, `At ${then.stoppedAt}${then.stoppedBy ? ` by ${then.stoppedBy}` : ""}: ${then.error}`)) : null,
+    then?.permit ? card("Held at Permit", el("p", {}, held(then.permit))) : null,
+    state.attempts.length ? card("Attempts", attemptsTable(state.attempts)) : null,
+    thenAgainstNow(state.decision, state.now),
+    differenceCard(state.attempts, context),
+    historyCard(state),
+    isWaiting && state.now ? timeCard(state.now) : null,
+  ];
+}
+
+const sourceOf = (then) => (then ? `As decided ${ago(then.time)} (${clock(then.time)}).` : "On the cluster as it is now.");
+
+function held(permit) {
+  const who = Object.entries(permit.plugins || {}).map(([plugin, seconds]) => `${plugin} (${seconds} s at most)`).join(", ");
+  return permit.result ? `By ${who}; left after ${duration(permit.seconds || 0)}: ${permit.result}.` : `By ${who}.`;
+}
+
+function historyCard(state) {
+  const all = state.queue?.history?.length ? state.queue.history : state.attempts[0]?.history || [];
+  if (!all.length) return null;
+  const steps = all.slice(-STEPS);
+  return card("In the queue", el("ol", { class: "steps" }, steps.map(([time, place, cause], at) => {
+    const next = steps[at + 1];
+    return el("li", {}, el("span", {}, el("strong", {}, place), el("span", { class: "soft" }, ` ${next ? duration(next[0] - time) : `since ${clock(time)}`}`)), cause ? el("div", { class: "raw" }, cause) : null);
+  })));
+}

@@ -1,0 +1,40 @@
+// What would let a pod run or move it, tried on a copy of the cluster, and a form for what-ifs of one's own.
+
+import { card, el, failed, note } from "../dom.js";
+import { ask, post } from "../questions.js";
+
+export async function showChanges(path, holder) {
+  try {
+    const found = await ask(`${path}/changes`);
+    const said = (entries) => (entries || []).map((entry) => entry.sentence);
+    const title = found.isPlaced ? "What would move it" : "What would let it run";
+    const headed = [["", said(found.suggestions)], ["Nearest misses", said(found.nearest)], ["Without a plugin", said(found.without)]].filter(([, list]) => list.length);
+    const lists = headed.map(([head, list]) => [head ? el("h3", {}, head) : null, el("ul", {}, list.map((line) => el("li", {}, line)))]);
+    holder.replaceChildren(lists.length ? card(title, ...lists, note(`Each was tried on a copy of the cluster. ${found.note || ""}`)) : "");
+  } catch (error) { holder.replaceChildren(failed(error)); }
+}
+
+export function whatIfCard(key) {
+  const answer = el("div", { role: "status" });
+  const input = (id, label, placeholder) => [el("label", { for: id }, label), el("input", { id, placeholder, autocomplete: "off" })];
+  const form = el("form", { class: "controls", onsubmit: async (event) => {
+    event.preventDefault();
+    const words = (id) => form.querySelector(`#${id}`).value.trim().split(/[\s,]+/).filter(Boolean);
+    const scenario = { drain: words("wi-drain"), disable: words("wi-disable"), addNodes: words("wi-like").map((like) => ({ like, count: 1 })) };
+    answer.replaceChildren(note("playing …"));
+    try { answer.replaceChildren(...played(await post("/whatif", scenario), key)); }
+    catch (error) { answer.replaceChildren(failed(error)); }
+  } },
+  ...input("wi-drain", "drain", "node names"), ...input("wi-like", "one more like", "node names"), ...input("wi-disable", "without plugin", "plugin names"),
+  el("button", { type: "submit" }, "What if?"));
+  return card("What if", form, answer);
+}
+
+function played(result, key) {
+  const mine = [...(result.placed || []), ...(result.pending || [])].find((entry) => entry.pod === key);
+  const about = mine ? `${key} ${mine.node ? `would go to ${mine.node}` : `would stay pending: ${mine.message}`}` : "";
+  const gone = (result.evicted || []).filter((entry) => entry.by === key).map((entry) => entry.pod);
+  return [el("p", {}, result.verdict), about ? el("p", { class: mine.node ? "use" : "refuse" }, about) : null,
+    gone.length ? el("p", {}, `In its place would leave: ${gone.join(", ")}.`) : null,
+    result.note ? note(result.note) : null].filter(Boolean);
+}

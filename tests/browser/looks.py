@@ -1,0 +1,76 @@
+"""Pictures of every page at two widths, dark and light, for people to look at.
+
+python -m tests.browser.looks FOLDER
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+from tests.browser.conftest import CHROMIUM, FLAGS, Stage, pod, staged
+from tests.browser.scene import name_of, near_the_cache, node, preempt, running, waiting
+
+NODES = 300
+PAGES = {
+    "overview": "#/overview",
+    "pods": "#/pods",
+    "pods-waiting": "#/pods?state=unschedulable",
+    "decisions": "#/decisions",
+    "queue": "#/queue",
+    "preemptions": "#/preemptions",
+    "nodes": "#/nodes",
+    "nodes-gpu": "#/nodes?resource=nvidia.com%2Fgpu",
+    "node": f"#/node/{name_of(13)}",
+    "pod": "#/pod/default/web-0",
+    "pod-pending": "#/pod/default/train-0",
+    "pod-preempting": "#/pod/default/vip-0",
+    "plugins": "#/plugins",
+    "config": "#/config",
+}
+
+
+def page_of(address: str) -> str:
+    """Selects the page of an address once it is shown."""
+    name = address.removeprefix("#/").partition("?")[0].partition("/")[0]
+    return f'main[data-page="{name}"][aria-busy="false"]'
+
+
+async def fill(stage: Stage) -> None:
+    """Everything that the pages show, over some seconds, so that charts have lines."""
+    await stage.create(near_the_cache("web-0"), *waiting())
+    await preempt(stage)
+    for batch in range(6):
+        await stage.create(*(pod(f"job-{batch}-{i}") for i in range(4 + batch * 6)))
+        await asyncio.sleep(1.0)
+
+
+async def main(folder: Path) -> None:
+    from playwright.async_api import async_playwright
+
+    async with staged([node(n) for n in range(NODES)], objects=running(NODES, 900)) as stage:
+        await fill(stage)
+        async with async_playwright() as playwright:
+            browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+            for width in (1440, 390):
+                for scheme in ("light", "dark"):
+                    context = await browser.new_context(
+                        viewport={"width": width, "height": 900}, color_scheme="dark" if scheme == "dark" else "light"
+                    )
+                    page = await context.new_page()
+                    page.on("console", lambda message: message.type == "error" and print(message.text))
+                    page.on("pageerror", lambda error: print(error))
+                    for name, address in PAGES.items():
+                        await page.goto(f"{stage.url}/dashboard/{address}")
+                        await page.wait_for_selector(page_of(address))
+                        await asyncio.sleep(0.6)
+                        await page.screenshot(path=folder / f"{name}-{width}-{scheme}.png", full_page=True)
+                    await context.close()
+            await browser.close()
+
+
+if __name__ == "__main__":
+    target = Path(sys.argv[1])
+    target.mkdir(parents=True, exist_ok=True)
+    asyncio.run(main(target))

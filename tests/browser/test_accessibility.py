@@ -1,0 +1,43 @@
+"""Every page, dark and light, wide and narrow: no rule of axe broken, no scrolling sideways, few elements."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.browser.axe import violations
+from tests.browser.conftest import expect, staged, visiting
+from tests.browser.looks import NODES, PAGES, fill, page_of
+from tests.browser.scene import node, running
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
+MOST_ELEMENTS = 1500
+
+
+async def test_no_page_breaks_a_rule_of_accessibility(browser: Browser) -> None:
+    broken: dict[str, list[str]] = {}
+    elements: dict[str, int] = {}
+    sideways: dict[str, int] = {}
+    async with staged([node(n) for n in range(NODES)], objects=running(NODES, 300)) as stage:
+        await fill(stage)
+        for scheme, width in (("light", 1440), ("dark", 1440), ("light", 390), ("dark", 390)):
+            async with visiting(browser, stage.url, color_scheme=scheme) as visit:
+                await visit.page.set_viewport_size({"width": width, "height": 844})
+                for name, address in PAGES.items():
+                    where = f"{name} {width} {scheme}"
+                    await visit.page.goto(f"{stage.url}/dashboard/{address}")
+                    await expect(visit.page.locator(page_of(address))).to_have_count(1)
+                    broken[where] = await violations(visit.page)
+                    elements[where] = await visit.page.evaluate("document.querySelectorAll('*').length")
+                    sideways[where] = await visit.page.evaluate(
+                        "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+                    )
+                assert visit.problems == []
+
+    assert {where: found for where, found in broken.items() if found} == {}
+    assert {where: pixels for where, pixels in sideways.items() if pixels > 0} == {}
+    assert {where: count for where, count in elements.items() if count > MOST_ELEMENTS} == {}
