@@ -1,13 +1,17 @@
-"""The pictures of the README: what commands really print, recorded as SVG.
+"""The pictures of the documentation: what commands really print, recorded as SVG, and the dashboard as PNG.
 
-    python docs/images/make.py
+    python docs/images/make.py [--dashboard]
 
-Run it from the repository after a change to the tables; the pictures are committed.
+Run it from the repository after a change to the tables, and with `--dashboard` after one to the pages (needs Chromium);
+the pictures are committed.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from io import StringIO
 from pathlib import Path
 
@@ -40,6 +44,10 @@ def evaluate_picture(scenario: str) -> str:
 def main() -> None:
     for scenario in ("pod", "urgent"):
         (HERE / f"evaluate-{scenario}.svg").write_text(evaluate_picture(scenario))
+    if "--dashboard" in sys.argv:
+        # The test takes the pictures of a cluster whose pages it checks.
+        command = [sys.executable, "-m", "pytest", "-q", "-n0", "-m", "e2e", "tests/browser/test_pictures.py"]
+        subprocess.run(command, check=True, env={**os.environ, "BAYPLAN_SCREENSHOTS": str(HERE)})
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from bayplan.app.settings import load_settings
-from tests.browser.conftest import IMAGES, pod, staged, visiting
+from tests.browser.conftest import pod, staged, visiting
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
 PAYLOAD = "<img src=x onerror=alert(1)><script>alert(2)</script>"
@@ -172,7 +172,6 @@ async def test_a_plugin_reload_appears(browser: Browser, tmp_path: Path) -> None
         stage.service.note_reload("reloaded mine.py", [])
         await expect(page.locator("main")).to_contain_text("Other", timeout=60_000)
         await expect(page.locator("main")).to_contain_text("reloaded mine.py")
-        await page.screenshot(path=IMAGES / "plugins.png")
         await page.click("nav >> text=Configuration")
         await expect(page.locator("main")).to_contain_text("default-scheduler")
 

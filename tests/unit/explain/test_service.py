@@ -155,7 +155,7 @@ async def test_the_plugins_of_a_user_come_with_what_was_derived(tmp_path: Path) 
         "    def score(self, state, pod, node):\n        return len(pod.name)\n"
     )
     async with staged(1, plugins=[str(file)]) as stage:
-        plugins = {state.plugin: state for state in stage.explaining.service.plugins()}
+        plugins = {state.plugin: state for state in await stage.explaining.service.plugins()}
 
     assert [(each.method, each.depends) for each in plugins["Named"].answers] == [("score", "CLUSTER")]
     assert "`pod.name` is the pod's own" in plugins["Named"].answers[0].reasons[0]

@@ -89,7 +89,7 @@ function path(xs, values, y) {
   return values.map((value, place) => {
     if (value === null) { pen = false; return ""; }
     const isAlone = !pen && (values[place + 1] ?? null) === null;
-    const point = `${pen ? "L" : "M"}${xs[place].toFixed(1)} ${y(value).toFixed(1)}${isAlone ? "h.01" : ""}`;
+    const point = `${pen ? "L" : "M"}${xs[place].toFixed(1)} ${y(value).toFixed(1)}${isAlone ? "m-2 0h4" : ""}`;
     pen = true;
     return point;
   }).join("");

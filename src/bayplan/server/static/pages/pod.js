@@ -6,6 +6,7 @@ import { ask, repeated } from "../questions.js";
 import { attemptsTable, differenceCard, thenAgainstNow } from "./pod_attempts.js";
 import { showChanges, whatIfCard } from "./pod_changes.js";
 import { chosenPair, decisionCards, timeCard } from "./pod_decision.js";
+import { ownDevices } from "./pod_devices.js";
 
 const STEPS = 12;
 
@@ -45,6 +46,7 @@ function describe(state, context) {
     ...(now && state.state !== "gated" ? decisionCards(now, "now", now.best) : []),
     then?.stoppedAt ? card("Refused after the choice", el("p", { class: "refuse" }, `At ${then.stoppedAt}${then.stoppedBy ? ` by ${then.stoppedBy}` : ""}: ${then.error}`)) : null,
     then?.permit ? card("Held at Permit", el("p", {}, held(then.permit))) : null,
+    ownDevices(state.devices),
     state.attempts.length ? card("Attempts", attemptsTable(state.attempts)) : null,
     thenAgainstNow(state.decision, state.now),
     differenceCard(state.attempts, context),

@@ -2,6 +2,7 @@
 
 import { card, el, folded, meter, nodeLink, podLink, table } from "../dom.js";
 import { duration, number, plural } from "../format.js";
+import { nearestDevices } from "./pod_devices.js";
 import { why } from "./preemptions.js";
 
 export function decisionCards(of, moment, best) {
@@ -10,6 +11,7 @@ export function decisionCards(of, moment, best) {
     of.nodes && of.chosenBy !== "nomination" ? card(title("Funnel"), funnel(of)) : null,
     best.length ? card(title("Score matrix"), matrix(of, best)) : null,
     of.refused.length && !of.node ? card(title("Who refuses, and why"), refused(of)) : null,
+    nearestDevices(of.devices),
     of.preemption ? card(moment === "then" ? "Who had to leave" : "Who would leave", victims(of.preemption)) : null,
     of.message ? card("", folded("In kube-scheduler's words", of.message)) : null,
   ];
