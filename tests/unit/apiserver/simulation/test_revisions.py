@@ -30,6 +30,18 @@ async def test_a_daemon_set_follows_the_labels_of_nodes(driver: Driver) -> None:
     assert await driver.items(PODS) == []
 
 
+async def test_a_revision_holds_the_template_with_its_keys_in_order(driver: Driver) -> None:
+    body = workload("DaemonSet", "agent")
+    body["spec"].pop("replicas", None)
+    await driver.create(f"{APPS}/daemonsets", body)
+    await driver.settle()
+    (revision,) = await driver.items(f"{APPS}/controllerrevisions")
+    template = revision["data"]["spec"]["template"]
+
+    assert list(template) == ["$patch", "metadata", "spec"]
+    assert list(template["spec"]) == sorted(template["spec"])
+
+
 async def test_a_daemon_set_replaces_no_more_pods_at_once_than_it_may(driver: Driver) -> None:
     body = workload("DaemonSet", "agent")
     body["spec"].pop("replicas", None)

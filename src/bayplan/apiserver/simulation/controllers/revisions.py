@@ -6,6 +6,7 @@ DaemonSets and StatefulSets keep them, so that a rollout can be paused half-way 
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 from bayplan.apiserver.protocol.encoding import Json
 from bayplan.apiserver.simulation.controllers.base import ControllerClient
@@ -69,6 +70,14 @@ def _revision(owner: Json, name: str, number: int) -> Json:
         "labels": labels | {REVISION_LABEL: template_hash(owner["spec"]["template"])},
         "ownerReferences": [owner_reference(owner)],
     }
-    data = {"spec": {"template": {**copy_of(owner["spec"]["template"]), "$patch": "replace"}}}
+    # Clients compare these bytes with what they make of the template themselves, which has its keys in order.
+    data = _in_order({"spec": {"template": {**copy_of(owner["spec"]["template"]), "$patch": "replace"}}})
     head = {"apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": metadata}
     return head | {"data": data, "revision": number}
+
+
+def _in_order(value: Any) -> Any:
+    """A JSON value with the keys of its objects sorted."""
+    if isinstance(value, dict):
+        return {name: _in_order(value[name]) for name in sorted(value)}
+    return [_in_order(item) for item in value] if isinstance(value, list) else value
