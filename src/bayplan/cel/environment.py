@@ -144,7 +144,7 @@ class Program:
     def result_type(self) -> Type:
         return self.expression.type
 
-    def evaluate(self, **values: Value) -> Evaluation:
+    def evaluate(self, /, **values: Value) -> Evaluation:
         """The value or error, and the exact cost."""
         meter = Meter(self.cost_limit)
         try:
@@ -157,7 +157,7 @@ class Program:
             return Evaluation(None, value, meter.cost)
         return Evaluation(value, None, meter.cost)
 
-    def value(self, **values: Value) -> Value:
+    def value(self, /, **values: Value) -> Value:
         """The value alone. Raises `EvaluationError`."""
         return self.call(*(values[name] for name in self.variables))
 

@@ -1,17 +1,16 @@
 """Defaults, validation and acceptance of CustomResourceDefinitions.
 
-Rules in CEL (`x-kubernetes-validations`) and conversion webhooks are accepted and kept, but neither evaluated nor
-called; creating such a definition answers with a warning.
+Conversion webhooks are accepted and kept, but not called; creating such a definition answers with a warning.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import re2
 
 from bayplan.apiserver.kinds.admission import Admission
+from bayplan.apiserver.kinds.crd_expressions import compile_rules
 from bayplan.apiserver.kinds.crd_schema import compiled_pattern
 from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.encoding import Json, JsonValue
@@ -83,29 +82,9 @@ def warn_of_definition(document: Json) -> list[str]:
     """Warnings about parts that are stored but have no effect here."""
     warnings = []
     spec = document["spec"]
-    for index, version in enumerate(spec.get("versions") or ()):
-        schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
-        rules = list(_places_of_rules(schema, f"spec.versions[{index}].schema.openAPIV3Schema"))
-        if rules:
-            more = f" and {len(rules) - 1} more places" if len(rules) > 1 else ""
-            warnings.append(
-                f"{rules[0]}.x-kubernetes-validations{more}: the embedded server does not evaluate CEL rules; "
-                "a real one refuses objects that break them"
-            )
     if (spec.get("conversion") or {}).get("strategy") == "Webhook":
         warnings.append("spec.conversion.webhook: the embedded server calls no webhooks; all versions share one shape")
     return warnings
-
-
-def _places_of_rules(schema: JsonValue, path: str) -> Iterator[str]:
-    if not isinstance(schema, dict):
-        return
-    if schema.get("x-kubernetes-validations"):
-        yield path
-    for name, inner in (schema.get("properties") or {}).items():
-        yield from _places_of_rules(inner, f"{path}.properties[{name}]")
-    for name in ("items", "additionalProperties"):
-        yield from _places_of_rules(schema.get(name), f"{path}.{name}")
 
 
 def _is_protected(group: str, document: Json) -> bool:
@@ -143,7 +122,8 @@ def _validate_versions(versions: list[Json]) -> list[Cause]:
             detail = "must be object at the root"
             causes.append(errors.invalid_value(f"{where}.schema.openAPIV3Schema.type", schema.get("type"), detail))
         else:
-            causes += _validate_schema(schema, f"{where}.schema.openAPIV3Schema", 0)
+            problems = _validate_schema(schema, f"{where}.schema.openAPIV3Schema", 0)
+            causes += problems or compile_rules(schema, f"{where}.schema.openAPIV3Schema")[1]
     return causes
 
 

@@ -1,7 +1,7 @@
 """Structural schemas of custom resources: pruning, defaulting, validation, and translation to `FieldType`.
 
-A schema is the `openAPIV3Schema` of a definition, as decoded JSON. Rules in `x-kubernetes-validations` (CEL) are
-not evaluated; all other parts of a structural schema are.
+A schema is the `openAPIV3Schema` of a definition, as decoded JSON. Rules in `x-kubernetes-validations` (CEL)
+are in `crd_expressions`.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from bayplan.apiserver.kinds import crd_schema
 from bayplan.apiserver.kinds.columns import AGE, NAME, Cell, Column, Compute, since
+from bayplan.apiserver.kinds.crd_expressions import Place, compile_rules
 from bayplan.apiserver.kinds.kind import ALL_VERBS, Kinds, Scale, ServedKind
 from bayplan.apiserver.protocol.encoding import Json, JsonValue, decode_object
 from bayplan.apiserver.protocol.errors import Cause
@@ -59,7 +60,7 @@ def kind_of(definition: Json, version: Json) -> ServedKind:
     subresources = version.get("subresources") or {}
     api_version = f"{spec['group']}/{version['name']}"
     storage = next((v["name"] for v in spec["versions"] if v.get("storage")), version["name"])
-    hooks = _Hooks(schema)
+    hooks = _Hooks(schema, compile_rules(schema, "")[0])
     is_storage = storage == version["name"]
     return ServedKind(
         group=spec["group"],
@@ -93,6 +94,7 @@ class _Hooks:
     """The hooks of one schema."""
 
     schema: Json
+    rules: Place
 
     def prune(self, document: Json) -> list[str]:
         return crd_schema.prune(document, self.schema)
@@ -108,7 +110,8 @@ class _Hooks:
         ]
         properties = self.schema.get("properties") or {}
         inner = {name: value for name, value in properties.items() if name not in ("apiVersion", "kind", "metadata")}
-        return crd_schema.validate(body, self.schema | {"required": required, "properties": inner})
+        causes = crd_schema.validate(body, self.schema | {"required": required, "properties": inner})
+        return causes or ([] if self.rules.is_empty else self.rules.check(document, old))
 
 
 def _renamer(api_version: str) -> Callable[[Json], Json]:

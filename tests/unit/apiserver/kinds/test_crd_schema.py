@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from bayplan.apiserver.cluster import EmbeddedCluster
 from bayplan.apiserver.kinds.crd_rules import validate_definition
 from bayplan.apiserver.kinds.crd_schema import apply_defaults, drop_nulls, object_type, prune, to_type, validate
 
@@ -112,34 +111,6 @@ def test_merge_rules_are_translated() -> None:
     assert translated.fields["map"].type.kind == "map"
     assert translated.fields["size"].required
     assert object_type(SCHEMA, "x").fields["metadata"].type.name == "meta.v1.ObjectMeta"
-
-
-async def test_a_definition_with_rules_that_are_not_evaluated_is_accepted_with_a_warning(
-    quiet: EmbeddedCluster,
-) -> None:
-    rule = {"rule": "self.size > 0", "message": "must be positive"}
-    size = {"type": "object", "properties": {"size": {"type": "integer"}}, "x-kubernetes-validations": [rule]}
-    schema = {"type": "object", "properties": {"spec": size}}
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    spec = {"group": "e.com", "scope": "Cluster", "names": {"plural": "foos", "kind": "Foo"}, "versions": [version]}
-    body = {"metadata": {"name": "foos.e.com"}, "spec": spec}
-    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    transport = quiet.in_process_transport()
-
-    created = await transport.request("POST", path, body=body)
-    broken = await transport.request(
-        "POST", "/apis/e.com/v1/foos", body={"metadata": {"name": "a"}, "spec": {"size": 0}}
-    )
-
-    assert created.status == 201
-    assert created.headers["warning"] == (
-        '299 - "spec.versions[0].schema.openAPIV3Schema.properties[spec].x-kubernetes-validations: the embedded server '
-        'does not evaluate CEL rules; a real one refuses objects that break them"'
-    )
-    assert created.json()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"][
-        "x-kubernetes-validations"
-    ] == [rule]
-    assert broken.status == 201
 
 
 def test_a_pattern_takes_time_linear_in_the_text() -> None:
