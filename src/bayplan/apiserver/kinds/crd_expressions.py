@@ -1,7 +1,7 @@
 """Rules in CEL that a definition has for its custom resources: `x-kubernetes-validations`.
 
 `compile_rules` makes a tree of places out of a structural schema, each with its compiled rules, and says what does not
-compile; `Place.check` evaluates them for an object, within the cost that the API server allows. A rule that reads
+compile; `SchemaPlace.check` evaluates them for an object, within the cost that the API server allows. A rule that reads
 `oldSelf` holds for changes only. Values that an update leaves as they were may stay, even if they break a rule that
 came later.
 """
@@ -37,7 +37,7 @@ from bayplan.cel.types import (
 )
 from bayplan.cel.values import Optional, Value
 
-__all__ = ["Place", "compile_rules"]
+__all__ = ["SchemaPlace", "compile_rules"]
 
 RULES = "x-kubernetes-validations"
 _MOST_FOR_A_RULE = 1_000_000
@@ -56,7 +56,7 @@ _ACCESSIBLE = re.compile(r"^[A-Za-z_./-][A-Za-z0-9_./-]*$")
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ValidationRule:
     """One compiled rule of a place."""
 
     declared: Json
@@ -69,7 +69,7 @@ class Rule:
         return str(self.declared.get("message") or self.declared.get("rule") or "").strip()
 
 
-class Budget:
+class CostBudget:
     """What the rules of one object may still cost."""
 
     def __init__(self) -> None:
@@ -82,24 +82,24 @@ class Budget:
 
 
 @dataclass(slots=True)
-class Place:
+class SchemaPlace:
     """A part of the schema: its rules, and the parts below that have any."""
 
     schema: Json
-    rules: list[Rule] = field(default_factory=list)
-    properties: dict[str, Place] = field(default_factory=dict)
-    values: Place | None = None
-    items: Place | None = None
+    rules: list[ValidationRule] = field(default_factory=list)
+    properties: dict[str, SchemaPlace] = field(default_factory=dict)
+    values: SchemaPlace | None = None
+    items: SchemaPlace | None = None
 
     @property
     def is_empty(self) -> bool:
         return not (self.rules or self.properties or self.values or self.items)
 
     def check(
-        self, value: JsonValue, old: JsonValue = None, path: str = "", budget: Budget | None = None
+        self, value: JsonValue, old: JsonValue = None, path: str = "", budget: CostBudget | None = None
     ) -> list[Cause]:
         """Every rule that the value breaks."""
-        budget = budget or Budget()
+        budget = budget or CostBudget()
         if value is None:
             return []
         causes = self._check_here(value, old, path, budget)
@@ -107,7 +107,7 @@ class Place:
             causes += place.check(inner, before, f"{path}{key}".lstrip("."), budget)
         return causes
 
-    def _below(self, value: JsonValue, old: JsonValue) -> Iterator[tuple[str, Place, JsonValue, JsonValue]]:
+    def _below(self, value: JsonValue, old: JsonValue) -> Iterator[tuple[str, SchemaPlace, JsonValue, JsonValue]]:
         if isinstance(value, dict):
             before = old if isinstance(old, dict) else {}
             for name, inner in value.items():
@@ -121,7 +121,7 @@ class Place:
             for index, item in enumerate(value):
                 yield f"[{index}]", self.items, item, known.get(_identity(item, keys)) if keys else None
 
-    def _check_here(self, value: JsonValue, old: JsonValue, path: str, budget: Budget) -> list[Cause]:
+    def _check_here(self, value: JsonValue, old: JsonValue, path: str, budget: CostBudget) -> list[Cause]:
         if not self.rules:
             return []
         new, before = to_value(value, self.schema), None if old is None else to_value(old, self.schema)
@@ -140,7 +140,7 @@ class Place:
         return causes
 
     def _judge(
-        self, rule: Rule, variables: dict[str, Value], value: JsonValue, path: str, budget: Budget
+        self, rule: ValidationRule, variables: dict[str, Value], value: JsonValue, path: str, budget: CostBudget
     ) -> Cause | None:
         where = path or "<nil>"
         kind = str(self.schema.get("type") or "")
@@ -158,7 +158,7 @@ class Place:
         return _broken(rule, variables, value, f"{path}{rule.declared.get('fieldPath') or ''}".lstrip(".") or "<nil>")
 
 
-def _broken(rule: Rule, variables: dict[str, Value], value: JsonValue, path: str) -> Cause:
+def _broken(rule: ValidationRule, variables: dict[str, Value], value: JsonValue, path: str) -> Cause:
     detail = _message(rule, variables)
     match rule.declared.get("reason"):
         case "FieldValueForbidden":
@@ -172,7 +172,7 @@ def _broken(rule: Rule, variables: dict[str, Value], value: JsonValue, path: str
     return errors.invalid_value(path, value, detail)
 
 
-def _message(rule: Rule, variables: dict[str, Value]) -> str:
+def _message(rule: ValidationRule, variables: dict[str, Value]) -> str:
     """What the rule's expression for the message says; its message, or the rule, where that says nothing."""
     if rule.message is not None:
         made = rule.message.evaluate(**variables).value
@@ -181,7 +181,7 @@ def _message(rule: Rule, variables: dict[str, Value]) -> str:
     return rule.text if rule.declared.get("message") else f"failed rule: {rule.text}"
 
 
-def compile_rules(schema: Json, path: str) -> tuple[Place, list[Cause]]:
+def compile_rules(schema: Json, path: str) -> tuple[SchemaPlace, list[Cause]]:
     """The rules of a whole resource, and what is wrong with them. `path` leads to the schema in the definition."""
     declared = schema | {"properties": _with_envelope(schema)}
     causes: list[Cause] = []
@@ -193,8 +193,8 @@ def _with_envelope(schema: Json) -> Json:
     return (schema.get("properties") or {}) | {"apiVersion": text, "kind": text, "metadata": _ENVELOPE}
 
 
-def _place(schema: Json, path: str, causes: list[Cause]) -> Place:
-    place = Place(schema)
+def _place(schema: Json, path: str, causes: list[Cause]) -> SchemaPlace:
+    place = SchemaPlace(schema)
     declared = schema.get(RULES)
     if isinstance(declared, list) and declared:
         fields: dict[str, dict[str, Type]] = {}
@@ -215,7 +215,7 @@ def _place(schema: Json, path: str, causes: list[Cause]) -> Place:
 
 def _rule(
     declared: JsonValue, whole: Type, fields: dict[str, dict[str, Type]], path: str, causes: list[Cause]
-) -> Rule | None:
+) -> ValidationRule | None:
     text = str(declared.get("rule") or "").strip() if isinstance(declared, dict) else ""
     if not isinstance(declared, dict) or not text:
         causes.append(errors.required(f"{path}.rule", "rule is not specified"))
@@ -237,7 +237,7 @@ def _rule(
             where = f"{path}.messageExpression"
             causes.append(errors.invalid_value(where, str(declared["messageExpression"]), str(problem)))
     is_transition = bool(paths_read(program.expression, "oldSelf"))
-    return Rule(declared, program, message, is_transition)
+    return ValidationRule(declared, program, message, is_transition)
 
 
 def _wants(wanted: Type, refusal: str) -> Callable[[Type], str | None]:

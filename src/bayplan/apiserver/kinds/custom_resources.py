@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from bayplan.apiserver.kinds import crd_schema
 from bayplan.apiserver.kinds.columns import AGE, NAME, Cell, Column, Compute, since
-from bayplan.apiserver.kinds.crd_expressions import Place, compile_rules
+from bayplan.apiserver.kinds.crd_expressions import SchemaPlace, compile_rules
 from bayplan.apiserver.kinds.kind import ALL_VERBS, Kinds, Scale, ServedKind
 from bayplan.apiserver.protocol.encoding import Json, JsonValue, decode_object
 from bayplan.apiserver.protocol.errors import Cause
@@ -94,7 +94,7 @@ class _Hooks:
     """The hooks of one schema."""
 
     schema: Json
-    rules: Place
+    rules: SchemaPlace
 
     def prune(self, document: Json) -> list[str]:
         return crd_schema.prune(document, self.schema)
