@@ -71,7 +71,8 @@ class PodShape:
             if len(self.usage.vector) == len(requested):
                 self.__dict__["counted"] = requested
         self.controller = pod.controller
-        self._sample = pod
+        # Without its metadata: annotations may be large, and a shape outlives its pods.
+        self._sample = Pod(spec=self.spec, status=pod.status)
         self._resources = resources
         self._notes: dict[Hashable, Any] = {}
         self._notes_on_amounts: dict[Hashable, Any] = {}

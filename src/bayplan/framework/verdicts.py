@@ -61,6 +61,9 @@ class StatusTable:
         self._statuses: list[Status] = [SUCCESS]
         self._ids: dict[Status, int] = {SUCCESS: 0}
 
+    def __len__(self) -> int:
+        return len(self._statuses)
+
     def number(self, status: Status | None) -> int:
         if status is None or status.is_success:
             return 0

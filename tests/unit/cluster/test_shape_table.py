@@ -138,3 +138,11 @@ def test_a_preparation_that_fails_costs_no_pod() -> None:
     table.on_new(listener.prepare)
 
     assert table.shape_of(pod("a", cpu=1)) in listener.shapes
+
+
+def test_a_shape_holds_no_annotations() -> None:
+    annotated = pod("a", labels={"app": "web"})
+    annotated.metadata.annotations = {"text": "x" * 1000}
+    shape = ShapeTable(ResourceAxis()).shape_of(annotated)
+
+    assert "x" * 1000 not in repr(vars(shape))

@@ -37,6 +37,8 @@ from bayplan.framework.verdicts import StatusTable, Verdicts
 __all__ = ["FilterCall", "ScoreCall", "checked", "explained"]
 
 _FILTER, _SCORE = ExtensionPoint.FILTER.label, ExtensionPoint.SCORE.label
+_MOST_STATUSES = 4096
+"""A plugin whose reasons name the pod has new ones for every pod."""
 _NORMALIZE = "ScoreExtensionNormalize"
 _INTS = {int}
 _INT64 = np.iinfo(np.int64)
@@ -162,6 +164,9 @@ class FilterCall:
         return failed(self.plugin, method, self._complain, exception)
 
     def _node_by_node(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Verdicts:
+        if len(self._statuses) > _MOST_STATUSES:
+            # Answers that are kept know their own table.
+            self._statuses = StatusTable()
         ids = np.zeros(len(nodes), dtype=np.int32)
         number, one = self._statuses.number, self.one
         for position, info in enumerate(nodes.infos()):

@@ -7,7 +7,8 @@ from random import Random
 import pytest
 
 from bayplan.api.pod import Pod
-from bayplan.framework.runtime import filtering
+from bayplan.framework import CycleState, NodeInfo, Plugin, PodInfo, Status, Unschedulable
+from bayplan.framework.runtime import filtering, node_calls
 from bayplan.testing import ZONE, Harness, Outcome, near, node, pod
 
 NODES = 24
@@ -74,3 +75,23 @@ def test_filters_that_reject_nobody_leave_what_is_remembered_alone() -> None:
     assert not_everywhere is not None
     assert not_everywhere.feasible_rows().tolist() == [0, 1]
     assert [(status.plugin, rows.tolist()) for status, rows in not_everywhere.groups()] == [("InterPodAffinity", [2])]
+
+
+def test_reasons_that_name_the_pod_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node_calls, "_MOST_STATUSES", 20)
+
+    class NamesPod(Plugin):
+        """Refuses every node with a reason of its own."""
+
+        name = "NamesPod"
+
+        def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
+            return Unschedulable(f"{pod.name} is refused")
+
+    harness = Harness(nodes=["n1"], plugins=[NamesPod])
+    messages = [harness.schedule(pod(f"p{number}")).message for number in range(90)]
+    calls = harness.framework().filter_calls
+    (call,) = [each for each in calls if each.name == "NamesPod"]
+
+    assert all(f"p{number} is refused" in message for number, message in enumerate(messages))
+    assert len(call._statuses) <= 22

@@ -1,7 +1,8 @@
 """The NUMA cells of all nodes as columns, for Filter and Score.
 
-`available[name]` is an array of cells by rows; -1 means that the cell does not list the resource. Rows are written
-again when their node or its topology changed.
+A column is an array of cells by rows; -1 means that the cell does not list the resource. Rows are written again when
+their node or its topology changed. Only resources that pods ask for have a column, the latest of them: topologies may
+list any number of names.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from bayplan.plugins.community.node_resource_topology_match.topology import POD_
 __all__ = ["NOT_LISTED", "CellView", "NumaColumns", "mean_scores", "names_of"]
 
 NOT_LISTED = -1
+_MOST_COLUMNS = 64
 Cells = npt.NDArray[np.int64]
 """(cells, nodes)"""
 
@@ -31,6 +33,10 @@ class NumaColumns:
     def __init__(self) -> None:
         self._rows = 0
         self._cells = 0
+        self._listed: dict[int, list[Amounts]] = {}
+        """What is available in each cell of a row, as its topology lists it."""
+        self._rows_of: dict[str, set[int]] = {}
+        """The rows whose topology lists a resource."""
         self._available: dict[str, Cells] = {}
         self.is_fresh: BoolN = np.ones(0, dtype=np.bool_)
         self.is_single: BoolN = np.zeros(0, dtype=np.bool_)
@@ -53,16 +59,29 @@ class NumaColumns:
         cells = topology.cells if topology is not None else ()
         if len(cells) > self._cells:
             self._allocate(self._rows, len(cells))
-        for column in self._available.values():
-            column[:, row] = NOT_LISTED
+        self._list(row, [cell.available for cell in cells])
+        for name, column in self._available.items():
+            self._write_cells(column, row, name)
         self._cell_count[row] = len(cells)
         self.is_fresh[row] = is_fresh
         self.is_single[row] = topology is not None and topology.is_single_numa
         self.is_pod_scope[row] = topology is not None and topology.settings.scope == POD_SCOPE
         self._write_layout(row, topology)
-        for place, cell in enumerate(cells):
-            for name, amount in cell.available.items():
-                self._column(name)[place, row] = amount
+
+    def _list(self, row: int, cells: list[Amounts]) -> None:
+        for name in {name for available in self._listed.pop(row, ()) for name in available}:
+            self._rows_of[name].discard(row)
+            if not self._rows_of[name]:
+                del self._rows_of[name]
+        self._listed[row] = cells
+        for name in {name for available in cells for name in available}:
+            self._rows_of.setdefault(name, set()).add(row)
+
+    def _write_cells(self, column: Cells, row: int, name: str) -> None:
+        column[:, row] = NOT_LISTED
+        for place, available in enumerate(self._listed[row]):
+            if name in available:
+                column[place, row] = available[name]
 
     def _write_layout(self, row: int, topology: NumaTopology | None) -> None:
         if topology is None:
@@ -76,7 +95,12 @@ class NumaColumns:
     def _column(self, name: str) -> Cells:
         column = self._available.get(name)
         if column is None:
-            column = self._available[name] = np.full((self._cells, self._rows), NOT_LISTED, dtype=np.int64)
+            column = np.full((self._cells, self._rows), NOT_LISTED, dtype=np.int64)
+            for row in self._rows_of[name]:
+                self._write_cells(column, row, name)
+            if len(self._available) >= _MOST_COLUMNS:
+                del self._available[next(iter(self._available))]
+            self._available[name] = column
         return column
 
     def _allocate(self, rows: int, cells: int) -> None:
@@ -104,7 +128,7 @@ class NumaColumns:
             else:
                 lacking[name] = np.zeros(len(rows), dtype=np.bool_)
         empty = np.full((self._cells, len(rows)), NOT_LISTED, dtype=np.int64)
-        available = {name: self._available[name][:, rows] if name in self._available else empty for name in lacking}
+        available = {name: self._column(name)[:, rows] if name in self._rows_of else empty for name in lacking}
         exists: npt.NDArray[np.bool_] = np.arange(self._cells)[:, None] < self._cell_count[rows]
         return CellView(positions, available, lacking, exists)
 
