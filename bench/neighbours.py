@@ -1,0 +1,235 @@
+"""Noisy neighbours: what plain pods of one namespace cost while another holds hostile objects.
+
+    python -m bench.neighbours [--kinds "host ports" gates] [--nodes 300] [--pods 300] [--rounds 3]
+
+For each kind of `bench.hostile`, in a process of its own: CPU per plain pod and resident memory in a quiet cluster,
+with the objects there, and after they are gone. The scheduler is whole and reads its objects as JSON from a server that
+answers at once. Costs are medians of rounds; each ratio compares measurements of one process. Fails when a plain pod
+costs more than `MOST_CPU` times its quiet cost, when memory grows by more than `MOST_MEMORY` times, beyond what the
+objects themselves take, or does not come back.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import ctypes
+import gc
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import msgspec
+import structlog
+
+from bayplan.api.kinds import KINDS as API_KINDS
+from bayplan.app.live import LiveOptions, LiveScheduler
+from bayplan.client.transport import JSON, Response, always
+from bayplan.config.loading import load_config
+from bayplan.config.profiles import resolve_profiles
+from bayplan.plugins.intree import default_registry
+from bench import hostile
+
+MOST_CPU, MOST_MEMORY, MOST_LEFT = 1.5, 1.5, 1.25
+_CONFIG = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins:
+    multiPoint:
+      enabled: [{name: Coscheduling}, {name: CapacityScheduling}, {name: NodeResourceTopologyMatch}]
+      disabled: [{name: PrioritySort}]
+    postFilter:
+      enabled: [{name: CapacityScheduling}]
+      disabled: [{name: "*"}]
+"""
+_MIB = 1 << 20
+
+
+class Server:
+    """Holds objects by path, answers everything at once, and tells the watches. Fulfils `Transport`."""
+
+    def __init__(self) -> None:
+        self._objects: dict[str, dict[str, hostile.Json]] = defaultdict(dict)
+        self._queues: dict[str, asyncio.Queue[bytes]] = defaultdict(asyncio.Queue)
+        self._version = 1
+        self.bound = 0
+
+    def put(self, path: str, item: hostile.Json) -> None:
+        key = f"{item['metadata'].get('namespace', '')}/{item['metadata']['name']}"
+        what = "MODIFIED" if key in self._objects[path] else "ADDED"
+        self._version += 1
+        item["metadata"]["resourceVersion"] = str(self._version)
+        self._objects[path][key] = item
+        self._tell(path, what, item)
+
+    def drop(self, path: str, item: hostile.Json) -> None:
+        self._objects[path].pop(f"{item['metadata'].get('namespace', '')}/{item['metadata']['name']}", None)
+        self._tell(path, "DELETED", item)
+
+    def _tell(self, path: str, what: str, item: hostile.Json) -> None:
+        self._queues[path].put_nowait(msgspec.json.encode({"type": what, "object": item}) + b"\n")
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        content_type: str = JSON,
+        headers: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+        may_send: Callable[[], bool] = always,
+    ) -> Response:
+        if path.endswith("/binding") and body is not None:
+            binding = msgspec.json.decode(body)
+            metadata = binding["metadata"]
+            item = self._objects[hostile.PODS][f"{metadata['namespace']}/{metadata['name']}"]
+            item["spec"]["nodeName"] = binding["target"]["name"]
+            self.put(hostile.PODS, item)
+            self.bound += metadata["namespace"] == "plain"
+        if method != "GET":
+            return Response(201, {}, b"{}")
+        items = list(self._objects[path].values())
+        page = {"metadata": {"resourceVersion": str(self._version)}, "items": items}
+        return Response(200, {}, msgspec.json.encode(page))
+
+    @asynccontextmanager
+    async def stream(self, path: str, *, query: Mapping[str, str] | None = None) -> AsyncIterator[AsyncIterator[bytes]]:
+        yield self._pieces(path)
+
+    async def _pieces(self, path: str) -> AsyncIterator[bytes]:
+        while True:
+            yield await self._queues[path].get()
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+class Stage:
+    """A whole scheduler on the server, with nodes."""
+
+    def __init__(self, nodes: int) -> None:
+        structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
+        self.server = Server()
+        for number in range(nodes):
+            self.server.put(hostile.NODES, hostile.node(f"node-{number:04}"))
+        config, registry = load_config(_CONFIG), default_registry()
+        profiles = resolve_profiles(config, registry)
+        self.live = LiveScheduler(self.server, config, profiles, registry, API_KINDS, LiveOptions())
+        self._serial = 0
+
+    async def cost_of_plain_pods(self, count: int, rounds: int) -> float:
+        """CPU seconds of one, the median of rounds; the pods are gone afterwards."""
+        costs = []
+        for _ in range(rounds):
+            pods = [self._plain() for _ in range(count)]
+            before, wanted = time.process_time(), self.server.bound + count
+            for pod in pods:
+                self.server.put(hostile.PODS, pod)
+            await self._until(partial(self._has_bound, wanted))
+            costs.append((time.process_time() - before) / count)
+            for pod in pods:
+                self.server.drop(hostile.PODS, pod)
+            await self.quiet()
+        return statistics.median(costs)
+
+    def _has_bound(self, wanted: int) -> bool:
+        return self.server.bound >= wanted
+
+    def _plain(self) -> hostile.Json:
+        self._serial += 1
+        return hostile.pod(f"plain-{self._serial}", namespace="plain", metadata={"labels": {"app": "plain"}})
+
+    async def _until(self, is_true: Callable[[], bool]) -> None:
+        async with asyncio.timeout(300):
+            while not is_true():  # noqa: ASYNC110  # counted by the server
+                await asyncio.sleep(0.002)
+
+    async def quiet(self) -> None:
+        """Until all that was told is digested and nothing is being scheduled."""
+        await self._until(lambda: all(queue.empty() for queue in self.server._queues.values()))
+        await self._until(lambda: not self.live.queue.sizes.active and not len(self.live.tasks))
+
+
+def resident_bytes() -> int:
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+async def measure(kind: str, *, nodes: int, pods: int, rounds: int) -> dict[str, float]:
+    stage = Stage(nodes)
+    running = asyncio.create_task(stage.live.run())
+    await stage.live.is_ready.wait()
+    await stage.cost_of_plain_pods(pods, 2)
+    quiet_cpu, quiet_memory = await stage.cost_of_plain_pods(pods, rounds), resident_bytes()
+    size, objects = 0, []
+    for path, item in hostile.KINDS[kind]():
+        stage.server.put(path, item)
+        objects.append((path, item))
+        size += len(json.dumps(item))
+        if len(objects) % 100 == 0:
+            await asyncio.sleep(0)
+    await stage.quiet()
+    hostile_cpu, hostile_memory = await stage.cost_of_plain_pods(pods, rounds), resident_bytes()
+    while objects:
+        stage.server.drop(*objects.pop())
+    await stage.quiet()
+    after_cpu = await stage.cost_of_plain_pods(pods, rounds)
+    left = resident_bytes()
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    return {
+        "quiet_us": quiet_cpu * 1e6,
+        "cpu": hostile_cpu / quiet_cpu,
+        "cpu_after": after_cpu / quiet_cpu,
+        "quiet_mib": quiet_memory / _MIB,
+        "objects_mib": size / _MIB,
+        "memory": hostile_memory / quiet_memory,
+        "left": left / quiet_memory,
+    }
+
+
+def problems(kind: str, found: Mapping[str, float]) -> list[str]:
+    """The server of this process holds the objects as well, so that what they take themselves is left out."""
+    own = 1 + 4 * found["objects_mib"] / found["quiet_mib"]
+    checks = {"cpu": MOST_CPU, "cpu_after": MOST_CPU, "memory": MOST_MEMORY * own, "left": MOST_LEFT}
+    return [f"{kind}: {name} {found[name]:.2f} > {most:.2f}" for name, most in checks.items() if found[name] > most]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kinds", nargs="*", default=list(hostile.KINDS), choices=hostile.KINDS, metavar="KIND")
+    parser.add_argument("--nodes", type=int, default=300)
+    parser.add_argument("--pods", type=int, default=300)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--one", action="store_true", help="measure in this process and print JSON")
+    options = parser.parse_args()
+    numbers = {"nodes": options.nodes, "pods": options.pods, "rounds": options.rounds}
+    if options.one:
+        print(json.dumps(asyncio.run(measure(options.kinds[0], **numbers))))
+        return 0
+    wrong: list[str] = []
+    print(f"{'':34} quiet µs   cpu  after |  quiet MiB  memory  after")
+    for kind in options.kinds:
+        flags = [f"--{name}={value}" for name, value in numbers.items()]
+        command = [sys.executable, "-m", "bench.neighbours", "--one", *flags, "--kinds", kind]
+        found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        wrong += problems(kind, found)
+        cpu = f"{found['quiet_us']:8.0f} {found['cpu']:5.2f} {found['cpu_after']:6.2f}"
+        print(f"{kind:34} {cpu} | {found['quiet_mib']:10.0f} {found['memory']:7.2f} {found['left']:6.2f}", flush=True)
+    print(*wrong, sep="\n")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
