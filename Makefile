@@ -7,7 +7,7 @@ RUNTIME := $(VENV)/.runtime
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check conformance controlplane e2e kubernetes-e2e upstream truth bench bench-decide bench-gate bench-memory bench-apiserver bench-gangs soak clean
+.PHONY: help setup demo test check conformance controlplane e2e kubernetes-e2e upstream truth chaos bench bench-decide bench-gate bench-memory bench-neighbours bench-apiserver bench-gangs soak clean
 
 help: ## list the commands
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,12 @@ CASES = 500
 truth: $(STAMP) ## every sentence about generated clusters, done and compared (SEED=1 CASES=500)
 	@$(BIN)/python -m tests.truth --seed $(SEED) --cases $(CASES) --jobs $(JOBS)
 
+MINUTES = 6
+SERVER = kube-apiserver
+chaos: $(STAMP) ## two replicas, mixed workloads, faults in random order (SEED=1 MINUTES=6 SERVER=embedded)
+	@test $(SERVER) = embedded || tests/controlplane/build.sh
+	@$(BIN)/python -m tests.chaos --seed $(SEED) --minutes $(MINUTES) --server $(SERVER)
+
 demo: $(RUNTIME) ## a cluster on this machine, five scenarios, each decision as a table
 	@$(BIN)/python -m examples.demo
 
@@ -74,6 +80,9 @@ bench-gate: $(STAMP) ## fail when a decision became 30 % dearer than the baselin
 
 bench-memory: $(STAMP) ## 150,000 pods on 5,000 nodes
 	@$(BIN)/python -m bench.memory
+
+bench-neighbours: $(STAMP) ## plain pods beside twenty kinds of hostile objects; fails beyond 1.5 times
+	@$(BIN)/python -m bench.neighbours
 
 bench-apiserver: $(STAMP) ## the embedded API server: creates per second, memory
 	@$(BIN)/python -m bench.apiserver

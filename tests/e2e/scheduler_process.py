@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import yaml
@@ -34,13 +34,19 @@ class SchedulerProcess:
     """Running until it ends or is ended."""
 
     def __init__(
-        self, folder: Path, guard: Guard, *arguments: str, name: str = "bayplan", secure_port: int = 0
+        self,
+        folder: Path,
+        guard: Guard,
+        *arguments: str,
+        name: str = "bayplan",
+        secure_port: int = 0,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self._child = ChildProcess(
             [*_COMMAND, f"--secure-port={secure_port}", *arguments],
             log_path=folder / f"{name}.log",
             guard=guard,
-            environment={"PYTHONUNBUFFERED": "1", "PYTHONWARNINGS": "ignore"},
+            environment={"PYTHONUNBUFFERED": "1", "PYTHONWARNINGS": "ignore", **(environment or {})},
         )
 
     @property

@@ -18,6 +18,7 @@ from bayplan.api.pod import Pod
 from bayplan.app.extenders import candidate_review, make_extenders
 from bayplan.app.frameworks import Ports, build_framework, queue_policy
 from bayplan.cache import Cache
+from bayplan.client.errors import NotSent
 from bayplan.client.extender import ExtenderHttp
 from bayplan.config.model import SchedulerConfig
 from bayplan.config.profiles import ResolvedProfile
@@ -221,6 +222,9 @@ class SchedulerCore:
 
 
 def _task_failed(name: str, exception: BaseException) -> None:
+    if isinstance(exception, NotSent):
+        _log.info("left to the next leader", task=name)
+        return
     _log.error("task failed", task=name, error=str(exception), exc_info=exception)
 
 

@@ -1,0 +1,179 @@
+"""One run: clients at work, faults in random order, then calm, then the questions."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bayplan.client.errors import ClientError
+from bayplan.deploy.crds import crd_documents
+from bayplan.plugins.community.capacity_scheduling.elastic_quota import ElasticQuota
+from bayplan.plugins.community.coscheduling.pod_group import PodGroup
+from tests.chaos.clients import Clients, fixtures
+from tests.chaos.faults import FAULTS, Fault, Scene
+from tests.chaos.invariants import always, at_the_end, expected_bound
+from tests.chaos.replicas import Replica, Replicas
+from tests.controlplane.process import Guard
+from tests.e2e.api_session import ApiSession, api_session
+from tests.e2e.claim_controller import CLAIMS
+from tests.e2e.clusters import Cluster
+from tests.e2e.ledger import Ledger, keeping_ledger
+from tests.e2e.volume_controller import binding_volumes
+from tests.waiting import answer, until
+
+_CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_CALM_SECONDS = 120.0
+_BAD_LINES = ("task failed", "plugin failed", "the scheduler failed", "the cache differs", "does not turn")
+
+
+@dataclass
+class Report:
+    seed: int
+    story: list[str] = field(default_factory=list)
+    """Which fault began when."""
+    faults: Counter[str] = field(default_factory=Counter)
+    problems: list[str] = field(default_factory=list)
+    pods: int = 0
+    restarts: int = 0
+
+    def text(self) -> str:
+        head = f"seed {self.seed}: {self.pods} pods, {self.faults.total()} faults, {self.restarts} restarts"
+        lines = [f"  {count:3} {name.replace('_', ' ')}" for name, count in sorted(self.faults.items())]
+        return "\n".join([head, *lines, *self.problems, "passed" if not self.problems else "FAILED"])
+
+
+async def run(cluster: Cluster, *, seed: int, minutes: float, folder: Path, say: Callable[[str], None]) -> Report:
+    report, dice = Report(seed), random.Random(seed)
+    guard = Guard()
+    try:
+        async with contextlib.AsyncExitStack() as opened:
+            api = await opened.enter_async_context(api_session(cluster.kubeconfig))
+            await _install(api)
+            ledger = await opened.enter_async_context(keeping_ledger(cluster.kubeconfig))
+            await opened.enter_async_context(binding_volumes(cluster.kubeconfig))
+            replicas = await opened.enter_async_context(Replicas(cluster, api, folder, guard))
+            clients = Clients(api, random.Random(seed + 1))
+            await opened.enter_async_context(_beside(replicas.keep_running(), clients.run_claim_controller()))
+            await clients.prepare()
+            async with _beside(clients.run(), _watch_over(api, report)):
+                await _break_things(Scene(cluster, api, replicas, dice), report, minutes, say)
+            await clients.finish()
+            say("calm")
+            await _settle(api, clients, replicas, ledger, report)
+            report.pods, report.restarts = len(clients.asked.pods), replicas.restarts
+            report.problems += [line for each in replicas.all for line in _bad_lines(each)]
+    finally:
+        guard.close()
+    return report
+
+
+async def _install(api: ApiSession) -> None:
+    for document in crd_documents([PodGroup, ElasticQuota]):
+        await api.call("POST", _CRDS, document, allow=[409])
+    for plural in ("podgroups", "elasticquotas"):
+        path = f"/apis/scheduling.x-k8s.io/v1alpha1/{plural}"
+
+        async def is_served(path: str = path) -> bool:
+            return (await api.transport.request("GET", path)).status == 200
+
+        await answer(is_served, what=f"{path} served")
+    await api.create(*fixtures())
+
+
+@contextlib.asynccontextmanager
+async def _beside(*work: object) -> AsyncIterator[None]:
+    """Run coroutines while the block lasts; what fails in them fails the run."""
+    tasks = [asyncio.ensure_future(each) for each in work]  # type: ignore[call-overload]  # coroutines
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+    for result in results:
+        if isinstance(result, Exception):
+            raise result
+
+
+async def _break_things(scene: Scene, report: Report, minutes: float, say: Callable[[str], None]) -> None:
+    began = time.monotonic()
+    left: list[Fault] = []
+    while time.monotonic() < began + minutes * 60:
+        if not left:
+            left = scene.dice.sample(FAULTS, len(FAULTS))
+        fault = left.pop()
+        name = fault.__name__
+        report.faults[name] += 1
+        report.story.append(f"{time.monotonic() - began:6.1f} s {name}")
+        say(report.story[-1])
+        await fault(scene)
+        await scene.wait(0, 3)
+
+
+async def _watch_over(api: ApiSession, report: Report) -> None:
+    """What must hold at every moment is looked at every two seconds."""
+    while True:
+        await asyncio.sleep(2)
+        with contextlib.suppress(ClientError, AssertionError):
+            claims = await api.items(CLAIMS)
+            found = always(await api.items("/api/v1/nodes"), await api.pods(), claims)
+            report.problems += [problem for problem in found if problem not in report.problems]
+
+
+async def _settle(api: ApiSession, clients: Clients, replicas: Replicas, ledger: Ledger, report: Report) -> None:
+    async def is_done() -> bool:
+        try:
+            return not expected_bound(await api.pods(), clients.asked)
+        except (ClientError, AssertionError):
+            return False
+
+    try:
+        await answer(is_done, what="all pods bound", seconds=_CALM_SECONDS)
+    except AssertionError:
+        report.problems.append(f"not all pods were bound within {_CALM_SECONDS:g} s of calm")
+    problems: list[str] = []
+
+    async def holds() -> bool:
+        problems[:] = at_the_end(
+            pods=await api.pods(),
+            nodes=await api.items("/api/v1/nodes"),
+            claims=await api.items(CLAIMS),
+            volumes=await api.items("/api/v1/persistentvolumes"),
+            volume_claims=await api.items("/api/v1/namespaces/default/persistentvolumeclaims"),
+            events=await api.events(),
+            asked=clients.asked,
+            ledger=ledger,
+        )
+        return not problems
+
+    with contextlib.suppress(AssertionError):
+        # The last evictions and conditions may still be on their way.
+        await answer(holds, what="everything holds", seconds=30)
+    report.problems += problems
+    leader = await replicas.leader()
+    if leader is None:
+        report.problems.append("nobody leads after the calm")
+    else:
+        await _compare_caches(leader, report)
+
+
+async def _compare_caches(leader: Replica, report: Report) -> None:
+    before = leader.log.count("the cache agrees") + leader.log.count("the cache differs")
+    leader.process.send(signal.SIGUSR2)
+
+    def has_compared() -> bool:
+        return leader.log.count("the cache agrees") + leader.log.count("the cache differs") > before
+
+    await until(has_compared, what="the cache compared")
+
+
+def _bad_lines(replica: Replica) -> list[str]:
+    lines = replica.log.splitlines()
+    return [f"{replica.name}: {line}" for line in lines if any(text in line for text in _BAD_LINES[:4])][:5]
