@@ -121,12 +121,18 @@ def decode_object(
     path: str = "",
     inherited: Mapping[str, str] | None = None,
     ignore_unread: bool = False,
+    more_kinds: Mapping[tuple[str, str], ObjectKind] | None = None,
 ) -> KubeObject | None:
-    """One object from plain data; None for a kind that is not read when `ignore_unread` says so."""
+    """One object from plain data; None for a kind that is not read when `ignore_unread` says so.
+
+    `more_kinds` are custom resources, by `apiVersion` and `kind`.
+    """
     here = _join(where, path)
     if not isinstance(item, dict):
         raise InputError(f"expected a Kubernetes object, found {_shown(item)}", source=source, where=here)
-    kind = _kind_of(item, inherited or {}, source=source, where=here, ignore_unread=ignore_unread)
+    kind = (more_kinds or {}).get((str(item.get("apiVersion")), str(item.get("kind"))))
+    if kind is None:
+        kind = _kind_of(item, inherited or {}, source=source, where=here, ignore_unread=ignore_unread)
     if kind is None:
         return None
     decoded = _convert(item, kind, source=source, where=where, path=path)

@@ -70,7 +70,9 @@ def evaluate_files(
     from bayplan.cli.manifests import read_manifests
 
     settings = _settings(config, plugins)
-    return _decide(read_manifests(files, pods), settings)
+    names = dict.fromkeys(name for profile in settings.profiles for name in profile.plugin_names)
+    watched = [kind for name in names for kind in settings.registry.get(name).watches]
+    return _decide(read_manifests(files, pods, watched=watched), settings)
 
 
 def _decide(manifests: Manifests, settings: Settings) -> list[Evaluated]:

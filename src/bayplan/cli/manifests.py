@@ -7,11 +7,13 @@ pods that `--pod` names.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from bayplan.api.decode import InputError, decode_object
+from bayplan.api.kinds import ObjectKind
 from bayplan.api.meta import KubeObject
 from bayplan.api.pod import Pod
 from bayplan.api.suggest import closest
@@ -19,9 +21,12 @@ from bayplan.api.workload import PriorityClass
 from bayplan.cli.documents import STDIN, FoundObject, is_object_file, read_found_objects
 from bayplan.cli.output import CommandError, note, progress
 from bayplan.explain.raw_objects import complete_objects
+from bayplan.framework.resources import resource_info
 
 __all__ = ["Manifests", "read_manifests"]
 
+CustomKinds = Mapping[tuple[str, str], ObjectKind]
+"""By `apiVersion` and `kind`."""
 Sources = list[tuple[str, list[KubeObject]]]
 _UNREAD = frozenset(
     (
@@ -55,12 +60,13 @@ class Manifests(msgspec.Struct, frozen=True):
     """Whether the pods were named one by one; otherwise they are all that wait, in no particular order."""
 
 
-def read_manifests(files: Sequence[str], pods: Sequence[str]) -> Manifests:
-    """Raises `InputError` or `CommandError`."""
+def read_manifests(files: Sequence[str], pods: Sequence[str], *, watched: Iterable[type[Any]] = ()) -> Manifests:
+    """`watched` are the custom resource types that enabled plugins read. Raises `InputError` or `CommandError`."""
     if [*files, *pods].count(STDIN) > 1:
         raise CommandError("`-` stands for standard input and can be given once only")
-    cluster = [(name, _read(name, leaves_out=True)) for name in files]
-    pod_files = [(name, _read(name, leaves_out=False)) for name in dict.fromkeys(pods) if is_object_file(name)]
+    kinds = _custom_kinds(watched)
+    cluster = [(name, _read(name, kinds, leaves_out=True)) for name in files]
+    pod_files = [(name, _read(name, kinds, leaves_out=False)) for name in dict.fromkeys(pods) if is_object_file(name)]
     _refuse_repeated(cluster)
     classes = [item for _, items in (*cluster, *pod_files) for item in items if isinstance(item, PriorityClass)]
     for source, items in (*cluster, *pod_files):
@@ -73,20 +79,57 @@ def read_manifests(files: Sequence[str], pods: Sequence[str]) -> Manifests:
     return Manifests(objects, chosen, bool(pods))
 
 
-def _read(name: str, *, leaves_out: bool) -> list[KubeObject]:
+def _custom_kinds(watched: Iterable[type[Any]]) -> CustomKinds:
+    infos = [(kind, resource_info(kind)) for kind in watched]
+    return {
+        (info.api_version, info.kind): ObjectKind(kind, info.group, info.version, info.plural, info.is_namespaced)
+        for kind, info in infos
+    }
+
+
+def _read(name: str, kinds: CustomKinds, *, leaves_out: bool) -> list[KubeObject]:
     objects: list[KubeObject] = []
     left_out: Counter[str] = Counter()
+    foreign: Counter[str] = Counter()
     with progress(f"reading {'standard input' if name == STDIN else name}") as done:
         for found in read_found_objects(name):
-            if leaves_out and _is_unread(found):
+            if leaves_out and _is_custom(found) and _identity(found) not in kinds:
+                _refuse_other_version(found, kinds)
+                foreign[found.item["kind"]] += 1
+            elif leaves_out and _is_unread(found):
                 left_out[found.item["kind"]] += 1
             else:
-                objects.append(_decoded(found))
+                objects.append(_decoded(found, kinds))
             done.step()
     if left_out:
-        counts = ", ".join(f"{count} {kind}" for kind, count in sorted(left_out.items()))
-        note(f"{name}: left out {counts}; scheduling does not read these kinds")
+        note(f"{name}: left out {_counts(left_out)}; scheduling does not read these kinds")
+    if foreign:
+        note(f"{name}: left out {_counts(foreign)}; no plugin that is enabled watches these custom resources")
     return objects
+
+
+def _counts(kinds: Counter[str]) -> str:
+    return ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+
+
+def _identity(found: FoundObject) -> tuple[str, str]:
+    return str(found.item.get("apiVersion")), str(found.item.get("kind"))
+
+
+def _is_custom(found: FoundObject) -> bool:
+    """Of a group that is not Kubernetes' own."""
+    version, kind = found.item.get("apiVersion"), found.item.get("kind")
+    group = version.rpartition("/")[0] if isinstance(version, str) else ""
+    return "." in group and not group.endswith(".k8s.io") and isinstance(kind, str)
+
+
+def _refuse_other_version(found: FoundObject, kinds: CustomKinds) -> None:
+    version, kind = _identity(found)
+    for known, name in kinds:
+        if name == kind and known.rpartition("/")[0] == version.rpartition("/")[0]:
+            raise InputError(
+                f"{kind} is read as `{known}`, found apiVersion `{version}`", source=found.source, where=found.where
+            )
 
 
 def _is_unread(found: FoundObject) -> bool:
@@ -97,8 +140,8 @@ def _is_unread(found: FoundObject) -> bool:
     return kind in _UNREAD and ("." not in group or group.endswith(".k8s.io"))
 
 
-def _decoded(found: FoundObject) -> KubeObject:
-    decoded = decode_object(found.item, source=found.source, where=found.where)
+def _decoded(found: FoundObject, kinds: CustomKinds) -> KubeObject:
+    decoded = decode_object(found.item, source=found.source, where=found.where, more_kinds=kinds)
     assert decoded is not None  # unread kinds are refused, not left out
     return decoded
 

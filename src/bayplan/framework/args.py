@@ -10,14 +10,21 @@ Raise ValueError in `validate` (or return sentences from it) for what types cann
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, Self
 
 import msgspec
 
-__all__ = ["NoArgs", "PluginArgs"]
+__all__ = ["FieldsByName", "NoArgs", "PluginArgs"]
 
 
-class PluginArgs(msgspec.Struct, rename="camel", kw_only=True, forbid_unknown_fields=True):
+class FieldsByName(msgspec.StructMeta):
+    """Fields are given by name, so that required ones may follow optional ones; msgspec does not inherit that."""
+
+    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any) -> Any:
+        return super().__new__(mcs, name, bases, namespace, **{"kw_only": True, **options})
+
+
+class PluginArgs(msgspec.Struct, rename="camel", forbid_unknown_fields=True, metaclass=FieldsByName):
     """Base of every `Args` class. Fields without a default are required."""
 
     def validate(self) -> list[str]:

@@ -17,6 +17,7 @@ reads and writes nothing; `bayplan.app` follows the objects and `bayplan.deploy`
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -24,7 +25,9 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import msgspec
 
 from bayplan.api.meta import KubeObject, Struct
+from bayplan.api.suggest import closest
 from bayplan.cluster.objects import Objects
+from bayplan.framework.args import FieldsByName
 from bayplan.framework.events import ALL, ActionType, ClusterEvent
 
 __all__ = ["CustomResource", "ObjectLister", "PrinterColumn", "ResourceInfo", "ResourcePart", "resource_info"]
@@ -80,18 +83,11 @@ class ResourceInfo(NamedTuple):
         return f"{self.plural}.{self.version}.{self.group}"
 
 
-class _PartType(msgspec.StructMeta):
-    """Fields are given by name, so that required ones may follow optional ones; msgspec does not inherit that."""
-
-    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any) -> Any:
-        return super().__new__(mcs, name, bases, namespace, **{"kw_only": True, **options})
-
-
-class ResourcePart(Struct, metaclass=_PartType):
+class ResourcePart(Struct, metaclass=FieldsByName):
     """Base of the structs inside a custom resource: camelCase in YAML, snake_case in Python, unknown fields skipped."""
 
 
-class _ResourceType(_PartType):
+class _ResourceType(FieldsByName):
     """Takes the API coordinates from the class line; msgspec takes the rest."""
 
     def __new__(
@@ -112,6 +108,7 @@ class _ResourceType(_PartType):
         owned: bool = False,
         **options: Any,
     ) -> Any:
+        _check_options(name, options)
         made: Any = super().__new__(mcs, name, bases, namespace, **options)
         if group or version or plural:
             kind = kind or name
@@ -130,6 +127,20 @@ class _ResourceType(_PartType):
             _check(name, info, scope)
             made.__resource__ = info
         return made
+
+
+_OPTIONS = ("group", "version", "plural", "kind", "singular", "scope", "short_names", "columns", "approved_by", "owned")
+_OF_STRUCTS = set(inspect.signature(msgspec.defstruct).parameters) - {"name", "fields", "bases", "module"}
+_OTHER_WORDS = {"namespaced": 'scope="Namespaced"', "is_namespaced": 'scope="Namespaced"', "cluster": 'scope="Cluster"'}
+
+
+def _check_options(name: str, options: dict[str, Any]) -> None:
+    for option in options.keys() - _OF_STRUCTS:
+        like = _OTHER_WORDS.get(option) or closest(option, _OPTIONS)
+        if option in _OTHER_WORDS and options[option] is False:
+            like = 'scope="Cluster"'
+        hint = f"write `{like}`" if like else f"it takes {', '.join(_OPTIONS)}"
+        raise TypeError(f"custom resource `{name}`: `{option}` is not an option; {hint}")
 
 
 def _check(name: str, info: ResourceInfo, scope: str) -> None:

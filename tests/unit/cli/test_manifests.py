@@ -10,6 +10,7 @@ from bayplan.api.decode import InputError
 from bayplan.api.node import Node
 from bayplan.cli.manifests import Manifests, read_manifests
 from bayplan.cli.output import CommandError
+from bayplan.plugins.community.coscheduling.pod_group import PodGroup
 
 
 def keys(found: Manifests) -> list[str]:
@@ -67,6 +68,44 @@ def test_kinds_that_scheduling_does_not_read_are_left_out_with_a_note(
     assert capsys.readouterr().err == (
         "note: more.yaml: left out 1 ConfigMap, 1 Deployment; scheduling does not read these kinds\n"
     )
+
+
+GROUP = "apiVersion: scheduling.x-k8s.io/v1alpha1\nkind: PodGroup\nmetadata: {name: gang}\nspec: {minMember: 3}\n"
+
+
+def test_custom_resources_that_a_plugin_watches_are_part_of_the_cluster(folder: Path) -> None:
+    Path("group.yaml").write_text(GROUP)
+    found = read_manifests(["cluster.yaml", "group.yaml"], ["pod.yaml"], watched=[PodGroup])
+
+    groups = [item for item in found.objects if isinstance(item, PodGroup)]
+    assert [(group.key, group.spec.min_member) for group in groups] == [("default/gang", 3)]
+
+
+def test_custom_resources_that_no_plugin_watches_are_left_out_with_a_note(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("group.yaml").write_text(GROUP)
+    read_manifests(["cluster.yaml", "group.yaml"], ["pod.yaml"])
+
+    assert capsys.readouterr().err == (
+        "note: group.yaml: left out 1 PodGroup; no plugin that is enabled watches these custom resources\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("v1alpha1", "v1"), "PodGroup is read as `scheduling.x-k8s.io/v1alpha1`"),
+        (("minMember: 3", "minMember: many"), "spec.minMember: expected a whole number, found `many`"),
+        (("name: gang", "generateName: gang"), "has no `metadata.name`"),
+    ],
+)
+def test_a_custom_resource_that_cannot_be_read_is_refused(folder: Path, change: tuple[str, str], message: str) -> None:
+    Path("group.yaml").write_text(GROUP.replace(*change))
+    with pytest.raises(InputError) as raised:
+        read_manifests(["cluster.yaml", "group.yaml"], ["pod.yaml"], watched=[PodGroup])
+
+    assert message in str(raised.value)
 
 
 def test_a_pinned_pod_is_mentioned(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -93,3 +93,20 @@ def test_evaluate_notes_the_cautions(files: Path, run: Run) -> None:
     shown = run("evaluate", "-f", "cluster.yaml", "--plugin", "prefer_zone.py", "--config", "config.yaml")
 
     assert "note: plugin `PreferZone`: profile `default-scheduler` never calls `pre_bind`" in shown.err
+
+
+def test_evaluate_reads_the_custom_resources_that_a_plugin_watches(folder: Path, run: Run) -> None:
+    (folder / "seats.py").write_text(
+        "from bayplan.framework import CustomResource, Plugin, ResourcePart, Unschedulable\n"
+        "class Spec(ResourcePart):\n    full: bool = False\n"
+        'class Pool(CustomResource, group="seats.example.com", version="v1", plural="pools", scope="Cluster"):\n'
+        "    spec: Spec\n"
+        "class Seats(Plugin):\n    watches = (Pool,)\n"
+        "    def filter(self, state, pod, node):\n        pool = self.handle.resources(Pool).get(node.name)\n"
+        '        return Unschedulable("no seat") if pool and pool.spec.full else None\n'
+    )
+    pool = "\n---\napiVersion: seats.example.com/v1\nkind: Pool\nmetadata: {name: large}\nspec: {full: true}\n"
+    (folder / "cluster.yaml").write_text((folder / "cluster.yaml").read_text() + pool)
+    shown = run("evaluate", "-f", "cluster.yaml", "--pod", "waiting", "--plugin", "seats.py")
+
+    assert shown.out.startswith("default/waiting goes to small")

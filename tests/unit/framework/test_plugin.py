@@ -3,6 +3,7 @@ from __future__ import annotations
 import inspect
 from typing import Any, Generic, TypeVar
 
+import msgspec
 import pytest
 import structlog
 
@@ -98,3 +99,11 @@ def test_the_log_of_a_plugin_carries_its_name() -> None:
         PreferZone().log.info("no licence left", pod="a/b")
 
     assert lines == [{"event": "no licence left", "log_level": "info", "plugin": "PreferZone", "pod": "a/b"}]
+
+
+def test_required_arguments_may_follow_optional_ones() -> None:
+    class Args(PluginArgs):
+        zone: str = "a"
+        weight: int
+
+    assert msgspec.convert({"weight": 3}, Args) == Args(weight=3)

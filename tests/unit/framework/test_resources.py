@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from typing import Any
 
 import msgspec
 import pytest
@@ -51,9 +52,13 @@ def test_objects_are_read_with_their_wire_names_and_unknown_fields_are_skipped()
         ({"group": "seats.example.com", "version": "v1", "plural": "Pools"}, 'write plural="broken'),
         ({"group": "seats.example.com", "version": "v1", "plural": "p", "scope": "World"}, "scope `World` is unknown"),
         ({"group": "seats.example.com", "version": "v1", "plural": "p", "kind": "pool"}, "capital letter"),
+        ({"namespaced": False}, '`namespaced` is not an option; write `scope="Cluster"`'),
+        ({"namespaced": True}, 'write `scope="Namespaced"`'),
+        ({"shortnames": ("p",)}, "write `short_names`"),
+        ({"xyz": "red"}, "it takes group, version"),
     ],
 )
-def test_wrong_coordinates_are_refused_where_they_are_written(keywords: dict[str, str], complaint: str) -> None:
+def test_wrong_coordinates_are_refused_where_they_are_written(keywords: dict[str, Any], complaint: str) -> None:
     with pytest.raises(TypeError, match=complaint):
         type(CustomResource)("Broken", (CustomResource,), {"__module__": __name__}, **keywords)
 
