@@ -6,7 +6,7 @@ no filter does that alone, it is the one that rejects most nodes. Pods of one sh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -26,6 +26,7 @@ from bayplan.explain.views import ClusterView
 from bayplan.explain.wording import sentence
 from bayplan.framework.device_findings import DeviceExaminer
 from bayplan.loop.points import EXTENDER
+from bayplan.loop.record import DecisionRecord
 from bayplan.loop.recorder import refused_nodes
 
 __all__ = ["PERMIT", "PendingBoard", "PendingCause", "Stuck", "Waiting", "find_best_change", "group_pending"]
@@ -79,26 +80,34 @@ Stuck = dict[str, list[str]]
 """By the title of a cause, all of its pods, for trying what would help them."""
 
 
+LastAttempt = Callable[[str], DecisionRecord | None]
+"""The latest attempt of `namespace/name` that is on record."""
+
+
 def group_pending(
-    view: ClusterView, pods: Sequence[tuple[PodInfo, Waiting, str]], stuck: Stuck | None = None
+    view: ClusterView,
+    pods: Sequence[tuple[PodInfo, Waiting, str]],
+    stuck: Stuck | None = None,
+    last_attempt: LastAttempt = lambda _: None,
 ) -> Work[PendingBoard]:
     """`pods` are (pod, what the queue says of it, plugin that holds it back if any); `stuck` is filled."""
     causes: dict[tuple[str, tuple[str, ...]], PendingCause] = {}
-    known: dict[int, PendingCause] = {}
+    known: dict[tuple[int, tuple[str, ...]], PendingCause] = {}
     for info, waiting, gate in pods:
+        alike = info.shape.number, tuple(waiting.rejected_by)
         if waiting.place == PERMIT:
             cause = PendingCause(title=f"held at Permit by {gate}", plugin=gate, reasons=[PERMIT])
         elif gate:
             cause = PendingCause(title=_gate_title(info, gate), plugin=gate, reasons=[GATED, _gate_title(info, gate)])
-        elif info.shape.number in known:
-            cause = known[info.shape.number]
+        elif alike in known:
+            cause = known[alike]
         elif info.scheduler_name not in view.deciders:
             title = f"waiting for the scheduler `{info.scheduler_name}`, which is none of ours"
             cause = PendingCause(title=title, plugin="", reasons=[OTHERS, info.scheduler_name])
         elif len(known) >= _MOST_SHAPES:
             cause = PendingCause(title=f"not looked at: only {_MOST_SHAPES} kinds of pods are", plugin="")
         else:
-            cause = known[info.shape.number] = _cause_of(view, info, waiting)
+            cause = known[alike] = _cause_of(view, info, waiting, last_attempt)
             yield
         group = causes.setdefault((cause.plugin, tuple(cause.reasons)), msgspec.structs.replace(cause, pods=[]))
         group.count += 1
@@ -124,11 +133,15 @@ def _verdict(total: int, causes: Sequence[PendingCause]) -> str:
     return f"{total:,} pod{'s' if total > 1 else ''} pending: {first.count:,} because of {first.title}{rest}."
 
 
-def _cause_of(view: ClusterView, info: PodInfo, waiting: Waiting) -> PendingCause:
+def _cause_of(view: ClusterView, info: PodInfo, waiting: Waiting, last_attempt: LastAttempt) -> PendingCause:
     decision = view.decide(info)
     if decision.is_scheduled and EXTENDER in waiting.rejected_by:
         said = "refused by an extender at the last attempt"
         return PendingCause(title=f"{EXTENDER}: {said}", plugin=EXTENDER, reasons=[said])
+    record = last_attempt(waiting.pod) if decision.is_scheduled and waiting.rejected_by else None
+    if record is not None and record.stopped_at:
+        title = f"{record.stopped_by} at {record.stopped_at}: {record.error}"
+        return PendingCause(title=title, plugin=record.stopped_by, reasons=[record.error], message=record.error)
     if decision.is_scheduled:
         return PendingCause(title="nothing: they fit and wait for their turn", plugin="", reasons=[FITS])
     if decision.diagnosis is None:

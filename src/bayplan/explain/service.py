@@ -247,10 +247,13 @@ class ExplainService:
         clock = self.live.options.clock
         stuck: Stuck = {}
         pods = [*self._pending_pods(), *self._held_pods(), *self._pods_of_others()]
-        board = await in_slices(group_pending(self.view(), pods, stuck), clock)
+        board = await in_slices(group_pending(self.view(), pods, stuck, self._last_attempt), clock)
         if with_change and stuck:
             board.change, board.frees = await self._on_copy(lambda copy: find_best_change(copy, stuck))
         return board
+
+    def _last_attempt(self, key: str) -> DecisionRecord | None:
+        return next(iter(self.recorder.of_pod(key, most=1)), None)
 
     def _held_pods(self) -> list[tuple[PodInfo, Waiting, str]]:
         return [
