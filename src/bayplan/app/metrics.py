@@ -8,9 +8,11 @@ queue and cache sizes at scrape time from the current scheduler; a replica on st
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from bayplan.app.live import LiveScheduler
+from bayplan.framework.metrics import metric_readings
+from bayplan.framework.plugin import Plugin
 from bayplan.framework.points import defines
 from bayplan.framework.queued import QueuedPod
 from bayplan.framework.runtime.outline import Outline
@@ -196,6 +198,13 @@ def register_live(registry: MetricsRegistry, current: Current) -> None:
     when_live(scheduler.INFLIGHT_EVENTS, lambda live: _by_name(live.queue.in_flight_events()))
     when_live(scheduler.CACHE_SIZE, _cache_size)
     when_live(scheduler.GOROUTINES, lambda live: {("binding",): len(live.tasks)})
+    registry.read_families(lambda: () if (live := current()) is None else metric_readings(_plugins(live)))
+
+
+def _plugins(live: LiveScheduler) -> Iterator[tuple[str, Plugin]]:
+    for name, profile in live.profiles.items():
+        for plugin in profile.framework.plugins.values():
+            yield name, plugin
 
 
 def register_leadership(registry: MetricsRegistry, *, name: str, is_leader: Callable[[], bool]) -> None:

@@ -26,6 +26,7 @@ from bayplan.framework.handle import (
     WaitingPod,
     WaitingPods,
 )
+from bayplan.framework.metrics import CounterMetric, GaugeMetric, HistogramMetric
 from bayplan.framework.normalize import MAX_NODE_SCORE, Normalizer, normalize_highest, normalize_lowest, normalize_range
 from bayplan.framework.plugin import Permission, Plugin, PostFilterResult, PreFilterResult
 from bayplan.framework.points import ExtensionPoint
@@ -61,6 +62,7 @@ __all__ = [
     "ClusterEvent",
     "Code",
     "Conflict",
+    "CounterMetric",
     "CustomResource",
     "CycleState",
     "Depends",
@@ -71,8 +73,10 @@ __all__ = [
     "ExtensionPoint",
     "FitError",
     "Forbidden",
+    "GaugeMetric",
     "Handle",
     "Hint",
+    "HistogramMetric",
     "NoAnswer",
     "NoArgs",
     "NodeColumns",

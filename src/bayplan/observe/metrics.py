@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, NamedTuple, TypeVar
@@ -176,6 +176,7 @@ class MetricsRegistry:
         self._disabled = frozenset(disabled)
         self._readers: dict[str, tuple[Family, Callable[[], Values]]] = {}
         self._before: list[Callable[[], None]] = []
+        self._changing: list[Callable[[], Sequence[FamilyReading]]] = []
 
     def counter(self, family: Family) -> Metric[Counter]:
         return self._add(_of_kind(family, MetricKind.COUNTER), Metric(family, Counter))
@@ -195,6 +196,10 @@ class MetricsRegistry:
     def read_one(self, family: Family, read: Callable[[], float]) -> None:
         """The same for a family without labels."""
         self.read(family, lambda: {(): read()})
+
+    def read_families(self, read: Callable[[], Sequence[FamilyReading]]) -> None:
+        """Call `read` at every scrape for families that come and go, as those of plugins do."""
+        self._changing.append(read)
 
     def before_scrape(self, prepare: Callable[[], None]) -> None:
         """Call `prepare` at every scrape before the numbers are read, to add up what was only collected."""
@@ -219,6 +224,10 @@ class MetricsRegistry:
             values = _tried(self._readers[family.name][1], f"reading metric {family.name}")
             if values:
                 yield FamilyReading(family, values)
+        for read in self._changing:
+            for reading in _tried(read, "reading metrics of plugins") or ():
+                if reading.values and reading.family.name not in self._readers.keys() | self._disabled:
+                    yield reading
 
     def _add(self, family: Family, metric: Metric[Child]) -> Metric[Child]:
         children = metric.children

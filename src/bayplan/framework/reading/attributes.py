@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from bayplan.framework.args import PluginArgs
+from bayplan.framework.metrics import MetricDeclaration
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.reading.source import Definition, ReadingObstacle, class_functions, is_stored_in, source_of
 from bayplan.framework.status import Status
@@ -105,6 +106,9 @@ class FixedAttributes:
         if name in _REACHES:
             why, advice = _REACHES[name]
             raise ReadingObstacle(f"`self.{name}` {why}", line, advice=advice)
+        if isinstance(inspect.getattr_static(self._cls, name, None), MetricDeclaration):
+            why = "feeds a metric, and an answer that is kept would feed nothing"
+            raise ReadingObstacle(f"`self.{name}` {why}", line, advice="feed it in `reserve` or `post_bind`")
         if is_instance and name in vars(self._plugin):
             self._set_up(name, vars(self._plugin)[name], line)
         elif not is_instance and any(_stores(tree, name) for _, tree in self._functions()):

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from types import CodeType, FunctionType
 
+from bayplan.framework.metrics import MetricDeclaration
 from bayplan.framework.normalize import Normalizer
 
 __all__ = ["Definition", "ReadingObstacle", "binds_once", "class_functions", "is_stored_in", "source_of"]
@@ -104,7 +105,7 @@ def class_functions(cls: type, base: type) -> Iterator[tuple[str, FunctionType]]
                 raise ReadingObstacle(f"the property `{name}` is not read", advice="make it a method")
             if isinstance(function, FunctionType):
                 yield name, function
-            elif not isinstance(function, type | Normalizer) and (
+            elif not isinstance(function, type | Normalizer | MetricDeclaration) and (
                 callable(function) or hasattr(function, "__set_name__")
             ):
                 raise ReadingObstacle(f"`{name}` is no plain method: it cannot be read")
