@@ -20,6 +20,7 @@ from bayplan.app.frameworks import Ports, build_framework, queue_policy
 from bayplan.cache import Cache
 from bayplan.client.errors import NotSent
 from bayplan.client.extender import ExtenderHttp
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.config.model import SchedulerConfig
 from bayplan.config.profiles import ResolvedProfile
 from bayplan.framework.handle import ApiPort, Recorder
@@ -115,6 +116,7 @@ class SchedulerCore:
             self.queue,
             held_pods=self.held_pods,
             is_ours=self.profiles.__contains__,
+            on_pod_gone=self._pod_gone,
             clock=clock,
             observer=edges.observer,
         )
@@ -215,6 +217,10 @@ class SchedulerCore:
         for pod in pods:
             if not pod.spec.node_name and pod.spec.scheduler_name in names:
                 self.queue.add(self.cache.info(pod))
+
+    def _pod_gone(self, pod: PodInfo) -> None:
+        for profile in self.profiles.values():
+            profile.framework.pod_gone(pod)
 
     def _plugin_failed(self, plugin: str, point: str, exception: BaseException) -> None:
         _log.error("plugin failed", plugin=plugin, point=point, error=str(exception), exc_info=exception)

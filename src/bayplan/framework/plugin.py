@@ -144,6 +144,14 @@ class Plugin(SpeedPromises, Generic[A]):
         it afterwards. *Must not* wait.
         """
 
+    def pod_gone(self, pod: PodInfo, node_name: str) -> None:
+        """Note that a pod left its node: it was deleted or has finished, whichever scheduler had placed it.
+
+        *When*: the change arrives, before pods that wait are tried again; not in dry runs, and not for pods whose
+        binding is undone, for which `unreserve` is called. Pods that left before the plugin was built are not reported:
+        read what is there in `setup`, from `handle.nodes()`. *Must not* wait.
+        """
+
     def dry_copy(self, handle: Handle) -> Plugin | None:
         """A second instance for questions, on a handle that writes nothing, so that its PostFilter can be tried.
 

@@ -38,6 +38,7 @@ class Intake:
         *,
         held_pods: HeldPods,
         is_ours: Callable[[str], bool],
+        on_pod_gone: Callable[[PodInfo], None],
         clock: Clock,
         observer: Observer,
     ) -> None:
@@ -45,6 +46,7 @@ class Intake:
         self._queue = queue
         self._held_pods = held_pods
         self._is_ours = is_ours
+        self._on_pod_gone = on_pod_gone
         self._clock = clock
         self._observer = observer
 
@@ -98,6 +100,7 @@ class Intake:
         if old.spec.node_name:
             self._cache.remove_pod(uid)
             if known is not None:
+                self._on_pod_gone(known)
                 self._queue.move_all(_POD_DELETED, old=known)
         elif self._is_ours(old.spec.scheduler_name):
             info = self._cache.info(old)

@@ -171,9 +171,15 @@ class Harness:
             if isinstance(item, Node):
                 cache.remove_node(item.name)
             elif isinstance(item, Pod):
-                cache.remove_pod(self.info(item).uid)
+                self._remove_pod(self.info(item).uid)
             else:
                 cache.remove_object(item)
+
+    def _remove_pod(self, uid: str) -> None:
+        known = self.scheduler.cache.remove_pod(uid)
+        if known is not None:
+            for decider in self.scheduler.deciders.values():
+                decider.framework.pod_gone(known)
 
 
 @lru_cache(maxsize=1)

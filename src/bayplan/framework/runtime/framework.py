@@ -57,6 +57,7 @@ class Framework:
         self.filter_calls = [FilterCall(p, rank + 1, complain) for rank, p in enumerate(self.at(ExtensionPoint.FILTER))]
         self.score_calls = [ScoreCall(p, weights.get(p.name, 1), complain) for p in self.at(ExtensionPoint.SCORE)]
         self._in_order = list(self.plugins.values())
+        self._following_pods = [plugin for plugin in self._in_order if defines(plugin, "pod_gone")]
         self._names = frozenset(self.plugins)
         self.dry_runs = DryRuns(
             cluster,
@@ -90,6 +91,11 @@ class Framework:
         for plugin in self._in_order:
             if defines(plugin, "teardown"):
                 call_plugin(plugin, "teardown", self.complain)
+
+    def pod_gone(self, pod: PodInfo) -> None:
+        """Report a pod that left its node to the plugins that follow pods."""
+        for plugin in self._following_pods:
+            call_plugin(plugin, "pod_gone", self.complain, pod, pod.node_name)
 
     def time_plugins(self, times: PluginTimes | None) -> None:
         """Measure filters and scores, kept ones included; None ends that."""
