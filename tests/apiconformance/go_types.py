@@ -19,6 +19,7 @@ from pathlib import Path
 VERSION = "v0.36.4"
 API, META, EXTENSIONS = "k8s.io/api", "k8s.io/apimachinery/pkg/apis/meta/v1", "k8s.io/apiextensions-apiserver"
 GROUPS = [
+    "admissionregistration",
     "apps",
     "authentication",
     "authorization",
@@ -41,6 +42,10 @@ PACKAGES = {
     "apiextensions.v1": f"{EXTENSIONS}/pkg/apis/apiextensions/v1",
 }
 ROOTS = [
+    "admissionregistration.v1.MutatingWebhookConfiguration",
+    "admissionregistration.v1.ValidatingAdmissionPolicy",
+    "admissionregistration.v1.ValidatingAdmissionPolicyBinding",
+    "admissionregistration.v1.ValidatingWebhookConfiguration",
     "apiextensions.v1.CustomResourceDefinition",
     "apps.v1.ControllerRevision",
     "apps.v1.DaemonSet",

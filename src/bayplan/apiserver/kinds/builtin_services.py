@@ -6,6 +6,7 @@ from typing import Any
 
 from bayplan.apiserver.kinds import cluster_rules as rules
 from bayplan.apiserver.kinds import crd_rules, device_rules
+from bayplan.apiserver.kinds import policy_rules as policies
 from bayplan.apiserver.kinds import workload_columns as show
 from bayplan.apiserver.kinds.kind import ServedKind
 from bayplan.apiserver.kinds.rows import CREATE_ONLY, builtin_kind, selectable
@@ -42,6 +43,45 @@ def storage_kinds() -> list[ServedKind]:
             namespaced=False,
             columns=show.VOLUME_ATTACHMENT,
             status=True,
+            **group,
+        ),
+    ]
+
+
+def admission_kinds() -> list[ServedKind]:
+    group: dict[str, Any] = {"group": "admissionregistration.k8s.io", "namespaced": False, "generation": True}
+    called: dict[str, Any] = {"default": policies.default_webhooks, "validate": policies.validate_webhooks}
+    return [
+        builtin_kind(
+            "admissionregistration.v1.ValidatingWebhookConfiguration",
+            "validatingwebhookconfigurations",
+            columns=show.WEBHOOKS,
+            **called,
+            **group,
+        ),
+        builtin_kind(
+            "admissionregistration.v1.MutatingWebhookConfiguration",
+            "mutatingwebhookconfigurations",
+            columns=show.WEBHOOKS,
+            **called,
+            **group,
+        ),
+        builtin_kind(
+            "admissionregistration.v1.ValidatingAdmissionPolicy",
+            "validatingadmissionpolicies",
+            columns=show.ADMISSION_POLICY,
+            status=True,
+            default=policies.default_policy,
+            default_status=policies.default_policy_status,
+            validate=policies.validate_policy,
+            **group,
+        ),
+        builtin_kind(
+            "admissionregistration.v1.ValidatingAdmissionPolicyBinding",
+            "validatingadmissionpolicybindings",
+            columns=show.ADMISSION_POLICY_BINDING,
+            default=policies.default_policy_binding,
+            validate=policies.validate_policy_binding,
             **group,
         ),
     ]

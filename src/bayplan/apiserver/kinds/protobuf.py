@@ -109,8 +109,14 @@ def _numbered(declared: FieldType, prefix: tuple[int, ...] = ()) -> dict[int, Fi
 
 
 @functools.cache
-def _inlined(declared: FieldType) -> frozenset[int]:
-    return frozenset(field.numbers[0] for field in declared.fields.values() if len(field.numbers) == 2)
+def _inlined(declared: FieldType, prefix: tuple[int, ...] = ()) -> frozenset[int]:
+    """The numbers of the messages that are inlined in JSON."""
+    depth = len(prefix)
+    return frozenset(
+        field.numbers[depth]
+        for field in declared.fields.values()
+        if len(field.numbers) > depth + 1 and field.numbers[:depth] == prefix
+    )
 
 
 # ---- reading
@@ -120,13 +126,13 @@ def _message(data: bytes, declared: FieldType, depth: int, prefix: tuple[int, ..
     if depth > _MAX_DEPTH:
         raise BadProtobuf(f"nested more than {_MAX_DEPTH} levels deep")
     known = _numbered(declared, prefix)
-    inlined = frozenset() if prefix else _inlined(declared)
+    inlined = _inlined(declared, prefix)
     document: Json = {}
     for number, wire, value in _fields(data):
         if number in known:
             _add(document, known[number], wire, value, depth)
         elif number in inlined:
-            document |= _message(_as_bytes(value), declared, depth + 1, (number,))
+            document |= _message(_as_bytes(value), declared, depth + 1, (*prefix, number))
     return document
 
 
@@ -226,12 +232,12 @@ def write_protobuf(document: Json, declared: FieldType) -> bytes:
 
 def _write_message(document: Json, declared: FieldType, prefix: tuple[int, ...] = ()) -> bytes:
     parts = []
-    numbers = sorted((*_numbered(declared, prefix), *(() if prefix else _inlined(declared))))
+    numbers = sorted((*_numbered(declared, prefix), *_inlined(declared, prefix)))
     for number in numbers:
         field = _numbered(declared, prefix).get(number)
         value = None if field is None else document.get(field.name)
         if field is None:
-            parts.append(_bytes(number, _write_message(document, declared, (number,))))
+            parts.append(_bytes(number, _write_message(document, declared, (*prefix, number))))
         elif value is not None:
             parts.append(_write_field(number, value, field.type))
         elif not field.is_pointer and field.type.kind in _GO_ZEROS:

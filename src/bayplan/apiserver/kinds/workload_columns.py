@@ -345,3 +345,29 @@ RESOURCE_SLICE = (
     AGE,
 )
 CUSTOM_RESOURCE_DEFINITION = (NAME, CREATED_AT)
+WEBHOOKS = (NAME, Column("Webhooks", lambda doc, _: len(doc.get("webhooks") or ()), type="integer"), AGE)
+ADMISSION_POLICY = (
+    NAME,
+    Column("Validations", lambda doc, _: len(get(doc, "spec", "validations", default=[])), type="integer"),
+    Column("ParamKind", lambda doc, _: _param_kind(doc)),
+    AGE,
+)
+ADMISSION_POLICY_BINDING = (
+    NAME,
+    Column("PolicyName", at("spec", "policyName")),
+    Column("ParamRef", lambda doc, _: _param_ref(doc)),
+    AGE,
+)
+
+
+def _param_kind(document: Json) -> str:
+    kind = get(document, "spec", "paramKind")
+    return f"{kind['apiVersion']}/{kind['kind']}" if kind else "<unset>"
+
+
+def _param_ref(document: Json) -> str:
+    reference = get(document, "spec", "paramRef")
+    if not reference:
+        return "<unset>"
+    name = reference.get("name") or "*"
+    return f"{reference['namespace']}/{name}" if reference.get("namespace") else name

@@ -36,7 +36,7 @@ class Patcher:
         if media_type == APPLY_PATCH:
             return self._apply(kind, namespace, name, request, options, subresource, warnings)
         patch = read_document(request.body, "application/json")
-        caller = Caller(request.user, options, subresource=subresource)
+        caller = Caller(request.user, options, subresource=subresource, warnings=warnings)
 
         def change(current: Json) -> Json:
             patched = patched_with(current, patch, media_type, kind)
@@ -57,7 +57,7 @@ class Patcher:
         warnings: list[str],
     ) -> tuple[bytes, int]:
         applied = self._applied_object(kind, namespace, name, request, options, warnings)
-        caller = Caller(request.user, options, managed_fields.APPLY, subresource)
+        caller = Caller(request.user, options, managed_fields.APPLY, subresource, warnings=warnings)
         writer = self._objects.writer(kind, caller)
 
         def change(current: Json) -> Json:

@@ -21,7 +21,10 @@ from bayplan.apiserver.kinds.metadata import (
     validate_metadata,
 )
 from bayplan.apiserver.objects import managed_fields
+from bayplan.apiserver.objects.admission_attributes import CREATE, DELETE, AdmissionAttributes
+from bayplan.apiserver.objects.admission_attributes import UPDATE as UPDATED
 from bayplan.apiserver.objects.managed_fields import UPDATE, FieldWriter
+from bayplan.apiserver.objects.policies import AdmissionPolicies
 from bayplan.apiserver.objects.quota import QUOTAS, charge
 from bayplan.apiserver.objects.selection import selectable_values
 from bayplan.apiserver.protocol import errors
@@ -51,6 +54,8 @@ class Caller:
     subresource: str = ""
     keeps_identity: bool = False
     """Keep uid, creation time and status, for objects imported from another cluster."""
+    warnings: list[str] | None = None
+    """Where warnings for the client are collected, if there is one."""
 
 
 class ObjectWriter:
@@ -61,6 +66,7 @@ class ObjectWriter:
         self.kinds = kinds
         self.clock = clock
         self._random = randomness
+        self.policies = AdmissionPolicies(store, kinds)
 
     # ---- create
 
@@ -136,6 +142,7 @@ class ObjectWriter:
         if kind.default_status is not None:
             kind.default_status(document)
         self._validate(kind, document, None)
+        self._judge(CREATE, kind, document, None, caller)
         head = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": document["metadata"]}
         return head | document
 
@@ -190,6 +197,7 @@ class ObjectWriter:
         drop_empty(new["metadata"])
         if caller.subresource in _UNCHECKED and not kind.is_custom:
             self._validate_metadata(kind, new, old)
+            self._judge(UPDATED, kind, new, old, caller)
             return
         if kind.default is not None:
             kind.default(new)
@@ -197,6 +205,7 @@ class ObjectWriter:
             kind.admit(new, old, self._admission(caller.user))
         # What these may change, the rules of an update forbid.
         self._validate(kind, new, None if caller.subresource in (_EPHEMERAL, _RESIZE) else old)
+        self._judge(UPDATED, kind, new, old, caller)
         if kind.generation and _wanted(kind, old) != _wanted(kind, new):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
@@ -210,6 +219,27 @@ class ObjectWriter:
         return not metadata.get("deletionGracePeriodSeconds")
 
     # ---- shared
+
+    def judge_deletion(self, kind: ServedKind, old: Json, user: ApiUser, *, dry_run: bool = False) -> None:
+        """Have the admission policies look at a deletion."""
+        self._judge(DELETE, kind, None, old, Caller(user, WriteOptions(dry_run=dry_run)))
+
+    def _judge(self, operation: str, kind: ServedKind, new: Json | None, old: Json | None, caller: Caller) -> None:
+        if not self.policies.any:
+            return
+        metadata = (new or old or {})["metadata"]
+        attributes = AdmissionAttributes(
+            kind,
+            operation,
+            metadata.get("namespace", ""),
+            metadata.get("name", ""),
+            caller.user,
+            new,
+            old,
+            caller.subresource,
+            caller.options.dry_run,
+        )
+        self.policies.judge(attributes, [] if caller.warnings is None else caller.warnings)
 
     def _validate(self, kind: ServedKind, document: Json, old: Json | None) -> None:
         causes = (

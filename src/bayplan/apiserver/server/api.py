@@ -225,7 +225,7 @@ class Api:
         namespace = route.namespace
         if kind.namespaced and not namespace:
             raise errors.method_not_allowed()
-        raw = self.objects.create(kind, namespace, document, Caller(request.user, options))
+        raw = self.objects.create(kind, namespace, document, Caller(request.user, options, warnings=warnings))
         _warn(kind, raw, warnings)
         return self._shown(kind, raw, request, 201)
 
@@ -234,7 +234,7 @@ class Api:
         options = WriteOptions.of(request)
         content_type = request.headers.get("content-type", "")
         document = read_object(request.body, content_type, kind, validation=options.field_validation, warnings=warnings)
-        caller = Caller(request.user, options, subresource=route.subresource)
+        caller = Caller(request.user, options, subresource=route.subresource, warnings=warnings)
         exists = self.store.get(kind.stored_as, route.namespace, route.name) is not None
         if not exists and kind.creates_on_update and not route.subresource:
             document["metadata"].setdefault("name", route.name)
@@ -254,6 +254,7 @@ class Api:
         entry = self.store.get(kind.stored_as, route.namespace, route.name)
         if entry is None:
             raise errors.not_found(kind.plural, route.name, group=kind.group)
+        self._judge_deletion(kind, entry, request, options)
         raw, is_gone = delete(self.objects, kind, entry, options)
         if is_gone and not kind.returns_deleted:
             details: Json = {"name": route.name, "kind": kind.plural, "uid": entry.uid}
@@ -261,6 +262,11 @@ class Api:
                 details["group"] = kind.group
             return json_answer(errors.success(details=details))
         return self._shown(kind, raw, request, 200)
+
+    def _judge_deletion(self, kind: ServedKind, entry: Entry, request: Request, options: DeleteOptions) -> None:
+        if self.objects.policies.any:
+            old = self.objects.decoded(entry, kind)
+            self.objects.judge_deletion(kind, old, request.user, dry_run=options.dry_run)
 
     def _delete_collection(self, route: Route, request: Request) -> ApiAnswer:
         kind = route.kind
@@ -274,6 +280,7 @@ class Api:
         listing = self.store.listing(kind.stored_as)
         chosen = [entry for entry in listing.entries if selection.matches(entry)]
         for entry in chosen:
+            self._judge_deletion(kind, entry, request, options)
             delete(self.objects, kind, entry, options)
         metadata = {"resourceVersion": str(self.store.revision)}
         return ApiAnswer(200, render_list(kind, chosen, metadata, PLAIN, now=self.clock.now()))
