@@ -9,7 +9,7 @@ are called.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import structlog
@@ -39,6 +39,7 @@ from bayplan.loop.select import seeded_tie_break
 from bayplan.loop.tasks import BriefWork, Tasks
 from bayplan.observe.clock import Clock, SystemClock
 from bayplan.queue import BackoffTimes, Doorbell, Nominations, QueueShell, SchedulingQueue
+from bayplan.queue.places import MoveListener
 from bayplan.queue.requeue import HintObserver
 
 __all__ = ["CoreOptions", "Edges", "SchedulerCore"]
@@ -55,6 +56,8 @@ class CoreOptions:
     clock: Clock = field(default_factory=SystemClock)
     hint_observer: HintObserver | None = None
     """Called after every queueing hint."""
+    on_move: MoveListener | None = None
+    """Called for every move of a pod in the queue."""
     is_leader: Callable[[], bool] = lambda: True
     """Checked before every write."""
 
@@ -99,6 +102,7 @@ class SchedulerCore:
         self.nominations = Nominations(edges.get_pod)
         self.tasks = Tasks(_task_failed, idle=lambda: len(self.held_pods))
         self._search = NodeSearch()
+        self._keeps_scores = False
         self._ports = self._make_ports()
         extenders, frameworks = self._make_frameworks(config, profiles, registry)
         bell = Doorbell()
@@ -109,6 +113,7 @@ class SchedulerCore:
             times=_backoff_times(config, options),
             on_ready=bell.ring,
             hint_observer=options.hint_observer,
+            on_move=options.on_move,
         )
         self.profiles = self._make_profiles(profiles, frameworks, extenders)
         self.intake = Intake(
@@ -181,10 +186,18 @@ class SchedulerCore:
                 percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score,
                 monotonic=self._options.clock.monotonic,
                 sampling=self._edges.sampling,
+                explains=self._keeps_scores,
             )
             recorder = self._ports.recorder(name)
             made[name] = Profile(name=name, decider=decider, recorder=recorder, extenders=extenders)
         return made
+
+    def keep_scores(self, is_wanted: bool) -> None:
+        """Whether decisions from now on have the scores of every feasible node by plugin."""
+        if is_wanted != self._keeps_scores:
+            self._keeps_scores = is_wanted
+            for name, profile in self.profiles.items():
+                self.profiles[name] = replace(profile, decider=replace(profile.decider, explains=is_wanted))
 
     def reload(
         self,

@@ -76,6 +76,12 @@ class LiveScheduler:
             is_busy=self._is_under_load,
         )
         self._extender_http = ExtenderHttp()
+        self.sampling = Sampling(
+            draw=random.Random(self.options.seed).random,
+            monotonic=clock.monotonic,
+            share=self.options.timed_share,
+            most_per_second=_MOST_TIMED_PER_SECOND,
+        )
         self._core = SchedulerCore(config, profiles, registry, options=self.options, edges=self._make_edges())
         self.cache, self.queue, self.intake = self._core.cache, self._core.queue, self._core.intake
         self.profiles, self.held_pods, self.tasks = self._core.profiles, self._core.held_pods, self._core.tasks
@@ -97,12 +103,7 @@ class LiveScheduler:
             get_pod=lambda namespace, name: self.watching.pod(namespace, name),
             observer=self.observer,
             extender_http=self._extender_http,
-            sampling=Sampling(
-                draw=random.Random(self.options.seed).random,
-                monotonic=self.options.clock.monotonic,
-                share=self.options.timed_share,
-                most_per_second=_MOST_TIMED_PER_SECOND,
-            ),
+            sampling=self.sampling,
         )
 
     def _is_idle(self) -> bool:
@@ -111,6 +112,10 @@ class LiveScheduler:
     def _is_under_load(self) -> bool:
         """Whether many pods wait for a decision or for their binding: events are then written later."""
         return self.writer.is_busy or self.queue.sizes.active > _MANY_PODS
+
+    def keep_scores(self, is_wanted: bool) -> None:
+        """Whether decisions from now on have the scores of every feasible node by plugin, which takes longer."""
+        self._core.keep_scores(is_wanted)
 
     def reload(self, config: SchedulerConfig, profiles: Sequence[ResolvedProfile], registry: Registry) -> None:
         """Go on with another configuration, between two decisions and all at once; nothing changes if it cannot."""

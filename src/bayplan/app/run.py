@@ -26,6 +26,7 @@ from bayplan.app.authentication import ClientAuthorities, find_authorities, revi
 from bayplan.app.cache_debugger import CacheDebugger
 from bayplan.app.connections import Connections, connected
 from bayplan.app.controllers.status_controllers import ControllerOptions, StatusControllers, kinds_among
+from bayplan.app.decision_log import DecisionLog
 from bayplan.app.live import LiveOptions, LiveScheduler
 from bayplan.app.run_options import RunOptions
 from bayplan.app.serving import ProcessFacts, make_metrics, make_parts
@@ -54,6 +55,7 @@ async def run_scheduler(options: RunOptions) -> int:
     """Run until a signal; the exit status. Raises SettingsError and KubeconfigError before anything runs."""
     log = configure_logging(LogSettings(format=options.logging_format, verbosity=options.verbosity))
     settings = options.applied_to(load_settings(options.config_path, options.plugins))
+    log.show_plugins_in(settings.plugin_places)
     clock, registry = SystemClock(), MetricsRegistry(disabled=options.disabled_metrics)
     async with connected(options, settings.config, clock, registry) as connections:
         process = SchedulerProcess(connections, settings, options, clock, log=log, registry=registry)
@@ -74,6 +76,7 @@ class SchedulerProcess:
         registry: MetricsRegistry,
     ) -> None:
         self._log = log
+        self._decision_log = DecisionLog(log, slow_seconds=options.own.logging.slow_call.total_seconds())
         self._connections = connections
         self._transport = connections.work
         self._settings = options.applied_to(settings)
@@ -112,9 +115,13 @@ class SchedulerProcess:
             flags=self._options.flags,
             own=self._options.own,
             is_profiling=lambda: self._settings.config.enable_profiling,
-            set_verbosity=self._log.set_verbosity,
+            set_verbosity=self._set_verbosity,
             lease_name=self._election.resource_name if self.elector is not None else "",
         )
+
+    def _set_verbosity(self, verbosity: int) -> None:
+        self._log.set_verbosity(verbosity)
+        self._decision_log.follow_verbosity()
 
     def _make_elector(self) -> LeaderElector:
         election = self._election
@@ -136,7 +143,7 @@ class SchedulerProcess:
             draw=random.Random(self._options.seed).random,
             on_started_leading=self._leads.set,
             on_stopped_leading=self._leads.clear,
-            on_new_leader=lambda leader: _note_leader(leader, identity),
+            on_new_leader=lambda leader: _note_leader(leader, identity, settings),
             settings=settings,
         )
 
@@ -186,6 +193,7 @@ class SchedulerProcess:
             kinds,
             self._live_options(),
         )
+        self._decision_log.attach(self.live)
         routes = self._extras.routes() if self._extras is not None else []
         review = review_with(self._connections.token_reviews, self._connections.access_reviews)
         parts = make_parts(self._facts, self._registry, review, self._clock, routes)
@@ -276,9 +284,15 @@ class SchedulerProcess:
         options = LiveOptions(
             seed=self._options.seed,
             pod_max_in_unschedulable_seconds=self._options.pod_max_in_unschedulable_seconds,
-            observers=[self._metrics, *(self._extras.observers if self._extras else ()), *self._options.observers],
+            observers=[
+                self._metrics,
+                self._decision_log,
+                *(self._extras.observers if self._extras else ()),
+                *self._options.observers,
+            ],
             clock=self._clock,
             hint_observer=self._metrics.hint_asked,
+            on_move=self._decision_log.moved,
         )
         if self.elector is None:
             return options
@@ -348,6 +362,7 @@ class SchedulerProcess:
             self._note_reload("the new configuration could not be applied; the old one stays in force", [str(error)])
             return False
         self._settings = settings
+        self._log.show_plugins_in(settings.plugin_places)
         self._note_reload("configuration reloaded", ())
         _note_cautions(settings)
         return True
@@ -374,7 +389,7 @@ def _stall_limits(watchdog: WatchdogSettings) -> StallLimits:
     )
 
 
-def _note_leader(leader: str, identity: str) -> None:
+def _note_leader(leader: str, identity: str, lease: ElectionSettings) -> None:
     if leader != identity:
         what = "another replica leads, this one stands by" if leader else "no replica holds the lease"
-        _log.info(what, leader=leader)
+        _log.info(what, leader=leader, lease=f"{lease.namespace}/{lease.name}")

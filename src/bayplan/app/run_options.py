@@ -12,6 +12,8 @@ from starlette.routing import BaseRoute
 
 from bayplan.app.live import LiveScheduler
 from bayplan.app.settings import Settings
+from bayplan.config.loading import DEFAULT_SCHEDULER_NAME
+from bayplan.config.model import SchedulerConfig
 from bayplan.config.own import BayplanConfig
 from bayplan.loop.observer import Observer
 from bayplan.observe.clock import Clock
@@ -62,7 +64,7 @@ class RunOptions:
     profiling: bool | None = None
     """None takes the configuration's word."""
     logging_format: str = "text"
-    verbosity: int = 2
+    verbosity: int = 0
     environment: Mapping[str, str] = field(default_factory=dict)
     flags: Mapping[str, str] = field(default_factory=dict)
     """As given, for /flagz."""
@@ -85,8 +87,17 @@ class RunOptions:
         connection = {name: value for name, value in given.items() if value is not None}
         config = msgspec.structs.replace(
             config,
-            leader_election=msgspec.structs.replace(config.leader_election, **self.election),
+            leader_election=msgspec.structs.replace(config.leader_election, **{**_own_lease(config), **self.election}),
             client_connection=msgspec.structs.replace(config.client_connection, **connection),
             enable_profiling=config.enable_profiling if self.profiling is None else self.profiling,
         )
         return replace(settings, config=config)
+
+
+def _own_lease(config: SchedulerConfig) -> dict[str, str]:
+    """A second scheduler without a lease in its configuration gets one of its own: with that of kube-scheduler it would
+    stand by for ever."""
+    names = [profile.scheduler_name for profile in config.profiles]
+    if DEFAULT_SCHEDULER_NAME in names or not config.source_of("leaderElection.resourceName").is_default:
+        return {}
+    return {"resource_name": names[0]}

@@ -5,6 +5,7 @@ All problems are collected and raised together as `SettingsError`, a line each, 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,14 @@ class Settings:
     registry: Registry
     cautions: tuple[Caution, ...] = ()
     """What looks like a mistake in a plugin of the user's own, or in its place in the configuration."""
+
+    @property
+    def plugin_places(self) -> list[str]:
+        """Files and folders with the code of the plugins that do not come with bayplan."""
+        names = dict.fromkeys(name for profile in self.profiles for name in profile.plugin_names)
+        modules = {self.registry.get(name).__module__.partition(".")[0] for name in names}
+        files = {getattr(sys.modules.get(module), "__file__", None) for module in modules - {"bayplan"}}
+        return sorted(file.removesuffix("__init__.py") for file in files if file)
 
 
 def load_settings(config_path: Path | None, plugins: Sequence[str], *, enable: bool = False) -> Settings:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cyclopts import Parameter
 
-__all__ = ["Names", "option", "plugin_option"]
+__all__ = ["Names", "option", "plugin_option", "verbosity_option"]
 
 Names = list[str] | None
 """Of an option that may be repeated."""
@@ -27,6 +27,12 @@ def plugin_option(what_for: str) -> Parameter:
     """`--plugin`, the same for all commands: `Registry.load` says what it may name."""
     about = f"plugin to {what_for}: FILE.py, FOLDER, ZIP or wheel, MODULE:CLASS, or the name of an installed one"
     return option("--plugin", metavar="PLUGIN", about=about)
+
+
+def verbosity_option() -> Parameter:
+    """`-v`, by klog's levels; `bayplan.app.decision_log` writes the lines about pods."""
+    about = "log verbosity: 2 decisions, 4 queue moves, 5 filters, 10 scores (0)"
+    return option("--v", "-v", metavar="NUMBER", about=about)
 
 
 def _refuse_option(_: object, value: object) -> None:

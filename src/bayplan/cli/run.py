@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from bayplan.cli.options import Names, option, plugin_option
+from bayplan.cli.options import Names, option, plugin_option, verbosity_option
 from bayplan.cli.output import CommandError
 from bayplan.cli.own_flags import OwnFlags
 from bayplan.cli.run_flags import ElectionFlags, ServingFlags, duration_of, path_of, shown_flags
@@ -61,7 +61,7 @@ def run(
     pod_max_in_unschedulable: _LongestWait = "5m",
     serving: Annotated[ServingFlags | None, Parameter(name="*")] = None,
     logging_format: _LoggingFormat = "text",
-    verbosity: Annotated[int, option("--v", "-v", metavar="NUMBER", about="log verbosity, 0 to 10 (2)")] = 2,
+    verbosity: Annotated[int, verbosity_option()] = 0,
     write_config_to: Annotated[
         str | None, option("--write-config-to", metavar="FILE", about="write the effective configuration and exit")
     ] = None,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import os
 import secrets
 import signal
@@ -12,15 +11,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from bayplan.cli.options import Names, option, plugin_option
+from bayplan.cli.options import Names, option, plugin_option, verbosity_option
 from bayplan.cli.output import CommandError, note, print_error, progress
 from bayplan.cli.own_flags import OwnConfig, read_own_config
 from bayplan.cli.scheduler_client import EXTENSION
 
 if TYPE_CHECKING:
     from bayplan.apiserver.simulation.devices import DeviceModel
-    from bayplan.config.own import DecisionSettings
+    from bayplan.config.own import BayplanConfig
     from bayplan.config.profiles import ResolvedProfile
+    from bayplan.observe.logs import Log
     from bayplan.sim.local import LocalCluster, LocalOptions
 
 __all__ = ["up"]
@@ -68,6 +68,7 @@ def up(
     own: OwnConfig = None,
     seed: Annotated[int | None, option("--seed", metavar="NUMBER", about="seed of random choices (0)")] = None,
     quiet: Annotated[bool, option("--quiet", about="do not print decisions")] = False,
+    verbosity: Annotated[int | None, verbosity_option()] = None,
 ) -> int:
     """Start a cluster in this process, with simulated nodes and the scheduler, until Ctrl-C.
 
@@ -80,7 +81,7 @@ def up(
     own_config = read_own_config(own)
     plugins = [*own_config.plugins, *(plugin or [])]
     _check_numbers(nodes=nodes, port=port, dashboard_port=dashboard_port)
-    _configure_log()
+    log = _configure_log(verbosity)
     folder = Path(data_dir).expanduser() if data_dir else None
     try:
         settings = load_settings(Path(config) if config else None, plugins, enable=True)
@@ -106,7 +107,8 @@ def up(
         target.absolute(),
         config=config,
         plugins=plugins,
-        decisions=own_config.decisions,
+        own=own_config,
+        log=log,
         watch=watch,
         quiet=quiet,
         dashboard_port=dashboard_port,
@@ -115,15 +117,14 @@ def up(
         return run_on_fast_loop(serving)
 
 
-def _configure_log() -> None:
-    """Only warnings: the operator's log would hide the lines that a new user needs."""
-    import structlog
-
+def _configure_log(verbosity: int | None) -> Log:
+    """Without -v, of the scheduler itself only warnings: the operator's log would hide what a new user needs."""
     from bayplan.observe.logs import LogSettings, configure_logging
 
-    configure_logging(LogSettings(verbosity=0))
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
-    logging.getLogger("bayplan").setLevel(logging.WARNING)
+    try:
+        return configure_logging(LogSettings(verbosity=verbosity or 0, is_own_quiet=verbosity is None))
+    except ValueError as error:
+        raise CommandError(f"-v: {error}") from error
 
 
 def _device_models(given: Sequence[str]) -> list[DeviceModel]:
@@ -206,13 +207,15 @@ async def _serve(
     *,
     config: str | None,
     plugins: Sequence[str],
-    decisions: DecisionSettings,
+    own: BayplanConfig,
+    log: Log,
     watch: bool,
     quiet: bool,
     dashboard_port: int,
 ) -> int:
     from dataclasses import replace
 
+    from bayplan.app.decision_log import DecisionLog
     from bayplan.explain.wiring import Explaining
     from bayplan.observe.clock import SystemClock
     from bayplan.server.options import ServerOptions, ServerParts
@@ -223,13 +226,17 @@ async def _serve(
 
     clock = SystemClock()
     current = [settings]
-    explaining = Explaining(clock, settings=lambda: current[0], decisions=decisions)
+    explaining = Explaining(clock, settings=lambda: current[0], decisions=own.decisions)
     printers = [] if quiet else [DecisionPrinter(print)]
-    options = replace(options, observers=(*options.observers, *explaining.observers, *printers))
+    decision_log = DecisionLog(log, slow_seconds=own.logging.slow_call.total_seconds())
+    listening = (*options.observers, *explaining.observers, *printers, decision_log)
+    options = replace(options, observers=listening, on_move=decision_log.moved)
+    log.show_plugins_in(settings.plugin_places)
 
     def put_to_work(fresh: Any) -> None:
         local.reload(fresh)
         current[0] = fresh
+        log.show_plugins_in(fresh.plugin_places)
         for caution in fresh.cautions:
             note(str(caution))
 
@@ -241,10 +248,7 @@ async def _serve(
     pages = ServerOptions(is_plain_http=True, loopback_token=token, port=max(0, dashboard_port))
     pages = replace(pages, is_enabled=dashboard_port >= 0)
     dashboard = serve(pages, ServerParts(routes=explaining.routes(), clock=clock))
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+    stop = _stop_on_signals()
     async with contextlib.AsyncExitStack() as opened:
         count = options.nodes if isinstance(options.nodes, int) else len(options.nodes)
         with progress(f"starting a cluster of {count + len(options.objects)} objects"):
@@ -256,6 +260,7 @@ async def _serve(
         local = starting.result()
         serving = await opened.enter_async_context(dashboard)
         explaining.attach(local.live)
+        decision_log.attach(local.live)
         _write_kubeconfig(local, kubeconfig, {"server": serving.url, "token": token} if serving.url else {})
         _welcome(local, settings.profiles, kubeconfig, f"{serving.url}/?token={token}" if serving.url else "")
         waits: list[asyncio.Task[Any]] = [
@@ -275,6 +280,13 @@ async def _serve(
             task.result()
     note("stopped")
     return 0
+
+
+def _stop_on_signals() -> asyncio.Event:
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    return stop
 
 
 async def _first_of(starting: asyncio.Task[LocalCluster], stop: asyncio.Event) -> None:

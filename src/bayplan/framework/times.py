@@ -128,6 +128,10 @@ class Sampling:
         self._not_before = now + self._pause_seconds
         return True
 
+    def measure_next(self) -> None:
+        """Measure the next cycle, whatever was drawn: something in the last one was slow."""
+        self._left, self._not_before = 1, -math.inf
+
     def times(self) -> PluginTimes:
         return PluginTimes(self._monotonic)
 

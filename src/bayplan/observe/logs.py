@@ -1,8 +1,9 @@
 """The log of a process: both structlog and the standard library write into it.
 
-`-v N` works as in Kubernetes: 0 shows what an operator must know, 2 is a good default for production, 4 and more shows
-debugging. A line says its own verbosity with `v=N`; `debug` without it counts as 4. Warnings and errors always show,
-but not more than a few of one kind in ten seconds (see `RepeatLimit`). Secrets are blanked (see `redaction`).
+`-v N` works as in Kubernetes: 0 shows what an operator must know, 2 what was decided for each pod, 4 moves in the
+queue, 5 filters, 10 scores. A line says its own verbosity with `v=N`; `debug` without it counts as 4. Plugins write at
+their own level: `info` shows, whichever logger they use. Warnings and errors always show, but not more than a few of
+one kind in ten seconds (see `RepeatLimit`). Secrets are blanked (see `redaction`).
 
 Writing a log never raises: a full disk or a closed pipe loses lines, nothing else.
 """
@@ -14,7 +15,7 @@ import logging
 import sys
 import traceback
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, MutableMapping
+from collections.abc import Callable, Hashable, Iterable, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
@@ -45,6 +46,8 @@ class LogSettings:
     verbosity: int = 0
     stream: TextIO | None = None
     """Where lines go; standard error if not given."""
+    is_own_quiet: bool = False
+    """Whether lines of the scheduler itself below warnings are left out, and those of plugins stay."""
     clock: Clock = field(default_factory=SystemClock)
 
     def __post_init__(self) -> None:
@@ -86,14 +89,27 @@ class Log:
         self._stream = settings.stream
         self._line = json_line if settings.format == "json" else text_line
         self._repeats = RepeatLimit(settings.clock.monotonic)
+        self._is_own_quiet = settings.is_own_quiet
+        self._plugin_places: tuple[str, ...] = ()
         self.lost_lines = 0
         """Lines that could not be written."""
 
     def set_verbosity(self, verbosity: int) -> None:
         self.verbosity = checked_verbosity(verbosity)
-        is_debugging = verbosity >= DEBUG_VERBOSITY
-        logging.getLogger(_OWN_NAMESPACE).setLevel(logging.DEBUG if is_debugging else logging.INFO)
-        logging.getLogger().setLevel(logging.DEBUG if verbosity >= _OTHERS_VERBOSITY else logging.WARNING)
+        # What other libraries write is left out by `admits`: a plugin's logger may have any name.
+        logging.getLogger().setLevel(logging.DEBUG if verbosity >= DEBUG_VERBOSITY else logging.INFO)
+
+    def show_plugins_in(self, places: Iterable[str]) -> None:
+        """Files and folders of plugins, whose lines show at their level."""
+        self._plugin_places = tuple(places)
+
+    def admits(self, record: logging.LogRecord) -> bool:
+        """Whether a record of the standard library is written: warnings, ours, and those of plugins."""
+        if record.levelno >= logging.WARNING or self.verbosity >= _OTHERS_VERBOSITY:
+            return True
+        if _is_own(record.name):
+            return not self._is_own_quiet
+        return record.pathname.startswith(self._plugin_places) if self._plugin_places else False
 
     def is_shown(self, verbosity: int) -> bool:
         """Whether a line of this verbosity is written; check before building a costly line."""
@@ -110,6 +126,8 @@ class Log:
             raise structlog.DropEvent
         event["level"] = "warning" if method == "warn" else "error" if method == "exception" else method
         event["logger"] = event.get("logger") or sink.name or _caller()
+        if self._is_own_quiet and method in ("info", "debug") and _is_own(event["logger"]):
+            raise structlog.DropEvent
         return (event,), {}
 
     def write(self, event: Event, *, kind: str) -> None:
@@ -158,6 +176,8 @@ class _Bridge(logging.Handler):
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
+        if not self._log.admits(record):
+            return
         level = record.levelname.lower()
         event: Event = {
             "event": _text_of(record),
@@ -167,6 +187,10 @@ class _Bridge(logging.Handler):
         }
         with contextlib.suppress(RecursionError):
             self._log.write(event, kind=str(record.msg))
+
+
+def _is_own(logger: str) -> bool:
+    return logger == _OWN_NAMESPACE or logger.startswith(f"{_OWN_NAMESPACE}.")
 
 
 def _text_of(record: logging.LogRecord) -> str:

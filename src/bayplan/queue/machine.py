@@ -51,6 +51,7 @@ from bayplan.queue.places import (
     SCHEDULE_ATTEMPT_FAILURE,
     UNSCHEDULABLE_TIMEOUT,
     MoveHistory,
+    MoveListener,
     Place,
     Queues,
     QueueSizes,
@@ -100,6 +101,7 @@ class SchedulingQueue:
         times: BackoffTimes | None = None,
         on_ready: Callable[[], None] = _no_bell,
         hint_observer: HintObserver | None = None,
+        on_move: MoveListener | None = None,
     ) -> None:
         self._clock = clock
         self._times = times or BackoffTimes()
@@ -107,7 +109,7 @@ class SchedulingQueue:
         self._hint_observer = hint_observer
         self._use(policy)
         self._in_flight = InFlight()
-        self._history = MoveHistory(clock.now)
+        self._history = MoveHistory(clock.now, on_move)
         self.nominations = nominations
         self.scheduling_cycle = 0
         """How many pods were popped."""

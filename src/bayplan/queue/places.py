@@ -29,6 +29,7 @@ __all__ = [
     "SCHEDULE_ATTEMPT_FAILURE",
     "UNSCHEDULABLE_TIMEOUT",
     "MoveHistory",
+    "MoveListener",
     "Place",
     "QueueSizes",
     "Queues",
@@ -115,11 +116,16 @@ class Queues:
         )
 
 
+MoveListener = Callable[[QueuedPod, str, str], None]
+"""Called with a pod, the place that it moves to, and the cause."""
+
+
 class MoveHistory:
     """Writes each move of a pod into its `history`, and counts by queue and cause how many pods entered."""
 
-    def __init__(self, now: Callable[[], float]) -> None:
+    def __init__(self, now: Callable[[], float], on_move: MoveListener | None = None) -> None:
         self._now = now
+        self._on_move = on_move
         self.incoming: Counter[tuple[str, str]] = Counter()
         """(queue, cause) to how many pods entered; for `queue_incoming_pods_total`."""
 
@@ -136,6 +142,8 @@ class MoveHistory:
         self._append(queued, _IN_FLIGHT, cause)
 
     def _append(self, queued: QueuedPod, place: str, cause: str) -> None:
+        if self._on_move is not None:
+            self._on_move(queued, place, cause)
         moves = queued.history
         moves.append((self._now(), place, cause))
         if len(moves) > HISTORY_LENGTH:

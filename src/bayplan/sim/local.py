@@ -19,6 +19,7 @@ from bayplan.client.errors import ConnectionFailed, NotSent, RequestTimeout, api
 from bayplan.client.transport import Transport
 from bayplan.loop.observer import Observer
 from bayplan.observe.clock import Clock, SystemClock
+from bayplan.queue.places import MoveListener
 
 __all__ = ["LocalCluster", "LocalOptions"]
 
@@ -44,6 +45,8 @@ class LocalOptions:
     clock: Clock | None = None
     seed: int = 0
     observers: Sequence[Observer] = ()
+    on_move: MoveListener | None = None
+    """Called for every move of a pod in the queue."""
     devices: Sequence[DeviceModel] = ()
     """Devices that simulated nodes have."""
 
@@ -67,7 +70,9 @@ class LocalCluster:
             seed=self.options.seed,
             devices=self.options.devices,
         )
-        self._live_options = LiveOptions(seed=self.options.seed, observers=self.options.observers, clock=clock)
+        self._live_options = LiveOptions(
+            seed=self.options.seed, observers=self.options.observers, clock=clock, on_move=self.options.on_move
+        )
         self._task: asyncio.Task[None] | None = None
         self._live: LiveScheduler | None = None
 

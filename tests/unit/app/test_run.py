@@ -185,4 +185,5 @@ async def test_a_replica_that_stands_by_says_who_leads() -> None:
     electing.cancel()
     await asyncio.gather(electing, return_exceptions=True)
 
-    assert [line["leader"] for line in lines if "stands by" in line["event"]] == ["other"]
+    stands_by = [(line["leader"], line["lease"]) for line in lines if "stands by" in line["event"]]
+    assert stands_by == [("other", "kube-system/kube-scheduler")]
