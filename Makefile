@@ -7,7 +7,7 @@ RUNTIME := $(VENV)/.runtime
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check conformance controlplane e2e kubernetes-e2e upstream truth chaos bench bench-decide bench-gate bench-memory bench-neighbours bench-apiserver bench-gangs soak clean
+.PHONY: help setup demo test check conformance controlplane e2e kubernetes-e2e upstream truth chaos fuzz bench bench-decide bench-gate bench-memory bench-neighbours bench-apiserver bench-gangs soak clean
 
 help: ## list the commands
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,10 @@ SERVER = kube-apiserver
 chaos: $(STAMP) ## two replicas, mixed workloads, faults in random order (SEED=1 MINUTES=6 SERVER=embedded)
 	@test $(SERVER) = embedded || tests/controlplane/build.sh
 	@$(BIN)/python -m tests.chaos --seed $(SEED) --minutes $(MINUTES) --server $(SERVER)
+
+TARGET = all
+fuzz: $(STAMP) ## mutated input for every parser (TARGET=all SEED=1 MINUTES=6)
+	@$(BIN)/python -m tests.fuzz --target $(TARGET) --seed $(SEED) --minutes $(MINUTES)
 
 demo: $(RUNTIME) ## a cluster on this machine, five scenarios, each decision as a table
 	@$(BIN)/python -m examples.demo

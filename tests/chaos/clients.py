@@ -75,11 +75,16 @@ class Clients:
         self._dice = dice
         self.asked = Asked()
         self._serial = 0
+        self._is_over = False
+
+    def stop(self) -> None:
+        """Let `run` end once the present step is answered."""
+        self._is_over = True
 
     async def run(self) -> None:
-        """Ask for things until cancelled."""
+        """Ask for things until stopped."""
         steps = [self._plain] * 3 + [self._spread, self._gang, self._volumes, self._devices, self._high, self._lender]
-        while True:
+        while not self._is_over:
             await self._dice.choice(steps)()
             await asyncio.sleep(self._dice.uniform(0.1, 0.6))
 

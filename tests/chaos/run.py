@@ -62,8 +62,11 @@ async def run(cluster: Cluster, *, seed: int, minutes: float, folder: Path, say:
             clients = Clients(api, random.Random(seed + 1))
             await opened.enter_async_context(_beside(replicas.keep_running(), clients.run_claim_controller()))
             await clients.prepare()
-            async with _beside(clients.run(), _watch_over(api, report)):
+            working = asyncio.create_task(clients.run())
+            async with _beside(_watch_over(api, report)):
                 await _break_things(Scene(cluster, api, replicas, dice), report, minutes, say)
+            clients.stop()
+            await working
             await clients.finish()
             say("calm")
             await _settle(api, clients, replicas, ledger, report)

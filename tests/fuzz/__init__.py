@@ -1,0 +1,1 @@
+"""Every parser that takes input from outside, with mutated input: `python -m tests.fuzz --help`."""
