@@ -26,7 +26,7 @@ from bayplan.app.authentication import ClientAuthorities, find_authorities, revi
 from bayplan.app.cache_debugger import CacheDebugger
 from bayplan.app.connections import Connections, connected
 from bayplan.app.controllers.status_controllers import ControllerOptions, StatusControllers, kinds_among
-from bayplan.app.decision_log import DecisionLog
+from bayplan.app.decision_logger import DecisionLogger
 from bayplan.app.live import LiveOptions, LiveScheduler
 from bayplan.app.run_options import RunOptions
 from bayplan.app.serving import ProcessFacts, make_metrics, make_parts
@@ -76,7 +76,7 @@ class SchedulerProcess:
         registry: MetricsRegistry,
     ) -> None:
         self._log = log
-        self._decision_log = DecisionLog(log, slow_seconds=options.own.logging.slow_call.total_seconds())
+        self._decision_log = DecisionLogger(log, slow_seconds=options.own.logging.slow_call.total_seconds())
         self._connections = connections
         self._transport = connections.work
         self._settings = options.applied_to(settings)

@@ -30,7 +30,7 @@ def plugin_option(what_for: str) -> Parameter:
 
 
 def verbosity_option() -> Parameter:
-    """`-v`, by klog's levels; `bayplan.app.decision_log` writes the lines about pods."""
+    """`-v`, by klog's levels; `bayplan.app.decision_logger` writes the lines about pods."""
     about = "log verbosity: 2 decisions, 4 queue moves, 5 filters, 10 scores (0)"
     return option("--v", "-v", metavar="NUMBER", about=about)
 

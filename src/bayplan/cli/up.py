@@ -215,7 +215,7 @@ async def _serve(
 ) -> int:
     from dataclasses import replace
 
-    from bayplan.app.decision_log import DecisionLog
+    from bayplan.app.decision_logger import DecisionLogger
     from bayplan.explain.wiring import Explaining
     from bayplan.observe.clock import SystemClock
     from bayplan.server.options import ServerOptions, ServerParts
@@ -228,7 +228,7 @@ async def _serve(
     current = [settings]
     explaining = Explaining(clock, settings=lambda: current[0], decisions=own.decisions)
     printers = [] if quiet else [DecisionPrinter(print)]
-    decision_log = DecisionLog(log, slow_seconds=own.logging.slow_call.total_seconds())
+    decision_log = DecisionLogger(log, slow_seconds=own.logging.slow_call.total_seconds())
     listening = (*options.observers, *explaining.observers, *printers, decision_log)
     options = replace(options, observers=listening, on_move=decision_log.moved)
     log.show_plugins_in(settings.plugin_places)

@@ -12,7 +12,7 @@ import pytest
 import structlog
 from tests.waiting import until
 
-from bayplan.app.decision_log import DecisionLog
+from bayplan.app.decision_logger import DecisionLogger
 from bayplan.app.settings import load_settings
 from bayplan.observe.logs import Log, LogSettings, configure_logging
 from bayplan.sim.local import LocalCluster, LocalOptions
@@ -51,7 +51,7 @@ async def lines_of(stream: io.StringIO, log: Log, plugins: list[str], *, slow_se
     """One pod that fits on two of three nodes and one that fits nowhere, and all that was written about them."""
     settings = load_settings(None, plugins, enable=True)
     log.show_plugins_in(settings.plugin_places)
-    decisions = DecisionLog(log, slow_seconds=slow_seconds)
+    decisions = DecisionLogger(log, slow_seconds=slow_seconds)
     nodes = [document_of(node("n1")), document_of(node("n2")), document_of(node("off", unschedulable=True))]
     options = LocalOptions(nodes=nodes, listen=False, observers=[decisions], on_move=decisions.moved)
     async with LocalCluster(settings, options) as local:
@@ -134,7 +134,7 @@ async def test_plugins_write_at_their_own_level(
 
 def test_when_off_a_decision_costs_a_comparison(stream: io.StringIO) -> None:
     """Not a measurement: nothing of the decision is touched, so nothing of it can cost anything."""
-    decisions = DecisionLog(configure_logging(LogSettings(verbosity=0, stream=stream)))
+    decisions = DecisionLogger(configure_logging(LogSettings(verbosity=0, stream=stream)))
     untouchable: Any = object()
 
     decisions.decided(untouchable, untouchable, 10.0)

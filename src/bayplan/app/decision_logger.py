@@ -23,7 +23,7 @@ from bayplan.loop.decide import Decision
 from bayplan.loop.observer import Observer
 from bayplan.observe.logs import Log
 
-__all__ = ["DecisionLog"]
+__all__ = ["DecisionLogger"]
 
 _log = structlog.get_logger()
 _DECISIONS, _MOVES, _FILTERS, SCORES = 2, 4, 5, 10
@@ -31,7 +31,7 @@ _MOST_NAMES = 50
 _MOST_PLUGINS = 8
 
 
-class DecisionLog(Observer):
+class DecisionLogger(Observer):
     """Give it to the loop as an observer, its `moved` to the queue, and the scheduler to `attach`."""
 
     def __init__(self, log: Log, *, slow_seconds: float = 0.1) -> None:
