@@ -80,6 +80,8 @@ class Edges:
     """Runs work beside the main path; None for a task of the event loop."""
     start_brief: Callable[[BriefWork], None] | None = None
     """The same for work that may share a task."""
+    call_later: Callable[[float, Callable[[], None]], None] | None = None
+    """Calls back after some seconds; None for a timer of the event loop."""
 
 
 class SchedulerCore:
@@ -159,7 +161,7 @@ class SchedulerCore:
             start_task=edges.start_task or self.tasks.start,
             resources=partial(ObjectLister, self.cache.cluster.objects),
             complain=self._plugin_failed,
-            call_later=partial(self.tasks.call_later, clock=clock),
+            call_later=edges.call_later or partial(self.tasks.call_later, clock=clock),
         )
 
     def _make_frameworks(

@@ -162,7 +162,10 @@ async def _pre_bind(binding: BindingCycle, due: list[Plugin]) -> Status:
     """Run the PreBind plugins; neighbours that allow it run side by side."""
     began = binding.attempt.shared.clock.monotonic()
     for group in _groups(due):
-        statuses = await asyncio.gather(*(_answer(plugin, "pre_bind", binding) for plugin in group))
+        if len(group) == 1:
+            statuses = [await _answer(group[0], "pre_bind", binding)]
+        else:
+            statuses = await asyncio.gather(*(_answer(plugin, "pre_bind", binding) for plugin in group))
         for status in statuses:
             if not status.is_success:
                 return _measured(binding, _PRE_BIND, binding.attempt.refusal("PreBind", status), began)

@@ -52,6 +52,18 @@ class Scheduler:
             await asyncio.sleep(0)
             await self._tasks.wait_for_room()
 
+    def step(self) -> bool:
+        """Try the next pod, if one is due, for an owner with a clock of its own; profiles with extenders need `run`."""
+        queued = self.shared.queue.pop()
+        if queued is None:
+            return False
+        profile = self.shared.profiles.get(queued.info.scheduler_name)
+        if profile is None:
+            self.shared.queue.done(queued.uid)
+        else:
+            self._schedule(Attempt(self.shared, profile, queued))
+        return True
+
     def _schedule(self, attempt: Attempt) -> None:
         """A defect of the scheduler costs one attempt; the next pod is tried."""
         try:

@@ -80,7 +80,11 @@ class VirtualClock:
         """Move time forward at once and wake, in order of deadline, all sleepers whose deadline has passed."""
         if seconds < 0:
             raise ValueError(f"a clock cannot go back: advance({seconds})")
-        self._elapsed += seconds
+        self.advance_to(self._elapsed + seconds)
+
+    def advance_to(self, elapsed: float) -> None:
+        """The same, up to a time on the monotonic scale."""
+        self._elapsed = elapsed
         while (deadline := self.next_deadline()) is not None and deadline <= self._elapsed:
             heapq.heappop(self._sleepers)[2].set_result(None)
 

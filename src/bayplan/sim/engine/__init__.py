@@ -1,0 +1,1 @@
+"""The scheduler's core on a virtual clock: what happens, when, and to which objects."""

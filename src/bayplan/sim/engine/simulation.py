@@ -1,0 +1,330 @@
+"""The simulation: the scheduler's core, a cluster of objects and a timeline, all on one virtual clock.
+
+Time stands still while pods are tried, save for the fixed time that an attempt is counted with, and otherwise jumps
+from one event to the next. Work that plugins start beside a decision runs after it and before time moves on. Nothing
+here reads the machine's clock, and every order is that of the input or of a seed: equal inputs give equal decisions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from math import ceil, floor
+from typing import Any, Protocol
+
+import structlog
+
+from bayplan.api.meta import KubeObject
+from bayplan.api.pod import Pod
+from bayplan.app.core import CoreOptions, Edges, SchedulerCore
+from bayplan.app.settings import Settings
+from bayplan.client.extender import ExtenderHttp
+from bayplan.framework.offline import SilentRecorder
+from bayplan.loop.observer import Observer, Observers
+from bayplan.loop.tasks import BriefWork
+from bayplan.observe.clock import VirtualClock
+from bayplan.queue import Place
+from bayplan.queue.shell import UNSCHEDULABLE_FLUSH_SECONDS
+from bayplan.sim.engine.api import SimulatedApi, SimulatedStatus
+from bayplan.sim.engine.idle import IdleSelector
+from bayplan.sim.engine.timeline import EventTimeline
+from bayplan.sim.engine.world import World, WorldListener
+
+__all__ = ["Owner", "Simulation", "SimulationError", "SimulationOptions"]
+
+_log = structlog.get_logger()
+_START = 1_767_225_600.0
+"""2026-01-01T00:00:00Z, a whole second: back-off counts in seconds of the wall clock."""
+_LINGER_SECONDS = 3600.0
+"""How long pods in back-off are tried again once nothing else will happen."""
+
+
+class SimulationError(ValueError):
+    """Why a simulation cannot be run, in one line."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulationOptions:
+    seed: int = 0
+    until_seconds: float | None = None
+    """None: until nothing happens any more."""
+    start: float = _START
+    attempt_seconds: float = 0.001
+    """What an attempt to schedule a pod is counted with."""
+    shutdown_seconds: float = 1.0
+    """How long a deleted pod stays on its node."""
+    retries: bool = True
+    """Without, a pod that fits nowhere is withdrawn after its first attempt."""
+
+
+class Owner(Protocol):
+    """What made a pod, and is told of its end."""
+
+    def pod_bound(self, pod: Pod) -> None: ...
+
+    def pod_gone(self, pod: Pod, reason: str) -> None: ...
+
+
+class Simulation(WorldListener):
+    """Fill `world` and `timeline`, then `run`."""
+
+    def __init__(
+        self, settings: Settings, options: SimulationOptions | None = None, observers: Iterable[Observer] = ()
+    ) -> None:
+        if settings.config.extenders:
+            raise SimulationError(
+                "the configuration has HTTP extenders, and a simulation cannot wait for their answers"
+            )
+        self.options = options or SimulationOptions()
+        self.clock = VirtualClock(self.options.start)
+        self.timeline = EventTimeline()
+        self.world = World(self.clock.now, self)
+        self.listeners: list[WorldListener] = []
+        self._durations: dict[str, float] = {}
+        self._owners: dict[str, Owner] = {}
+        self._after_attempt: deque[Callable[[], None]] = deque()
+        self._running: set[asyncio.Task[None]] = set()
+        self._selector = IdleSelector()
+        self._next_flush = self._quiet_since = 0.0
+        self.core = SchedulerCore(
+            settings.config,
+            settings.profiles,
+            settings.registry,
+            options=CoreOptions(seed=self.options.seed, clock=self.clock),
+            edges=self._edges([*observers, *([] if self.options.retries else [_Withdrawal(self)])]),
+        )
+        self.world.connect(self.core.intake)
+
+    def _edges(self, observers: list[Observer]) -> Edges:
+        return Edges(
+            api=SimulatedApi(self.world),
+            recorder=lambda _: SilentRecorder(),
+            status=SimulatedStatus(self.world, self._after_attempt.append),
+            get_pod=self.world.pod,
+            observer=Observers(observers),
+            extender_http=ExtenderHttp(),
+            start_task=self._start_task,
+            start_brief=self._start_brief,
+            call_later=lambda seconds, action: self.timeline.at(self.now + seconds, action),
+        )
+
+    @property
+    def now(self) -> float:
+        """Seconds since the start."""
+        return self.clock.monotonic()
+
+    def load(self, objects: Iterable[KubeObject]) -> None:
+        """Take over a cluster as it is at the start: nodes before pods. Pods without a node arrive now."""
+        found = list(objects)
+        for item in found:
+            if not isinstance(item, Pod):
+                self.world.put(item)
+        pods = [item for item in found if isinstance(item, Pod) and not item.is_finished]
+        for pod in pods:
+            if pod.spec.node_name:
+                self.world.put(pod)
+            else:
+                self.submit(pod)
+        self.core.cache.fill_groups(pods)
+
+    def submit(self, pod: Pod, *, duration_seconds: float | None = None, owner: Owner | None = None) -> None:
+        """Create a pod now; it ends so long after it was bound, or never."""
+        if duration_seconds is not None:
+            self._durations[pod.uid] = duration_seconds
+        if owner is not None:
+            self._owners[pod.uid] = owner
+        for listener in self.listeners:
+            listener.pod_arrived(pod)
+        self.world.put(pod)
+
+    def delete(self, pod: Pod, reason: str) -> None:
+        """Delete a pod now: at once if it has no node, else after its time to shut down."""
+        current = self.world.pod(pod.namespace, pod.name)
+        if current is None or current.uid != pod.uid:
+            return
+        if current.spec.node_name:
+            self.world.delete_pod(current)
+        else:
+            self.world.remove_pod(current, reason)
+
+    # What happens to pods
+
+    def pod_bound(self, pod: Pod) -> None:
+        duration = self._durations.get(pod.uid)
+        if duration is not None:
+            self.timeline.at(self.now + duration, lambda: self.world.remove_pod(pod, "Finished"))
+        for listener in self.listeners:
+            listener.pod_bound(pod)
+        owner = self._owners.get(pod.uid)
+        if owner is not None:
+            owner.pod_bound(pod)
+
+    def pod_deleted(self, pod: Pod) -> None:
+        self.timeline.at(self.now + self.options.shutdown_seconds, lambda: self.world.remove_pod(pod, "Deleted"))
+        for listener in self.listeners:
+            listener.pod_deleted(pod)
+
+    def pod_gone(self, pod: Pod, reason: str) -> None:
+        self._durations.pop(pod.uid, None)
+        for listener in self.listeners:
+            listener.pod_gone(pod, reason)
+        owner = self._owners.pop(pod.uid, None)
+        if owner is not None:
+            owner.pod_gone(pod, reason)
+
+    # Work beside the main path
+
+    def _start_task(self, name: str, work: Awaitable[None]) -> None:
+        self._after_attempt.append(lambda: self._create_task(name, work))
+
+    def _create_task(self, name: str, work: Awaitable[None]) -> None:
+        task = asyncio.ensure_future(work)
+        assert isinstance(task, asyncio.Task)  # the loop and plugins pass coroutines
+        task.set_name(name)
+        self._running.add(task)
+        task.add_done_callback(self._task_ended)
+
+    def _task_ended(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("task failed", task=task.get_name(), error=str(error), exc_info=error)
+
+    def _start_brief(self, work: BriefWork) -> None:
+        self._after_attempt.append(lambda: self._run_brief(work))
+
+    def _run_brief(self, work: BriefWork) -> None:
+        """Run a binding to its end; a task is made of what is left of one that waits for something after all."""
+        coroutine = work.run()
+        try:
+            first = coroutine.send(None)
+        except StopIteration:
+            return
+        self._create_task(work.name, _finish(_Rest(coroutine, first)))
+
+    # Time
+
+    def run(self, *, progress: Callable[[float], None] | None = None) -> None:
+        """Run to the end; `progress` is called with the seconds simulated so far, now and then."""
+        with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(self._selector)) as runner:
+            runner.run(self._run(progress))
+        for framework in self.core.frameworks:
+            framework.teardown()
+
+    async def _run(self, progress: Callable[[float], None] | None) -> None:
+        turns = 0
+        while True:
+            self.timeline.run_due(self.now)
+            if self.core.scheduler.step():
+                await self._finish_attempt()
+                self._advance_to(self.now + self.options.attempt_seconds)
+            elif self._after_attempt:
+                await self._finish_attempt()
+            elif not self._move_on():
+                break
+            if self._running:
+                await self._selector.idle()
+            turns += 1
+            if progress is not None and turns % 256 == 0:
+                progress(self.now)
+        await self._stop()
+
+    async def _finish_attempt(self) -> None:
+        """Run what the attempt started; that may start more."""
+        while self._after_attempt:
+            self._after_attempt.popleft()()
+            if self._running and not self._after_attempt:
+                await self._selector.idle()
+
+    def _advance_to(self, then: float) -> None:
+        for listener in self.listeners:
+            listener.time_passes(self.now, then)
+        self.clock.advance_to(then)
+
+    def _move_on(self) -> bool:
+        """Jump to the next time at which something happens; False at the end."""
+        planned = [time for time in (self.timeline.next_time(), self.clock.next_deadline()) if time is not None]
+        if planned:
+            self._quiet_since = self.now
+        timer = self._next_timer(is_last=not planned)
+        times = planned if timer is None else [*planned, timer]
+        until = self.options.until_seconds
+        if not times or (until is not None and min(times) > until):
+            if until is not None:
+                self._advance_to(max(self.now, until))
+            return False
+        self._advance_to(max(self.now, min(times)))
+        if timer is not None and timer <= self.now:
+            self._flush()
+        return True
+
+    def _next_timer(self, *, is_last: bool) -> float | None:
+        """When a timer of the queue has something to do. Pods that only a change can help are not waited for at the
+        end."""
+        sizes = self.core.queue.sizes
+        if sizes.backoff and not (is_last and self.now > self._quiet_since + _LINGER_SECONDS):
+            return floor(self.now) + 1.0
+        if is_last or not sizes.unschedulable:
+            return None
+        if self._next_flush <= self.now:
+            self._next_flush = self._flush_due()
+        return self._next_flush
+
+    def _flush_due(self) -> float:
+        """The tick of the timer after which the pod that has waited longest is overdue."""
+        waiting = self.core.queue.pending_pods()[Place.UNSCHEDULABLE]
+        oldest = min(max(queued.timestamp, queued.flushed_at or 0.0) for queued in waiting) - self.options.start
+        due = oldest + CoreOptions.pod_max_in_unschedulable_seconds
+        return max(ceil(due / UNSCHEDULABLE_FLUSH_SECONDS), floor(self.now / UNSCHEDULABLE_FLUSH_SECONDS) + 1) * (
+            UNSCHEDULABLE_FLUSH_SECONDS
+        )
+
+    def _flush(self) -> None:
+        queue = self.core.queue
+        queue.flush_backoff()
+        if self._next_flush <= self.now and queue.sizes.unschedulable:
+            queue.flush_unschedulable()
+
+    async def _stop(self) -> None:
+        self.core.held_pods.reject_all("the simulation ends")
+        for task in list(self._running):
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+
+
+class _Withdrawal(Observer):
+    """Withdraws each pod whose attempt failed."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+
+    def attempt_failed(self, queued: Any, status: Any, seconds: float) -> None:
+        pod, simulation = queued.info.pod, self._simulation
+        simulation._after_attempt.append(lambda: simulation.delete(pod, "Withdrawn"))
+
+
+class _Rest:
+    """What is left of a coroutine that has begun and waits for `first`."""
+
+    def __init__(self, coroutine: Any, first: Any) -> None:
+        self._coroutine = coroutine
+        self._first = first
+
+    def __await__(self) -> Any:
+        waited_for = self._first
+        while True:
+            try:
+                value = yield waited_for
+            except BaseException as error:
+                proceed, argument = self._coroutine.throw, error
+            else:
+                proceed, argument = self._coroutine.send, value
+            try:
+                waited_for = proceed(argument)
+            except StopIteration:
+                return
+
+
+async def _finish(rest: _Rest) -> None:
+    await rest
