@@ -7,7 +7,7 @@ RUNTIME := $(VENV)/.runtime
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check conformance controlplane e2e kubernetes-e2e upstream truth chaos fuzz bench bench-decide bench-gate bench-memory bench-neighbours bench-apiserver bench-gangs soak clean
+.PHONY: help setup demo test check conformance controlplane e2e kubernetes-e2e upstream truth chaos fuzz bench bench-decide bench-gate bench-memory bench-neighbours bench-apiserver bench-gangs openb openb-variants soak clean
 
 help: ## list the commands
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -93,6 +93,12 @@ bench-apiserver: $(STAMP) ## the embedded API server: creates per second, memory
 
 bench-gangs: $(STAMP) ## 100 groups of 50 pods beside single pods; fails below half the rate
 	@$(BIN)/python -m bench.gangs
+
+openb: $(STAMP) ## the openb GPU trace by six policies, ten seeds, beside the published results (JOBS=2)
+	@$(BIN)/python -m bench.openb --jobs $(JOBS)
+
+openb-variants: $(STAMP) ## a variant of each family of the trace, and what tie rules do to FGD (JOBS=2)
+	@$(BIN)/python -m bench.openb --variants --jobs $(JOBS)
 
 soak: $(STAMP) ## ten minutes of pods coming and going; memory and descriptors must stay flat
 	@tests/controlplane/build.sh

@@ -24,6 +24,12 @@ COMMUNITY: dict[str, str] = {
     "CapacityScheduling": "capacity_scheduling:CapacityScheduling",
     "NodeResourceTopologyMatch": "node_resource_topology_match:NodeResourceTopologyMatch",
     "ExpressionPolicy": "expression_policy:ExpressionPolicy",
+    "GpuShareRandom": "gpu_share:GpuShareRandom",
+    "GpuShareDotProd": "gpu_share:GpuShareDotProd",
+    "GpuShareBestFit": "gpu_share:GpuShareBestFit",
+    "GpuSharePacking": "gpu_share:GpuSharePacking",
+    "GpuShareClustering": "gpu_share:GpuShareClustering",
+    "GpuShareFGD": "gpu_share:GpuShareFGD",
     "NodeResourcesAllocatable": "node_resources_allocatable:NodeResourcesAllocatable",
 }
 """Plugin name to `module:class` inside `bayplan.plugins.community`."""

@@ -1,0 +1,1 @@
+"""The openb trace, scheduled by the GPU sharing plugins on a virtual clock, beside the published results."""

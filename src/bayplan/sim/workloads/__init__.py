@@ -1,0 +1,1 @@
+"""Where the pods of a simulation come from, when they arrive and how long they run."""

@@ -1,0 +1,105 @@
+"""The openb trace: what is read, what is refused with its line, and a short run of it through the plugins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from bench.openb.policies import policy_settings
+from bench.openb.runs import DATA
+
+from bayplan.api.decode import InputError
+from bayplan.plugins.community.gpu_share import typical_pods
+from bayplan.sim.engine.simulation import SimulationOptions
+from bayplan.sim.experiment import Experiment
+from bayplan.sim.workloads.openb import MILLI, OpenbWorkload, is_openb, milli_of, read_nodes, read_pods, scaled
+
+HEADER = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\n"
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "pods.csv"
+    path.write_text(text)
+    return path
+
+
+def test_the_trace_is_read_whole() -> None:
+    nodes, pods = read_nodes(DATA / "nodes.csv.gz"), read_pods(DATA / "pods_default.csv.gz")
+
+    assert (len(nodes), sum(map(milli_of, nodes))) == (1213, 6_212_000)
+    assert (len(pods), sum(pod.total_milli for pod in pods)) == (8152, 6_086_800)
+
+
+def test_the_typical_pods_of_the_trace_are_35_classes() -> None:
+    assert len(typical_pods(pod.request for pod in read_pods(DATA / "pods_default.csv.gz"))) == 35
+
+
+def test_copies_are_added_until_the_demand_is_reached() -> None:
+    pods = read_pods(DATA / "pods_default.csv.gz")
+
+    found = scaled(pods, gpu_milli=8_075_600, seed=42)
+
+    assert 8_075_600 <= sum(pod.total_milli for pod in found) < 8_075_600 + 8000
+    assert len({pod.name for pod in found}) == len(found)
+    assert found != scaled(pods, gpu_milli=8_075_600, seed=43)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "is empty"),
+        ("name,cpu_milli,memory_mib,num_gpu\n", ":1: column `gpu_milli` is missing"),
+        (HEADER.replace("gpu_milli", "gpu_milli,colour"), ":1: column `colour` is unknown"),
+        (HEADER, "no pod in it"),
+        (HEADER + "a,1,1,0\n", ":2: expected 5 values, found 4"),
+        (HEADER + "a,1,1,0,0\nb,-1,1,0,0\n", ":3: cpu_milli is `-1`, expected a whole number of 0 or more"),
+        (HEADER + "a,1,1,1,1001\n", ":2: gpu_milli is `1001`; a pod with GPUs needs 1 to 1000 of each"),
+        (HEADER + "a,1,1,2,500\n", ":2: gpu_milli is `500`; of several GPUs a pod gets each whole (1000)"),
+        (HEADER.strip() + ",creation_time\na,1,1,0,0,-5\n", ":2: creation_time is `-5`, expected seconds of 0 or more"),
+        (
+            HEADER.strip() + ",creation_time,deletion_time\na,1,1,0,0,9,5\n",
+            ":2: deletion_time 5 is before creation_time 9",
+        ),
+    ],
+)
+def test_a_broken_list_is_refused_with_its_line(tmp_path: Path, text: str, problem: str) -> None:
+    path = write(tmp_path, text)
+
+    with pytest.raises(InputError) as caught:
+        read_pods(path)
+
+    assert str(caught.value).endswith(problem)
+    assert str(caught.value).startswith(str(path))
+
+
+def test_a_list_without_times_needs_a_demand(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no times"):
+        OpenbWorkload(read_pods(write(tmp_path, HEADER + "a,1,1,0,0\n")))
+
+
+def test_other_files_are_told_apart(tmp_path: Path) -> None:
+    assert is_openb(DATA / "nodes.csv.gz")
+    assert not is_openb(write(tmp_path, "time\n1\n"))
+
+
+@pytest.mark.parametrize("policy", ["FGD", "GpuClustering"])
+def test_a_policy_fills_the_cluster_and_never_overbooks_a_gpu(policy: str) -> None:
+    """A tenth of the cluster and of the pods, by the plugins themselves."""
+    nodes, pods = read_nodes(DATA / "nodes.csv.gz")[::40], read_pods(DATA / "pods_default.csv.gz")[::40]
+    scenario = Experiment(nodes, OpenbWorkload(pods, demand_percent=130), SimulationOptions(seed=1, retries=False))
+
+    outcome = scenario.run(policy_settings(policy, pods))
+
+    assert not outcome.failures
+    assert outcome.measures["pods.withdrawn"] > 0
+    assert 0.85 < outcome.measures[f"allocated.{MILLI}.end"] <= 1.0
+
+
+def test_pods_come_and_go_at_the_times_of_the_list(tmp_path: Path) -> None:
+    text = HEADER.strip() + ",creation_time,deletion_time\na,1000,1,1,500,10,70\nb,1000,1,0,0,20,\n"
+    nodes = read_nodes(DATA / "nodes.csv.gz")[:1]
+
+    outcome = Experiment(nodes, OpenbWorkload(read_pods(write(tmp_path, text)))).run(policy_settings("BestFit", ()))
+
+    assert [line.time for line in outcome.decisions] == [10.0, 20.0]
+    assert outcome.measures["pods.finished"] == 1
