@@ -155,3 +155,13 @@ def test_an_unacceptable_representation_is_refused(api: ApiClient, seven: str) -
     answer = api.get(seven, accept="text/html")
 
     assert (answer.status, answer.reason) == (406, "NotAcceptable")
+
+
+def test_events_are_selected_by_their_source_whichever_shape_has_it(api: ApiClient, namespace: str) -> None:
+    path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
+    event = {"metadata": {"name": "e"}, "regarding": {"namespace": namespace}, "type": "Normal", "reason": "Shown"}
+    event |= {"eventTime": "2026-01-01T00:00:00.000000Z", "reportingController": "my-controller"}
+    api.create(path, event | {"reportingInstance": "one", "action": "Show"})
+    chosen = api.get(f"/api/v1/namespaces/{namespace}/events?fieldSelector=source%3Dmy-controller").body["items"]
+
+    assert [one["metadata"]["name"] for one in chosen] == ["e"]

@@ -256,6 +256,17 @@ def test_apply_needs_a_manager_and_no_managed_fields(api: ApiClient, config_maps
     assert api.apply(f"{config_maps}/a", body, "alice").status == 400
 
 
+def test_apply_refuses_fields_that_the_schema_lacks(api: ApiClient, deployments: str) -> None:
+    body = deployment("a")
+    body |= {"apiVersion": "apps/v1", "kind": "Deployment"}
+    body["spec"]["colour"] = "red"
+    answer = api.apply(f"{deployments}/a", body, "me")
+
+    assert answer.status == 500
+    about = "(/a; apps/v1, Kind=Deployment)"
+    assert answer.message == f"failed to create typed patch object {about}: .spec.colour: field not declared in schema"
+
+
 def test_apply_to_status_owns_only_status(api: ApiClient, pods: str) -> None:
     api.create(pods, pod("a"))
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "status": {"nominatedNodeName": "n1"}}

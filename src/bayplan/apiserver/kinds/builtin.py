@@ -35,7 +35,7 @@ _EVENT_FIELDS = selectable(
     "reason",
     "reportingComponent",
     "type",
-) | {"source": (("source", "component"), "")}
+) | {"source": (("source", "component"), ("reportingComponent",))}
 _NEW_EVENT_FIELDS = {
     name.replace("involvedObject", "regarding").replace("reportingComponent", "reportingController"): selectable
     for name, selectable in _EVENT_FIELDS.items()

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from bayplan.apiserver.kinds import crd_schema
 from bayplan.apiserver.kinds.columns import AGE, NAME, Cell, Column, Compute, since
 from bayplan.apiserver.kinds.crd_expressions import SchemaPlace, compile_rules
-from bayplan.apiserver.kinds.kind import ALL_VERBS, Kinds, Scale, ServedKind
+from bayplan.apiserver.kinds.kind import ALL_VERBS, Kinds, Scale, Selectable, ServedKind
 from bayplan.apiserver.protocol.encoding import Json, JsonValue, decode_object
 from bayplan.apiserver.protocol.errors import Cause
 from bayplan.apiserver.storage.store import DELETED, Change, Store
@@ -135,7 +135,7 @@ def _dotted(path: str) -> tuple[str, ...]:
     return tuple(part for part in path.split(".") if part)
 
 
-def _selectable(declared: list[Json] | None) -> dict[str, tuple[tuple[str, ...], str]]:
+def _selectable(declared: list[Json] | None) -> dict[str, Selectable]:
     paths = [_dotted(field.get("jsonPath", "")) for field in declared or ()]
     return {".".join(path): (path, "") for path in paths if path}
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 FieldPath = tuple[str, ...]
-Selectable = tuple[FieldPath, str]
-"""Where a selectable field lives, and what it counts as when it is absent."""
+Selectable = tuple[FieldPath, str | FieldPath]
+"""Where a selectable field lives, and what it counts as when it is absent: a text, or another field."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,19 +124,35 @@ def conform_object(
     drops_empty: bool = False,
 ) -> None:
     """Prune in place; report unknown fields as `validation` asks."""
-    try:
-        if kind.prune is None:
-            unknown = conform(document, declared or kind.type, fills=fills, drops_empty=drops_empty).unknown
-        else:
-            metadata = kind.type.fields["metadata"].type
-            unknown = conform(document["metadata"], metadata, path="metadata").unknown + kind.prune(document)
-    except WrongType as problem:
-        message = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {problem}'
-        raise errors.bad_request(message) from problem
+    unknown = _pruned(document, kind, declared or kind.type, fills=fills, drops_empty=drops_empty)
     if unknown and validation == "Strict":
         raise strict_error(kind, [f'unknown field "{path}"' for path in unknown])
     if validation == "Warn":
         warnings.extend(f'unknown field "{path}"' for path in unknown[:_MAX_WARNINGS])
+
+
+def conform_applied(document: Json, kind: ServedKind, *, given_namespace: str) -> None:
+    """Check an applied configuration. Its owner would own what the schema lacks, so that is refused always."""
+    unknown = _pruned(document, kind, kind.type, fills=False)
+    if unknown:
+        about = f"{given_namespace}/{document['metadata']['name']}; {kind.api_version}, Kind={kind.kind}"
+        listed = "\n".join(f".{path}: field not declared in schema" for path in unknown[:_MAX_WARNINGS])
+        head = "errors:\n" if len(unknown) > 1 else ""
+        raise errors.unexpected(f"failed to create typed patch object ({about}): {head}{listed}")
+
+
+def _pruned(
+    document: Json, kind: ServedKind, declared: FieldType, *, fills: bool = True, drops_empty: bool = False
+) -> list[str]:
+    """The paths of unknown fields, which are dropped."""
+    try:
+        if kind.prune is None:
+            return conform(document, declared, fills=fills, drops_empty=drops_empty).unknown
+        metadata = kind.type.fields["metadata"].type
+        return conform(document["metadata"], metadata, path="metadata").unknown + kind.prune(document)
+    except WrongType as problem:
+        message = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {problem}'
+        raise errors.bad_request(message) from problem
 
 
 def strict_error(kind: ServedKind, problems: list[str]) -> errors.RequestRefused:

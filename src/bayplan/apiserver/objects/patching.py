@@ -5,7 +5,7 @@ from __future__ import annotations
 from bayplan.api.patches import BadPatch, json_patch, merge_patch
 from bayplan.apiserver.kinds.kind import ServedKind
 from bayplan.apiserver.objects import managed_fields
-from bayplan.apiserver.objects.bodies import check_kind, conform_object, read_document
+from bayplan.apiserver.objects.bodies import check_kind, conform_applied, conform_object, read_document
 from bayplan.apiserver.objects.strategic_merge import strategic_merge
 from bayplan.apiserver.objects.writing import Caller, ObjectWriter
 from bayplan.apiserver.protocol import errors
@@ -56,7 +56,7 @@ class Patcher:
         subresource: str,
         warnings: list[str],
     ) -> tuple[bytes, int]:
-        applied = self._applied_object(kind, namespace, name, request, options, warnings)
+        applied = self._applied_object(kind, namespace, name, request)
         caller = Caller(request.user, options, managed_fields.APPLY, subresource, warnings=warnings)
         writer = self._objects.writer(kind, caller)
 
@@ -74,9 +74,7 @@ class Patcher:
         created = managed_fields.apply(None, applied, kind.type, writer, force=options.force)
         return self._objects.create(kind, namespace, created, caller), 201
 
-    def _applied_object(
-        self, kind: ServedKind, namespace: str, name: str, request: Request, options: WriteOptions, warnings: list[str]
-    ) -> Json:
+    def _applied_object(self, kind: ServedKind, namespace: str, name: str, request: Request) -> Json:
         if not request.query.get("fieldManager"):
             cause = errors.required("fieldManager", "is required for apply patch")
             raise errors.invalid("PatchOptions", "", [cause], group="meta.k8s.io")
@@ -93,9 +91,10 @@ class Patcher:
         if metadata.setdefault("name", name) != name:
             given = metadata["name"]
             raise errors.bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
+        given_namespace = str(metadata.get("namespace") or "")
         if kind.namespaced and metadata.setdefault("namespace", namespace) != namespace:
             raise errors.bad_request(errors.NAMESPACE_MISMATCH)
-        conform_object(applied, kind, validation=options.field_validation, warnings=warnings, fills=False)
+        conform_applied(applied, kind, given_namespace=given_namespace)
         return applied
 
 

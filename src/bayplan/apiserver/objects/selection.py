@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bayplan.apiserver.kinds.kind import ServedKind
+from bayplan.apiserver.kinds.kind import FieldPath, ServedKind
 from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.encoding import Json
 from bayplan.apiserver.protocol.selectors import (
@@ -85,11 +85,12 @@ def selectable_values(kind: ServedKind, document: Json) -> tuple[str, ...]:
     return tuple(_value_at(document, path, default) for path, default in kind.selectable.values())
 
 
-def _value_at(document: object, path: tuple[str, ...], default: str) -> str:
+def _value_at(document: Json, path: FieldPath, default: str | FieldPath) -> str:
+    found: object = document
     for part in path:
-        if not isinstance(document, dict) or part not in document:
-            return default
-        document = document[part]
-    if isinstance(document, bool):
-        return "true" if document else "false"
-    return default if document is None or isinstance(document, (dict, list)) else str(document)
+        found = found.get(part) if isinstance(found, dict) else None
+    if isinstance(found, bool):
+        return "true" if found else "false"
+    if found is not None and not isinstance(found, (dict, list)):
+        return str(found)
+    return default if isinstance(default, str) else _value_at(document, default, "")

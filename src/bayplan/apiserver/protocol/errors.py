@@ -212,6 +212,11 @@ def unavailable(message: str) -> RequestRefused:
     return RequestRefused(failure(503, "ServiceUnavailable", message))
 
 
+def unexpected(message: str) -> RequestRefused:
+    """A failure for which the API server has no reason of its own."""
+    return RequestRefused(failure(500, "", message))
+
+
 def internal_error(message: str) -> RequestRefused:
     details = {"causes": [{"message": message}]}
     return RequestRefused(failure(500, "InternalError", f"Internal error occurred: {message}", details=details))
