@@ -5,59 +5,24 @@ What is checked is what the API says: claims, pods and slices.
 
 from __future__ import annotations
 
-from collections import Counter
-
 from tests.e2e.api_session import ApiSession, api_session
-from tests.e2e.claim_controller import CLAIMS, give_back, make_claims
+from tests.e2e.claim_controller import give_back, make_claims
 from tests.e2e.clusters import Cluster
+from tests.e2e.device_objects import (
+    API,
+    asking,
+    device_class,
+    given,
+    given_twice,
+    published,
+    sharing,
+    template,
+    templated,
+)
 from tests.e2e.ledger import keeping_ledger
-from tests.e2e.objects import JsonObject, node, pod
+from tests.e2e.objects import JsonObject, node
 from tests.e2e.running import account_for, all_bound, scheduling
 from tests.waiting import answer
-
-DRIVER = "gpu.example.com"
-API = "resource.k8s.io/v1"
-
-
-def published(node_name: str, count: int) -> JsonObject:
-    """As a driver publishes the devices of its node."""
-    devices = [{"name": f"gpu-{n}", "attributes": {"index": {"int": n}}} for n in range(count)]
-    pool = {"name": node_name, "generation": 1, "resourceSliceCount": 1}
-    spec = {"driver": DRIVER, "nodeName": node_name, "pool": pool, "devices": devices}
-    return {"apiVersion": API, "kind": "ResourceSlice", "metadata": {"name": f"{node_name}-gpu"}, "spec": spec}
-
-
-def device_class() -> JsonObject:
-    selector = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
-    return {"apiVersion": API, "kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {"selectors": [selector]}}
-
-
-def asking(count: int) -> JsonObject:
-    return {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu", "count": count}}]}}
-
-
-def template(count: int) -> JsonObject:
-    body = {"apiVersion": API, "kind": "ResourceClaimTemplate", "metadata": {"name": "gpus"}}
-    return body | {"spec": {"spec": asking(count)}}
-
-
-def templated(name: str) -> JsonObject:
-    return pod(name, cpu="10m", resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "gpus"}])
-
-
-def sharing(name: str, claim: str) -> JsonObject:
-    return pod(name, cpu="10m", resourceClaims=[{"name": "gpu", "resourceClaimName": claim}])
-
-
-async def given(api: ApiSession) -> dict[str, list[tuple[str, str]]]:
-    """(pool, device) by the uid of each pod that has a claim reserved."""
-    found: dict[str, list[tuple[str, str]]] = {}
-    for claim in await api.items(CLAIMS):
-        status = claim.get("status", {})
-        results = status.get("allocation", {}).get("devices", {}).get("results", [])
-        for user in status.get("reservedFor", []):
-            found.setdefault(user["uid"], []).extend((each["pool"], each["device"]) for each in results)
-    return found
 
 
 async def test_each_device_is_given_to_one_claim_at_most(cluster: Cluster) -> None:
@@ -75,7 +40,7 @@ async def test_each_device_is_given_to_one_claim_at_most(cluster: Cluster) -> No
     places = {each["metadata"]["uid"]: each["spec"]["nodeName"] for each in pod_list}
     assert devices.keys() == places.keys()
     assert all([pool for pool, _ in held] == [places[uid]] * 2 for uid, held in devices.items())
-    assert Counter(each for held in devices.values() for each in held).most_common(1)[0][1] == 1
+    assert given_twice(devices) == []
 
 
 async def test_two_pods_share_a_claim_on_its_node(cluster: Cluster) -> None:

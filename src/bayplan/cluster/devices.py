@@ -77,6 +77,8 @@ class Devices:
         """By claim, the allocation that `use` counts."""
         self._in_flight: dict[str, ResourceClaim] = {}
         self._written: dict[str, ResourceClaim] = {}
+        self.releases: set[tuple[str, str]] = set()
+        """(uid of the claim, uid of the pod) of reservations that are being taken back."""
         for slice_ in objects.list(ResourceSlice):
             self._slice_changed(None, slice_)
         for claim in objects.list(ResourceClaim):

@@ -15,6 +15,7 @@ from bayplan.plugins.intree.dynamic_resources.writing import ClaimWriter
 __all__ = ["Reservations"]
 
 _POLL_SECONDS = 5.0
+_RELEASE_POLL_SECONDS = 0.05
 
 
 class Reservations:
@@ -50,6 +51,7 @@ class Reservations:
             known = claim if claim.name and claim is not attempt.extended else None
             current = self._devices.claim(known.key) if known is not None else None
             if current is not None and current.status.allocation is not None and is_reserved_for(current, pod):
+                self._devices.releases.add((current.uid, pod.uid))
                 self._handle.start_task(f"release claim {current.key}", self._writer.release(current, pod))
         if attempt.extended is not None and not attempt.is_extended_in_memory:
             self._handle.start_task(f"delete claim {attempt.extended.key}", self._writer.delete(attempt.extended))
@@ -57,8 +59,16 @@ class Reservations:
     async def write(self, attempt: DeviceAttempt) -> None:
         """Raises WriteFailed."""
         for number, claim in enumerate(attempt.claims):
-            if not is_reserved_for(claim, attempt.pod.pod):
+            if claim is not attempt.extended:
+                await self._wait_for_release(claim, attempt.pod.uid)
+                attempt.claims[number] = self._devices.claim(claim.key) or claim
+            if not is_reserved_for(attempt.claims[number], attempt.pod.pod):
                 attempt.claims[number] = await self._write_claim(attempt, number)
+
+    async def _wait_for_release(self, claim: ResourceClaim, pod_uid: str) -> None:
+        """An earlier attempt may still be taking the pod's reservation back: made anew before, it would be lost."""
+        while (claim.uid, pod_uid) in self._devices.releases:
+            await self._handle.clock.sleep(_RELEASE_POLL_SECONDS)
 
     async def _write_claim(self, attempt: DeviceAttempt, number: int) -> ResourceClaim:
         claim, allocation, pod = attempt.claims[number], attempt.reserved.get(number), attempt.pod

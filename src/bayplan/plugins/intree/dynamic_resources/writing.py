@@ -12,9 +12,10 @@ from typing import Any
 
 import msgspec
 
-from bayplan.framework import Conflict, Handle, PodInfo
+from bayplan.framework import ApiError, Conflict, Handle, NoAnswer, PodInfo
 from bayplan.framework.devices import AllocationResult, Devices, ResourceClaim, ResourceClaimConsumer
 from bayplan.framework.objects import Pod
+from bayplan.plugins.intree.dynamic_resources.claims import is_reserved_for
 from bayplan.plugins.intree.dynamic_resources.extended import RequestMapping
 
 __all__ = ["FINALIZER", "ClaimWriter", "WriteFailed"]
@@ -22,6 +23,8 @@ __all__ = ["FINALIZER", "ClaimWriter", "WriteFailed"]
 FINALIZER = "resource.kubernetes.io/delete-protection"
 _ATTEMPTS = 5
 _FIRST_WAIT_SECONDS = 0.01
+_LONGEST_WAIT_SECONDS = 5.0
+_SERVER_ERRORS = 500
 _STATUS = "status"
 
 
@@ -29,47 +32,68 @@ class WriteFailed(Exception):
     """The claims of a pod could not be written as decided; the text says why."""
 
 
+class _Unknown(Exception):
+    """A write that may have been carried out or not."""
+
+
 class ClaimWriter:
     def __init__(self, handle: Handle, devices: Devices) -> None:
         self._handle, self._devices = handle, devices
 
     async def reserve(self, pod: Pod, claim: ResourceClaim, allocation: AllocationResult | None) -> ResourceClaim:
-        """Write the allocation, if one was decided, and the reservation for the pod. Raises WriteFailed."""
+        """Write the allocation, if one was decided, and the reservation for the pod. Raises WriteFailed.
+
+        A write without a clear answer may have been carried out. Devices that it may have allocated must not be given
+        to others, so it is never given up before the claim was read again and is known as it is.
+        """
         what = "add allocation and reservation to" if allocation is not None else "add reservation to"
+        failure: Exception | None = None
         for attempt in range(_ATTEMPTS):
             if attempt:
                 await self._handle.clock.sleep(_FIRST_WAIT_SECONDS * 2 ** (attempt - 1))
-                claim = await self._read_again(claim)
             _check(claim, allocation)
             try:
                 if allocation is not None and FINALIZER not in (claim.metadata.finalizers or ()):
                     finalizers = [*(claim.metadata.finalizers or ()), FINALIZER]
                     claim = await self._write(claim, {"metadata": {"finalizers": finalizers}}, "add finalizer to")
                 return await self._write(claim, self._reservation(pod, claim, allocation), what, _STATUS)
-            except Conflict as error:
-                conflict = error
-        raise WriteFailed(f"{what} claim {claim.key}: {conflict}") from conflict
+            except (Conflict, _Unknown) as error:
+                failure = error
+            claim = await self._read_again(claim)
+            if _is_written(claim, pod, allocation):
+                return claim
+        raise WriteFailed(f"{what} claim {claim.key}: {failure}") from failure
 
     async def _read_again(self, claim: ResourceClaim) -> ResourceClaim:
-        try:
-            found = await self._handle.api.get(ResourceClaim, claim.name, claim.namespace)
-        except Exception as error:
-            raise WriteFailed(f"get updated claim {claim.key} after conflict: {error}") from error
+        """The claim as it is now, which counts from now on. Waits for an API server that does not answer."""
+        delay = _FIRST_WAIT_SECONDS
+        while True:
+            try:
+                found = await self._handle.api.get(ResourceClaim, claim.name, claim.namespace)
+                break
+            except Exception as error:
+                if not _is_unknown(error):
+                    raise WriteFailed(f"get updated claim {claim.key} after conflict: {error}") from error
+            await self._handle.clock.sleep(delay)
+            delay = min(2 * delay, _LONGEST_WAIT_SECONDS)
         if found is None:
             missing = f'resourceclaims.resource.k8s.io "{claim.name}" not found'
             raise WriteFailed(f"get updated claim {claim.key} after conflict: {missing}")
+        self._devices.wrote(found)
         return found
 
     async def _write(
         self, claim: ResourceClaim, change: dict[str, Any], what: str, subresource: str = ""
     ) -> ResourceClaim:
-        """Raises Conflict for the caller to try again, WriteFailed for everything else."""
+        """Raises Conflict and _Unknown for the caller to try again, WriteFailed for everything else."""
         metadata = {**change.get("metadata", {}), "resourceVersion": claim.metadata.resource_version}
         try:
             written = await self._handle.api.update(claim, {**change, "metadata": metadata}, subresource=subresource)
         except Conflict:
             raise
         except Exception as error:
+            if _is_unknown(error):
+                raise _Unknown(str(error)) from error
             raise WriteFailed(f"{what} claim {claim.key}: {error}") from error
         self._devices.wrote(written)
         return written
@@ -117,11 +141,18 @@ class ClaimWriter:
             raise WriteFailed(f"{what}: {error}") from error
 
     async def release(self, claim: ResourceClaim, pod: Pod) -> None:
-        """Take the reservation for the pod back."""
+        """Take the reservation for the pod back. Until that is written, `Devices.releases` says that it will be."""
+        entry = (claim.uid, pod.uid)
         gone = [{"$patch": "delete", "uid": pod.uid}]
-        await self._handle.api.patch(
-            claim, {"metadata": {"uid": claim.uid}, "status": {"reservedFor": gone}}, subresource=_STATUS
-        )
+        try:
+            await self._handle.api.patch(
+                claim, {"metadata": {"uid": claim.uid}, "status": {"reservedFor": gone}}, subresource=_STATUS
+            )
+            written = await self._handle.api.get(ResourceClaim, claim.name, claim.namespace)
+            if written is not None:
+                self._devices.wrote(written)
+        finally:
+            self._devices.releases.discard(entry)
 
     async def deallocate(self, claim: ResourceClaim) -> None:
         version = {"resourceVersion": claim.metadata.resource_version}
@@ -135,6 +166,20 @@ class ClaimWriter:
         if claim.metadata.finalizers and len(finalizers) < len(claim.metadata.finalizers):
             await self._handle.api.update(claim, {"metadata": {"finalizers": finalizers or None}})
         await self._handle.api.delete(claim)
+
+
+def _is_unknown(error: Exception) -> bool:
+    """Whether a request that failed may have been carried out all the same: there was no answer, or one that says that
+    something went wrong at the server."""
+    return isinstance(error, NoAnswer) or (isinstance(error, ApiError) and error.code >= _SERVER_ERRORS)
+
+
+def _is_written(claim: ResourceClaim, pod: Pod, allocation: AllocationResult | None) -> bool:
+    """Whether the claim is as an earlier write without an answer would have made it."""
+    stored = claim.status.allocation
+    if claim.is_terminating or stored is None or not is_reserved_for(claim, pod):
+        return False
+    return allocation is None or stored.devices == allocation.devices
 
 
 def _check(claim: ResourceClaim, allocation: AllocationResult | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -20,9 +21,12 @@ class Clock(VirtualClock):
     def __init__(self) -> None:
         super().__init__()
         self.waits: list[float] = []
+        self.meanwhile: Callable[[], Awaitable[None]] | None = None
 
     async def sleep(self, seconds: float) -> None:
         self.waits.append(seconds)
+        if self.meanwhile is not None:
+            await self.meanwhile()
 
 
 class Api:
@@ -32,8 +36,14 @@ class Api:
         self.stored: Json | None = copy.deepcopy(stored)
         self.meanwhile = [copy.deepcopy(each) for each in meanwhile]
         self.calls: list[tuple[str, str, Json]] = []
+        self.lost_answers: list[Exception] = []
+        """Raised one by one for what was carried out."""
+        self.unread: list[Exception] = []
+        """Raised one by one instead of the claim."""
 
     async def get(self, kind: type[ResourceClaim], name: str, namespace: str = "") -> ResourceClaim | None:
+        if self.unread:
+            raise self.unread.pop(0)
         return None if self.stored is None else msgspec.convert(self.stored, kind)
 
     async def update(self, item: ResourceClaim, change: Json, *, subresource: str = "") -> ResourceClaim:
@@ -49,6 +59,8 @@ class Api:
             merged = {**self.stored.get(part, {}), **fields}
             self.stored[part] = {key: value for key, value in merged.items() if value is not None}
         self.stored["metadata"]["resourceVersion"] = str(int(self.stored["metadata"]["resourceVersion"]) + 1)
+        if self.lost_answers:
+            raise self.lost_answers.pop(0)
         return msgspec.convert(self.stored, ResourceClaim)
 
     async def create(self, kind: type[ResourceClaim], body: Json) -> ResourceClaim:
@@ -58,6 +70,9 @@ class Api:
 
     async def patch(self, item: ResourceClaim, change: Json, *, subresource: str = "") -> None:
         self.calls.append(("patch", subresource, change))
+        if self.stored is not None and "reservedFor" in change.get("status", {}):
+            self.stored["status"].pop("reservedFor", None)
+            self.stored["metadata"]["resourceVersion"] = str(int(self.stored["metadata"]["resourceVersion"]) + 1)
 
     async def patch_pod(self, item: Any, change: Json, *, subresource: str = "") -> None:
         self.calls.append(("patch pod", subresource, change))

@@ -104,7 +104,7 @@ async def test_a_failed_write_is_an_error_and_the_devices_are_free_again() -> No
     assert (status.code, status.message) == (Code.ERROR, "claim default/c got allocated elsewhere in the meantime")
     assert set(one.devices.use.dedicated) == {A}
     await one.give_up()
-    assert not one.devices.use.dedicated
+    assert A not in one.devices.use.dedicated
 
 
 async def test_the_reservation_is_taken_back_when_the_pod_is_not_bound_after_all() -> None:
@@ -115,6 +115,23 @@ async def test_the_reservation_is_taken_back_when_the_pod_is_not_bound_after_all
 
     gone = {"metadata": {"uid": "uid-c"}, "status": {"reservedFor": [{"$patch": "delete", "uid": "uid-target"}]}}
     assert one.api.calls == [("patch", "status", gone)]
+
+
+async def test_a_reservation_that_is_still_being_taken_back_is_made_anew_after_that() -> None:
+    """The release of a failed attempt is a write that may come late, after the pod has found its node again."""
+    one = cycle(stored=claim("c", request(), status=allocated(result("a"), users=["target"])))
+    one.plugin.unreserve(one.decision.state, one.pod, "n")
+
+    async def release() -> None:
+        await one.tasks.pop()
+
+    one.clock.meanwhile = release
+    assert await one.bind() is None
+
+    assert one.clock.waits == [0.05]
+    assert [kind for kind, _, _ in one.api.calls] == ["patch", "update"]
+    assert one.api.stored is not None
+    assert one.api.stored["status"]["reservedFor"] == [{"resource": "pods", "name": "target", "uid": "uid-target"}]
 
 
 def test_pods_without_claims_are_skipped() -> None:

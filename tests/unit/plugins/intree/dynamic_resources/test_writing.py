@@ -13,6 +13,7 @@ from tests.unit.plugins.intree.dynamic_resources.device_cases import allocated, 
 from bayplan.api.pod import Pod
 from bayplan.cluster.devices import Devices
 from bayplan.cluster.objects import Objects
+from bayplan.framework import ApiError, NoAnswer
 from bayplan.framework.devices import AllocationResult, ResourceClaim
 from bayplan.plugins.intree.dynamic_resources.extended import RequestMapping
 from bayplan.plugins.intree.dynamic_resources.writing import FINALIZER, ClaimWriter, WriteFailed
@@ -127,6 +128,34 @@ async def test_conflicts_without_end_are_given_up() -> None:
         await bench.reserve(None)
 
     assert bench.clock.waits == [0.01, 0.02, 0.04, 0.08]
+
+
+NO_ANSWER = NoAnswer("the connection broke", may_have_been_processed=True)
+
+
+async def test_a_write_without_an_answer_that_was_carried_out_is_found_to_be() -> None:
+    """Otherwise the devices would be given to somebody else, and the claim have them too."""
+    bench = Bench(FREE | {"metadata": {**FREE["metadata"], "finalizers": [FINALIZER]}})
+    bench.api.lost_answers = [NO_ANSWER]
+    bench.api.unread = [NO_ANSWER, ApiError("starting", code=503)]
+    written = await bench.reserve(CHOSEN)
+
+    assert len(bench.api.calls) == 1
+    assert [each.uid for each in written.status.reserved_for or ()] == ["uid-target"]
+    assert ("gpu.example.com", "pool", "a") in bench.devices.use.dedicated
+
+
+async def test_server_errors_without_end_are_given_up_once_the_claim_is_known() -> None:
+    bench = Bench(FREE)
+
+    async def fail(*_: Any, **__: Any) -> ResourceClaim:
+        raise ApiError("a webhook failed", code=500, reason="InternalError")
+
+    bench.api.update = fail  # type: ignore[method-assign]  # a server that refuses every write
+    with pytest.raises(WriteFailed, match="add allocation and reservation to claim default/c: a webhook failed"):
+        await bench.reserve(CHOSEN)
+
+    assert not bench.devices.use.dedicated
 
 
 async def test_another_error_is_not_tried_again() -> None:
