@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.apiserver.driving import PODS, Driver, pod
+from tests.unit.apiserver.driving import PODS, Driver, pod, workload
 
 from bayplan.apiserver.protocol.encoding import Json
 
@@ -135,3 +135,18 @@ async def test_a_runtime_class_adds_overhead_and_where_to_run(driver: Driver) ->
     assert 'pod rejected: RuntimeClass "nope" not found' in await refused(driver, unknown)
     assert "conflict: runtimeClass.scheduling.nodeSelector[vm] = yes" in await refused(driver, conflicting)
     assert "Pod Overhead set without corresponding RuntimeClass" in await refused(driver, alone)
+
+
+async def test_a_workload_whose_pods_exceed_a_quota_says_so_until_there_is_room(driver: Driver) -> None:
+    await driver.create(QUOTAS, {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "2"}}})
+    await driver.wait(1)
+    path = "/apis/apps/v1/namespaces/default/replicasets"
+    await driver.create(path, workload("ReplicaSet", "web", replicas=3))
+    await driver.settle()
+    (condition,) = (await driver.get(f"{path}/web"))["status"]["conditions"]
+
+    assert (condition["type"], condition["status"], condition["reason"]) == ("ReplicaFailure", "True", "FailedCreate")
+    assert "exceeded quota: q" in condition["message"]
+    await driver.patch(f"{path}/web", {"spec": {"replicas": 2}})
+    await driver.settle()
+    assert "conditions" not in (await driver.get(f"{path}/web"))["status"]

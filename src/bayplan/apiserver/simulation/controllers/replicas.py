@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import ClassVar
 
 from bayplan.apiserver.protocol.encoding import Json
+from bayplan.apiserver.protocol.errors import RequestRefused
 from bayplan.apiserver.simulation.controllers.base import Controller
 from bayplan.apiserver.simulation.controllers.pods import first_to_remove, is_active, key_of, pod_from_template
 from bayplan.apiserver.storage.store import Key
 
 # Pods are created and deleted in bursts of this size, and other tasks run in between.
 _BURST = 100
+_FAILURE = "ReplicaFailure"
 
 
 class ReplicaSets(Controller):
@@ -26,10 +28,15 @@ class ReplicaSets(Controller):
         if owner is None:
             return None
         self.claims.settle(owner)
-        again = None
+        again, refusal = None, None
         if "deletionTimestamp" not in owner["metadata"]:
-            again = self._adjust(owner)
-        self._write_status(key, owner)
+            try:
+                again = self._adjust(owner)
+            except RequestRefused as problem:
+                refusal = problem
+        self._write_status(key, owner, refusal)
+        if refusal is not None:
+            raise refusal
         return again
 
     def _adjust(self, owner: Json) -> float | None:
@@ -43,7 +50,7 @@ class ReplicaSets(Controller):
                 self.client.delete_pod(owner, key_of(pod))
         return 0.0 if abs(missing) > _BURST else None
 
-    def _write_status(self, key: Key, owner: Json) -> None:
+    def _write_status(self, key: Key, owner: Json, refusal: RequestRefused | None) -> None:
         pods = self.client.pods.of(owner["metadata"]["uid"])
         available = pods.available(owner["spec"].get("minReadySeconds", 0), self.client.clock.now())
         status: Json = {"replicas": pods.active, "observedGeneration": owner["metadata"].get("generation", 1)}
@@ -53,8 +60,22 @@ class ReplicaSets(Controller):
             status["readyReplicas"] = pods.ready
         if available:
             status["availableReplicas"] = available
+        conditions = self._conditions(owner.get("status") or {}, refusal)
+        if conditions:
+            status["conditions"] = conditions
         if owner.get("status") != status and self.client.store.get(self.primary, *key) is not None:
             self.client.set_status(self.primary, key, status)
+
+    def _conditions(self, status: Json, refusal: RequestRefused | None) -> list[Json]:
+        """The conditions of others, and ours if a pod could not be created."""
+        known = status.get("conditions") or []
+        conditions = [one for one in known if one["type"] != _FAILURE]
+        if refusal is not None:
+            earlier = next((one for one in known if one["type"] == _FAILURE), {})
+            since = earlier.get("lastTransitionTime") or self.client.now()
+            failure = {"type": _FAILURE, "status": "True", "lastTransitionTime": since}
+            conditions.append(failure | {"reason": "FailedCreate", "message": str(refusal)})
+        return conditions
 
 
 class ReplicationControllers(ReplicaSets):
