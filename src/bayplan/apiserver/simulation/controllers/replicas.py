@@ -71,7 +71,7 @@ class ReplicaSets(Controller):
         known = status.get("conditions") or []
         conditions = [one for one in known if one["type"] != _FAILURE]
         if refusal is not None:
-            earlier = next((one for one in known if one["type"] == _FAILURE), {})
+            earlier: Json = next((one for one in known if one["type"] == _FAILURE), {})
             since = earlier.get("lastTransitionTime") or self.client.now()
             failure = {"type": _FAILURE, "status": "True", "lastTransitionTime": since}
             conditions.append(failure | {"reason": "FailedCreate", "message": str(refusal)})

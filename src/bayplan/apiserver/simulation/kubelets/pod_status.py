@@ -6,6 +6,7 @@ import hashlib
 
 from bayplan.apiserver.objects.subresources import set_condition
 from bayplan.apiserver.protocol.encoding import Json
+from bayplan.apiserver.simulation.kubelets.commands import Course, course_of
 
 RUN_SECONDS = "bayplan.dev/run-seconds"
 EXIT_CODE = "bayplan.dev/exit-code"
@@ -17,13 +18,28 @@ _FIRST_DELAY_SECONDS, _LONGEST_DELAY_SECONDS = 10.0, 300.0
 def lifetime_of(pod: Json, default: float | None) -> float | None:
     """How long the containers of a pod run; None for ever. The default is for pods that may end."""
     seconds = _number(_annotations(pod).get(RUN_SECONDS))
-    return default if seconds is None and pod["spec"].get("restartPolicy") != "Always" else seconds
+    if seconds is not None or pod["spec"].get("restartPolicy") == "Always":
+        return seconds
+    courses = _courses(pod)
+    if courses is None:
+        return default
+    lasting = [course.seconds for course in courses]
+    return None if None in lasting else max(seconds for seconds in lasting if seconds is not None)
 
 
 def exit_code_of(pod: Json) -> int:
     """How the current run of a pod ends."""
+    if EXIT_CODE not in _annotations(pod):
+        return max((course.exit_code for course in _courses(pod) or ()), default=0)
     codes = [_number(text) or 0 for text in _annotations(pod).get(EXIT_CODE, "0").split(",")]
     return int(codes[min(_restart_count(pod), len(codes) - 1)])
+
+
+def _courses(pod: Json) -> list[Course] | None:
+    """What each container does by its command, or None if that is not known of all."""
+    courses = [course_of(container) for container in pod["spec"].get("containers") or ()]
+    known = [course for course in courses if course is not None]
+    return known if known and len(known) == len(courses) else None
 
 
 def stop_seconds_of(pod: Json, default: float) -> float:
