@@ -44,7 +44,8 @@ class GarbageCollection:
         self._before: tuple[int, int, int] | None = None
 
     def start(self) -> None:
-        gc.collect()
+        # What is there by now, modules for the most part, stays: to look for garbage among it would delay the start.
+        gc.freeze()
         self._before = gc.get_threshold()
         gc.set_threshold(_SAFETY_NET, *self._before[1:])
 

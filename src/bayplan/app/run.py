@@ -25,7 +25,6 @@ from bayplan.api.kinds import ObjectKind
 from bayplan.app.authentication import ClientAuthorities, find_authorities, review_with
 from bayplan.app.cache_debugger import CacheDebugger
 from bayplan.app.connections import Connections, connected
-from bayplan.app.controllers.status_controllers import ControllerOptions, StatusControllers, kinds_among
 from bayplan.app.decision_logger import DecisionLogger
 from bayplan.app.live import LiveOptions, LiveScheduler
 from bayplan.app.run_options import RunOptions
@@ -243,6 +242,8 @@ class SchedulerProcess:
         """Under the scheduler's own lease; what fails here must not take the scheduler with it."""
         if not self._options.own.with_controllers:
             return
+        from bayplan.app.controllers.status_controllers import ControllerOptions, StatusControllers, kinds_among
+
         draw = random.Random(self._options.seed).random
         names = {name for profile in self._settings.profiles for name in profile.plugin_names}
         watched = [kind for name in names for kind in self._settings.registry.get(name).watches]

@@ -7,11 +7,13 @@ The list of commands, the version and misspelt commands are answered from the ta
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import PurePath
+from types import FunctionType
 from typing import Any, NamedTuple
 
 from bayplan import __version__
@@ -53,6 +55,9 @@ COMMANDS: dict[str, Command] = {
     "plugin": Command("bayplan.cli.plugin:app", "say what a plugin extends and what its answers depend on"),
     "doctor": Command("bayplan.cli.doctor:doctor", "find what keeps a scheduler from working in a cluster"),
 }
+
+_OBJECTS_OF_A_START = 50_000
+"""As many new objects are allocated before the garbage collector runs."""
 
 _EXAMPLES = (
     ("where would this pod go, and why?", "evaluate -f cluster.yaml --pod pod.yaml"),
@@ -142,9 +147,9 @@ def _unknown(name: str, program: str) -> int:
 
 
 def _run_command(name: str, arguments: Sequence[str], program: str) -> int:
+    # Modules and what they define are no garbage; to look for some ten times while they load delays every command.
+    gc.set_threshold(_OBJECTS_OF_A_START, *gc.get_threshold()[1:])
     from cyclopts import App
-
-    from bayplan.cli.help_format import AlignedFormatter
 
     module_name, _, attribute = COMMANDS[name].target.partition(":")
     module = import_module(module_name)
@@ -153,7 +158,7 @@ def _run_command(name: str, arguments: Sequence[str], program: str) -> int:
         name=program,
         version_flags=(),
         help_format="plaintext",
-        help_formatter=AlignedFormatter(),
+        help_formatter=_help_formatter(arguments, target),
         result_action="return_value",
         suppress_keyboard_interrupt=False,
     )
@@ -164,6 +169,15 @@ def _run_command(name: str, arguments: Sequence[str], program: str) -> int:
         app.command(target, name=name, help=_unwrapped(target.__doc__ or ""), help_epilogue=_indented(examples))
     status: Any = app([name, *arguments], exit_on_error=False, print_error=False)
     return status if isinstance(status, int) else 0
+
+
+def _help_formatter(arguments: Sequence[str], target: object) -> Any:
+    """Loaded where there may be help to show: what draws it takes longer to load than most commands take."""
+    if isinstance(target, FunctionType) and not {"--help", "-h"}.intersection(arguments):
+        return None
+    from bayplan.cli.help_format import AlignedFormatter
+
+    return AlignedFormatter()
 
 
 def _unwrapped(docstring: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from functools import partial
@@ -74,6 +75,7 @@ def run(
     API server, and writes cache and queue to the log. Without --kubeconfig: the one that the configuration names,
     KUBECONFIG, ~/.kube/config, or the service account of the pod.
     """
+    _load_structlog()
     from bayplan.app.run import run_scheduler
     from bayplan.app.run_options import RunOptions
     from bayplan.app.settings import SettingsError, load_settings
@@ -121,6 +123,17 @@ def run(
         raise CommandError(what, hint=hint) from error
     except ClientError as error:
         raise CommandError(str(error).split("\nhint:")[0], hint=getattr(error, "hint", "")) from error
+
+
+def _load_structlog() -> None:
+    """Import structlog without rich, which it would load for renderers that our log does not use."""
+    if "rich" in sys.modules:
+        return
+    sys.modules["rich"] = None  # type: ignore[assignment]  # how Python spells a module that cannot be imported
+    try:
+        import structlog  # noqa: F401 - for the modules that come after
+    finally:
+        del sys.modules["rich"]
 
 
 def _seconds(flag: str, text: str) -> float:

@@ -231,21 +231,30 @@ class Reflector(Generic[T]):
         """Read all pages and apply each as it comes; then whatever was in none of them is gone."""
         self._listed = set()
         limit, token = self._settings.page_size, ""
-        while True:
-            try:
-                page = await self._get_page(limit, token)
-            except Gone:
+        coming = asyncio.create_task(self._get_page(limit, token), name=f"a page of {self._path}")
+        try:
+            while True:
+                try:
+                    page = await coming
+                except Gone:
+                    if not token:
+                        raise
+                    # The list's resourceVersion expired. List again in one page, which cannot expire half-way.
+                    self._listed, limit, token = set(), 0, ""
+                    coming = asyncio.create_task(self._get_page(limit, token), name=f"all of {self._path}")
+                    continue
+                if page.continue_token and page.continue_token == token:
+                    raise InvalidResponse(f"the list of {self._path} does not advance from page to page")
+                token = page.continue_token
+                if token:
+                    # The server works on the next page while this one is applied.
+                    coming = asyncio.create_task(self._get_page(limit, token), name=f"a page of {self._path}")
+                await self._apply_page(page, self._listed)
                 if not token:
-                    raise
-                # The list's resourceVersion expired. List again in one page, which cannot expire half-way.
-                self._listed, limit, token = set(), 0, ""
-                continue
-            await self._apply_page(page, self._listed)
-            if not page.continue_token:
-                break
-            if page.continue_token == token:
-                raise InvalidResponse(f"the list of {self._path} does not advance from page to page")
-            token = page.continue_token
+                    break
+        finally:
+            coming.cancel()
+            await asyncio.gather(coming, return_exceptions=True)
         self._finish_list(page.resource_version)
 
     async def _get_page(self, limit: int, token: str) -> ListPage[T]:

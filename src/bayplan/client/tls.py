@@ -86,13 +86,12 @@ class TlsContexts:
 
 
 def make_context(settings: TlsSettings, certificate: ClientCertificate | None) -> ssl.SSLContext:
-    context = ssl.create_default_context()
+    # The authorities of the system take longer to read than to connect, and are trusted only where none is given.
+    context = ssl.create_default_context() if settings.authority is None else _trusting(settings.authority)
     # Python 3.13 turned on checks that Go, which wrote most clusters' certificates, does not make: an authority
     # without key identifiers is common. An intermediate that is listed as trusted is trusted, as in Go.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    if settings.authority is not None:
-        context = _trusting(settings.authority, context.verify_flags)
     if settings.insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -102,10 +101,9 @@ def make_context(settings: TlsSettings, certificate: ClientCertificate | None) -
     return context
 
 
-def _trusting(authority: Pem, verify_flags: ssl.VerifyFlags) -> ssl.SSLContext:
+def _trusting(authority: Pem) -> ssl.SSLContext:
     """A context that trusts only the given authority."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.verify_flags = verify_flags
     try:
         context.load_verify_locations(cadata=authority.read().decode("ascii", "ignore"))
     except (ssl.SSLError, ValueError) as error:

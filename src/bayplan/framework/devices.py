@@ -8,6 +8,9 @@ class stands for an extended resource. A plugin that does not deal with devices 
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from bayplan.api.devices import (
     AllocatedDevice,
     AllocatedDeviceStatus,
@@ -28,8 +31,6 @@ from bayplan.api.devices import (
     ResourceClaimConsumer,
     ResourceSlice,
 )
-from bayplan.cel import CompileError, EvaluationError
-from bayplan.cel.devices import DeviceVariable, compile_selector, device_variable
 from bayplan.cluster.device_classes import IMPLICIT_PREFIX, DeviceClassNames
 from bayplan.cluster.device_slices import (
     Attribute,
@@ -42,6 +43,10 @@ from bayplan.cluster.device_slices import (
     PublishedSlice,
 )
 from bayplan.cluster.devices import Devices, DeviceUse
+
+if TYPE_CHECKING:
+    from bayplan.cel import CompileError, EvaluationError
+    from bayplan.cel.devices import DeviceVariable, compile_selector, device_variable
 
 __all__ = [
     "IMPLICIT_PREFIX",
@@ -80,3 +85,18 @@ __all__ = [
     "compile_selector",
     "device_variable",
 ]
+
+_OF_EXPRESSIONS = {
+    "CompileError": "bayplan.cel",
+    "DeviceVariable": "bayplan.cel.devices",
+    "EvaluationError": "bayplan.cel",
+    "compile_selector": "bayplan.cel.devices",
+    "device_variable": "bayplan.cel.devices",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """What belongs to the expression language, which is loaded when first used."""
+    if name not in _OF_EXPRESSIONS:
+        raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
+    return getattr(import_module(_OF_EXPRESSIONS[name]), name)

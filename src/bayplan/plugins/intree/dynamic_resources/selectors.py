@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from bayplan.framework.devices import (
-    CompileError,
-    DeviceLook,
-    DeviceVariable,
-    EvaluationError,
-    compile_selector,
-    device_variable,
-)
+# As attributes of the module, names of the expression language are loaded by the first device, not by every start.
+from bayplan.framework import devices
+from bayplan.framework.devices import DeviceLook
 
 __all__ = ["ExpressionFailure", "SelectorRefusal", "first_refusal", "select"]
 
@@ -29,17 +24,17 @@ def select(expression: str, look: DeviceLook) -> bool | Exception:
 
 def _evaluate(expression: str, look: DeviceLook) -> bool | Exception:
     try:
-        selector = compile_selector(expression)
-    except CompileError as error:
+        selector = devices.compile_selector(expression)
+    except devices.CompileError as error:
         return ExpressionFailure(f"CEL compile error: {error}")
     try:
         return selector.matches(_variable(look))
-    except EvaluationError as error:
+    except devices.EvaluationError as error:
         return ExpressionFailure(f"CEL runtime error: {error}")
 
 
-def _variable(look: DeviceLook) -> DeviceVariable:
-    return device_variable(
+def _variable(look: DeviceLook) -> devices.DeviceVariable:
+    return devices.device_variable(
         driver=look.driver,
         attributes={name: {type_: value} for name, (type_, value) in look.attributes.items()},
         capacity=look.capacity,
@@ -64,6 +59,6 @@ def first_refusal(selectors: Iterable[tuple[str, str]], look: DeviceLook) -> Sel
             return SelectorRefusal(whose, expression, error=str(answer))
         if not answer:
             variable = _variable(look)
-            term = compile_selector(expression).false_term(variable)
+            term = devices.compile_selector(expression).false_term(variable)
             return SelectorRefusal(whose, term.expression, term.readings(variable))
     return None

@@ -1,0 +1,183 @@
+"""From the start of a process to its first binding, and from the death of a leader to the next one; side by side.
+
+    python -m bench.start [--nodes 5000] [--pods 50000] [--rounds 3] [--busy 4] [--failover]
+
+Nodes with running pods are created once, on one real API server. Then both schedulers take turns: a pod is created, the
+process is started, and what counts is the time until a watch shows the pod on a node, and the CPU time of the process
+until then. With `--failover` two replicas run, the leader is killed (SIGKILL), a pod is created at that moment, and the
+time runs until it is bound; the lease settings are the same for both schedulers. `--busy` keeps that many processes
+computing beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import msgspec
+from tests.controlplane import ControlPlane, ControlPlaneOptions
+
+from bench.bytecode import compile_sources
+from bench.clusters import make_node
+from bench.versus.cluster import BenchCluster
+from bench.versus.plan import in_turn
+from bench.versus.schedulers import ADMIN, SCHEDULER, SCHEDULERS, Running
+from bench.versus.usage import cpu_seconds
+from bench.versus.watching import PodWatch
+
+Json = dict[str, Any]
+_GIVE_UP_SECONDS = 120.0
+_LEASE = {"leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "500ms", "leaderElect": True}
+_LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
+
+
+@dataclass(frozen=True)
+class Timing:
+    seconds: float
+    cpu_seconds: float
+
+
+def main() -> int:
+    options = _options()
+    compile_sources()
+    with ControlPlane(ControlPlaneOptions(users={ADMIN[0]: ADMIN[1], SCHEDULER: ()})) as plane:
+        timings = asyncio.run(_measure(plane, options))
+    what = "from the death of the leader to the next binding" if options.failover else "from the start to a binding"
+    print(f"{what}: {options.nodes:,} nodes, {options.pods:,} pods, {options.busy} busy loops")
+    for name, found in timings.items():
+        seconds, cpu = [each.seconds for each in found], [each.cpu_seconds for each in found]
+        listed = ", ".join(f"{each:.2f}" for each in seconds)
+        line = f"  {name:<16}{statistics.median(seconds):6.2f} s ({listed})"
+        print(line if options.failover else f"{line}, {statistics.median(cpu):.2f} s of CPU")
+    return 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=5_000)
+    parser.add_argument("--pods", type=int, default=50_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--busy", type=int, default=0, help="processes that compute beside it")
+    parser.add_argument("--failover", action="store_true", help="from the death of the leader to the next binding")
+    parser.add_argument("--scheduler", nargs="+", choices=list(SCHEDULERS), default=list(SCHEDULERS))
+    return parser.parse_args()
+
+
+async def _measure(plane: ControlPlane, options: argparse.Namespace) -> dict[str, list[Timing]]:
+    cluster = BenchCluster(plane.token_kubeconfig(plane.token_for(*ADMIN)))
+    try:
+        await cluster.create(_nodes(options.nodes))
+        await cluster.create(_running_pods(options.pods, options.nodes))
+        timings: dict[str, list[Timing]] = {name: [] for name in options.scheduler}
+        numbers = count()
+        with _busy_loops(options.busy):
+            for number in range(options.rounds):
+                for name in in_turn(options.scheduler, number):
+                    one = _failover if options.failover else _start
+                    took = await one(plane, cluster, name, f"waiting-{next(numbers)}")
+                    timings[name].append(took)
+                    line = f"round {number + 1}, {name}: {took.seconds:.2f} s, {took.cpu_seconds:.2f} s of CPU"
+                    print(line, file=sys.stderr, flush=True)
+        return timings
+    finally:
+        await cluster.close()
+
+
+async def _start(plane: ControlPlane, cluster: BenchCluster, name: str, pod: str) -> Timing:
+    """One pod waits; then the scheduler starts."""
+    await cluster.create([_pod(pod)])
+    process: Running | None = None
+    cpu = 0.0
+
+    def bound() -> None:
+        nonlocal cpu
+        cpu = cpu_seconds(process.pid) if process is not None else 0.0
+
+    async with PodWatch(cluster, 1, prefix=pod, on_last=bound) as watch:
+        began = time.perf_counter()
+        async with _running(plane, name, {}) as process:
+            if watch.all_bound.is_set():
+                # A scheduler may bind before it says that it is ready.
+                cpu = cpu_seconds(process.pid)
+            await _until_bound(watch, process)
+    return Timing(watch.bound[pod] - began, cpu)
+
+
+async def _failover(plane: ControlPlane, cluster: BenchCluster, name: str, pod: str) -> Timing:
+    """Two replicas; the one that holds the lease is killed."""
+    extra = {"leaderElection": _LEASE}
+    await cluster.transport.request("DELETE", _LEASES)
+    async with AsyncExitStack() as stack:
+        leader = await stack.enter_async_context(_running(plane, name, extra))
+        first = await stack.enter_async_context(PodWatch(cluster, 1, prefix=f"{pod}-first"))
+        await cluster.create([_pod(f"{pod}-first")])
+        await _until_bound(first, leader)
+        second = await stack.enter_async_context(_running(plane, name, extra))
+        watch = await stack.enter_async_context(PodWatch(cluster, 1, prefix=f"{pod}-next"))
+        # A replica that stands by reads the cluster first.
+        await asyncio.sleep(5.0)
+        began = time.perf_counter()
+        os.kill(leader.pid, signal.SIGKILL)
+        await cluster.create([_pod(f"{pod}-next")])
+        await _until_bound(watch, second)
+        return Timing(watch.bound[f"{pod}-next"] - began, 0.0)
+
+
+async def _until_bound(watch: PodWatch, process: Running) -> None:
+    if not await watch.wait(_GIVE_UP_SECONDS, goes_on=process.is_alive):
+        raise SystemExit(f"the pod was not bound; the scheduler said:\n{process.log.read_text()[-2000:]}")
+
+
+@asynccontextmanager
+async def _running(plane: ControlPlane, name: str, extra: Json) -> AsyncIterator[Running]:
+    """A scheduler, started and stopped in a thread: the watch must not miss what it does meanwhile."""
+    process = SCHEDULERS[name](plane, extra, None)
+    running = await asyncio.to_thread(process.__enter__)
+    try:
+        yield running
+    finally:
+        await asyncio.to_thread(process.__exit__, None, None, None)
+
+
+@contextmanager
+def _busy_loops(number: int) -> Iterator[None]:
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(number)]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+
+
+def _nodes(number: int) -> Iterator[Json]:
+    for place in range(number):
+        node: Json = msgspec.to_builtins(make_node(place))
+        yield node | {"apiVersion": "v1", "kind": "Node"}
+
+
+def _running_pods(number: int, nodes: int) -> Iterator[Json]:
+    for place in range(number):
+        yield _pod(f"running-{place}", app=f"app-{place % 100}", node=f"node-{place % nodes:05d}")
+
+
+def _pod(name: str, *, app: str = "waiting", node: str = "") -> Json:
+    requests = {"cpu": "100m", "memory": "128Mi"}
+    container = {"name": "app", "image": "registry.example.com/app:v1", "resources": {"requests": requests}}
+    spec = {"containers": [container], **({"nodeName": node} if node else {})}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": app}}, "spec": spec}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
