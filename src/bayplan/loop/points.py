@@ -10,7 +10,6 @@ runner-up, as tuples of numbers that records share.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -48,17 +47,9 @@ Numbers = tuple[int | None, ...]
 """Raw and weighted of each plugin by turns; None, None where a plugin had nothing to say."""
 
 
-class LeadingPair(NamedTuple):
-    """The chosen node and the runner-up, whose name is empty where there is none."""
-
-    calls: Sequence[ScoreCall]
-    chosen: Numbers
-    runner_up: str
-    runner_up_total: int
-    others: Numbers
-
-
-NOTHING_SCORED = LeadingPair((), (), "", 0, ())
+LeadingPair = tuple[Sequence[ScoreCall], Numbers, str, int, Numbers]
+"""The scores; numbers of the chosen node; name, total and numbers of the runner-up, without a name if there is none."""
+NOTHING_SCORED: LeadingPair = ((), (), "", 0, ())
 
 
 class _Layout:
@@ -190,9 +181,9 @@ def leading_pair(decision: Decision, plan: Plan) -> LeadingPair:
         total += evaluation.offset
     chosen = _numbers(layout, evaluation, row)
     if second < 0:
-        return LeadingPair(layout.calls, chosen, "", 0, ())
+        return layout.calls, chosen, "", 0, ()
     name = evaluation.table.at(second).name
-    return LeadingPair(layout.calls, chosen, name, total, _numbers(layout, evaluation, second))
+    return layout.calls, chosen, name, total, _numbers(layout, evaluation, second)
 
 
 def _pair_of(decision: Decision, plan: Plan, scores: Scores) -> LeadingPair:
@@ -208,10 +199,10 @@ def _pair_of(decision: Decision, plan: Plan, scores: Scores) -> LeadingPair:
         second, total = _second(scores.totals, place, decision.feasible_nodes)
     chosen = reader.numbers(place, row)
     if second < 0:
-        return LeadingPair(reader.calls, chosen, "", 0, ())
+        return reader.calls, chosen, "", 0, ()
     second_row = int(scores.rows[second])
     name = plan.evaluation.table.at(second_row).name
-    return LeadingPair(reader.calls, chosen, name, total, reader.numbers(second, second_row))
+    return reader.calls, chosen, name, total, reader.numbers(second, second_row)
 
 
 def _second(totals: Int64N, place: int, feasible: int) -> tuple[int, int]:

@@ -149,7 +149,7 @@ class DecisionRecorder(Observer):
         info, plan, outcome, node = queued.info, decision.plan, decision.outcome, decision.node_name
         filters: Sequence[FilterCall] = ()
         counts: Sequence[int] = ()
-        pair = NOTHING_SCORED
+        calls, chosen, runner_up, runner_up_total, others = NOTHING_SCORED
         if plan is not None:
             filters = plan.outline.filters
             if outcome is not None:
@@ -157,7 +157,7 @@ class DecisionRecorder(Observer):
                 if outcome.overrides:
                     counts = _with_overrides(counts, outcome, filters)
             if decision.tied is not None:
-                pair = leading_pair(decision, plan)
+                calls, chosen, runner_up, runner_up_total, others = leading_pair(decision, plan)
         failure = None if node and not decision.refused else self._failure(decision)
         times, marks = decision.state.times, decision.marks
         history = tuple(queued.history)
@@ -184,11 +184,11 @@ class DecisionRecorder(Observer):
             decision.ties,
             filters,
             counts,
-            pair.calls,
-            pair.chosen,
-            pair.runner_up,
-            pair.runner_up_total,
-            pair.others,
+            calls,
+            chosen,
+            runner_up,
+            runner_up_total,
+            others,
             failure,
             marks if times is not None or failure is not None else (),
             times,

@@ -180,6 +180,8 @@ class SchedulingQueue:
         Changed pods are given as PodInfo, everything else as the API object. `predicate` limits which pods may be
         woken; for pods in flight the event is recorded in any case.
         """
+        if not len(self._pool) and not len(self._in_flight):
+            return 0
         if event.is_wildcard:
             candidates = [queued for queued in self._pool if predicate is None or predicate(queued.info)]
             woken = self._wake(candidates, event, old, new) if candidates else 0

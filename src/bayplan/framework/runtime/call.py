@@ -72,8 +72,15 @@ _PASSED_ON = (KeyboardInterrupt, GeneratorExit, Suspension)
 
 def call_plugin(plugin: Plugin, method: str, complain: Complaint, *arguments: Any) -> Any:
     """Call a method; the answer as the contract declares it, a Status with the plugin's name."""
-    answer = call_bound(getattr(plugin, method), plugin, method, complain, *arguments)
-    return answer.by(plugin.name) if isinstance(answer, Status) else answer
+    try:
+        answer = getattr(plugin, method)(*arguments)
+    except BaseException as exception:
+        return failed(plugin, method, complain, exception)
+    if answer is None and _may_be_none(method):
+        return None
+    if is_answer(method, answer):
+        return answer.by(plugin.name) if isinstance(answer, Status) else answer
+    return failed(plugin, method, complain, WrongAnswer(plugin.name, method, answer))
 
 
 def caller(state: CycleState) -> Callable[..., Any]:
