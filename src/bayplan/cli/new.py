@@ -1,4 +1,4 @@
-"""`bayplan new`: a plugin package that works from the first minute: plugin, arguments, tests, README, manifest."""
+"""`bayplan new`: a plugin package that works from the first minute: modules, tests, README, configuration, CI."""
 
 from __future__ import annotations
 
@@ -19,7 +19,22 @@ EXAMPLES = """\
 """
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*([-_ ][A-Za-z0-9]+)*")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[A-Z]")
-_TEMPLATES = ("README.md", "pyproject.toml", "scheduler.yaml", "src/PACKAGE/__init__.py", "tests/test_PACKAGE.py")
+_TEMPLATES = (
+    "README.md",
+    "LICENSE",
+    "pyproject.toml",
+    "scheduler.yaml",
+    "DOTgitignore",
+    "DOTgithub/workflows/test.yaml",
+    "src/PACKAGE/__init__.py",
+    "src/PACKAGE/args.py",
+    "src/PACKAGE/plugin.py",
+    "src/PACKAGE/py.typed",
+    "tests/test_unit.py",
+    "tests/test_contract.py",
+    "tests/test_cluster.py",
+)
+"""In the wheel a name with a leading dot might be left out; DOT stands for it."""
 
 
 def new(
@@ -49,7 +64,7 @@ def new(
         raise CommandError(f"cannot write {error.filename or folder}: {error.strerror or error}") from error
     print(f"wrote {len(contents)} files into {folder}")
     print(f"  cd {folder} && python -m pytest")
-    print(f"  bayplan up --plugin src/{'_'.join(words)}/__init__.py --watch")
+    print("  bayplan up --config scheduler.yaml --plugin . --watch")
 
 
 def _words(name: str) -> list[str]:
@@ -70,7 +85,7 @@ def package_files(name: str) -> dict[str, str]:
     contents = {}
     for template in _TEMPLATES:
         text = (source / f"{template.replace('/', '__')}.txt").read_text(encoding="utf-8")
-        contents[_filled(template, marks)] = _filled(text, marks)
+        contents[_filled(template, marks | {"DOT": "."})] = _filled(text, marks)
     return contents
 
 
