@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from tests.apiconformance.client import ApiClient, config_map, deployment, node, pod
+from tests.apiconformance.client import APPLY_PATCH, ApiClient, config_map, deployment, node, pod
 
 
 def test_a_created_object_gets_identity_and_version(api: ApiClient, config_maps: str) -> None:
@@ -307,3 +309,21 @@ def test_the_namespaces_that_a_cluster_lives_by_cannot_be_deleted(api: ApiClient
 
     assert (answer.status, answer.reason) == (403, "Forbidden")
     assert answer.body["message"] == f'namespaces "{name}" is forbidden: this namespace may not be deleted'
+
+
+def test_strict_decoding_names_every_unknown_and_repeated_field(api: ApiClient, deployments: str) -> None:
+    body = json.dumps(deployment("a")).replace('"replicas": ', '"colour": "red", "replicas": 7, "replicas": ', 1)
+    answer = api.request("POST", deployments, body.encode(), query={"fieldValidation": "Strict"})
+
+    assert answer.status == 400
+    expected = 'strict decoding error: unknown field "spec.colour", duplicate field "spec.replicas"'
+    assert answer.message.endswith(expected)
+
+
+def test_strict_apply_names_the_line_of_a_repeated_key(api: ApiClient, config_maps: str) -> None:
+    body = b"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  x: one\n  x: two\n"
+    query = {"fieldValidation": "Strict", "fieldManager": "me"}
+    answer = api.request("PATCH", f"{config_maps}/a", body, content_type=APPLY_PATCH, query=query)
+
+    assert answer.status == 400
+    assert 'line 7: key "x" already set in map' in answer.message

@@ -139,7 +139,8 @@ def _launcher(subject: str, folder: Path) -> Path:
     """A script that takes kube-scheduler's flags; feature gates that a test changes reach kube-scheduler alone."""
     calls = {
         "bayplan": f'{Path(sys.executable).with_name("bayplan")} run "$@"',
-        "kube-scheduler": f'{program("kube-scheduler")} "$@" --feature-gates="$CHANGED_FEATURE_GATES"',
+        "kube-scheduler": f'{program("kube-scheduler")} "$@" --feature-gates="$CHANGED_FEATURE_GATES" '
+        '--emulated-version="$EMULATED_VERSION"',
     }
     path = folder / "scheduler"
     path.write_text(f"#!/bin/sh\nexec {calls[subject]}\n")

@@ -6,6 +6,7 @@ fields are dropped with a warning, or refused, as `fieldValidation` asks.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import yaml
@@ -15,7 +16,7 @@ from bayplan.apiserver.kinds.kind import ServedKind
 from bayplan.apiserver.kinds.protobuf import MEDIA_TYPE, BadProtobuf, read_protobuf
 from bayplan.apiserver.kinds.type_table import FieldType, StrictDecoders, builtin_types
 from bayplan.apiserver.protocol import errors
-from bayplan.apiserver.protocol.encoding import BadJson, Json, JsonValue, decode, duplicate_keys
+from bayplan.apiserver.protocol.encoding import BadJson, Json, JsonValue, decode, duplicate_fields
 
 _MAX_WARNINGS = 20
 _JSON_TYPES = ("application/json", "application/yaml")
@@ -68,12 +69,37 @@ def read_object(body: bytes, content_type: str, kind: ServedKind, *, validation:
         raise errors.bad_request(f"{kind.kind} in version {kind.api_version!r} is not a JSON object")
     check_kind(document, kind)
     is_json = not is_protobuf and "yaml" not in content_type
-    if validation == "Strict" and is_json and (repeated := duplicate_keys(body)):
-        raise strict_error(kind, [f'duplicate field "{name}"' for name in repeated])
-    if is_json and not kind.is_custom and _decoders.accepts(body, kind.type):
+    repeated = [] if is_protobuf else _repetitions(body, is_json=is_json, validation=validation)
+    if is_json and not repeated and not kind.is_custom and _decoders.accepts(body, kind.type):
         return document
-    conform_object(document, kind, validation=validation, warnings=warnings, drops_empty=is_protobuf)
+    unknown = _pruned(document, kind, kind.type, drops_empty=is_protobuf)
+    _report(kind, [*_unknown_fields(unknown), *repeated], validation, warnings)
     return document
+
+
+def _repetitions(body: bytes, *, is_json: bool, validation: str) -> list[str]:
+    """What is written twice in one object, in the words of the parser; looked for only where somebody wants to know."""
+    if validation == "Ignore" or (is_json and validation != "Strict"):
+        return []
+    if is_json:
+        return [f'duplicate field "{path}"' for path in duplicate_fields(body)]
+    try:
+        return list(_repeated_keys(yaml.compose(body, Loader=_PlainLoader)))
+    except RecursionError as problem:
+        raise errors.bad_request("error converting YAML to JSON: nested too deeply") from problem
+
+
+def _repeated_keys(node: Any) -> Iterator[str]:
+    if isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for key, value in node.value:
+            if key.value in seen:
+                yield f'line {key.start_mark.line + 1}: key "{key.value}" already set in map'
+            seen.add(key.value)
+            yield from _repeated_keys(value)
+    elif isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            yield from _repeated_keys(item)
 
 
 def read_options(body: bytes, content_type: str) -> Json:
@@ -113,22 +139,25 @@ def check_kind(document: Json, kind: ServedKind) -> None:
         raise errors.bad_request(f"{kind.kind} in version {kind.version!r}: metadata: expected an object")
 
 
-def conform_object(
-    document: Json,
-    kind: ServedKind,
-    *,
-    validation: str,
-    warnings: list[str],
-    declared: FieldType | None = None,
-    fills: bool = True,
-    drops_empty: bool = False,
-) -> None:
+def conform_object(document: Json, kind: ServedKind, *, validation: str, warnings: list[str]) -> None:
     """Prune in place; report unknown fields as `validation` asks."""
-    unknown = _pruned(document, kind, declared or kind.type, fills=fills, drops_empty=drops_empty)
-    if unknown and validation == "Strict":
-        raise strict_error(kind, [f'unknown field "{path}"' for path in unknown])
+    _report(kind, _unknown_fields(_pruned(document, kind, kind.type)), validation, warnings)
+
+
+def _unknown_fields(paths: list[str]) -> list[str]:
+    return [f'unknown field "{path}"' for path in paths]
+
+
+def _report(kind: ServedKind, problems: list[str], validation: str, warnings: list[str]) -> None:
+    if problems and validation == "Strict":
+        raise strict_error(kind, problems)
     if validation == "Warn":
-        warnings.extend(f'unknown field "{path}"' for path in unknown[:_MAX_WARNINGS])
+        warnings.extend(problems[:_MAX_WARNINGS])
+
+
+def check_repetitions(body: bytes, kind: ServedKind, validation: str, warnings: list[str]) -> None:
+    """Report keys that an applied configuration, which is YAML, sets twice."""
+    _report(kind, _repetitions(body, is_json=False, validation=validation), validation, warnings)
 
 
 def conform_applied(document: Json, kind: ServedKind, *, given_namespace: str) -> None:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from bayplan.api.patches import BadPatch, json_patch, merge_patch
 from bayplan.apiserver.kinds.kind import ServedKind
 from bayplan.apiserver.objects import managed_fields
-from bayplan.apiserver.objects.bodies import check_kind, conform_applied, conform_object, read_document
+from bayplan.apiserver.objects.bodies import (
+    check_kind,
+    check_repetitions,
+    conform_applied,
+    conform_object,
+    read_document,
+)
 from bayplan.apiserver.objects.strategic_merge import strategic_merge
 from bayplan.apiserver.objects.writing import Caller, ObjectWriter
 from bayplan.apiserver.protocol import errors
@@ -57,6 +63,7 @@ class Patcher:
         warnings: list[str],
     ) -> tuple[bytes, int]:
         applied = self._applied_object(kind, namespace, name, request)
+        check_repetitions(request.body, kind, options.field_validation, warnings)
         caller = Caller(request.user, options, managed_fields.APPLY, subresource, warnings=warnings)
         writer = self._objects.writer(kind, caller)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
@@ -40,22 +41,38 @@ def decode_object(body: bytes) -> Json:
     return document
 
 
-def duplicate_keys(body: bytes) -> list[str]:
-    """Names that occur twice in one object of the document, which JSON allows and Kubernetes refuses when strict."""
-    found: list[str] = []
+class _Members(dict[str, Any]):
+    """An object of a document that remembers which names occur in it more than once."""
 
-    def pairs(items: list[tuple[str, Any]]) -> None:
-        seen: set[str] = set()
-        for key, _ in items:
-            if key in seen and key not in found:
-                found.append(key)
-            seen.add(key)
+    repeated: tuple[str, ...] = ()
+
+
+def duplicate_fields(body: bytes) -> list[str]:
+    """Paths of names that occur twice in one object, which JSON allows and Kubernetes refuses when strict."""
+
+    def members(items: list[tuple[str, Any]]) -> _Members:
+        found = _Members(items)
+        if len(found) < len(items):
+            names = [name for name, _ in items]
+            found.repeated = tuple(dict.fromkeys(name for name in names if names.count(name) > 1))
+        return found
 
     try:
-        json.loads(body, object_pairs_hook=pairs)
+        return list(_repeated(json.loads(body, object_pairs_hook=members), ""))
     except (ValueError, RecursionError):
         return []
-    return found
+
+
+def _repeated(value: Any, path: str) -> Iterator[str]:
+    if isinstance(value, _Members):
+        head = f"{path}." if path else ""
+        for name, inner in value.items():
+            if name in value.repeated:
+                yield head + name
+            yield from _repeated(inner, head + name)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _repeated(item, f"{path}[{index}]")
 
 
 def timestamp(unix_seconds: float) -> str:

@@ -78,7 +78,7 @@ func runProgram(ctx context.Context, program string, options schedulerOptions) e
 	}
 	defer log.Close()
 	command := exec.CommandContext(ctx, program, "--config", config, "--secure-port", "0")
-	command.Env = append(os.Environ(), "CHANGED_FEATURE_GATES="+changedGates())
+	command.Env = append(os.Environ(), "CHANGED_FEATURE_GATES="+changedGates(), "EMULATED_VERSION="+emulatedVersion())
 	command.Stdout, command.Stderr = log, log
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	command.WaitDelay = grace
@@ -99,6 +99,12 @@ func changedGates() string {
 	}
 	sort.Strings(changed)
 	return strings.Join(changed, ",")
+}
+
+// The version whose feature gates the test asked for, as kube-scheduler's flag takes it.
+func emulatedVersion() string {
+	version := feature.DefaultMutableFeatureGate.EmulationVersion()
+	return fmt.Sprintf("%d.%d", version.Major(), version.Minor())
 }
 
 // Logs are kept where EXTERNAL_SCHEDULER_LOGS says, one for each start.
