@@ -86,7 +86,7 @@ def pod(name: str, *, cpu: str = "100m", labels: dict[str, str] | None = None, *
 
 @asynccontextmanager
 async def staged(
-    nodes: Any = 12, *, plugins: list[str] | None = None, objects: Sequence[dict[str, Any]] = ()
+    nodes: Any = 12, *, plugins: list[str] | None = None, objects: Sequence[dict[str, Any]] = (), token: str = ""
 ) -> AsyncIterator[Stage]:
     settings = [load_settings(None, plugins or [], enable=True)]
     explaining = Explaining(SystemClock(), settings=lambda: settings[-1])
@@ -94,7 +94,7 @@ async def staged(
     async with LocalCluster(settings[0], options) as local:
         explaining.attach(local.live)
         parts = ServerParts(routes=explaining.routes())
-        async with serve(ServerOptions(port=0, is_plain_http=True), parts) as serving:
+        async with serve(ServerOptions(port=0, is_plain_http=True, loopback_token=token), parts) as serving:
             running = asyncio.create_task(explaining.run())
             try:
                 yield Stage(local, explaining.recorder, explaining.service, serving.url, settings)
