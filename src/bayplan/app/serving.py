@@ -26,7 +26,7 @@ from bayplan.observe.process_metrics import register_build, register_process
 from bayplan.server.health import HealthChecks
 from bayplan.server.options import Review, ServerParts
 
-__all__ = ["ProcessFacts", "make_metrics", "make_parts"]
+__all__ = ["LocalMetrics", "ProcessFacts", "make_metrics", "make_parts"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,15 +47,36 @@ class ProcessFacts:
 
 def make_metrics(registry: MetricsRegistry, clock: Clock, facts: ProcessFacts) -> SchedulerMetrics:
     """The listener that feeds the registry from the loop; everything else is read at scrape time."""
-    metrics = SchedulerMetrics(registry, clock)
-    register_live(registry, facts.live)
-    register_client(registry, facts.live)
-    register_self(registry)
-    register_process(registry, started_at=clock.now())
-    register_build(registry, version=__version__)
+    metrics = _base_metrics(registry, clock, facts.live)
     if facts.lease_name:
         register_leadership(registry, name=facts.lease_name, is_leader=facts.is_leader)
     return metrics
+
+
+def _base_metrics(
+    registry: MetricsRegistry, clock: Clock, live: Callable[[], LiveScheduler | None]
+) -> SchedulerMetrics:
+    metrics = SchedulerMetrics(registry, clock)
+    register_live(registry, live)
+    register_client(registry, live)
+    register_self(registry)
+    register_process(registry, started_at=clock.now())
+    register_build(registry, version=__version__)
+    return metrics
+
+
+class LocalMetrics:
+    """Metrics of a scheduler that takes part in no election: `bayplan up`."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.live: LiveScheduler | None = None
+        """The scheduler at work, once there is one."""
+        self._clock, self._registry = clock, MetricsRegistry()
+        self.observer = _base_metrics(self._registry, clock, lambda: self.live)
+
+    def parts(self, routes: Sequence[BaseRoute]) -> ServerParts:
+        """These pages, and /metrics."""
+        return ServerParts(routes=routes, clock=self._clock, metrics=lambda accept: render(self._registry, accept))
 
 
 def make_parts(

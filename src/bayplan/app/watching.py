@@ -9,7 +9,7 @@ decisions read is there, as with kube-scheduler, and the log repeats what is mis
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -108,6 +108,11 @@ class Watching:
         """All pods that are not finished, of any scheduler, as the API server last sent them."""
         reflector = self.reflectors.get(Pod)
         return () if reflector is None else reflector.objects.values()
+
+    def pods_by_key(self) -> Mapping[str, Pod]:
+        """The same by `namespace/name`."""
+        reflector = self.reflectors.get(Pod)
+        return {} if reflector is None else reflector.objects
 
     @property
     def is_synced(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,16 @@ class ClusterClient:
         if response.status >= 300:
             raise api_error(response.status, response.body, headers=response.headers)
         return response
+
+    async def changes(self, path: str, query: Mapping[str, str]) -> AsyncIterator[dict[str, Any]]:
+        """The events of a watch, until the server ends it."""
+        rest = b""
+        async with self._transport.stream(path, query=query) as pieces:
+            async for piece in pieces:
+                *lines, rest = (rest + piece).split(b"\n")
+                for line in lines:
+                    if line.strip():
+                        yield msgspec.json.decode(line, type=dict[str, Any])
 
     async def resources(self) -> list[Discovered]:
         if self._resources is None:

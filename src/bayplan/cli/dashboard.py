@@ -4,20 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from typing import Annotated
+from typing import Annotated, Any
 
 from bayplan.cli.options import option
 from bayplan.cli.output import CommandError, note
-from bayplan.cli.scheduler_client import (
-    Authority,
-    Endpoint,
-    Insecure,
-    Kubeconfig,
-    Server,
-    TokenFile,
-    endpoint,
-    transport_to,
-)
+from bayplan.cli.scheduler_client import Endpoint, Scheduler, ask, endpoint, transport_to
 
 __all__ = ["dashboard"]
 
@@ -30,11 +21,7 @@ EXAMPLES = """\
 def dashboard(
     *,
     port: Annotated[int, option("--port", metavar="PORT", about="port on 127.0.0.1 (any free one)")] = 0,
-    server: Server = None,
-    token_file: TokenFile = None,
-    kubeconfig: Kubeconfig = None,
-    certificate_authority: Authority = None,
-    insecure_skip_tls_verify: Insecure = False,
+    scheduler: Scheduler = None,
 ) -> int:
     """Show the dashboard of a running scheduler at an address of this machine, until Ctrl-C.
 
@@ -42,7 +29,9 @@ def dashboard(
     token. Only the address that is printed opens them: its token keeps other users of this machine out. Reach a
     scheduler in a cluster with `kubectl port-forward`.
     """
-    where = endpoint(server, token_file, kubeconfig, certificate_authority, insecure_skip_tls_verify)
+    where = endpoint(scheduler)
+    # Nothing is announced before the scheduler has answered once.
+    ask(where, "/overview", dict[str, Any])
     asyncio.run(_serve(where, port))
     return 0
 

@@ -14,12 +14,15 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import PurePath
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bayplan import __version__
 from bayplan.cli.output import BAD_INPUT, CommandError, print_error
 
-__all__ = ["COMMANDS", "Command", "main", "run"]
+if TYPE_CHECKING:
+    from cyclopts import App
+
+__all__ = ["COMMANDS", "Command", "main", "make_app", "run"]
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
@@ -40,13 +43,14 @@ COMMANDS: dict[str, Command] = {
     ),
     "explain": Command("bayplan.cli.explain:explain", "say why a pod is where it is, or why it is nowhere"),
     "pending": Command("bayplan.cli.pending:pending", "show pending pods by what keeps them from running"),
+    "top": Command("bayplan.cli.top:top", "watch a running scheduler: queue, rates, causes, latest decisions"),
     "whatif": Command("bayplan.cli.whatif:whatif", "play a change on a copy of the cluster"),
     "dashboard": Command(
         "bayplan.cli.dashboard:dashboard", "show a scheduler's dashboard in a browser on this machine"
     ),
     "up": Command("bayplan.cli.up:up", "start a cluster on this machine, with the scheduler on it"),
     "apply": Command("bayplan.cli.objects:apply", "create or change objects of a cluster from manifests"),
-    "get": Command("bayplan.cli.objects:get", "show objects of a cluster"),
+    "get": Command("bayplan.cli.get:get", "show objects of a cluster"),
     "delete": Command("bayplan.cli.objects:delete", "delete objects of a cluster"),
     "run": Command("bayplan.cli.run:run", "run the scheduler against a cluster"),
     "controllers": Command("bayplan.cli.controllers:controllers", "write the status of PodGroups and ElasticQuotas"),
@@ -54,6 +58,7 @@ COMMANDS: dict[str, Command] = {
     "new": Command("bayplan.cli.new:new", "write a plugin package with tests, ready to run"),
     "plugin": Command("bayplan.cli.plugin:app", "say what a plugin extends and what its answers depend on"),
     "doctor": Command("bayplan.cli.doctor:doctor", "find what keeps a scheduler from working in a cluster"),
+    "completion": Command("bayplan.cli.completion:completion", "print the completion script of a shell"),
 }
 
 _OBJECTS_OF_A_START = 50_000
@@ -98,6 +103,10 @@ def _dispatch(arguments: Sequence[str], program: str) -> int:
         return 0
     if first == "help":
         return _dispatch([arguments[1], "--help"], program)
+    if first == "__complete":
+        from bayplan.cli.completion import print_candidates
+
+        return print_candidates(arguments[1:])
     if first not in COMMANDS:
         return _unknown(first, program)
     try:
@@ -149,6 +158,13 @@ def _unknown(name: str, program: str) -> int:
 def _run_command(name: str, arguments: Sequence[str], program: str) -> int:
     # Modules and what they define are no garbage; to look for some ten times while they load delays every command.
     gc.set_threshold(_OBJECTS_OF_A_START, *gc.get_threshold()[1:])
+    app = make_app(name, program, arguments)
+    status: Any = app([name, *arguments], exit_on_error=False, print_error=False)
+    return status if isinstance(status, int) else 0
+
+
+def make_app(name: str, program: str, arguments: Sequence[str] = ()) -> App:
+    """The parser of one command."""
     from cyclopts import App
 
     module_name, _, attribute = COMMANDS[name].target.partition(":")
@@ -167,8 +183,7 @@ def _run_command(name: str, arguments: Sequence[str], program: str) -> int:
     else:
         examples = getattr(module, "EXAMPLES", "").format(program=program)
         app.command(target, name=name, help=_unwrapped(target.__doc__ or ""), help_epilogue=_indented(examples))
-    status: Any = app([name, *arguments], exit_on_error=False, print_error=False)
-    return status if isinstance(status, int) else 0
+    return app
 
 
 def _help_formatter(arguments: Sequence[str], target: object) -> Any:

@@ -2,41 +2,107 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import asyncio
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
 from bayplan.cli.options import option
-from bayplan.cli.output import Format, print_pieces, print_value, result_console
-from bayplan.cli.scheduler_client import Authority, Insecure, Kubeconfig, Server, TokenFile, ask, endpoint
+from bayplan.cli.output import print_pieces, print_value, progress, result_console
+from bayplan.cli.scheduler_client import Endpoint, Scheduler, ask, endpoint
+
+if TYPE_CHECKING:
+    from bayplan.explain.pending import PendingBoard
 
 __all__ = ["pending"]
 
 EXAMPLES = """\
 {program} pending
+{program} pending -n shop -o wide
+{program} pending --watch
 {program} pending --brief -o json
 """
+_EVERY_SECONDS = 2.0
 
 
 def pending(
     *,
+    namespace: Annotated[
+        str | None, option("--namespace", "-n", metavar="NAME", about="of the pods (all namespaces)")
+    ] = None,
+    all_namespaces: Annotated[bool, option("--all-namespaces", "-A", about="pods of all namespaces")] = False,
+    watch: Annotated[bool, option("--watch", "-w", about="show it again when it changes, until Ctrl-C")] = False,
     brief: Annotated[bool, option("--brief", about="leave out the change that would free the most")] = False,
-    output: Annotated[Format | None, option("--output", "-o", metavar="FORMAT", about="table by default")] = None,
-    server: Server = None,
-    token_file: TokenFile = None,
-    kubeconfig: Kubeconfig = None,
-    certificate_authority: Authority = None,
-    insecure_skip_tls_verify: Insecure = False,
+    output: Annotated[
+        Literal["table", "wide", "json", "yaml", "name"] | None,
+        option("--output", "-o", metavar="FORMAT", about="table by default"),
+    ] = None,
+    scheduler: Scheduler = None,
 ) -> int:
-    """Show the pending pods of a running scheduler, grouped by what keeps them from running."""
+    """Show the pending pods of a running scheduler, grouped by what keeps them from running.
+
+    The groups come at once; the change that would free the most is then searched on a copy of the cluster.
+    """
+    where = endpoint(scheduler)
+    limited = {"namespace": namespace} if namespace and not all_namespaces else {}
+    if watch:
+        for board in _changes(where, limited):
+            _show(board, output or "table")
+            if output in (None, "table", "wide"):
+                print(flush=True)
+        return 0
+    form = output or "table"
+    board = _ask(where, limited)
+    is_searched = not brief and form != "name" and any(cause.plugin for cause in board.causes)
+    if form in ("table", "wide"):
+        _show(board, form)
+    if is_searched:
+        with progress("searching the change that frees the most, on a copy of the cluster"):
+            searched = _ask(where, {**limited, "change": "true"})
+        board.change, board.frees = searched.change, searched.frees
+        if form in ("table", "wide"):
+            _show_change(board)
+    if form not in ("table", "wide"):
+        _show(board, form)
+    return 0
+
+
+def _ask(where: Endpoint, query: dict[str, str]) -> PendingBoard:
     from bayplan.explain.pending import PendingBoard
+
+    return ask(where, "/pending", PendingBoard, query=query)
+
+
+def _changes(where: Endpoint, query: dict[str, str]) -> Iterator[PendingBoard]:
+    """The board now, and again whenever its groups have changed."""
+    from bayplan.observe.clock import SystemClock
+
+    last = None
+    while True:
+        board = _ask(where, query)
+        shown = [(cause.title, cause.count) for cause in board.causes]
+        if shown != last:
+            last = shown
+            yield board
+        asyncio.run(SystemClock().sleep(_EVERY_SECONDS))
+
+
+def _show(board: PendingBoard, form: str) -> None:
     from bayplan.explain.terminal import draw_pending
 
-    where = endpoint(server, token_file, kubeconfig, certificate_authority, insecure_skip_tls_verify)
-    board = ask(where, "/pending", PendingBoard, query={} if brief else {"change": "true"})
-    form = output or "table"
-    if form == "table":
-        print_pieces(result_console(), draw_pending(board))
+    if form == "name":
+        sys.stdout.writelines(f"pod/{waiting.pod}\n" for cause in board.causes for waiting in cause.pods)
+        sys.stdout.flush()
+    elif form in ("json", "yaml"):
+        print_value(msgspec.to_builtins(board), "json" if form == "json" else "yaml")
     else:
-        print_value(msgspec.to_builtins(board), form)
-    return 0
+        print_pieces(result_console(), draw_pending(board, most_named=None if form == "wide" else 3))
+        sys.stdout.flush()
+
+
+def _show_change(board: PendingBoard) -> None:
+    from bayplan.explain.terminal import draw_best_change
+
+    print_pieces(result_console(), draw_best_change(board))

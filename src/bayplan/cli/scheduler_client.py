@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from urllib.parse import parse_qsl, quote, urlsplit
 
 import msgspec
+from cyclopts import Parameter
 
 from bayplan.cli.options import option
 from bayplan.cli.output import CommandError
@@ -25,7 +26,18 @@ if TYPE_CHECKING:
     from bayplan.client.access import ClusterAccess
     from bayplan.client.http_transport import HttpTransport
 
-__all__ = ["EXTENSION", "Endpoint", "Server", "ask", "endpoint", "pod_path", "transport_to"]
+__all__ = [
+    "EXTENSION",
+    "Endpoint",
+    "Scheduler",
+    "SchedulerOptions",
+    "ask",
+    "ask_over",
+    "endpoint",
+    "namespace_of",
+    "pod_path",
+    "transport_to",
+]
 
 T = TypeVar("T")
 DEFAULT_SERVER = "https://127.0.0.1:10259"
@@ -40,26 +52,39 @@ class Endpoint:
     token: str = field(default="", repr=False)
     token_file: Path | None = None
     kubeconfig: Path | None = None
+    context: str | None = None
     authority: Path | None = None
     is_insecure: bool = False
 
 
-Server = Annotated[str | None, option("--server", metavar="URL", about=f"URL of the scheduler ({DEFAULT_SERVER})")]
-TokenFile = Annotated[str | None, option("--token-file", metavar="FILE", about="file with a bearer token")]
-Kubeconfig = Annotated[
-    str | None, option("--kubeconfig", metavar="FILE", about="kubeconfig with the user's credentials")
-]
-Authority = Annotated[
-    str | None, option("--certificate-authority", metavar="FILE", about="authority of the scheduler's certificate")
-]
-Insecure = Annotated[bool, option("--insecure-skip-tls-verify", about="do not verify the scheduler's certificate")]
+@dataclass(frozen=True, kw_only=True)
+class SchedulerOptions:
+    """Options of every command that asks a running scheduler; see `Scheduler`."""
+
+    server: Annotated[
+        str | None, option("--server", metavar="URL", about=f"URL of the scheduler ({DEFAULT_SERVER})")
+    ] = None
+    token_file: Annotated[str | None, option("--token-file", metavar="FILE", about="file with a bearer token")] = None
+    kubeconfig: Annotated[
+        str | None, option("--kubeconfig", metavar="FILE", about="kubeconfig with the user's credentials")
+    ] = None
+    context: Annotated[str | None, option("--context", metavar="NAME", about="context in the kubeconfig")] = None
+    certificate_authority: Annotated[
+        str | None, option("--certificate-authority", metavar="FILE", about="authority of the scheduler's certificate")
+    ] = None
+    insecure_skip_tls_verify: Annotated[
+        bool, option("--insecure-skip-tls-verify", about="do not verify the scheduler's certificate")
+    ] = False
 
 
-def endpoint(
-    server: str | None, token_file: str | None, kubeconfig: str | None, authority: str | None, is_insecure: bool
-) -> Endpoint:
-    named, named_token = _scheduler_of(kubeconfig)
-    given = urlsplit(server or os.environ.get("BAYPLAN_SERVER") or named or DEFAULT_SERVER)
+Scheduler = Annotated[SchedulerOptions | None, Parameter(name="*")]
+"""The parameter of a command; its fields are options of the command."""
+
+
+def endpoint(options: SchedulerOptions | None = None) -> Endpoint:
+    options = options or SchedulerOptions()
+    named, named_token = _scheduler_of(options.kubeconfig, options.context)
+    given = urlsplit(options.server or os.environ.get("BAYPLAN_SERVER") or named or DEFAULT_SERVER)
     parts = given._replace(path="" if given.path == "/" else given.path, query="", fragment="")
     url = parts.geturl()
     if parts.scheme not in ("http", "https") or not parts.netloc:
@@ -69,14 +94,38 @@ def endpoint(
     return Endpoint(
         server=url,
         token=dict(parse_qsl(given.query)).get("token", named_token if url == named else ""),
-        token_file=_path(token_file),
-        kubeconfig=_path(kubeconfig),
-        authority=_path(authority),
-        is_insecure=is_insecure,
+        token_file=_path(options.token_file),
+        kubeconfig=_path(options.kubeconfig),
+        context=options.context,
+        authority=_path(options.certificate_authority),
+        is_insecure=options.insecure_skip_tls_verify,
     )
 
 
-def _scheduler_of(kubeconfig: str | None) -> tuple[str, str]:
+def namespace_of(options: SchedulerOptions | None, namespace: str | None) -> str:
+    """The namespace that is named, that of the context, or `default`."""
+    from bayplan.client.errors import KubeconfigError
+    from bayplan.client.kubeconfig import find_access
+    from bayplan.observe.clock import SystemClock
+
+    if namespace:
+        return namespace
+    options = options or SchedulerOptions()
+    try:
+        access = find_access(
+            clock=SystemClock(),
+            environment=dict(os.environ),
+            kubeconfig=_path(options.kubeconfig),
+            context=options.context,
+        )
+    except KubeconfigError as error:
+        if options.context is not None:
+            raise CommandError(str(error).splitlines()[0], hint=error.hint) from error
+        return "default"  # a kubeconfig that is needed is reported where it is
+    return access.namespace or "default"
+
+
+def _scheduler_of(kubeconfig: str | None, context: str | None) -> tuple[str, str]:
     """Server and token of the scheduler, as the kubeconfig of `bayplan up` has them; empty for any other kubeconfig."""
     import yaml
 
@@ -85,7 +134,7 @@ def _scheduler_of(kubeconfig: str | None) -> tuple[str, str]:
         config = yaml.safe_load(Path(name).expanduser().read_text(encoding="utf-8"))
         contexts = {entry["name"]: entry["context"] for entry in config["contexts"]}
         clusters = {entry["name"]: entry["cluster"] for entry in config["clusters"]}
-        extensions = clusters[contexts[config["current-context"]]["cluster"]].get("extensions") or ()
+        extensions = clusters[contexts[context or config["current-context"]]["cluster"]].get("extensions") or ()
         found: dict[str, str] = next((entry["extension"] for entry in extensions if entry["name"] == EXTENSION), {})
         return str(found.get("server", "")), str(found.get("token", ""))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError):
@@ -122,9 +171,25 @@ def transport_to(where: Endpoint) -> HttpTransport:
 
 
 async def _ask(where: Endpoint, path: str, kind: type[T], query: Mapping[str, str] | None, body: bytes | None) -> T:
+    transport = transport_to(where)
+    try:
+        return await ask_over(transport, where, path, kind, query=query, body=body)
+    finally:
+        await transport.close()
+
+
+async def ask_over(
+    transport: HttpTransport,
+    where: Endpoint,
+    path: str,
+    kind: type[T],
+    *,
+    query: Mapping[str, str] | None = None,
+    body: bytes | None = None,
+) -> T:
+    """The same over a transport that stays open."""
     from bayplan.client.errors import ClientError
 
-    transport = transport_to(where)
     try:
         method = "GET" if body is None else "POST"
         response = await transport.request(method, f"/bayplan/v1{path}", query=query, body=body)
@@ -133,8 +198,6 @@ async def _ask(where: Endpoint, path: str, kind: type[T], query: Mapping[str, st
             f"{where.server} does not answer: {str(error).splitlines()[0]}",
             hint="name the scheduler with --server or BAYPLAN_SERVER, or read a decision file with --file",
         ) from error
-    finally:
-        await transport.close()
     if response.status >= 300:
         raise _refused(where, response.status, response.body)
     try:
@@ -180,7 +243,9 @@ def _cluster_access(where: Endpoint) -> ClusterAccess | None:
     from bayplan.observe.clock import SystemClock
 
     try:
-        return find_access(clock=SystemClock(), environment=dict(os.environ), kubeconfig=where.kubeconfig)
+        return find_access(
+            clock=SystemClock(), environment=dict(os.environ), kubeconfig=where.kubeconfig, context=where.context
+        )
     except KubeconfigError as error:
         if where.kubeconfig is None:
             return None

@@ -216,9 +216,10 @@ async def _serve(
     from dataclasses import replace
 
     from bayplan.app.decision_logger import DecisionLogger
+    from bayplan.app.serving import LocalMetrics
     from bayplan.explain.wiring import Explaining
     from bayplan.observe.clock import SystemClock
-    from bayplan.server.options import ServerOptions, ServerParts
+    from bayplan.server.options import ServerOptions
     from bayplan.server.serving import serve
     from bayplan.sim.decision_printer import DecisionPrinter
     from bayplan.sim.local import LocalCluster
@@ -228,8 +229,9 @@ async def _serve(
     current = [settings]
     explaining = Explaining(clock, settings=lambda: current[0], decisions=own.decisions)
     printers = [] if quiet else [DecisionPrinter(print)]
+    metrics = LocalMetrics(clock)
     decision_log = DecisionLogger(log, slow_seconds=own.logging.slow_call.total_seconds())
-    listening = (*options.observers, *explaining.observers, *printers, decision_log)
+    listening = (*options.observers, metrics.observer, *explaining.observers, *printers, decision_log)
     options = replace(options, observers=listening, on_move=decision_log.moved)
     log.show_plugins_in(settings.plugin_places)
 
@@ -247,7 +249,7 @@ async def _serve(
     token = secrets.token_urlsafe(24)
     pages = ServerOptions(is_plain_http=True, loopback_token=token, port=max(0, dashboard_port))
     pages = replace(pages, is_enabled=dashboard_port >= 0)
-    dashboard = serve(pages, ServerParts(routes=explaining.routes(), clock=clock))
+    dashboard = serve(pages, metrics.parts(explaining.routes()))
     stop = _stop_on_signals()
     async with contextlib.AsyncExitStack() as opened:
         count = options.nodes if isinstance(options.nodes, int) else len(options.nodes)
@@ -261,6 +263,7 @@ async def _serve(
         serving = await opened.enter_async_context(dashboard)
         explaining.attach(local.live)
         decision_log.attach(local.live)
+        metrics.live = local.live
         _write_kubeconfig(local, kubeconfig, {"server": serving.url, "token": token} if serving.url else {})
         _welcome(local, settings.profiles, kubeconfig, f"{serving.url}/?token={token}" if serving.url else "")
         waits: list[asyncio.Task[Any]] = [
@@ -272,12 +275,7 @@ async def _serve(
             file = Path(config) if config else None
             reloader = Reloader(file, plugins, put_to_work=put_to_work, report=report, clock=clock)
             waits.append(asyncio.create_task(reloader.run()))
-        done, pending = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        for task in pending:
-            task.cancel()
-        await asyncio.gather(*pending, return_exceptions=True)
-        for task in done:
-            task.result()
+        await _until_one_ends(waits)
     note("stopped")
     return 0
 
@@ -287,6 +285,16 @@ def _stop_on_signals() -> asyncio.Event:
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     return stop
+
+
+async def _until_one_ends(tasks: Sequence[asyncio.Task[Any]]) -> None:
+    """Cancel the others then; raises what ended it."""
+    done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in pending:
+        task.cancel()
+    await asyncio.gather(*pending, return_exceptions=True)
+    for task in done:
+        task.result()
 
 
 async def _first_of(starting: asyncio.Task[LocalCluster], stop: asyncio.Event) -> None:

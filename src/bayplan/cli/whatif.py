@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from bayplan.cli.documents import read_found_objects
 from bayplan.cli.options import Names, option
-from bayplan.cli.output import CommandError, Format, print_pieces, print_value, result_console
-from bayplan.cli.scheduler_client import Authority, Insecure, Kubeconfig, Server, TokenFile, ask, endpoint
+from bayplan.cli.output import CommandError, print_pieces, print_value, progress, result_console
+from bayplan.cli.scheduler_client import Scheduler, ask, endpoint
 
 __all__ = ["whatif"]
 
@@ -34,12 +34,11 @@ def whatif(
     disable: Annotated[Names, option("--disable", metavar="PLUGIN", about="a plugin that has no say")] = None,
     config: Annotated[str | None, option("--config", metavar="FILE", about="another configuration")] = None,
     without_pending: Annotated[bool, option("--without-pending", about="leave out pods that wait now")] = False,
-    output: Annotated[Format | None, option("--output", "-o", metavar="FORMAT", about="table by default")] = None,
-    server: Server = None,
-    token_file: TokenFile = None,
-    kubeconfig: Kubeconfig = None,
-    certificate_authority: Authority = None,
-    insecure_skip_tls_verify: Insecure = False,
+    output: Annotated[
+        Literal["table", "wide", "json", "yaml"] | None,
+        option("--output", "-o", metavar="FORMAT", about="table by default; wide: a line a pod"),
+    ] = None,
+    scheduler: Scheduler = None,
 ) -> int:
     """Say where pods would go if nodes came or went, pods were added, or the scheduler were configured otherwise.
 
@@ -61,13 +60,13 @@ def whatif(
         _add_file(scenario, name, count)
     if config is not None:
         scenario["config"] = next((found.item for found in read_found_objects(config)), None)
-    where = endpoint(server, token_file, kubeconfig, certificate_authority, insecure_skip_tls_verify)
-    answer = ask(where, "/whatif", WhatIf, body=msgspec.json.encode(scenario))
-    form = output or "table"
-    if form == "table":
-        print_pieces(result_console(), draw_whatif(answer))
+    where = endpoint(scheduler)
+    with progress("playing it on a copy of the cluster"):
+        answer = ask(where, "/whatif", WhatIf, body=msgspec.json.encode(scenario))
+    if output in ("json", "yaml"):
+        print_value(msgspec.to_builtins(answer), "json" if output == "json" else "yaml")
     else:
-        print_value(msgspec.to_builtins(answer), form)
+        print_pieces(result_console(), draw_whatif(answer, is_wide=output == "wide"))
     return 0
 
 

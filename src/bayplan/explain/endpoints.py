@@ -7,7 +7,7 @@
     GET  /bayplan/v1/log[?q=&namespace=&outcome=&node=&offset=&limit=]
     GET  /bayplan/v1/log/decisions[?template=&outcome=&reason=&offset=&limit=]
     GET  /bayplan/v1/preemptions[?offset=&limit=]
-    GET  /bayplan/v1/pending[?change=true]         GET  /bayplan/v1/config
+    GET  /bayplan/v1/pending[?change=true&namespace=]       GET  /bayplan/v1/config
     GET  /bayplan/v1/decisions[?pod=&limit=]       POST /bayplan/v1/whatif
     GET  /bayplan/v1/explain/pod/{namespace}/{name}[?full=true]
     GET  /bayplan/v1/explain/pod/{namespace}/{name}/changes
@@ -29,7 +29,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from bayplan.explain.admission import Admit, ClientGone, Handler, QuestionAdmission, QuestionLimits
-from bayplan.explain.pages.answers import PageAnswers, number_in
+from bayplan.explain.pages.answers import PageAnswers, number_in, text_in
 from bayplan.explain.service import ExplainService, NotReady, UnknownObject
 from bayplan.explain.whatif import ScenarioError, read_scenario
 from bayplan.observe.clock import Clock
@@ -114,7 +114,8 @@ class _Pages:
         return redacted(msgspec.to_builtins(self._service.config()))
 
     async def pending(self, request: Request) -> Any:
-        return await self._service.pending(with_change=_flag(request, "change"))
+        namespace = text_in(request, "namespace")
+        return await self._service.pending(with_change=_flag(request, "change"), namespace=namespace)
 
     async def decisions(self, request: Request) -> Any:
         limit = number_in(request, "limit", 100, most=_MOST_DECISIONS)

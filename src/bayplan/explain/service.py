@@ -243,10 +243,12 @@ class ExplainService:
         explanation.attempts = self.recorder.of_node(name, most=_ATTEMPTS)
         return explanation
 
-    async def pending(self, *, with_change: bool = False) -> PendingBoard:
+    async def pending(self, *, with_change: bool = False, namespace: str = "") -> PendingBoard:
+        """Of one namespace, or of all."""
         clock = self.live.options.clock
         stuck: Stuck = {}
         pods = [*self._pending_pods(), *self._held_pods(), *self._pods_of_others()]
+        pods = [entry for entry in pods if not namespace or entry[0].namespace == namespace]
         board = await in_slices(group_pending(self.view(), pods, stuck, self._last_attempt), clock)
         if with_change and stuck:
             board.change, board.frees = await self._on_copy(lambda copy: find_best_change(copy, stuck))

@@ -7,6 +7,7 @@ about now have titles and colours of their own.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -22,12 +23,14 @@ from bayplan.explain.device_report import DeviceReport, NodeDevice
 from bayplan.explain.device_wording import DEVICE_WORDS
 from bayplan.explain.evaluating import Evaluated
 from bayplan.explain.model import Changes, Decided, NodeExplanation, Now, PodExplanation, Suggestion
+from bayplan.explain.pages.decision_log import template_of
 from bayplan.explain.pending import PendingBoard
 from bayplan.explain.phrases import listed
-from bayplan.explain.whatif import WhatIf
+from bayplan.explain.whatif import Placement, WhatIf
 from bayplan.loop.record import DecisionRecord, PluginTook, Preemption, Refused, ScoredNode, Step
 
 __all__ = [
+    "draw_best_change",
     "draw_changes",
     "draw_evaluated",
     "draw_node",
@@ -36,6 +39,7 @@ __all__ = [
     "draw_summary",
     "draw_whatif",
     "plain",
+    "simple_table",
 ]
 
 _STYLES = {
@@ -197,7 +201,7 @@ def _granted(claim: str, entry: dict[str, Any]) -> Iterator[str]:
 
 def draw_summary(found: Sequence[Evaluated]) -> Table:
     """One line a pod, in the order in which they were decided."""
-    table = _table("pod", "node", "points", "fits on", "why not")
+    table = simple_table("pod", "node", "points", "fits on", "why not")
     table.columns[2].justify = table.columns[3].justify = "right"
     for each in found:
         points = str(each.now.best[0].total) if each.now.best else ""
@@ -215,7 +219,7 @@ def draw_node(node: NodeExplanation) -> Iterator[RenderableType]:
     facts = [part for part in (node.zone, *node.taints) if part]
     if facts:
         yield _indent(Text(plain(", ".join(facts)), style="dim"))
-    table = _table("resource", "requested", "of", "full")
+    table = simple_table("resource", "requested", "of", "full")
     for fill in node.resources:
         share = f"{fill.requested * 100 // fill.allocatable} %" if fill.allocatable else ""
         amounts = [format_quantity(amount, fill.resource) for amount in (fill.requested, fill.allocatable)]
@@ -224,7 +228,7 @@ def draw_node(node: NodeExplanation) -> Iterator[RenderableType]:
     if node.devices:
         yield _node_devices(node.devices)
     if node.pending:
-        pending = _table("pending", "such as", "here", "because")
+        pending = simple_table("pending", "such as", "here", "because")
         pending.columns[0].justify = "right"
         for group in node.pending[:_MOST_ROWS]:
             here = f"fits, place {group.place:,}" if group.fits else f"refused by {group.plugin or 'PreFilter'}"
@@ -235,15 +239,19 @@ def draw_node(node: NodeExplanation) -> Iterator[RenderableType]:
         yield _attempts(node.attempts)
 
 
-def draw_pending(board: PendingBoard) -> Iterator[RenderableType]:
+def draw_pending(board: PendingBoard, *, most_named: int | None = 3) -> Iterator[RenderableType]:
+    """`most_named` pods of each cause, or all that came with the board; the change is drawn by `draw_best_change`."""
     yield Text(plain(board.verdict), style="bold red" if board.total else "bold green")
     if board.causes:
-        table = _table("pods", "because of", "such as")
+        table = simple_table("pods", "because of", "such as")
         table.columns[0].justify = "right"
         for cause in board.causes[:50]:
-            sample = plain(", ".join(waiting.pod for waiting in cause.pods[:3]))
+            sample = plain(_sample([waiting.pod for waiting in cause.pods], most=most_named or len(cause.pods)))
             table.add_row(f"{cause.count:,}", Text(plain(cause.title)), Text(sample))
         yield _below(table)
+
+
+def draw_best_change(board: PendingBoard) -> Iterator[RenderableType]:
     if board.change is not None:
         yield Padding(Text(plain(_capital(board.change)), style="bold"), (1, 2, 0, 2), expand=False)
 
@@ -252,25 +260,52 @@ def _capital(suggestion: Suggestion) -> str:
     return suggestion.sentence[:1].upper() + suggestion.sentence[1:]
 
 
-def draw_whatif(answer: WhatIf, *, most: int = 40) -> Iterator[RenderableType]:
+def draw_whatif(answer: WhatIf, *, is_wide: bool = False, most: int = 40) -> Iterator[RenderableType]:
+    """Pods of one template from one place are one row; `is_wide` gives each pod its own."""
     yield Text(plain(answer.verdict), style="bold")
     for title, entries in (("placed", answer.placed), ("pending", answer.pending)):
         if not entries:
             continue
-        table = _table(title, "was", "node" if title == "placed" else "because")
-        for entry in entries[:most]:
-            table.add_row(Text(plain(entry.pod)), Text(plain(entry.origin)), Text(plain(entry.node or entry.message)))
-        hidden = (answer.placed_count if title == "placed" else answer.pending_count) - min(len(entries), most)
-        if hidden > 0:
-            table.add_row(f"and {hidden:,} more", "", "")
+        table = simple_table(title, "was", "node" if title == "placed" else "because")
+        rows = [(each.pod, each.origin, each.node or each.message) for each in entries]
+        rows = rows if is_wide else _grouped(entries)
+        for row in rows[:most]:
+            table.add_row(*(Text(plain(cell)) for cell in row))
+        unlisted = (answer.placed_count if title == "placed" else answer.pending_count) - len(entries)
+        hidden = len(rows) - most
+        if hidden > 0 or unlisted > 0:
+            more = f"and {hidden:,} more {'pods' if is_wide else 'groups'}" if hidden > 0 else ""
+            table.add_row(more or f"and {unlisted:,} more pods", "", "")
         yield _below(table)
     if answer.evicted:
-        evicted = _table("evicted", "from", "for")
+        evicted = simple_table("evicted", "from", "for")
         for gone in answer.evicted[:most]:
             evicted.add_row(Text(plain(gone.pod)), Text(plain(gone.node)), Text(plain(gone.by)))
+        if len(answer.evicted) > most:
+            evicted.add_row(f"and {len(answer.evicted) - most:,} more", "", "")
         yield _below(evicted)
     if answer.note:
         yield _indent(Text(plain(answer.note), style="dim"))
+
+
+def _grouped(entries: Sequence[Placement]) -> list[tuple[str, str, str]]:
+    """(template, where from, nodes with counts or the reason), the largest group first."""
+    groups: dict[tuple[str, str, str], list[Placement]] = {}
+    for each in entries:
+        namespace, _, name = each.pod.rpartition("/")
+        groups.setdefault((f"{namespace}/{template_of(name)}", each.origin, each.message), []).append(each)
+    rows = []
+    for (template, origin, message), pods in sorted(groups.items(), key=lambda item: -len(item[1])):
+        name = pods[0].pod if len(pods) == 1 else f"{len(pods):,} × {template}"
+        rows.append((name, origin, message or _counted([each.node for each in pods])))
+    return rows
+
+
+def _counted(nodes: Sequence[str]) -> str:
+    """node-1 (5), node-2 (3), … of 12 nodes."""
+    counts = Counter(nodes).most_common()
+    named = [f"{node} ({count})" if count > 1 else node for node, count in counts[:_MOST_TIED]]
+    return ", ".join(named) + (f", … {len(counts):,} nodes in all" if len(counts) > _MOST_TIED else "")
 
 
 # Pieces
@@ -307,7 +342,7 @@ def _fitting(best: Sequence[ScoredNode], *, top: int, width: int) -> list[Scored
 
 def _scores(shown: Sequence[ScoredNode], chosen: str, feasible: int) -> RenderableType:
     """A row for each plugin, a column for each of some nodes."""
-    table = _table("score by plugin", "weight")
+    table = simple_table("score by plugin", "weight")
     table.columns[1].justify = "right"
     for node in shown:
         style = "bold green" if node.node == chosen else ""
@@ -329,7 +364,7 @@ def _scores(shown: Sequence[ScoredNode], chosen: str, feasible: int) -> Renderab
 
 
 def _refused(groups: Sequence[Refused], nodes: int) -> RenderableType:
-    table = _table("nodes", "refused by", "because", "such as")
+    table = simple_table("nodes", "refused by", "because", "such as")
     table.columns[0].justify = "right"
     for group in groups[:_MOST_ROWS]:
         reasons, sample = plain("; ".join(group.reasons)), plain(_sample(group.sample))
@@ -343,7 +378,7 @@ def _refused(groups: Sequence[Refused], nodes: int) -> RenderableType:
 def _devices(report: DeviceReport) -> Iterator[RenderableType]:
     """What the devices of the nearest nodes are to each request; those that are the same to it in one row."""
     for node in report.nodes[:_MOST_DEVICE_NODES]:
-        table = _table(f"devices on {plain(node.node)}", "for", "")
+        table = simple_table(f"devices on {plain(node.node)}", "for", "")
         for request in node.requests:
             alike: dict[str, list[str]] = {}
             for fact in request.devices:
@@ -360,7 +395,7 @@ def _devices(report: DeviceReport) -> Iterator[RenderableType]:
 
 
 def _node_devices(devices: Sequence[NodeDevice]) -> RenderableType:
-    table = _table("device", "state", "claim", "pod")
+    table = simple_table("device", "state", "claim", "pod")
     for each in devices[:_MOST_NODE_DEVICES]:
         state = f"{each.state} {', '.join(each.taints)}" if each.taints else each.state
         row = (each.device, state, ", ".join(each.owners), ", ".join(each.users))
@@ -370,7 +405,7 @@ def _node_devices(devices: Sequence[NodeDevice]) -> RenderableType:
 
 def _preemption(preemption: Preemption, verb: str) -> Iterator[RenderableType]:
     """Who leaves, and what decided between the nodes where that was possible."""
-    table = _table(f"{verb} {plain(preemption.node)}", "priority")
+    table = simple_table(f"{verb} {plain(preemption.node)}", "priority")
     table.columns[1].justify = "right"
     for victim in preemption.victims[:_MOST_ROWS]:
         table.add_row(Text(plain(victim.pod)), f"{victim.priority:,}")
@@ -387,7 +422,7 @@ def _preemption(preemption: Preemption, verb: str) -> Iterator[RenderableType]:
 
 
 def _attempts(attempts: Sequence[DecisionRecord]) -> RenderableType:
-    table = _table("attempt", "when", "woken by", "fit on", "outcome", "took")
+    table = simple_table("attempt", "when", "woken by", "fit on", "outcome", "took")
     table.columns[3].justify = table.columns[5].justify = "right"
     for record in attempts[:_MOST_ROWS]:
         stopped = f" at {record.stopped_at}" if record.stopped_at else ""
@@ -404,13 +439,13 @@ def _attempts(attempts: Sequence[DecisionRecord]) -> RenderableType:
 
 
 def _list(title: str, lines: Sequence[str]) -> RenderableType:
-    table = _table(title)
+    table = simple_table(title)
     for line in lines:
         table.add_row(Text(plain(line)))
     return _below(table)
 
 
-def _table(*columns: str) -> Table:
+def simple_table(*columns: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for column in columns:
         table.add_column(column, overflow="fold")

@@ -13,7 +13,7 @@ import pytest
 from tests.unit.explain.stage import raw_pod, staged
 
 from bayplan.cli.main import main
-from bayplan.cli.scheduler_client import EXTENSION, endpoint
+from bayplan.cli.scheduler_client import EXTENSION, SchedulerOptions, endpoint
 from bayplan.explain.decision_file import DecisionFile
 from bayplan.loop.record import DecisionRecord, Step
 from bayplan.server import ServerOptions, ServerParts, serve
@@ -169,7 +169,7 @@ def named(tmp_path: Path, extension: dict[str, str]) -> str:
 def test_a_token_is_sent_to_the_address_that_it_is_for(server: str | None, token: str, tmp_path: Path) -> None:
     kubeconfig = named(tmp_path, {"server": "http://127.0.0.1:7", "token": "of-kubeconfig"})
 
-    where = endpoint(server, None, kubeconfig, None, False)
+    where = endpoint(SchedulerOptions(server=server, kubeconfig=kubeconfig))
 
     assert where.token == token
     assert "?" not in where.server and not where.server.endswith("/")

@@ -10,15 +10,15 @@ from tests.unit.explain.stage import raw_pod, staged
 from bayplan.explain.evaluating import Evaluator
 from bayplan.explain.model import Changes, Decided, PodExplanation, Suggestion, decided_of
 from bayplan.explain.terminal import (
+    draw_best_change,
     draw_changes,
     draw_evaluated,
     draw_node,
-    draw_pending,
     draw_pod,
     draw_summary,
     draw_whatif,
 )
-from bayplan.explain.whatif import Scenario
+from bayplan.explain.whatif import Placement, Scenario, WhatIf
 from bayplan.loop.record import CandidateKey, DecisionRecord, Preemption, Step, Victim
 from bayplan.testing import Harness, node, pod
 
@@ -45,7 +45,7 @@ async def test_everything_about_a_running_cluster_can_be_drawn() -> None:
     assert "NodeResourcesBalancedAllocation" in text_of(draw_pod(placed))
     assert "→ 0 after NodeResourcesFit" in text_of(draw_pod(pending))
     assert "refused by NodeResourcesFit" in text_of(draw_node(where))
-    assert "1 of 1 pending pods would find a node if" in text_of(draw_pending(board))
+    assert "1 of 1 pending pods would find a node if" in text_of(draw_best_change(board))
     assert "would stay pending" in text_of(draw_whatif(played))
 
 
@@ -119,3 +119,15 @@ def test_hostile_names_cannot_steer_the_terminal() -> None:
 
     assert "\x1b[2J" not in text_of(draw_pod(explanation))
     assert "[bold]x[/bold]" in text_of(draw_pod(explanation))
+
+
+def test_a_what_if_shows_pods_of_one_template_in_one_row() -> None:
+    moved = [Placement(pod=f"shop/web-{i}", node=f"node-{i % 2}", origin="node-9") for i in range(90)]
+    stuck = [Placement(pod=f"shop/db-{i}", message="0/2 nodes are available") for i in range(3)]
+    answer = WhatIf(verdict="some", node_count=2, placed=moved, pending=stuck, placed_count=90, pending_count=3)
+    text, wide = text_of(draw_whatif(answer)), text_of(draw_whatif(answer, is_wide=True))
+
+    assert "90 × shop/web" in text and "node-0 (45), node-1 (45)" in text
+    assert "3 × shop/db" in text
+    assert len(text.splitlines()) < 15
+    assert "shop/web-7 " in wide and "and 50 more pods" in wide

@@ -16,7 +16,7 @@ from bayplan.loop.notes import Note, Restored
 from bayplan.loop.record import DecisionRecord
 from bayplan.loop.recorder import DecisionRecorder
 
-__all__ = ["DecisionGroup", "DecisionLog", "LogQuery", "LoggedDecision", "decisions_of", "group_log", "template_of"]
+__all__ = ["DecisionGroup", "LogPage", "LogQuery", "LoggedDecision", "decisions_of", "group_log", "template_of"]
 
 _AT_ONCE = 256
 _MOST_NOTES = 20_000
@@ -67,7 +67,7 @@ class DecisionGroup(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=
     """Of a decision, in the mean."""
 
 
-class DecisionLog(msgspec.Struct, kw_only=True, rename="camel"):
+class LogPage(msgspec.Struct, kw_only=True, rename="camel"):
     groups: list[DecisionGroup]
     """The one with the newest decision first."""
     matching: int
@@ -104,7 +104,7 @@ class _Sum(msgspec.Struct):
     nodes: set[str]
 
 
-def group_log(recorder: DecisionRecorder, query: LogQuery) -> Work[DecisionLog]:
+def group_log(recorder: DecisionRecorder, query: LogQuery) -> Work[LogPage]:
     sums: dict[tuple[str, str, str], _Sum] = {}
     outcomes: dict[str, int] = {}
     namespaces: dict[str, int] = {}
@@ -122,7 +122,7 @@ def group_log(recorder: DecisionRecorder, query: LogQuery) -> Work[DecisionLog]:
             continue
         _add(sums, note, outcome)
     ordered = [_summed(each) for each in sums.values()]
-    return DecisionLog(
+    return LogPage(
         groups=ordered[query.offset : query.offset + query.limit],
         matching=len(ordered),
         looked_at=looked_at,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from heapq import merge
-from itertools import islice
+from math import inf
+from typing import NamedTuple
 
 import msgspec
 
@@ -26,7 +26,9 @@ HELD = "held"
 UNSERVED = "unserved"
 """Waits for a scheduler that is none of ours; perhaps nobody runs it."""
 BEING_SCHEDULED = "being scheduled"
-_AT_ONCE = 256
+_AT_ONCE = 512
+_MOST_OFFSET = 10_000
+"""Further pages are reached by filters: each row before a page has to be sorted."""
 _MOST_NAMESPACES = 200
 _MOST_REASONS = 50
 
@@ -75,10 +77,11 @@ class PodPage(msgspec.Struct, kw_only=True, rename="camel"):
     """Of the pods that match but for their reasons, the most frequent first."""
 
 
-class _Row(msgspec.Struct, order=True, gc=False):
-    """Ordered by the key that is asked for, then by name."""
+class _Row(NamedTuple):
+    """Ordered by what is asked for, then by name; no two have one name."""
 
-    order: tuple[str | float, str]
+    order: str | float
+    key: str
     pod: Pod
     state: str
     reasons: tuple[str, ...]
@@ -88,57 +91,55 @@ def list_pods(live: LiveScheduler, query: PodFilter) -> Work[PodPage]:
     states: Counter[str] = Counter()
     namespaces: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
-    runs: list[list[_Row]] = []
+    first: list[_Row] = []
+    """The rows of this page and of those before it, as far as they are known."""
     total = matching = 0
-    text = query.text.lower()
-    for pods in _batches(list(live.watching.pods())):
+    text, most = query.text.lower(), min(query.offset, _MOST_OFFSET) + query.limit
+    for pods in _batches(live):
+        total += len(pods)
+        namespaces.update([pod.metadata.namespace for _, pod in pods])
         run: list[_Row] = []
-        for pod in pods:
-            total += 1
-            namespaces[pod.namespace] += 1
-            if not _is_named(pod, query, text):
+        for key, pod in pods:
+            if text not in key or not _is_there(pod, query):
                 continue
-            state, why = state_of(live, pod)
-            if not query.reason or query.reason in why:
+            state, why = (PLACED, ()) if pod.spec.node_name else state_of(live, pod)
+            has_reason = not query.reason or query.reason in why
+            if has_reason:
                 states[state] += 1
             if query.states and state not in query.states:
                 continue
-            reasons.update(why)
-            if not query.reason or query.reason in why:
-                run.append(_Row(_order(live, pod, query.sort), pod, state, why))
-        run.sort()
-        matching += len(run)
-        runs.append(run)
+            if why:
+                reasons.update(why)
+            if has_reason:
+                matching += 1
+                row = _Row(_order(live, pod, query.sort), key, pod, state, why)
+                if len(first) < most or row < first[-1]:
+                    run.append(row)
+        if run:
+            first = sorted([*first, *run])[:most]
         yield
-    offset = min(query.offset, max(0, (matching - 1) // query.limit * query.limit))
-    page: list[_Row] = []
-    for count, row in enumerate(islice(merge(*runs), offset + query.limit)):
-        if count >= offset:
-            page.append(row)
-        if count % _AT_ONCE == 0:
-            yield
+    offset = min(query.offset, max(0, (matching - 1) // query.limit * query.limit), _MOST_OFFSET)
     return PodPage(
         total=total,
         matching=matching,
         offset=offset,
-        pods=[_listed(live, row) for row in page],
+        pods=[_listed(live, row) for row in first[offset : offset + query.limit]],
         states=dict(states.most_common()),
         namespaces=dict(sorted(namespaces.most_common(_MOST_NAMESPACES))),
         reasons=dict(reasons.most_common(_MOST_REASONS)),
     )
 
 
-def _batches(pods: list[Pod]) -> Iterator[Sequence[Pod]]:
+def _batches(live: LiveScheduler) -> Iterator[Sequence[tuple[str, Pod]]]:
+    pods = list(live.watching.pods_by_key().items())
     for start in range(0, len(pods), _AT_ONCE):
         yield pods[start : start + _AT_ONCE]
 
 
-def _is_named(pod: Pod, query: PodFilter, text: str) -> bool:
-    if query.namespace and pod.namespace != query.namespace:
+def _is_there(pod: Pod, query: PodFilter) -> bool:
+    if query.namespace and pod.metadata.namespace != query.namespace:
         return False
-    if query.node and pod.spec.node_name != query.node:
-        return False
-    return not text or text in f"{pod.namespace}/{pod.name}"
+    return not query.node or pod.spec.node_name == query.node
 
 
 def state_of(live: LiveScheduler, pod: Pod) -> tuple[str, tuple[str, ...]]:
@@ -160,14 +161,14 @@ def state_of(live: LiveScheduler, pod: Pod) -> tuple[str, tuple[str, ...]]:
     return place.value, tuple(sorted(queued.rejectors))
 
 
-def _order(live: LiveScheduler, pod: Pod, sort: str) -> tuple[str | float, str]:
+def _order(live: LiveScheduler, pod: Pod, sort: str) -> str | float:
     if sort == "age":
-        # The newest first: every letter of a timestamp is turned around.
-        return (pod.metadata.creation_timestamp or "").translate(_TURNED), pod.key
+        # The newest first: every digit of a timestamp is turned around.
+        return (pod.metadata.creation_timestamp or "").translate(_TURNED)
     if sort == "waiting":
         queued = live.queue.get(pod.key)
-        return queued.timestamp if queued is not None else float("inf"), pod.key
-    return "", pod.key
+        return queued.timestamp if queued is not None else inf
+    return ""
 
 
 _TURNED = str.maketrans("0123456789", "9876543210")
@@ -177,7 +178,7 @@ def _listed(live: LiveScheduler, row: _Row) -> ListedPod:
     pod = row.pod
     queued = live.queue.get(pod.key) if not pod.spec.node_name else None
     return ListedPod(
-        pod=pod.key,
+        pod=row.key,
         state=row.state,
         node=pod.spec.node_name or pod.status.nominated_node_name,
         reasons=list(row.reasons),
@@ -206,9 +207,8 @@ def find_by_name(live: LiveScheduler, text: str, *, limit: int) -> Work[SearchRe
     """Pods and nodes whose names have the text; those that begin with it first."""
     wanted = text.lower()
     pods: list[tuple[int, str, Pod]] = []
-    for batch in _batches(list(live.watching.pods())):
-        for pod in batch:
-            key = f"{pod.namespace}/{pod.name}"
+    for batch in _batches(live):
+        for key, pod in batch:
             if wanted in key:
                 pods.append((0 if pod.name.startswith(wanted) or key.startswith(wanted) else 1, key, pod))
         yield
@@ -217,7 +217,7 @@ def find_by_name(live: LiveScheduler, text: str, *, limit: int) -> Work[SearchRe
     yield
     best = sorted(pods, key=lambda entry: entry[:2])[:limit] if len(pods) < _MOST_SORTED else pods[:limit]
     return SearchResult(
-        pods=[_listed(live, _Row(("", key), pod, *state_of(live, pod))) for _, key, pod in best],
+        pods=[_listed(live, _Row("", key, pod, *state_of(live, pod))) for _, key, pod in best],
         nodes=[
             ListedNode(node=name, zone=info.labels.get(ZONE_LABEL, ""))
             for _, name in sorted(names)[:limit]

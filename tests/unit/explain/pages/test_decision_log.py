@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.explain.stage import Stage, raw_pod, staged
 
-from bayplan.explain.pages.decision_log import DecisionLog, LogQuery, decisions_of, group_log, template_of
+from bayplan.explain.pages.decision_log import LogPage, LogQuery, decisions_of, group_log, template_of
 from bayplan.explain.time_slices import at_once
 from bayplan.loop.recorder import DecisionRecorder
 from bayplan.observe.clock import SystemClock
@@ -28,7 +28,7 @@ def test_a_template_is_the_name_without_what_controllers_add(name: str, template
     assert template_of(name) == template
 
 
-def logged(stage: Stage, **query: object) -> DecisionLog:
+def logged(stage: Stage, **query: object) -> LogPage:
     return at_once(group_log(stage.explaining.recorder, LogQuery(**query)))  # type: ignore[arg-type]  # by name
 
 

@@ -1,0 +1,209 @@
+"""`bayplan top`: a live screen of a running scheduler: rates, queue, what pods wait for, the latest decisions.
+
+Drawn again every second from the same answers as the dashboard. q or Ctrl-C ends it; without a terminal it is printed
+once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+from bayplan.cli.options import option
+from bayplan.cli.output import CommandError, result_console
+from bayplan.cli.scheduler_client import Endpoint, Scheduler, ask_over, endpoint, transport_to
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from bayplan.client.http_transport import HttpTransport
+    from bayplan.explain.overview import Overview
+    from bayplan.explain.pages.decision_log import LogPage
+    from bayplan.explain.pages.timeline import TimelinePage
+    from bayplan.explain.pending import PendingBoard
+
+__all__ = ["Screen", "draw_screen", "top"]
+
+EXAMPLES = """\
+{program} top
+{program} top --interval 5
+{program} top --once
+"""
+_BARS = "▁▂▃▄▅▆▇█"
+_CAUSES_EVERY = 3
+"""The causes are asked for in one of so many rounds: they take the scheduler longer than the rest."""
+
+
+def top(
+    *,
+    interval: Annotated[float, option("--interval", metavar="SECONDS", about="seconds between two pictures (1)")] = 1.0,
+    once: Annotated[bool, option("--once", about="print one picture and end")] = False,
+    scheduler: Scheduler = None,
+) -> int:
+    """Show a running scheduler live: rates, queue, what pods wait for, and the latest decisions. q ends it."""
+    if not 0.2 <= interval <= 3600:
+        raise CommandError("--interval is a number of seconds from 0.2 to 3600")
+    where = endpoint(scheduler)
+    is_live = sys.stdout.isatty() and not once
+    with contextlib.suppress(asyncio.CancelledError):
+        asyncio.run(_watch(where, interval) if is_live else _print_once(where))
+    return 0
+
+
+class Screen:
+    """What is asked for one picture."""
+
+    def __init__(self, transport: HttpTransport, where: Endpoint) -> None:
+        self._transport, self._where = transport, where
+        self._rounds = 0
+        self._causes: PendingBoard | None = None
+
+    async def picture(self, *, height: int, width: int) -> list[RenderableType]:
+        from bayplan.explain.overview import Overview
+        from bayplan.explain.pages.decision_log import LogPage
+        from bayplan.explain.pages.timeline import TimelinePage
+        from bayplan.explain.pending import PendingBoard
+
+        overview = await ask_over(self._transport, self._where, "/overview", Overview)
+        timeline = await ask_over(self._transport, self._where, "/timeline", TimelinePage)
+        log = await ask_over(self._transport, self._where, "/log", LogPage, query={"limit": "20"})
+        if self._causes is None or self._rounds % _CAUSES_EVERY == 0:
+            self._causes = await ask_over(self._transport, self._where, "/pending", PendingBoard)
+        self._rounds += 1
+        return list(draw_screen(overview, timeline, log, self._causes, height=height, width=width))
+
+
+def draw_screen(
+    overview: Overview, timeline: TimelinePage, log: LogPage, board: PendingBoard, *, height: int, width: int
+) -> Iterator[RenderableType]:
+    """As many causes and decisions as the height holds."""
+    from rich.text import Text
+
+    from bayplan.explain.terminal import plain
+
+    rows = max(2, (height - 14) // 2)
+    queue = overview.queue
+    yield Text(f"{overview.nodes:,} nodes, {overview.pods:,} pods on them; q ends", style="bold")
+    yield Text()
+    for name, values, said, style in (
+        ("bound / s", timeline.bound, f"{overview.bound_per_second:,.1f}", "blue"),
+        ("p99 ms", timeline.p99, f"{overview.p99_ms:,.1f}", "blue"),
+        ("waiting", timeline.active, f"{queue['active'] + queue['backoff'] + queue['gated']:,}", "yellow"),
+        ("refused", timeline.unschedulable, f"{queue['unschedulable']:,}", "red"),
+    ):
+        bars = _sparkline(values, max(8, min(60, width - 26)))
+        yield Text.assemble((f"{name:<10}", "dim"), f"{said:>10}  ", (bars, style))
+    used = ", ".join(f"{plain(name)} {share:.0f} %" for name, share in sorted(overview.used.items()) if share >= 0.5)
+    yield Text.assemble(("requested ", "dim"), used or "nothing", no_wrap=True, overflow="ellipsis")
+    yield Text()
+    yield _causes(board, rows)
+    yield Text()
+    yield _decisions(log, rows, overview.time)
+
+
+def _causes(board: PendingBoard, rows: int) -> RenderableType:
+    from rich.text import Text
+
+    from bayplan.explain.terminal import plain, simple_table
+
+    table = simple_table("pods", "wait because of")
+    table.columns[0].justify = "right"
+    for cause in board.causes[:rows]:
+        table.add_row(f"{cause.count:,}", Text(plain(cause.title), no_wrap=True, overflow="ellipsis"))
+    return table if board.causes else Text("No pod is pending.", style="dim")
+
+
+def _decisions(log: LogPage, rows: int, now: float) -> RenderableType:
+    from rich.text import Text
+
+    from bayplan.explain.terminal import plain, simple_table
+
+    styles = {"bound": "blue", "unschedulable": "red", "error": "red"}
+    table = simple_table("ago", "pods", "outcome", "node or reason")
+    for group in log.groups[:rows]:
+        name = group.pod if group.pods == 1 else f"{group.pods:,} × {group.template}"
+        nodes = group.node if group.nodes == 1 else f"{group.nodes:,} nodes" if group.nodes else group.reason
+        table.add_row(
+            f"{max(0, now - group.last):.0f} s",
+            Text(plain(name), no_wrap=True, overflow="ellipsis"),
+            Text(group.outcome, style=styles.get(group.outcome, "")),
+            Text(plain(nodes), no_wrap=True, overflow="ellipsis"),
+        )
+    return table if log.groups else Text("No pod was looked at yet.", style="dim")
+
+
+def _sparkline(values: Sequence[float | None], width: int) -> str:
+    newest = [value or 0.0 for value in values[-width:]]
+    highest = max(newest, default=0.0)
+    if not highest:
+        return _BARS[0] * len(newest)
+    return "".join(_BARS[min(7, int(value / highest * 7.999))] for value in newest)
+
+
+async def _print_once(where: Endpoint) -> None:
+    async with _screen(where) as screen:
+        console = result_console()
+        for piece in await screen.picture(height=40, width=console.width):
+            console.print(piece)
+
+
+async def _watch(where: Endpoint, interval: float) -> None:
+    from rich.console import Group
+    from rich.live import Live
+
+    console = result_console()
+    async with _screen(where) as screen:
+        first = await screen.picture(height=console.height, width=console.width)
+        with _keys() as pressed, Live(Group(*first), console=console, screen=True, auto_refresh=False) as live:
+            while not await pressed(interval):
+                pieces = await screen.picture(height=console.height, width=console.width)
+                live.update(Group(*pieces), refresh=True)
+
+
+@contextlib.asynccontextmanager
+async def _screen(where: Endpoint) -> AsyncIterator[Screen]:
+    transport = transport_to(where)
+    try:
+        yield Screen(transport, where)
+    finally:
+        await transport.close()
+
+
+class _Pressed:
+    """Waits for q; other keys have no effect."""
+
+    def __init__(self) -> None:
+        self.event = asyncio.Event()
+
+    async def __call__(self, seconds: float) -> bool:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.event.wait(), seconds)
+        return self.event.is_set()
+
+    def read(self) -> None:
+        if any(key in b"qQ\x03\x04" for key in os.read(sys.stdin.fileno(), 64)):
+            self.event.set()
+
+
+@contextlib.contextmanager
+def _keys() -> Iterator[_Pressed]:
+    """Keys as they are pressed, without Enter, where standard input is a terminal."""
+    pressed = _Pressed()
+    if not sys.stdin.isatty():
+        yield pressed
+        return
+    import termios
+    import tty
+
+    before = termios.tcgetattr(sys.stdin)
+    tty.setcbreak(sys.stdin.fileno())
+    asyncio.get_running_loop().add_reader(sys.stdin.fileno(), pressed.read)
+    try:
+        yield pressed
+    finally:
+        asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)

@@ -1,0 +1,239 @@
+"""Commands on a real terminal against a cluster of `bayplan up`: top, watches, completion of names, contexts.
+
+One cluster in a process of its own serves all of them; each command runs in a pseudo-terminal or in a pipe.
+"""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Iterator
+from fcntl import ioctl
+from pathlib import Path
+
+import pytest
+import yaml
+
+PODS = """
+apiVersion: v1
+kind: Namespace
+metadata: {name: shop}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: cart, namespace: shop}
+spec: {containers: [{name: c, image: app, resources: {requests: {cpu: 100m}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: big}
+spec: {containers: [{name: c, image: app, resources: {requests: {cpu: "900"}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: orphan}
+spec: {schedulerName: nobody, containers: [{name: c, image: app}]}
+"""
+pytestmark = pytest.mark.timeout(300)
+BAYPLAN = [sys.executable, "-m", "bayplan.cli"]
+
+
+class Cluster:
+    def __init__(self, kubeconfig: Path) -> None:
+        self.kubeconfig = kubeconfig
+        self.environment = {**os.environ, "KUBECONFIG": str(kubeconfig), "TERM": "xterm-256color"}
+        self.environment.pop("BAYPLAN_SERVER", None)
+
+    def run(self, *arguments: str, given: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
+        environment = {**self.environment, **variables}
+        command = [*BAYPLAN, *arguments]
+        return subprocess.run(
+            command, input=given, capture_output=True, text=True, env=environment, timeout=120, check=False
+        )
+
+    def until(self, *arguments: str, said: str) -> str:
+        """Run a command until it says something."""
+        for _ in range(100):
+            done = self.run(*arguments)
+            if said in done.stdout:
+                return done.stdout
+            time.sleep(0.2)
+        raise AssertionError(f"{arguments} never said {said}: {done.stdout}{done.stderr}")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    kubeconfig = tmp_path_factory.mktemp("up") / "kubeconfig"
+    command = [*BAYPLAN, "up", "--nodes=3", "--quiet", f"--kubeconfig-out={kubeconfig}"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        assert process.stdout is not None
+        lines = iter(process.stdout.readline, "")
+        assert any("open http" in line for line in lines)
+        found = Cluster(kubeconfig)
+        applied = found.run("apply", "-f", "-", given=PODS)
+        assert applied.returncode == 0, applied.stderr
+        found.until("pending", "--brief", said="nobody")
+        found.until("pending", "--brief", said="Insufficient cpu")
+        yield found
+        process.send_signal(signal.SIGINT)
+        process.stdout.read()
+
+
+class Terminal:
+    """A command in a pseudo-terminal; what it wrote, without escape sequences."""
+
+    def __init__(self, cluster: Cluster, *arguments: str, columns: int = 100) -> None:
+        self._fd, inner = pty.openpty()
+        ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        self.process = subprocess.Popen(
+            [*BAYPLAN, *arguments], stdin=inner, stdout=inner, stderr=inner, env=cluster.environment, close_fds=True
+        )
+        os.close(inner)
+        self.text = ""
+
+    def wait_for(self, said: str, seconds: float = 90.0) -> None:
+        deadline = time.monotonic() + seconds
+        while said not in self.text:
+            assert time.monotonic() < deadline, f"never said {said!r}: {self.text[-2000:]}"
+            if select.select([self._fd], [], [], 0.2)[0]:
+                piece = os.read(self._fd, 65536).decode(errors="replace")
+                self.text += re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|\r", "", piece)
+
+    def press(self, key: str) -> None:
+        os.write(self._fd, key.encode())
+
+    def end(self) -> int:
+        status = self.process.wait(60)
+        os.close(self._fd)
+        return status
+
+
+def test_top_draws_queue_rates_causes_and_decisions_and_ends_with_q(cluster: Cluster) -> None:
+    terminal = Terminal(cluster, "top", "--interval", "0.3")
+    for said in (
+        "bound / s",
+        "p99 ms",
+        "refused",
+        "Insufficient cpu",
+        "waiting for the scheduler `nobody`",
+        "shop/cart",
+    ):
+        terminal.wait_for(said)
+    terminal.press("q")
+
+    assert terminal.end() == 0
+
+
+def test_top_ends_quietly_with_ctrl_c_and_prints_once_into_a_pipe(cluster: Cluster) -> None:
+    terminal = Terminal(cluster, "top")
+    terminal.wait_for("bound / s")
+    terminal.process.send_signal(signal.SIGINT)
+    status = terminal.end()
+    once = cluster.run("top", COLUMNS="60", NO_COLOR="1")
+
+    assert status in (0, 130)
+    assert "Traceback" not in terminal.text
+    assert once.returncode == 0 and "wait because of" in once.stdout
+    assert max(map(len, once.stdout.splitlines())) <= 60
+    assert "\x1b" not in once.stdout
+
+
+def test_watches_show_what_changes(cluster: Cluster) -> None:
+    rows, causes = Terminal(cluster, "get", "pods", "-w", "-n", "shop"), Terminal(cluster, "pending", "-w")
+    rows.wait_for("cart")
+    causes.wait_for("Insufficient cpu")
+    late = "apiVersion: v1\nkind: Pod\nmetadata: {name: late, namespace: shop}\n"
+    late += "spec: {nodeSelector: {disk: none}, containers: [{name: c, image: app}]}\n"
+    assert cluster.run("apply", "-f", "-", given=late).returncode == 0
+    rows.wait_for("late")
+    causes.wait_for("NodeAffinity")
+    assert cluster.run("delete", "pod", "late", "-n", "shop").returncode == 0
+    rows.wait_for("pod/late deleted")
+    for terminal in (rows, causes):
+        terminal.process.send_signal(signal.SIGINT)
+        assert terminal.end() == 130
+        assert "Traceback" not in terminal.text
+
+
+def test_names_of_pods_and_nodes_are_completed(cluster: Cluster) -> None:
+    def asked(*words: str) -> list[str]:
+        return [line.partition("\t")[0] for line in cluster.run("__complete", *words).stdout.splitlines()[:-1]]
+
+    assert asked("explain", "pod", "b") == ["big"]
+    assert asked("explain", "pod/b") == ["pod/big"]
+    assert asked("explain", "pod", "-n", "shop", "") == ["cart"]
+    assert asked("explain", "node", "node-2") == ["node-2"]
+    assert asked("whatif", "--drain", "") == ["node-1", "node-2", "node-3"]
+    assert asked("get", "pod", "o") == ["orphan"]
+    assert asked("get", "nod") == ["nodes"]
+    assert "shop" in asked("get", "pods", "-n", "s")
+    program = Path(sys.executable).with_name("kubectl_complete-bayplan")
+    done = subprocess.run(
+        [program, "explain", "pod", "b"], capture_output=True, text=True, env=cluster.environment, check=True
+    )
+    assert done.stdout == "big\tunschedulable\n:4\n"
+
+
+def test_the_context_gives_cluster_scheduler_and_namespace(cluster: Cluster, tmp_path: Path) -> None:
+    config = yaml.safe_load(cluster.kubeconfig.read_text())
+    name = config["contexts"][0]["name"]
+    inner = {**config["contexts"][0]["context"], "namespace": "shop"}
+    config["contexts"].append({"name": "shopping", "context": inner})
+    config["contexts"].append({"name": "nowhere", "context": {**inner, "cluster": "gone"}})
+    file = tmp_path / "config"
+    file.write_text(yaml.safe_dump({**config, "current-context": "nowhere"}))
+    shopping = cluster.run("explain", "po/cart", "--brief", "--context", "shopping", KUBECONFIG=str(file))
+    other = cluster.run("explain", "po/big", "--brief", "--context", name, KUBECONFIG=str(file))
+    limited = cluster.run(
+        "pending", "--brief", "-n", "shop", "-A", "-o", "name", "--context", name, KUBECONFIG=str(file)
+    )
+    unknown = cluster.run("explain", "pod", "x", "--context", "typo", KUBECONFIG=str(file))
+
+    assert shopping.stdout.startswith("shop/cart runs on")
+    assert other.stdout.startswith("default/big is pending")
+    assert "pod/default/big" in limited.stdout.split()
+    assert unknown.returncode == 2 and "`typo`" in unknown.stderr
+
+
+def test_several_kinds_and_names_at_once(cluster: Cluster) -> None:
+    both = cluster.run("get", "po,no", "-A")
+    named = cluster.run("get", "pod/big", "node/node-1", "-o", "name")
+    explained = cluster.run("explain", "po/big", "no/node-1", "--brief", "-o", "json")
+    table = cluster.run("explain", "pods", "big,orphan", "--brief")
+
+    assert "pod/big" in both.stdout and "node/node-3" in both.stdout
+    assert named.stdout.split() == ["pod/big", "node/node-1"]
+    assert [each.get("pod", each.get("node")) for each in yaml.safe_load(explained.stdout)] == ["default/big", "node-1"]
+    assert "orphan waits for the scheduler `nobody`" in table.stdout or "nobody" in table.stdout
+
+
+def test_pods_that_no_scheduler_serves_are_listed_and_metrics_are_served(cluster: Cluster) -> None:
+    pending = cluster.run("pending", "--brief", "-o", "wide")
+    config = yaml.safe_load(cluster.kubeconfig.read_text())
+    scheduler = config["clusters"][0]["cluster"]["extensions"][0]["extension"]
+    import urllib.request
+
+    request = urllib.request.Request(f"{scheduler['server']}/metrics")
+    request.add_header("Authorization", f"Bearer {scheduler['token']}")
+    with urllib.request.urlopen(request, timeout=60) as response:
+        metrics = response.read().decode()
+
+    assert "waiting for the scheduler `nobody`" in pending.stdout
+    assert re.search(r'^scheduler_schedule_attempts_total\{.*result="scheduled".*\} [1-9]', metrics, re.MULTILINE)
+    assert re.search(r'^scheduler_pending_pods\{queue="unschedulable"\} 1', metrics, re.MULTILINE)
+
+
+def test_a_server_that_does_not_answer_is_named(cluster: Cluster) -> None:
+    for command in (["pending"], ["dashboard"], ["top"], ["explain", "pod", "x"], ["whatif", "--drain", "a"]):
+        done = cluster.run(*command, "--server", "http://127.0.0.1:9")
+        assert done.returncode != 0, command
+        assert "http://127.0.0.1:9 does not answer" in done.stderr, (command, done.stderr)
+        assert "shows" not in done.stderr
