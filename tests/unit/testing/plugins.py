@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ from bayplan.framework import (
     Wait,
     normalize_highest,
 )
+from bayplan.framework.columns import NameLog
+from bayplan.framework.objects import Namespace
 
 NO_LICENCE = Unschedulable("node(s) had no licence")
 
@@ -210,3 +213,92 @@ class PromisesSilence(Plugin):
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         return Unschedulable("no")
+
+
+class ReadsLabelsOfPods(Plugin):
+    """Promises to read counts, and reads labels."""
+
+    depends = Depends.ROW
+    filter_reads_counts_only = True
+
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Verdicts:
+        has_labels = [any(other.labels for other in info.pods.values()) for info in nodes]
+        refused = np.zeros(len(nodes), dtype=np.bool_)
+        refused[np.flatnonzero(nodes.valid)] = has_labels
+        return Verdicts.reject(refused, NO_LICENCE)
+
+
+class BindsTwice(Plugin):
+    """Promises one request, and makes two."""
+
+    binds_at_once = True
+
+    async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        await self.handle.api.patch_pod(pod, {})
+        await self.handle.api.bind(pod, node_name)
+        return None
+
+
+class BindsLater(Plugin):
+    """Promises one request, and waits for something else."""
+
+    binds_at_once = True
+
+    async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        await asyncio.sleep(1)
+        return None
+
+
+class ForgetsToRelease(Plugin):
+    """Holds pods back until their namespace exists, and names none when it does."""
+
+    def setup(self) -> None:
+        self.log_of_releases = NameLog()
+
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
+        return None if self.handle.cluster.objects.get(Namespace, "open") else NO_LICENCE
+
+    def releases(self) -> NameLog:
+        return self.log_of_releases
+
+
+class AddsUpWrongly(Plugin):
+    """Combines the score of a default plugin with its own, and is off by one."""
+
+    depends = Depends.ROW
+    is_within_bounds = True
+
+    def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        return min(100, len(node.pods))
+
+    def combine_scores(self, scores: Any) -> Any:
+        weight = scores["AddsUpWrongly"][1]
+
+        class Sum:
+            members = ("AddsUpWrongly",)
+
+            def sign(self, pod: PodInfo) -> int:
+                return 0
+
+            def totals(self, pod: PodInfo, nodes: NodeColumns, out: Any, first: Any) -> bool:
+                first[:] = np.minimum(100, nodes.pod_count)
+                out[:] = first.astype(np.int64) * weight + 1
+                return True
+
+            def total(self, pod: PodInfo, node: NodeInfo) -> None:
+                return None
+
+        return Sum()
+
+
+class FollowsOtherLabels(Plugin):
+    """Says that what pods use matters, and reads their labels, in a way that the reading does not understand."""
+
+    depends = Depends.USE
+
+    def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        return sum(labels_of(other) for other in node.pods.values())
+
+
+def labels_of(pod: Any) -> int:
+    return 7 if getattr(pod, "labels", {}).get("app") == "changed" else 0

@@ -8,6 +8,7 @@ import pytest
 from tests.unit.testing import plugins
 
 from bayplan.framework import Plugin
+from bayplan.framework.objects import Metadata, Namespace
 from bayplan.framework.promises import ByValue
 from bayplan.plugins.intree import default_registry, intree_plugins
 from bayplan.plugins.shipped import COMMUNITY
@@ -36,6 +37,13 @@ def test_an_honest_plugin_keeps_the_contract(plugin: type[Plugin]) -> None:
         (plugins.LooksAtNames, "pods of the same shape get the same answer"),
         (plugins.FormsDisagree, "the column form equals the one-node form"),
         (plugins.DependsOnMoreThanItSays, "decisions with caches equal decisions without"),
+        (plugins.DependsOnMoreThanItSays, "the code reads no more than depends states"),
+        (plugins.FollowsOtherLabels, "decisions with caches equal decisions without"),
+        (plugins.ReadsLabelsOfPods, "counts are all that a filter reads of pods where that is promised"),
+        (plugins.BindsTwice, "a binding waits for one request where that is promised"),
+        (plugins.BindsLater, "a binding waits for one request where that is promised"),
+        (plugins.ForgetsToRelease, "released pods are named"),
+        (plugins.AddsUpWrongly, "combined scores equal their sum"),
         (plugins.PromisesBounds, "scores are within bounds where that is promised"),
         (plugins.PromisesSilence, "an idle plugin has nothing to say"),
         (plugins.PromisesRoom, "a filter that accepts all nodes rejects none"),
@@ -47,7 +55,7 @@ def test_an_honest_plugin_keeps_the_contract(plugin: type[Plugin]) -> None:
 )
 def test_a_broken_promise_is_named(plugin: type[Plugin], promise: str) -> None:
     with pytest.raises(ContractBroken, match=plugin.name) as caught:
-        check_plugin(plugin, promises=[promise])
+        check_plugin(plugin, promises=[promise], objects=[Namespace(metadata=Metadata(name="open"))])
 
     assert list(caught.value.problems) == [promise]
     assert promise in str(caught.value)

@@ -1,13 +1,14 @@
-"""One plugin, alone in its profile, in one made-up cluster: what the promises of the contract are tried on."""
+"""One plugin, alone in its profile, in one generated cluster: what the promises of the contract are tried on."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from random import Random
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from bayplan.api.meta import KubeObject
 from bayplan.api.node import Node
@@ -17,15 +18,16 @@ from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.points import defines
-from bayplan.framework.status import Status
+from bayplan.framework.status import SUCCESS, Status
 from bayplan.testing.generate import Cluster, random_pod
 from bayplan.testing.harness import Harness
+from bayplan.testing.outcome import Outcome
 
-__all__ = ["PluginTrial"]
+__all__ = ["PluginTrial", "answers_in"]
 
 
 class PluginTrial:
-    """The plugin and a cluster; `problem` words what goes wrong."""
+    """The plugin and a cluster."""
 
     def __init__(
         self,
@@ -42,19 +44,33 @@ class PluginTrial:
         self._nodes = [*cluster.nodes, *nodes]
         self._running = cluster.pods
         self._objects = [*cluster.objects, *objects]
+        self._own_objects = objects
         self._asked = pods
 
-    def harness(self, *, remember: bool = True) -> Harness:
-        """A new scheduler over a new copy of the cluster."""
+    def harness(
+        self, *, remember: bool = True, with_defaults: bool = False, change: Callable[[Pod], Pod] = lambda pod: pod
+    ) -> Harness:
+        """A new scheduler over a new copy of the cluster, in which each running pod may be changed."""
         return Harness(
-            nodes=[_copied(each) for each in self._nodes],
-            pods=[_copied(each) for each in self._running],
+            nodes=self.copied_nodes(),
+            pods=[change(each) for each in self.running_pods()],
             objects=[_copied(each) for each in self._objects],
             plugins=[self._class],
             args={self._class.name: self._args} if self._args else None,
-            default_plugins=False,
+            default_plugins=with_defaults,
             remember=remember,
         )
+
+    def copied_nodes(self) -> list[Node]:
+        return [_copied(each) for each in self._nodes]
+
+    def running_pods(self) -> list[Pod]:
+        return [_copied(each) for each in self._running]
+
+    @property
+    def own_objects(self) -> tuple[KubeObject, ...]:
+        """What the author added to the generated cluster."""
+        return self._own_objects
 
     @cached_property
     def one(self) -> Harness:
@@ -96,6 +112,31 @@ class PluginTrial:
         rows = self.nodes.rows[self.nodes.valid]
         answer = self.plugin.pre_score(state, info, NodeColumns(self.nodes.table, rows))
         return None if isinstance(answer, Status) and not answer.is_success else state
+
+    def raw_scores(self, info: PodInfo) -> dict[str, int]:
+        """By node; empty when the plugin is not called."""
+        state, nodes = self.scored(info), self.nodes
+        if state is None or not self.has("score", "score_nodes"):
+            return {}
+        if not self.has("score_nodes"):
+            return {node.name: self.plugin.score(state, info, node) for node in nodes}
+        scores = self.plugin.score_nodes(state, info, nodes)
+        return {nodes.info(p).name: int(scores[p]) for p in np.flatnonzero(nodes.valid).tolist()}
+
+    def verdicts(self, state: CycleState, info: PodInfo) -> dict[str, Status]:
+        """By node."""
+        nodes = self.nodes
+        if not self.has("filter_nodes"):
+            return {node.name: self.plugin.filter(state, info, node) or SUCCESS for node in nodes}
+        verdicts = self.plugin.filter_nodes(state, info, nodes)
+        ids = verdicts.ids.tolist()
+        valid = np.flatnonzero(nodes.valid).tolist()
+        return {nodes.info(p).name: verdicts.status(ids[p]) if ids[p] else SUCCESS for p in valid}
+
+
+def answers_in(outcome: Outcome) -> tuple[Any, ...]:
+    """What the plugin answered, in a form that can be compared."""
+    return outcome.rejections, outcome.scores, outcome.totals, outcome.failure is None
 
 
 def _copied(item: Any) -> Any:

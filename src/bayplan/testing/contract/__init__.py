@@ -18,50 +18,43 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from random import Random
+from time import perf_counter
 from typing import Any, ClassVar
 
 from bayplan.api.meta import KubeObject
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod
 from bayplan.framework.plugin import Plugin
-from bayplan.testing.contract_promises import (
-    accepting_all_means_silent,
-    cached_equals_uncached,
-    columns_equal_one_node,
-    filter_is_pure,
-    idle_means_silent,
-    kinds_are_settled_alike,
-    odd_pods_are_answered,
-    pins_are_named,
-    raw_scores_are_in_bounds,
-    reserve_is_undone,
-    same_shape_same_answer,
-    scores_are_in_range,
-    values_score_as_nodes,
-)
-from bayplan.testing.contract_queue import queue_order_is_strict
-from bayplan.testing.contract_trial import PluginTrial
+from bayplan.testing.build import node, pod
+from bayplan.testing.contract import answers, speed
+from bayplan.testing.contract.trial import PluginTrial
 from bayplan.testing.generate import random_cluster
+from bayplan.testing.harness import Harness
 
 __all__ = ["PROMISES", "ContractBroken", "PluginContract", "Subject", "check_plugin", "time_budget"]
 
 Promise = Callable[[PluginTrial], list[str]]
 
 PROMISES: dict[str, Promise] = {
-    "scores are within 0 to 100": scores_are_in_range,
-    "filter gives the same answer twice and changes nothing": filter_is_pure,
-    "unreserve undoes reserve": reserve_is_undone,
-    "odd pods are answered, not raised on": odd_pods_are_answered,
-    "pods of the same shape get the same answer": same_shape_same_answer,
-    "the column form equals the one-node form": columns_equal_one_node,
-    "decisions with caches equal decisions without": cached_equals_uncached,
-    "scores are within bounds where that is promised": raw_scores_are_in_bounds,
-    "scores by value equal scores by node": values_score_as_nodes,
-    "an idle plugin has nothing to say": idle_means_silent,
-    "a filter that accepts all nodes rejects none": accepting_all_means_silent,
-    "pods of one kind are told apart only where that is allowed": kinds_are_settled_alike,
-    "a pin is named where that is promised": pins_are_named,
-    "the order of the queue is an order": queue_order_is_strict,
+    "scores are within 0 to 100": answers.scores_are_in_range,
+    "filter gives the same answer twice and changes nothing": answers.filter_is_pure,
+    "unreserve undoes reserve": answers.reserve_is_undone,
+    "odd pods are answered, not raised on": answers.odd_pods_are_answered,
+    "pods of the same shape get the same answer": answers.same_shape_same_answer,
+    "the column form equals the one-node form": answers.columns_equal_one_node,
+    "the order of the queue is an order": answers.queue_order_is_strict,
+    "the code reads no more than depends states": speed.stated_depends_is_enough,
+    "decisions with caches equal decisions without": speed.cached_equals_uncached,
+    "scores are within bounds where that is promised": speed.raw_scores_are_in_bounds,
+    "scores by value equal scores by node": speed.values_score_as_nodes,
+    "an idle plugin has nothing to say": speed.idle_means_silent,
+    "a filter that accepts all nodes rejects none": speed.accepting_all_means_silent,
+    "pods of one kind are told apart only where that is allowed": speed.kinds_are_settled_alike,
+    "a pin is named where that is promised": speed.pins_are_named,
+    "counts are all that a filter reads of pods where that is promised": speed.counts_are_enough,
+    "a binding waits for one request where that is promised": speed.bindings_wait_for_one_request,
+    "released pods are named": speed.released_pods_are_named,
+    "combined scores equal their sum": speed.combined_scores_equal_their_sum,
 }
 """What is checked, by name."""
 
@@ -161,54 +154,21 @@ class PluginContract:
             promises=[promise],
         )
 
-    def test_scores_are_within_0_to_100(self) -> None:
-        self._check("scores are within 0 to 100")
 
-    def test_filter_gives_the_same_answer_twice_and_changes_nothing(self) -> None:
-        self._check("filter gives the same answer twice and changes nothing")
+def _test_of(promise: str) -> Callable[[PluginContract], None]:
+    def test(self: PluginContract) -> None:
+        self._check(promise)
 
-    def test_unreserve_undoes_reserve(self) -> None:
-        self._check("unreserve undoes reserve")
+    return test
 
-    def test_odd_pods_are_answered_not_raised_on(self) -> None:
-        self._check("odd pods are answered, not raised on")
 
-    def test_pods_of_the_same_shape_get_the_same_answer(self) -> None:
-        self._check("pods of the same shape get the same answer")
-
-    def test_the_column_form_equals_the_one_node_form(self) -> None:
-        self._check("the column form equals the one-node form")
-
-    def test_decisions_with_caches_equal_decisions_without(self) -> None:
-        self._check("decisions with caches equal decisions without")
-
-    def test_scores_are_within_bounds_where_that_is_promised(self) -> None:
-        self._check("scores are within bounds where that is promised")
-
-    def test_scores_by_value_equal_scores_by_node(self) -> None:
-        self._check("scores by value equal scores by node")
-
-    def test_an_idle_plugin_has_nothing_to_say(self) -> None:
-        self._check("an idle plugin has nothing to say")
-
-    def test_a_filter_that_accepts_all_nodes_rejects_none(self) -> None:
-        self._check("a filter that accepts all nodes rejects none")
-
-    def test_pods_of_one_kind_are_told_apart_only_where_that_is_allowed(self) -> None:
-        self._check("pods of one kind are told apart only where that is allowed")
-
-    def test_a_pin_is_named_where_that_is_promised(self) -> None:
-        self._check("a pin is named where that is promised")
-
-    def test_the_order_of_the_queue_is_an_order(self) -> None:
-        self._check("the order of the queue is an order")
+for _promise in PROMISES:
+    setattr(PluginContract, f"test_{_promise.replace(',', '').replace(' ', '_').replace('-', '_')}", _test_of(_promise))
 
 
 def time_budget(plugin: type[Plugin], *, args: Mapping[str, Any] | None = None, nodes: int = 5000) -> Budget:
     """How long one decision takes with this plugin alone: the first of a shape, and those that follow. Opt in."""
-    from bayplan.testing.contract_timing import measure
-
-    return Budget(*measure(plugin, args or {}, nodes))
+    return Budget(*_measured(plugin, args or {}, nodes))
 
 
 @dataclass(frozen=True)
@@ -225,3 +185,30 @@ class Budget:
     def __str__(self) -> str:
         first, later = self.first_seconds * 1e3, self.later_seconds * 1e3
         return f"first decision {first:.2f} ms, later ones {later:.3f} ms ({self.per_second:.0f}/s)"
+
+
+_LATER = 200
+
+
+def _measured(plugin: type[Plugin], args: Mapping[str, Any], nodes: int) -> tuple[float, float]:
+    """(seconds of the first decision, seconds of each that follows); every pod is counted on the node it gets."""
+    harness = Harness(
+        nodes=[node(f"n{number}", zone="abc"[number % 3]) for number in range(nodes)],
+        plugins=[plugin],
+        args={plugin.name: args} if args else None,
+        default_plugins=False,
+    )
+    pods = [harness.info(pod(f"p{number}", cpu="100m", labels={"app": "web"})) for number in range(_LATER + 1)]
+    first = _decide(harness, pods[0])
+    start = perf_counter()
+    for info in pods[1:]:
+        _decide(harness, info)
+    return first, (perf_counter() - start) / _LATER
+
+
+def _decide(harness: Harness, info: Any) -> float:
+    start = perf_counter()
+    decision = harness.scheduler.decide(info)
+    if decision.node_name:
+        harness.scheduler.assume(info, decision.node_name)
+    return perf_counter() - start
