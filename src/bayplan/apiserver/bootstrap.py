@@ -118,6 +118,8 @@ def _scheduler_rules() -> list[Json]:
         rule(["storage.k8s.io"], ["csinodes", "csidrivers", "csistoragecapacities", "volumeattachments"], _READ),
         rule(["resource.k8s.io"], ["deviceclasses", "resourceslices"], _READ),
         rule(["resource.k8s.io"], ["resourceclaims", "resourceclaims/status"], [*_READ, "patch", "update"]),
+        rule(["resource.k8s.io"], ["resourceclaims"], ["create", "delete"]),
+        rule(["resource.k8s.io"], ["resourceclaims/binding"], ["patch", "update"]),
     ]
 
 

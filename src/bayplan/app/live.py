@@ -11,6 +11,7 @@ from typing import Any
 
 import structlog
 
+from bayplan.api.devices import ResourceClaim
 from bayplan.api.kinds import ObjectKind
 from bayplan.api.pod import Pod
 from bayplan.app.core import CoreOptions, Edges, SchedulerCore
@@ -86,6 +87,8 @@ class LiveScheduler:
         self.cache, self.queue, self.intake = self._core.cache, self._core.queue, self._core.intake
         self.profiles, self.held_pods, self.tasks = self._core.profiles, self._core.held_pods, self._core.tasks
         self.scheduler, self._shell = self._core.scheduler, self._core.shell
+        kinds = list(kinds)
+        self.cache.cluster.devices.is_served = any(kind.type is ResourceClaim for kind in kinds)
         self.watching = Watching(transport, kinds, self.intake.handler, clock=clock, draw=dice.random)
         self.custom_resources = CustomResourceReflectors(
             transport, self.intake.object_handler, clock=clock, draw=dice.random

@@ -66,6 +66,8 @@ class Devices:
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
         self.use = DeviceUse()
+        self.is_served = True
+        """Whether the API server knows resource claims at all."""
         self.slice_changes = NameLog()
         self.use_changes = NameLog()
         self._slices: dict[str, PublishedSlice] = {}

@@ -9,13 +9,16 @@ import msgspec
 import pytest
 from tests.unit.client.support import ScriptedTransport, answer, page, refusal
 
-from bayplan.api.pod import PodCondition
+from bayplan.api.devices import ResourceSlice
+from bayplan.api.pod import PodCondition, PodResourceClaim
 from bayplan.client.errors import ConnectionFailed
 from bayplan.client.transport import Response
 from bayplan.deploy.bundle import Bundle, load_bundle
 from bayplan.deploy.crds import crd_document
 from bayplan.deploy.doctor import Examination, Finding, Level, examine
+from bayplan.deploy.doctor.cluster_reader import ClusterReader
 from bayplan.deploy.doctor.definitions import schema_differences
+from bayplan.deploy.doctor.devices import check_classes, check_devices, check_pools
 from bayplan.deploy.doctor.workloads import check_nodes, check_pods, check_profiles, check_rivals
 from bayplan.plugins.community.node_crd_resource_fit import ClusterScopedResource
 from bayplan.testing import node, pod
@@ -248,3 +251,42 @@ async def test_the_lease_says_who_leads(spec: dict[str, Any], level: Level, text
 
     [lease] = [finding for finding in findings if finding.check == "lease"]
     assert (lease.level, text in lease.what) == (level, True)
+
+
+def _slice(name: str, *, pool: str = "p", generation: int = 1, count: int = 1) -> ResourceSlice:
+    spec = {"driver": "gpu.example.com", "pool": {"name": pool, "generation": generation, "resourceSliceCount": count}}
+    return msgspec.convert({"metadata": {"name": name}, "spec": spec}, ResourceSlice)
+
+
+def test_classes_that_claims_name_and_nobody_made_are_found() -> None:
+    alternatives = [{"name": "x", "deviceClassName": "small"}, {"name": "y", "deviceClassName": "tiny"}]
+    spec = {
+        "devices": {
+            "requests": [
+                {"name": "r", "exactly": {"deviceClassName": "gpu"}},
+                {"name": "s", "firstAvailable": alternatives},
+            ]
+        }
+    }
+    findings = check_classes([spec, {}], {"gpu", "tiny"})
+
+    assert [finding.what for finding in findings] == ["claims ask for devices of class `small`, which does not exist"]
+
+
+def test_pools_without_all_of_their_slices_are_found() -> None:
+    findings = check_pools([_slice("old"), _slice("a", generation=2, count=2), _slice("b", pool="whole")])
+
+    assert [finding.what for finding in findings] == ["pool gpu.example.com/p has 1 of 2 slices"]
+
+
+def _claiming() -> Any:
+    made = pod("trains")
+    made.spec.resource_claims = [PodResourceClaim(name="gpu", resource_claim_name="c")]
+    return made
+
+
+async def test_claims_on_an_api_server_that_knows_none_are_an_error() -> None:
+    [finding] = await check_devices(ClusterReader(ScriptedTransport(lambda *_: refusal(404, "NotFound"))), [_claiming()])
+
+    assert finding.level is Level.ERROR
+    assert "does not serve resource.k8s.io/v1: default/trains" in finding.what

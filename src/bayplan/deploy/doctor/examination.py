@@ -15,6 +15,7 @@ from bayplan.cluster.pod_info import parse_time
 from bayplan.deploy.bundle import Bundle
 from bayplan.deploy.doctor.cluster_reader import ClusterReader
 from bayplan.deploy.doctor.definitions import check_definitions
+from bayplan.deploy.doctor.devices import check_devices
 from bayplan.deploy.doctor.finding import Finding, Level
 from bayplan.deploy.doctor.permissions import check_permissions
 from bayplan.deploy.doctor.workloads import check_nodes, check_pods, check_profiles, check_rivals
@@ -123,6 +124,7 @@ async def _check_workloads(reading: ClusterReader, examination: Examination) -> 
         *check_pods(pods, bundle, now=examination.now),
         *check_profiles(pods, bundle),
         *check_rivals(pods, bundle, default_is_running=is_running),
+        *await check_devices(reading, pods),
     ]
 
 

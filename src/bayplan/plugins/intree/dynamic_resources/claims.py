@@ -8,7 +8,10 @@ from bayplan.framework.columns import Objects
 from bayplan.framework.devices import DeviceClass, Devices, ExactDeviceRequest, ResourceClaim
 from bayplan.framework.objects import Pod, PodResourceClaim
 
-__all__ = ["ClaimProblem", "class_problem", "is_reserved_for", "pod_claims"]
+__all__ = ["NOT_SERVED", "ClaimProblem", "class_problem", "is_reserved_for", "pod_claims"]
+
+
+NOT_SERVED = "the API server does not serve resource.k8s.io/v1, which claims need (Kubernetes 1.34 and later do)"
 
 
 class ClaimProblem(Exception):
@@ -17,6 +20,8 @@ class ClaimProblem(Exception):
 
 def pod_claims(pod: Pod, devices: Devices) -> list[ResourceClaim]:
     """In the order of the pod's spec. Raises ClaimProblem."""
+    if pod.spec.resource_claims and not devices.is_served:
+        raise ClaimProblem(NOT_SERVED)
     found = []
     for entry in pod.spec.resource_claims or ():
         name, is_generated = _claim_name(pod, entry)

@@ -40,7 +40,7 @@ from bayplan.framework.devices import ResourceClaim
 from bayplan.framework.objects import pod_requests
 from bayplan.plugins.intree.dynamic_resources.attempt import DeviceAttempt, FilterTimeout, Inventory
 from bayplan.plugins.intree.dynamic_resources.binding import BindingProblem, has_timed_out, is_ready
-from bayplan.plugins.intree.dynamic_resources.claims import ClaimProblem, class_problem, pod_claims
+from bayplan.plugins.intree.dynamic_resources.claims import NOT_SERVED, ClaimProblem, class_problem, pod_claims
 from bayplan.plugins.intree.dynamic_resources.columns import CANNOT, INVALID, STALE, UNDECIDED
 from bayplan.plugins.intree.dynamic_resources.durations import duration_problems, seconds
 from bayplan.plugins.intree.dynamic_resources.extended import ANNOTATION, is_backed_name, new_claim
@@ -116,10 +116,13 @@ class DynamicResources(Plugin):
         "ResourceClaim <namespace>/<name> was not created for Pod <namespace>/<name> (Pod is not owner)",
         "resource claim <namespace>/<name> is in the process of being allocated",
         "request <name>: device class <name> does not exist",
+        NOT_SERVED,
     )
     permissions = (
         Permission(_GROUP, "resourceclaims", ("get", "list", "watch", "create", "update", "patch", "delete")),
         Permission(_GROUP, "resourceclaims/status", ("update", "patch")),
+        # Since 1.36 a status with another allocation or other reservations needs this besides.
+        Permission(_GROUP, "resourceclaims/binding", ("update", "patch")),
         Permission(_GROUP, "resourceslices", ("get", "list", "watch")),
         Permission(_GROUP, "deviceclasses", ("get", "list", "watch")),
         Permission("", "pods/status", ("patch",)),

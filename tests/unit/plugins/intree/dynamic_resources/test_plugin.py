@@ -67,6 +67,15 @@ def test_a_pod_is_held_back_until_its_claims_exist() -> None:
     assert plugin_of(ready).pre_enqueue(info(ready, pod("c"))) is None
 
 
+def test_a_pod_with_claims_is_held_back_where_the_api_server_knows_none() -> None:
+    old = harness()
+    old.cluster.devices.is_served = False
+    status = plugin_of(old).pre_enqueue(info(old, pod("c")))
+
+    assert "the API server does not serve resource.k8s.io/v1" in status.message
+    assert plugin_of(old).pre_enqueue(info(old, pod())) is None
+
+
 def test_points_are_given_for_the_alternatives_that_are_listed_first() -> None:
     listed = first_of("x", alternative("two", count=2), alternative("one", count=1))
     slices = [slice_of(device("a"), device("b"), pool="n"), slice_of(device("a"), pool="m", node="m")]
