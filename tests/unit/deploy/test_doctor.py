@@ -286,7 +286,8 @@ def _claiming() -> Any:
 
 
 async def test_claims_on_an_api_server_that_knows_none_are_an_error() -> None:
-    [finding] = await check_devices(ClusterReader(ScriptedTransport(lambda *_: refusal(404, "NotFound"))), [_claiming()])
+    reading = ClusterReader(ScriptedTransport(lambda *_: refusal(404, "NotFound")))
+    [finding] = await check_devices(reading, [_claiming()])
 
     assert finding.level is Level.ERROR
     assert "does not serve resource.k8s.io/v1: default/trains" in finding.what
