@@ -2,7 +2,8 @@
 
 Assigned pods that no selector distinguishes (same namespace, same labels, terminating or not) form a class. A counter
 holds how many pods of a query are on each row; it is computed once from the classes, and from then on every pod that
-joins or leaves a matching class changes one number.
+joins or leaves a matching class changes one number. A counter that changed often and was not read meanwhile is dropped:
+a pod with a thousand terms costs others nothing once it has its node.
 """
 
 from __future__ import annotations
@@ -44,11 +45,13 @@ class PodQuery(NamedTuple):
 class RowCounter(RowCounts):
     """The answer to one query: matching pods on each row."""
 
-    __slots__ = ("query",)
+    __slots__ = ("query", "unread_moves")
 
     def __init__(self, query: PodQuery, capacity: int) -> None:
         super().__init__(capacity)
         self.query = query
+        self.unread_moves = 0
+        """Changes since it was last read."""
 
 
 class PodClass:
@@ -72,6 +75,8 @@ _Place = tuple[str, str, str]
 """(namespace, label, value): where to look for counters that may mean a class. Label and value are empty when the query
 requires no single value."""
 _ANYWHERE: _Place = ("", "", "")
+_MOST_UNREAD_MOVES = 4096
+"""Of all counters of one class together."""
 
 
 class PodIndex:
@@ -91,6 +96,7 @@ class PodIndex:
             counter = self._start(query)
         else:
             self._counters.move_to_end(query)
+            counter.unread_moves = 0
         return counter
 
     def classes(self) -> Iterable[PodClass]:
@@ -111,15 +117,21 @@ class PodIndex:
         for place in _places_of(query):
             self._counters_at.setdefault(place, {})[query] = counter
         if len(self._counters) > self._most_counters:
-            self._stop(self._counters.popitem(last=False)[1])
+            self._stop({next(iter(self._counters.values()))})
         return counter
 
-    def _stop(self, counter: RowCounter) -> None:
-        for pod_class in self._candidates(counter.query):
-            if counter in pod_class.counters:
-                pod_class.counters.remove(counter)
-        for place in _places_of(counter.query):
-            _discard(self._counters_at, place, counter.query)
+    def _stop(self, stopped: set[RowCounter]) -> None:
+        for counter in stopped:
+            del self._counters[counter.query]
+            for place in _places_of(counter.query):
+                _discard(self._counters_at, place, counter.query)
+        if len(stopped) == 1:
+            classes = self._candidates(next(iter(stopped)).query)
+        else:
+            classes = self._classes.values()
+        for pod_class in classes:
+            if not stopped.isdisjoint(pod_class.counters):
+                pod_class.counters = [counter for counter in pod_class.counters if counter not in stopped]
 
     def _candidates(self, query: PodQuery) -> Iterable[PodClass]:
         """Classes that may match, by the narrowest index that holds every match."""
@@ -148,15 +160,25 @@ class PodIndex:
     def add(self, pod: PodInfo, row: int) -> None:
         pod_class = self._class_of(pod)
         pod_class.rows[row] = pod_class.rows.get(row, 0) + 1
-        for counter in pod_class.counters:
-            counter.move(row, 1)
+        self._move(pod_class, row, 1)
 
     def remove(self, pod: PodInfo, row: int) -> None:
         key = self._key_of(pod)
         pod_class = self._classes[key]
         self._leave(key, pod_class, row)
-        for counter in pod_class.counters:
-            counter.move(row, -1)
+        self._move(pod_class, row, -1)
+
+    def _move(self, pod_class: PodClass, row: int, by: int) -> None:
+        counters = pod_class.counters
+        if not counters:
+            return
+        most, is_any_unread = _MOST_UNREAD_MOVES // len(counters), False
+        for counter in counters:
+            counter.move(row, by)
+            counter.unread_moves += 1
+            is_any_unread |= counter.unread_moves > most
+        if is_any_unread:
+            self._stop({counter for counter in counters if counter.unread_moves > most})
 
     def relabel(self, before: PodInfo, after: PodInfo, row: int) -> None:
         """Move a pod to another class on the same row. Counters that match both classes do not change."""

@@ -113,3 +113,17 @@ def test_long_histories_end_where_counting_anew_would() -> None:
         for info, row in placed:
             right[row] += query.matches(info.namespace, info.labels, is_terminating=info.is_terminating)
         assert index.counter(query).rows.tolist() == right.tolist()
+
+
+def test_counters_that_nobody_reads_are_dropped_and_come_back_right() -> None:
+    index = _index()
+    read = _query(None, app="x")
+    unread = [PodQuery(((None, Selector((Requirement("k", "NotIn", frozenset((str(i),))),))),)) for i in range(100)]
+    for query in unread:
+        index.counter(query)
+    for number in range(300):
+        index.add(_info(f"p{number}", app="x"), number % 4)
+        assert index.counter(read).rows.sum() == number + 1
+
+    assert [counter.query for counter in index.counters()] == [read]
+    assert index.counter(unread[7]).rows.tolist() == [75] * 4
