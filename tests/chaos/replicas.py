@@ -47,12 +47,16 @@ class Replica:
         self._guard = guard
         folder.mkdir()
         self._config = folder / "config.yaml"
-        self._config.write_text(yaml.safe_dump(CONFIG))
+        self.configure(CONFIG)
         self._kubeconfig = proxy.kubeconfig(folder)
         self._clock = folder / "clock"
         self.set_clock("+0")
         self.is_stopped = False
         self.process = self._started()
+
+    def configure(self, document: Mapping[str, Any]) -> None:
+        """For the next start."""
+        self._config.write_text(yaml.safe_dump(dict(document)))
 
     def _started(self) -> SchedulerProcess:
         self.is_stopped = False

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -63,12 +64,16 @@ async def test_watches_say_that_history_is_gone(cluster: Cluster, tmp_path: Path
 
     async def expire(proxy: FaultyProxy, live: LiveScheduler, ledger: Ledger) -> None:
         for share in (0.25, 0.5, 0.75):
-            await until(lambda share=share: ledger.bound >= share * PODS, what="more bindings")
+            await until(partial(_has_bound, ledger, share * PODS), what="more bindings")
             expired.append(proxy.expire_watches())
 
     await survive_behind_proxy(cluster, tmp_path, expire)
 
     assert all(expired)
+
+
+def _has_bound(ledger: Ledger, count: float) -> bool:
+    return ledger.bound >= count
 
 
 async def test_three_in_ten_writes_get_garbage_half_an_answer_or_two(cluster: Cluster, tmp_path: Path) -> None:
