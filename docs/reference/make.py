@@ -15,8 +15,10 @@ import msgspec
 from bayplan.config.durations import format_duration
 from bayplan.config.own import BayplanConfig
 from bayplan.framework.args import NoArgs
+from bayplan.framework.handle import ApiPort, Handle
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.points import ExtensionPoint, extends
+from bayplan.framework.promises import SpeedPromises
 from bayplan.framework.resources import resource_info
 from bayplan.plugins.intree import INTREE, default_registry
 from bayplan.plugins.shipped import COMMUNITY
@@ -48,6 +50,7 @@ _FLAGS = """
 Flags of `bayplan run` win over the file: `--decision-file`, `--decision-memory`, `--stall-limit` (`watchdog.endAfter`),
 `--with-controllers` and `--seed`. `--plugin` adds to `plugins`.
 """
+_NOT_FOR_AUTHORS = ("get_dry_run", "snapshot")
 _NOTE = "<!-- Written by docs/reference/make.py from the classes; change those instead. -->\n"
 
 
@@ -66,7 +69,63 @@ def pages() -> dict[str, str]:
             [registry.get(name) for name in COMMUNITY],
         ),
         "configuration.md": _settings_page(),
+        "contract.md": _contract_page(),
     }
+
+
+def _contract_page() -> str:
+    """Everything on `Plugin` and on what its methods are given, from signatures and docstrings."""
+    points = [_method(name) for point in ExtensionPoint for name in (*point.methods, *point.companions)]
+    others = [_method(name) for name in ("setup", "teardown", "pod_gone", "events_to_register", "dry_copy", "grants")]
+    speed = [f"- `{name}`: {said}" for name, said in _field_docs(SpeedPromises).items()]
+    return (
+        "\n\n".join(
+            [
+                f"{_NOTE}# The contract",
+                "What a plugin may define and what it is given; [Write a plugin](../write-a-plugin.md) explains it.",
+                "## Extension points, in the order in which they are called",
+                *points,
+                "## Further methods",
+                *others,
+                "## Attributes of the class",
+                "\n".join(f"- `{name}`: {said}" for name, said in _field_docs(Plugin).items()),
+                "## Promises that only save time",
+                "\n".join(speed),
+                "## `self.handle`",
+                "\n".join(_members(Handle)),
+                "## Requests to the API server (`self.handle.api`)",
+                "\n".join(_members(ApiPort)),
+            ]
+        )
+        + "\n"
+    )
+
+
+def _method(name: str) -> str:
+    method = getattr(Plugin, name)
+    kind = "async def" if inspect.iscoroutinefunction(method) else "def"
+    body = inspect.cleandoc(method.__doc__ or "")
+    return f"### `{name}`\n\n```python\n{kind} {name}{_signature(method)}\n```\n\n{body}"
+
+
+def _signature(function: Any) -> str:
+    """Annotations are texts, which would be shown in quotes."""
+    return re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(inspect.signature(function)))
+
+
+def _members(cls: type) -> list[str]:
+    """Public fields, properties and methods with the first sentence of what is said about them."""
+    found = {name: f"`{name}`: {said}" for name, said in _field_docs(cls).items()}
+    for name in getattr(cls, "__dataclass_fields__", {}):
+        found.setdefault(name, f"`{name}`")
+    for name, member in vars(cls).items():
+        function = member.fget if isinstance(member, property) else member
+        if name.startswith("_") or name in found or not inspect.isfunction(function):
+            continue
+        said = _joined(inspect.getdoc(function) or "").split(". ")[0].rstrip(".")
+        call = "" if isinstance(member, property) else re.sub(r"\(self(, )?", "(", _signature(function))
+        found[name] = f"`{name}{call}`" + (f": {said}." if said else "")
+    return [f"- {found[name]}" for name in found if name not in _NOT_FOR_AUTHORS]
 
 
 def _settings_page() -> str:

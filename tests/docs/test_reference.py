@@ -19,7 +19,7 @@ def _maker() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("name", ["intree.md", "community.md", "configuration.md"])
+@pytest.mark.parametrize("name", ["intree.md", "community.md", "configuration.md", "contract.md"])
 def test_the_reference_is_up_to_date(name: str) -> None:
     assert (ROOT / "docs" / "reference" / name).read_text() == _maker().pages()[name], (
         "run `python docs/reference/make.py`"
