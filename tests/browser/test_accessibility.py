@@ -16,12 +16,15 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 MOST_ELEMENTS = 1500
+MOST_PIXELS = 8000
+"""Of height, on a telephone."""
 
 
 async def test_no_page_breaks_a_rule_of_accessibility(browser: Browser) -> None:
     broken: dict[str, list[str]] = {}
     elements: dict[str, int] = {}
     sideways: dict[str, int] = {}
+    heights: dict[str, int] = {}
     async with staged([node(n) for n in range(NODES)], objects=running(NODES, 300)) as stage:
         await fill(stage)
         for scheme, width in (("light", 1440), ("dark", 1440), ("light", 390), ("dark", 390)):
@@ -36,8 +39,10 @@ async def test_no_page_breaks_a_rule_of_accessibility(browser: Browser) -> None:
                     sideways[where] = await visit.page.evaluate(
                         "document.documentElement.scrollWidth - document.documentElement.clientWidth"
                     )
+                    heights[where] = await visit.page.evaluate("document.documentElement.scrollHeight")
                 assert visit.problems == []
 
     assert {where: found for where, found in broken.items() if found} == {}
     assert {where: pixels for where, pixels in sideways.items() if pixels > 0} == {}
     assert {where: count for where, count in elements.items() if count > MOST_ELEMENTS} == {}
+    assert {where: pixels for where, pixels in heights.items() if pixels > MOST_PIXELS} == {}
