@@ -84,7 +84,7 @@ class EmbeddedCluster:
         if self._journal is not None:
             self.api.restore(self._journal.rows(), revision=self._journal.revision())
         self._initial = [*(make_nodes(nodes) if isinstance(nodes, int) else nodes), *objects]
-        self._http = HttpServer(self.api.handle)
+        self._http = HttpServer(self.api.handle, self.api.handle_with_reviews)
         self.controllers = Controllers(self.api, devices)
         self.kubelets = Kubelets(self.api, kubelets)
 

@@ -68,7 +68,7 @@ class AdmissionPolicies:
         """Refuse a write that breaks a policy whose binding denies; warn where the binding warns."""
         if attributes.kind.group == GROUP:
             return
-        namespace = self._namespace(attributes)
+        namespace = self.namespace_of(attributes)
         for bound in self._bindings():
             if not attributes.selected_by(bound.policy["spec"].get("matchConstraints") or {}, namespace):
                 continue
@@ -89,7 +89,8 @@ class AdmissionPolicies:
             ]
         return self._bound
 
-    def _namespace(self, attributes: AdmissionAttributes) -> Json | None:
+    def namespace_of(self, attributes: AdmissionAttributes) -> Json | None:
+        """The namespace of the object, if it has one."""
         if not attributes.namespace:
             return None
         entry = self._store.get("namespaces", "", attributes.namespace)

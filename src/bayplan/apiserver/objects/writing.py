@@ -23,10 +23,12 @@ from bayplan.apiserver.kinds.metadata import (
 from bayplan.apiserver.objects import managed_fields
 from bayplan.apiserver.objects.admission_attributes import CREATE, DELETE, AdmissionAttributes
 from bayplan.apiserver.objects.admission_attributes import UPDATE as UPDATED
+from bayplan.apiserver.objects.bodies import conform_object
 from bayplan.apiserver.objects.managed_fields import UPDATE, FieldWriter
 from bayplan.apiserver.objects.policies import AdmissionPolicies
 from bayplan.apiserver.objects.quota import QUOTAS, charge
 from bayplan.apiserver.objects.selection import selectable_values
+from bayplan.apiserver.objects.webhooks import Webhooks
 from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.encoding import Json, JsonValue, decode_object, encode, timestamp
 from bayplan.apiserver.protocol.exchange import WriteOptions
@@ -37,6 +39,9 @@ from bayplan.observe.clock import Clock
 _GENERATE_ATTEMPTS = 8
 # Writes of these subresources leave the spec unchanged, so nothing is defaulted, admitted or validated again.
 _UNCHECKED = frozenset({"binding", "status"})
+# Bindings and evictions reach this point as changes of pods, which is not what a webhook would be sent.
+_UNREVIEWED = frozenset({"binding", "eviction"})
+_IDENTITY = ("name", "namespace", "uid", "creationTimestamp", "resourceVersion")
 _EPHEMERAL, _RESIZE = "ephemeralcontainers", "resize"
 PLAIN_SUBRESOURCES = frozenset({"status", _EPHEMERAL, _RESIZE})
 """Subresources that are read and written like the object, and let a part of it change."""
@@ -56,6 +61,8 @@ class Caller:
     """Keep uid, creation time and status, for objects imported from another cluster."""
     warnings: list[str] | None = None
     """Where warnings for the client are collected, if there is one."""
+    is_reviewed: bool = True
+    """Whether admission webhooks look at the write; the simulated parts that cannot wait for them say no."""
 
 
 class ObjectWriter:
@@ -67,6 +74,7 @@ class ObjectWriter:
         self.clock = clock
         self._random = randomness
         self.policies = AdmissionPolicies(store, kinds)
+        self.webhooks = Webhooks(store)
 
     # ---- create
 
@@ -74,6 +82,7 @@ class ObjectWriter:
         """Store a new object; answers its bytes in storage form."""
         metadata = document["metadata"]
         self._place(kind, namespace, metadata)
+        is_named = bool(metadata.get("name"))
         metadata["name"] = metadata.get("name") or self._generate_name(kind, namespace, metadata)
         if caller.operation == managed_fields.APPLY:
             owners = metadata.get("managedFields")
@@ -84,7 +93,7 @@ class ObjectWriter:
             uid, born = metadata.get("uid") or uid, metadata.get("creationTimestamp") or born
         stamp_new(metadata, uid=uid, now=born)
         status = document.get("status") if caller.keeps_identity else None
-        document = self._prepared_for_create(kind, document, caller)
+        document = self._prepared_for_create(kind, document, caller, is_named=is_named)
         if status:
             document["status"] = (document.get("status") or {}) | status
         if owners is not None:
@@ -129,7 +138,7 @@ class ObjectWriter:
                 return name
         raise errors.already_exists(kind.plural, name, group=kind.group)
 
-    def _prepared_for_create(self, kind: ServedKind, document: Json, caller: Caller) -> Json:
+    def _prepared_for_create(self, kind: ServedKind, document: Json, caller: Caller, *, is_named: bool) -> Json:
         if kind.status and not kind.keeps_status_on_create:
             document.pop("status", None)
         if kind.generation:
@@ -139,10 +148,12 @@ class ObjectWriter:
             kind.default(document)
         if kind.admit is not None:
             kind.admit(document, None, self._admission(caller.user))
+        attributes = self._attributes(CREATE, kind, document, None, caller, is_named=is_named)
+        self._mutate(attributes, caller)
         if kind.default_status is not None:
             kind.default_status(document)
         self._validate(kind, document, None)
-        self._judge(CREATE, kind, document, None, caller)
+        self._judge(attributes, caller)
         head = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": document["metadata"]}
         return head | document
 
@@ -195,17 +206,20 @@ class ObjectWriter:
         _separate_subresources(kind, old, new, caller.subresource)
         carry_over(old["metadata"], new["metadata"])
         drop_empty(new["metadata"])
+        attributes = self._attributes(UPDATED, kind, new, old, caller)
         if caller.subresource in _UNCHECKED and not kind.is_custom:
+            self._mutate(attributes, caller)
             self._validate_metadata(kind, new, old)
-            self._judge(UPDATED, kind, new, old, caller)
+            self._judge(attributes, caller)
             return
         if kind.default is not None:
             kind.default(new)
         if kind.admit is not None:
             kind.admit(new, old, self._admission(caller.user))
+        self._mutate(attributes, caller)
         # What these may change, the rules of an update forbid.
         self._validate(kind, new, None if caller.subresource in (_EPHEMERAL, _RESIZE) else old)
-        self._judge(UPDATED, kind, new, old, caller)
+        self._judge(attributes, caller)
         if kind.generation and _wanted(kind, old) != _wanted(kind, new):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
@@ -220,26 +234,69 @@ class ObjectWriter:
 
     # ---- shared
 
-    def judge_deletion(self, kind: ServedKind, old: Json, user: ApiUser, *, dry_run: bool = False) -> None:
-        """Have the admission policies look at a deletion."""
-        self._judge(DELETE, kind, None, old, Caller(user, WriteOptions(dry_run=dry_run)))
+    @property
+    def is_guarded(self) -> bool:
+        """Whether there are admission policies or webhooks."""
+        return self.policies.any or self.webhooks.any
 
-    def _judge(self, operation: str, kind: ServedKind, new: Json | None, old: Json | None, caller: Caller) -> None:
-        if not self.policies.any:
-            return
+    def judge_deletion(self, kind: ServedKind, old: Json, user: ApiUser, *, dry_run: bool = False) -> None:
+        """Have admission policies and webhooks look at a deletion."""
+        caller = Caller(user, WriteOptions(dry_run=dry_run))
+        self._judge(self._attributes(DELETE, kind, None, old, caller), caller)
+
+    def _attributes(
+        self,
+        operation: str,
+        kind: ServedKind,
+        new: Json | None,
+        old: Json | None,
+        caller: Caller,
+        *,
+        is_named: bool = True,
+    ) -> AdmissionAttributes | None:
+        """What policies and webhooks see of a write; None if there are none."""
+        if not self.is_guarded:
+            return None
         metadata = (new or old or {})["metadata"]
-        attributes = AdmissionAttributes(
+        return AdmissionAttributes(
             kind,
             operation,
             metadata.get("namespace", ""),
-            metadata.get("name", ""),
+            metadata.get("name", "") if is_named else "",
             caller.user,
             new,
             old,
             caller.subresource,
             caller.options.dry_run,
         )
-        self.policies.judge(attributes, [] if caller.warnings is None else caller.warnings)
+
+    def _mutate(self, attributes: AdmissionAttributes | None, caller: Caller) -> None:
+        """Let mutating webhooks change the object, in place, and fill in defaults of what they added."""
+        if attributes is None or not _goes_to_webhooks(caller) or attributes.document is None:
+            return
+        warnings = [] if caller.warnings is None else caller.warnings
+        changed = self.webhooks.mutate(attributes, self.policies.namespace_of(attributes), warnings)
+        if changed is None:
+            return
+        document, kind = attributes.document, attributes.kind
+        metadata = document["metadata"]
+        wanted = changed["metadata"] | {name: metadata[name] for name in _IDENTITY if name in metadata}
+        metadata.clear()
+        metadata.update(wanted)
+        changed["metadata"] = metadata
+        document.clear()
+        document.update(changed)
+        conform_object(document, kind, validation="Ignore", warnings=[])
+        if kind.default is not None:
+            kind.default(document)
+
+    def _judge(self, attributes: AdmissionAttributes | None, caller: Caller) -> None:
+        if attributes is None:
+            return
+        warnings = [] if caller.warnings is None else caller.warnings
+        self.policies.judge(attributes, warnings)
+        if _goes_to_webhooks(caller):
+            self.webhooks.validate(attributes, self.policies.namespace_of(attributes), warnings)
 
     def _validate(self, kind: ServedKind, document: Json, old: Json | None) -> None:
         causes = (
@@ -310,6 +367,10 @@ def make_entry(kinds: Kinds, kind: ServedKind, document: Json, revision: int) ->
         labels=metadata.get("labels"),
         fields=selectable_values(storage_kind, document) if storage_kind.selectable else (),
     )
+
+
+def _goes_to_webhooks(caller: Caller) -> bool:
+    return caller.is_reviewed and caller.subresource not in _UNREVIEWED
 
 
 def check_kind_unchanged(kind: ServedKind, document: Json) -> None:

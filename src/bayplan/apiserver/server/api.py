@@ -23,6 +23,7 @@ from bayplan.apiserver.objects.reading import ObjectReader
 from bayplan.apiserver.objects.representation import PLAIN, negotiate, render, render_list
 from bayplan.apiserver.objects.selection import select, selectable_values
 from bayplan.apiserver.objects.subresources import Subresources, subresources_of
+from bayplan.apiserver.objects.webhooks import ReviewFailed, ReviewNeeded
 from bayplan.apiserver.objects.writing import PLAIN_SUBRESOURCES, Caller, ObjectWriter
 from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.encoding import Json, decode_object
@@ -34,6 +35,7 @@ from bayplan.apiserver.server.authorization import ApiAuthorizer, Attributes, Rb
 from bayplan.apiserver.server.discovery import Discovery
 from bayplan.apiserver.server.reviews import Reviews
 from bayplan.apiserver.server.routing import Route, resolve, segments_of
+from bayplan.apiserver.server.webhook_calls import call_webhook
 from bayplan.apiserver.storage.store import Entry, Store
 from bayplan.observe.clock import Clock, SystemClock
 
@@ -82,11 +84,24 @@ class Api:
 
     # ---- the one entry
 
+    async def handle_with_reviews(self, request: Request, needed: ReviewNeeded) -> ApiAnswer:
+        """Answer a request that admission webhooks have to look at: call them one by one, and repeat it."""
+        answers: dict[str, Json | ReviewFailed] = {}
+        while True:
+            answers[needed.review.key] = await call_webhook(needed.review)
+            try:
+                with self.objects.webhooks.answers(answers):
+                    return self.handle(request)
+            except ReviewNeeded as another:
+                needed = another
+
     def handle(self, request: Request) -> ApiAnswer:
-        """Answer a request. Never raises."""
+        """Answer a request. Raises nothing but `ReviewNeeded`; then `handle_with_reviews` answers it."""
         warnings: list[str] = []
         try:
             answer = self._dispatch(request, warnings)
+        except ReviewNeeded:
+            raise
         except RequestRefused as problem:
             answer = error_answer(problem)
         except Exception:
@@ -264,7 +279,7 @@ class Api:
         return self._shown(kind, raw, request, 200)
 
     def _judge_deletion(self, kind: ServedKind, entry: Entry, request: Request, options: DeleteOptions) -> None:
-        if self.objects.policies.any:
+        if self.objects.is_guarded:
             old = self.objects.decoded(entry, kind)
             self.objects.judge_deletion(kind, old, request.user, dry_run=options.dry_run)
 

@@ -11,11 +11,12 @@ import asyncio
 import logging
 import ssl
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import httptools
 
 from bayplan.apiserver.objects.watch import WatchStream
+from bayplan.apiserver.objects.webhooks import ReviewNeeded
 from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.exchange import ApiAnswer, Request, error_answer, parse_query
 from bayplan.apiserver.protocol.identity import ANONYMOUS, ApiUser, certificate_user
@@ -50,13 +51,16 @@ _REASONS = {
 # Under load, events are gathered for this long before they are written, so that many events share one system call.
 _GATHER_SECONDS = 0.005
 Handle = Callable[[Request], ApiAnswer]
+"""Answers a request, or raises `ReviewNeeded`."""
+HandleWithReviews = Callable[[Request, ReviewNeeded], Awaitable[ApiAnswer]]
 
 
 class HttpServer:
     """Listens and hands requests to a handler."""
 
-    def __init__(self, handle: Handle) -> None:
+    def __init__(self, handle: Handle, handle_with_reviews: HandleWithReviews) -> None:
         self.handle = handle
+        self.handle_with_reviews = handle_with_reviews
         self.connections: set[Connection] = set()
         self._server: asyncio.Server | None = None
         self._sweeping: asyncio.TimerHandle | None = None
@@ -110,6 +114,7 @@ class Connection(asyncio.Protocol):
         self._refusal: errors.RequestRefused | None = None
         self._waiting: deque[tuple[Request | errors.RequestRefused, bool]] = deque()
         self._streaming: asyncio.Task[None] | None = None
+        self._reviewing: asyncio.Task[None] | None = None
         self._can_write = asyncio.Event()
         self._can_write.set()
 
@@ -123,6 +128,8 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, problem: Exception | None) -> None:
         self._transport = None
         self._can_write.set()
+        if self._reviewing is not None:
+            self._reviewing.cancel()
         if self._streaming is not None:
             self._streaming.cancel()
         else:
@@ -211,19 +218,31 @@ class Connection(asyncio.Protocol):
         return Request(method, text, parameters, self._headers, body, self._user)
 
     def _work(self) -> None:
-        """Answer what waits, until a watch takes the connection over."""
-        while self._waiting and self._streaming is None and self._transport is not None:
+        """Answer what waits, until a watch takes the connection over or a webhook has to be called."""
+        while self._waiting and not (self._streaming or self._reviewing) and self._transport is not None:
             request, keep_alive = self._waiting.popleft()
-            if isinstance(request, Request):
+            if not isinstance(request, Request):
+                self._send(error_answer(request), keep_alive=False)
+                continue
+            try:
                 answer = self._server.handle(request)
+            except ReviewNeeded as needed:
+                task = self._answer_reviewed(request, needed, keep_alive=keep_alive)
+                self._reviewing = asyncio.get_running_loop().create_task(task, name="admission review")
             else:
-                answer = error_answer(request)
-                keep_alive = False
-            if answer.stream is not None:
-                self._start_stream(answer)
-            else:
-                is_head = isinstance(request, Request) and request.method == "HEAD"
-                self._send(answer, keep_alive=keep_alive, is_head=is_head)
+                self._answer(request, answer, keep_alive=keep_alive)
+
+    async def _answer_reviewed(self, request: Request, needed: ReviewNeeded, *, keep_alive: bool) -> None:
+        answer = await self._server.handle_with_reviews(request, needed)
+        self._reviewing = None
+        self._answer(request, answer, keep_alive=keep_alive)
+        self._work()
+
+    def _answer(self, request: Request, answer: ApiAnswer, *, keep_alive: bool) -> None:
+        if answer.stream is not None:
+            self._start_stream(answer)
+        else:
+            self._send(answer, keep_alive=keep_alive, is_head=request.method == "HEAD")
 
     def _send(self, answer: ApiAnswer, *, keep_alive: bool, is_head: bool = False) -> None:
         if self._transport is None:

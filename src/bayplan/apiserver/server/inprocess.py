@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from bayplan.apiserver.objects.watch import WatchStream
+from bayplan.apiserver.objects.webhooks import ReviewNeeded
 from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.encoding import Json, decode_object, encode
 from bayplan.apiserver.protocol.exchange import JSON_TYPE, ApiAnswer, Request, error_answer, parse_query
@@ -153,7 +154,17 @@ class InProcessTransport:
         faults = self.faults.striking(request)
         await self._delay(sum(fault.delay_seconds for fault in faults), timeout)
         failing = next((fault for fault in faults if fault.status or fault.breaks), None)
-        return self._api.handle(request) if failing is None else self._fail(request, failing)
+        if failing is not None and not failing.after_write:
+            return self._fail(failing)
+        try:
+            answer = self._api.handle(request)
+        except ReviewNeeded as needed:
+            answer = await self._api.handle_with_reviews(request, needed)
+        if failing is None:
+            return answer
+        if answer.stream is not None:
+            answer.stream.close()
+        return self._fail(failing)
 
     async def _delay(self, seconds: float, timeout: float | None) -> None:
         if timeout is not None and seconds > timeout:
@@ -162,11 +173,7 @@ class InProcessTransport:
         if seconds:
             await self._api.clock.sleep(seconds)
 
-    def _fail(self, request: Request, fault: Fault) -> ApiAnswer:
-        if fault.after_write:
-            lost = self._api.handle(request)
-            if lost.stream is not None:
-                lost.stream.close()
+    def _fail(self, fault: Fault) -> ApiAnswer:
         if fault.breaks:
             raise self._errors.lost("injected fault: connection reset", fault.after_write)
         return error_answer(errors.RequestRefused(fault.status or {}))

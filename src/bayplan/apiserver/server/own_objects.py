@@ -12,7 +12,7 @@ from bayplan.apiserver.protocol.exchange import JSON_TYPE, WriteOptions
 from bayplan.apiserver.protocol.identity import LOOPBACK
 from bayplan.apiserver.server.api import Api
 
-SYSTEM_CALLER = Caller(LOOPBACK, WriteOptions(field_manager="kube-apiserver"))
+SYSTEM_CALLER = Caller(LOOPBACK, WriteOptions(field_manager="kube-apiserver"), is_reviewed=False)
 IMPORTING_CALLER = replace(SYSTEM_CALLER, keeps_identity=True)
 
 

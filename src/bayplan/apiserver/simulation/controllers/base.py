@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import ClassVar
 
 from bayplan.apiserver.objects.deletion import DeleteOptions, delete
+from bayplan.apiserver.objects.webhooks import Review, ReviewFailed, ReviewNeeded
 from bayplan.apiserver.objects.writing import Caller
 from bayplan.apiserver.protocol.encoding import Json, decode_object, timestamp
 from bayplan.apiserver.protocol.errors import RequestRefused
@@ -19,6 +21,7 @@ from bayplan.apiserver.protocol.exchange import WriteOptions
 from bayplan.apiserver.protocol.identity import ApiUser
 from bayplan.apiserver.server.api import Api
 from bayplan.apiserver.server.own_objects import create
+from bayplan.apiserver.server.webhook_calls import call_webhook
 from bayplan.apiserver.simulation.controllers.claims import Claims
 from bayplan.apiserver.simulation.controllers.event_writer import EventWriter
 from bayplan.apiserver.simulation.controllers.owners import OwnerIndex, controller_uid, owner_uids
@@ -46,8 +49,8 @@ class ControllerClient:
         self.pods = pods
         user = ApiUser(f"system:serviceaccount:kube-system:{name}", ("system:masters", "system:authenticated"))
         self._caller = Caller(user, WriteOptions(field_manager=name))
-        self._status_caller = Caller(user, WriteOptions(field_manager=name), subresource="status")
-        self._events = EventWriter(api, component or name, self._caller)
+        self._status_caller = replace(self._caller, subresource="status", is_reviewed=False)
+        self._events = EventWriter(api, component or name, replace(self._caller, is_reviewed=False))
 
     def now(self) -> str:
         return timestamp(self.clock.now())
@@ -150,6 +153,9 @@ class ControllerLoop:
         self._tasks: list[asyncio.Task[None]] = []
         self._unlisten: list[Callable[[], None]] = []
         self._resting: dict[Key, None] = {}
+        self._reviews: dict[Key, dict[str, Json | ReviewFailed]] = {}
+        """Answers of webhooks about what the next attempt for a key will write."""
+        self._asking: set[asyncio.Task[None]] = set()
 
     @property
     def is_running(self) -> bool:
@@ -172,13 +178,14 @@ class ControllerLoop:
     async def stop(self) -> None:
         for unlisten in self._unlisten:
             unlisten()
-        tasks, self._tasks, self._unlisten = self._tasks, [], []
+        tasks, self._tasks, self._unlisten = [*self._tasks, *self._asking], [], []
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._pending.clear()
         self._later.clear()
         self._resting.clear()
+        self._reviews.clear()
 
     def _on_change(self, resource: str, change: Change) -> None:
         if resource == self.controller.primary:
@@ -214,8 +221,14 @@ class ControllerLoop:
         clock = self.controller.client.clock
         begin = clock.monotonic()
         try:
-            again = self.controller.reconcile(key)
+            with self.controller.client.api.objects.webhooks.answers(self._reviews.get(key, {})):
+                again = self.controller.reconcile(key)
+            self._reviews.pop(key, None)
+        except ReviewNeeded as needed:
+            self._ask(key, needed.review)
+            return
         except RequestRefused as problem:
+            self._reviews.pop(key, None)
             _log.debug("controller %s will retry %s: %s", self.controller.name, key, problem)
             again = _RETRY_SECONDS
         except Exception:
@@ -226,6 +239,17 @@ class ControllerLoop:
         taken = clock.monotonic() - begin
         if taken > _LONG_SECONDS:
             self._rest(key, taken * _REST_FACTOR)
+
+    def _ask(self, key: Key, review: Review) -> None:
+        """Call a webhook, and reconcile again with its answer."""
+
+        async def ask() -> None:
+            self._reviews.setdefault(key, {})[review.key] = await call_webhook(review)
+            self._add(key)
+
+        task = asyncio.get_running_loop().create_task(ask(), name=f"{self.controller.name} review")
+        self._asking.add(task)
+        task.add_done_callback(self._asking.discard)
 
     async def _requeue(self) -> None:
         """Move keys whose time has come into the queue."""

@@ -78,7 +78,7 @@ class Kubelets:
         self._unlisten: list[Callable[[], None]] = []
         self._next_ip = 1
         user = ApiUser("system:node", ("system:nodes", "system:masters", "system:authenticated"))
-        self._caller = Caller(user, WriteOptions(field_manager="kubelet"), subresource="status")
+        self._caller = Caller(user, WriteOptions(field_manager="kubelet"), subresource="status", is_reviewed=False)
 
     # ---- starting and stopping
 
@@ -185,7 +185,7 @@ class Kubelets:
             lease["spec"] = spec
             return lease
 
-        caller = Caller(self._caller.user, self._caller.options)
+        caller = Caller(self._caller.user, self._caller.options, is_reviewed=False)
         self._api.objects.update(self._api.kinds.resource(LEASES), LEASE_NAMESPACE, name, renew, caller)
 
     # ---- pods
