@@ -171,7 +171,8 @@ async def _elsewhere(world: World, claim: d.DeviceElsewhere) -> str:
 
 
 async def _no_devices(world: World, claim: d.NoDevices) -> str:
-    return all_hold((not _devices(world, claim.node), "it has devices"))
+    names = [node["metadata"]["name"] for node in world.case.nodes]
+    return all_hold((claim.node in names, "no such node"), (not _devices(world, claim.node), "it has devices"))
 
 
 async def _split(world: World, claim: d.DevicesSplit) -> str:

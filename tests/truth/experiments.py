@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest.mock import patch
@@ -16,7 +16,9 @@ from unittest.mock import patch
 import msgspec
 
 from bayplan.api.devices import ResourceClaim
+from bayplan.api.patches import merge_patch
 from bayplan.api.pod import Pod
+from bayplan.api.workload import PodDisruptionBudget
 from bayplan.app.garbage_collection import GarbageCollection
 from bayplan.app.settings import Settings, load_settings
 from bayplan.cluster.axes import Rows
@@ -35,7 +37,7 @@ from bayplan.sim.local import LocalCluster, LocalOptions
 from tests.companions.quotas import CAPACITY
 from tests.companions.world import configuration
 from tests.patching import merged
-from tests.truth.documents import SUBJECT, Case, JsonObject
+from tests.truth.documents import SUBJECT, Case, JsonObject, budget_status
 
 __all__ = ["Change", "Outcome", "Running", "observe", "running"]
 
@@ -65,6 +67,10 @@ class Outcome:
     """By resource claim and request, the devices that were allocated."""
     record: DecisionRecord | None
     """Of the subject's attempt that placed it, else of its last one."""
+    first: DecisionRecord | None
+    """Of the subject's first attempt."""
+    messages: dict[str, str]
+    """Why each pod waits, as its condition has it."""
 
 
 @dataclass
@@ -72,6 +78,14 @@ class Running:
     local: LocalCluster
     service: ExplainService
     pods: list[str] = field(default_factory=list)
+    """Those that wait at first."""
+    budgets: list[JsonObject] = field(default_factory=list)
+
+    async def known(self) -> None:
+        """Until the scheduler knows every pod."""
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            while not all(self.local.live.watching.pod(*key.split("/")) for key in self.pods):  # noqa: ASYNC110
+                await asyncio.sleep(0.003)
 
     async def settle(self) -> None:
         """Until every pod has a node, or has failed and waits for an event."""
@@ -92,7 +106,9 @@ class Running:
     def _is_settled(self) -> bool:
         live = self.local.live
         sizes = live.queue.sizes
-        if live.cache.assumed_count - len(live.held_pods) > 0 or sizes.active or sizes.backoff or sizes.in_flight:
+        if live.cache.assumed_count - len(live.held_pods) > 0 or sizes.active or sizes.backoff:
+            return False
+        if not self._are_budgets_settled():
             return False
         for key in self.pods:
             namespace, _, name = key.partition("/")
@@ -109,6 +125,16 @@ class Running:
                     return False
         return True
 
+    def _are_budgets_settled(self) -> bool:
+        """Whether the controller has counted the pods that are there."""
+        live = self.local.live
+        pods = [{"metadata": {"labels": pod.labels}} for pod in live.watching.pods() if pod.spec.node_name]
+        known = {budget.key: budget.status for budget in live.cache.cluster.objects.list(PodDisruptionBudget)}
+        return all(
+            known[key_of(budget)].disruptions_allowed == budget_status(budget, pods)["disruptionsAllowed"]
+            for budget in self.budgets
+        )
+
     def _devices(self) -> dict[str, dict[str, list[str]]]:
         found: dict[str, dict[str, list[str]]] = {}
         for claim in self.local.live.cache.cluster.objects.list(ResourceClaim):
@@ -118,21 +144,45 @@ class Running:
                 names.append(f"{each.driver}/{each.pool}/{each.device}")
         return found
 
+    async def do(self, edit: Edit) -> None:
+        """What a user does."""
+        namespace, _, name = edit.name.rpartition("/")
+        path = f"/api/v1/namespaces/{namespace}/pods/{name}?gracePeriodSeconds=0"
+        assert edit.kind == "deletePod", edit.kind
+        response = await self.local.transport().request("DELETE", path)
+        assert response.status < 300, response.body
+        self.pods.remove(edit.name)
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            while self.local.live.watching.pod(namespace, name) is not None:  # noqa: ASYNC110 - as in `settle`
+                await asyncio.sleep(0.003)
+
     def outcome(self) -> Outcome:
-        pods = {f"{pod.namespace}/{pod.name}": pod.spec.node_name for pod in self.local.live.watching.pods()}
+        known = list(self.local.live.watching.pods())
+        pods = {pod.key: pod.spec.node_name for pod in known}
         records = self.service.recorder.of_pod(SUBJECT)
         placed = next((each for each in records if each.node and each.node == pods.get(SUBJECT)), None)
-        return Outcome(pods, self._devices(), placed or (records[0] if records else None))
+        messages = {
+            pod.key: condition.message or ""
+            for pod in known
+            for condition in pod.status.conditions or ()
+            if condition.type == "PodScheduled"
+        }
+        last, first = (records[0], records[-1]) if records else (None, None)
+        return Outcome(pods, self._devices(), placed or last, first, messages)
 
 
 def _has_waited(known: Pod, queued: QueuedPod) -> bool:
     """A pod that preempts is held back until its victims are gone; that is not the end of it."""
-    return bool(known.spec.scheduling_gates) if queued.gating_plugin else bool(queued.attempts)
+    if queued.gating_plugin:
+        return bool(known.spec.scheduling_gates)
+    return bool(queued.attempts) and any(each.type == "PodScheduled" for each in known.status.conditions or ())
 
 
 @lru_cache
 def _settings(plugin: str) -> Settings:
+    plugin, _, argument = plugin.partition(":")
     configurations = {
+        "Refusing": configuration("Refusing", args={"Refusing": {"point": argument}}),
         "Coscheduling": configuration("Coscheduling", disabled=["PrioritySort"]),
         "CapacityScheduling": CAPACITY,
         "NodeResourceTopologyMatch": configuration("NodeResourceTopologyMatch"),
@@ -142,7 +192,8 @@ def _settings(plugin: str) -> Settings:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "config.yaml"
         path.write_text(configurations[plugin])
-        return load_settings(str(path), [])
+        own = [str(Path(__file__).parent / "refusing.py")] if plugin == "Refusing" else []
+        return load_settings(path, own)
 
 
 def _changed_settings(settings: Settings, change: Change) -> Settings:
@@ -179,7 +230,10 @@ def changed(case: Case, change: Change) -> Case:
     for pod in case.pods:
         if key_of(pod) in nodes:
             pod["spec"]["nodeName"] = nodes[key_of(pod)]
-            pod["status"] = {"phase": "Running"}
+            pod["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    for item in case.objects:
+        if item["kind"] == "PodDisruptionBudget":
+            item["status"] = budget_status(item, [pod for pod in case.pods if pod["spec"].get("nodeName")])
     return case
 
 
@@ -201,6 +255,14 @@ def _patch_pod(case: Case, edit: Edit) -> None:
 
 def _patch_node(case: Case, edit: Edit) -> None:
     case.nodes[:] = [merged(n, edit.patch) if n["metadata"]["name"] == edit.name else n for n in case.nodes]
+
+
+def _patch_object(case: Case, edit: Edit) -> None:
+    def patched(item: JsonObject) -> JsonObject:
+        is_meant = item["kind"] == edit.object["kind"] and key_of(item) == edit.name
+        return merge_patch(item, edit.patch) if is_meant else item
+
+    case.objects[:] = [patched(item) for item in case.objects]
 
 
 def _delete_pod(case: Case, edit: Edit) -> None:
@@ -229,6 +291,7 @@ _EDITS = {
     "deletePod": _delete_pod,
     "addPod": lambda case, edit: case.pods.append(edit.object),
     "addNode": lambda case, edit: case.nodes.append(edit.object),
+    "patch": _patch_object,
     "create": lambda case, edit: case.objects.append(edit.object),
 }
 
@@ -246,15 +309,24 @@ async def _uncollected() -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def running(case: Case, change: Change | None = None) -> AsyncIterator[Running]:
-    """The case at work, settled."""
+async def running(
+    case: Case, change: Change | None = None, ask_early: Callable[[Running], None] | None = None
+) -> AsyncIterator[Running]:
+    """The case at work, settled. `ask_early` is called when all pods wait and none has been tried."""
+    lead = asyncio.Event()
     change = change or Change()
     case = changed(case, change)
     settings = _changed_settings(_settings(case.plugin), change)
     explaining = Explaining(SystemClock(), settings=lambda: settings)
     running_pods = [pod for pod in case.pods if pod["spec"].get("nodeName")]
     first = [*_definitions(case), *case.objects, *running_pods]
-    options = LocalOptions(nodes=case.nodes, objects=first, listen=False, observers=explaining.observers)
+    options = LocalOptions(
+        nodes=case.nodes,
+        objects=first,
+        listen=False,
+        observers=explaining.observers,
+        wait_to_lead=partial(_wait_for, lead),
+    )
     async with _uncollected(), LocalCluster(settings, options) as local:
         explaining.attach(local.live)
         async with asyncio.timeout(_PATIENCE_SECONDS):
@@ -265,9 +337,21 @@ async def running(case: Case, change: Change | None = None) -> AsyncIterator[Run
         waiting = [pod for pod in case.pods if not pod["spec"].get("nodeName")]
         for pod in waiting:
             await _create(local, pod)
-        found = Running(local, explaining.service, [key_of(pod) for pod in waiting])
+        budgets = [item for item in case.objects if item["kind"] == "PodDisruptionBudget"]
+        found = Running(local, explaining.service, [key_of(pod) for pod in waiting], budgets)
+        await found.known()
+        if ask_early is not None:
+            ask_early(found)
+        lead.set()
         await found.settle()
+        if ask_early is not None:
+            for edit in case.later:
+                await found.do(edit)
         yield found
+
+
+async def _wait_for(event: asyncio.Event) -> None:
+    await event.wait()
 
 
 def _definitions(case: Case) -> Sequence[JsonObject]:

@@ -5,21 +5,28 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, get_args
 
 import msgspec
 
+from bayplan.cli.evaluate import evaluate_files
 from bayplan.explain import claims as c
-from bayplan.explain import device_claims as d
 from bayplan.explain.model import PodExplanation, Suggestion
 from bayplan.explain.wording import sentence
-from tests.truth.cases import CAUSES, generate
+from tests.truth.causes import CAUSES, generate
+from tests.truth.device_executors import DEVICE_EXECUTORS
 from tests.truth.documents import SUBJECT, Case
 from tests.truth.executors import execute
 from tests.truth.experiments import Running, running
+from tests.truth.falsifying import falsified
 from tests.truth.world import World
 
-__all__ = ["Proof", "falsified", "prove"]
+__all__ = ["Proof", "prove"]
+
+_HELPED_SIMPLY = ("taint", "selector", "port", "gate", "affinity")
+"""Causes where one of the things that are tried first helps, so that "nothing helps" is false."""
 
 
 @dataclass
@@ -30,6 +37,8 @@ class Proof:
     executed: Counter[str] = field(default_factory=Counter)
     experiments: int = 0
     false: list[str] = field(default_factory=list)
+    caught: Counter[str] = field(default_factory=Counter)
+    """Falsified claims, by type, that their executors saw through."""
     missed: list[str] = field(default_factory=list)
     """Falsified claims that an executor let pass."""
     silent: list[str] = field(default_factory=list)
@@ -39,10 +48,17 @@ class Proof:
     def problems(self) -> list[str]:
         return [*self.false, *self.missed, *self.silent]
 
+    def gaps(self) -> list[str]:
+        """Types of claims that no case made, or that nobody falsified."""
+        names = [kind.__name__ for kind in get_args(c.Claim) if kind not in DEVICE_EXECUTORS]
+        silent = [f"no case claims {name}" for name in names if not self.executed[name]]
+        return silent + [f"{name} was never falsified" for name in names if not self.caught[name]]
+
     def add(self, other: Proof) -> None:
         self.cases += other.cases
         self.executed += other.executed
         self.experiments += other.experiments
+        self.caught += other.caught
         self.false += other.false
         self.missed += other.missed
         self.silent += other.silent
@@ -51,30 +67,65 @@ class Proof:
         claims = ", ".join(f"{count} {name}" for name, count in sorted(self.executed.items()))
         return (
             f"{self.cases} cases of {len(CAUSES)} causes, {self.executed.total()} claims ({claims}), "
-            f"{self.experiments} experiments: {len(self.false)} false, {len(self.missed)} falsified and not caught, "
+            f"{self.experiments} experiments: {len(self.false)} false, {self.caught.total()} falsified and caught, "
+            f"{len(self.missed)} not caught, "
             f"{len(self.silent)} without an answer"
         )
 
 
 async def prove(seed: int, number: int, proof: Proof) -> None:
     case = generate(seed, number)
-    async with running(case) as found:
-        claims, has_answer = await _claims(found)
+    claims: list[c.Claim] = [*_evaluated(case)]
+    async with running(case, ask_early=lambda found: claims.extend(_verdict(found))) as found:
+        more, has_answer = await _claims(found)
+        claims += more
         world = World(case, found.outcome())
     proof.cases += 1
     if not has_answer:
         proof.silent.append(f"case {number} ({case.cause})")
     for claim in claims:
-        what = f"case {number} ({case.cause}): {sentence(claim)}"
-        problem = await execute(world, claim)
-        proof.executed[type(claim).__name__] += 1
-        if problem:
-            proof.false.append(f"{what} -- {problem}")
-            continue
-        for lie in falsified(claim, case):
-            if not await execute(world, lie):
-                proof.missed.append(f"{what} as: {sentence(lie)}")
+        await _prove(world, claim, proof)
+    helpful = next((claim for claim in claims if isinstance(claim, c.WouldFit)), None)
+    if helpful is not None and case.cause in _HELPED_SIMPLY:
+        await _catch(world, c.NothingHelps(pod=helpful.pod, reason="nothing"), proof)
     proof.experiments += world.experiments
+
+
+async def _prove(world: World, claim: c.Claim, proof: Proof) -> None:
+    problem = await execute(world, claim)
+    proof.executed[type(claim).__name__] += 1
+    if problem:
+        proof.false.append(f"{_name(world)}: {sentence(claim)} -- {problem}")
+        return
+    for lie in falsified(claim, world.case):
+        await _catch(world, lie, proof)
+
+
+async def _catch(world: World, lie: c.Claim, proof: Proof) -> None:
+    if await execute(world, lie):
+        proof.caught[type(lie).__name__] += 1
+    else:
+        proof.missed.append(f"{_name(world)}: passed for true: {sentence(lie)} {lie}")
+
+
+def _name(world: World) -> str:
+    return f"case {world.case.number} ({world.case.cause})"
+
+
+def _verdict(found: Running) -> list[c.Claim]:
+    """What is said about the subject at this moment."""
+    claim = found.service.explain_pod(SUBJECT).claim
+    return [] if claim is None else [claim]
+
+
+def _evaluated(case: Case) -> Iterator[c.Claim]:
+    """What `bayplan evaluate` says about the manifests."""
+    if case.plugin or case.cause == "other scheduler":
+        return
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "cluster.json"
+        path.write_bytes(msgspec.json.encode({"kind": "List", "items": [*case.nodes, *case.objects, *case.pods]}))
+        yield from (each.claim for each in evaluate_files([str(path)], [SUBJECT]))
 
 
 async def _claims(found: Running) -> tuple[list[c.Claim], bool]:
@@ -110,45 +161,3 @@ def _device_claims(subject: PodExplanation) -> list[c.Claim]:
 def _change(change: Suggestion | None) -> Iterator[Any]:
     if change is not None and change.claim is not None:
         yield change
-
-
-_OF_MANY = d.LacksDevices | d.NoDevices | d.DevicesSplit | d.DevicesContested | d.ClaimUnreachable | d.PoolUnused
-"""Claims that may be as true of another node."""
-
-
-def falsified(claim: c.Claim, case: Case) -> Iterator[c.Claim]:
-    """The claim with another node, another number, another victim."""
-    names = [node["metadata"]["name"] for node in case.nodes]
-    change = msgspec.structs.replace
-    node = getattr(claim, "node", "")
-    if node and not isinstance(claim, c.GoesTo | c.WouldPreempt | c.Lacks | _OF_MANY):
-        yield change(claim, node=next((name for name in names if name != node), "elsewhere"))  # type: ignore[type-var]
-    for number in ("count", "ahead", *(() if case.plugin else ("refused",))):
-        if getattr(claim, number, 0):
-            yield change(claim, **{number: getattr(claim, number) + 1})  # type: ignore[type-var]
-    if isinstance(claim, c.Without | c.FitsNowhere | c.Chosen) or (isinstance(claim, c.WouldFit) and claim.node):
-        yield change(claim, nodes=claim.nodes + 1)
-    if isinstance(claim, c.Chosen | c.WouldPreempt) and claim.victims:
-        yield change(claim, victims=("default/somebody-else",))
-    if isinstance(claim, c.Preempted):
-        yield change(claim, by="default/somebody-else")
-    if isinstance(claim, c.TooLarge):
-        yield change(claim, asked="1 CPU")
-    if isinstance(claim, c.Lacks):
-        yield change(claim, amounts=dict.fromkeys(claim.amounts, "7777"))
-    if isinstance(claim, d.DeviceTaken):
-        yield change(claim, users=("default/somebody-else",))
-    if isinstance(claim, d.DeviceTainted):
-        yield change(claim, taint="another=one:NoSchedule")
-    if isinstance(claim, d.DeviceRefused):
-        yield change(claim, values=dict.fromkeys(claim.values, "another"))
-    if isinstance(claim, d.DeviceShort):
-        yield change(claim, needs="7777")
-    if isinstance(claim, d.LacksDevices):
-        yield change(claim, usable=claim.usable + 1)
-    if isinstance(claim, d.DevicesSplit):
-        yield change(claim, values={"another": 1})
-    if isinstance(claim, d.HasDevices):
-        yield change(claim, devices={"another": ("d/p/n",)})
-    if isinstance(claim, c.HeldBack):
-        yield change(claim, gates=("another",))

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from bayplan.explain.edits import Edit
+from bayplan.loop.record import DecisionRecord
 from tests.truth.documents import SUBJECT, Case, JsonObject
 from tests.truth.experiments import Change, Outcome, key_of, observe
 
@@ -38,6 +39,11 @@ class World:
         others = tuple((pod, node) for pod, node in sorted(nodes.items()) if node and pod != SUBJECT)
         gone = tuple(Edit(kind="deletePod", name=key_of(pod)) for pod in self.case.pods if key_of(pod) not in nodes)
         return await self.after(Change(edits=gone, placed=others, **changes))
+
+    @property
+    def first(self) -> DecisionRecord | None:
+        """The subject's first attempt."""
+        return self.base.first
 
     @property
     def subject(self) -> JsonObject:

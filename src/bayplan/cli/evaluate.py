@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from bayplan.cli.field_validation import Validate
 from bayplan.cli.options import Names, option, plugin_option
 from bayplan.cli.output import CommandError, Format, note, print_pieces, print_value, progress, result_console
 
@@ -38,6 +39,7 @@ def evaluate(
     cases: Annotated[str | None, option("--cases", metavar="FILE", about="cases, one a line; - is stdin")] = None,
     output: Annotated[Format | None, option("--output", "-o", metavar="FORMAT", about="table by default")] = None,
     top: Annotated[int, option("--top", metavar="NUMBER", about="how many of the best nodes to show (5)")] = 5,
+    validate: Validate = "strict",
     require_schedulable: Annotated[
         bool, option("--require-schedulable", about="exit with 1 if a pod finds no node")
     ] = False,
@@ -58,13 +60,18 @@ def evaluate(
         raise CommandError(
             "no cluster to place pods on", hint="name its objects with -f FILE, or a case file with --cases"
         )
-    reports = evaluate_files(filename, pod or (), config=config, plugins=plugin or ())
+    reports = evaluate_files(filename, pod or (), config=config, plugins=plugin or (), validate=validate)
     _print(reports, output or "table", top)
     return NOT_SCHEDULABLE if require_schedulable and not all(report.is_scheduled for report in reports) else 0
 
 
 def evaluate_files(
-    files: Sequence[str], pods: Sequence[str], *, config: str | None = None, plugins: Sequence[str] = ()
+    files: Sequence[str],
+    pods: Sequence[str],
+    *,
+    config: str | None = None,
+    plugins: Sequence[str] = (),
+    validate: str = "strict",
 ) -> list[Evaluated]:
     """What the command prints, before it is printed."""
     from bayplan.cli.manifests import read_manifests
@@ -72,7 +79,7 @@ def evaluate_files(
     settings = _settings(config, plugins)
     names = dict.fromkeys(name for profile in settings.profiles for name in profile.plugin_names)
     watched = [kind for name in names for kind in settings.registry.get(name).watches]
-    return _decide(read_manifests(files, pods, watched=watched), settings)
+    return _decide(read_manifests(files, pods, watched=watched, validate=validate), settings)
 
 
 def _decide(manifests: Manifests, settings: Settings) -> list[Evaluated]:

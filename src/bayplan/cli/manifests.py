@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -19,6 +20,7 @@ from bayplan.api.pod import Pod
 from bayplan.api.suggest import closest
 from bayplan.api.workload import PriorityClass
 from bayplan.cli.documents import STDIN, FoundObject, is_object_file, read_found_objects
+from bayplan.cli.field_validation import unknown_fields
 from bayplan.cli.output import CommandError, note, progress
 from bayplan.explain.raw_objects import complete_objects
 from bayplan.framework.resources import resource_info
@@ -60,13 +62,16 @@ class Manifests(msgspec.Struct, frozen=True):
     """Whether the pods were named one by one; otherwise they are all that wait, in no particular order."""
 
 
-def read_manifests(files: Sequence[str], pods: Sequence[str], *, watched: Iterable[type[Any]] = ()) -> Manifests:
-    """`watched` are the custom resource types that enabled plugins read. Raises `InputError` or `CommandError`."""
+def read_manifests(
+    files: Sequence[str], pods: Sequence[str], *, watched: Iterable[type[Any]] = (), validate: str = "strict"
+) -> Manifests:
+    """`watched` are the custom resource types that enabled plugins read; `validate` says what becomes of fields that a
+    kind does not have. Raises `InputError` or `CommandError`."""
     if [*files, *pods].count(STDIN) > 1:
         raise CommandError("`-` stands for standard input and can be given once only")
-    kinds = _custom_kinds(watched)
-    cluster = [(name, _read(name, kinds, leaves_out=True)) for name in files]
-    pod_files = [(name, _read(name, kinds, leaves_out=False)) for name in dict.fromkeys(pods) if is_object_file(name)]
+    read = partial(_read, kinds=_custom_kinds(watched), validate=validate)
+    cluster = [(name, read(name, leaves_out=True)) for name in files]
+    pod_files = [(name, read(name, leaves_out=False)) for name in dict.fromkeys(pods) if is_object_file(name)]
     _refuse_repeated(cluster)
     classes = [item for _, items in (*cluster, *pod_files) for item in items if isinstance(item, PriorityClass)]
     for source, items in (*cluster, *pod_files):
@@ -87,7 +92,7 @@ def _custom_kinds(watched: Iterable[type[Any]]) -> CustomKinds:
     }
 
 
-def _read(name: str, kinds: CustomKinds, *, leaves_out: bool) -> list[KubeObject]:
+def _read(name: str, *, kinds: CustomKinds, leaves_out: bool, validate: str) -> list[KubeObject]:
     objects: list[KubeObject] = []
     left_out: Counter[str] = Counter()
     foreign: Counter[str] = Counter()
@@ -100,6 +105,7 @@ def _read(name: str, kinds: CustomKinds, *, leaves_out: bool) -> list[KubeObject
                 left_out[found.item["kind"]] += 1
             else:
                 objects.append(_decoded(found, kinds))
+                _check_fields(found, validate)
             done.step()
     if left_out:
         note(f"{name}: left out {_counts(left_out)}; scheduling does not read these kinds")
@@ -144,6 +150,14 @@ def _decoded(found: FoundObject, kinds: CustomKinds) -> KubeObject:
     decoded = decode_object(found.item, source=found.source, where=found.where, more_kinds=kinds)
     assert decoded is not None  # unread kinds are refused, not left out
     return decoded
+
+
+def _check_fields(found: FoundObject, validate: str) -> None:
+    problems = unknown_fields(found.item) if validate != "ignore" else []
+    if problems and validate == "strict":
+        raise InputError("; ".join(problems), source=found.source, where=found.where)
+    for problem in problems:
+        note(": ".join(part for part in (found.source, found.where, problem) if part))
 
 
 def _refuse_repeated(sources: Sources) -> None:

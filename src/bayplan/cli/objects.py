@@ -9,8 +9,11 @@ from typing import Annotated, Any
 import msgspec
 
 from bayplan.cli.cluster_access import ClusterClient, Discovered, connect
+from bayplan.cli.field_validation import FIELD_VALIDATION, Validate, drop_unknown_fields, unknown_fields
 from bayplan.cli.options import Names, option
-from bayplan.cli.output import CommandError
+from bayplan.cli.output import CommandError, note
+from bayplan.client.errors import ApiError
+from bayplan.client.transport import Response
 
 __all__ = ["Context", "Kubeconfig", "Namespace", "apply", "delete"]
 
@@ -23,7 +26,12 @@ Files = Annotated[Names, option("--filename", "-f", metavar="FILE", about="manif
 
 
 def apply(
-    *, filename: Files = None, namespace: Namespace = None, kubeconfig: Kubeconfig = None, context: Context = None
+    *,
+    filename: Files = None,
+    namespace: Namespace = None,
+    validate: Validate = "strict",
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
 ) -> int:
     """Create or change objects so that they are as the manifests say (server-side apply)."""
     documents = _read(filename)
@@ -31,32 +39,47 @@ def apply(
     async def work() -> int:
         async with connect(kubeconfig, context, namespace) as cluster:
             for document in documents:
-                print(await _apply_one(cluster, document), flush=True)
+                print(await _apply_one(cluster, document, validate), flush=True)
         return 0
 
     return asyncio.run(work())
 
 
-async def _apply_one(cluster: ClusterClient, document: dict[str, Any]) -> str:
+async def _apply_one(cluster: ClusterClient, document: dict[str, Any], validate: str) -> str:
     resource = await cluster.of_kind(document.get("apiVersion", ""), document.get("kind", ""))
     metadata = document.setdefault("metadata", {})
     name, namespace = metadata.get("name", ""), metadata.get("namespace") or cluster.namespace
     label = f"{resource.kind.lower()}/{name or metadata.get('generateName', '')}"
+    if validate != "strict":
+        # Server-side apply refuses fields without a declaration, whatever the validation.
+        for problem in drop_unknown_fields(document):
+            if validate == "warn":
+                note(problem)
+    query = {"fieldManager": "bayplan", "fieldValidation": FIELD_VALIDATION[validate]}
     if not name:
-        response = await cluster.request("POST", resource.path(namespace), body=msgspec.json.encode(document))
+        response = await _sent(cluster, document, "POST", resource.path(namespace), query=query)
         made = msgspec.json.decode(response.body)["metadata"]["name"]
         return f"{resource.kind.lower()}/{made} created"
-    query = {"fieldManager": "bayplan", "force": "true"}
-    response = await cluster.request(
-        "PATCH",
-        resource.path(namespace, name),
-        query=query,
-        body=msgspec.json.encode(document),
-        content_type=_APPLY,
-    )
+    path = resource.path(namespace, name)
+    response = await _sent(cluster, document, "PATCH", path, query={**query, "force": "true"}, content_type=_APPLY)
     if resource.kind == "CustomResourceDefinition":
         cluster.forget_resources()
     return f"{label} {'created' if response.status == 201 else 'applied'}"
+
+
+async def _sent(cluster: ClusterClient, document: dict[str, Any], method: str, path: str, **options: Any) -> Response:
+    """Send the document; warnings of the server are printed, and a refusal says which field was probably meant."""
+    try:
+        response = await cluster.request(method, path, body=msgspec.json.encode(document), **options)
+    except ApiError as error:
+        meant = [problem for problem in unknown_fields(document) if "did you mean" in problem]
+        if not meant:
+            raise
+        raise CommandError(str(error).split("\nhint:")[0], hint="; ".join(meant), status=1) from error
+    for name, text in response.headers.items():
+        if name.lower() == "warning":
+            note(text.partition('"')[2].rpartition('"')[0].replace('\\"', '"') or text)
+    return response
 
 
 def delete(

@@ -159,7 +159,13 @@ def now_claim(
     if now.preemption is not None:
         victims = tuple(victim.pod for victim in now.preemption.victims)
         broken = next((int(k.value) for k in now.preemption.keys if k.key == "disruption budgets broken"), 0)
-        return WouldPreempt(pod=info.key, node=now.preemption.node, victims=victims, violations=broken)
+        return WouldPreempt(
+            pod=info.key,
+            node=now.preemption.node,
+            victims=victims,
+            violations=broken,
+            ties=now.preemption.ties,
+        )
     return _nowhere(framework, info, decision, now)
 
 

@@ -122,6 +122,8 @@ class WouldPreempt(ClaimAboutPod, frozen=True, tag="wouldPreempt"):
     node: str
     victims: tuple[str, ...]
     violations: int = 0
+    ties: int = 1
+    """How many nodes would cost the same; one of them is taken."""
 
 
 class HeldBack(ClaimAboutPod, frozen=True, tag="heldBack"):
@@ -133,9 +135,13 @@ class HeldBack(ClaimAboutPod, frozen=True, tag="heldBack"):
 
 
 class HeldAtPermit(ClaimAboutPod, frozen=True, tag="heldAtPermit"):
+    """The pod has a node, and plugins let it wait before it is bound."""
+
     node: str
     plugins: tuple[str, ...]
     seconds_left: float
+    reason: str = ""
+    """What it waits for, as the plugins say it."""
 
 
 class NoScheduler(ClaimAboutPod, frozen=True, tag="noScheduler"):
@@ -170,6 +176,8 @@ class WouldMove(ClaimAboutPod, frozen=True, tag="wouldMove"):
     plugin: str = ""
     weight: int = 0
     victims: tuple[str, ...] = ()
+    ties: int = 1
+    """Where pods have to leave: how many nodes would cost the same."""
 
 
 class Without(ClaimAboutPod, frozen=True, tag="without"):

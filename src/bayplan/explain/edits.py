@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 import msgspec
 
 from bayplan.api.decode import InputError, decode_object
 from bayplan.api.devices import ResourceClaim, ResourceClaimStatus
+from bayplan.api.kinds import KINDS
 from bayplan.api.meta import KubeObject
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod
+from bayplan.app.frameworks import watched_resources
 from bayplan.explain.case import JsonObject
 from bayplan.explain.cluster_copy import ClusterCopy
 from bayplan.explain.raw_objects import complete_objects
@@ -40,11 +42,12 @@ class Edit(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
         "create",
         "patchClaim",
         "releaseClaim",
+        "patch",
     ]
     name: str
     patch: JsonObject = {}
     object: JsonObject = {}
-    """For `addNode`: the whole node."""
+    """For `addNode`: the whole node. For `patch`, which is of any other object: its apiVersion and kind."""
 
 
 def apply_edits(copy: ClusterCopy, edits: Iterable[Edit]) -> Undo:
@@ -117,7 +120,7 @@ def _add_pod(copy: ClusterCopy, edit: Edit) -> Undo:
 
 def _create(copy: ClusterCopy, edit: Edit) -> Undo:
     """An object that is neither a pod nor a node: a claim, a class, a quota."""
-    item = decode_object(edit.object, where=edit.name)
+    item = _decoded(copy, edit)
     if item is None or isinstance(item, Pod | Node):
         raise InputError(f"`{edit.name}` cannot be created so")
     copy.cache.put_object(item)
@@ -140,6 +143,34 @@ def _put_claim(copy: ClusterCopy, name: str, change: Callable[[ResourceClaim], R
         raise InputError(f"no resource claim `{name}`")
     copy.cache.put_object(change(before))
     return lambda: copy.cache.put_object(before)
+
+
+def _decoded(copy: ClusterCopy, edit: Edit) -> KubeObject | None:
+    """Of a built-in kind, or of a custom resource that a plugin watches."""
+    for kind in watched_resources(decider.framework for decider in copy.deciders.values()):
+        if kind.__name__ == edit.object.get("kind"):
+            try:
+                return cast(KubeObject, msgspec.convert(edit.object, kind))
+            except msgspec.ValidationError as error:
+                raise InputError(f"`{edit.name}` does not fit: {error}") from None
+    return decode_object(edit.object, where=edit.name)
+
+
+def _patch_object(copy: ClusterCopy, edit: Edit) -> Undo:
+    """An object that is neither a pod nor a node, such as a quota."""
+    before = _known_object(copy, str(edit.object.get("kind", "")), edit.name)
+    after = patched(before, edit.patch)
+    copy.cache.put_object(after)
+    return lambda: copy.cache.put_object(before)
+
+
+def _known_object(copy: ClusterCopy, kind: str, key: str) -> KubeObject:
+    types = [*(each.type for each in KINDS), *watched_resources(d.framework for d in copy.deciders.values())]
+    found = next((each for each in types if each.__name__ == kind and each not in (Pod, Node)), None)
+    item: KubeObject | None = copy.cache.cluster.objects.get(found, key) if found is not None else None
+    if item is None:
+        raise InputError(f"no {kind or 'object'} `{key}` that scheduling reads")
+    return item
 
 
 def _add_node(copy: ClusterCopy, edit: Edit) -> Undo:
@@ -168,6 +199,7 @@ _APPLY: dict[str, Callable[[ClusterCopy, Edit], Undo]] = {
     "create": _create,
     "patchClaim": _patch_claim,
     "releaseClaim": _release_claim,
+    "patch": _patch_object,
     "removeNode": _remove_node,
 }
 
@@ -224,7 +256,7 @@ def _applied_list(current: list[Any], patch: list[Any], key: str) -> list[Any]:
     return [_applied(entry, changes.get(entry.get("name"), {})) for entry in kept] + added
 
 
-def merge_patch(before: Pod | Node, after: Pod | Node) -> JsonObject:
+def merge_patch(before: KubeObject, after: KubeObject) -> JsonObject:
     """What turns one into the other and touches nothing else, as `kubectl patch` takes it (strategic merge)."""
     difference = _difference(_document(before), _document(after))
     return difference if isinstance(difference, dict) else {}

@@ -56,6 +56,8 @@ class Evicted:
     node: str
     by: str
     """The pod that takes its place."""
+    ties: int = 1
+    """On how many nodes pods could have left at the same cost."""
 
 
 @dataclass(frozen=True)
@@ -164,10 +166,12 @@ class Placing:
         nomination, cache = decision.nomination, self._copy.cache
         assert nomination is not None and nomination.nominated_node_name  # the caller checked
         node = info.nominated_node_name = nomination.nominated_node_name
+        found = preemption_of(nomination)
+        ties = found.ties if found is not None else 1
         self._use_up_budgets(nomination.victims)
         for victim in nomination.victims:
             self._remove(victim)
-            self.evicted.append(Evicted(pod=victim.key, node=victim.node_name or node, by=info.key))
+            self.evicted.append(Evicted(pod=victim.key, node=victim.node_name or node, by=info.key, ties=ties))
             controller = victim.controller
             if controller is not None and controller.kind != "DaemonSet" and len(self.evicted) <= _MOST_REMADE:
                 self.line.append((_unplaced(victim.pod), "evicted"))

@@ -182,6 +182,7 @@ def human_amount(amount: int, resource: str) -> str:
 def _resources(trial: Trial) -> Iterator[Trial]:
     lacking = shortfall(trial.pod, trial.node, trial.info, trial.evicted)
     if not lacking:
+        yield from _parts_of_requests(trial)
         return
     lacking = {name: _rounded_up(amount, name) for name, amount in lacking.items()}
     smaller = _with_smaller_requests(trial.pod, {n: a for n, a in lacking.items() if n != "pods"})
@@ -193,6 +194,16 @@ def _resources(trial: Trial) -> Iterator[Trial]:
         )
         yield trial.with_pod(smaller, f"the pod asked {words}", AMOUNT)
     yield from _evictions(trial, lacking)
+
+
+def _parts_of_requests(trial: Trial) -> Iterator[Trial]:
+    """Half and a quarter of what the pod asks, where the node as a whole has enough but a part of it has not."""
+    for name, amount in pod_requests(trial.pod).items():
+        for part in (amount // 2, amount // 4):
+            spec = _with_smaller_requests(trial.pod, {name: amount - part}) if part else None
+            if spec is not None:
+                words = f"the pod asked {format_quantity(part, name)} instead of {human_amount(amount, name)}"
+                yield trial.with_pod(spec, words, AMOUNT)
 
 
 def _rounded_up(amount: int, name: str) -> int:
@@ -215,8 +226,12 @@ def _with_smaller_requests(pod: Pod, lacking: dict[str, int]) -> PodSpec | None:
             return None
         assert largest.resources is not None  # it requests something
         reduced = {**(largest.resources.requests or {}), name: format_quantity(_request(largest, name) - amount, name)}
+        limits = largest.resources.limits
+        if limits and to_amounts(limits).get(name) == _request(largest, name):
+            # A pod whose limits are its requests stays one.
+            limits = {**limits, name: reduced[name]}
         containers[containers.index(largest)] = _replace(
-            largest, resources=_replace(largest.resources, requests=reduced)
+            largest, resources=_replace(largest.resources, requests=reduced, limits=limits)
         )
     return _replace(pod.spec, containers=containers)
 

@@ -184,7 +184,9 @@ class ExplainService:
         if held is not None:
             left = max(held.deadline - self.live.options.clock.monotonic(), 0.0)
             plugins = tuple(held.pending_plugins())
-            explanation.claim = HeldAtPermit(pod=info.key, node=held.node_name, plugins=plugins, seconds_left=left)
+            explanation.claim = HeldAtPermit(
+                pod=info.key, node=held.node_name, plugins=plugins, seconds_left=left, reason=held.waits_for()
+            )
 
     def _explain_waiting(self, explanation: PodExplanation, info: PodInfo) -> None:
         view = self.view()

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 
 import msgspec
 
 from bayplan.api.decode import InputError
 from bayplan.api.pod import Pod
-from bayplan.api.storage import PersistentVolumeClaim, StorageClass
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.config.profiles import ResolvedProfile
 from bayplan.explain.builders import root_cause, too_large
@@ -24,12 +24,14 @@ from bayplan.explain.device_changes import device_trials
 from bayplan.explain.device_report import device_report
 from bayplan.explain.edits import Edit, apply_edits, merge_patch
 from bayplan.explain.model import Changes, Suggestion
+from bayplan.explain.object_changes import has_companions, object_changes
 from bayplan.explain.objections import nearest_nodes, rejections_by_node
 from bayplan.explain.placing import Placed, Placing, held_back_by
 from bayplan.explain.remedies import MEMBERS, MORE_NODES, OBJECT, REMEDIES, Trial, shortfall
 from bayplan.explain.templates import document_of, templates, twin_of
 from bayplan.explain.time_slices import Work
 from bayplan.explain.wording import sentence
+from bayplan.framework.plugin import Plugin
 from bayplan.framework.points import ExtensionPoint
 from bayplan.loop.decide import Decider, Decision, decide
 from bayplan.loop.recorder import refused_nodes
@@ -160,10 +162,16 @@ class _Search:
         open_pod = msgspec.structs.replace(self._pod, spec=free)
         edit = Edit(kind="patchPod", name=self._pod.key, patch=merge_patch(self._pod, open_pod))
         claim = yield from self._attempt((what,), [edit])
-        if claim is None:
-            later = self.decide(open_pod)
-            return [_suggestion(NothingHelps(pod=self._pod.key, reason=f"if {what}: {later.message}"))]
-        return [_suggestion(claim)]
+        if claim is not None:
+            return [_suggestion(claim)]
+        later = self.decide(open_pod)
+        found: list[Suggestion] = []
+        for trial in self._answers(open_pod, (what,), rejections_by_node(self.decider.framework, later)):
+            claim = yield from self._attempt(trial.done, _edits(self._pod, trial))
+            found += [_suggestion(claim)] if claim is not None else []
+            if len(found) >= _MOST_SUGGESTIONS:
+                break
+        return found or [_suggestion(NothingHelps(pod=self._pod.key, reason=f"if {what}: {later.message}"))]
 
     def suggestions(self, decision: Decision, misses: dict[int, tuple[str, ...]]) -> Work[list[WouldFit]]:
         found: list[tuple[int, WouldFit]] = []
@@ -175,7 +183,7 @@ class _Search:
             if claim is not None:
                 found.append((trial.effort, claim))
         found += yield from self._devices(decision)
-        for effort, search in ((OBJECT, self._claims()), (MEMBERS, self._members(decision))):
+        for effort, search in ((OBJECT, self._objects(decision)), (MEMBERS, self._members(decision))):
             if len(found) < _MOST_SUGGESTIONS:
                 more = yield from search
                 found += [(effort, claim) for claim in more]
@@ -239,9 +247,13 @@ class _Search:
             yield trial
             return
         plugin = self.decider.framework.plugins.get(plugins[0])
-        for remedy in plugin.remedies if plugin is not None else ():
-            for answered in REMEDIES[remedy](trial):
-                yield from self._all_answered(answered, plugins[1:])
+        remedies = plugin.remedies if plugin is not None else ()
+        answered = [each for remedy in remedies for each in REMEDIES[remedy](trial)]
+        if not answered and trial.done:
+            # What was done for another filter may answer this one too; trying shows it.
+            answered = [trial]
+        for each in answered:
+            yield from self._all_answered(each, plugins[1:])
 
     def _devices(self, decision: Decision) -> Work[list[tuple[int, WouldFit]]]:
         """Other resource claims, and claims of others released."""
@@ -255,20 +267,38 @@ class _Search:
                 found.append((trial.effort, claim))
         return found
 
-    def _claims(self) -> Work[list[WouldFit]]:
-        """Volume claims that the pod names and nobody made, of a class that there is."""
-        objects, wanted = self._copy.cache.cluster.objects, _missing_claims(self._copy, self._pod)
+    def _objects(self, decision: Decision) -> Work[list[WouldFit]]:
+        """Objects that are missing or too small: claims, classes, quotas, groups; with what the nodes want beside."""
         found: list[WouldFit] = []
-        for storage_class in objects.list(StorageClass) if wanted else ():
-            edits = [
-                Edit(kind="create", name=f"{self._pod.namespace}/{name}", object=_claim(self._pod, name, storage_class))
-                for name in wanted
-            ]
-            what = f"{' and '.join(f'the claim {name}' for name in wanted)} of class {storage_class.name} existed"
+        for what, edits in object_changes(self._copy, self._pod, self._blamed(decision)):
             claim = yield from self._attempt((what,), edits)
             if claim is not None:
                 found.append(claim)
-        return found[:1]
+                continue
+            for trial in self._answers_after(what, edits):
+                claim = yield from self._attempt(trial.done, [*edits, *_edits(self._pod, trial)])
+                if claim is not None:
+                    found.append(claim)
+        return found
+
+    def _blamed(self, decision: Decision) -> list[Plugin]:
+        """Plugins that reject the pod, and those that may do so after the choice of a node."""
+        framework, diagnosis = self.decider.framework, decision.diagnosis
+        if diagnosis is None:
+            return [*framework.at(ExtensionPoint.RESERVE), *framework.at(ExtensionPoint.PERMIT)]
+        return [framework.plugins[name] for name in sorted(diagnosis.unschedulable_plugins)]
+
+    def _answers_after(self, what: str, edits: Sequence[Edit]) -> list[Trial]:
+        """What the nodes would still object to once the edits are done, answered."""
+        try:
+            undo = apply_edits(self._copy, edits)
+        except InputError:
+            return []
+        try:
+            misses = rejections_by_node(self.decider.framework, self.decide(self._pod))
+            return list(islice(self._answers(self._pod, (what,), misses), _MOST_OF_A_KIND))
+        finally:
+            undo()
 
     def _members(self, decision: Decision) -> Work[list[WouldFit]]:
         """More pods like this one, for plugins that want to see a group; only where no node was looked at."""
@@ -303,36 +333,13 @@ class _Search:
         """One more node like one that there is, empty."""
         table = self._copy.cache.cluster.nodes
         rows = _by_objections(self._copy, self._pod, misses, most=200)
-        for node in templates(table.at(row).node for row in rows):
+        for node in templates(table.at(row).node for row in rows if not has_companions(self._copy, table.at(row).name)):
             twin = twin_of(node, taken=table.row_of)
             edit = Edit(kind="addNode", name=twin.name, object=document_of(twin))
             claim = yield from self._attempt((f"there were one more node like {node.name}",), [edit])
             if claim is not None:
                 return [claim]
         return []
-
-
-def _missing_claims(copy: ClusterCopy, pod: Pod) -> list[str]:
-    objects = copy.cache.cluster.objects
-    names = [
-        volume.persistent_volume_claim.claim_name
-        for volume in pod.spec.volumes or ()
-        if volume.persistent_volume_claim is not None
-    ]
-    return [name for name in names if objects.get(PersistentVolumeClaim, f"{pod.namespace}/{name}") is None]
-
-
-def _claim(pod: Pod, name: str, storage_class: StorageClass) -> dict[str, object]:
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": name, "namespace": pod.namespace},
-        "spec": {
-            "accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": "1Gi"}},
-            "storageClassName": storage_class.name,
-        },
-    }
 
 
 def _by_objections(copy: ClusterCopy, pod: Pod, misses: dict[int, tuple[str, ...]], *, most: int = 40) -> list[int]:
@@ -419,7 +426,7 @@ def _drained(copy: ClusterCopy, pod: Pod, home: str) -> Work[WouldMove | None]:
     try:
         yield from placing.run()
         outcome = placing.outcome(pod.key)
-        victims = tuple(gone.pod for gone in placing.evicted if gone.by == pod.key)
+        mine = [gone for gone in placing.evicted if gone.by == pod.key]
     finally:
         placing.undo()
         copy.cache.add_node(original)
@@ -427,5 +434,11 @@ def _drained(copy: ClusterCopy, pod: Pod, home: str) -> Work[WouldMove | None]:
     if node == home:
         return None
     return WouldMove(
-        pod=pod.key, home=home, what=f"{home} were drained", node=node, drain=home, victims=victims if node else ()
+        pod=pod.key,
+        home=home,
+        what=f"{home} were drained",
+        node=node,
+        drain=home,
+        victims=tuple(gone.pod for gone in mine) if node else (),
+        ties=max((gone.ties for gone in mine), default=1) if node else 1,
     )

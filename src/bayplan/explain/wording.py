@@ -95,7 +95,11 @@ def _fits_nowhere(claim: c.FitsNowhere) -> str:
 def _would_preempt(claim: c.WouldPreempt) -> str:
     budgets = f", against {counted(claim.violations, 'disruption budget')}" if claim.violations else ""
     victims = listed(claim.victims, "pods")
-    return f"{claim.pod} fits nowhere now, and would preempt {victims} on {claim.node}{budgets}."
+    return f"{claim.pod} fits nowhere now, and would preempt {victims} on {claim.node}{budgets}{_as_good(claim.ties)}."
+
+
+def _as_good(ties: int) -> str:
+    return f", one of {ties} nodes where that costs the same" if ties > 1 else ""
 
 
 def _held_back(claim: c.HeldBack) -> str:
@@ -107,7 +111,8 @@ def _held_back(claim: c.HeldBack) -> str:
 
 def _held_at_permit(claim: c.HeldAtPermit) -> str:
     who = " and ".join(claim.plugins)
-    return f"{claim.pod} has {claim.node} and is held at Permit by {who}, for {claim.seconds_left:.0f} s at most."
+    why = f" ({claim.reason})" if claim.reason else ""
+    return f"{claim.pod} has {claim.node} and is held at Permit by {who}{why}, for {claim.seconds_left:.0f} s at most."
 
 
 def _no_scheduler(claim: c.NoScheduler) -> str:
@@ -133,6 +138,7 @@ def _would_move(claim: c.WouldMove) -> str:
     if not claim.node:
         return f"It would find no other node if {claim.what}."
     price = f", where {listed(claim.victims, 'pods')} would be preempted" if claim.victims else ""
+    price += _as_good(claim.ties)
     return f"It would go to {claim.node} if {claim.what}{price}."
 
 
@@ -141,9 +147,15 @@ def _without(claim: c.Without) -> str:
 
 
 def _lacks(claim: c.Lacks) -> str:
-    amounts = " and ".join(f"{amount} {name}" for name, amount in claim.amounts.items())
+    amounts = " and ".join(_lacking(name, amount) for name, amount in claim.amounts.items())
     also = f" (and {', '.join(claim.also)} object{'s' if len(claim.also) == 1 else ''})" if claim.also else ""
     return f"{claim.node} lacks {amounts}{also}"
+
+
+def _lacking(resource: str, amount: str) -> str:
+    if resource != "pods":
+        return f"{amount} {resource}"
+    return f"{amount} place{'' if amount == '1' else 's'} for pods"
 
 
 def _too_large(claim: c.TooLarge) -> str:

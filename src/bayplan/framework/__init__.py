@@ -13,7 +13,7 @@ from bayplan.cluster.node_info import NodeInfo
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.args import NoArgs, PluginArgs
 from bayplan.framework.cycle import CycleState, StateKey
-from bayplan.framework.diagnosis import Diagnosis, FitError, Remedy
+from bayplan.framework.diagnosis import Diagnosis, FitError, ObjectRemedy, Remedy
 from bayplan.framework.events import ALL, ActionType, ClusterEvent, EventHint, Hint, Resource, by_shape
 from bayplan.framework.handle import (
     ApiPort,
@@ -83,6 +83,7 @@ __all__ = [
     "NodeInfo",
     "Normalizer",
     "NotFound",
+    "ObjectRemedy",
     "Pending",
     "Permission",
     "Plugin",

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
+from typing import NamedTuple
 
+from bayplan.api.meta import KubeObject
 from bayplan.cluster.axes import Rows
 from bayplan.cluster.node_table import NodeTable
 from bayplan.framework.status import Code, Status
 
-__all__ = ["Diagnosis", "FitError", "NoNodesError", "Remedy", "fit_message"]
+__all__ = ["Diagnosis", "FitError", "NoNodesError", "ObjectRemedy", "Remedy", "fit_message"]
 
 
 class Remedy(Enum):
@@ -25,6 +27,17 @@ class Remedy(Enum):
     TOPOLOGY_SPREAD = "the pod's spread constraints allow the node"
     POD_AFFINITY = "the pod's affinity to other pods, or theirs to it, allows the node"
     VOLUMES = "the pod has other volumes"
+
+
+class ObjectRemedy(NamedTuple):
+    """A change of an object, neither the pod nor a node, that may end a rejection."""
+
+    what: str
+    """In words, after "if"."""
+    current: KubeObject | None
+    """The object as it is; None where it is missing."""
+    wanted: KubeObject
+    """The object as it would be."""
 
 
 class Diagnosis:

@@ -16,6 +16,7 @@ becomes an Error status with the plugin's name; the scheduler goes on. What only
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, cast, get_origin
 
 import structlog
@@ -26,7 +27,7 @@ from bayplan.cluster.node_info import NodeInfo
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.args import NoArgs, PluginArgs
 from bayplan.framework.cycle import CycleState
-from bayplan.framework.diagnosis import Diagnosis, Remedy
+from bayplan.framework.diagnosis import Diagnosis, ObjectRemedy, Remedy
 from bayplan.framework.events import EventHint
 from bayplan.framework.handle import Handle
 from bayplan.framework.promises import SpeedPromises
@@ -167,6 +168,14 @@ class Plugin(SpeedPromises, Generic[A]):
         *Must not* change anything.
         """
         return {}
+
+    def object_remedies(self, pod: PodInfo) -> Iterable[ObjectRemedy]:
+        """Changes of other objects, such as a quota, that may end this plugin's rejection of the pod.
+
+        *When*: a rejection is explained. *Answers*: the smallest changes first; each is tried before it is suggested.
+        *Must not* change anything.
+        """
+        return ()
 
     def events_to_register(self) -> list[EventHint] | None:
         """Events that may make a pod schedulable that this plugin rejected.

@@ -24,11 +24,14 @@ LONGEST_WAIT_SECONDS = 15 * 60.0
 class HeldPod:
     """Implements `framework.handle.WaitingPod`."""
 
-    def __init__(self, info: PodInfo, node_name: str, timeouts: Mapping[str, float], now: float) -> None:
+    def __init__(
+        self, info: PodInfo, node_name: str, timeouts: Mapping[str, float], reasons: Mapping[str, str], now: float
+    ) -> None:
         self._info = info
         self._node_name = node_name
         self._deadlines = {plugin: now + min(seconds, LONGEST_WAIT_SECONDS) for plugin, seconds in timeouts.items()}
         self._timeouts = dict(timeouts)
+        self._reasons = reasons
         self._outcome: asyncio.Future[Status] = asyncio.get_running_loop().create_future()
 
     @property
@@ -45,6 +48,10 @@ class HeldPod:
 
     def pending_plugins(self) -> list[str]:
         return list(self._deadlines)
+
+    def waits_for(self) -> str:
+        """What the plugins that hold the pod said when they did; empty if none of them said anything."""
+        return "; ".join(filter(None, (self._reasons.get(plugin, "") for plugin in self._deadlines)))
 
     @property
     def deadline(self) -> float:
@@ -116,8 +123,11 @@ class HeldPods:
         for held in self:
             held.reject("", message)
 
-    def hold(self, info: PodInfo, node_name: str, timeouts: Mapping[str, float]) -> HeldPod:
-        held = self._held[info.uid] = HeldPod(info, node_name, timeouts, self._clock.monotonic())
+    def hold(
+        self, info: PodInfo, node_name: str, timeouts: Mapping[str, float], reasons: Mapping[str, str] | None = None
+    ) -> HeldPod:
+        """`reasons` are what the pod waits for, by plugin."""
+        held = self._held[info.uid] = HeldPod(info, node_name, timeouts, reasons or {}, self._clock.monotonic())
         return held
 
     def release(self, uid: str) -> None:

@@ -99,6 +99,11 @@ class Preemption(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit
     """The attempt that preempted."""
     time: float = 0.0
 
+    @property
+    def ties(self) -> int:
+        """How many nodes were as good by every criterion; one of them was taken."""
+        return self.keys[-1].left if self.keys else 1
+
 
 class PermitWait(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
     """The pod was held at Permit."""

@@ -94,15 +94,16 @@ def _reserve_and_permit(binding: BindingCycle) -> Status:
         if isinstance(status, Status) and not status.is_success:
             return attempt.refusal("Reserve", status)
     timeouts: dict[str, float] = {}
+    reasons: dict[str, str] = {}
     for plugin in profile.permitting:
         status = call(plugin, "permit", complain, state, assumed, node_name)
         if not isinstance(status, Status) or status.is_success:
             continue
         if not status.is_wait:
             return attempt.refusal("Permit", status)
-        timeouts[plugin.name] = status.timeout_seconds
+        timeouts[plugin.name], reasons[plugin.name] = status.timeout_seconds, status.message
     if not timeouts:
         return SUCCESS
-    attempt.shared.held_pods.hold(assumed, node_name, timeouts)
+    attempt.shared.held_pods.hold(assumed, node_name, timeouts, reasons)
     attempt.shared.observer.held_at_permit(assumed, node_name, timeouts)
     return Status(Code.WAIT, (_ONE_MUST_WAIT,))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -49,6 +49,8 @@ class LocalOptions:
     """Called for every move of a pod in the queue."""
     devices: Sequence[DeviceModel] = ()
     """Devices that simulated nodes have."""
+    wait_to_lead: Callable[[], Awaitable[None]] | None = None
+    """Awaited before the first pod is scheduled."""
 
 
 class LocalCluster:
@@ -71,7 +73,11 @@ class LocalCluster:
             devices=self.options.devices,
         )
         self._live_options = LiveOptions(
-            seed=self.options.seed, observers=self.options.observers, clock=clock, on_move=self.options.on_move
+            seed=self.options.seed,
+            observers=self.options.observers,
+            clock=clock,
+            on_move=self.options.on_move,
+            wait_to_lead=self.options.wait_to_lead,
         )
         self._task: asyncio.Task[None] | None = None
         self._live: LiveScheduler | None = None

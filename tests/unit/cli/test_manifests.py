@@ -122,7 +122,7 @@ def test_a_pinned_pod_is_mentioned(folder: Path, capsys: pytest.CaptureFixture[s
         ("apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a}\n", "Widget"),
         ("apiVersion: v1\nkind: Pod\nspec: {containers: [{name: a}]}\n", "no `metadata.name`"),
         ("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: 3}\n", "spec.containers"),
-        ("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nsepc: {}\n", "has no `spec.containers`"),
+        ("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nsepc: {}\n", "unknown field `sepc`; did you mean `spec`?"),
         ("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n", "add the pods that it creates"),
         ("apiVersion: v1\nkind: Node\nmetadata: {name: a}\n", "holds no Pod"),
         ("", "holds no Pod"),

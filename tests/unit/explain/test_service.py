@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit.explain.stage import raw_pod, staged
+from tests.unit.explain.stage import Stage, raw_pod, staged
 
 from bayplan.explain.builders import decide_on, now_of
 from bayplan.explain.service import ExplainService, NotReady, Sources, UnknownObject
@@ -32,9 +32,9 @@ async def test_a_pending_pod_is_explained_on_the_cluster_as_it_is() -> None:
     async with staged() as stage:
         await stage.create(raw_pod("big", cpu="900"))
         await stage.settled(failed=1)
-        before = stage.local.live.cache.cluster.generation
+        before = placements(stage)
         explanation = stage.explaining.service.explain_pod("default/big", in_full=True)
-        after = stage.local.live.cache.cluster.generation
+        after = placements(stage)
 
     assert explanation.state == "pending" and explanation.now is not None
     assert explanation.now.message == explanation.attempts[0].message
@@ -162,17 +162,21 @@ async def test_the_plugins_of_a_user_come_with_what_was_derived(tmp_path: Path) 
     assert plugins["NodeAffinity"].answers == []
 
 
+def placements(stage: Stage) -> dict[str, str]:
+    return {info.key: info.node_name for info in stage.local.live.cache.pods()}
+
+
 async def test_what_if_answers_and_leaves_the_cluster_alone() -> None:
     async with staged() as stage:
         await stage.create(*(raw_pod(f"web-{n}") for n in range(4)), raw_pod("big", cpu="900"))
         await stage.settled(bound=4, failed=1)
         service = stage.explaining.service
         home = service.explain_pod("default/web-0").node
-        before = stage.local.live.cache.cluster.generation
+        before = placements(stage)
         drained = await service.whatif(Scenario(drain=[home]))
         more = await service.whatif(Scenario(add_pods=[AddedPods(pod=raw_pod("new"), count=3)], pending=False))
         unfiltered = await service.whatif(Scenario(disable=["NodeResourcesFit"]))
-        after = stage.local.live.cache.cluster.generation
+        after = placements(stage)
 
     assert {p.pod for p in drained.placed} >= {"default/web-0"}
     assert all(p.node != home for p in drained.placed)

@@ -7,10 +7,12 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
+import msgspec
 import pytest
 from tests.patching import merged
 from tests.unit.explain.golden import Case, copy_of, objects_in, read_pod, registry, scheduler_for, single_pod_cases
 
+from bayplan.api.meta import KubeObject
 from bayplan.app.offline import OfflineScheduler
 from bayplan.explain.claims import Lacks, Without
 from bayplan.explain.cluster_copy import ClusterCopy, ClusterObjects
@@ -18,7 +20,12 @@ from bayplan.explain.edits import Edit
 from bayplan.explain.model import Changes, Suggestion
 from bayplan.explain.suggestions import find_changes
 from bayplan.explain.time_slices import at_once
+from bayplan.framework.plugin import Plugin
 from bayplan.framework.points import ExtensionPoint
+from bayplan.plugins.community.capacity_scheduling.elastic_quota import ElasticQuota
+from bayplan.plugins.community.capacity_scheduling.plugin import CapacityScheduling
+from bayplan.plugins.community.coscheduling.plugin import Coscheduling
+from bayplan.plugins.community.coscheduling.pod_group import POD_GROUP_LABEL
 from bayplan.testing import Harness, node, pod, taint
 
 UNSCHEDULABLE = list(islice((case for case in single_pod_cases() if "message" in case["expect"]), 60))
@@ -174,3 +181,60 @@ def test_what_cannot_be_helped_is_said() -> None:
     changes = changes_for([node("n1")], pod("web", volumes=["nobody-made-it"]))
 
     assert changes.suggestions[0].sentence.startswith("It would fit on n1 if the pod had no volume")
+
+
+def test_uncordoning_is_suggested_although_the_cordon_brought_a_taint() -> None:
+    """One change answers two filters."""
+    cordoned = node("n1", unschedulable=True, taints=[taint("node.kubernetes.io/unschedulable:NoSchedule")])
+    changes = changes_for([cordoned], pod("web"))
+
+    assert changes.suggestions[0].sentence == "It would fit on n1 if n1 were uncordoned."
+
+
+def test_what_else_is_in_the_way_of_a_gated_pod_is_answered_with_the_gate() -> None:
+    changes = changes_for([node("n1", taints=[taint("team=a:NoSchedule")])], pod("web", gates=["review"]))
+
+    assert changes.suggestions[0].sentence == (
+        "It would fit on n1 if the gate review was removed and the pod tolerated team=a:NoSchedule."
+    )
+    assert set(changes.suggestions[0].edits[0].patch["spec"]) == {"schedulingGates", "tolerations"}
+
+
+def with_plugin(plugin: type[Plugin], waiting: Any, *others: KubeObject, running: tuple[Any, ...] = ()) -> Changes:
+    harness = Harness(plugins=[plugin])
+    placed = [(each, each.spec.node_name) for each in running]
+    cluster = ClusterObjects(nodes=[node("n1", cpu=8)], placed=placed, others=list(others), waiting=[waiting])
+    return at_once(find_changes(at_once(ClusterCopy.build(cluster, harness.profiles, harness.registry)), waiting))
+
+
+def quota(**spec: Any) -> ElasticQuota:
+    return msgspec.convert({"metadata": {"name": "team", "namespace": "default"}, "spec": spec}, ElasticQuota)
+
+
+def test_a_quota_is_to_be_raised_as_far_as_the_pod_needs_it() -> None:
+    limits = quota(min={"cpu": "4"}, max={"cpu": "2", "memory": "8Gi"})
+    first = with_plugin(CapacityScheduling, pod("web", cpu="1500m"), limits, running=(pod("a", cpu=1, node="n1"),))
+
+    suggestion = first.suggestions[0]
+    assert suggestion.sentence == "It would fit on n1 if ElasticQuota default/team had max 2500m cpu."
+    assert suggestion.edits == [
+        Edit(
+            kind="patch",
+            name="default/team",
+            object={"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "ElasticQuota"},
+            patch={"spec": {"max": {"cpu": "2500m"}}},
+        )
+    ]
+
+
+def test_a_quota_that_guarantees_too_little_is_to_be_raised() -> None:
+    first = with_plugin(CapacityScheduling, pod("web", cpu=2), quota(min={"cpu": "1"}, max={"cpu": "4"})).suggestions[0]
+
+    assert first.sentence == "It would fit on n1 if ElasticQuota default/team had min 2 cpu."
+
+
+def test_a_group_that_nobody_made_is_to_be_made() -> None:
+    first = with_plugin(Coscheduling, pod("web", labels={POD_GROUP_LABEL: "gang"})).suggestions[0]
+
+    assert "if the PodGroup default/gang existed with minMember 1" in first.sentence
+    assert (first.edits[0].kind, first.edits[0].object["kind"]) == ("create", "PodGroup")

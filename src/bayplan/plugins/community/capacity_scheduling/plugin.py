@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from bayplan.framework import (
@@ -18,6 +19,7 @@ from bayplan.framework import (
     Hint,
     NodeColumns,
     NodeInfo,
+    ObjectRemedy,
     Permission,
     Plugin,
     PodInfo,
@@ -29,7 +31,7 @@ from bayplan.framework import (
     Unschedulable,
 )
 from bayplan.framework.columns import Rows
-from bayplan.framework.objects import PodDisruptionBudget
+from bayplan.framework.objects import PodDisruptionBudget, format_quantity
 from bayplan.plugins.community.capacity_scheduling.elastic_quota import ElasticQuota
 from bayplan.plugins.community.capacity_scheduling.quotas import (
     Amounts,
@@ -121,6 +123,28 @@ class CapacityScheduling(Plugin):
             items = self.handle.resources(ElasticQuota).list()
             self._quotas = read_quotas(items)
         return self._quotas
+
+    def object_remedies(self, pod: PodInfo) -> Iterator[ObjectRemedy]:
+        """A quota that is as large as it has to be for the pod, and no larger."""
+        book = QuotaBook.of(self._read(), self.handle.cluster.namespace_usage)
+        mine = [item for item in self.handle.resources(ElasticQuota).list() if item.namespace == pod.namespace]
+        quota = min(mine, key=lambda item: item.key, default=None)
+        if quota is None or pod.namespace not in book:
+            return
+        least, most = book.room_for(pod.namespace, amounts_of(pod))
+        parts = {"min": quota.spec.min, "max": quota.spec.max}
+        spec = quota.spec
+        for name, amounts in (("min", least), ("max", most)):
+            texts = {resource: format_quantity(amount, resource) for resource, amount in amounts.items()}
+            spec = msgspec.structs.replace(spec, **{name: {**(parts[name] or {}), **texts} if texts else parts[name]})
+        words = [
+            f"{kind} {format_quantity(amount, name)} {name}"
+            for kind, amounts in (("min", least), ("max", most))
+            for name, amount in amounts.items()
+        ]
+        if words:
+            what = f"ElasticQuota {quota.key} had {' and '.join(words)}"
+            yield ObjectRemedy(what, quota, msgspec.structs.replace(quota, spec=spec))
 
     # PreFilter
 

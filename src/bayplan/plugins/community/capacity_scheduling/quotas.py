@@ -89,6 +89,18 @@ class QuotaBook:
         used, most = self._used[namespace], self.quotas[namespace].most
         return any(name in most and used.get(name, 0) + amount > most[name] for name, amount in more.items())
 
+    def room_for(self, namespace: str, more: Amounts) -> tuple[Amounts, Amounts]:
+        """What the namespace's minimum and maximum would have to be at least for the additional amounts."""
+        used, quota = self._used[namespace], self.quotas[namespace]
+        wanted = {name: used.get(name, 0) + amount for name, amount in more.items()}
+        most = {name: amount for name, amount in wanted.items() if amount > quota.most.get(name, amount)}
+        least: Amounts = {}
+        for name, amount in more.items():
+            everything = sum(each.get(name, 0) for each in self._used.values()) + amount
+            if everything > self._guaranteed.get(name, everything):
+                least[name] = quota.guaranteed.get(name, 0) + everything - self._guaranteed[name]
+        return least, most
+
     def is_over_min(self, namespace: str, more: Amounts | None = None) -> bool:
         """Whether the namespace, with the additional amounts, uses more than its minimum of some resource."""
         used, own = self._used[namespace], self.quotas[namespace].guaranteed

@@ -7,8 +7,11 @@ here: the cluster and the waiting pods are the only source, so that nothing can 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
+
+import msgspec
 
 from bayplan.framework import (
     ALL,
@@ -19,6 +22,7 @@ from bayplan.framework import (
     EventHint,
     Hint,
     NodeColumns,
+    ObjectRemedy,
     Plugin,
     PluginArgs,
     PodInfo,
@@ -151,6 +155,15 @@ class Coscheduling(Plugin):
 
     def _members(self, pod: PodInfo) -> PodSet:
         return self._labelled.get(POD_GROUP_LABEL, pod.namespace, pod.labels.get(POD_GROUP_LABEL, ""))
+
+    def object_remedies(self, pod: PodInfo) -> Iterator[ObjectRemedy]:
+        """The PodGroup, where the label names one that nobody made."""
+        key = group_key(pod)
+        if key is not None and self._group_of(pod) is None:
+            there = max(len(self._members(pod)), 1)
+            metadata = {"name": pod.labels[POD_GROUP_LABEL], "namespace": pod.namespace}
+            wanted = msgspec.convert({"metadata": metadata, "spec": {"minMember": there}}, PodGroup)
+            yield ObjectRemedy(f"the PodGroup {key} existed with minMember {there}", None, wanted)
 
     # QueueSort
 
@@ -306,7 +319,8 @@ class Coscheduling(Plugin):
             state.pods_to_activate.update(
                 (sibling.key, sibling) for uid, sibling in members.pods.items() if uid not in members.placed
             )
-        return Wait(self._wait_seconds(group))
+        needed = f"pod group {key} needs {group.spec.min_member} pods that have a node"
+        return Wait(self._wait_seconds(group), needed)
 
     def _let_through(self, key: str, members: PodSet) -> None:
         history = self._histories.get(key)

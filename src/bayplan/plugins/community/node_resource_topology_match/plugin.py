@@ -21,6 +21,7 @@ from bayplan.framework import (
     Plugin,
     PluginArgs,
     PodInfo,
+    Remedy,
     Resource,
     StateKey,
     Status,
@@ -133,6 +134,7 @@ class NodeResourceTopologyMatch(Plugin):
     removes that pod; changed settings of a node apply at once, not at the next period.
     """
 
+    remedies = (Remedy.REQUESTS,)
     watches = (NodeResourceTopology,)
     reasons = (*_FAILURES, *_NOT_POSSIBLE.reasons)
 

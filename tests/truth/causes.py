@@ -1,7 +1,4 @@
-"""Generated clusters: one subject pod, one cause that keeps it from running or lets it run, and company around it.
-
-A case is plain documents, so that an experiment can start the same cluster again with a change made to it.
-"""
+"""Causes: what keeps the subject of a case from running, or lets it run, one function each."""
 
 from __future__ import annotations
 
@@ -9,41 +6,20 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from bayplan.explain.edits import Edit
 from tests.truth.device_cases import DEVICE_CAUSES
-from tests.truth.documents import Case, JsonObject, pod
+from tests.truth.documents import SUBJECT, Case, JsonObject, budget_status, new_case, pod
 
 __all__ = ["CAUSES", "generate"]
-
-_ZONES = ("zone-a", "zone-b", "zone-c")
 
 
 def generate(seed: int, number: int) -> Case:
     """The same case for the same seed and number."""
     chance = random.Random(seed * 1_000_003 + number)
     cause = list(CAUSES)[number % len(CAUSES)]
-    case = Case(number, cause, [_node(chance, place) for place in range(chance.randint(2, 6))])
-    for place in range(chance.randint(0, 4)):
-        home = chance.choice(case.nodes)["metadata"]["name"]
-        case.pods.append(pod(f"runs-{place}", cpu=f"{chance.choice((100, 250, 500))}m", node=home))
+    case = new_case(number, cause, chance)
     CAUSES[cause](chance, case)
     return case
-
-
-def _node(chance: random.Random, place: int) -> JsonObject:
-    name = f"node-{place}"
-    labels = {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": _ZONES[place % 3]}
-    amounts = {"cpu": str(chance.choice((2, 4, 8))), "memory": "16Gi", "pods": "110", "ephemeral-storage": "100Gi"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": labels},
-        "spec": {},
-        "status": {
-            "capacity": amounts,
-            "allocatable": dict(amounts),
-            "conditions": [{"type": "Ready", "status": "True"}],
-        },
-    }
 
 
 def _subject(case: Case, **spec: Any) -> None:
@@ -160,6 +136,29 @@ def _volume(chance: random.Random, case: Case) -> None:
     _subject(case, volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}])
 
 
+def _storage_class(chance: random.Random, case: Case) -> None:
+    """The claim names a class that nobody made."""
+    _volume(chance, case)
+    case.objects.append(
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "data", "namespace": "default"},
+            "spec": {
+                "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "1Gi"}},
+                "storageClassName": "fast",
+            },
+        }
+    )
+
+
+def _no_group(chance: random.Random, case: Case) -> None:
+    """The label names a group that nobody made."""
+    _gang_of(case, 2)
+    case.objects.clear()
+
+
 def _gate(chance: random.Random, case: Case) -> None:
     _subject(case, schedulingGates=[{"name": name} for name in ("quota", "review")[: chance.randint(1, 2)]])
 
@@ -186,15 +185,7 @@ def _preemption(chance: random.Random, case: Case) -> None:
         low = pod(f"low-{place}", cpu=f"{cpu}m", node=name, labels=labels, terminationGracePeriodSeconds=0)
         case.pods.append(low)
     if chance.random() < 0.5:
-        case.objects.append(
-            {
-                "apiVersion": "policy/v1",
-                "kind": "PodDisruptionBudget",
-                "metadata": {"name": "keep", "namespace": "default"},
-                "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "low-0"}}},
-                "status": {"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1},
-            }
-        )
+        case.objects.append(_budget(case, "low-0", 0))
     _subject(case, cpu="1500m", priorityClassName="high")
 
 
@@ -204,9 +195,12 @@ def _many(chance: random.Random, case: Case) -> None:
         case.pods.append(pod(f"like-{place}", cpu="50m", nodeSelector={"disk": "ssd"}))
 
 
-def _gang(chance: random.Random, case: Case) -> None:
+_MEMBER = {"scheduling.x-k8s.io/pod-group": "gang"}
+
+
+def _gang_of(case: Case, members: int) -> None:
+    """A group that wants so many, and the subject in it."""
     case.plugin = "Coscheduling"
-    members = chance.randint(2, 4)
     case.objects.append(
         {
             "apiVersion": "scheduling.x-k8s.io/v1alpha1",
@@ -215,20 +209,25 @@ def _gang(chance: random.Random, case: Case) -> None:
             "spec": {"minMember": members},
         }
     )
-    labels = {"scheduling.x-k8s.io/pod-group": "gang"}
-    _subject(case, cpu="50m", labels=labels)
+    _subject(case, cpu="50m", labels=_MEMBER)
+
+
+def _gang(chance: random.Random, case: Case) -> None:
+    members = chance.randint(2, 4)
+    _gang_of(case, members)
     for place in range(chance.randint(0, members - 1)):
-        case.pods.append(pod(f"member-{place}", cpu="50m", labels=labels))
+        case.pods.append(pod(f"younger-{place}", cpu="50m", labels=_MEMBER))
 
 
 def _quota(chance: random.Random, case: Case) -> None:
     case.plugin = "CapacityScheduling"
+    least = {"cpu": chance.choice(("400m", "1")), "memory": "4Gi"}
     case.objects.append(
         {
             "apiVersion": "scheduling.x-k8s.io/v1alpha1",
             "kind": "ElasticQuota",
             "metadata": {"name": "quota", "namespace": "default"},
-            "spec": {"min": {"cpu": "1", "memory": "4Gi"}, "max": {"cpu": "1", "memory": "4Gi"}},
+            "spec": {"min": least, "max": {"cpu": "1", "memory": "4Gi"}},
         }
     )
     case.pods.clear()
@@ -267,6 +266,154 @@ def _numa(chance: random.Random, case: Case) -> None:
     _subject(case, container={"resources": {"requests": amounts, "limits": dict(amounts)}})
 
 
+# After the choice, and beside it
+
+
+def _own_plugin(chance: random.Random, case: Case) -> None:
+    case.plugin = f"Refusing:{chance.choice(('reserve', 'permit'))}"
+    _subject(case, cpu="50m", labels={"app": "refused"})
+
+
+def _own_filter(chance: random.Random, case: Case) -> None:
+    case.plugin = "Refusing:filter"
+    _subject(case, cpu="50m", labels={"app": "refused"})
+
+
+def _held(chance: random.Random, case: Case) -> None:
+    """The sibling counts as a member, and nobody schedules it."""
+    _gang_of(case, 2)
+    case.pods.append(pod("sibling", cpu="50m", labels=_MEMBER, schedulerName="nobody"))
+
+
+def _released(chance: random.Random, case: Case) -> None:
+    """The sibling fits nowhere, so that the group gives its places back."""
+    _gang_of(case, 2)
+    case.pods.append(pod("very-large", cpu="900", labels=_MEMBER))
+
+
+def _deleted(chance: random.Random, case: Case) -> None:
+    (_too_large if chance.random() < 0.5 else _selector)(chance, case)
+    case.later.append(Edit(kind="deletePod", name=SUBJECT))
+
+
+# Several at once
+
+
+def _gate_and_taint(chance: random.Random, case: Case) -> None:
+    _taint(chance, case)
+    case.pods[-1]["spec"]["schedulingGates"] = [{"name": "review"}]
+
+
+_MIXED: tuple[Callable[[random.Random, Case], None], ...]
+
+
+def _mixed(chance: random.Random, case: Case) -> None:
+    """Two causes for one pod."""
+    for cause in chance.sample(_MIXED, 2):
+        cause(chance, case)
+    second, first = case.pods.pop(), next(each for each in case.pods if each["metadata"]["name"] == "subject")
+    labels = {**first["metadata"]["labels"], **second["metadata"]["labels"]}
+    container = {**first["spec"]["containers"][0], **second["spec"]["containers"][0]}
+    affinity = {**first["spec"].get("affinity", {}), **second["spec"].get("affinity", {})}
+    case.pods.remove(first)
+    second["metadata"]["labels"] = labels
+    second["spec"] = {**first["spec"], **second["spec"], "containers": [container], "affinity": affinity}
+    case.pods.append(second)
+
+
+def _pod_places(chance: random.Random, case: Case) -> None:
+    for place, node in enumerate(case.nodes):
+        for amounts in (node["status"]["capacity"], node["status"]["allocatable"]):
+            amounts["pods"] = "1"
+        case.pods[:] = [each for each in case.pods if each["spec"].get("nodeName") != node["metadata"]["name"]]
+        case.pods.append(pod(f"sits-{place}", cpu="50m", node=node["metadata"]["name"]))
+    _subject(case, cpu="50m")
+
+
+def _kept_away(chance: random.Random, case: Case) -> None:
+    """Pods that run keep the subject away, not the other way round."""
+    term = {"labelSelector": {"matchLabels": {"app": "noisy"}}, "topologyKey": "kubernetes.io/hostname"}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    for place, node in enumerate(case.nodes):
+        case.pods.append(pod(f"quiet-{place}", cpu="50m", node=node["metadata"]["name"], affinity=apart))
+    _subject(case, cpu="50m", labels={"app": "noisy"})
+
+
+def _volume_elsewhere(chance: random.Random, case: Case) -> None:
+    """The claim is bound to a volume in a zone that has no node, or none that takes the pod."""
+    zone = chance.choice(("zone-x", "zone-a"))
+    if zone == "zone-a":
+        for node in case.nodes[::3]:
+            node["spec"]["taints"] = [{"key": "team", "value": "a", "effect": "NoSchedule"}]
+    expression = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": [zone]}
+    case.objects += [
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": "disk"},
+            "spec": {
+                "capacity": {"storage": "1Gi"},
+                "accessModes": ["ReadWriteOnce"],
+                "claimRef": {"kind": "PersistentVolumeClaim", "namespace": "default", "name": "data"},
+                "csi": {"driver": "example.com/disk", "volumeHandle": "disk"},
+                "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}},
+            },
+            "status": {"phase": "Bound"},
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {
+                "name": "data",
+                "namespace": "default",
+                "annotations": {"pv.kubernetes.io/bind-completed": "yes"},
+            },
+            "spec": {
+                "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "1Gi"}},
+                "volumeName": "disk",
+                "storageClassName": "",
+            },
+            "status": {"phase": "Bound"},
+        },
+    ]
+    _subject(case, cpu="50m", volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}])
+
+
+def _costly(chance: random.Random, case: Case) -> None:
+    """Several victims on each of several nodes, of several priorities, some under a budget."""
+    for name, value in (("middle", 100), ("high", 1000)):
+        kind = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
+        case.objects.append({**kind, "value": value})
+    del case.nodes[3:]
+    case.pods.clear()
+    for node in case.nodes:
+        cpu, home = int(node["status"]["allocatable"]["cpu"]) * 1000, node["metadata"]["name"]
+        count = chance.randint(1, 3)
+        for place in range(count):
+            spec = {"priorityClassName": "middle"} if chance.random() < 0.4 else {}
+            low = pod(f"low-{home}-{place}", cpu=f"{cpu // count - 50}m", node=home, labels={"app": home}, **spec)
+            case.pods.append({**low, "spec": {**low["spec"], "terminationGracePeriodSeconds": 0}})
+    if chance.random() < 0.6:
+        case.objects.append(_budget(case, chance.choice(case.nodes)["metadata"]["name"], chance.randint(0, 1)))
+    _subject(case, cpu=f"{chance.choice((900, 1500))}m", priorityClassName="high")
+
+
+def _budget(case: Case, app: str, allowed: int) -> JsonObject:
+    """With the status that a controller gives it."""
+    healthy = sum(each["metadata"]["labels"].get("app") == app for each in case.pods)
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "keep", "namespace": "default"},
+        "spec": {"minAvailable": max(healthy - allowed, 0), "selector": {"matchLabels": {"app": app}}},
+    }
+    return {**budget, "status": budget_status(budget, case.pods)}
+
+
+_MIXED = (_taint, _selector, _node_affinity, _anti_affinity, _kept_away, _affinity, _port, _cordon)
+
+
 CAUSES: dict[str, Callable[[random.Random, Case], None]] = {
     "fits": _fits,
     "only node": _only_node,
@@ -283,6 +430,8 @@ CAUSES: dict[str, Callable[[random.Random, Case], None]] = {
     "spread": _spread,
     "port": _port,
     "volume": _volume,
+    "storage class": _storage_class,
+    "no group": _no_group,
     "gate": _gate,
     "other scheduler": _other_scheduler,
     "preemption": _preemption,
@@ -290,5 +439,16 @@ CAUSES: dict[str, Callable[[random.Random, Case], None]] = {
     "gang": _gang,
     "quota": _quota,
     "numa": _numa,
+    "own plugin": _own_plugin,
+    "own filter": _own_filter,
+    "held": _held,
+    "released": _released,
+    "deleted": _deleted,
+    "gate and taint": _gate_and_taint,
+    "mixed": _mixed,
+    "pod places": _pod_places,
+    "kept away": _kept_away,
+    "volume elsewhere": _volume_elsewhere,
+    "costly": _costly,
     **DEVICE_CAUSES,
 }

@@ -1,0 +1,94 @@
+"""Misspelt fields: found by kind, with what was probably meant; refused by `evaluate` and `apply`."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from bayplan.api.decode import InputError
+from bayplan.app.settings import load_settings
+from bayplan.cli.cluster_access import ClusterClient
+from bayplan.cli.evaluate import evaluate_files
+from bayplan.cli.field_validation import unknown_fields
+from bayplan.cli.objects import _apply_one
+from bayplan.cli.output import CommandError
+from bayplan.client.http_transport import HttpTransport
+from bayplan.sim.local import LocalCluster, LocalOptions
+
+NODE: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {"name": "n1"},
+    "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}},
+}
+POD: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "web", "namespace": "default"},
+    "spec": {"nodeSelektor": {"disk": "ssd"}, "containers": [{"name": "main", "image": "app:1"}]},
+}
+MEANT = "unknown field `spec.nodeSelektor`; did you mean `nodeSelector`?"
+
+
+def test_a_misspelt_field_is_named_with_the_one_that_was_meant() -> None:
+    nested = copy.deepcopy(POD)
+    nested["spec"] = {"containers": [{"name": "main", "image": "a", "resource": {}, "ports": [{"hostport": 1}]}]}
+    nested["nonsense"] = 1
+
+    assert unknown_fields(POD) == [MEANT]
+    assert unknown_fields(nested) == [
+        "unknown field `spec.containers[0].resource`; did you mean `resources`?",
+        "unknown field `spec.containers[0].ports[0].hostport`; did you mean `hostPort`?",
+        "unknown field `nonsense`",
+    ]
+
+
+def test_free_names_custom_resources_and_objects_of_a_server_are_left_alone() -> None:
+    """Labels and amounts have any names; a server checked what it wrote, and may be newer than the table."""
+    free = {**NODE, "metadata": {"name": "n1", "labels": {"nodeSelektor": "x"}}}
+    custom = {"apiVersion": "example.com/v1", "kind": "Pod", "spec": {"anything": 1}}
+    written = copy.deepcopy(POD)
+    written["metadata"]["resourceVersion"] = "7"
+
+    assert [unknown_fields(each) for each in (free, custom, written)] == [[], [], []]
+
+
+@pytest.fixture
+def manifest(tmp_path: Path) -> str:
+    path = tmp_path / "cluster.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [NODE, POD]}))
+    return str(path)
+
+
+def test_evaluate_refuses_a_misspelt_field(manifest: str) -> None:
+    with pytest.raises(InputError, match="nodeSelektor") as refused:
+        evaluate_files([manifest], [])
+
+    assert MEANT in str(refused.value)
+
+
+def test_evaluate_warns_or_ignores_where_that_is_wanted(manifest: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert evaluate_files([manifest], [], validate="warn")[0].is_scheduled
+    assert MEANT in capsys.readouterr().err
+
+    assert evaluate_files([manifest], [], validate="ignore")[0].is_scheduled
+    assert MEANT not in capsys.readouterr().err
+
+
+async def test_apply_refuses_a_misspelt_field_and_says_what_was_meant(capsys: pytest.CaptureFixture[str]) -> None:
+    async with LocalCluster(load_settings(None, []), LocalOptions(nodes=1, listen=False)) as local:
+        cluster = ClusterClient(cast(HttpTransport, local.transport()), "default")
+        with pytest.raises(CommandError) as refused:
+            await _apply_one(cluster, copy.deepcopy(POD), "strict")
+        assert "spec.nodeSelektor" in str(refused.value) and MEANT in refused.value.hint
+        response = await local.transport().request("GET", "/api/v1/namespaces/default/pods/web")
+        assert response.status == 404
+
+        assert await _apply_one(cluster, copy.deepcopy(POD), "warn") == "pod/web created"
+        assert MEANT in capsys.readouterr().err
+        assert await _apply_one(cluster, copy.deepcopy(POD), "ignore") == "pod/web applied"
+        assert capsys.readouterr().err == ""
