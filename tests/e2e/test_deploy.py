@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from bayplan.cli.main import main
 from bayplan.deploy.bundle import Bundle, load_bundle
 from bayplan.deploy.chart import chart_files
 from bayplan.deploy.crds import crd_document
@@ -73,6 +75,35 @@ def test_the_chart_is_linted_rendered_and_accepted(
 
     assert "0 chart(s) failed" in linted
     _apply(empty_control_plane, [document for document in yaml.safe_load_all(rendered) if document])
+
+
+def test_a_package_and_settings_of_ours_go_through_chart_and_manifests(
+    empty_control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    """The zip that helm and kubectl store is the zip that was rendered."""
+    main(["new", "ChartedFit", "--output", str(tmp_path / "fit")])
+    own = tmp_path / "bayplan.yaml"
+    own.write_text("apiVersion: bayplan.dev/v1alpha1\nkind: BayplanConfiguration\ndecisions: {memory: 9Mi}\n")
+    bundle = load_bundle(tmp_path / "fit/scheduler.yaml", [str(tmp_path / "fit")], own_config=own)
+    _write(tmp_path / "chart", chart_files(bundle))
+
+    linted = empty_control_plane.helm("lint", "--strict", str(tmp_path / "chart")).stdout
+    rendered = empty_control_plane.helm("template", "release", str(tmp_path / "chart"), "-n", "kube-system").stdout
+    charted = [document for document in yaml.safe_load_all(rendered) if document]
+    _apply(empty_control_plane, charted)
+    of_chart = _config_map(empty_control_plane, bundle.name)
+    _apply(empty_control_plane, manifests(bundle, ManifestOptions(plugin_volume="")))
+    of_manifests = _config_map(empty_control_plane, bundle.name)
+
+    assert "0 chart(s) failed" in linted
+    expected = base64.b64encode(bundle.carried.archives["charted_fit.zip"]).decode()
+    assert of_chart["binaryData"]["charted_fit.zip"] == of_manifests["binaryData"]["charted_fit.zip"] == expected
+    assert yaml.safe_load(of_chart["data"]["bayplan.yaml"])["decisions"] == {"memory": "9Mi"}
+    assert {"NetworkPolicy", "Deployment"} <= {document["kind"] for document in charted}
+
+
+def _config_map(control_plane: ControlPlane, name: str) -> Any:
+    return yaml.safe_load(control_plane.kubectl("get", "configmap", name, "-n", "kube-system", "-o", "yaml").stdout)
 
 
 def test_the_values_of_the_write_up_go_through_the_chart(empty_control_plane: ControlPlane, tmp_path: Path) -> None:
@@ -295,8 +326,8 @@ async def test_the_doctor_finds_what_the_write_ups_stumbled_over(empty_control_p
     assert by_check["rbac"].level is Level.ERROR
 
 
-def _write(folder: Path, contents: dict[str, str]) -> None:
-    for name, text in contents.items():
+def _write(folder: Path, contents: dict[str, str | bytes]) -> None:
+    for name, content in contents.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())

@@ -27,10 +27,10 @@ from bayplan.framework.queued import QueuedPod
 from bayplan.loop.observer import Observer
 from bayplan.observe.clock import Clock
 
-__all__ = ["Watching", "served_kinds"]
+__all__ = ["DISPENSABLE", "Watching", "served_kinds"]
 
 _log = structlog.get_logger()
-_DISPENSABLE = (PriorityClass,)
+DISPENSABLE = (PriorityClass,)
 """Read for explanations only: no decision reads them, and kube-scheduler's own role does not grant them."""
 _PATIENCE_SECONDS = 10.0
 """A server that has just started refuses all users until it has read its roles."""
@@ -146,7 +146,7 @@ class Watching:
         return self._left_out
 
     def _is_missing(self, kind: type[KubeObject], reflector: Reflector[Any]) -> bool:
-        is_done_without = kind in _DISPENSABLE and reflector.stats.is_forbidden
+        is_done_without = kind in DISPENSABLE and reflector.stats.is_forbidden
         return not reflector.synced.is_set() and not is_done_without
 
     def _log_missing(self, missing: list[Reflector[Any]]) -> None:

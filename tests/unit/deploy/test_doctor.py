@@ -13,6 +13,7 @@ from bayplan.api.devices import ResourceSlice
 from bayplan.api.pod import PodCondition, PodResourceClaim
 from bayplan.client.errors import ConnectionFailed
 from bayplan.client.transport import Response
+from bayplan.cluster.pod_info import parse_time
 from bayplan.deploy.bundle import Bundle, load_bundle
 from bayplan.deploy.crds import crd_document
 from bayplan.deploy.doctor import Examination, Finding, Level, examine
@@ -64,6 +65,22 @@ def test_pods_of_ours_that_nobody_looked_at_ask_for_the_scheduler_to_be_started(
 
     assert finding.level is Level.WARNING
     assert finding.fix.startswith("bayplan render manifests --config ")
+
+
+def test_pods_of_a_default_scheduler_that_is_away_are_not_told_to_name_it(bundle: Bundle) -> None:
+    [finding] = check_pods([_waiting("web", "default-scheduler")], bundle, now=NOW)
+
+    assert "schedulerName: default-scheduler" not in finding.fix
+    assert finding.fix.startswith("start the cluster's own scheduler again, or create the pods with schedulerName: sec")
+
+
+def test_a_pod_that_nobody_looks_at_is_mentioned_soon_and_an_error_later(bundle: Bundle) -> None:
+    made = parse_time("2026-01-01T00:00:00Z")
+    pods = [_waiting("web", "some-scheduler")]
+
+    levels = [_levels(check_pods(pods, bundle, now=made + seconds))[0] for seconds in (1, 5, 60)]
+
+    assert levels == [Level.OK, Level.WARNING, Level.ERROR]
 
 
 def test_a_profile_without_pods_is_mentioned(bundle: Bundle) -> None:
@@ -159,6 +176,27 @@ async def test_every_missing_verb_is_named_with_the_plugin_that_needs_it(bundle:
     watch = next(finding for finding in missing if "watch clusterscopedresources" in finding.what)
     assert watch.why == "NodeCRDResourceFit needs it"
     assert watch.fix.endswith("--namespace sched | kubectl apply -f -")
+
+
+async def test_what_only_explanations_read_is_a_warning_and_the_fix_grants_this_user(bundle: Bundle) -> None:
+    """As kube-scheduler's own user, whose role lacks priority classes, the scheduler starts."""
+
+    class Default(_Cluster):
+        def __call__(self, call: Any) -> Response:
+            if call.path.endswith("selfsubjectreviews"):
+                return answer(201, {"status": {"userInfo": {"username": "system:kube-scheduler"}}})
+            if call.path.endswith("accessreviews"):
+                asked = msgspec.json.decode(call.body)["spec"]["resourceAttributes"]
+                return answer(201, {"status": {"allowed": asked["resource"] != "priorityclasses"}})
+            return super().__call__(call)
+
+    missing = [each for each in await _findings(Default(), bundle) if each.check == "rbac"]
+
+    assert _levels(missing) == [Level.WARNING] * len(missing)
+    assert missing[0].what.startswith("system:kube-scheduler may not ")
+    assert missing[0].why == "explanations go without these objects; decisions need none of them"
+    assert missing[0].fix.endswith("--user=system:kube-scheduler")
+    assert "--resource=priorityclasses.scheduling.k8s.io" in missing[0].fix
 
 
 async def test_a_definition_may_be_absent_of_another_version_scope_or_shape(bundle: Bundle) -> None:

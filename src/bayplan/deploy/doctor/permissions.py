@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from bayplan.api.kinds import kind_of
+from bayplan.app.watching import DISPENSABLE
+from bayplan.client.errors import ClientError
 from bayplan.deploy.bundle import Bundle
 from bayplan.deploy.doctor.cluster_reader import ClusterReader
 from bayplan.deploy.doctor.finding import Finding, Level
@@ -15,6 +18,7 @@ from bayplan.deploy.rbac import Lease, needed_permissions, plugin_permissions
 __all__ = ["check_permissions"]
 
 _GROUP = "/apis/authorization.k8s.io/v1"
+_DISPENSABLE = frozenset((kind_of(kind).group, kind_of(kind).plural) for kind in DISPENSABLE)
 
 
 class _Question(NamedTuple):
@@ -41,11 +45,26 @@ async def check_permissions(
     who = user or "this user"
     if not missing:
         return [Finding(Level.OK, "rbac", f"{who} may do all {len(questions)} things that the plugins need")]
-    fix = _fix(bundle, user)
-    return [
-        Finding(Level.ERROR, "rbac", f"{who} may not {question.label}", _reason(bundle, question), fix)
-        for question in missing
-    ]
+    name = user or await _own_name(reading)
+    return [_missing(bundle, question, user or name or "this user", name) for question in missing]
+
+
+def _missing(bundle: Bundle, question: _Question, who: str, name: str) -> Finding:
+    needs = _plugins_that_need(bundle, question)
+    is_dispensable = not needs and (question.group, question.resource) in _DISPENSABLE
+    level = Level.WARNING if is_dispensable else Level.ERROR
+    what = f"{who} may not {question.label}"
+    return Finding(level, "rbac", what, _reason(question, needs), _fix(bundle, question, name))
+
+
+async def _own_name(reading: ClusterReader) -> str:
+    """The name of the connection's user; empty where the API server does not tell."""
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    try:
+        answer = await reading.call("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", body)
+        return str(msgspec.json.decode(answer)["status"]["userInfo"]["username"])
+    except (ClientError, msgspec.DecodeError, KeyError, TypeError):
+        return ""
 
 
 def _questions(bundle: Bundle, lease: Lease | None) -> list[_Question]:
@@ -81,24 +100,39 @@ def _groups(user: str) -> list[str]:
     return ["system:authenticated"]
 
 
-def _reason(bundle: Bundle, question: _Question) -> str:
-    if question.resource == "leases":
-        return "replicas elect their leader by this lease; without it none of them ever schedules"
-    users = [
+def _plugins_that_need(bundle: Bundle, question: _Question) -> list[str]:
+    return [
         plugin.name
         for plugin in bundle.plugins
         for permission in plugin_permissions(plugin)
         if (permission.group, permission.resource) == (question.group, question.resource)
         and question.verb in permission.verbs
     ]
+
+
+def _reason(question: _Question, users: list[str]) -> str:
+    if question.resource == "leases":
+        return "replicas elect their leader by this lease; without it none of them ever schedules"
     if users:
         return f"{' and '.join(users)} needs it"
+    if (question.group, question.resource) in _DISPENSABLE:
+        return "explanations go without these objects; decisions need none of them"
     if question.verb in ("get", "list", "watch"):
         return "the scheduler keeps a copy of these objects, and starts only when it has all of it"
     return "the scheduler itself does it, whichever plugins run"
 
 
-def _fix(bundle: Bundle, user: str | None) -> str:
-    parts = (user or "").split(":")
-    namespace = f" --namespace {parts[2]}" if len(parts) == 4 else ""
-    return f"bayplan render manifests{bundle.options}{namespace} | kubectl apply -f -"
+def _fix(bundle: Bundle, question: _Question, user: str) -> str:
+    """For a service account the rendered roles; for another user, such as `system:kube-scheduler`, its own rule."""
+    parts = user.split(":")
+    if not user or user.startswith("system:serviceaccount:"):
+        namespace = f" --namespace {parts[2]}" if len(parts) == 4 else ""
+        return f"bayplan render manifests{bundle.options}{namespace} | kubectl apply -f -"
+    group = f".{question.group}" if question.group else ""
+    resource, slash, subresource = question.resource.partition("/")
+    name = "-".join(["bayplan", question.verb, resource, *([subresource] if slash else [])])
+    where, kind = (f" --namespace {question.namespace}", "role") if question.namespace else ("", "clusterrole")
+    named = f" --resource-name={question.name}" if question.name else ""
+    rule = f"--verb={question.verb} --resource={resource}{group}{slash}{subresource}{named}"
+    made = f"kubectl create {kind} {name}{where} {rule}"
+    return f"{made} && kubectl create {kind}binding {name}{where} --{kind}={name} --user={user}"

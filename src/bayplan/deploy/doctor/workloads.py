@@ -15,7 +15,10 @@ from bayplan.deploy.doctor.finding import Finding, Level
 
 __all__ = ["check_nodes", "check_pods", "check_profiles", "check_rivals"]
 
+_SOON_SECONDS = 3.0
+"""After which a pod that no scheduler has looked at is mentioned."""
 _PATIENCE_SECONDS = 30.0
+"""After which it is an error."""
 _SHOWN = 5
 
 
@@ -23,7 +26,7 @@ def check_pods(pods: Sequence[Pod], bundle: Bundle, *, now: float) -> list[Findi
     """Pods that no scheduler has handled: without a condition that says why they wait."""
     ours = set(bundle.scheduler_names)
     ignored = [
-        pod for pod in pods if _waits(pod) and not pod.condition("PodScheduled") and _age(pod, now) > _PATIENCE_SECONDS
+        pod for pod in pods if _waits(pod) and not pod.condition("PodScheduled") and _age(pod, now) > _SOON_SECONDS
     ]
     by_name: dict[str, list[Pod]] = {}
     for pod in ignored:
@@ -33,10 +36,11 @@ def check_pods(pods: Sequence[Pod], bundle: Bundle, *, now: float) -> list[Findi
         shown = ", ".join(pod.key for pod in waiting[:_SHOWN]) + (" …" if len(waiting) > _SHOWN else "")
         findings.append(
             Finding(
-                Level.WARNING if name in ours else Level.ERROR,
+                Level.WARNING if name in ours or _oldest(waiting, now) < _PATIENCE_SECONDS else Level.ERROR,
                 "pods",
-                f"{len(waiting)} pod(s) wait for the scheduler `{name}`, and no scheduler of that name runs: {shown}",
-                "such a pod stays pending for ever, without an event that would say so",
+                f"{len(waiting)} pod(s) wait for the scheduler `{name}`, and no scheduler of that name has looked at "
+                f"them: {shown}",
+                "if none of that name runs, they stay pending for ever, without an event that would say so",
                 _pods_fix(name, bundle),
             )
         )
@@ -46,9 +50,18 @@ def check_pods(pods: Sequence[Pod], bundle: Bundle, *, now: float) -> list[Findi
 def _pods_fix(name: str, bundle: Bundle) -> str:
     if name in bundle.scheduler_names:
         return f"bayplan render manifests{bundle.options} | kubectl apply -f -"
+    if name == DEFAULT_SCHEDULER:
+        return (
+            f"start the cluster's own scheduler again, or create the pods with schedulerName: "
+            f"{bundle.scheduler_names[0]}, or take its place: bayplan render static-pod"
+        )
     meant = closest(name, [*bundle.scheduler_names, DEFAULT_SCHEDULER])
     likely = f"schedulerName: {meant}" if meant else f"one of {', '.join(bundle.scheduler_names)}"
     return f"create the pods again with {likely}, or add a profile called {name} to the configuration"
+
+
+def _oldest(pods: Sequence[Pod], now: float) -> float:
+    return max(_age(pod, now) for pod in pods)
 
 
 def _waits(pod: Pod) -> bool:
