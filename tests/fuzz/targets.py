@@ -7,6 +7,7 @@ import asyncio
 import json
 import logging
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from random import Random
@@ -41,10 +42,12 @@ from tests.fuzz.mutation import mutated_bytes, mutated_document, mutated_text
 _EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-class Target:
+class Target(ABC):
+    """A parser under attack."""
+
+    @abstractmethod
     def attempt(self, random: Random) -> object:
         """Try one input, and return it."""
-        raise NotImplementedError
 
     def close(self) -> None:
         """Let go of what the target holds."""
