@@ -49,6 +49,7 @@ COMMANDS: dict[str, Command] = {
         "bayplan.cli.dashboard:dashboard", "show a scheduler's dashboard in a browser on this machine"
     ),
     "up": Command("bayplan.cli.up:up", "start a cluster on this machine, with the scheduler on it"),
+    "simulate": Command("bayplan.cli.simulate:simulate", "run a workload on a virtual clock, by one policy or several"),
     "apply": Command("bayplan.cli.objects:apply", "create or change objects of a cluster from manifests"),
     "get": Command("bayplan.cli.get:get", "show objects of a cluster"),
     "delete": Command("bayplan.cli.objects:delete", "delete objects of a cluster"),

@@ -60,13 +60,16 @@ class Experiment:
         variant: str = "",
         progress: Callable[[float], None] | None = None,
         observers: Sequence[Observer] = (),
+        prepare: Callable[[Simulation], None] = lambda _: None,
     ) -> RunOutcome:
+        """Run to the end; `prepare` is called with the simulation before anything happens."""
         ledger = Ledger()
         simulation = Simulation(settings, self.options, [ledger, *observers])
         ledger.watch(simulation.core.cache.cluster)
         simulation.listeners += [ledger, _Requests(simulation, ledger)]
         simulation.load(self.objects)
         self.workload.begin(simulation)
+        prepare(simulation)
         simulation.run(progress=progress)
         ledger.finish(simulation.now)
         return _outcome(ledger, variant=variant, seed=self.options.seed, seconds=simulation.now)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from math import ceil, floor
 from typing import Any, Protocol
 
+import msgspec
 import structlog
 
 from bayplan.api.meta import KubeObject
@@ -88,6 +89,7 @@ class Simulation(WorldListener):
         self._running: set[asyncio.Task[None]] = set()
         self._selector = IdleSelector()
         self._next_flush = self._quiet_since = 0.0
+        self._is_stopped = False
         self.core = SchedulerCore(
             settings.config,
             settings.profiles,
@@ -212,9 +214,13 @@ class Simulation(WorldListener):
         for framework in self.core.frameworks:
             framework.teardown()
 
+    def stop(self) -> None:
+        """End the run after the current attempt."""
+        self._is_stopped = True
+
     async def _run(self, progress: Callable[[float], None] | None) -> None:
         turns = 0
-        while True:
+        while not self._is_stopped:
             self.timeline.run_due(self.now)
             if self.core.scheduler.step():
                 await self._finish_attempt()
@@ -291,6 +297,13 @@ class Simulation(WorldListener):
         for task in list(self._running):
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
+
+
+def _with_uid(pod: Pod) -> Pod:
+    """Pods from files may lack a uid; their name is as good."""
+    if pod.uid:
+        return pod
+    return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, uid=pod.key))
 
 
 class _Withdrawal(Observer):

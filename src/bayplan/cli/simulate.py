@@ -1,0 +1,190 @@
+"""`bayplan simulate`: a workload on a cluster, on a virtual clock, by one policy or several side by side."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from bayplan.cli.options import Names, option, plugin_option
+from bayplan.cli.output import CommandError, Format, note, print_value, progress, result_console
+
+if TYPE_CHECKING:
+    from bayplan.sim.compare import Divergence, PolicyVariant, RunPlan
+    from bayplan.sim.experiment import RunOutcome
+
+__all__ = ["simulate"]
+
+EXAMPLES = """\
+{program} simulate workload.yaml --cluster cluster.yaml
+{program} simulate workload.yaml --cluster dump.yaml --variant packed=packed.yaml --html report.html
+{program} simulate workload.yaml --cluster c.yaml --variant new=new.yaml --fail-if 'wait.p99 > 1.05 * base.wait.p99'
+{program} simulate pods.csv --cluster nodes.csv --demand 130 --no-retry --config fgd.yaml
+"""
+CONDITION_HOLDS = 1
+
+
+def simulate(
+    workload: str,
+    /,
+    *,
+    cluster: Annotated[Names, option("--cluster", metavar="FILE", about="nodes and other objects at the start")] = None,
+    kubeconfig: Annotated[
+        str | None, option("--kubeconfig", metavar="FILE", about="start from a running cluster, which is only read")
+    ] = None,
+    config: Annotated[str | None, option("--config", metavar="FILE", about="a KubeSchedulerConfiguration")] = None,
+    plugin: Annotated[Names, plugin_option("load")] = None,
+    variant: Annotated[
+        Names, option("--variant", metavar="NAME=FILE[,PLUGIN]", about="another policy to compare with the first")
+    ] = None,
+    seed: Annotated[int, option("--seed", metavar="NUMBER", about="of ties and of random arrivals (0)")] = 0,
+    until: Annotated[str | None, option("--until", metavar="TIME", about="when to end: 90s, 2h, 30d")] = None,
+    demand: Annotated[
+        float | None, option("--demand", metavar="PERCENT", about="of openb pods, in percent of the GPUs")
+    ] = None,
+    no_retry: Annotated[bool, option("--no-retry", about="withdraw pods that fit nowhere when they are tried")] = False,
+    fail_if: Annotated[
+        Names, option("--fail-if", metavar="CONDITION", about="exit with 1 if it holds for a variant")
+    ] = None,
+    html: Annotated[str | None, option("--html", metavar="FILE", about="write a page with plots")] = None,
+    csv: Annotated[str | None, option("--csv", metavar="FILE", about="write the samples over time")] = None,
+    decisions: Annotated[
+        str | None, option("--decisions", metavar="FILE", about="write every decision, one JSON value a line")
+    ] = None,
+    processes: Annotated[int | None, option("--processes", metavar="NUMBER", about="for variants (one a core)")] = None,
+    output: Annotated[Format | None, option("--output", "-o", metavar="FORMAT", about="table by default")] = None,
+) -> int:
+    """Run a workload on a virtual clock with the real scheduler, by one policy or several side by side.
+
+    The workload is a file of `kind: Workload`, or an openb pod list (CSV). Equal input and seed give equal decisions.
+    Exit status: 0 done, 1 a condition of --fail-if holds, 2 bad input.
+    """
+    from bayplan.cli.stderr_log import log_to_stderr
+    from bayplan.sim.compare import RunPlan, find_divergence, parse_condition, run_variants
+
+    log_to_stderr()
+    conditions = [(text, parse_condition(text)) for text in fail_if or ()]
+    if not cluster and kubeconfig is None:
+        raise CommandError("no cluster to run on", hint="name its objects with --cluster FILE, or a --kubeconfig")
+    variants = _variants(config, plugin or (), variant or ())
+    plan = RunPlan(
+        workload=Path(workload),
+        cluster=tuple(map(Path, cluster or ())),
+        objects=_live_objects(kubeconfig),
+        seed=seed,
+        until=until,
+        demand_percent=demand,
+        retries=not no_retry,
+    )
+    plan.experiment()
+    with progress("simulating", total=len(variants)) as state:
+        outcomes = run_variants(plan, variants, processes=processes, done=lambda _: state.step())
+        divergences = _divergences(plan, variants, outcomes, find_divergence)
+    _write_files(outcomes, divergences, html=html, csv=csv, decisions=decisions, title=f"{workload} simulated")
+    _print(outcomes, divergences, output or "table")
+    base = outcomes[0].measures
+    broken = [(text, o.variant) for o in outcomes for text, holds in conditions if holds(o.measures, base)]
+    for text, name in broken:
+        note(f"condition `{text}` holds for {name}")
+    return CONDITION_HOLDS if broken else 0
+
+
+def _variants(config: str | None, plugins: Sequence[str], others: Sequence[str]) -> list[PolicyVariant]:
+    from bayplan.sim.compare import PolicyVariant
+
+    first = Path(config).stem if config else "default"
+    found = [PolicyVariant(name=first, config=Path(config) if config else None, plugins=tuple(plugins))]
+    for text in others:
+        name, equals, words = text.partition("=")
+        if not equals or not name or not words:
+            raise CommandError(f"--variant {text}: write NAME=CONFIG.yaml, NAME=PLUGIN, or both with a comma")
+        if any(each.name == name for each in found):
+            raise CommandError(f"--variant {text}: there are two variants of the name `{name}`")
+        files = [word for word in words.split(",") if word.endswith((".yaml", ".yml", ".json"))]
+        if len(files) > 1:
+            raise CommandError(f"--variant {text}: names two configurations")
+        rest = tuple(word for word in words.split(",") if word not in files)
+        found.append(PolicyVariant(name=name, config=Path(files[0]) if files else None, plugins=(*plugins, *rest)))
+    return found
+
+
+def _live_objects(kubeconfig: str | None) -> tuple[dict[str, Any], ...]:
+    if kubeconfig is None:
+        return ()
+    from bayplan.sim.sources import read_live_objects
+
+    return tuple(asyncio.run(read_live_objects(Path(kubeconfig))))
+
+
+def _divergences(
+    plan: RunPlan, variants: Sequence[PolicyVariant], outcomes: Sequence[RunOutcome], find: Any
+) -> list[Divergence]:
+    pairs = zip(variants[1:], outcomes[1:], strict=True)
+    found = [find(plan, (variants[0], each), (outcomes[0], outcome)) for each, outcome in pairs]
+    return [each for each in found if each is not None]
+
+
+def _write_files(
+    outcomes: Sequence[RunOutcome],
+    divergences: Sequence[Divergence],
+    *,
+    html: str | None,
+    csv: str | None,
+    decisions: str | None,
+    title: str,
+) -> None:
+    from bayplan.sim.report.files import write_decisions, write_samples, write_whole
+    from bayplan.sim.report.page import comparison_page
+
+    if html is not None:
+        write_whole(Path(html), comparison_page(outcomes, divergences, title=title).encode())
+    if csv is not None:
+        write_samples(Path(csv), outcomes)
+    if decisions is not None:
+        write_decisions(Path(decisions), outcomes)
+
+
+def _print(outcomes: Sequence[RunOutcome], divergences: Sequence[Divergence], form: Format) -> None:
+    import msgspec
+
+    if form != "table":
+        found = [_without_bulk(msgspec.to_builtins(outcome)) for outcome in outcomes]
+        print_value({"runs": found, "divergences": msgspec.to_builtins(divergences)}, form)
+        return
+    from rich.table import Table
+
+    from bayplan.sim.report.page import format_measure, measures_of
+
+    table = Table("", *(outcome.variant for outcome in outcomes), box=None, pad_edge=False)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for name, words in measures_of(outcomes).items():
+        table.add_row(words, *(format_measure(name, outcome.measures.get(name)) for outcome in outcomes))
+    console = result_console()
+    console.print(table)
+    for each in divergences:
+        _print_divergence(console, each)
+    for outcome in outcomes:
+        for failure, count in outcome.failures.items():
+            note(f"{outcome.variant}: {count} times {failure}")
+
+
+def _print_divergence(console: Any, found: Divergence) -> None:
+    first, second = found.choices
+    console.print(
+        f"\n{second.variant} parts from {first.variant} after {found.number} equal decisions:",
+        markup=False,
+        soft_wrap=True,
+    )
+    for choice in found.choices:
+        line = choice.line
+        where = f"-> {line.node}" if line.node else f"waits: {line.message}"
+        console.print(f"  {choice.variant}: {line.pod} {where}", markup=False, highlight=False, soft_wrap=True)
+        for name, total, points in choice.nodes:
+            said = ", ".join(f"{plugin} {share}" for plugin, share in points.items() if share)
+            console.print(f"    {name} {total} points: {said}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _without_bulk(outcome: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in outcome.items() if name != "decisions"}

@@ -1,0 +1,294 @@
+"""Several policies on the same cluster and workload: runs in processes, the first decision that differs, conditions.
+
+A `RunPlan` names everything by file, so that a process can read it again; runs are equal wherever they run.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from bayplan.api.decode import InputError, decode_object
+from bayplan.api.meta import KubeObject
+from bayplan.app.settings import load_settings
+from bayplan.framework.queued import QueuedPod
+from bayplan.loop.decide import Decision, decide
+from bayplan.loop.observer import Observer
+from bayplan.sim.engine.simulation import Simulation, SimulationOptions
+from bayplan.sim.experiment import Experiment, RunOutcome, SimulatedWorkload
+from bayplan.sim.ledger import DecisionLine
+from bayplan.sim.workloads.loading import read_cluster, read_workload
+from bayplan.sim.workloads.openb import OpenbWorkload, is_openb, read_pods
+from bayplan.sim.workloads.running import FileWorkload
+from bayplan.sim.workloads.units import seconds_of
+
+__all__ = [
+    "Choice",
+    "Condition",
+    "Divergence",
+    "PolicyVariant",
+    "RunPlan",
+    "find_divergence",
+    "parse_condition",
+    "run_variants",
+]
+
+_SHOWN_NODES = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyVariant:
+    """A policy by name: a configuration and plugins to load."""
+
+    name: str
+    config: Path | None = None
+    plugins: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunPlan:
+    """What all variants share."""
+
+    workload: Path
+    cluster: tuple[Path, ...] = ()
+    objects: tuple[dict[str, Any], ...] = ()
+    """Objects of a cluster that was read already."""
+    seed: int = 0
+    until: str | None = None
+    demand_percent: float | None = None
+    retries: bool = True
+
+    def experiment(self) -> Experiment:
+        """Read everything. Raises InputError."""
+        workload, until = self._workload()
+        objects = read_cluster(self.cluster) if self.cluster else []
+        objects += [item for item in map(_decoded, self.objects) if item is not None]
+        options = SimulationOptions(seed=self.seed, until_seconds=until, retries=self.retries)
+        return Experiment(objects, workload, options)
+
+    def _workload(self) -> tuple[SimulatedWorkload, float | None]:
+        until = None if self.until is None else _until(self.until)
+        if self.workload.name.endswith((".csv", ".csv.gz")) and is_openb(self.workload):
+            return OpenbWorkload(read_pods(self.workload), demand_percent=self.demand_percent), until
+        if self.demand_percent is not None:
+            raise InputError("a demand is for openb pod lists; state arrivals in the workload", source="--demand")
+        given = read_workload(self.workload)
+        if until is None and given.until is not None:
+            until = seconds_of(given.until)
+        return FileWorkload(given, source=self.workload), until
+
+
+def _until(text: str) -> float:
+    try:
+        return seconds_of(text)
+    except ValueError as error:
+        raise InputError(str(error), source="--until") from error
+
+
+def _decoded(document: dict[str, Any]) -> KubeObject | None:
+    return decode_object(document, source="cluster", ignore_unread=True)
+
+
+def run_variant(plan: RunPlan, variant: PolicyVariant, observers: Sequence[Observer] = ()) -> RunOutcome:
+    settings = load_settings(variant.config, variant.plugins, enable=True)
+    return plan.experiment().run(settings, variant=variant.name, observers=observers)
+
+
+def run_variants(
+    plan: RunPlan,
+    variants: Sequence[PolicyVariant],
+    *,
+    processes: int | None = None,
+    done: Callable[[RunOutcome], None] = lambda _: None,
+) -> list[RunOutcome]:
+    """Run all, in as many processes as there are cores; `done` is called with each outcome as it is there."""
+    workers = min(len(variants), processes or os.cpu_count() or 1)
+    if workers <= 1:
+        outcomes = []
+        for variant in variants:
+            outcomes.append(run_variant(plan, variant))
+            done(outcomes[-1])
+        return outcomes
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        futures = [pool.submit(run_variant, plan, variant) for variant in variants]
+        for future in as_completed(futures):
+            done(future.result())
+        return [future.result() for future in futures]
+
+
+# The first decision that differs
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """What one variant decided about a pod, and why: the best nodes with their points by plugin."""
+
+    variant: str
+    line: DecisionLine
+    feasible: int
+    ties: int
+    nodes: list[tuple[str, int, dict[str, int]]]
+    """Name, total and points by plugin; the node that was chosen and the best of the others."""
+
+
+class Divergence(msgspec.Struct, frozen=True):
+    number: int
+    """How many decisions were equal before."""
+    choices: tuple[Choice, Choice]
+
+
+def find_divergence(
+    plan: RunPlan, variants: tuple[PolicyVariant, PolicyVariant], outcomes: tuple[RunOutcome, RunOutcome]
+) -> Divergence | None:
+    """The first attempt with another result; both runs are repeated up to it, to see their points."""
+    first, second = (outcome.decisions for outcome in outcomes)
+    pairs = enumerate(zip(first, second, strict=False))
+    found = next((place for place, (one, other) in pairs if one != other), None)
+    if found is None:
+        return None
+    choices = [_explain(plan, variant, found) for variant in variants]
+    return Divergence(number=found, choices=(choices[0], choices[1]))
+
+
+def _explain(plan: RunPlan, variant: PolicyVariant, place: int) -> Choice:
+    settings = load_settings(variant.config, variant.plugins, enable=True)
+    experiment, eye = plan.experiment(), _Explaining(variant.name, place)
+    experiment.run(settings, observers=[eye], prepare=eye.attach)
+    if eye.choice is None:
+        raise RuntimeError(f"variant `{variant.name}` did not reach decision {place} again; it is not deterministic")
+    return eye.choice
+
+
+class _Explaining(Observer):
+    """Decides once more about the pod of one attempt, with all points, and ends the run."""
+
+    def __init__(self, variant: str, place: int) -> None:
+        self._variant = variant
+        self._left = place
+        self._simulation: Simulation | None = None
+        self.choice: Choice | None = None
+
+    def attach(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+
+    def decided(self, queued: QueuedPod, decision: Decision, seconds: float) -> None:
+        self._left -= 1
+        if self._left == -1 and self._simulation is not None:
+            self.choice = self._choice(self._simulation, queued, decision)
+            self._simulation.stop()
+
+    def _choice(self, simulation: Simulation, queued: QueuedPod, decision: Decision) -> Choice:
+        line = DecisionLine(simulation.now, queued.key, decision.node_name, decision.message)
+        nodes = []
+        if decision.is_scheduled:
+            profile = simulation.core.profiles[queued.info.scheduler_name]
+            decider = replace(profile.decider, explains=True, tie_break=lambda ties: int(ties[0]), sampling=None)
+            nodes = _best_nodes(simulation, decide(decider, queued.info), decision.node_name)
+        return Choice(self._variant, line, decision.feasible_nodes, decision.ties, nodes)
+
+
+def _best_nodes(simulation: Simulation, decision: Decision, chosen: str) -> list[tuple[str, int, dict[str, int]]]:
+    scores = decision.scores
+    if scores is None:
+        return []
+    infos, totals = simulation.core.cache.cluster.nodes.infos, scores.totals
+    names = {place: info.name for place, row in enumerate(scores.rows.tolist()) if (info := infos[row]) is not None}
+    order = [int(place) for place in np.argsort(-totals, kind="stable") if int(place) in names]
+    shown = sorted(order, key=lambda place: names[place] != chosen)[:_SHOWN_NODES]
+    return [
+        (names[place], int(totals[place]), {name: int(share[place]) for name, share in scores.shares.items()})
+        for place in shown
+    ]
+
+
+# Conditions on outcomes, for exit codes
+
+Condition = Callable[[Mapping[str, float], Mapping[str, float]], bool]
+"""Whether it holds for the measures of a variant and those of the first one."""
+
+
+def parse_condition(text: str) -> Condition:
+    """`wait.p99 > 1.05 * base.wait.p99` as a function. Raises InputError.
+
+    Names are measures, with `base.` those of the first variant; names that are no words go into brackets:
+    `allocated["example.com/gpu"]`.
+    """
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except SyntaxError as error:
+        raise InputError(f"`{text}` is no expression: {error.msg}", source="--fail-if") from None
+    _check(tree, text)
+    return lambda own, base: bool(_value(tree, own, base, text))
+
+
+_OPERATIONS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
+    ast.Add: lambda a, b: a + b,
+    ast.Sub: lambda a, b: a - b,
+    ast.Mult: lambda a, b: a * b,
+    ast.Div: lambda a, b: a / b if b else float("inf"),
+    ast.Gt: lambda a, b: a > b,
+    ast.GtE: lambda a, b: a >= b,
+    ast.Lt: lambda a, b: a < b,
+    ast.LtE: lambda a, b: a <= b,
+    ast.Eq: lambda a, b: a == b,
+    ast.NotEq: lambda a, b: a != b,
+}
+
+
+def _check(tree: ast.expr, text: str) -> None:
+    _value(tree, _Any(), _Any(), text)
+
+
+class _Any(dict[str, float]):
+    """Has every measure."""
+
+    def __missing__(self, name: str) -> float:
+        return 1.0
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
+def _value(tree: ast.expr, own: Mapping[str, float], base: Mapping[str, float], text: str) -> Any:
+    if isinstance(tree, ast.Constant) and isinstance(tree.value, int | float):
+        return tree.value
+    if isinstance(tree, ast.BinOp) and type(tree.op) in _OPERATIONS:
+        return _OPERATIONS[type(tree.op)](_value(tree.left, own, base, text), _value(tree.right, own, base, text))
+    if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.USub):
+        return -_value(tree.operand, own, base, text)
+    if isinstance(tree, ast.Compare):
+        values = [_value(each, own, base, text) for each in (tree.left, *tree.comparators)]
+        steps = zip(tree.ops, values, values[1:], strict=False)
+        return all(_OPERATIONS[type(op)](left, right) for op, left, right in steps if type(op) in _OPERATIONS)
+    if isinstance(tree, ast.BoolOp):
+        found = [_value(each, own, base, text) for each in tree.values]
+        return all(found) if isinstance(tree.op, ast.And) else any(found)
+    name = _name(tree)
+    if not name:
+        raise InputError(f"`{text}`: only numbers, measures, + - * / and comparisons can be used", source="--fail-if")
+    measures, name = (base, name.removeprefix("base.")) if name.startswith("base.") else (own, name)
+    if name not in measures:
+        known = ", ".join(sorted(own))
+        raise InputError(f"`{text}`: there is no measure `{name}`\nhint: there are {known}", source="--fail-if")
+    return measures[name]
+
+
+def _name(tree: ast.expr) -> str:
+    """A dotted name; empty where it is something else."""
+    if isinstance(tree, ast.Name):
+        return tree.id
+    if isinstance(tree, ast.Attribute):
+        inner, last = _name(tree.value), tree.attr
+    elif isinstance(tree, ast.Subscript) and isinstance(tree.slice, ast.Constant):
+        inner, last = _name(tree.value), str(tree.slice.value)
+    else:
+        return ""
+    return f"{inner}.{last}" if inner else ""

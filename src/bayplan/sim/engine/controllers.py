@@ -1,0 +1,155 @@
+"""What makes pods and replaces them: Deployments with rollouts, and Jobs, on the virtual clock.
+
+As the controllers of Kubernetes do it, without their delays: a pod that is gone is replaced at once. Each puts its
+ReplicaSet into the cluster, because default spreading follows the owners of pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+
+from bayplan.api.meta import LabelSelector, Metadata, OwnerReference
+from bayplan.api.pod import Pod
+from bayplan.api.workload import ReplicaSet, SelectorSpec
+from bayplan.sim.engine.simulation import Simulation
+from bayplan.sim.engine.world import timestamp
+
+__all__ = ["Deployment", "Job", "PodTemplate"]
+
+_replace = msgspec.structs.replace
+
+
+@dataclass(frozen=True, kw_only=True)
+class PodTemplate:
+    """A pod without identity, and how long its pods run."""
+
+    pod: Pod
+    draw_seconds: Callable[[], float | None]
+
+    def make(self, simulation: Simulation, name: str, owner: OwnerReference | None = None) -> Pod:
+        given = self.pod.metadata
+        metadata = _replace(
+            given,
+            name=name,
+            uid=f"{given.namespace}/{name}",
+            creation_timestamp=timestamp(simulation.clock.now()),
+            owner_references=None if owner is None else [owner],
+        )
+        return _replace(self.pod, metadata=metadata)
+
+
+class Deployment:
+    """Keeps so many pods. A rollout replaces them, a few at a time, by pods of another ReplicaSet."""
+
+    def __init__(
+        self, simulation: Simulation, name: str, template: PodTemplate, *, replicas: int, surge: int = 1
+    ) -> None:
+        self._simulation = simulation
+        self._name = name
+        self._template = template
+        self._replicas = replicas
+        self._surge = max(surge, 1)
+        self._revision = self._made = 0
+        self._pods: dict[str, tuple[Pod, int]] = {}
+        """By uid, with the revision."""
+
+    def start(self) -> None:
+        self._put_replica_set()
+        self._fill()
+
+    def roll_out(self) -> None:
+        """Begin to replace every pod."""
+        self._revision += 1
+        self._put_replica_set()
+        for _ in range(min(self._surge, self._replicas)):
+            self._create()
+
+    def pod_bound(self, pod: Pod) -> None:
+        """A new pod runs: an old one can go."""
+        if self._pods.get(pod.uid, (pod, 0))[1] == self._revision:
+            old = next((each for each, revision in self._pods.values() if revision < self._revision), None)
+            if old is not None:
+                del self._pods[old.uid]
+                self._simulation.delete(old, "RolledOut")
+                self._fill()
+
+    def pod_gone(self, pod: Pod, reason: str) -> None:
+        self._pods.pop(pod.uid, None)
+        self._fill()
+
+    def _fill(self) -> None:
+        """Create what is missing, and while old pods are left the surge beyond it."""
+        has_old = any(revision < self._revision for _, revision in self._pods.values())
+        new = sum(revision == self._revision for _, revision in self._pods.values())
+        wanted = self._replicas + self._surge if has_old else self._replicas
+        for _ in range(min(wanted - len(self._pods), self._replicas - new)):
+            self._create()
+
+    def _create(self) -> None:
+        self._made += 1
+        name = f"{self._name}-{self._revision}-{self._made}"
+        pod = self._template.make(self._simulation, name, self._owner())
+        self._pods[pod.uid] = (pod, self._revision)
+        self._simulation.submit(pod, duration_seconds=self._template.draw_seconds(), owner=self)
+
+    def _owner(self) -> OwnerReference:
+        name = f"{self._name}-{self._revision}"
+        return OwnerReference(api_version="apps/v1", kind="ReplicaSet", name=name, uid=name, controller=True)
+
+    def _put_replica_set(self) -> None:
+        metadata = self._template.pod.metadata
+        selector = LabelSelector(match_labels=dict(metadata.labels or {}))
+        owner = self._owner()
+        own = Metadata(name=owner.name, namespace=metadata.namespace, uid=owner.uid)
+        self._simulation.world.put(ReplicaSet(metadata=own, spec=SelectorSpec(selector=selector)))
+
+
+class Job:
+    """Runs pods until enough have finished; one that is lost is replaced, up to a limit."""
+
+    def __init__(
+        self,
+        simulation: Simulation,
+        name: str,
+        template: PodTemplate,
+        *,
+        completions: int = 1,
+        parallelism: int = 1,
+        backoff_limit: int = 6,
+        duration_seconds: float | None = None,
+    ) -> None:
+        self._simulation = simulation
+        self._name = name
+        self._template = template
+        self._left = completions
+        self._parallelism = parallelism
+        self._retries = backoff_limit
+        self._duration = duration_seconds
+        self._running = self._made = 0
+
+    def start(self) -> None:
+        while self._running < min(self._parallelism, self._left):
+            self._create()
+
+    def pod_bound(self, pod: Pod) -> None:
+        """Nothing to do: the pod runs."""
+
+    def pod_gone(self, pod: Pod, reason: str) -> None:
+        self._running -= 1
+        if reason == "Finished":
+            self._left -= 1
+        else:
+            self._retries -= 1
+        if self._retries >= 0:
+            self.start()
+
+    def _create(self) -> None:
+        self._made += 1
+        self._running += 1
+        owner = OwnerReference(api_version="batch/v1", kind="Job", name=self._name, uid=self._name, controller=True)
+        pod = self._template.make(self._simulation, f"{self._name}-{self._made}", owner)
+        seconds = self._template.draw_seconds() if self._duration is None else self._duration
+        self._simulation.submit(pod, duration_seconds=seconds, owner=self)

@@ -1,0 +1,1 @@
+"""Outcomes as one self-contained page: tables and plots, nothing from another host."""

@@ -1,0 +1,167 @@
+"""The page of a comparison: what matters by variant, curves over time, heat maps, and where decisions parted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from bayplan.sim.compare import Choice, Divergence
+from bayplan.sim.experiment import RunOutcome
+from bayplan.sim.report.svg import Line, heat_map, line_plot, time_label
+
+__all__ = ["SHOWN_MEASURES", "comparison_page", "format_measure", "measures_of"]
+
+SHOWN_MEASURES = {
+    "pods.arrived": "pods that came",
+    "pods.bound": "pods that got a node",
+    "pods.pending": "pods waiting at the end",
+    "pods.withdrawn": "pods withdrawn",
+    "wait.p50": "wait, median (s)",
+    "wait.p99": "wait, 99 % (s)",
+    "wait.max": "wait, longest (s)",
+    "pending.mean": "pods waiting, mean",
+    "preemptions": "preemptions",
+    "evictions": "pods evicted by them",
+    "imbalance": "imbalance of cpu",
+    "nodes.empty": "empty nodes, mean",
+    "cost": "cost",
+}
+"""Measure to its words; those of resources follow them."""
+
+_STYLE = """
+:root{--ink:#1c2430;--soft:#667085;--paper:#fff;--grid:#e4e7ec;--heat:#c2410c}
+@media(prefers-color-scheme:dark){:root{--ink:#e6e9ef;--soft:#98a2b3;--paper:#12161c;--grid:#2a313c;--heat:#fb923c}}
+body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);max-width:70rem;margin:2rem auto;
+padding:0 1rem}
+h1{font-size:1.4rem}h2{font-size:1.1rem;margin-top:2rem}
+table{border-collapse:collapse}td,th{padding:.25rem .75rem;text-align:right;border-bottom:1px solid var(--grid)}
+td:first-child,th:first-child{text-align:left}
+.plots{display:grid;grid-template-columns:repeat(auto-fill,minmax(20rem,1fr));gap:1rem}
+figure{margin:0}figcaption{color:var(--soft)}svg{width:100%;height:auto}
+svg text{font:11px system-ui,sans-serif;fill:var(--soft)}
+.grid{stroke:var(--grid)}.line{fill:none;stroke-width:1.8}.heat{fill:var(--heat)}
+.better{color:#15803d}.worse{color:#b91c1c}.key{display:inline-block;width:.8em;height:.8em;margin-right:.4em}
+"""
+_COLOURS = ("#2563eb", "#dc2626", "#16a34a", "#9333ea", "#d97706", "#0891b2", "#be185d", "#4b5563")
+
+
+def comparison_page(outcomes: Sequence[RunOutcome], divergences: Sequence[Divergence], *, title: str) -> str:
+    """The whole page, with no reference to anything outside it."""
+    colours = "".join(
+        f".v{index}{{stroke:{colour}}}.k{index}{{background:{colour}}}" for index, colour in enumerate(_COLOURS)
+    )
+    body = [f"<h1>{escape(title)}</h1>", _legend(outcomes), _table(outcomes), _curves(outcomes), _heat_maps(outcomes)]
+    body += [_divergence(each) for each in divergences]
+    body.append(_reasons(outcomes))
+    head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{_STYLE}{colours}</style>'
+    return f'<!doctype html><html lang="en"><head>{head}</head><body>{"".join(body)}</body></html>\n'
+
+
+def measures_of(outcomes: Sequence[RunOutcome]) -> dict[str, str]:
+    """The measures worth a row, with their words, of all outcomes."""
+    names = dict.fromkeys(name for outcome in outcomes for name in outcome.measures)
+    found = {name: words for name, words in SHOWN_MEASURES.items() if _matters(name, outcomes)}
+    for name in names:
+        for part, words in (("allocated.", "allocated"), ("stranded.", "free but stranded")):
+            if name.startswith(part) and _matters(name, outcomes):
+                resource = name.removeprefix(part)
+                when = "at the end" if resource.endswith(".end") else "mean"
+                found[name] = f"{resource.removesuffix('.end')} {words}, {when} (%)"
+    return found
+
+
+def _matters(name: str, outcomes: Sequence[RunOutcome]) -> bool:
+    return any(outcome.measures.get(name) for outcome in outcomes)
+
+
+def format_measure(name: str, value: float | None) -> str:
+    if value is None:
+        return "–"
+    if name.startswith(("allocated.", "stranded.")):
+        return f"{100.0 * value:.2f}"
+    return f"{value:,.0f}" if value == round(value) else f"{value:,.3g}" if abs(value) < 100.0 else f"{value:,.0f}"
+
+
+def _legend(outcomes: Sequence[RunOutcome]) -> str:
+    items = [
+        f'<span class="key k{index % 8}"></span>{escape(outcome.variant)}&emsp;'
+        for index, outcome in enumerate(outcomes)
+    ]
+    seconds = max(outcome.seconds for outcome in outcomes)
+    return f"<p>{''.join(items)}<br>{time_label(seconds)} simulated, seed {outcomes[0].seed}</p>"
+
+
+def _table(outcomes: Sequence[RunOutcome]) -> str:
+    head = "".join(f"<th>{escape(outcome.variant)}</th>" for outcome in outcomes)
+    rows = []
+    for name, words in measures_of(outcomes).items():
+        cells = "".join(f"<td>{format_measure(name, outcome.measures.get(name))}</td>" for outcome in outcomes)
+        rows.append(f'<tr title="{escape(name)}"><td>{escape(words)}</td>{cells}</tr>')
+    return f"<h2>What matters</h2><table><tr><th></th>{head}</tr>{''.join(rows)}</table>"
+
+
+def _curves(outcomes: Sequence[RunOutcome]) -> str:
+    resources = dict.fromkeys(name for outcome in outcomes for sample in outcome.samples for name in sample.allocated)
+    plots = []
+    for resource in resources:
+        lines = [
+            Line(o.variant, index, [(s.time, 100.0 * s.allocated.get(resource, 0.0)) for s in o.samples])
+            for index, o in enumerate(outcomes)
+        ]
+        if any(value for line in lines for _, value in line.points):
+            title = f"{resource} allocated (%)"
+            plots.append(line_plot(lines, title=title, y_label=_number, top=100.0))
+    waiting = [Line(o.variant, i, [(s.time, s.pending) for s in o.samples]) for i, o in enumerate(outcomes)]
+    plots.append(line_plot(waiting, title="pods waiting", y_label=_number))
+    empty = [Line(o.variant, i, [(s.time, s.empty_nodes) for s in o.samples]) for i, o in enumerate(outcomes)]
+    plots.append(line_plot(empty, title="empty nodes", y_label=_number))
+    return f'<h2>Over time</h2><div class="plots">{"".join(plots)}</div>'
+
+
+def _heat_maps(outcomes: Sequence[RunOutcome]) -> str:
+    plots = []
+    for outcome in outcomes:
+        samples = outcome.samples[:: max(len(outcome.samples) // 80, 1)]
+        if samples and samples[-1].time:
+            title = f"{outcome.variant}: cpu in use by node, the fullest on top"
+            columns = [sample.node_use for sample in samples]
+            plots.append(heat_map(columns, samples[-1].time, title=title))
+    return f'<h2>Nodes</h2><div class="plots">{"".join(plots)}</div>'
+
+
+def _divergence(found: Divergence) -> str:
+    first, second = found.choices
+    parts = [
+        f"<h2>Where {escape(second.variant)} parts from {escape(first.variant)}</h2>",
+        f"<p>After {found.number:,} equal decisions, {time_label(first.line.time)} from the start.</p>",
+    ]
+    return "".join([*parts, *(_choice(each) for each in found.choices)])
+
+
+def _choice(choice: Choice) -> str:
+    line = choice.line
+    said = f"to {line.node}" if line.node else f"no node: {line.message}"
+    fits = f" ({choice.feasible} nodes fit, {choice.ties} best)" if line.node else ""
+    text = f"<p><b>{escape(choice.variant)}</b>: {escape(line.pod)} {escape(said)}{fits}</p>"
+    if not choice.nodes:
+        return text
+    plugins = list(dict.fromkeys(name for _, _, points in choice.nodes for name in points))
+    head = "".join(f"<th>{escape(name)}</th>" for name in ("node", "total", *plugins))
+    rows = [
+        "<tr>" + "".join(f"<td>{escape(str(c))}</td>" for c in (n, t, *(p.get(x, 0) for x in plugins))) + "</tr>"
+        for n, t, p in choice.nodes
+    ]
+    return f"{text}<table><tr>{head}</tr>{''.join(rows)}</table>"
+
+
+def _reasons(outcomes: Sequence[RunOutcome]) -> str:
+    parts = []
+    for outcome in outcomes:
+        rows = [f"<tr><td>{escape(why)}</td><td>{count}</td></tr>" for why, count in list(outcome.reasons.items())[:10]]
+        if rows:
+            parts.append(f"<h2>Why pods wait at the end: {escape(outcome.variant)}</h2><table>{''.join(rows)}</table>")
+    return "".join(parts)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.10g}"

@@ -1,0 +1,187 @@
+"""Reads workload files and clusters for simulations. Every problem is one line with the file and the line in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from bayplan.api.decode import InputError, decode_object
+from bayplan.api.documents import Document, DocumentError, parse_documents
+from bayplan.api.meta import KubeObject
+from bayplan.api.node import Node
+from bayplan.api.pod import Pod
+from bayplan.sim.workloads.arrivals import check_arrivals
+from bayplan.sim.workloads.model import AddNodes, Item, WorkloadFile
+from bayplan.sim.workloads.openb import read_nodes
+from bayplan.sim.workloads.units import Durations, seconds_of
+
+__all__ = ["decode_template", "nodes_of", "read_cluster", "read_workload"]
+
+T = TypeVar("T")
+_POOL = ("bayplan.dev/v1alpha1", "NodePool")
+_PATH = re.compile(r"^(?P<what>.*?)(?: - at `\$(?P<path>[^`]*)`)?$", re.DOTALL)
+_STEP = re.compile(r"\.([A-Za-z]\w*)|\[(\d+)\]")
+
+
+class NodePool(msgspec.Struct, rename="camel", kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """Nodes by template: `kind: NodePool` in a cluster file."""
+
+    api_version: str
+    kind: str
+    name: str
+    count: int
+    template: dict[str, Any]
+
+
+def read_cluster(paths: Iterable[Path]) -> list[KubeObject]:
+    """The objects of cluster files: dumps and manifests, node pools, openb node lists."""
+    found: list[KubeObject] = []
+    for path in paths:
+        if path.name.endswith((".csv", ".csv.gz")):
+            found += read_nodes(path)
+        else:
+            for document in _documents(path):
+                found += _objects(document, path)
+    if not any(isinstance(item, Node) for item in found):
+        names = ", ".join(str(path) for path in paths)
+        raise InputError("no node in it", source=names)
+    return found
+
+
+def _objects(document: Document, path: Path) -> list[KubeObject]:
+    value = document.value
+    if not isinstance(value, dict):
+        raise InputError("is no object", source=f"{path}:{document.line}")
+    if (value.get("apiVersion"), value.get("kind")) == _POOL:
+        pool = _convert(value, NodePool, path, document)
+        template = AddNodes(at="0s", count=pool.count, name=pool.name, template=pool.template)
+        return list(nodes_of(template, source=f"{path}:{document.line}"))
+    items = value["items"] if str(value.get("kind", "")).endswith("List") and "items" in value else [value]
+    decoded = [decode_object(item, source=str(path), ignore_unread=True) for item in items]
+    return [item for item in decoded if item is not None]
+
+
+def nodes_of(given: AddNodes, *, source: str) -> list[Node]:
+    """The nodes that a template stands for, numbered."""
+    return [_decode_node(given.template, f"{given.name}-{number}", source=source) for number in range(given.count)]
+
+
+def _decode_node(template: dict[str, Any], name: str, *, source: str) -> Node:
+    metadata = dict(template.get("metadata") or {})
+    labels = {"kubernetes.io/hostname": name} | dict(metadata.get("labels") or {})
+    document = template | {"apiVersion": "v1", "kind": "Node"}
+    document["metadata"] = metadata | {"name": name, "labels": labels}
+    status = dict(document.get("status") or {})
+    document["status"] = {"allocatable": status.get("capacity", {})} | status
+    decoded = decode_object(document, source=source)
+    assert isinstance(decoded, Node)  # its kind is stated above
+    return decoded
+
+
+def decode_template(item: Item, *, source: str) -> Pod:
+    """The pod of an item, without a name of its own."""
+    metadata = dict(item.template.get("metadata") or {}) | {"name": item.name, "namespace": item.namespace}
+    document = {"apiVersion": "v1", "kind": "Pod", "spec": item.template.get("spec") or {}, "metadata": metadata}
+    decoded = decode_object(document, source=source)
+    assert isinstance(decoded, Pod)  # its kind is stated above
+    return decoded
+
+
+def read_workload(path: Path) -> WorkloadFile:
+    """A workload file, checked."""
+    documents = _documents(path)
+    if len(documents) != 1:
+        raise InputError(f"has {len(documents)} documents, expected one Workload", source=str(path))
+    (document,) = documents
+    workload = _convert(document.value, WorkloadFile, path, document)
+    for place, item in enumerate(workload.items):
+        _check_item(item, path, partial(_line_of_field, document.value, f"items[{place}]"))
+    for place, event in enumerate(workload.nodes):
+        given = [form for form in (event.fail, event.drain, event.add, event.remove) if form is not None]
+        if len(given) != 1:
+            message = "state one of fail, drain, add and remove"
+            raise InputError(message, source=f"{path}:{_line(document.value, f'nodes[{place}]')}")
+        _check(partial(_check_event, given[0]), path, _line(document.value, f"nodes[{place}]"))
+    if workload.until is not None:
+        _check(lambda: seconds_of(workload.until or 0), path, _line(document.value, "until"))
+    return workload
+
+
+def _check_item(item: Item, path: Path, line: Callable[[str], int]) -> None:
+    _check(lambda: check_arrivals(item.arrivals, folder=path.parent), path, line("arrivals"))
+    duration = item.duration
+    if isinstance(duration, Durations):
+        _check(duration.check, path, line("duration"))
+    elif duration is not None:
+        _check(lambda: seconds_of(duration), path, line("duration"))
+    if item.rollout is not None:
+        _check(lambda: seconds_of(item.rollout.every if item.rollout else 0), path, line("rollout"))
+    for field in ("replicas", "completions", "parallelism"):
+        if getattr(item, field) < 1:
+            raise InputError(f"{field} is {getattr(item, field)}, expected 1 or more", source=f"{path}:{line(field)}")
+    decode_template(item, source=f"{path}:{line('template')}")
+
+
+def _check_event(given: Any) -> None:
+    for field in ("every", "repaired_after", "pods_lost_after", "at", "back_after"):
+        text = getattr(given, field, None)
+        if text is not None:
+            seconds_of(text)
+    if isinstance(given, AddNodes):
+        nodes_of(given, source="nodes")
+
+
+def _check(check: Callable[[], object], path: Path, line: int) -> None:
+    try:
+        check()
+    except InputError:
+        raise
+    except ValueError as error:
+        raise InputError(str(error), source=f"{path}:{line}") from error
+
+
+def _documents(path: Path) -> list[Document]:
+    try:
+        return list(parse_documents(path.read_text(encoding="utf-8-sig")))
+    except DocumentError as error:
+        raise InputError(error.message, source=f"{path}:{error.line}" if error.line else str(path)) from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"not UTF-8 text (byte {error.start})", source=str(path)) from None
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", source=str(path)) from error
+
+
+def _convert(value: Any, kind: type[T], path: Path, document: Document) -> T:
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        found = _PATH.match(str(error))
+        inside = (found["path"] or "").lstrip(".") if found else ""
+        what = found["what"] if found else str(error)
+        message = f"{inside}: {what}" if inside else what
+        raise InputError(message, source=f"{path}:{_line(value, inside) or document.line}") from None
+
+
+def _line_of_field(value: Any, inside: str, field: str) -> int:
+    return _line(value, f"{inside}.{field}")
+
+
+def _line(value: Any, inside: str) -> int:
+    """The line of the innermost part of a path that has one."""
+    line = getattr(value, "line", 0)
+    for name, number in _STEP.findall(f".{inside}" if inside and inside[0] != "[" else inside):
+        lines = getattr(value, "lines", None)
+        if lines is None:
+            break
+        if name:
+            line = lines.get(name, line)
+            value = value.get(name)
+        else:
+            line = lines[int(number)] if int(number) < len(lines) else line
+            value = value[int(number)] if int(number) < len(value) else None
+    return int(line)

@@ -1,0 +1,58 @@
+"""`bayplan simulate` from the command line: files in, table, JSON, files and exit status out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bayplan.cli.main import main
+
+EXAMPLES = Path(__file__).parents[3] / "examples" / "simulate"
+SMALL = ["simulate", str(EXAMPLES / "workload.yaml"), "--cluster", str(EXAMPLES / "cluster.yaml"), "--until", "30m"]
+PACKED = ["--variant", f"packed={EXAMPLES / 'packed.yaml'}", "--processes", "1"]
+
+
+def test_two_policies_are_compared_in_a_table_and_a_page(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    status = main([*SMALL, *PACKED, "--html", str(tmp_path / "page.html"), "--csv", str(tmp_path / "samples.csv")])
+
+    said = capsys.readouterr().out
+    assert status == 0
+    assert "wait, 99 % (s)" in said
+    assert "packed parts from default after 0 equal decisions" in said
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["page.html", "samples.csv"]
+
+
+def test_measures_are_written_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    main([*SMALL, "-o", "json"])
+
+    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    assert run["variant"] == "default"
+    assert run["measures"]["pods.arrived"] >= 24
+    assert "decisions" not in run
+
+
+def test_a_condition_decides_the_exit_status(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*SMALL, "--fail-if", "pods.arrived > 10"]) == 1
+    assert main([*SMALL, "--fail-if", "pods.arrived < 10"]) == 0
+    assert "condition `pods.arrived > 10` holds for default" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["simulate", "none.yaml", "--cluster", "none.yaml"], "none.yaml: cannot be read: No such file or directory"),
+        (["simulate", "none.yaml"], "no cluster to run on"),
+        ([*SMALL, "--variant", "packed"], "--variant packed: write NAME=CONFIG.yaml"),
+        ([*SMALL, "--variant", "default=x.yaml"], "there are two variants of the name `default`"),
+        ([*SMALL, "--fail-if", "wait >"], "is no expression"),
+        ([*SMALL[:-1], "soon"], "`soon` is no time"),
+        ([*SMALL, "--demand", "130"], "a demand is for openb pod lists"),
+    ],
+)
+def test_wrong_input_is_refused_before_anything_runs(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], problem: str
+) -> None:
+    assert main(arguments) == 2
+    assert problem in capsys.readouterr().err

@@ -1,0 +1,196 @@
+"""Workload and cluster files: what they stand for, and what is refused with its line."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from bayplan.api.decode import InputError
+from bayplan.app.settings import load_settings
+from bayplan.sim.compare import PolicyVariant, RunPlan, run_variants
+from bayplan.sim.engine.simulation import SimulationOptions
+from bayplan.sim.experiment import Experiment, RunOutcome
+from bayplan.sim.workloads.loading import read_cluster, read_workload
+from bayplan.sim.workloads.running import FileWorkload
+from bayplan.sim.workloads.units import rate_per_second, seconds_of
+from bayplan.testing import node
+
+HEAD = "apiVersion: bayplan.dev/v1alpha1\nkind: Workload\n"
+POD = "template: {spec: {containers: [{name: main, resources: {requests: {cpu: 1}}}]}}"
+
+
+def run(folder: Path, text: str, *, until: float | None = None, nodes: int = 3) -> RunOutcome:
+    path = folder / "workload.yaml"
+    path.write_text(HEAD + text)
+    options = SimulationOptions(until_seconds=until)
+    objects = [node(f"n{number}", cpu=4) for number in range(nodes)]
+    return Experiment(objects, FileWorkload(read_workload(path), source=path), options).run(load_settings(None, ()))
+
+
+def times(outcome: RunOutcome) -> list[float]:
+    return [round(line.time, 1) for line in outcome.decisions if line.node]
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "expected"),
+    [
+        ("{at: 10s, count: 2}", [10.0, 10.0]),
+        ("{rate: 6/m, count: 3}", [0.0, 10.0, 20.0]),
+        ("{rate: 1/s, start: 5s, until: 7s}", [5.0, 6.0, 7.0]),
+        ("{cron: '*/5 * * * *', until: 10m}", [0.0, 300.0, 600.0]),
+    ],
+)
+def test_pods_arrive_as_stated(tmp_path: Path, arrivals: str, expected: list[float]) -> None:
+    outcome = run(tmp_path, f"items:\n- {{name: a, duration: 1s, arrivals: {arrivals}, {POD}}}\n")
+
+    assert times(outcome) == expected
+
+
+def test_random_arrivals_have_their_rate(tmp_path: Path) -> None:
+    outcome = run(tmp_path, f"items:\n- {{name: a, duration: 1s, arrivals: {{poisson: 60/m, until: 10m}}, {POD}}}\n")
+
+    assert 500 < len(times(outcome)) < 700
+
+
+def test_arrivals_and_durations_come_from_a_file(tmp_path: Path) -> None:
+    (tmp_path / "times.csv").write_text("time,duration\n7,100\n3,\n")
+    outcome = run(tmp_path, f"items:\n- {{name: a, duration: 1s, arrivals: {{times: times.csv}}, {POD}}}\n")
+
+    assert times(outcome) == [3.0, 7.0]
+    assert outcome.seconds == pytest.approx(107.0)
+
+
+def test_a_deployment_replaces_pods_and_is_rolled_out_without_falling_short(tmp_path: Path) -> None:
+    """Nine pods in all: three, and three more at each of two rollouts; never fewer than three run after the start."""
+    outcome = run(
+        tmp_path,
+        f"items:\n- {{name: web, kind: Deployment, replicas: 3, rollout: {{every: 1h}}, {POD}}}\n",
+        until=9000.0,
+    )
+
+    assert len(times(outcome)) == 9
+    assert min(sample.running for sample in outcome.samples[1:]) >= 3
+    assert outcome.samples[-1].running == 3
+
+
+def test_a_job_runs_until_enough_pods_have_finished(tmp_path: Path) -> None:
+    job = f"{{name: j, kind: Job, completions: 5, parallelism: 2, duration: 10s, {POD}}}"
+
+    assert times(run(tmp_path, f"items:\n- {job}\n")) == [0.0, 0.0, 10.0, 10.0, 20.0]
+
+
+def test_pods_of_a_failed_node_are_replaced_elsewhere(tmp_path: Path) -> None:
+    items = f"items:\n- {{name: web, kind: Deployment, replicas: 6, {POD}}}\n"
+
+    outcome = run(tmp_path, items + "nodes:\n- fail: {every: 6h, for: 1h}\n", until=86_400.0)
+
+    assert outcome.measures["pods.bound"] > 6
+    assert outcome.samples[-1].running + outcome.samples[-1].pending == 6
+
+
+def test_nodes_are_drained_added_and_removed(tmp_path: Path) -> None:
+    text = f"items:\n- {{name: web, kind: Deployment, replicas: 4, {POD}}}\n"
+    text += "nodes:\n- drain: {node: n0, at: 1h, for: 1h}\n"
+    text += "- add: {at: 2h, count: 2, name: extra, template: {status: {capacity: {cpu: 4, memory: 8Gi, pods: 10}}}}\n"
+    text += "- remove: {node: n1, at: 3h}\n"
+
+    outcome = run(tmp_path, text, until=20_000.0, nodes=2)
+
+    drained = [line.node for line in outcome.decisions if line.node and line.time > 3599]
+    assert Counter(name[:5] for name in drained if name == "n1")["n1"] == 2
+    assert {name for name in drained if name.startswith("extra")}
+    assert outcome.samples[-1].nodes == 3
+    assert outcome.samples[-1].running == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("items: 3\n", ":3: items: Expected `array`, got `int`"),
+        ("items:\n- {name: a, colour: red, " + POD + "}\n", ":4: items[0]: Object contains unknown field `colour`"),
+        (
+            "items:\n- name: a\n  duration: 5 parsecs\n  " + POD + "\n",
+            ":5: `5 parsecs` is no time; write 90s, 15m, 2h30m or 7d",
+        ),
+        (
+            "items:\n- name: a\n  arrivals: {rate: fast}\n  " + POD + "\n",
+            ":5: `fast` is no rate; write 5/s, 30/m, 12/h or 100/d",
+        ),
+        (
+            "items:\n- name: a\n  arrivals: {cron: '* *'}\n  " + POD + "\n",
+            ":5: cron: expected exactly 5 fields, found 2: [* *]",
+        ),
+        (
+            "items:\n- name: a\n  arrivals: {count: 3}\n  " + POD + "\n",
+            ":5: state one of at, rate, poisson, cron and times",
+        ),
+        ("items:\n- name: a\n  replicas: 0\n  " + POD + "\n", ":5: replicas is 0, expected 1 or more"),
+        ("nodes:\n- {}\n", ":4: state one of fail, drain, add and remove"),
+        ("until: soon\n", ":3: `soon` is no time; write 90s, 15m, 2h30m or 7d"),
+        ("items: [\n", "expected"),
+    ],
+)
+def test_a_broken_workload_is_refused_with_its_line(tmp_path: Path, text: str, problem: str) -> None:
+    path = tmp_path / "workload.yaml"
+    path.write_text(HEAD + text)
+
+    with pytest.raises(InputError) as caught:
+        read_workload(path)
+
+    assert str(caught.value).startswith(str(path))
+    assert problem in str(caught.value)
+
+
+def test_times_of_a_file_are_refused_with_their_line(tmp_path: Path) -> None:
+    (tmp_path / "times.csv").write_text("time\n3\n-1\n")
+
+    with pytest.raises(InputError, match=r"times.csv:3: time is `-1`, expected seconds of 0 or more"):
+        run(tmp_path, f"items:\n- {{name: a, arrivals: {{times: times.csv}}, {POD}}}\n")
+
+
+def test_a_workload_that_never_ends_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="never ends"):
+        run(tmp_path, f"items:\n- {{name: a, arrivals: {{rate: 1/s}}, {POD}}}\n")
+
+
+def test_a_workload_that_never_fits_ends_with_its_reasons(tmp_path: Path) -> None:
+    outcome = run(tmp_path, "items:\n- {name: a, " + POD.replace("cpu: 1", "cpu: 100") + "}\n")
+
+    assert outcome.measures["pods.pending"] == 1
+    assert next(iter(outcome.reasons)).startswith("0/3 nodes are available: 3 Insufficient cpu")
+
+
+def test_a_cluster_is_made_of_pools_dumps_and_lists(tmp_path: Path) -> None:
+    pool = "apiVersion: bayplan.dev/v1alpha1\nkind: NodePool\nname: p\ncount: 2\n"
+    pool += "template: {status: {capacity: {cpu: 4}}}\n---\napiVersion: v1\nkind: Node\nmetadata: {name: single}\n"
+    (tmp_path / "cluster.yaml").write_text(pool)
+    (tmp_path / "nodes.csv").write_text("sn,cpu_milli,memory_mib,gpu,model\nopenb-node-0000,64000,262144,2,P100\n")
+
+    found = read_cluster([tmp_path / "cluster.yaml", tmp_path / "nodes.csv"])
+
+    assert [item.name for item in found] == ["p-0", "p-1", "single", "openb-node-0000"]
+
+
+def test_a_cluster_without_nodes_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "cluster.yaml").write_text("apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n")
+
+    with pytest.raises(InputError, match="no node in it"):
+        read_cluster([tmp_path / "cluster.yaml"])
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90s", 90.0), ("2h30m", 9000.0), ("7d", 604_800.0), (1.5, 1.5)])
+def test_times_are_read(text: str | float, seconds: float) -> None:
+    assert seconds_of(text) == seconds
+
+
+def test_rates_are_read() -> None:
+    assert rate_per_second("30/m") == 0.5
+
+
+def test_a_demand_is_for_openb_lists(tmp_path: Path) -> None:
+    (tmp_path / "w.yaml").write_text(HEAD)
+
+    with pytest.raises(InputError, match="openb"):
+        run_variants(RunPlan(workload=tmp_path / "w.yaml", demand_percent=130), [PolicyVariant(name="a")])
