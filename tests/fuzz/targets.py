@@ -7,11 +7,10 @@ import asyncio
 import json
 import logging
 import tempfile
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import yaml
@@ -42,10 +41,9 @@ from tests.fuzz.mutation import mutated_bytes, mutated_document, mutated_text
 _EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-class Target(ABC):
+class Target(Protocol):
     """A parser under attack."""
 
-    @abstractmethod
     def attempt(self, random: Random) -> object:
         """Try one input, and return it."""
 
