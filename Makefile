@@ -79,7 +79,7 @@ bench: $(STAMP) ## side by side with kube-scheduler on one real API server (over
 bench-decide: $(STAMP) ## decisions per second without an API server
 	@$(BIN)/python -m bench.decide
 
-bench-gate: $(STAMP) ## fail when a decision became 30 % dearer than the baseline
+bench-gate: $(STAMP) ## fail when a decision, a whole pod or a start became 30 % dearer
 	@$(BIN)/python -m bench.gate
 
 bench-memory: $(STAMP) ## 150,000 pods on 5,000 nodes

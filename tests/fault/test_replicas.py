@@ -15,6 +15,7 @@ from bayplan.app.live import LiveScheduler
 from bayplan.app.run import run_scheduler
 from bayplan.app.run_options import RunOptions
 from bayplan.loop.observer import Observer
+from bayplan.observe.metrics import MetricsRegistry
 from bayplan.server.options import ServerOptions
 from tests.controlplane.process import Guard
 from tests.e2e.api_session import ApiSession, api_session
@@ -43,6 +44,9 @@ class Window:
     def __init__(self) -> None:
         self.observers: list[Observer] = []
         self.live: LiveScheduler | None = None
+
+    def register(self, registry: MetricsRegistry) -> None:
+        """Nothing to count."""
 
     def attach(self, live: LiveScheduler) -> None:
         self.live = live

@@ -91,6 +91,8 @@ class SchedulerProcess:
         self._debugger = CacheDebugger(lambda: self.live, clock)
         self._facts = self._make_facts()
         self._registry = registry
+        if self._extras is not None:
+            self._extras.register(registry)
         self._metrics = make_metrics(self._registry, clock, self._facts)
         self._watchdog = Watchdog(
             _stall_limits(options.own.watchdog),

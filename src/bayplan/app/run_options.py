@@ -17,6 +17,7 @@ from bayplan.config.model import SchedulerConfig
 from bayplan.config.own import BayplanConfig
 from bayplan.loop.observer import Observer
 from bayplan.observe.clock import Clock
+from bayplan.observe.metrics import MetricsRegistry
 from bayplan.server.options import ServerOptions
 
 __all__ = ["Extras", "RunOptions"]
@@ -27,6 +28,9 @@ class Extras(Protocol):
 
     @property
     def observers(self) -> list[Observer]: ...
+
+    def register(self, registry: MetricsRegistry) -> None:
+        """Add metrics of its own."""
 
     def attach(self, live: LiveScheduler) -> None:
         """Use this scheduler from now on."""

@@ -28,6 +28,8 @@ from bayplan.framework.handle import ApiPort
 from bayplan.loop.observer import Observer
 from bayplan.loop.recorder import DecisionRecorder
 from bayplan.observe.clock import Clock
+from bayplan.observe.component_metrics import DECISION_RECORD_BYTES, DECISION_RECORDS, DECISION_RECORDS_DROPPED
+from bayplan.observe.metrics import MetricsRegistry
 from bayplan.server.dashboard import dashboard_routes
 
 __all__ = ["Explaining"]
@@ -62,6 +64,12 @@ class Explaining:
     @property
     def observers(self) -> list[Observer]:
         return [self.recorder, self._annotator]
+
+    def register(self, registry: MetricsRegistry) -> None:
+        recorder = self.recorder
+        registry.read_one(DECISION_RECORDS, lambda: len(recorder))
+        registry.read_one(DECISION_RECORD_BYTES, lambda: recorder.bytes_kept)
+        registry.read_one(DECISION_RECORDS_DROPPED, lambda: recorder.dropped)
 
     def attach(self, live: LiveScheduler) -> None:
         """The scheduler at work from now on."""

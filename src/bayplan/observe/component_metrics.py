@@ -87,6 +87,11 @@ DISABLED_METRICS = Family(
 PLUGIN_FAILURES = _counter(
     "bayplan_plugin_failures_total", ("plugin", "extension_point"), "Exceptions that plugins raised."
 )
+DECISION_RECORDS = _gauge("bayplan_decision_records", (), "Decisions whose record is kept in memory.")
+DECISION_RECORD_BYTES = _gauge("bayplan_decision_record_bytes", (), "Memory that these records take, as it is counted.")
+DECISION_RECORDS_DROPPED = _counter(
+    "bayplan_decision_records_dropped_total", (), "Records that made room for newer ones."
+)
 LOOP_STALLS = _counter(
     "bayplan_event_loop_stalls_total", (), "How often the event loop stood still for a second or longer."
 )
