@@ -78,6 +78,8 @@ def call_plugin(plugin: Plugin, method: str, complain: Complaint, *arguments: An
         return failed(plugin, method, complain, exception)
     if answer is None and _may_be_none(method):
         return None
+    if type(answer) is Status:
+        return answer.by(plugin.name)
     if is_answer(method, answer):
         return answer.by(plugin.name) if isinstance(answer, Status) else answer
     return failed(plugin, method, complain, WrongAnswer(plugin.name, method, answer))
