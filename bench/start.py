@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import re
 import signal
 import statistics
 import subprocess
@@ -39,6 +40,7 @@ from bench.versus.watching import PodWatch
 Json = dict[str, Any]
 _GIVE_UP_SECONDS = 120.0
 _LEASE = {"leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "500ms", "leaderElect": True}
+_WATCHES_PODS = re.compile(r'^bayplan_reflector_connected\{resource="[^"]*pods"\} 1', re.M)
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
 
 
@@ -125,13 +127,20 @@ async def _failover(plane: ControlPlane, cluster: BenchCluster, name: str, pod: 
         await _until_bound(first, leader)
         second = await stack.enter_async_context(_running(plane, name, extra))
         watch = await stack.enter_async_context(PodWatch(cluster, 1, prefix=f"{pod}-next"))
-        # A replica that stands by reads the cluster first.
-        await asyncio.sleep(5.0)
+        await _until_read(second, name)
         began = time.perf_counter()
         os.kill(leader.pid, signal.SIGKILL)
         await cluster.create([_pod(f"{pod}-next")])
         await _until_bound(watch, second)
         return Timing(watch.bound[f"{pod}-next"] - began, 0.0)
+
+
+async def _until_read(standby: Running, name: str) -> None:
+    """Until a replica that stands by has read the cluster. kube-scheduler says so before it counts as started."""
+    deadline = time.perf_counter() + _GIVE_UP_SECONDS
+    while name == "bayplan" and not _WATCHES_PODS.search(await asyncio.to_thread(standby.metrics)):
+        if time.perf_counter() > deadline or not standby.is_alive():
+            raise SystemExit(f"the replica did not read the cluster:\n{standby.log.read_text()[-2000:]}")
 
 
 async def _until_bound(watch: PodWatch, process: Running) -> None:

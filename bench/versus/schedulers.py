@@ -32,16 +32,16 @@ class Running:
     def __init__(self, pid: int, *, metrics: Callable[[], str], is_alive: Callable[[], bool], log: Path) -> None:
         self.pid = pid
         self.log = log
-        self._metrics = metrics
+        self.metrics = metrics
         self.is_alive = is_alive
 
     def decision_ms(self) -> float:
         """Mean time of a decision by the scheduler's own metric; 0 when it has none."""
-        found = mean_decision_ms(self._metrics())
+        found = mean_decision_ms(self.metrics())
         if not found:
             # kube-scheduler writes its measurements down once a second; a small run may be over before.
             time.sleep(_METRICS_DELAY_SECONDS)
-            found = mean_decision_ms(self._metrics())
+            found = mean_decision_ms(self.metrics())
         return found
 
 
