@@ -82,12 +82,17 @@ def timestamp(unix_seconds: float) -> str:
 
 @functools.lru_cache(maxsize=64)
 def _timestamp(unix_seconds: int) -> str:
-    return datetime.fromtimestamp(unix_seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _spelled(unix_seconds, "seconds")
+
+
+def _spelled(unix_seconds: float, precision: str) -> str:
+    """A time with four digits for the year, whichever it is."""
+    return datetime.fromtimestamp(unix_seconds, UTC).replace(tzinfo=None).isoformat(timespec=precision) + "Z"
 
 
 def microtimestamp(unix_seconds: float) -> str:
     """`2026-01-31T12:00:00.000000Z`, the form of metav1.MicroTime."""
-    return datetime.fromtimestamp(unix_seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return _spelled(unix_seconds, "microseconds")
 
 
 def parse_timestamp(text: str) -> float:
