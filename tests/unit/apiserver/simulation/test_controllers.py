@@ -166,6 +166,7 @@ async def test_an_indexed_job_gives_each_pod_its_number(driver: Driver) -> None:
     await driver.create(JOBS, body)
     await driver.settle(8)
 
+    assert sorted(one["spec"]["hostname"] for one in await driver.items(PODS)) == ["parts-0", "parts-1", "parts-2"]
     assert (await driver.get(f"{JOBS}/parts"))["status"]["completedIndexes"] == "0,1,2"
 
 

@@ -154,6 +154,7 @@ def _job_pod(job: Json, index: int | None) -> Json:
         pod["metadata"].setdefault("annotations", {})[INDEX] = str(index)
         pod["metadata"]["labels"][INDEX] = str(index)
         pod["metadata"]["generateName"] = f"{job['metadata']['name']}-{index}-"
+        pod["spec"].setdefault("hostname", f"{job['metadata']['name']}-{index}")
     return pod
 
 
