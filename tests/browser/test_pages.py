@@ -169,7 +169,7 @@ async def test_attempts_are_compared_and_the_pair_is_in_the_address(browser: Bro
         card = page.locator("section[aria-label='Difference between two attempts']")
         await expect(card.locator("tr.changed", has_text="node").first).to_be_visible()
         await expect(card.locator("tr.changed", has_text="nodes that fit")).to_contain_text("0")
-        await expect(page.locator("section[aria-label='Then against now']")).to_contain_text("huge")
+        await expect(page.locator("section[aria-label='Then, against one more like it now']")).to_contain_text("huge")
         await card.locator("#attempt-b").select_option("1")
         await expect(card.locator("tr.changed")).to_have_count(0)
 

@@ -48,7 +48,7 @@ function describe(state, context) {
     then?.permit ? card("Held at Permit", el("p", {}, held(then.permit))) : null,
     ownDevices(state.devices),
     state.attempts.length ? card("Attempts", attemptsTable(state.attempts)) : null,
-    thenAgainstNow(state.decision, state.now),
+    thenAgainstNow(state.decision, state.now, Boolean(state.node)),
     differenceCard(state.attempts, context),
     historyCard(state),
     isWaiting && state.now ? timeCard(state.now) : null,

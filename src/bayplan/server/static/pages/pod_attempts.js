@@ -25,21 +25,24 @@ export function differenceCard(attempts, context) {
   return card("Difference between two attempts", el("div", { class: "controls" }, select("attempt-a", "attempt", options, chosen.a, pick("a")), select("attempt-b", "and", options, chosen.b, pick("b"))), holder);
 }
 
-export function thenAgainstNow(then, now) {
+// A pod that has its node counts there: what holds now is about one more pod like it.
+export function thenAgainstNow(then, now, isPlaced) {
   if (!then || !now) return null;
-  const moved = { ...now, points: now.best[0]?.points || {}, total: now.best[0]?.total || 0, outcome: then.outcome };
-  return card("Then against now", comparison(then, moved, [`then, ${clock(then.time)}`, `now, ${clock(now.time)}`]),
-    el("p", { class: "soft" }, "Now: what would be decided on the cluster as it is, if the pod were tried."));
+  const moved = { ...now, points: now.best[0]?.points || {}, total: now.best[0]?.total || 0 };
+  const title = isPlaced ? "Then, against one more like it now" : "Then against now";
+  const text = isPlaced ? "Now: what would be decided about one more pod like this one, with this one where it is." : "Now: what would be decided on the cluster as it is, if the pod were tried.";
+  return card(title, comparison({ ...then, outcome: "" }, moved, [`then, ${clock(then.time)}`, `now, ${clock(now.time)}`]), el("p", { class: "soft" }, text));
 }
 
 // Rows of what two decisions have in common as facts, those that differ first to the eye.
 function comparison(a, b, heads) {
   const rows = [
-    ["outcome", a.outcome, b.outcome],
+    ["outcome", a.outcome || "", b.outcome || ""],
     ["node", a.node || "none", b.node || "none"],
     ["nodes looked at", number(a.nodes || 0), number(b.nodes || 0)],
     ["nodes that fit", number(a.feasible || 0), number(b.feasible || 0)],
-    ...byName(rejections(a), rejections(b)).map(([plugin, one, two]) => [`refused by ${plugin}`, number(one || 0), number(two || 0)]),
+    ["chosen by", a.chosenBy || "", b.chosenBy || ""],
+    ...byName(rejections(a), rejections(b)).map(([plugin, one, two]) => [`refused by ${plugin}`, refusals(a, one), refusals(b, two)]),
     ...byName(weighted(a), weighted(b)).map(([plugin, one, two]) => [`points of ${plugin}`, said(one), said(two)]),
     ["total points", said(a.total || undefined), said(b.total || undefined)],
     ["who would leave", victims(a), victims(b)],
@@ -49,6 +52,8 @@ function comparison(a, b, heads) {
     prose.some(Boolean) ? folded("In kube-scheduler's words", prose.map((text, place) => (text ? `${heads[place]}: ${text}` : "")).filter(Boolean).join(" — ")) : null);
 }
 
+// Where a nomination decided, no other node was looked at.
+const refusals = (of, count) => (of.chosenBy === "nomination" ? "not looked at" : number(count || 0));
 const said = (value) => (value === undefined ? "" : number(value));
 const rejections = (of) => Object.fromEntries((of.funnel || []).map((step) => [step.plugin, step.rejected]));
 const weighted = (of) => Object.fromEntries(Object.entries(of.points || {}).map(([plugin, points]) => [plugin, points.weighted]));
