@@ -35,8 +35,8 @@ from bayplan.framework.objects import PodDisruptionBudget, format_quantity
 from bayplan.plugins.community.capacity_scheduling.elastic_quota import ElasticQuota
 from bayplan.plugins.community.capacity_scheduling.quotas import (
     Amounts,
-    Quota,
     QuotaBook,
+    Quotas,
     amounts_of,
     read_quotas,
     summed,
@@ -112,13 +112,13 @@ class CapacityScheduling(Plugin):
 
     def setup(self) -> None:
         self._evictions = Evictions(self)
-        self._quotas: dict[str, Quota] | None = None
+        self._quotas: Quotas | None = None
         self.handle.resources(ElasticQuota).on_change(self._quota_changed)
 
     def _quota_changed(self, old: Any, new: Any) -> None:
         self._quotas = None
 
-    def _read(self) -> dict[str, Quota]:
+    def _read(self) -> Quotas:
         if self._quotas is None:
             items = self.handle.resources(ElasticQuota).list()
             self._quotas = read_quotas(items)

@@ -15,7 +15,7 @@ from bayplan.framework.columns import NamespaceUsage, is_counted
 from bayplan.framework.objects import Amounts, Quantity, to_amounts
 from bayplan.plugins.community.capacity_scheduling.elastic_quota import ElasticQuota
 
-__all__ = ["PODS", "Amounts", "Quota", "QuotaBook", "amounts_of", "read_quotas", "summed"]
+__all__ = ["PODS", "Amounts", "Quota", "QuotaBook", "Quotas", "amounts_of", "read_quotas", "summed"]
 
 PODS = "pods"
 
@@ -26,13 +26,24 @@ class Quota(NamedTuple):
     most: Amounts
 
 
-def read_quotas(items: Iterable[ElasticQuota]) -> dict[str, Quota]:
-    """By namespace; of several in one namespace the first by name counts."""
+class Quotas(dict[str, Quota]):
+    """By namespace, with what they guarantee together."""
+
+    def __init__(self, quotas: Mapping[str, Quota]) -> None:
+        super().__init__(quotas)
+        self.guaranteed: Amounts = {}
+        for quota in quotas.values():
+            for name, amount in quota.guaranteed.items():
+                self.guaranteed[name] = self.guaranteed.get(name, 0) + amount
+
+
+def read_quotas(items: Iterable[ElasticQuota]) -> Quotas:
+    """Of several in one namespace the first by name counts."""
     quotas: dict[str, Quota] = {}
     for item in sorted(items, key=lambda each: each.key):
         quota = Quota(item.namespace, _limits(item.spec.min), _limits(item.spec.max))
         quotas.setdefault(item.namespace, quota)
-    return quotas
+    return Quotas(quotas)
 
 
 def _limits(quantities: Mapping[str, Quantity] | None) -> Amounts:
@@ -51,15 +62,13 @@ def summed(first: Amounts, second: Amounts) -> Amounts:
 class QuotaBook:
     """Use by namespace. `add` and `remove` change it; `clone` gives a dry run a book of its own."""
 
-    def __init__(self, quotas: Mapping[str, Quota], used: dict[str, Amounts]) -> None:
+    def __init__(self, quotas: Quotas, used: dict[str, Amounts]) -> None:
         self.quotas = quotas
         self._used = used
-        self._guaranteed: Amounts = {}
-        for quota in quotas.values():
-            self._guaranteed = summed(self._guaranteed, quota.guaranteed)
+        self._guaranteed = quotas.guaranteed
 
     @classmethod
-    def of(cls, quotas: Mapping[str, Quota], usage: NamespaceUsage) -> QuotaBook:
+    def of(cls, quotas: Quotas, usage: NamespaceUsage) -> QuotaBook:
         used = {}
         for namespace in quotas:
             found = usage.of(namespace)
