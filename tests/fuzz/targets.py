@@ -7,7 +7,7 @@ import asyncio
 import json
 import logging
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
 from typing import Any, Protocol
@@ -410,7 +410,7 @@ class HttpRequests(Target):
         return given
 
     async def _receive(self, given: bytes, piece: int) -> None:
-        wire, connection = _Wire(), Connection(HttpServer(self._api.handle))
+        wire, connection = _Wire(), Connection(HttpServer(self._api.handle, self._api.handle_with_reviews))
         connection.connection_made(wire)
         for start in range(0, len(given), piece):
             if wire.is_closed:
@@ -420,7 +420,7 @@ class HttpRequests(Target):
         await connection.finished()
 
 
-TARGETS: dict[str, type[Target]] = {
+TARGETS: dict[str, Callable[[], Target]] = {
     "config": Config,
     "manifests": Manifests,
     "quantities": Quantities,
