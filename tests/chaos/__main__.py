@@ -20,6 +20,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=6.0)
     parser.add_argument("--server", choices=SERVERS, default="kube-apiserver")
+    parser.add_argument("--other-version", type=Path, help="the `src` folder that the second replica runs from")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="bayplan-chaos-"))
     with SERVERS[options.server]() as made:
@@ -29,6 +30,7 @@ def main() -> int:
             seed=options.seed,
             minutes=options.minutes,
             folder=folder,
+            other_sources=options.other_version,
             say=lambda text: print(text, flush=True),
         )
         report = asyncio.run(work)

@@ -15,8 +15,8 @@ from bayplan.client.errors import ClientError
 from bayplan.plugins.community.coscheduling.pod_group import POD_GROUP_LABEL
 from tests.e2e.api_session import NO_GRACE, ApiSession
 from tests.e2e.claim_controller import give_back, make_claims
+from tests.e2e.device_objects import device_class, published, template
 from tests.e2e.objects import ZONE, JsonObject, claim, node, pod, priority_class, spread, storage_class, volume
-from tests.e2e.test_devices import device_class, published, template
 from tests.waiting import answer
 
 POOL = "pool"

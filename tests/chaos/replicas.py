@@ -40,8 +40,12 @@ CONFIG = {
 
 
 class Replica:
-    def __init__(self, name: str, proxy: FaultyProxy, folder: Path, guard: Guard) -> None:
+    def __init__(
+        self, name: str, proxy: FaultyProxy, folder: Path, guard: Guard, *, sources: Path | None = None
+    ) -> None:
+        """`sources`: the folder of another version's packages."""
         self.name = name
+        self._sources = sources
         self.proxy = proxy
         self._folder = folder
         self._guard = guard
@@ -64,9 +68,10 @@ class Replica:
         return SchedulerProcess(self._folder, self._guard, *flags, environment=self._environment())
 
     def _environment(self) -> Mapping[str, str]:
+        version = {"PYTHONPATH": str(self._sources)} if self._sources is not None else {}
         if not self.has_clock:
-            return {}
-        return {
+            return version
+        return version | {
             "LD_PRELOAD": str(_FAKETIME),
             "FAKETIME_TIMESTAMP_FILE": str(self._clock),
             "FAKETIME_NO_CACHE": "1",
@@ -110,8 +115,12 @@ class Replica:
 
 
 class Replicas:
-    def __init__(self, cluster: Cluster, api: ApiSession, folder: Path, guard: Guard) -> None:
+    def __init__(
+        self, cluster: Cluster, api: ApiSession, folder: Path, guard: Guard, *, other_sources: Path | None = None
+    ) -> None:
+        """With `other_sources`, the second replica is of another version."""
         self._cluster = cluster
+        self._sources = (None, other_sources)
         self._api = api
         self._folder = folder
         self._guard = guard
@@ -123,7 +132,8 @@ class Replicas:
         for number, proxy in enumerate(self._proxies):
             await proxy.__aenter__()
             name = f"replica-{number}"
-            self.all.append(Replica(name, proxy, self._folder / name, self._guard))
+            sources = self._sources[number]
+            self.all.append(Replica(name, proxy, self._folder / name, self._guard, sources=sources))
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -49,7 +49,15 @@ class Report:
         return "\n".join([head, *lines, *self.problems, "passed" if not self.problems else "FAILED"])
 
 
-async def run(cluster: Cluster, *, seed: int, minutes: float, folder: Path, say: Callable[[str], None]) -> Report:
+async def run(
+    cluster: Cluster,
+    *,
+    seed: int,
+    minutes: float,
+    folder: Path,
+    say: Callable[[str], None],
+    other_sources: Path | None = None,
+) -> Report:
     report, dice = Report(seed), random.Random(seed)
     guard = Guard()
     try:
@@ -58,7 +66,9 @@ async def run(cluster: Cluster, *, seed: int, minutes: float, folder: Path, say:
             await _install(api)
             ledger = await opened.enter_async_context(keeping_ledger(cluster.kubeconfig))
             await opened.enter_async_context(binding_volumes(cluster.kubeconfig))
-            replicas = await opened.enter_async_context(Replicas(cluster, api, folder, guard))
+            replicas = await opened.enter_async_context(
+                Replicas(cluster, api, folder, guard, other_sources=other_sources)
+            )
             clients = Clients(api, random.Random(seed + 1))
             await opened.enter_async_context(_beside(replicas.keep_running(), clients.run_claim_controller()))
             await clients.prepare()
