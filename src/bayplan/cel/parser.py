@@ -246,6 +246,8 @@ class _Parser:
                 return self._named(self._next(), ".")
             case TokenKind.SIGN, "-":
                 self._next()
+                if self._token.kind not in (TokenKind.INT, TokenKind.FLOAT):
+                    self._unexpected("{NUM_FLOAT, NUM_INT}")
                 return self._literal(self._next(), "-", token.offset)
         return self._missing_operand()
 
