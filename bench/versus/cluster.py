@@ -20,6 +20,7 @@ SIDE_BY_SIDE = 48
 _NO_GRACE = msgspec.json.encode({"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0})
 _COLLECTIONS = {
     "Namespace": "/api/v1/namespaces",
+    "DeviceClass": "/apis/resource.k8s.io/v1/deviceclasses",
     "Node": "/api/v1/nodes",
     "PersistentVolume": "/api/v1/persistentvolumes",
     "PersistentVolumeClaim": "/api/v1/namespaces/{}/persistentvolumeclaims",
@@ -27,6 +28,9 @@ _COLLECTIONS = {
     "PodDisruptionBudget": "/apis/policy/v1/namespaces/{}/poddisruptionbudgets",
     "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
     "ReplicaSet": "/apis/apps/v1/namespaces/{}/replicasets",
+    "ResourceClaim": "/apis/resource.k8s.io/v1/namespaces/{}/resourceclaims",
+    "ResourceClaimTemplate": "/apis/resource.k8s.io/v1/namespaces/{}/resourceclaimtemplates",
+    "ResourceSlice": "/apis/resource.k8s.io/v1/resourceslices",
     "Service": "/api/v1/namespaces/{}/services",
     "StorageClass": "/apis/storage.k8s.io/v1/storageclasses",
 }

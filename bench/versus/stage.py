@@ -10,6 +10,9 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
+from tests.e2e.api_session import ApiSession
+from tests.e2e.claim_controller import make_claims
+
 from bench.versus.cluster import BenchCluster
 from bench.versus.controllers import churning, provisioning
 from bench.versus.workload import Workload
@@ -31,6 +34,8 @@ class Stage:
         await self._set(workload, nodes, count)
         if with_pods:
             await self.cluster.create(workload.pods(nodes, count))
+        if with_pods and workload.makes_claims:
+            await make_claims(ApiSession(self.cluster.transport))
         async with contextlib.AsyncExitStack() as stack:
             if workload.provisions:
                 await stack.enter_async_context(provisioning(self.cluster))
@@ -43,6 +48,7 @@ class Stage:
         self.say(f"creating {nodes:,} nodes")
         await self.cluster.create(workload.nodes(nodes))
         await self.cluster.create(workload.objects)
+        await self.cluster.create(workload.objects_of_nodes(nodes))
         made = await self.cluster.create(workload.initial_pods(nodes, count))
         if made:
             self.say(f"created {made:,} pods that are there before")

@@ -76,6 +76,8 @@ class Workload:
     zones: int
     node: list[Json]
     objects: list[Json]
+    node_objects: list[Json]
+    """Objects made for each node."""
     initial: list[Initial]
     measured: list[Json]
     count: int
@@ -83,6 +85,8 @@ class Workload:
     companions: list[Json]
     """Objects made for each measured pod, before it."""
     churn: Churn | None
+    makes_claims: bool
+    """Resource claims of measured pods are made from their templates, once the pods are there."""
     provisions: bool
     """Claims of measured pods get their volumes from a provisioner in the bench, once a scheduler chose the node."""
     config: Json
@@ -97,6 +101,11 @@ class Workload:
         place = self.place(count)
         for i in range(count):
             yield filled(self.node[i % len(self.node)], i, place) | {"apiVersion": "v1", "kind": "Node"}
+
+    def objects_of_nodes(self, count: int) -> Iterator[Json]:
+        place = self.place(count)
+        for i in range(count):
+            yield from (filled(template, i, place) for template in self.node_objects)
 
     def initial_pods(self, nodes: int, measured: int) -> Iterator[Json]:
         """Those that go with so many measured pods."""
@@ -171,12 +180,14 @@ def read_workload(document: Json, shared: Json) -> Workload:
         zones=document.get("zones", 3),
         node=node if isinstance(node, list) else [node],
         objects=document.get("objects") or [],
+        node_objects=document.get("nodeObjects") or [],
         initial=[_initial(each, shared) for each in document.get("initial") or []],
         measured=_templates(measure["templates"], shared),
         count=measure["count"],
         most_per_node=measure.get("mostPerNode", 0.0),
         companions=measure.get("companions") or [],
         churn=_churn(churn, shared) if churn else None,
+        makes_claims=measure.get("makesClaims", False),
         provisions=measure.get("provisions", False),
         config=document.get("config") or {},
         arrival=document.get("arrival", 0.0),
