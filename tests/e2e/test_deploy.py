@@ -59,7 +59,9 @@ def test_the_files_of_a_static_pod_are_accepted(empty_control_plane: ControlPlan
     _apply(empty_control_plane, list(yaml.safe_load_all(files["cluster.yaml"])))
     pod = yaml.safe_load(files["kube-scheduler.yaml"])
     text = yaml.safe_dump({**pod, "spec": {**pod["spec"], "priorityClassName": "system-node-critical"}})
-    empty_control_plane.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "-", stdin=text)
+    said = empty_control_plane.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "-", stdin=text).stdout
+
+    assert "pod/kube-scheduler" in said
 
 
 @pytest.mark.parametrize("reference", REFERENCES)

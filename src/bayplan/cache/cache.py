@@ -30,7 +30,7 @@ __all__ = ["Cache"]
 
 _INT64_MAX = 2**63 - 1
 _FEW_RESOURCES = 16
-"""So many columns that nobody needs are not worth the work of freeing them."""
+"""So many unused columns are not worth the work of freeing them."""
 
 
 class Cache:

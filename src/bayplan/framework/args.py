@@ -10,7 +10,7 @@ Raise ValueError in `validate` (or return sentences from it) for what types cann
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Self, dataclass_transform
 
 import msgspec
 
@@ -24,6 +24,7 @@ class FieldsByName(msgspec.StructMeta):
         return super().__new__(mcs, name, bases, namespace, **{"kw_only": True, **options})
 
 
+@dataclass_transform(kw_only_default=True, field_specifiers=(msgspec.field,))
 class PluginArgs(msgspec.Struct, rename="camel", forbid_unknown_fields=True, metaclass=FieldsByName):
     """Base of every `Args` class. Fields without a default are required."""
 

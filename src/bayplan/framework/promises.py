@@ -1,4 +1,4 @@
-"""Speed promises: what a plugin may state so that the engine asks it less often. They change no answer.
+"""Speed promises: what a plugin may state so that the engine calls it less often. They change no answer.
 
 The one idea: an answer may be kept, shared or skipped as long as what it depends on stays the same, and only the
 plugin knows what that is. Everything below is such a statement, in the form of a class attribute or a method; `Plugin`

@@ -20,7 +20,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar, dataclass_transform
 
 import msgspec
 
@@ -83,6 +83,7 @@ class ResourceInfo(NamedTuple):
         return f"{self.plural}.{self.version}.{self.group}"
 
 
+@dataclass_transform(kw_only_default=True, field_specifiers=(msgspec.field,))
 class ResourcePart(Struct, metaclass=FieldsByName):
     """Base of the structs inside a custom resource: camelCase in YAML, snake_case in Python, unknown fields skipped."""
 
@@ -159,6 +160,7 @@ def _check(name: str, info: ResourceInfo, scope: str) -> None:
         raise TypeError(f"custom resource `{name}`: " + "; ".join(problems))
 
 
+@dataclass_transform(kw_only_default=True, field_specifiers=(msgspec.field,))
 class CustomResource(KubeObject, metaclass=_ResourceType):
     """Base of custom resource types; see the module. `metadata` is there already, add `spec` and `status`."""
 

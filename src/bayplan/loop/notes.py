@@ -184,7 +184,7 @@ def phases_of(marks: Sequence[tuple[str, float]]) -> tuple[tuple[str, float], ..
 
 
 def funnel_of(rejected: dict[str, int], order: Sequence[str], nodes: int) -> tuple[Step, ...]:
-    """Filters that rejected nobody are left out; what is no filter (PreFilter, an extender) comes first or last."""
+    """Filters that rejected no node are left out; what is no filter (PreFilter, an extender) comes first or last."""
     known = {name: place for place, name in enumerate(order)}
     known[BEFORE_FILTERS] = -1
     left, steps = nodes, []

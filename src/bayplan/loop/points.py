@@ -44,7 +44,7 @@ _MOST_KEPT = 20_000
 _NOTHING = (None, None)
 _JOINT, _FINAL, _NORMALIZED, _OPEN = range(4)
 Numbers = tuple[int | None, ...]
-"""Raw and weighted of each plugin by turns; None, None where a plugin had nothing to say."""
+"""Raw and weighted of each plugin by turns; None, None where a plugin skipped the pod."""
 
 
 LeadingPair = tuple[Sequence[ScoreCall], Numbers, str, int, Numbers]

@@ -55,7 +55,7 @@ class ScoredNode(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit
     node: str
     total: int
     points: dict[str, Points] = {}
-    """By plugin; plugins that had nothing to say about the pod are left out."""
+    """By plugin; plugins that skipped the pod are left out."""
 
 
 class Refused(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
@@ -138,7 +138,7 @@ class DecisionRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel", 
     """How many nodes the cluster had."""
     feasible: int = 0
     funnel: tuple[Step, ...] = ()
-    """Filters that rejected nobody are left out."""
+    """Filters that rejected no node are left out."""
     node: str = ""
     """Empty when no node was found."""
     chosen_by: str = ""

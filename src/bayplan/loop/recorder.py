@@ -306,7 +306,7 @@ def _with_overrides(counts: list[int], outcome: FilterOutcome, filters: Sequence
 
 
 def preemption_of(result: PostFilterResult | None, *, attempt: int = 0, time: float = 0.0) -> Preemption | None:
-    """What PostFilter decided; None where nobody has to leave."""
+    """What PostFilter decided; None where no pod is evicted."""
     if result is None or not result.nominated_node_name or not result.victims:
         return None
     return Preemption(

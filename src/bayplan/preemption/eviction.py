@@ -3,7 +3,7 @@
 The last victim is evicted after all others: once it is terminating, so are they.
 
 A victim counts in the cluster state until the watch tells that it is gone, which may be long after it was evicted.
-Until then it is known here as leaving: nobody evicts it again, its preemptor evicts nobody else, and whoever counts
+Until then it is known here as leaving: it is not evicted again, its preemptor evicts no other pod, and whatever counts
 what is in use can count without it.
 """
 
@@ -134,7 +134,7 @@ class Evictions:
             work = self._evict(pod, node_name, staying)
             self._handle.start_task(f"preemption for {pod.key}", work)
             if inspect.getcoroutinestate(work) == inspect.CORO_CLOSED:
-                # Where nothing is carried out, as in a question, nobody leaves.
+                # Where nothing is carried out, as for an explanation, no pod leaves.
                 return
             self._leaving.update((victim.uid, victim) for victim in staying)
             self._under_way[pod.uid] = None

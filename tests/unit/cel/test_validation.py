@@ -33,7 +33,13 @@ def test_wrong_literals_are_reported_at_their_place(text: str, offset: int, expe
 
 
 @pytest.mark.parametrize(
-    "text", ["'%s %d'.format(['a', 1])", "[dyn(1), dyn('a')]", "{'a': dyn(1), 'b': dyn('c')}", "[[], [1]]"]
+    ("text", "expected"),
+    [
+        ("'%s %d'.format(['a', 1])", "string"),
+        ("[dyn(1), dyn('a')]", "list(dyn)"),
+        ("{'a': dyn(1), 'b': dyn('c')}", "map(string, dyn)"),
+        ("[[], [1]]", "list(list(int))"),
+    ],
 )
-def test_types_may_differ_in_formats_and_where_they_are_dynamic(text: str) -> None:
-    ENVIRONMENT.compile(text)
+def test_types_may_differ_in_formats_and_where_they_are_dynamic(text: str, expected: str) -> None:
+    assert str(ENVIRONMENT.compile(text).result_type) == expected

@@ -2,7 +2,7 @@
 `setup` sets.
 
 An attribute counts as fixed if no method of the class stores to it (`setup` may, once), its value cannot be changed in
-place or nothing changes it, and the plugin as a whole is handed to nobody who could.
+place or nothing changes it, and the plugin as a whole is passed to nothing that could.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class FixedAttributes:
         self._used.add(field)
 
     def _argument_container(self, field: str, value: object, line: int) -> None:
-        """A list, dict or set that was decoded for this plugin, so that nobody else has it."""
+        """A list, dict or set that was decoded for this plugin, so that nothing else refers to it."""
         args = type(self._plugin.args)
         made = next(each.default_factory for each in msgspec.structs.fields(args) if each.name == field)
         is_own = made in (msgspec.NODEFAULT, *_CONTAINERS) and not hasattr(args, "__post_init__")

@@ -1,4 +1,4 @@
-"""The local names of a function, and which of them hold nothing that anybody else could have."""
+"""The local names of a function, and which of them hold values that nothing else refers to."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _is_literal(value: ast.expr) -> bool:
 
 
 def _is_new(value: ast.expr) -> bool:
-    """A collection that was made just now, so that nobody else has it."""
+    """A collection that was made just now, so that nothing else refers to it."""
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Name):
         return value.func.id in ("list", "dict", "set", "sorted")
     return isinstance(value, ast.List | ast.Dict | ast.Set | ast.ListComp | ast.DictComp | ast.SetComp)

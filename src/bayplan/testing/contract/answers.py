@@ -47,7 +47,7 @@ def scores_are_in_range(trial: PluginTrial) -> list[str]:
 
 
 def filter_is_pure(trial: PluginTrial) -> list[str]:
-    """Filter answers the same when asked again, and the cluster is as it was."""
+    """Filter answers the same when called again, and the cluster is as it was."""
     if not trial.has("filter", "filter_nodes"):
         return []
     problems = []
@@ -227,7 +227,7 @@ def _key_problems(sort_key: Callable[[QueuedPod], Any], waiting: Sequence[Queued
     except Exception as error:
         return [f"sort_key: {type(error).__name__}: {error}"]
     unlike = [each.key for each, key in zip(waiting, keys, strict=True) if sort_key(each) != key]
-    return [f"sort_key answers differently when asked again about `{key}`" for key in unlike]
+    return [f"sort_key answers differently when called again for `{key}`" for key in unlike]
 
 
 def _less_problems(less: Callable[[QueuedPod, QueuedPod], bool], waiting: Sequence[QueuedPod]) -> list[str]:

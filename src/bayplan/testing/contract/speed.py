@@ -19,12 +19,12 @@ from bayplan.testing.contract.trial import PluginTrial, answers_in
 from bayplan.testing.harness import Harness
 
 __all__ = [
-    "accepting_all_means_silent",
+    "accepting_all_rejects_none",
     "bindings_wait_for_one_request",
     "cached_equals_uncached",
     "combined_scores_equal_their_sum",
     "counts_are_enough",
-    "idle_means_silent",
+    "idle_means_no_effect",
     "kinds_are_settled_alike",
     "pins_are_named",
     "raw_scores_are_in_bounds",
@@ -71,7 +71,7 @@ def _raise(plugin: str, method: str, exception: BaseException) -> None:
     raise exception
 
 
-def idle_means_silent(trial: PluginTrial) -> list[str]:
+def idle_means_no_effect(trial: PluginTrial) -> list[str]:
     """What `is_idle` promises: no pod is rejected, and no node preferred, by a plugin that says it is idle."""
     if not trial.has("is_idle"):
         return []
@@ -92,8 +92,8 @@ def idle_means_silent(trial: PluginTrial) -> list[str]:
     return problems
 
 
-def accepting_all_means_silent(trial: PluginTrial) -> list[str]:
-    """What `accepts_all` promises: no node is rejected by a filter that says so."""
+def accepting_all_rejects_none(trial: PluginTrial) -> list[str]:
+    """What `accepts_all` promises: no node is rejected by a filter that promises so."""
     if not trial.has("accepts_all") or not trial.has("filter", "filter_nodes"):
         return []
     problems = []

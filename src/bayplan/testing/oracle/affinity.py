@@ -102,7 +102,7 @@ def _pair(term: PodAffinityTerm, node: Node) -> tuple[str, str]:
 
 
 def affinity_scores(pod: Pod, nodes: list[Node], cluster: OracleCluster, hard_weight: int = 1) -> list[int] | None:
-    """Scores 0 to 100 of the feasible nodes; None when the plugin has nothing to say."""
+    """Scores 0 to 100 of the feasible nodes; None when the plugin skips the pod."""
     pairs: Pairs = Counter()
     for other, node in cluster.placed():
         for term, weight in _felt_terms(pod, other, cluster, hard_weight):

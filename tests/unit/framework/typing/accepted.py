@@ -5,9 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from bayplan.framework import (
+    CounterMetric,
+    CustomResource,
     CycleState,
     Depends,
     EventHint,
+    GaugeMetric,
+    HistogramMetric,
     NodeColumns,
     NodeInfo,
     NotFound,
@@ -15,6 +19,7 @@ from bayplan.framework import (
     PluginArgs,
     PodInfo,
     PreFilterResult,
+    ResourcePart,
     Skip,
     StateKey,
     Status,
@@ -30,7 +35,19 @@ SEATS: StateKey[int] = StateKey("Seats/free")
 
 class SeatArgs(PluginArgs):
     label: str = "seats"
-    wait_seconds: float = 5.0
+    wait_seconds: float
+    rooms: list[str] = []
+
+
+class RoomSpec(ResourcePart):
+    open: bool = True
+    seats: int
+
+
+class Room(CustomResource, group="seats.example.com", version="v1", plural="rooms"):
+    """Required fields after optional ones."""
+
+    spec: RoomSpec
 
 
 class Seats(Plugin[SeatArgs]):
@@ -38,12 +55,22 @@ class Seats(Plugin[SeatArgs]):
 
     depends = Depends.NODE
     normalize = normalize_highest
+    watches = (Room,)
+    refused = CounterMetric("Pods refused.", labels=("room",))
+    free = GaugeMetric("Seats that are free.")
+    waits = HistogramMetric("Seconds that pods waited.", buckets=(1, 10))
 
     def setup(self) -> None:
         self._taken: dict[str, int] = {}
 
     def teardown(self) -> None:
         self._taken.clear()
+
+    def pod_gone(self, pod: PodInfo, node_name: str) -> None:
+        self._taken.pop(node_name, None)
+        self.refused.labels("a").inc()
+        self.free.set(len(self._taken))
+        self.waits.observe(self.args.wait_seconds)
 
     def events_to_register(self) -> list[EventHint] | None:
         return None

@@ -47,9 +47,11 @@ def test_five_mistakes_are_reported_where_they_are() -> None:
 
 def test_the_proper_plugin_also_runs() -> None:
     assert [problems_of(kind) for kind in (accepted.Seats, accepted.Bare, accepted.Nested)] == [[], [], []]
-    nodes = [node("a", labels={"seats": "1"}), node("b")]
+    nodes, args = [node("a", labels={"seats": "1"}), node("b")], {"Seats": {"waitSeconds": 5}}
 
-    outcome = Harness(nodes=nodes, plugins=[accepted.Seats, accepted.Bare, accepted.Nested]).schedule(pod("p"))
+    outcome = Harness(nodes=nodes, plugins=[accepted.Seats, accepted.Bare, accepted.Nested], args=args).schedule(
+        pod("p")
+    )
 
     assert outcome.node_name == "a"
     assert outcome.rejections["b"].plugin == "Seats"

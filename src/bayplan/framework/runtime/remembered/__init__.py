@@ -5,7 +5,7 @@
         └── columns         per plugin and sign: the verdicts or raw scores of every node
     CombinedScoreCall       one pass over the columns for the scores of several plugins
     NominatedRejections     rejections of nodes as if the pods nominated to them were there
-    SecondUseCache          keeps what is asked for a second time, within a memory budget
+    SecondUseCache          keeps what is used a second time, within a memory budget
 
 Nothing here is needed to understand how a decision is made; start at `bayplan.framework.runtime.framework`.
 """
