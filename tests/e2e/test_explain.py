@@ -27,6 +27,7 @@ from tests.e2e.clusters import Cluster
 from tests.e2e.ledger import Ledger, keeping_ledger
 from tests.e2e.objects import node, pod
 from tests.e2e.scheduler_process import SchedulerProcess, write_config
+from tests.patching import merged
 from tests.waiting import until
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -135,6 +136,45 @@ async def test_people_with_the_viewers_role_get_every_answer(
     assert "refused (403)" in nobody and "e2e-nobody" in nobody
     summary = live["pod-0"]["metadata"]["annotations"]["bayplan.dev/explanation"]
     assert summary.startswith(f"{node_name}: 3 of 3 nodes fit")
+
+
+async def test_kubectl_takes_the_patches_of_suggestions_and_they_change_nothing_else(
+    cluster: Cluster, tokens: dict[str, Path], tmp_path: Path, guard: Guard
+) -> None:
+    picky = pod("picky", nodeSelector={"disk": "ssd", "kubernetes.io/os": "linux"})
+    picky["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 8080}, {"containerPort": 81}]
+    async with asked(cluster, tokens, tmp_path, guard) as scheduler:
+        await scheduler.api.create(picky)
+        await _until_failed(scheduler, "picky")
+        found = [await scheduler.json("explain", "pod", name) for name in ("picky", "huge")]
+        edits = [edit for each in found for suggestion in each["suggestions"] for edit in suggestion["edits"]]
+        edits = [edit for edit in edits if "patch" in edit]
+        patched = [await asyncio.to_thread(_patched, cluster, tmp_path, edit) for edit in edits]
+
+    assert {edit["kind"] for edit in edits} == {"patchPod", "patchNode"}
+    for edit, (before, after) in zip(edits, patched, strict=True):
+        expected = merged(before, edit["patch"])
+        assert after["spec"] == expected["spec"]
+        assert after["metadata"].get("labels", {}) == expected["metadata"].get("labels", {})
+        assert expected != before
+
+
+async def _until_failed(scheduler: Asked, name: str) -> None:
+    async with asyncio.timeout(90):
+        while "Unschedulable" not in json.dumps(await scheduler.api.call("GET", f"{PODS}/{name}")):  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+
+
+def _patched(cluster: Cluster, folder: Path, edit: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """An object before and after its patch, as kubectl applies it."""
+    kind, (namespace, _, name) = ("pod" if edit["kind"] == "patchPod" else "node"), edit["name"].rpartition("/")
+    where = ["-n", namespace] if namespace else []
+    before = json.loads(cluster.kubectl("get", kind, name, *where, "-o", "json").stdout)
+    path = folder / f"{kind}-{name}.json"
+    path.write_text(json.dumps(before))
+    given = ("--type", "strategic", "-p", json.dumps(edit["patch"]))
+    after = json.loads(cluster.kubectl("patch", "--local", "-f", str(path), *given, "-o", "json").stdout)
+    return before, after
 
 
 async def test_the_dashboard_is_brought_to_this_machine(
