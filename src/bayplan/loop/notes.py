@@ -168,6 +168,10 @@ class Restored(msgspec.Struct, gc=False):
     node: str
     size: int
 
+    @property
+    def preemption(self) -> Preemption | None:
+        return self.past.preemption
+
     def record(self) -> DecisionRecord:
         return self.past
 

@@ -71,7 +71,7 @@ class DecisionRecorder(Observer):
         self._shared: dict[Any, Any] = {}
         self._preempting: dict[str, Preemption] = {}
         """By the uid of a pod that preempted and has no node yet."""
-        self._victims: dict[str, Note] = {}
+        self._victims: dict[str, Note | Restored] = {}
         """By `namespace/name` of a victim, the attempt that it had to leave for."""
         self.count = 0
         """How many attempts there were."""
@@ -139,7 +139,9 @@ class DecisionRecorder(Observer):
         for record in records:
             namespace, _, name = record.pod.rpartition("/")
             size = 2 * len(msgspec.msgpack.encode(record)) + _NOTE_BYTES
-            self._notes.append(Restored(record, namespace, name, record.node, size))
+            restored = Restored(record, namespace, name, record.node, size)
+            self._notes.append(restored)
+            self._victims.update((victim.pod, restored) for victim in record.victims)
             self.bytes_kept += size
             self._make_room()
 
@@ -210,7 +212,7 @@ class DecisionRecorder(Observer):
             old = self._notes.popleft()
             self.bytes_kept -= old.size
             self.dropped += 1
-            if isinstance(old, Note) and old.preemption is not None:
+            if old.preemption is not None:
                 for victim in old.preemption.victims:
                     if self._victims.get(victim.pod) is old:
                         del self._victims[victim.pod]

@@ -139,6 +139,10 @@ def test_a_preemption_is_kept_by_the_preemptor_and_for_its_victim() -> None:
 
     assert bound.node == "b" and bound.preemption == failed.preemption
 
+    later = DecisionRecorder(VirtualClock())
+    later.restore(reversed(list(recorder)))
+    assert (taken := later.preempted_for("default/lower")) is not None and taken.pod == "default/vip"
+
 
 def test_a_refusal_after_the_choice_says_where_and_by_whom() -> None:
     recorder = DecisionRecorder(VirtualClock())
