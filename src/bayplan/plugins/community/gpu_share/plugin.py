@@ -22,6 +22,7 @@ from bayplan.framework import (
     CycleState,
     Depends,
     EventHint,
+    GaugeMetric,
     Hint,
     NodeColumns,
     NodeInfo,
@@ -63,6 +64,7 @@ _NO_DEVICE = Unschedulable("node(s) had no GPU with enough room")
 _ODD_REQUEST = "requests {} thousandths of a GPU; more than 1000 must be a multiple of 1000"
 _NUMBER = re.compile(r"(\d+)\D*$")
 _FEW_PODS = 4096
+_MEASURE_EVERY_SECONDS = 5.0
 _KEY_BITS = 20
 _LARGEST_KEY = (1 << _KEY_BITS) - 1
 
@@ -349,12 +351,15 @@ class GpuShareFGD(_ScoredGpuShare):
 
     Args = GpuShareFGDArgs
     args: GpuShareFGDArgs
+    idle = GaugeMetric("Thousandths of GPUs that no pod holds.")
+    fragmented = GaugeMetric("Of these, what typical pods can be expected not to use, by cause.", labels=("cause",))
 
     def setup(self) -> None:
         super().setup()
         self.fragmentation = Fragmentation(self.args.typical_pods)
         self._seen: Counter[tuple[int, int, int, tuple[str, ...]]] = Counter()
         self._learn_at = 1
+        self._measure_at = 0.0
 
     def policy_scores(self, pod: PodInfo, nodes: NodeColumns) -> Int64N:
         cpu, free, cpu_wanted, request = self.demand(pod, nodes)
@@ -375,6 +380,20 @@ class GpuShareFGD(_ScoredGpuShare):
         super().post_bind(state, pod, node_name)
         if not self.args.typical_pods:
             self._learn(pod)
+        now = self.handle.clock.monotonic()
+        if now >= self._measure_at:
+            self._measure_at = now + _MEASURE_EVERY_SECONDS
+            self._measure()
+
+    def _measure(self) -> None:
+        """Bring the metrics up to date."""
+        nodes = self.handle.nodes()
+        free, _ = self.columns().of(nodes)
+        cpu = nodes.allocatable("cpu") - nodes.requested("cpu")
+        use = self.fragmentation.use(cpu, free, self.columns().traits(nodes).models)
+        self.idle.set(float(free.sum()))
+        for cause, milli in use.unsatisfied.items():
+            self.fragmented.labels(cause).set(milli)
 
     def _learn(self, pod: PodInfo) -> None:
         """Count a request; whenever the number of pods has doubled, their most frequent requests become the typical

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.waiting import until
 
 from bayplan.plugins.community.gpu_share import GpuShareBestFit, GpuShareClustering, GpuShareFGD, GpuSharePacking
 from bayplan.testing import Harness, cluster, expect, node, pod
@@ -139,3 +140,22 @@ async def test_the_chosen_device_is_written_before_the_pod_is_bound() -> None:
 
         assert await local.node_of("web") == "n1"
         assert (await local.pod("web"))["metadata"]["annotations"][INDEX] == "0"
+
+
+async def test_fragmentation_is_a_metric() -> None:
+    """A third of the only GPU is left, and nine of ten typical pods want a whole one."""
+    typical = "[{gpuMilli: 1000, gpuCount: 1, pods: 9}, {gpuMilli: 300, gpuCount: 1, pods: 1}]"
+    config = f"""
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins: {{multiPoint: {{enabled: [{{name: GpuShareFGD}}]}}}}
+  pluginConfig: [{{name: GpuShareFGD, args: {{typicalPods: {typical}}}}}]
+"""
+    async with cluster(nodes=[gpu_node("n1", gpus=1)], config=config) as local:
+        await local.create(gpu_pod("web", 700))
+        await local.node_of("web")
+        plugin: Any = local.scheduler.profiles["default-scheduler"].framework.plugins["GpuShareFGD"]
+        await until(lambda: plugin.idle.value() == 300)
+
+        assert plugin.fragmented.value("lack_gpu") == pytest.approx(270)
