@@ -7,6 +7,7 @@ this never decides what an error is, only how fast a value is found.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 
 from bayplan.cel.declarations import Function
@@ -41,7 +42,10 @@ def compile_to_python(
     result = writer.write(expression, parameters)
     lines = [f"def evaluate({', '.join(parameters.values())}):", "    steps = 0", *writer.lines, f"    return {result}"]
     try:
-        code = compile("\n".join(lines), "<expression>", "exec")
+        with warnings.catch_warnings():
+            # `null[0]` is an error of the expression, for its author; Python would warn the process.
+            warnings.simplefilter("ignore", SyntaxWarning)
+            code = compile("\n".join(lines), "<expression>", "exec")
     except (SyntaxError, RecursionError, MemoryError) as problem:
         raise Unsupported(str(problem)) from None
     namespace: dict[str, object] = dict(writer.constants)

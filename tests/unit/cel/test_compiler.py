@@ -55,6 +55,13 @@ def test_some_expressions_are_always_evaluated_exactly(text: str) -> None:
         run(text)
 
 
+def test_nonsense_about_constants_warns_nobody(capsys: pytest.CaptureFixture[str]) -> None:
+    for text in ("dyn(null)[0] == 1", "dyn(null).a == 1", "dyn(1)[0] == 1"):
+        assert ENVIRONMENT.compile(text).evaluate(labels={}, d=None, flag=True).error is not None
+
+    assert capsys.readouterr().err == ""
+
+
 def test_a_loop_that_runs_too_long_is_left_to_exact_evaluation() -> None:
     with pytest.raises(EvaluationError):
         run("d.all(x, x >= 0)", None, list(range(200_000)), None)

@@ -106,7 +106,7 @@ class Ask:
         return by_class + [(f"claim {self.claim_key}", each) for each in self.selectors]
 
     def tolerates(self, device: PublishedDevice) -> bool:
-        return all(map(self.tolerates_taint, device.taints))
+        return not device.taints or all(map(self.tolerates_taint, device.taints))
 
     def tolerates_taint(self, taint: DeviceTaint) -> bool:
         return any(_matches(each, taint) for each in self.tolerations)
