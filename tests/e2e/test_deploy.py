@@ -93,9 +93,9 @@ def test_a_package_and_settings_of_ours_go_through_chart_and_manifests(
     rendered = empty_control_plane.helm("template", "release", str(tmp_path / "chart"), "-n", "kube-system").stdout
     charted = [document for document in yaml.safe_load_all(rendered) if document]
     _apply(empty_control_plane, charted)
-    of_chart = _config_map(empty_control_plane, bundle.name)
-    _apply(empty_control_plane, manifests(bundle, ManifestOptions(plugin_volume="")))
-    of_manifests = _config_map(empty_control_plane, bundle.name)
+    of_chart = _config_map(empty_control_plane, bundle.name, "kube-system")
+    _apply(empty_control_plane, manifests(bundle, ManifestOptions(namespace="packaged")))
+    of_manifests = _config_map(empty_control_plane, bundle.name, "packaged")
 
     assert "0 chart(s) failed" in linted
     expected = base64.b64encode(bundle.carried.archives["charted_fit.zip"]).decode()
@@ -104,8 +104,8 @@ def test_a_package_and_settings_of_ours_go_through_chart_and_manifests(
     assert {"NetworkPolicy", "Deployment"} <= {document["kind"] for document in charted}
 
 
-def _config_map(control_plane: ControlPlane, name: str) -> Any:
-    return yaml.safe_load(control_plane.kubectl("get", "configmap", name, "-n", "kube-system", "-o", "yaml").stdout)
+def _config_map(control_plane: ControlPlane, name: str, namespace: str) -> Any:
+    return yaml.safe_load(control_plane.kubectl("get", "configmap", name, "-n", namespace, "-o", "yaml").stdout)
 
 
 def test_the_values_of_the_write_up_go_through_the_chart(empty_control_plane: ControlPlane, tmp_path: Path) -> None:

@@ -28,10 +28,10 @@ FOUR = ["Coscheduling", "CapacityScheduling", "NodeResourceTopologyMatch", "Node
 
 
 def _install(control_plane: ControlPlane, chart: Path, *more: str) -> None:
-    for name, text in chart_files(load_bundle(None, ())).items():
+    for name, content in chart_files(load_bundle(None, ())).items():
         path = chart / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
     inside = ("--namespace", NAMESPACE, "--create-namespace")
     control_plane.helm("upgrade", "--install", "scheduler-plugins", str(chart), *inside, *VALUES, *more)
     control_plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=90s")

@@ -20,6 +20,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -35,11 +36,15 @@ from bayplan.client.transport import JSON, MERGE_PATCH
 from bayplan.config.loading import default_config, load_config
 from bayplan.deploy.crds import crd_documents
 from bayplan.framework.plugin import Plugin
+from bayplan.framework.queued import QueuedPod
 from bayplan.framework.resources import CustomResource, resource_info
+from bayplan.loop.decide import Decision
 from bayplan.loop.observer import Observer
 from bayplan.observe.clock import Clock
 from bayplan.plugins.intree import default_registry
 from bayplan.sim.local import CLIENT_ERRORS, LocalCluster, LocalOptions
+from bayplan.testing.outcome import ChosenNode, Outcome, outcome_of
+from bayplan.testing.tables import verdict_table
 
 __all__ = ["TestCluster", "cluster", "document_of"]
 
@@ -52,8 +57,11 @@ class TestCluster:
 
     __test__ = False
 
-    def __init__(self, local: LocalCluster, watched: Sequence[type[Any]] = ()) -> None:
+    def __init__(
+        self, local: LocalCluster, watched: Sequence[type[Any]] = (), outcomes: _LastOutcomes | None = None
+    ) -> None:
         self.local = local
+        self._outcomes = outcomes or _LastOutcomes()
         self.watched = tuple(watched)
         """Custom resource types whose definitions are installed."""
         self._transport: InProcessTransport = local.cluster.in_process_transport(errors=CLIENT_ERRORS)
@@ -120,7 +128,8 @@ class TestCluster:
         for _ in range(int(within / _LOOK_EVERY_SECONDS)):
             found = await self.pod(name, namespace)
             if found["spec"].get("nodeName"):
-                return str(found["spec"]["nodeName"])
+                table = partial(self._outcomes.table_of, f"{namespace}/{name}")
+                return ChosenNode.of(str(found["spec"]["nodeName"]), table)
             await asyncio.sleep(_LOOK_EVERY_SECONDS)
         raise AssertionError(f"pod `{namespace}/{name}` got no node within {within:g} s: {_message(found)}")
 
@@ -155,6 +164,7 @@ async def cluster(
         classes = registry.load(plugin) if isinstance(plugin, str) else [registry.add(plugin, replace=True)]
         names += [cls.name for cls in classes]
     settings = resolve_settings(default_config() if config is None else load_config(config), registry, enable=names)
+    outcomes = _LastOutcomes()
     names = [name for profile in settings.profiles for name in profile.plugin_names]
     watched = list(dict.fromkeys(kind for name in names for kind in registry.get(name).watches))
     options = LocalOptions(
@@ -163,10 +173,32 @@ async def cluster(
         listen=False,
         clock=clock,
         seed=seed,
-        observers=observers,
+        observers=[*observers, outcomes],
     )
     async with LocalCluster(settings, options) as local:
-        yield TestCluster(local, watched)
+        outcomes.attach(local.live)
+        yield TestCluster(local, watched, outcomes)
+
+
+class _LastOutcomes(Observer):
+    """The last decision about each pod, with the scores of all nodes, for the messages of tests that fail."""
+
+    def __init__(self) -> None:
+        self._live: LiveScheduler | None = None
+        self._last: dict[str, Outcome] = {}
+
+    def attach(self, live: LiveScheduler) -> None:
+        self._live = live
+        live.keep_scores(True)
+
+    def decided(self, queued: QueuedPod, decision: Decision, seconds: float) -> None:
+        if self._live is not None:
+            framework = self._live.profiles[queued.info.scheduler_name].framework
+            self._last[queued.key] = outcome_of(queued.info.pod, decision, framework)
+
+    def table_of(self, key: str) -> str:
+        outcome = self._last.get(key)
+        return verdict_table(outcome) if outcome is not None else f"nothing was decided about pod `{key}`"
 
 
 def document_of(item: KubeObject | Json) -> Json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from bayplan.api.pod import Pod
@@ -10,7 +11,19 @@ from bayplan.framework.runtime.framework import Framework
 from bayplan.framework.status import Status
 from bayplan.loop.decide import Decision
 
-__all__ = ["Outcome", "outcome_of"]
+__all__ = ["ChosenNode", "Outcome", "outcome_of"]
+
+
+class ChosenNode(str):
+    """The name of a node that remembers its decision as a table, for the message of a failed comparison."""
+
+    table: Callable[[], str]
+
+    @classmethod
+    def of(cls, name: str, table: Callable[[], str]) -> ChosenNode:
+        made = cls(name)
+        made.table = table
+        return made
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +55,9 @@ class Outcome:
     waits_for: tuple[str, ...] = ()
     """Plugins that hold the pod at Permit."""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "node_name", ChosenNode.of(self.node_name, lambda: _table_of(self)))
+
     @property
     def is_scheduled(self) -> bool:
         return bool(self.node_name)
@@ -50,6 +66,12 @@ class Outcome:
     def feasible(self) -> tuple[str, ...]:
         """The nodes that every filter let pass and that were scored, sorted."""
         return tuple(sorted(self.totals))
+
+
+def _table_of(outcome: Outcome) -> str:
+    from bayplan.testing.tables import verdict_table  # it imports this module
+
+    return verdict_table(outcome)
 
 
 def outcome_of(pod: Pod, decision: Decision, framework: Framework) -> Outcome:

@@ -28,13 +28,23 @@ def harness() -> Callable[..., Harness]:
 
 
 def pytest_assertrepr_compare(op: str, left: Any, right: Any) -> list[str] | None:
-    """Under a failed `assert expect(outcome).score(...) == 50`, show where the number is from."""
-    kit = sys.modules.get("bayplan.testing.expect")
+    """Under a failed comparison of scores, of outcomes or of the node that a pod got, show the decision as a table."""
+    kit = sys.modules.get("bayplan.testing.outcome")
     if kit is None:
         return None
-    score = left if isinstance(left, kit.Score) else right if isinstance(right, kit.Score) else None
+    for value in (left, right):
+        if isinstance(value, kit.ChosenNode):
+            return [f"{str(left)!r} {op} {str(right)!r}", "", *value.table().splitlines()]
+        if isinstance(value, kit.Outcome):
+            return [f"an outcome {op} {type(right).__name__}", "", *_table(value)]
+    scores = sys.modules.get("bayplan.testing.expect")
+    score = next((value for value in (left, right) if scores is not None and isinstance(value, scores.Score)), None)
     if score is None:
         return None
+    return [f"{int(left)} {op} {int(right)} ({score.what})", "", *_table(score.outcome)]
+
+
+def _table(outcome: Any) -> list[str]:
     from bayplan.testing.tables import verdict_table
 
-    return [f"{int(left)} {op} {int(right)} ({score.what})", "", *verdict_table(score.outcome).splitlines()]
+    return verdict_table(outcome).splitlines()
