@@ -142,8 +142,8 @@ def _volumes(pods: list[JsonObject], volumes: list[JsonObject], claims: list[Jso
 
 
 def _conditions(pods: list[JsonObject]) -> Iterator[str]:
-    """DisruptionTarget is left out: a scheduler that is killed between that condition and the eviction leaves it behind,
-    and the controller manager, which there is none of here, takes it away after two minutes."""
+    """DisruptionTarget is left out: a scheduler that is killed between that condition and the eviction leaves it, and
+    the controller manager, which there is none of here, takes it away after two minutes."""
     for pod in pods:
         found = {c["type"]: c for c in pod["status"].get("conditions") or ()}
         scheduled = found.get("PodScheduled", {}).get("status", "")
