@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from math import sqrt
 
 import msgspec
@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from bayplan.framework import SKIP, CycleState, Depends, NodeColumns, NodeInfo, Plugin, PluginArgs, PodInfo, Status
 from bayplan.framework.columns import BoolN, FloatRN, Int64N
+from bayplan.plugins.intree.dynamic_resources.totals import DeviceTotals
 from bayplan.plugins.resource_scoring import (
     CpuMemoryFacts,
     ResourceWeight,
@@ -32,7 +33,8 @@ class NodeResourcesBalancedAllocation(Plugin):
     *What it does*: compares the spread of the used fractions (standard deviation) before and after.
     *Rejects when*: never.
     *Scores by*: 50 + (50 + balance with the pod - balance without it) / 2, so 75 is neutral. Skipped for pods that
-    request none of the resources.
+    request none of the resources. On a node that offers none of a resource for which a device class stands, the devices
+    of the class count instead.
     *Retries on*: nothing.
     *Arguments*: resources (names; weights must be 1).
     *Differs from kube-scheduler*: nowhere.
@@ -57,6 +59,9 @@ class NodeResourcesBalancedAllocation(Plugin):
     def setup(self) -> None:
         self._names = [r.name for r in self.args.resources or default_resources()]
         self._terms_key = (self, "terms")
+        self._device_totals = DeviceTotals(self.handle.cluster, self._names)
+        if self._device_totals.resources:
+            vars(self).update(score_depends=Depends.CLUSTER)
 
     @property
     def is_cpu_and_memory(self) -> bool:
@@ -84,6 +89,8 @@ class NodeResourcesBalancedAllocation(Plugin):
         return None if any(requests.get(name, 0) for name in self._names) else SKIP
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Int64N:
+        if self._device_totals.concerns(pod.shape.status_requests):
+            return np.array([0 if each is None else self.score(state, pod, each) for each in nodes.infos()], np.int64)
         terms = self._terms(pod)
         facts = terms.cpu_memory_facts(nodes)
         if facts is not None:
@@ -97,17 +104,24 @@ class NodeResourcesBalancedAllocation(Plugin):
             balance_before = _balance_column(before, allocatable, counted)
         return 50 + (50 + balance_after - balance_before) // 2
 
+    def _uses(self, pod: PodInfo, node: NodeInfo) -> Iterator[tuple[int, int, int]]:
+        """(amount of the node, amount in use, amount of the pod) of each resource that counts there."""
+        for place, amount, _ in self._terms(pod).items:
+            capacity = node.allocatable[place] if place < len(node.allocatable) else 0
+            if capacity:
+                yield capacity, node.requested[place], amount
+        if self._device_totals.resources:
+            requests = pod.shape.status_requests
+            for name, (total, taken) in self._device_totals.on(node, requests).items():
+                yield total, taken, requests[name]
+
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         before: list[float] = []
         after: list[float] = []
-        allocatable, requested = node.allocatable, node.requested
-        for place, amount, _ in self._terms(pod).items:
-            capacity = allocatable[place] if place < len(allocatable) else 0
-            if capacity:
-                used = requested[place]
-                before.append(used / capacity if used < capacity else 1.0)
-                used += amount
-                after.append(used / capacity if used < capacity else 1.0)
+        for capacity, used, amount in self._uses(pod, node):
+            before.append(used / capacity if used < capacity else 1.0)
+            used += amount
+            after.append(used / capacity if used < capacity else 1.0)
         return 50 + (50 + _balance(after) - _balance(before)) // 2
 
 

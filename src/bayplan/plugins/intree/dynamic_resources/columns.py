@@ -71,11 +71,18 @@ class AllocationColumns:
         stale = rows[found == STALE]
         if len(stale):
             counters = CounterBook(self._devices.use)
-            simple = _only_ask(claims)
+            simple, without_devices = _only_ask(claims), STALE
             for row in stale.tolist():
                 info = self._table.infos[row]
-                if info is not None:
-                    column.codes[row] = self._answer(claims, simple, info, counters, check_deadline)
+                if info is None:
+                    continue
+                is_bare = not self._pools.of(info).pools
+                if not is_bare or without_devices == STALE:
+                    column.codes[row] = answer = self._answer(claims, simple, info, counters, check_deadline)
+                    without_devices = answer if is_bare else without_devices
+                else:
+                    # All nodes without devices get the same answer.
+                    column.codes[row] = without_devices
             found = column.codes.take(rows)
         return found
 
@@ -88,8 +95,6 @@ class AllocationColumns:
         check_deadline: Callable[[], None],
     ) -> int:
         there = self._pools.of(node)
-        if not there.pools and all(listed.asks for asks in claims for listed in asks.requests):
-            return CANNOT if any(asks.requests for asks in claims) else CAN
         try:
             if simple is not None and there.is_plain:
                 return self._count(simple, node, check_deadline)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Self
 
@@ -31,6 +31,7 @@ from bayplan.framework.columns import CPU, MEMORY, FloatRN, Int64N, PodShape
 from bayplan.framework.devices import DeviceClass
 from bayplan.framework.objects import Amounts, Node, is_extended_resource, pod_requests, to_amounts
 from bayplan.framework.promises import CombinedScore
+from bayplan.plugins.intree.dynamic_resources.totals import DeviceTotals
 from bayplan.plugins.intree.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from bayplan.plugins.intree.node_resources_fit.checks import (
     BEYOND_ALLOCATABLE,
@@ -86,11 +87,11 @@ class NodeResourcesFit(Plugin):
     when a request exceeds the node's allocatable, because no preemption would help. An extended resource that a device
     class stands for is left to DynamicResources on nodes that do not offer it themselves.
     *Scores by*: LeastAllocated (default), MostAllocated or RequestedToCapacityRatio over the configured resources.
-    Containers without a cpu or memory request count as 100m and 200Mi here.
+    Containers without a cpu or memory request count as 100m and 200Mi here. On a node that offers none of a resource
+    for which a device class stands, the devices of the class count instead.
     *Retries on*: pods deleted or scaled down, nodes added or with more allocatable, device classes.
     *Arguments*: ignoredResources, ignoredResourceGroups, scoringStrategy.
-    *Differs from kube-scheduler*: a resource that the strategy names and a device class stands for is scored by what
-    nodes offer of it themselves, not by their devices.
+    *Differs from kube-scheduler*: nowhere.
     """
 
     default_weight = 1
@@ -126,6 +127,9 @@ class NodeResourcesFit(Plugin):
         self._resources = self.handle.cluster.resources
         self._classes = self.handle.cluster.device_classes
         self._terms_key = (self, "terms")
+        self._device_totals = DeviceTotals(self.handle.cluster, [name for name, _ in self._weights])
+        if self._device_totals.resources:
+            vars(self).update(score_depends=Depends.CLUSTER)
         self._class_changed(None, None)
         self.handle.cluster.objects.on_change(DeviceClass, self._class_changed)
         self.handle.cluster.shapes.on_new(self._prepare)
@@ -233,6 +237,8 @@ class NodeResourcesFit(Plugin):
         return ScoreTerms(terms)
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Int64N:
+        if self._device_totals.concerns(pod.shape.scoring_requests):
+            return np.array([0 if each is None else self.score(state, pod, each) for each in nodes.infos()], np.int64)
         terms = self._terms(pod)
         facts = terms.cpu_memory_facts(nodes) if self._strategy == "LeastAllocated" else None
         if facts is not None:
@@ -263,14 +269,21 @@ class NodeResourcesFit(Plugin):
             return np.floor(total / safe + 0.5).astype(np.int64)
         return (total / safe).astype(np.int64)
 
+    def _uses(self, pod: PodInfo, node: NodeInfo) -> Iterator[tuple[int, int, int]]:
+        """(amount of the node, amount in use with the pod, weight) of each resource that counts there."""
+        for place, amount, weight in self._terms(pod).items:
+            capacity = node.allocatable[place] if place < len(node.allocatable) else 0
+            if capacity:
+                yield capacity, _used(node, place) + amount, weight
+        if self._device_totals.resources:
+            requests = pod.shape.scoring_requests
+            for name, (total, taken) in self._device_totals.on(node, requests).items():
+                yield total, taken + requests[name], dict(self._weights)[name]
+
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         total = weights = 0
-        allocatable, strategy = node.allocatable, self._strategy
-        for place, amount, weight in self._terms(pod).items:
-            capacity = allocatable[place] if place < len(allocatable) else 0
-            if not capacity:
-                continue
-            used = _used(node, place) + amount
+        strategy = self._strategy
+        for capacity, used, weight in self._uses(pod, node):
             if strategy == "LeastAllocated":
                 share = percent_of(capacity - used, capacity) if used < capacity else 0
             else:
