@@ -114,6 +114,13 @@ async def create_pods(url: str, count: int, *, connections: int, prefix: str, wa
     return {"creates_per_second": count / (created - begin), "seconds_until_all_seen": seen - begin}
 
 
+def cpu_seconds(process: int) -> float:
+    """The CPU time that the process took so far, its own and the kernel's for it."""
+    with open(f"/proc/{process}/stat", encoding="ascii") as stat:
+        fields = stat.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def memory_mib(process: int) -> float:
     with open(f"/proc/{process}/status", encoding="ascii") as status:
         line = next(line for line in status if line.startswith("VmRSS"))
@@ -127,7 +134,9 @@ def measure(*, nodes: int, pods: int, tls: bool, watchers: int, connections: int
     try:
         url = here.recv()
         settings = {"connections": connections, "prefix": label, "watchers": watchers}
+        before = cpu_seconds(server.pid or os.getpid())
         result: dict[str, Any] = dict(uvloop.run(create_pods(url, pods, **settings)))
+        result["cpu_us_per_create"] = (cpu_seconds(server.pid or os.getpid()) - before) / pods * 1e6
         result |= {"label": label, "nodes": nodes, "pods": pods, "watchers": watchers, "tls": tls}
         result["server_memory_mib"] = memory_mib(server.pid or os.getpid())
     finally:
@@ -139,6 +148,7 @@ def measure(*, nodes: int, pods: int, tls: bool, watchers: int, connections: int
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pods", type=int, default=15_000, help="pods created in the throughput runs")
+    parser.add_argument("--run", action="append", help="only these runs (http, https, large)")
     parser.add_argument("--json", default="", help="also write the figures to this file")
     options = parser.parse_args()
     runs = [
@@ -147,13 +157,14 @@ def main() -> None:
         {"label": "large", "nodes": 5_000, "pods": 50_000, "tls": False, "watchers": 0, "connections": 16},
     ]
     results = []
-    for run in runs:
+    for run in [run for run in runs if not options.run or run["label"] in options.run]:
         print(f"{run['label']}: {run['pods']} pods, {run['watchers']} watchers …", file=sys.stderr, flush=True)
         results.append(measure(**run))
-    print(f"{'run':<8}{'creates/s':>12}{'all seen after':>16}{'memory':>12}")
+    print(f"{'run':<8}{'creates/s':>12}{'all seen after':>16}{'CPU/create':>14}{'memory':>12}")
     for one in results:
         print(
             f"{one['label']:<8}{one['creates_per_second']:>12,.0f}{one['seconds_until_all_seen']:>14.1f} s"
+            f"{one['cpu_us_per_create']:>11,.0f} µs"
             f"{one['server_memory_mib']:>8,.0f} MiB"
         )
     if options.json:

@@ -162,8 +162,8 @@ def _resolve_priority(document: Json, spec: Json, admission: Admission) -> None:
 
 
 def _global_default(admission: Admission) -> Json | None:
-    entries = admission.store.listing("priorityclasses.scheduling.k8s.io").entries
-    defaults = [entry for entry in entries if b'"globalDefault":true' in entry.raw]
+    entries = admission.store.collection("priorityclasses.scheduling.k8s.io").entries
+    defaults = [entry for entry in entries.values() if b'"globalDefault":true' in entry.raw]
     found = [admission.find("priorityclasses.scheduling.k8s.io", "", entry.name) for entry in defaults]
     return min((doc for doc in found if doc is not None), key=lambda doc: doc.get("value", 0), default=None)
 

@@ -53,6 +53,7 @@ class AdmissionPolicies:
         self._store = store
         self._kinds = kinds
         self._bound: list[BoundPolicy] | None = None
+        self._stored_bindings = store.collection(BINDINGS).entries
         for resource in (POLICIES, BINDINGS):
             store.listen(resource, self._on_change)
 
@@ -62,7 +63,7 @@ class AdmissionPolicies:
     @property
     def any(self) -> bool:
         """Whether a policy is bound."""
-        return self._store.count(BINDINGS) > 0
+        return bool(self._stored_bindings)
 
     def judge(self, attributes: AdmissionAttributes, warnings: list[str]) -> None:
         """Refuse a write that breaks a policy whose binding denies; warn where the binding warns."""

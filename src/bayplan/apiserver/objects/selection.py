@@ -82,13 +82,17 @@ def _field_predicate(kind: ServedKind, requirement: FieldRequirement) -> FieldPr
 
 def selectable_values(kind: ServedKind, document: Json) -> tuple[str, ...]:
     """The values of the kind's selectable fields, in the order of declaration."""
-    return tuple(_value_at(document, path, default) for path, default in kind.selectable.values())
+    return tuple([_value_at(document, path, default) for path, default in kind.selectable.values()])
 
 
 def _value_at(document: Json, path: FieldPath, default: str | FieldPath) -> str:
     found: object = document
     for part in path:
-        found = found.get(part) if isinstance(found, dict) else None
+        if not isinstance(found, dict):
+            return default if isinstance(default, str) else _value_at(document, default, "")
+        found = found.get(part)
+    if type(found) is str:
+        return found
     if isinstance(found, bool):
         return "true" if found else "false"
     if found is not None and not isinstance(found, (dict, list)):

@@ -59,13 +59,15 @@ class Webhooks:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._found: dict[str, list[Json]] | None = None
+        self._stored = [store.collection(resource).entries for resource in (MUTATING, VALIDATING)]
         self._answers: dict[str, Json | ReviewFailed] = {}
         for resource in (MUTATING, VALIDATING):
             store.listen(resource, self._on_change)
 
     @property
     def any(self) -> bool:
-        return self._store.count(MUTATING) + self._store.count(VALIDATING) > 0
+        mutating, validating = self._stored
+        return bool(mutating or validating)
 
     @contextmanager
     def answers(self, known: dict[str, Json | ReviewFailed]) -> Iterator[None]:

@@ -122,15 +122,20 @@ class Controller:
     """The resource whose keys are reconciled."""
     watches: ClassVar[tuple[str, ...]] = ()
     """Other resources whose changes may require reconciling."""
+    mark: ClassVar[bytes] = b""
+    """What the bytes of an object have if it concerns the controller."""
     adopts: ClassVar[str] = ""
     """The resource whose objects it adopts and releases by its selector, if any."""
 
     def __init__(self, client: ControllerClient) -> None:
         self.client = client
         self.claims = Claims(client, self.primary, self.adopts)
+        self.primaries = client.store.collection(self.primary).entries
 
     def keys_for(self, resource: str, change: Change) -> Iterable[Key]:
         """The keys that a change of another resource affects; by default those of its owners."""
+        if not self.primaries:
+            return ()
         found: list[Key] = []
         if owner_uids(change.entry) or (change.previous is not None and owner_uids(change.previous)):
             places = [self.client.owners.place(uid) for uid in self.client.owners.owners_of(change)]
@@ -189,7 +194,8 @@ class ControllerLoop:
 
     def _on_change(self, resource: str, change: Change) -> None:
         if resource == self.controller.primary:
-            self._add(change.entry.key)
+            if self.controller.mark in change.entry.raw:
+                self._add(change.entry.key)
         else:
             for key in self.controller.keys_for(resource, change):
                 self._add(key)

@@ -38,7 +38,7 @@ class Claims:
         entry, previous = change.entry, change.previous
         if previous is not None and change.type != DELETED and not _is_news(previous, entry):
             return []
-        if change.type == DELETED or not self._client.store.count(self._primary):
+        if change.type == DELETED:
             return []
         owner = controller_uid(entry)
         found: list[Key] = []

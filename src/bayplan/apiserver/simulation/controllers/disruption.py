@@ -24,6 +24,8 @@ class DisruptionBudgets(Controller):
     watches = ("pods",)
 
     def keys_for(self, resource: str, change: Change) -> Iterable[Key]:
+        if not self.primaries:
+            return
         for entry in self.client.entries(self.primary, change.entry.namespace):
             selector = decode_object(entry.raw).get("spec", {}).get("selector")
             labels = [change.entry.labels] + ([change.previous.labels] if change.previous else [])

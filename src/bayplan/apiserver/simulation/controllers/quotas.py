@@ -27,9 +27,7 @@ class ResourceQuotas(Controller):
     watches = _WATCHED
 
     def keys_for(self, resource: str, change: Change) -> Iterable[Key]:
-        if change.type != DELETED and not (resource == "pods" and _has_finished(change)):
-            return ()
-        if not self.client.store.count(self.primary):
+        if not self.primaries or (change.type != DELETED and not (resource == "pods" and _has_finished(change))):
             return ()
         return [entry.key for entry in self.client.entries(self.primary, change.entry.namespace)]
 

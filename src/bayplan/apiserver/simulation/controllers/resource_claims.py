@@ -24,10 +24,10 @@ class TemplateClaims(Controller):
     name = "resourceclaim-controller"
     component = "resource_claim"
     primary = "pods"
+    mark = _MARK
 
     def reconcile(self, key: Key) -> float | None:
-        entry = self.client.store.get("pods", *key)
-        pod = decode_object(entry.raw) if entry is not None and _MARK in entry.raw else None
+        pod = self.client.get("pods", key)
         wanted = (pod or {}).get("spec", {}).get("resourceClaims") or []
         if pod is None or not is_active(pod) or not wanted:
             return None
