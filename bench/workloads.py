@@ -40,6 +40,14 @@ class ScoreByFreeCpu(Plugin):
         return node.free("cpu") * 100 // max(node.allocatable_of("cpu"), 1)
 
 
+class ScoreByNeighbours(Plugin):
+    """Another one, of which pods are on the node."""
+
+    def score(self, state: Any, pod: Any, node: Any) -> int:
+        alike = sum(1 for other in node.pods.values() if other.labels.get("app") == pod.labels.get("app"))
+        return max(0, 100 - alike)
+
+
 class ScoreByPodName(Plugin):
     """Reads what pods of one template do not share, so it is called for every node in every decision."""
 
@@ -281,6 +289,13 @@ WORKLOADS = (
         target=3_000,
         pods=_one_template,
         plugin=ScoreByFreeCpu,
+    ),
+    Workload(
+        name="plugin-cold-pods",
+        title="the same, reads pods on the node",
+        target=3_000,
+        pods=_one_template,
+        plugin=ScoreByNeighbours,
     ),
     Workload(
         name="plugin-opaque",

@@ -18,7 +18,16 @@ import msgspec
 from bayplan.framework.args import PluginArgs
 from bayplan.framework.metrics import MetricDeclaration
 from bayplan.framework.plugin import Plugin
-from bayplan.framework.reading.source import Definition, ReadingObstacle, class_functions, is_stored_in, source_of
+from bayplan.framework.reading.premises import Premises
+from bayplan.framework.reading.source import (
+    Definition,
+    ReadingObstacle,
+    class_functions,
+    is_stored_in,
+    own_bases,
+    source_of,
+    uses_builtin,
+)
 from bayplan.framework.status import Status
 
 __all__ = ["PURE_METHODS", "FixedAttributes", "is_constant"]
@@ -27,7 +36,7 @@ _SIMPLE = (str, int, float, bool, type(None), bytes)
 _CONTAINERS = (list, dict, set)
 _MAKERS = {"list", "dict", "set", "sorted"}
 _DISPLAYS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
-_REFLECTION = {"setattr", "delattr", "getattr", "vars", "exec", "eval", "globals", "locals", "__dict__", "super"}
+_REFLECTION = {"setattr", "delattr", "getattr", "vars", "exec", "eval", "globals", "locals", "super"}
 _COUNTING = {"len", "bool"}
 _COPYING = {"list", "tuple", "set", "frozenset", "dict", "sorted", "min", "max", "sum", "any", "all", "enumerate"}
 PURE_METHODS = {
@@ -57,6 +66,9 @@ class FixedAttributes:
     def __init__(self, plugin: Plugin | type[Plugin]) -> None:
         self._plugin = plugin
         self._cls = plugin if isinstance(plugin, type) else type(plugin)
+        self.premises = Premises()
+        if isinstance(plugin, Plugin):
+            self.premises.attribute(plugin, "__class__", self._cls)
         self._used = {"args", "filter", "score"}
         """Attributes of the plugin, and fields of its arguments, that the answer follows from."""
         self._containers: dict[str, bool] = {}
@@ -69,9 +81,12 @@ class FixedAttributes:
         found = inspect.getattr_static(self._cls, name, None)
         if isinstance(found, staticmethod):
             found = found.__func__
-        if not isinstance(found, FunctionType):
+        if not isinstance(found, FunctionType) or "__" in name:
             raise ReadingObstacle(f"`{name}` is not a plain method")
         self._used.add(name)
+        self.premises.looked_up(self._cls, name)
+        if isinstance(self._plugin, Plugin):
+            self.premises.item(vars(self._plugin), name)
         return found
 
     def is_static(self, name: str) -> bool:
@@ -85,6 +100,9 @@ class FixedAttributes:
             value = getattr(self._plugin.args, field)
             if not is_constant(value):
                 self._argument_container(field, value, line)
+                self.premises.content(value)
+            self.premises.item(vars(self._plugin), "args", self._plugin.args)
+            self.premises.attribute(self._plugin.args, field, value)
         self._used.add(field)
 
     def _argument_container(self, field: str, value: object, line: int) -> None:
@@ -106,6 +124,8 @@ class FixedAttributes:
         if name in _REACHES:
             why, advice = _REACHES[name]
             raise ReadingObstacle(f"`self.{name}` {why}", line, advice=advice)
+        if "__" in name:
+            raise ReadingObstacle(f"`self.{name}` is a private name", line, advice="write it with one underscore")
         if isinstance(inspect.getattr_static(self._cls, name, None), MetricDeclaration):
             why = "feeds a metric, and an answer that is kept would feed nothing"
             raise ReadingObstacle(f"`self.{name}` {why}", line, advice="feed it in `reserve` or `post_bind`")
@@ -120,32 +140,37 @@ class FixedAttributes:
     def _set_up(self, name: str, value: object, line: int) -> None:
         stores = [(function, tree, each) for function, tree in self._functions() for each in _stores(tree, name)]
         assigned = _assigned_in_setup(*stores[0]) if len(stores) == 1 else None
-        if assigned is None:
-            place = next((function for function, _, _ in stores if function != "setup"), "")
+        if assigned is None or not is_constant(inspect.getattr_static(self._cls, name, None)):
+            place = next((function.__name__ for function, _, _ in stores if function.__name__ != "setup"), "")
             where = f": `{place}` sets it" if place else ""
             raise ReadingObstacle(f"`self.{name}` may change while the scheduler runs{where}", line, advice=_FIXED)
+        if isinstance(self._plugin, Plugin):
+            self.premises.item(vars(self._plugin), name, value)
         if is_constant(value):
             return
-        is_new = isinstance(assigned, _DISPLAYS) or (
-            isinstance(assigned, ast.Call) and isinstance(assigned.func, ast.Name) and assigned.func.id in _MAKERS
-        )
-        if not is_new or not _is_flat(value):
+        function, tree, _ = stores[0]
+        if not (isinstance(assigned, _DISPLAYS) or _makes_new(assigned, function, tree)) or not _is_flat(value):
             raise ReadingObstacle(f"`self.{name}` can be changed in place", line, advice=_FIXED)
         self._containers[name] = True
+        self.premises.content(value)
 
     def _class_constant(self, name: str, line: int) -> None:
-        owners = [base for base in self._cls.__mro__[: self._cls.__mro__.index(Plugin)] if name in vars(base)]
+        owners = [base for base in own_bases(self._cls, Plugin) if name in vars(base)]
         value = vars(owners[0])[name] if owners else None
         if not owners or not is_constant(value):
             raise ReadingObstacle(f"`self.{name}` may change while the scheduler runs", line, advice=_FIXED)
         if any(is_stored_in(function, name) for _, function in class_functions(self._cls, Plugin)):
             raise ReadingObstacle(f"`self.{name}` is given a value in more than one place", line, advice=_FIXED)
+        self.premises.looked_up(self._cls, name)
+        if isinstance(self._plugin, Plugin):
+            self.premises.item(vars(self._plugin), name)
 
     def check(self, read: Iterable[CodeType]) -> None:
         """That nothing in the class gives what was met another value. `read` is code that changes nothing."""
-        for name in ("args", "__getattribute__", "__getattr__", "__setattr__"):
-            if inspect.getattr_static(self._cls, name, None) is not inspect.getattr_static(Plugin, name, None):
-                raise ReadingObstacle(f"the class has a `{name}` of its own")
+        for cls, base in ((self._cls, Plugin), (self._cls.Args, PluginArgs)):
+            for name in ("args", "__getattribute__", "__getattr__", "__setattr__"):
+                if inspect.getattr_static(cls, name, None) is not inspect.getattr_static(base, name, None):
+                    raise ReadingObstacle(f"the class has a `{name}` of its own")
         if type(self._cls) is not type(Plugin):
             raise ReadingObstacle("the class has a metaclass of its own")
         known = set(read)
@@ -161,22 +186,22 @@ class FixedAttributes:
             for line in _changes(tree, self._used, is_setup=is_first):
                 raise ReadingObstacle(f"`{name}` may give arguments, attributes or methods other values", line)
             if not is_known:
-                self._check_containers(name, tree)
+                self._check_containers(name, function, tree)
         except ReadingObstacle as found:
             found.file = function.__code__.co_filename
             raise
 
-    def _check_containers(self, function: str, tree: Definition) -> None:
-        for field, line in _risks(tree, self._containers):
+    def _check_containers(self, name: str, function: FunctionType, tree: Definition) -> None:
+        for field, line in _risks(function, tree, self._containers):
             raise ReadingObstacle(
-                f"`{function}` may change `{field}` in place",
+                f"`{name}` may change `{field}` in place",
                 line,
                 advice=f"copy it there, as in `list(self.args.{field})`, or make it a tuple or a frozenset",
             )
 
-    def _functions(self) -> Iterator[tuple[str, Definition]]:
-        for name, function in class_functions(self._cls, Plugin):
-            yield name, source_of(function)
+    def _functions(self) -> Iterator[tuple[FunctionType, Definition]]:
+        for _, function in class_functions(self._cls, Plugin):
+            yield function, source_of(function)
 
 
 def _is_plain(value: object) -> bool:
@@ -201,9 +226,21 @@ def _stores(tree: Definition, name: str) -> list[ast.Attribute]:
     ]
 
 
-def _assigned_in_setup(function: str, tree: Definition, target: ast.Attribute) -> ast.expr | None:
+def _makes_new(assigned: ast.expr | None, function: FunctionType, tree: Definition) -> bool:
+    """`list(...)` and the like: a collection that nothing else refers to."""
+    match assigned:
+        case ast.Call(func=ast.Name(id=name)):
+            return name in _MAKERS and uses_builtin(function, tree, name)
+    return False
+
+
+def _assigned_in_setup(function: FunctionType, tree: Definition, target: ast.Attribute) -> ast.expr | None:
     """What `setup` itself assigns to an attribute of the plugin; None for another form, or in a function inside it."""
-    if function != "setup" or not isinstance(target.value, ast.Name) or target.value.id != _first_parameter(tree):
+    if (
+        function.__name__ != "setup"
+        or not isinstance(target.value, ast.Name)
+        or target.value.id != _first_parameter(tree)
+    ):
         return None
     inner = _inside_functions(tree)
     for each in ast.walk(tree):
@@ -247,10 +284,15 @@ def _changes(tree: Definition, names: set[str], *, is_setup: bool) -> Iterator[i
         if isinstance(each, ast.Attribute):
             is_first = is_setup and id(each) not in later
             is_stored = each.attr in names and not isinstance(each.ctx, ast.Load) and not is_first
-            if is_stored or each.attr == "setup" or (each.attr == "args" and is_whole) or each.attr in _REFLECTION:
+            if is_stored or each.attr == "setup" or (each.attr == "args" and is_whole) or _reflects(each.attr):
                 yield each.lineno
-        elif isinstance(each, ast.Name) and (each.id in _REFLECTION or (each.id == first and is_whole)):
+        elif isinstance(each, ast.Name) and (_reflects(each.id) or (each.id == first and is_whole)):
             yield each.lineno
+
+
+def _reflects(name: str) -> bool:
+    """Whether a name leads to attributes that are not written as such: `vars`, `__dict__`, `__class__`, ..."""
+    return name in _REFLECTION or (name.startswith("__") and name.endswith("__"))
 
 
 def _calls_of_inherited_setup(tree: Definition) -> set[int]:
@@ -263,7 +305,7 @@ def _calls_of_inherited_setup(tree: Definition) -> set[int]:
     return parts
 
 
-def _risks(tree: Definition, containers: dict[str, bool]) -> Iterator[tuple[str, int]]:
+def _risks(function: FunctionType, tree: Definition, containers: dict[str, bool]) -> Iterator[tuple[str, int]]:
     """Mentions of these attributes that may change them in place, or let others do it."""
     if not containers:
         return
@@ -271,8 +313,19 @@ def _risks(tree: Definition, containers: dict[str, bool]) -> Iterator[tuple[str,
     for each in ast.walk(tree):
         if not isinstance(each, ast.Attribute) or each.attr not in containers or not isinstance(each.ctx, ast.Load):
             continue
-        if not _only_reads(each, parents, is_flat=containers[each.attr]):
+        caller = parents[id(each)]
+        if isinstance(caller, ast.Call) and isinstance(caller.func, ast.Name):
+            is_read = _only_calls(caller.func.id, is_flat=containers[each.attr])
+            is_read = is_read and uses_builtin(function, tree, caller.func.id)
+        else:
+            is_read = _only_reads(each, parents, is_flat=containers[each.attr])
+        if not is_read:
             yield each.attr, each.lineno
+
+
+def _only_calls(name: str, *, is_flat: bool) -> bool:
+    """Whether a builtin leaves a container as it is; one that hands its items on does if they are constants."""
+    return name in _COUNTING or (is_flat and name in _COPYING)
 
 
 def _only_reads(each: ast.Attribute, parents: dict[int, ast.AST], *, is_flat: bool) -> bool:
@@ -280,12 +333,10 @@ def _only_reads(each: ast.Attribute, parents: dict[int, ast.AST], *, is_flat: bo
     match parents[id(each)]:
         case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[other]):
             return other is each
-        case ast.Call(func=ast.Name(id=name)):
-            return name in _COUNTING or (is_flat and name in _COPYING)
         case ast.For(iter=source) | ast.comprehension(iter=source):
             return is_flat and source is each
-        case ast.Subscript(ctx=ast.Load()):
-            return is_flat
+        case ast.Subscript(value=source, ctx=ast.Load()):
+            return is_flat and source is each
         case ast.Attribute(attr=attr) as method:
             caller = parents[id(method)]
             return is_flat and attr in PURE_METHODS and isinstance(caller, ast.Call) and caller.func is method
@@ -294,7 +345,7 @@ def _only_reads(each: ast.Attribute, parents: dict[int, ast.AST], *, is_flat: bo
 
 
 def _argument_functions(args: type[PluginArgs]) -> Iterator[tuple[str, FunctionType]]:
-    for owner in args.__mro__[: args.__mro__.index(PluginArgs)]:
+    for owner in own_bases(args, PluginArgs):
         for name, value in vars(owner).items():
             function = value.__func__ if isinstance(value, staticmethod | classmethod) else value
             if isinstance(function, property):

@@ -17,7 +17,7 @@ from typing import Protocol
 from bayplan.api import meta, node, pod
 from bayplan.framework.promises import Depends
 from bayplan.framework.reading.attributes import PURE_METHODS, FixedAttributes, is_constant
-from bayplan.framework.reading.local_names import LocalNames, is_number
+from bayplan.framework.reading.local_names import LocalNames
 from bayplan.framework.reading.source import ReadingObstacle, binds_once
 from bayplan.framework.status import Error, Pending, Skip, Unresolvable, Unschedulable
 
@@ -122,6 +122,7 @@ class Body:
         self._reader = reader
         self._function = function
         self._names = names
+        self._premises = reader.attributes.premises
         self._local = LocalNames(function, tree)
         self._is_inside = False
         """Whether the expression is part of a comprehension or a lambda, which has variables of its own."""
@@ -148,19 +149,24 @@ class Body:
                 self._data(value)
             case ast.Assign(targets=[target], value=value) | ast.AnnAssign(target=target, value=ast.expr() as value):
                 self._bind(target, self._kind(value))
-            case ast.AugAssign(target=ast.Name(id=name), value=value) if name in self._local.literals | self._local.new:
+            case ast.AugAssign(target=ast.Name(id=name), value=value) if (
+                name in self._local.immutable | self._local.new or self._is_added_number(each)
+            ):
+                if self._name(name, each.lineno) is not Kind.DATA:
+                    raise ReadingObstacle(f"`{name}` is more than plain data", each.lineno)
                 self._data(value)
             case ast.AugAssign(target=ast.Subscript(value=ast.Name(id=name), slice=place), value=value) if (
-                name in self._local.new and is_number(value)
+                name in self._local.new and self._is_added_number(each)
             ):
                 self._data(place)
                 self._data(value)
             case ast.If(test=test, body=body, orelse=orelse):
                 self._plain(test)
                 self.block([*body, *orelse])
-            case ast.While(test=test, body=body, orelse=orelse):
-                self._plain(test)
-                self.block([*body, *orelse])
+            case ast.While():
+                raise ReadingObstacle(
+                    "a `while` loop may not end for some node", each.lineno, advice="write a `for` loop"
+                )
             case ast.For(target=target, iter=source, body=body, orelse=orelse):
                 self._bind(target, self._items(source))
                 self.block([*body, *orelse])
@@ -170,6 +176,10 @@ class Body:
                     self._handler(handler)
             case _:
                 raise ReadingObstacle(f"`{shown(each)}` is not a statement that is read", each.lineno)
+
+    def _is_added_number(self, each: ast.AugAssign) -> bool:
+        """`+= 1`: nothing that could be changed in place takes it. A list takes `*= 2`."""
+        return not isinstance(each.op, ast.Mult) and self._local.is_number(each.value)
 
     def _handler(self, handler: ast.ExceptHandler) -> None:
         caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
@@ -181,7 +191,7 @@ class Body:
         self.block(handler.body)
 
     def _bind(self, target: ast.expr, kind: Kind) -> None:
-        if isinstance(target, ast.Tuple) and kind in (Kind.DATA, Kind.PART):
+        if isinstance(target, ast.Tuple) and kind is Kind.DATA:
             for each in target.elts:
                 self._bind(each, kind)
         elif isinstance(target, ast.Name) and self._names.get(target.id, kind) is kind:
@@ -228,6 +238,8 @@ class Body:
                 return self._part(value)
             case ast.BoolOp(values=values):
                 kinds = {self._plain(value) for value in values} - {Kind.DATA}
+                if Kind.PODS in kinds and len(kinds) > 1:
+                    raise ReadingObstacle(f"`{shown(each)}` has two kinds of values", each.lineno)
                 return kinds.pop() if len(kinds) == 1 else Kind.DATA if not kinds else Kind.PART
             case ast.NamedExpr(target=target, value=value) if not self._is_inside:
                 kind = self._kind(value)
@@ -296,6 +308,8 @@ class Body:
                 raise ReadingObstacle("`is` compares identities; use `==`", other.lineno)
 
     def _name(self, name: str, line: int) -> Kind:
+        if name.startswith("__"):
+            raise ReadingObstacle(f"`{name}` is a private name", line, advice="write it with one underscore")
         if name in self._names:
             return self._names[name]
         if name in self._local.assigned:
@@ -309,6 +323,7 @@ class Body:
             raise ReadingObstacle(f"`{name}` is not a constant: it {what}", line, advice=_OUTSIDE)
         if not binds_once(self._function, name):
             raise ReadingObstacle(f"`{name}` is given a value in more than one place", line, advice=_OUTSIDE)
+        self._premises.item(self._function.__globals__, name, self._function.__globals__[name])
         return Kind.DATA
 
     def _attribute(self, kind: Kind, attr: str, each: ast.Attribute) -> Kind:
@@ -347,13 +362,14 @@ class Body:
 
     def _call_name(self, each: ast.Call, name: str) -> Kind:
         known = self._function.__globals__
-        if name in self._names or (name not in known and name not in _PURE):
+        if name in self._names or name.startswith("__") or (name not in known and name not in _PURE):
             raise ReadingObstacle(f"`{name}(...)` is not known to be pure", each.lineno, advice=_OUTSIDE)
         if name not in known:
             return self._call_builtin(each, name)
         target = known[name]
         if not binds_once(self._function, name):
             raise ReadingObstacle(f"`{name}` is given a value in more than one place", each.lineno)
+        self._premises.item(known, name, target)
         if any(target is status for status in _STATUSES):
             self._arguments(each)
         elif isinstance(target, FunctionType) and target.__module__ == self._function.__module__:
@@ -375,6 +391,7 @@ class Body:
     def _call_builtin(self, each: ast.Call, name: str) -> Kind:
         if getattr(builtins, name) is not _PURE[name]:
             raise ReadingObstacle(f"the builtin `{name}` was replaced", each.lineno)
+        self._premises.builtin(self._function, name)
         kinds = [self._kind(argument) for argument in each.args]
         for keyword in each.keywords:
             self._key(keyword.value, each) if keyword.arg == "key" else self._data(keyword.value)
@@ -390,7 +407,7 @@ class Body:
     def _key(self, value: ast.expr, call: ast.Call) -> None:
         """`key=lambda each: ...` over plain data."""
         match value:
-            case ast.Lambda(args=ast.arguments(args=[ast.arg(arg=name)], defaults=[]), body=body):
+            case ast.Lambda(args=ast.arguments([], [ast.arg(arg=name)], None, [], [], None, []), body=body):
                 with self._inside():
                     self._names[name] = Kind.DATA
                     self._data(body)
@@ -422,10 +439,12 @@ class Body:
         """A function of the module `math`, as it was when this module was imported."""
         if not isinstance(func.value, ast.Name) or func.value.id in self._names or func.attr not in _MATH:
             return False
-        found = self._function.__globals__.get(func.value.id)
-        return (
-            found is math and getattr(math, func.attr) is _MATH[func.attr] and binds_once(self._function, func.value.id)
-        )
+        name, attr = func.value.id, func.attr
+        if self._function.__globals__.get(name) is not math or getattr(math, attr) is not _MATH[attr]:
+            return False
+        self._premises.item(self._function.__globals__, name, math)
+        self._premises.item(vars(math), attr, _MATH[attr])
+        return binds_once(self._function, name)
 
 
 def _unknown_attribute(kind: Kind, each: ast.Attribute) -> ReadingObstacle:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from types import FunctionType
 
-__all__ = ["LocalNames", "is_number"]
+__all__ = ["LocalNames"]
 
 _NUMBERS = ("len", "int", "float", "abs", "round")
 _MAKERS = ("list", "dict", "set", "sorted")
@@ -14,20 +14,29 @@ _MAKERS = ("list", "dict", "set", "sorted")
 
 class LocalNames:
     def __init__(self, function: FunctionType, tree: ast.FunctionDef) -> None:
-        has_builtins = function.__globals__.keys().isdisjoint((*_NUMBERS, *_MAKERS))
+        self._has_builtins = function.__globals__.keys().isdisjoint((*_NUMBERS, *_MAKERS))
         self.assigned = _local_names(tree)
         """Names that the function itself assigns, without the variables of comprehensions."""
-        self.literals = _bound_to(tree, _is_literal)
-        """Names to which only literals are assigned, so that `+=` changes nothing in place."""
-        self.new = _bound_to(tree, _is_new) if has_builtins else set()
+        self.immutable = _bound_to(tree, self._is_immutable)
+        """Names to which only numbers and texts are assigned, so that `+=` changes nothing in place."""
+        self.new = _bound_to(tree, _is_new) if self._has_builtins else set()
         """Names of collections that were made in this function: it may fill them."""
 
+    def is_number(self, value: ast.expr) -> bool:
+        """A value that is a number whatever its parts are."""
+        match value:
+            case ast.Constant(value=constant):
+                return isinstance(constant, int | float)
+            case ast.Call(func=ast.Name(id=name)):
+                return name in _NUMBERS and name not in self.assigned and self._has_builtins
+            case ast.IfExp(body=one, orelse=other) | ast.BinOp(left=one, right=other):
+                return self.is_number(one) and self.is_number(other)
+            case ast.UnaryOp(operand=one):
+                return isinstance(value.op, ast.Not) or self.is_number(one)
+        return isinstance(value, ast.Compare)
 
-def is_number(value: ast.expr) -> bool:
-    """A value that `+=` never adds in place."""
-    if isinstance(value, ast.Call) and isinstance(value.func, ast.Name):
-        return value.func.id in _NUMBERS
-    return isinstance(value, ast.Constant) and isinstance(value.value, int | float)
+    def _is_immutable(self, value: ast.expr) -> bool:
+        return isinstance(value, ast.Constant | ast.JoinedStr) or self.is_number(value)
 
 
 def _bound_to(tree: ast.FunctionDef, is_wanted: Callable[[ast.expr], bool]) -> set[str]:
@@ -49,10 +58,6 @@ def _bound_to(tree: ast.FunctionDef, is_wanted: Callable[[ast.expr], bool]) -> s
     others = {each.id for each in stored if id(each) not in wanted}
     parameters = {each.arg for each in ast.walk(tree) if isinstance(each, ast.arg)}
     return {each.id for each in stored} - others - parameters
-
-
-def _is_literal(value: ast.expr) -> bool:
-    return isinstance(value, ast.Constant)
 
 
 def _is_new(value: ast.expr) -> bool:

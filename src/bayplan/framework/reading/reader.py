@@ -18,6 +18,7 @@ from bayplan.framework.points import defines
 from bayplan.framework.promises import Depends, SpeedPromises
 from bayplan.framework.reading.attributes import FixedAttributes
 from bayplan.framework.reading.body import Body, Kind, shown
+from bayplan.framework.reading.premises import Premises
 from bayplan.framework.reading.source import ReadingObstacle, source_of
 
 __all__ = ["ReadPart", "Reading", "reading_of", "stated_depends"]
@@ -43,6 +44,8 @@ class Reading(NamedTuple):
     advice: str = ""
     """What the author could write instead."""
     parts: tuple[ReadPart, ...] = ()
+    premises: Premises | None = None
+    """What was taken for fixed; None where nothing was derived."""
 
 
 def stated_depends(plugin: Plugin | type[Plugin], method: str) -> Depends | None:
@@ -63,7 +66,8 @@ def reading_of(plugin: Plugin | type[Plugin], method: str) -> Reading:
         reader = _Reader(plugin)
         reader.call(reader.attributes.method(method), [Kind.SELF, Kind.STATE, Kind.POD, Kind.NODE], method)
         reader.attributes.check(reader.finished)
-        return Reading(reader.depends, parts=tuple(dict.fromkeys(reader.parts)))
+        parts = tuple(dict.fromkeys(reader.parts))
+        return Reading(reader.depends, parts=parts, premises=reader.attributes.premises)
     except ReadingObstacle as found:
         return Reading(Depends.CLUSTER, str(found), found.file, found.line, found.advice)
     except RecursionError:
@@ -119,3 +123,4 @@ class _Reader:
         Body(self, function, names, tree).block(tree.body)
         self._under_way.pop()
         self.finished.add(code)
+        self.attributes.premises.function(function)

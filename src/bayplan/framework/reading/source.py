@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import inspect
 import sys
 from collections.abc import Iterator
@@ -12,7 +13,16 @@ from types import CodeType, FunctionType
 from bayplan.framework.metrics import MetricDeclaration
 from bayplan.framework.normalize import Normalizer
 
-__all__ = ["Definition", "ReadingObstacle", "binds_once", "class_functions", "is_stored_in", "source_of"]
+__all__ = [
+    "Definition",
+    "ReadingObstacle",
+    "binds_once",
+    "class_functions",
+    "is_stored_in",
+    "own_bases",
+    "source_of",
+    "uses_builtin",
+]
 
 
 class ReadingObstacle(Exception):
@@ -36,6 +46,8 @@ def source_of(function: FunctionType) -> Definition:
         raise ReadingObstacle(f"`{name}` reads a variable of the function around it, `{around[0]}`")
     if hasattr(function, "__wrapped__"):
         raise ReadingObstacle(f"`{name}` is decorated")
+    if function.__builtins__ is not vars(builtins):
+        raise ReadingObstacle(f"the file of `{name}` has builtins of its own")
     tree, compiled = _module(_text_of(function))
     twins = [each for each in compiled if each.co_firstlineno == code.co_firstlineno and each.co_name == code.co_name]
     if len(twins) != 1 or not _is_same(twins[0], code):
@@ -94,9 +106,21 @@ def _is_same(first: CodeType, second: CodeType) -> bool:
     )
 
 
+def uses_builtin(function: FunctionType, tree: Definition, name: str) -> bool:
+    """Whether a name stands for the builtin in a function, and for nothing of its own or of its file."""
+    stored = {each.id for each in ast.walk(tree) if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load)}
+    parameters = {each.arg for each in ast.walk(tree) if isinstance(each, ast.arg)}
+    return hasattr(builtins, name) and name not in function.__globals__ and name not in stored | parameters
+
+
+def own_bases(cls: type, base: type) -> list[type]:
+    """The class and those of its bases that are not `base` or bases of that, in the order of resolution."""
+    return [each for each in cls.__mro__ if each not in base.__mro__]
+
+
 def class_functions(cls: type, base: type) -> Iterator[tuple[str, FunctionType]]:
-    """Every function that the class and its bases define, up to `base`."""
-    for owner in cls.__mro__[: cls.__mro__.index(base)]:
+    """Every function that the class and its bases define, without those of `base`."""
+    for owner in own_bases(cls, base):
         for name, value in vars(owner).items():
             function = value.__func__ if isinstance(value, staticmethod | classmethod) else value
             if name in _GENERATED:

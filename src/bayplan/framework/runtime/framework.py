@@ -68,6 +68,11 @@ class Framework:
         )
         namers = [p for p in self.at(ExtensionPoint.PRE_FILTER) if p.names_pin and remember]
         self._pinned = {plugin: _pinned_by(plugin.name) for plugin in namers}
+        self._derived: list[FilterCall | ScoreCall] = []
+        """Those whose answers are kept for as long as what was read in their code stays as it was."""
+        if remember:
+            self._derived += [call for call in self.filter_calls if call.premises is not None]
+            self._derived += [call for call in self.score_calls if call.premises is not None]
         self._versions: list[int] = []
         self._version_changes = -1
         self._planner = Planner(
@@ -114,6 +119,9 @@ class Framework:
         """The plan of all pods that differ only in the node they are pinned to. Its evaluation is that of one of them:
         to read it, or to score, take the plan `of` the pod."""
         key = (pod.shape.template_number if self._shares_plans else pod.shape.number, pod.node_name)
+        for call in self._derived:
+            if call.premises is None or not call.premises.hold():
+                self._withdraw(call)
         if self._version_changes != SpeedPromises.version_changes:
             self._version_changes = SpeedPromises.version_changes
             versions = [plugin.version for plugin in self._in_order]
@@ -132,6 +140,16 @@ class Framework:
             if plan.idle_as_of != as_of:
                 plan.update_idle(pod, as_of)
         return plan
+
+    def _withdraw(self, call: FilterCall | ScoreCall) -> None:
+        """Keep answers no longer. Without premises the call withdrew itself."""
+        self._derived = [each for each in self._derived if each is not call]
+        if call.premises is not None:
+            call.withdraw()
+            call.plugin.log.warning(
+                "something changed a method, attribute, argument or constant that the code of this plugin reads: its "
+                "answers are computed for every decision from now on"
+            )
 
     def forget(self, plugin: str) -> None:
         """Drop the kept answers of a plugin."""

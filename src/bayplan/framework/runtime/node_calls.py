@@ -21,7 +21,7 @@ from bayplan.framework.normalize import MAX_NODE_SCORE, Normalizer
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.points import ExtensionPoint, defines
 from bayplan.framework.promises import ByValue, Depends
-from bayplan.framework.reading import reading_of, stated_depends
+from bayplan.framework.reading import Premises, reading_of, stated_depends
 from bayplan.framework.runtime.call import (
     Complaint,
     KeptScoreFailure,
@@ -73,6 +73,7 @@ class FilterCall:
         "has_one",
         "name",
         "plugin",
+        "premises",
         "rank",
         "times",
         "vetted",
@@ -84,8 +85,7 @@ class FilterCall:
         self.plugin = plugin
         self.name = plugin.name
         self.rank = rank
-        stated = stated_depends(plugin, "filter")
-        self.depends = reading_of(plugin, "filter").depends if stated is None else stated
+        self.depends, self.premises = _kept_by(plugin, "filter")
         self.has_one = defines(plugin, "filter")
         self.has_columns = defines(plugin, "filter_nodes")
         self.has_accepts_all = defines(plugin, "accepts_all")
@@ -97,6 +97,11 @@ class FilterCall:
         self._complain = complain
         self.times: PluginTimes | None = None
         """Set while a cycle is measured."""
+
+    def withdraw(self) -> None:
+        """Compute this filter for every decision from now on: what was derived from its code does not hold."""
+        self.depends, self.premises = Depends.CLUSTER, None
+        self.plugin.version += 1
 
     def note_failure(self) -> None:
         self.has_failed = FilterCall.has_any_failed = True
@@ -192,6 +197,7 @@ class ScoreCall:
         "normalize",
         "normalizer",
         "plugin",
+        "premises",
         "times",
         "weight",
     )
@@ -200,8 +206,7 @@ class ScoreCall:
         self.plugin = plugin
         self.name = plugin.name
         self.weight = weight
-        stated = stated_depends(plugin, "score")
-        self.depends = reading_of(plugin, "score").depends if stated is None else stated
+        self.depends, self.premises = _kept_by(plugin, "score")
         self.has_one = defines(plugin, "score")
         self.has_columns = defines(plugin, "score_nodes")
         self._has_by_value = defines(plugin, "score_by_value")
@@ -211,7 +216,7 @@ class ScoreCall:
             self.normalize is None or self.normalizer is not None
         )
         """Whether the final score of one row can be updated alone: no normaliser, or one with known bounds."""
-        self._may_withdraw = stated is None and self.is_remembered
+        self._may_withdraw = self.premises is not None and self.is_remembered
         self._complain = complain
         self.times: PluginTimes | None = None
         """Set while a cycle is measured."""
@@ -296,17 +301,18 @@ class ScoreCall:
     def _failure(self, method: str, exception: BaseException) -> PluginFailure:
         """Report an exception; what to raise in its place."""
         if self._may_withdraw:
-            return self._withdraw()
+            # A kept column holds all nodes; without it, only those that pass the filters are scored, perhaps without
+            # the failing one.
+            self.withdraw()
+            return KeptScoreFailure(Error(f'the kept scores of plugin "{self.name}" were withdrawn').by(self.name))
         failed(self.plugin, method, self._complain, exception)
         reason = f'running Score plugins: plugin "{self.name}" failed with: {error_status(exception).message}'
         return PluginFailure(Error(reason, exception=exception).by(self.name))
 
-    def _withdraw(self) -> PluginFailure:
-        """Compute this score for every decision from now on, because it fails for some node. A kept column holds all
-        nodes; without it, only those that pass the filters are scored, and the failing one may not be among them."""
-        self.depends, self.is_remembered, self._may_withdraw = Depends.CLUSTER, False, False
+    def withdraw(self) -> None:
+        """Compute this score for every decision from now on: what was derived from its code does not hold."""
+        self.depends, self.premises, self.is_remembered, self._may_withdraw = Depends.CLUSTER, None, False, False
         self.plugin.version += 1
-        return KeptScoreFailure(Error(f'the kept scores of plugin "{self.name}" were withdrawn').by(self.name))
 
     def _node_by_node(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Int64N:
         score = self.plugin.score
@@ -318,6 +324,15 @@ class ScoreCall:
             return np.array(scores, dtype=np.int64)
         except BaseException as exception:
             raise self._failure("score", exception) from exception
+
+
+def _kept_by(plugin: Plugin, method: str) -> tuple[Depends, Premises | None]:
+    """What answers depend on, and as long as what holds: the author's statement needs nothing."""
+    stated = stated_depends(plugin, method)
+    if stated is not None:
+        return stated, None
+    found = reading_of(plugin, method)
+    return found.depends, found.premises
 
 
 def _wrong_length(plugin: str, method: str, found: int, wanted: int) -> TypeError:
