@@ -24,6 +24,7 @@ MAY_SPEAK_HTTP = {
     "deploy": "reads clusters through the client",
     "explain": "serves its answers",
     "leader": "uses the client",
+    "plan": "runs simulations",
     "server": "is an HTTP server",
     "sim": "runs the API server",
     "testing": "runs the API server",

@@ -215,7 +215,7 @@ Condition = Callable[[Mapping[str, float], Mapping[str, float]], bool]
 """Whether it holds for the measures of a variant and those of the first one."""
 
 
-def parse_condition(text: str) -> Condition:
+def parse_condition(text: str, *, source: str = "--fail-if") -> Condition:
     """`wait.p99 > 1.05 * base.wait.p99` as a function. Raises InputError.
 
     Names are measures, with `base.` those of the first variant; names that are no words go into brackets:
@@ -224,9 +224,10 @@ def parse_condition(text: str) -> Condition:
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except SyntaxError as error:
-        raise InputError(f"`{text}` is no expression: {error.msg}", source="--fail-if") from None
-    _check(tree, text)
-    return lambda own, base: bool(_value(tree, own, base, text))
+        raise InputError(f"`{text}` is no expression: {error.msg}", source=source) from None
+    rule = _Rule(text, source)
+    rule.value(tree, _Any(), _Any())
+    return lambda own, base: bool(rule.value(tree, own, base))
 
 
 _OPERATIONS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
@@ -243,10 +244,6 @@ _OPERATIONS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
 }
 
 
-def _check(tree: ast.expr, text: str) -> None:
-    _value(tree, _Any(), _Any(), text)
-
-
 class _Any(dict[str, float]):
     """Has every measure."""
 
@@ -257,28 +254,37 @@ class _Any(dict[str, float]):
         return True
 
 
-def _value(tree: ast.expr, own: Mapping[str, float], base: Mapping[str, float], text: str) -> Any:
-    if isinstance(tree, ast.Constant) and isinstance(tree.value, int | float):
-        return tree.value
-    if isinstance(tree, ast.BinOp) and type(tree.op) in _OPERATIONS:
-        return _OPERATIONS[type(tree.op)](_value(tree.left, own, base, text), _value(tree.right, own, base, text))
-    if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.USub):
-        return -_value(tree.operand, own, base, text)
-    if isinstance(tree, ast.Compare):
-        values = [_value(each, own, base, text) for each in (tree.left, *tree.comparators)]
-        steps = zip(tree.ops, values, values[1:], strict=False)
-        return all(_OPERATIONS[type(op)](left, right) for op, left, right in steps if type(op) in _OPERATIONS)
-    if isinstance(tree, ast.BoolOp):
-        found = [_value(each, own, base, text) for each in tree.values]
-        return all(found) if isinstance(tree.op, ast.And) else any(found)
-    name = _name(tree)
-    if not name:
-        raise InputError(f"`{text}`: only numbers, measures, + - * / and comparisons can be used", source="--fail-if")
-    measures, name = (base, name.removeprefix("base.")) if name.startswith("base.") else (own, name)
-    if name not in measures:
-        known = ", ".join(sorted(own))
-        raise InputError(f"`{text}`: there is no measure `{name}`\nhint: there are {known}", source="--fail-if")
-    return measures[name]
+class _Rule:
+    """Evaluates the tree of a condition; names it in errors."""
+
+    def __init__(self, text: str, source: str) -> None:
+        self._text = text
+        self._source = source
+
+    def value(self, tree: ast.expr, own: Mapping[str, float], base: Mapping[str, float]) -> Any:
+        if isinstance(tree, ast.Constant) and isinstance(tree.value, int | float):
+            return tree.value
+        if isinstance(tree, ast.BinOp) and type(tree.op) in _OPERATIONS:
+            return _OPERATIONS[type(tree.op)](self.value(tree.left, own, base), self.value(tree.right, own, base))
+        if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.USub):
+            return -self.value(tree.operand, own, base)
+        if isinstance(tree, ast.Compare) and all(type(op) in _OPERATIONS for op in tree.ops):
+            values = [self.value(each, own, base) for each in (tree.left, *tree.comparators)]
+            steps = zip(tree.ops, values, values[1:], strict=False)
+            return all(_OPERATIONS[type(op)](left, right) for op, left, right in steps)
+        if isinstance(tree, ast.BoolOp):
+            found = [self.value(each, own, base) for each in tree.values]
+            return all(found) if isinstance(tree.op, ast.And) else any(found)
+        name = _name(tree)
+        if not name:
+            raise self._error("only numbers, measures, + - * / and comparisons can be used")
+        measures, name = (base, name.removeprefix("base.")) if name.startswith("base.") else (own, name)
+        if name not in measures:
+            raise self._error(f"there is no measure `{name}`\nhint: there are {', '.join(sorted(own))}")
+        return measures[name]
+
+    def _error(self, problem: str) -> InputError:
+        return InputError(f"`{self._text}`: {problem}", source=self._source)
 
 
 def _name(tree: ast.expr) -> str:

@@ -23,7 +23,7 @@ from bayplan.loop.decide import Decision
 from bayplan.loop.observer import Observer
 from bayplan.sim.engine.world import WorldListener
 
-__all__ = ["PRICE", "ClusterSample", "DecisionLine", "Ledger", "PodStory", "digest"]
+__all__ = ["PRICE", "ClusterSample", "DecisionLine", "Ledger", "PodStory", "digest", "price_of"]
 
 PRICE = "bayplan.dev/price-per-hour"
 """The label or annotation of a node with its price."""
@@ -214,7 +214,7 @@ class Ledger(Observer, WorldListener):
         position = cluster.nodes.node_changes.position
         if position != self._priced_at:
             self._priced_at = position
-            self._priced = sum(_price_of(info) for info in cluster.columns())
+            self._priced = sum(price_of(info) for info in cluster.columns())
         return self._priced
 
     def _stranded(
@@ -240,7 +240,7 @@ class Ledger(Observer, WorldListener):
         }
 
 
-def _price_of(node: NodeInfo) -> float:
+def price_of(node: NodeInfo) -> float:
     text = node.labels.get(PRICE) or node.annotations.get(PRICE) or "0"
     try:
         return float(text)

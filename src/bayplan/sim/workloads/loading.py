@@ -20,10 +20,11 @@ from bayplan.sim.workloads.model import AddNodes, Item, WorkloadFile
 from bayplan.sim.workloads.openb import read_nodes
 from bayplan.sim.workloads.units import Durations, seconds_of
 
-__all__ = ["decode_template", "nodes_of", "read_cluster", "read_workload"]
+__all__ = ["NodePool", "decode_template", "nodes_of", "pool_nodes", "read_cluster", "read_pools", "read_workload"]
 
 T = TypeVar("T")
 _POOL = ("bayplan.dev/v1alpha1", "NodePool")
+_MOST_NODES = 100_000
 _PATH = re.compile(r"^(?P<what>.*?)(?: - at `\$(?P<path>[^`]*)`)?$", re.DOTALL)
 _STEP = re.compile(r"\.([A-Za-z]\w*)|\[(\d+)\]")
 
@@ -58,12 +59,41 @@ def _objects(document: Document, path: Path) -> list[KubeObject]:
     if not isinstance(value, dict):
         raise InputError("is no object", source=f"{path}:{document.line}")
     if (value.get("apiVersion"), value.get("kind")) == _POOL:
-        pool = _convert(value, NodePool, path, document)
-        template = AddNodes(at="0s", count=pool.count, name=pool.name, template=pool.template)
-        return list(nodes_of(template, source=f"{path}:{document.line}"))
+        return list(pool_nodes(_pool(document, path), source=f"{path}:{document.line}"))
     items = value["items"] if str(value.get("kind", "")).endswith("List") and "items" in value else [value]
     decoded = [decode_object(item, source=str(path), ignore_unread=True) for item in items]
     return [item for item in decoded if item is not None]
+
+
+def read_pools(path: Path) -> list[NodePool]:
+    """The node pools of a file that has nothing else in it, each with another name."""
+    found: dict[str, NodePool] = {}
+    for document in _documents(path):
+        where = f"{path}:{document.line}"
+        value = document.value
+        if not isinstance(value, dict) or (value.get("apiVersion"), value.get("kind")) != _POOL:
+            raise InputError(f"expected a NodePool of {_POOL[0]}", source=where)
+        pool = _pool(document, path)
+        if pool.name in found:
+            raise InputError(f"there are two pools of the name `{pool.name}`", source=where)
+        pool_nodes(msgspec.structs.replace(pool, count=1), source=where)
+        found[pool.name] = pool
+    if not found:
+        raise InputError("no NodePool in it", source=str(path))
+    return list(found.values())
+
+
+def _pool(document: Document, path: Path) -> NodePool:
+    pool = _convert(document.value, NodePool, path, document)
+    if not 0 <= pool.count <= _MOST_NODES:
+        line = _line(document.value, "count") or document.line
+        raise InputError(f"count is {pool.count}, expected 0 to {_MOST_NODES}", source=f"{path}:{line}")
+    return pool
+
+
+def pool_nodes(pool: NodePool, *, source: str = "") -> list[Node]:
+    template = AddNodes(at="0s", count=pool.count, name=pool.name, template=pool.template)
+    return nodes_of(template, source=source or pool.name)
 
 
 def nodes_of(given: AddNodes, *, source: str) -> list[Node]:

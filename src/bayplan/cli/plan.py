@@ -1,0 +1,245 @@
+"""`bayplan plan`: how many nodes a workload needs, how to empty nodes, which nodes are worth emptying."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import App
+
+from bayplan.cli.options import Names, option, plugin_option
+from bayplan.cli.output import CommandError, Format, note, print_value, progress, result_console
+
+if TYPE_CHECKING:
+    from bayplan.plan.bound import Bound
+    from bayplan.plan.capacity import CapacityPlan
+    from bayplan.plan.emptying import MovePlan
+    from bayplan.plan.moves import MovableCluster
+
+__all__ = ["app", "capacity", "defrag", "drain"]
+
+app = App(help="Plan nodes and moves by what the scheduler would do. Nothing is changed anywhere.", version_flags=())
+NOT_POSSIBLE = 1
+_MOST_ROWS = 40
+
+Cluster = Annotated[Names, option("--cluster", metavar="FILE", about="nodes, pods and other objects: a dump")]
+Kubeconfig = Annotated[str | None, option("--kubeconfig", metavar="FILE", about="a running cluster, only read")]
+Config = Annotated[str | None, option("--config", metavar="FILE", about="a KubeSchedulerConfiguration")]
+Plugins = Annotated[Names, plugin_option("load")]
+Output = Annotated[Format | None, option("--output", "-o", metavar="FORMAT", about="table by default")]
+Force = Annotated[bool, option("--force", about="also pods that nothing makes again, or that are marked to stay")]
+WithBound = Annotated[bool, option("--bound", about="say how far this is from the best possible (bayplan[plan])")]
+
+
+@app.command
+def capacity(
+    workload: str,
+    /,
+    *,
+    pools: Annotated[str, option("--pools", metavar="FILE", about="node pools; the count is the most of each")],
+    cluster: Cluster = None,
+    kubeconfig: Kubeconfig = None,
+    config: Config = None,
+    plugin: Plugins = None,
+    accept: Annotated[
+        str | None, option("--accept", metavar="CONDITION", about="what a run has to fulfil; see below")
+    ] = None,
+    seed: Annotated[int, option("--seed", metavar="NUMBER", about="of ties and of random arrivals (0)")] = 0,
+    until: Annotated[str | None, option("--until", metavar="TIME", about="when to end: 90s, 2h, 30d")] = None,
+    demand: Annotated[
+        float | None, option("--demand", metavar="PERCENT", about="of openb pods, in percent of the GPUs")
+    ] = None,
+    most_runs: Annotated[int, option("--most-runs", metavar="NUMBER", about="simulations (60)")] = 60,
+    bound: WithBound = False,
+    output: Output = None,
+) -> int:
+    """Say how many nodes of which pool are enough for a workload, the cheapest mix that a simulation accepts.
+
+    The price of a node is its annotation or label bayplan.dev/price-per-hour. A run is accepted if
+    `pods.pending == 0 and wait.p99 <= 60`, or by --accept, in the words of `simulate --fail-if`.
+    Nodes of --cluster are there in any case, at no price. Exit status: 0 found, 1 no mix is enough, 2 bad input.
+    """
+    from bayplan.app.settings import load_settings
+    from bayplan.cli.stderr_log import log_to_stderr
+    from bayplan.plan.capacity import ACCEPTED, CapacityQuestion, plan_capacity
+    from bayplan.sim.compare import RunPlan, parse_condition
+    from bayplan.sim.workloads.loading import read_pools
+
+    log_to_stderr()
+    question = CapacityQuestion(
+        plan=RunPlan(
+            workload=Path(workload),
+            cluster=tuple(map(Path, cluster or ())),
+            objects=_live_objects(kubeconfig),
+            seed=seed,
+            until=until,
+            demand_percent=demand,
+        ),
+        settings=load_settings(None if config is None else Path(config), plugin or (), enable=True),
+        pools=read_pools(Path(pools)),
+        accept=parse_condition(accept or ACCEPTED, source="--accept"),
+        most_runs=most_runs,
+        wants_bound=bound,
+    )
+    with progress("simulating mixes of nodes") as state:
+        found = plan_capacity(question, step=state.step)
+    if output in ("json", "yaml"):
+        _print_struct(found, output)
+    else:
+        _print_capacity(found)
+    return 0 if found.best is not None else NOT_POSSIBLE
+
+
+@app.command
+def drain(
+    nodes: list[str],
+    /,
+    *,
+    cluster: Cluster = None,
+    kubeconfig: Kubeconfig = None,
+    config: Config = None,
+    plugin: Plugins = None,
+    force: Force = False,
+    output: Output = None,
+) -> int:
+    """Say how to empty nodes: one eviction after the other, each with the node that the replacement gets.
+
+    Each move was decided by the scheduler on the state that the moves before it leave. Disruption budgets are
+    respected. The commands are printed for you to run; nothing is evicted.
+    Exit status: 0 every pod has a place, 1 some pod cannot be moved, 2 bad input.
+    """
+    from bayplan.plan.emptying import plan_drain
+
+    found = _movable(cluster, kubeconfig, config, plugin)
+    with progress("planning moves"):
+        plan = plan_drain(found, nodes, force=force)
+    _print_moves(plan, output)
+    return NOT_POSSIBLE if plan.stuck else 0
+
+
+@app.command
+def defrag(
+    *,
+    cluster: Cluster = None,
+    kubeconfig: Kubeconfig = None,
+    config: Config = None,
+    plugin: Plugins = None,
+    move_price: Annotated[
+        float, option("--move-price", metavar="NUMBER", about="of one eviction, in the unit of node prices (0.1)")
+    ] = 0.1,
+    hours: Annotated[
+        float, option("--hours", metavar="NUMBER", about="for which an emptied node is not paid for (720)")
+    ] = 720.0,
+    most_moves: Annotated[int, option("--most-moves", metavar="NUMBER", about="in one plan (1000)")] = 1000,
+    force: Force = False,
+    bound: WithBound = False,
+    output: Output = None,
+) -> int:
+    """Say which nodes are worth emptying and how, until the gain is below the price of the moves.
+
+    The gain is the price of the emptied nodes (bayplan.dev/price-per-hour; 1 where no node has one) for --hours.
+    Each move was decided by the scheduler on the state that the moves before it leave. Disruption budgets are
+    respected. The commands are printed for you to run; nothing is evicted. Exit status: 0 planned, 2 bad input.
+    """
+    from bayplan.plan.emptying import DefragTerms, plan_defrag
+
+    for name, value in (("--move-price", move_price), ("--hours", hours), ("--most-moves", most_moves)):
+        if not 0.0 <= value < 1e12:
+            raise CommandError(f"{name} is {value}, expected a number of 0 or more")
+    found = _movable(cluster, kubeconfig, config, plugin)
+    terms = DefragTerms(move_price=move_price, hours=hours, most_moves=most_moves, force=force, wants_bound=bound)
+    with progress("planning moves") as state:
+        plan = plan_defrag(found, terms, step=state.step)
+    _print_moves(plan, output)
+    return 0
+
+
+def _movable(cluster: Names, kubeconfig: str | None, config: str | None, plugins: Names) -> MovableCluster:
+    from bayplan.api.decode import decode_object
+    from bayplan.app.settings import load_settings
+    from bayplan.cli.stderr_log import log_to_stderr
+    from bayplan.plan.moves import MovableCluster
+    from bayplan.sim.workloads.loading import read_cluster
+
+    log_to_stderr()
+    if not cluster and kubeconfig is None:
+        raise CommandError("no cluster to plan for", hint="name its objects with --cluster FILE, or a --kubeconfig")
+    objects = read_cluster(map(Path, cluster)) if cluster else []
+    for document in _live_objects(kubeconfig):
+        decoded = decode_object(document, source="cluster", ignore_unread=True)
+        objects += [] if decoded is None else [decoded]
+    return MovableCluster(objects, load_settings(None if config is None else Path(config), plugins or (), enable=True))
+
+
+def _live_objects(kubeconfig: str | None) -> tuple[dict[str, Any], ...]:
+    if kubeconfig is None:
+        return ()
+    from bayplan.sim.sources import read_live_objects
+
+    return tuple(asyncio.run(read_live_objects(Path(kubeconfig))))
+
+
+def _print_struct(value: Any, form: Any) -> None:
+    import msgspec
+
+    print_value(msgspec.to_builtins(value), form)
+
+
+def _print_moves(plan: MovePlan, output: Format | None) -> None:
+    from bayplan.plan.commands import kubectl_commands
+
+    plan.commands = kubectl_commands(plan)
+    if output in ("json", "yaml"):
+        _print_struct(plan, output)
+        return
+    print(plan.verdict)
+    if plan.stopped:
+        print(f"Then {plan.stopped}.")
+    _print_bound(plan.bound, plan.price_per_hour, "The nodes in use afterwards cost")
+    if plan.moves:
+        _print_table(
+            ("pod", "from", "to", "nodes that fit"),
+            [(move.pod, move.source, move.target, str(move.feasible_nodes)) for move in plan.moves],
+        )
+    for each in plan.stuck[:_MOST_ROWS]:
+        print(f"stays: {each.pod} on {each.node}: {each.reason}")
+    if plan.pending:
+        note(f"{len(plan.pending)} pods fit nowhere already, before the first move")
+    if plan.commands:
+        print("\n" + "\n".join(plan.commands))
+
+
+def _print_capacity(found: CapacityPlan) -> None:
+    print(found.verdict)
+    if not found.is_complete:
+        print("Not every cheaper mix was tried (--most-runs).")
+    if found.best is not None:
+        _print_bound(found.bound, found.best.price, "They cost")
+    rows = []
+    for trial in found.trials[:_MOST_ROWS]:
+        mix = ", ".join(f"{count} x {name}" for name, count in trial.nodes.items() if count) or "none"
+        why = "accepted" if trial.is_accepted else f"refused: {trial.reason}" if trial.reason else "refused"
+        rows.append((mix, f"{trial.price:,.2f}", str(trial.pending), f"{trial.wait_p99:,.3g}", why))
+    _print_table(("nodes", "price an hour", "pending", "wait, 99 % (s)", ""), rows)
+
+
+def _print_bound(bound: Bound | None, price: float, words: str) -> None:
+    if bound is None:
+        return
+    above = f", {100.0 * (price / bound.price - 1.0):.0f} % above it" if bound.price else ""
+    best = "the best possible" if bound.is_best else "a bound that nothing is below"
+    print(f"{words} {price:,.2f} an hour; {best} is {bound.price:,.2f} ({bound.method}){above}.")
+    if bound.method == "totals" and find_spec("ortools") is None:
+        note("by totals of resources; install OR-Tools for a closer bound: pip install 'bayplan[plan]'")
+
+
+def _print_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
+    from rich.table import Table
+
+    table = Table(*head, box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(*row)
+    result_console().print(table)

@@ -1,0 +1,1 @@
+"""Plans that a person carries out: nodes to buy, nodes to empty, pods to move. Nothing here changes a cluster."""

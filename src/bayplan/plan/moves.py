@@ -1,0 +1,236 @@
+"""Moves of running pods on a copy of a cluster: each is an eviction whose replacement the scheduler has placed there.
+
+The replacement goes through what an attempt goes through (`bayplan.explain.placing`), on the state that the moves
+before it left, without preemption. A disruption budget allows as many evictions as its status says; more wait until the
+replacements of those before are ready. Everything can be taken back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+
+import msgspec
+
+from bayplan.api.decode import InputError
+from bayplan.api.meta import KubeObject
+from bayplan.api.node import Node
+from bayplan.api.pod import Pod
+from bayplan.api.selectors import NOTHING, Selector, SelectorError, compile_selector
+from bayplan.api.workload import PodDisruptionBudget
+from bayplan.app.settings import Settings
+from bayplan.cluster.node_info import NodeInfo
+from bayplan.cluster.pod_info import PodInfo
+from bayplan.explain.cluster_copy import ClusterCopy, ClusterObjects
+from bayplan.explain.placing import Placing
+from bayplan.explain.time_slices import at_once
+from bayplan.loop.decide import decide
+
+__all__ = ["BudgetWait", "MovableCluster", "Move", "Stuck", "ends_with_its_node"]
+
+_replace = msgspec.structs.replace
+_MIRROR = "kubernetes.io/config.mirror"
+_KEEP = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+
+
+class BudgetWait(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A disruption budget that has to be whole again before a move."""
+
+    budget: str
+    """namespace/name"""
+    allowed: int
+
+
+class Move(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """An eviction, and where the scheduler puts the replacement."""
+
+    pod: str
+    """namespace/name"""
+    source: str
+    target: str
+    feasible_nodes: int
+    """On how many nodes the replacement fits."""
+    after: list[BudgetWait] = []
+
+
+class Stuck(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A pod that cannot be moved, and why."""
+
+    pod: str
+    node: str
+    reason: str
+
+
+def ends_with_its_node(pod: Pod) -> bool:
+    """Pods that a drain leaves alone: of DaemonSets, of the kubelet itself, and those on their way out."""
+    owner = pod.controller
+    return (
+        (owner is not None and owner.kind == "DaemonSet")
+        or _MIRROR in pod.annotations
+        or pod.metadata.deletion_timestamp is not None
+    )
+
+
+class _Budget:
+    """A disruption budget as the eviction API applies it. An empty selector covers the whole namespace."""
+
+    def __init__(self, budget: PodDisruptionBudget) -> None:
+        self.key = budget.key
+        self.namespace = budget.namespace
+        self.selector: Selector = _selector(budget)
+        self.allowed = budget.status.disruptions_allowed
+        self.used = 0
+        """Evictions whose replacements are not ready yet."""
+
+    def covers(self, pod: Pod) -> bool:
+        return self.namespace == pod.namespace and self.selector.matches(pod.labels)
+
+
+class MovableCluster:
+    def __init__(self, objects: Iterable[KubeObject], settings: Settings) -> None:
+        given = [_with_uid(item) if isinstance(item, Pod) else item for item in objects]
+        nodes = [item for item in given if isinstance(item, Node)]
+        names = {node.name for node in nodes}
+        pods = [item for item in given if isinstance(item, Pod) and not item.is_finished]
+        _check_identities(pods)
+        copied = ClusterObjects(
+            nodes=nodes,
+            placed=[(pod, pod.spec.node_name) for pod in pods if pod.spec.node_name in names],
+            others=[item for item in given if not isinstance(item, Node | Pod)],
+            waiting=[pod for pod in pods if not pod.spec.node_name],
+        )
+        self.copy = at_once(ClusterCopy.build(copied, settings.profiles, settings.registry))
+        self._budgets = [_Budget(item) for item in given if isinstance(item, PodDisruptionBudget)]
+        self._undo: list[Callable[[], object]] = []
+
+    def place_waiting(self) -> list[str]:
+        """Place the pods that wait for a node, as the scheduler will; the keys of those that fit nowhere."""
+        placing = Placing(self.copy, [(pod, "pending") for pod in self.copy.waiting.values()], preempts=False)
+        list(placing.run())
+        return [each.pod for each in placing.pending]
+
+    # Nodes
+
+    def nodes(self) -> list[NodeInfo]:
+        return [info for info in self.copy.cache.cluster.nodes.infos if info is not None]
+
+    def node(self, name: str) -> NodeInfo:
+        """Raises InputError for a node that is not there."""
+        info = self.copy.cache.cluster.node(name)
+        if info is None:
+            raise InputError(f"no node `{name}` in the cluster")
+        return info
+
+    def set_unschedulable(self, name: str, value: bool) -> None:
+        before = self.node(name).node
+        self.copy.cache.add_node(_replace(before, spec=_replace(before.spec, unschedulable=value)))
+        self._undo.append(lambda: self.copy.cache.add_node(before))
+
+    # Pods
+
+    def pods_to_move(self, name: str) -> list[PodInfo]:
+        """The pods of a node that have to go elsewhere: the most important first, of equal ones the largest."""
+        info = self.node(name)
+        found = [pod for pod in info.pods.values() if not ends_with_its_node(pod.pod)]
+        return sorted(found, key=lambda pod: (-pod.pod.priority, -_largest_share(pod, info), pod.key))
+
+    def objection(self, pod: PodInfo, *, force: bool = False) -> str:
+        """Why nobody may evict a pod; empty if that is allowed."""
+        if pod.controller is None and not force:
+            return "nothing makes it again: it has no controller (--force moves it all the same)"
+        if pod.pod.annotations.get(_KEEP) == "false" and not force:
+            return f"its annotation {_KEEP} is `false` (--force moves it all the same)"
+        covering = [budget for budget in self._budgets if budget.covers(pod.pod)]
+        if len(covering) > 1:
+            return f"the eviction API refuses pods with two budgets: {', '.join(budget.key for budget in covering)}"
+        if covering and not covering[0].allowed:
+            return f"PodDisruptionBudget {covering[0].key} allows no disruption"
+        return ""
+
+    def move(self, pod: PodInfo, *, force: bool = False) -> Move | Stuck:
+        """Evict a pod and have its replacement placed. A pod that is stuck stays where it is."""
+        source = pod.node_name
+        objection = self.objection(pod, force=force)
+        if objection:
+            return Stuck(pod=pod.key, node=source, reason=objection)
+        cache, waiting = self.copy.cache, _unplaced(pod.pod)
+        cache.remove_pod(pod.uid)
+        restore_claims = self.copy.release_claims(pod.pod)
+        cache.note_pod(None, waiting)
+
+        def bring_back() -> None:
+            restore_claims()
+            cache.assume(pod, source)
+
+        placing = Placing(self.copy, [(waiting, source)], preempts=False)
+        list(placing.run())
+        outcome = placing.outcome(pod.key)
+        if outcome is None or not outcome.node:
+            placing.undo()
+            bring_back()
+            reason = outcome.message if outcome is not None else "no attempt was made"
+            return Stuck(pod=pod.key, node=source, reason=reason)
+        self._undo += [bring_back, placing.undo]
+        after = self._use_budget(pod.pod)
+        return Move(pod=pod.key, source=source, target=outcome.node, feasible_nodes=outcome.feasible, after=after)
+
+    def refusing_rows(self, pod: PodInfo, plugins: frozenset[str]) -> set[int]:
+        """Rows of the nodes that one of these plugins refuses to such a pod."""
+        decider = self.copy.trial_deciders.get(pod.scheduler_name)
+        if decider is None:
+            return set()
+        decision = decide(decider, self.copy.info(_unplaced(pod.pod)))
+        groups = [rows.tolist() for status, rows in decision.rejected_groups() if status.plugin in plugins]
+        return {row for rows in groups for row in rows}
+
+    def _use_budget(self, pod: Pod) -> list[BudgetWait]:
+        """Count a disruption; the budgets that have to be whole again first."""
+        waits = []
+        for budget in self._budgets:
+            if not budget.covers(pod):
+                continue
+            before = budget.used
+            if budget.used == budget.allowed:
+                waits.append(BudgetWait(budget=budget.key, allowed=budget.allowed))
+                budget.used = 0
+            budget.used += 1
+            self._undo.append(partial(setattr, budget, "used", before))
+        return waits
+
+    # Taking back
+
+    def mark(self) -> int:
+        """A point to go back to."""
+        return len(self._undo)
+
+    def undo_to(self, mark: int) -> None:
+        while len(self._undo) > mark:
+            self._undo.pop()()
+
+
+def _largest_share(pod: PodInfo, node: NodeInfo) -> float:
+    shares = [amount / offered for name, amount in pod.shape.amounts.items() if (offered := node.allocatable_of(name))]
+    return max(shares, default=0.0)
+
+
+def _selector(budget: PodDisruptionBudget) -> Selector:
+    try:
+        return compile_selector(budget.spec.selector)
+    except SelectorError:
+        return NOTHING
+
+
+def _unplaced(pod: Pod) -> Pod:
+    return _replace(pod, spec=_replace(pod.spec, node_name=""))
+
+
+def _with_uid(pod: Pod) -> Pod:
+    return pod if pod.uid else _replace(pod, metadata=_replace(pod.metadata, uid=pod.key))
+
+
+def _check_identities(pods: Sequence[Pod]) -> None:
+    seen: set[str] = set()
+    for pod in pods:
+        if pod.uid in seen:
+            raise InputError(f"pod `{pod.key}` is in the cluster twice")
+        seen.add(pod.uid)
