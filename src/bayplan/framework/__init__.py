@@ -14,7 +14,7 @@ from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.args import NoArgs, PluginArgs
 from bayplan.framework.cycle import CycleState, StateKey
 from bayplan.framework.diagnosis import Diagnosis, FitError, ObjectRemedy, Remedy
-from bayplan.framework.events import ALL, ActionType, ClusterEvent, EventHint, Hint, Resource, by_shape
+from bayplan.framework.events import ALL, ActionType, ClusterEvent, EventHint, Hint, Resource, by_shape, by_shapes
 from bayplan.framework.handle import (
     ApiPort,
     Candidate,
@@ -109,6 +109,7 @@ __all__ = [
     "WaitingPod",
     "WaitingPods",
     "by_shape",
+    "by_shapes",
     "normalize_highest",
     "normalize_lowest",
     "normalize_range",

@@ -137,6 +137,20 @@ def is_by_shape(hint: HintFunction | None) -> bool:
     return hint is None or getattr(hint, "is_by_shape", False)
 
 
+def by_shapes(hint: H) -> H:
+    """Mark a hint that is `by_shape` and looks at no more of a changed pod than its shape and whether it has a node.
+
+    An event that is like an earlier one is then shown only to pods that were rejected since: thousands of waiting pods
+    that it cannot help cost it nothing. The hint must not look at the rest of the cluster."""
+    hint.is_by_shapes = True  # type: ignore[attr-defined]
+    return by_shape(hint)
+
+
+def is_by_shapes(hint: HintFunction | None) -> bool:
+    """Whether the hint answers like events alike. One that is missing always queues."""
+    return getattr(hint, "is_by_shapes", False)
+
+
 class EventHint(NamedTuple):
     """An event that may unblock a pod. Without a hint every such event queues it."""
 

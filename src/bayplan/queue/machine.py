@@ -57,7 +57,8 @@ from bayplan.queue.places import (
     QueueSizes,
 )
 from bayplan.queue.requeue import Appraisal, HintObserver, Interest, Registrations, Requeueing, Strategy
-from bayplan.queue.unschedulable import Alike, UnschedulablePool
+from bayplan.queue.shown_events import ShownEvents
+from bayplan.queue.unschedulable import Alike, Kind, Rejector, UnschedulablePool
 from bayplan.queue.update_events import pod_update_events
 
 __all__ = ["QueuePolicy", "SchedulingQueue"]
@@ -123,6 +124,7 @@ class SchedulingQueue:
         self._active = PodHeap(policy.sort_key, fallback=by_priority)
         self._backoff = BackoffQueue(self._times, policy.sort_key)
         self._pool = UnschedulablePool(self._registrations.profiles)
+        self._shown = ShownEvents(self._pool)
         self._queues = Queues(self._active, self._backoff, self._pool)
 
     def adopt(self, policy: QueuePolicy) -> None:
@@ -360,23 +362,32 @@ class SchedulingQueue:
     ) -> list[_Worthy]:
         """The pods that the event may help, in order of rejectors and arrival."""
         appraisal = self._requeueing.appraise(event, old=old, new=new)
+        likeness = self._shown.likeness(event, old, new)
         worthy: list[_Worthy] = []
-        for kinds in self._pool.rejected_by(interest.rejectors):
-            found = [one for alike in kinds for one in self._worthy_among(alike, interest, appraisal, predicate)]
+        helped: dict[Rejector, list[Kind]] = {}
+        for rejector, kinds in self._pool.rejected_by(interest.rejectors, self._shown.before(likeness)):
+            found: list[_Worthy] = []
+            for kind, alike in kinds.items():
+                answers = self._worthy_among(alike, interest, appraisal, predicate)
+                if answers is not None:
+                    helped.setdefault(rejector, []).append(kind)
+                    found += answers
             worthy += sorted(found, key=lambda one: self._pool.arrival(one[0]))
+        self._shown.note(likeness, interest, helped)
         return worthy
 
     def _worthy_among(
         self, alike: Alike, interest: Interest, appraisal: Appraisal, predicate: Predicate | None
-    ) -> list[_Worthy]:
-        """The same among pods that wait alike, with one call of each hint for all of them where the hint allows it."""
+    ) -> list[_Worthy] | None:
+        """The same among pods that wait alike, with one call of each hint for all of them where the hint allows it;
+        None where the event helps none of them."""
         first = next(iter(alike.values()), None)
         # A plugin may call back into the queue, so that no pod is left.
         if first is None or not interest.includes_holder_of(first):
-            return []
+            return None
         shared = appraisal.of_alike(alike)
         if shared is Strategy.SKIP:
-            return []
+            return None
         pods = self._gates.worth_asking(first, alike, self._pool)
         answers = [(q, shared or appraisal(q)) for q in pods if predicate is None or predicate(q.info)]
         return [answer for answer in answers if answer[1] is not Strategy.SKIP]

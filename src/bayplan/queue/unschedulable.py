@@ -9,12 +9,13 @@ for all of them. A pod is indexed when it enters; to change its rejectors, take 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.queued import QueuedPod
 
-__all__ = ["Alike", "Rejector", "UnschedulablePool"]
+__all__ = ["Alike", "Kind", "Rejector", "Shown", "UnschedulablePool"]
 
 Rejector = tuple[str, str]
 """(profile, plugin)."""
@@ -22,8 +23,23 @@ Rejector = tuple[str, str]
 Alike = dict[str, QueuedPod]
 """Pods that wait alike, by `namespace/name`; never empty."""
 
-_Kind = tuple[int, frozenset[str], frozenset[str], str]
-"""(number of the shape, blamed plugins, pending plugins, gating plugin)."""
+Kind = tuple[int, frozenset[str], frozenset[str], str]
+"""How pods wait: (number of the shape, blamed plugins, pending plugins, gating plugin)."""
+
+
+class _File(NamedTuple):
+    number: int
+    """Larger than those of all kinds that were there before."""
+    rejectors: list[Rejector]
+    pods: Alike
+
+
+class Shown(NamedTuple):
+    """What an event like the present one need not be shown to again: all kinds up to a number, but for some."""
+
+    until: int
+    but: tuple[Kind, ...]
+
 
 _NO_PROFILE: Rejector = ("", "")
 """The rejector of pods of unknown profiles: they have no hints, so every event counts."""
@@ -40,9 +56,11 @@ class UnschedulablePool:
         """Pods that stayed although their time limit has passed; maintained by the queue."""
         self._arrivals: dict[str, int] = {}
         self._numbers = itertools.count()
-        self._kinds: dict[str, _Kind] = {}
-        self._files: dict[_Kind, tuple[list[Rejector], Alike]] = {}
-        self._by_rejector: dict[Rejector, dict[_Kind, Alike]] = {}
+        self._kinds: dict[str, Kind] = {}
+        self._files: dict[Kind, _File] = {}
+        self._file_numbers = itertools.count(1)
+        self.newest_file = 0
+        self._by_rejector: dict[Rejector, dict[Kind, Alike]] = {}
 
     def __len__(self) -> int:
         return len(self._pods)
@@ -86,35 +104,46 @@ class UnschedulablePool:
         queued.info = info
         self._file(queued.key, queued)
 
-    def rejected_by(self, rejectors: Iterable[Rejector]) -> list[list[Alike]]:
-        """Pods that at least one of these rejected, under the first that did, and pods of unknown profiles."""
-        seen: set[_Kind] = set()
+    def rejected_by(
+        self, rejectors: Iterable[Rejector], shown: Mapping[Rejector, Shown] | None = None
+    ) -> list[tuple[Rejector, dict[Kind, Alike]]]:
+        """Pods that at least one of these rejected, under the first that did, and pods of unknown profiles; without
+        those that the event was shown to already."""
+        seen: set[Kind] = set()
         found = []
         for rejector in (_NO_PROFILE, *rejectors):
             kinds = self._by_rejector.get(rejector)
+            if kinds and shown and rejector in shown:
+                kinds = self._not_shown(kinds, shown[rejector])
             if kinds:
-                found.append([alike for kind, alike in kinds.items() if kind not in seen])
+                found.append((rejector, {kind: alike for kind, alike in kinds.items() if kind not in seen}))
                 seen.update(kinds)
         return found
+
+    def _not_shown(self, kinds: dict[Kind, Alike], shown: Shown) -> dict[Kind, Alike]:
+        newer = list(itertools.takewhile(lambda kind: self._files[kind].number > shown.until, reversed(kinds)))
+        again = (kind for kind in shown.but if kind in kinds)
+        return {kind: kinds[kind] for kind in (*again, *reversed(newer))}
 
     def _file(self, key: str, queued: QueuedPod) -> None:
         blamed, pending = frozenset(queued.unschedulable_plugins), frozenset(queued.pending_plugins)
         kind = self._kinds[key] = (queued.info.shape.number, blamed, pending, queued.gating_plugin)
         known = self._files.get(kind)
         if known is None:
-            known = self._files[kind] = (self._rejectors_of(queued), {})
-            for rejector in known[0]:
-                self._by_rejector.setdefault(rejector, {})[kind] = known[1]
-        known[1][key] = queued
+            self.newest_file = next(self._file_numbers)
+            known = self._files[kind] = _File(self.newest_file, self._rejectors_of(queued), {})
+            for rejector in known.rejectors:
+                self._by_rejector.setdefault(rejector, {})[kind] = known.pods
+        known.pods[key] = queued
 
     def _unfile(self, key: str) -> None:
         kind = self._kinds.pop(key)
-        rejectors, alike = self._files[kind]
-        del alike[key]
-        if alike:
+        file = self._files[kind]
+        del file.pods[key]
+        if file.pods:
             return
         del self._files[kind]
-        for rejector in rejectors:
+        for rejector in file.rejectors:
             kinds = self._by_rejector[rejector]
             del kinds[kind]
             if not kinds:

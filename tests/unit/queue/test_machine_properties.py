@@ -269,7 +269,7 @@ class QueueUnderRandomUse(RuleBasedStateMachine):
         pool = self.queue._pool
         for queued in pool:
             if queued.info.scheduler_name == PROFILE:
-                assert {plugin for _, plugin in pool._files[pool._kinds[queued.key]][0]} == queued.rejectors
+                assert {plugin for _, plugin in pool._files[pool._kinds[queued.key]].rejectors} == queued.rejectors
         assert all(pool._by_rejector.values())
 
     @invariant()

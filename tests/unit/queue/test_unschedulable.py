@@ -3,7 +3,7 @@ from __future__ import annotations
 from tests.unit.queue.kit import PROFILE, make_queued
 
 from bayplan.framework.queued import QueuedPod
-from bayplan.queue.unschedulable import Alike, UnschedulablePool
+from bayplan.queue.unschedulable import Alike, Kind, Rejector, UnschedulablePool
 
 
 def rejected(name: str, *plugins: str, gated_by: str = "", profile: str = PROFILE) -> QueuedPod:
@@ -20,8 +20,8 @@ def pool_of(*pods: QueuedPod) -> UnschedulablePool:
     return pool
 
 
-def names(kinds_by_rejector: list[list[Alike]]) -> list[str]:
-    return [queued.info.name for kinds in kinds_by_rejector for alike in kinds for queued in alike.values()]
+def names(found: list[tuple[Rejector, dict[Kind, Alike]]]) -> list[str]:
+    return [queued.info.name for _, kinds in found for alike in kinds.values() for queued in alike.values()]
 
 
 def test_pods_are_found_by_who_rejected_them() -> None:

@@ -3,6 +3,7 @@ would if each were asked."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from hypothesis import HealthCheck, settings
@@ -12,7 +13,16 @@ from tests.unit.queue.kit import NODE_ADD, NODE_LABEL, POD_DELETED, PROFILE, Ben
 
 from bayplan.cluster.changes import NameLog
 from bayplan.cluster.pod_info import PodInfo
-from bayplan.framework.events import ActionType, ClusterEvent, EventHint, Hint, HintFunction, Resource, by_shape
+from bayplan.framework.events import (
+    ActionType,
+    ClusterEvent,
+    EventHint,
+    Hint,
+    HintFunction,
+    Resource,
+    by_shape,
+    by_shapes,
+)
 from bayplan.framework.queued import QueuedPod
 from bayplan.framework.status import Status, Unresolvable
 
@@ -22,7 +32,8 @@ NAMES = [f"p{number}" for number in range(6)]
 
 
 class Asked:
-    """A hint that queues pods of one size, and the pod that the event is about."""
+    """A hint that queues pods of one size (that of the changed pod, if that has a node), and the pod that the event is
+    about."""
 
     def __init__(self) -> None:
         self.helped = ""
@@ -31,8 +42,13 @@ class Asked:
     def __call__(self, pod: PodInfo, old: Any, new: Any) -> Hint:
         self.times += 1
         is_itself = any(isinstance(side, PodInfo) and side.uid == pod.uid for side in (old, new))
-        is_helped = str(pod.shape.amounts.get("cpu", 0) // 1000) == self.helped
+        sizes = [_size(side) for side in (old, new) if isinstance(side, PodInfo) and side.node_name]
+        is_helped = _size(pod) == (sizes[0] if sizes else self.helped)
         return Hint.QUEUE if is_itself or is_helped else Hint.SKIP
+
+
+def _size(pod: PodInfo) -> str:
+    return str(pod.shape.amounts.get("cpu", 0) // 1000)
 
 
 def make_bench(hint: HintFunction, held: set[str], **keywords: Any) -> Bench:
@@ -56,12 +72,14 @@ class TwoQueues(RuleBasedStateMachine):
     """The same history for a queue whose hints answer by shape and whose gate tells whom it let go, and for one that
     asks about each pod."""
 
+    mark: Callable[[Asked], Asked] = staticmethod(by_shape)
+
     def __init__(self) -> None:
         super().__init__()
         self.held: set[str] = set()
         self.once, self.each = Asked(), Asked()
         self.released = NameLog()
-        informed = make_bench(by_shape(self.once), self.held, releases={PROFILE: {"Gate": lambda: self.released}})
+        informed = make_bench(self.mark(self.once), self.held, releases={PROFILE: {"Gate": lambda: self.released}})
         self.benches = [informed, make_bench(self.each, self.held)]
         self.flying: dict[str, list[QueuedPod]] = {}
         self.births = 0
@@ -121,7 +139,7 @@ class TwoQueues(RuleBasedStateMachine):
     def happen(self, event: ClusterEvent, helped: str, about: str, least: int) -> None:
         self.once.helped = self.each.helped = helped
         waiting = self.benches[0].queue.get(f"ns/{about}")
-        old = waiting.info if waiting is not None else make_pod(about, node="n") if about else None
+        old = waiting.info if waiting is not None else make_pod(about, node="n", cpu=helped or "9") if about else None
         predicate = (lambda info: info.shape.amounts.get("cpu", 0) >= least * 1000) if least else None
 
         woken = [bench.queue.move_all(event, old=old, predicate=predicate) for bench in self.benches]
@@ -164,10 +182,33 @@ class TwoQueues(RuleBasedStateMachine):
         assert first.incoming == second.incoming
 
 
+class TwoQueuesByShapes(TwoQueues):
+    """The same where events like earlier ones are shown to those that came since."""
+
+    mark = staticmethod(by_shapes)
+
+
 TestTwoQueues = TwoQueues.TestCase
-TestTwoQueues.settings = settings(
-    max_examples=150, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+TestTwoQueuesByShapes = TwoQueuesByShapes.TestCase
+for test in (TestTwoQueues, TestTwoQueuesByShapes):
+    test.settings = settings(
+        max_examples=150, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
+
+
+def test_an_event_like_an_earlier_one_is_shown_to_those_who_came_since() -> None:
+    hint = by_shapes(Asked())
+    bench = Bench(("Fit", EventHint(POD_DELETED, hint)))
+    for number in range(2000):
+        bench.reject(f"p{number}", "Fit", cpu=str(number + 1))
+
+    assert bench.queue.move_all(POD_DELETED, old=make_pod("first", node="n", cpu="9999")) == 0
+    assert hint.times == 2000
+    bench.reject("late", "Fit", cpu="3000")
+    for name in ("second", "third"):
+        bench.queue.move_all(POD_DELETED, old=make_pod(name, node="n", cpu="9999"))
+    assert hint.times == 2001
+    assert bench.queue.move_all(POD_DELETED, old=make_pod("fourth", node="n", cpu="7")) == 1
 
 
 def test_a_thousand_pods_of_one_template_are_one_question() -> None:

@@ -23,7 +23,7 @@ from bayplan.framework import (
     Status,
     Unschedulable,
     Verdicts,
-    by_shape,
+    by_shapes,
 )
 from bayplan.framework.columns import BoolN, HostPorts, NodeTable, OverlayColumns
 from bayplan.framework.objects import PodPort
@@ -87,7 +87,7 @@ class NodePorts(Plugin):
             EventHint(ClusterEvent(Resource.NODE, ActionType.ADD)),
         ]
 
-    @by_shape
+    @by_shapes
     def _after_pod_deleted(self, pod: PodInfo, old: PodInfo, new: PodInfo | None) -> Hint:
         if not old.node_name and not old.nominated_node_name:
             return Hint.SKIP

@@ -36,9 +36,9 @@ from bayplan.plugins.community.capacity_scheduling.elastic_quota import ElasticQ
 from bayplan.plugins.community.capacity_scheduling.quotas import (
     Amounts,
     QuotaBook,
+    QuotaReader,
     Quotas,
     amounts_of,
-    read_quotas,
     summed,
 )
 from bayplan.plugins.community.capacity_scheduling.victims import QuotaTrial, find_quota_victims, potential_victims
@@ -112,21 +112,23 @@ class CapacityScheduling(Plugin):
 
     def setup(self) -> None:
         self._evictions = Evictions(self)
+        self._reader = QuotaReader()
         self._quotas: Quotas | None = None
         self.handle.resources(ElasticQuota).on_change(self._quota_changed)
 
-    def _quota_changed(self, old: Any, new: Any) -> None:
-        self._quotas = None
+    def _quota_changed(self, old: ElasticQuota | None, new: ElasticQuota | None) -> None:
+        if old is None or new is None or old.spec != new.spec:
+            self._quotas = None
 
     def _read(self) -> Quotas:
         if self._quotas is None:
             items = self.handle.resources(ElasticQuota).list()
-            self._quotas = read_quotas(items)
+            self._quotas = self._reader.read(items)
         return self._quotas
 
     def object_remedies(self, pod: PodInfo) -> Iterator[ObjectRemedy]:
         """A quota that is as large as it has to be for the pod, and no larger."""
-        book = QuotaBook.of(self._read(), self.handle.cluster.namespace_usage)
+        book = QuotaBook(self._read(), self.handle.cluster.namespace_usage)
         mine = [item for item in self.handle.resources(ElasticQuota).list() if item.namespace == pod.namespace]
         quota = min(mine, key=lambda item: item.key, default=None)
         if quota is None or pod.namespace not in book:
@@ -149,7 +151,7 @@ class CapacityScheduling(Plugin):
     # PreFilter
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Status | None:
-        book = QuotaBook.of(self._read(), self.handle.cluster.namespace_usage)
+        book = QuotaBook(self._read(), self.handle.cluster.namespace_usage)
         own = amounts_of(pod)
         claim = _Claim(book, own)
         state.put(CLAIM, claim)

@@ -15,7 +15,7 @@ from bayplan.framework.columns import NamespaceUsage, is_counted
 from bayplan.framework.objects import Amounts, Quantity, to_amounts
 from bayplan.plugins.community.capacity_scheduling.elastic_quota import ElasticQuota
 
-__all__ = ["PODS", "Amounts", "Quota", "QuotaBook", "Quotas", "amounts_of", "read_quotas", "summed"]
+__all__ = ["PODS", "Amounts", "Quota", "QuotaBook", "QuotaReader", "Quotas", "amounts_of", "summed"]
 
 PODS = "pods"
 
@@ -37,13 +37,25 @@ class Quotas(dict[str, Quota]):
                 self.guaranteed[name] = self.guaranteed.get(name, 0) + amount
 
 
-def read_quotas(items: Iterable[ElasticQuota]) -> Quotas:
-    """Of several in one namespace the first by name counts."""
-    quotas: dict[str, Quota] = {}
-    for item in sorted(items, key=lambda each: each.key):
-        quota = Quota(item.namespace, _limits(item.spec.min), _limits(item.spec.max))
-        quotas.setdefault(item.namespace, quota)
-    return Quotas(quotas)
+class QuotaReader:
+    """Reads the quotas of a cluster; an object that did not change is not read again."""
+
+    def __init__(self) -> None:
+        self._read: dict[str, tuple[ElasticQuota, Quota]] = {}
+
+    def read(self, items: Iterable[ElasticQuota]) -> Quotas:
+        """Of several in one namespace the first by name counts."""
+        self._read = {item.key: (item, self._quota(item)) for item in items}
+        quotas: dict[str, Quota] = {}
+        for _, (item, quota) in sorted(self._read.items()):
+            quotas.setdefault(item.namespace, quota)
+        return Quotas(quotas)
+
+    def _quota(self, item: ElasticQuota) -> Quota:
+        known = self._read.get(item.key)
+        if known is not None and known[0] is item:
+            return known[1]
+        return Quota(item.namespace, _limits(item.spec.min), _limits(item.spec.max))
 
 
 def _limits(quantities: Mapping[str, Quantity] | None) -> Amounts:
@@ -60,23 +72,28 @@ def summed(first: Amounts, second: Amounts) -> Amounts:
 
 
 class QuotaBook:
-    """Use by namespace. `add` and `remove` change it; `clone` gives a dry run a book of its own."""
+    """Use by namespace, read when first asked for: most pods ask about one namespace or none. `add` and `remove` change
+    it; `clone` gives a dry run a book of its own."""
 
-    def __init__(self, quotas: Quotas, used: dict[str, Amounts]) -> None:
+    def __init__(self, quotas: Quotas, usage: NamespaceUsage, noted: Mapping[str, Amounts] | None = None) -> None:
         self.quotas = quotas
-        self._used = used
+        self._usage = usage
+        self._noted: dict[str, Amounts] = {name: dict(amounts) for name, amounts in (noted or {}).items()}
         self._guaranteed = quotas.guaranteed
 
-    @classmethod
-    def of(cls, quotas: Quotas, usage: NamespaceUsage) -> QuotaBook:
-        used = {}
-        for namespace in quotas:
-            found = usage.of(namespace)
-            used[namespace] = dict(found.amounts) | {PODS: found.pod_count}
-        return cls(quotas, used)
-
     def clone(self) -> QuotaBook:
-        return QuotaBook(self.quotas, {namespace: dict(amounts) for namespace, amounts in self._used.items()})
+        return QuotaBook(self.quotas, self._usage, self._noted)
+
+    def _used(self, namespace: str) -> Amounts:
+        noted = self._noted.get(namespace)
+        if noted is None:
+            found = self._usage.of(namespace)
+            noted = self._noted[namespace] = dict(found.amounts) | {PODS: found.pod_count}
+        return noted
+
+    def _everywhere(self, name: str) -> int:
+        """What all quotas together use of a resource."""
+        return sum(self._used(namespace).get(name, 0) for namespace in self.quotas)
 
     def __contains__(self, namespace: str) -> bool:
         return namespace in self.quotas
@@ -88,31 +105,31 @@ class QuotaBook:
         self._count(pod, -1)
 
     def _count(self, pod: PodInfo, sign: int) -> None:
-        used = self._used.get(pod.namespace)
-        if used is not None:
+        if pod.namespace in self.quotas:
+            used = self._used(pod.namespace)
             for name, amount in amounts_of(pod).items():
                 used[name] = used.get(name, 0) + sign * amount
 
     def is_over_max(self, namespace: str, more: Amounts) -> bool:
         """Whether the additional amounts would exceed the namespace's maximum in one of their resources."""
-        used, most = self._used[namespace], self.quotas[namespace].most
+        used, most = self._used(namespace), self.quotas[namespace].most
         return any(name in most and used.get(name, 0) + amount > most[name] for name, amount in more.items())
 
     def room_for(self, namespace: str, more: Amounts) -> tuple[Amounts, Amounts]:
         """What the namespace's minimum and maximum would have to be at least for the additional amounts."""
-        used, quota = self._used[namespace], self.quotas[namespace]
+        used, quota = self._used(namespace), self.quotas[namespace]
         wanted = {name: used.get(name, 0) + amount for name, amount in more.items()}
         most = {name: amount for name, amount in wanted.items() if amount > quota.most.get(name, amount)}
         least: Amounts = {}
         for name, amount in more.items():
-            everything = sum(each.get(name, 0) for each in self._used.values()) + amount
+            everything = self._everywhere(name) + amount
             if everything > self._guaranteed.get(name, everything):
                 least[name] = quota.guaranteed.get(name, 0) + everything - self._guaranteed[name]
         return least, most
 
     def is_over_min(self, namespace: str, more: Amounts | None = None) -> bool:
         """Whether the namespace, with the additional amounts, uses more than its minimum of some resource."""
-        used, own = self._used[namespace], self.quotas[namespace].guaranteed
+        used, own = self._used(namespace), self.quotas[namespace].guaranteed
         if more is None:
             return any(used.get(name, 0) > own.get(name, 0) for name in self._guaranteed)
         return any(
@@ -122,7 +139,7 @@ class QuotaBook:
     def is_total_over_min(self, more: Amounts) -> bool:
         """Whether all quotas together would use more than the sum of their minimums."""
         return any(
-            sum(used.get(name, 0) for used in self._used.values()) + amount > self._guaranteed[name]
+            self._everywhere(name) + amount > self._guaranteed[name]
             for name, amount in more.items()
             if name in self._guaranteed
         )

@@ -32,6 +32,7 @@ from bayplan.framework import (
     Unresolvable,
     Unschedulable,
     Wait,
+    by_shapes,
 )
 from bayplan.framework.columns import PodSet
 from bayplan.framework.objects import parse_time
@@ -374,6 +375,7 @@ class Coscheduling(Plugin):
             self._end_rest(key)
         return Hint.QUEUE
 
+    @by_shapes
     def _after_pod_added(self, pod: PodInfo, old: Any, new: Any) -> Hint:
         """A sibling may have been placed by another scheduler."""
         return self._after_any(pod, old, new) if group_key(new) == group_key(pod) else Hint.SKIP

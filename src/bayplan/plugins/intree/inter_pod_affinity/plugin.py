@@ -27,6 +27,7 @@ from bayplan.framework import (
     Unschedulable,
     Verdicts,
     by_shape,
+    by_shapes,
     normalize_range,
 )
 from bayplan.framework.columns import ClusterState, DomainCounts, Int64N, PodTerm, TermGroup, TermKind
@@ -306,7 +307,7 @@ class InterPodAffinity(Plugin):
             EventHint(ClusterEvent(Resource.NODE, nodes), self._node_hint),
         ]
 
-    @by_shape
+    @by_shapes
     def _pod_hint(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> Hint:
         other = new or old
         if other is None:

@@ -1,0 +1,45 @@
+"""Quotas of others cost a pod nothing: objects are read once, use is read where it is asked for."""
+
+from __future__ import annotations
+
+from bayplan.api.meta import Metadata
+from bayplan.cluster.namespace_usage import NamespaceUsage, Used
+from bayplan.plugins.community.capacity_scheduling.elastic_quota import ElasticQuota, ElasticQuotaSpec
+from bayplan.plugins.community.capacity_scheduling.quotas import QuotaBook, QuotaReader
+
+
+def quota(namespace: str, name: str = "quota", cpu: str = "2") -> ElasticQuota:
+    return ElasticQuota(
+        metadata=Metadata(name=name, namespace=namespace), spec=ElasticQuotaSpec(min={"cpu": cpu}, max={"cpu": cpu})
+    )
+
+
+class CountedUsage(NamespaceUsage):
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+
+    def of(self, namespace: str) -> Used:
+        self.asked.append(namespace)
+        return super().of(namespace)
+
+
+def test_an_object_that_did_not_change_is_not_read_again() -> None:
+    reader, kept = QuotaReader(), quota("a")
+    first = reader.read([kept, quota("b")])
+    second = reader.read([kept, quota("b", cpu="3")])
+
+    assert second["a"] is first["a"]
+    assert (first.guaranteed, second.guaranteed) == ({"cpu": 4000}, {"cpu": 5000})
+    assert reader.read([quota("c", "z", "1"), quota("c", "a", "7")])["c"].most == {"cpu": 7000}
+
+
+def test_use_is_read_for_the_namespaces_that_are_asked_about() -> None:
+    usage = CountedUsage()
+    book = QuotaBook(QuotaReader().read(quota(f"ns-{number}") for number in range(500)), usage)
+
+    assert "ns-7" in book
+    assert "elsewhere" not in book
+    assert not book.is_over_max("ns-7", {"cpu": 2000})
+    assert book.clone().is_over_max("ns-7", {"cpu": 2001})
+    assert usage.asked == ["ns-7"]
