@@ -8,7 +8,10 @@ from typing import Any
 
 from bayplan.explain.edits import Edit
 from tests.truth.device_cases import DEVICE_CAUSES
-from tests.truth.documents import SUBJECT, Case, JsonObject, budget_status, new_case, pod
+from tests.truth.documents import SUBJECT, Case, new_case, pod
+from tests.truth.preemption_cases import PREEMPTION_CAUSES
+from tests.truth.rule_cases import RULE_CAUSES
+from tests.truth.volume_cases import VOLUME_CAUSES
 
 __all__ = ["CAUSES", "generate"]
 
@@ -122,37 +125,6 @@ def _port(chance: random.Random, case: Case) -> None:
     _subject(case, cpu="50m", container=ports)
 
 
-def _volume(chance: random.Random, case: Case) -> None:
-    if chance.random() < 0.6:
-        case.objects.append(
-            {
-                "apiVersion": "storage.k8s.io/v1",
-                "kind": "StorageClass",
-                "metadata": {"name": "standard"},
-                "provisioner": "example.com/disk",
-                "volumeBindingMode": "WaitForFirstConsumer",
-            }
-        )
-    _subject(case, volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}])
-
-
-def _storage_class(chance: random.Random, case: Case) -> None:
-    """The claim names a class that nobody made."""
-    _volume(chance, case)
-    case.objects.append(
-        {
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "metadata": {"name": "data", "namespace": "default"},
-            "spec": {
-                "accessModes": ["ReadWriteOnce"],
-                "resources": {"requests": {"storage": "1Gi"}},
-                "storageClassName": "fast",
-            },
-        }
-    )
-
-
 def _no_group(chance: random.Random, case: Case) -> None:
     """The label names a group that nobody made."""
     _gang_of(case, 2)
@@ -165,28 +137,6 @@ def _gate(chance: random.Random, case: Case) -> None:
 
 def _other_scheduler(chance: random.Random, case: Case) -> None:
     _subject(case, schedulerName="nobody")
-
-
-def _preemption(chance: random.Random, case: Case) -> None:
-    case.objects.append(
-        {
-            "apiVersion": "scheduling.k8s.io/v1",
-            "kind": "PriorityClass",
-            "metadata": {"name": "high"},
-            "value": 1000,
-        }
-    )
-    del case.nodes[2:]
-    case.pods.clear()
-    for place, node in enumerate(case.nodes):
-        cpu = int(node["status"]["allocatable"]["cpu"]) * 1000 - 100
-        labels = {"app": f"low-{place}"}
-        name = node["metadata"]["name"]
-        low = pod(f"low-{place}", cpu=f"{cpu}m", node=name, labels=labels, terminationGracePeriodSeconds=0)
-        case.pods.append(low)
-    if chance.random() < 0.5:
-        case.objects.append(_budget(case, "low-0", 0))
-    _subject(case, cpu="1500m", priorityClassName="high")
 
 
 def _many(chance: random.Random, case: Case) -> None:
@@ -339,78 +289,6 @@ def _kept_away(chance: random.Random, case: Case) -> None:
     _subject(case, cpu="50m", labels={"app": "noisy"})
 
 
-def _volume_elsewhere(chance: random.Random, case: Case) -> None:
-    """The claim is bound to a volume in a zone that has no node, or none that takes the pod."""
-    zone = chance.choice(("zone-x", "zone-a"))
-    if zone == "zone-a":
-        for node in case.nodes[::3]:
-            node["spec"]["taints"] = [{"key": "team", "value": "a", "effect": "NoSchedule"}]
-    expression = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": [zone]}
-    case.objects += [
-        {
-            "apiVersion": "v1",
-            "kind": "PersistentVolume",
-            "metadata": {"name": "disk"},
-            "spec": {
-                "capacity": {"storage": "1Gi"},
-                "accessModes": ["ReadWriteOnce"],
-                "claimRef": {"kind": "PersistentVolumeClaim", "namespace": "default", "name": "data"},
-                "csi": {"driver": "example.com/disk", "volumeHandle": "disk"},
-                "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}},
-            },
-            "status": {"phase": "Bound"},
-        },
-        {
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "metadata": {
-                "name": "data",
-                "namespace": "default",
-                "annotations": {"pv.kubernetes.io/bind-completed": "yes"},
-            },
-            "spec": {
-                "accessModes": ["ReadWriteOnce"],
-                "resources": {"requests": {"storage": "1Gi"}},
-                "volumeName": "disk",
-                "storageClassName": "",
-            },
-            "status": {"phase": "Bound"},
-        },
-    ]
-    _subject(case, cpu="50m", volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}])
-
-
-def _costly(chance: random.Random, case: Case) -> None:
-    """Several victims on each of several nodes, of several priorities, some under a budget."""
-    for name, value in (("middle", 100), ("high", 1000)):
-        kind = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
-        case.objects.append({**kind, "value": value})
-    del case.nodes[3:]
-    case.pods.clear()
-    for node in case.nodes:
-        cpu, home = int(node["status"]["allocatable"]["cpu"]) * 1000, node["metadata"]["name"]
-        count = chance.randint(1, 3)
-        for place in range(count):
-            spec = {"priorityClassName": "middle"} if chance.random() < 0.4 else {}
-            low = pod(f"low-{home}-{place}", cpu=f"{cpu // count - 50}m", node=home, labels={"app": home}, **spec)
-            case.pods.append({**low, "spec": {**low["spec"], "terminationGracePeriodSeconds": 0}})
-    if chance.random() < 0.6:
-        case.objects.append(_budget(case, chance.choice(case.nodes)["metadata"]["name"], chance.randint(0, 1)))
-    _subject(case, cpu=f"{chance.choice((900, 1500))}m", priorityClassName="high")
-
-
-def _budget(case: Case, app: str, allowed: int) -> JsonObject:
-    """With the status that a controller gives it."""
-    healthy = sum(each["metadata"]["labels"].get("app") == app for each in case.pods)
-    budget = {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": "keep", "namespace": "default"},
-        "spec": {"minAvailable": max(healthy - allowed, 0), "selector": {"matchLabels": {"app": app}}},
-    }
-    return {**budget, "status": budget_status(budget, case.pods)}
-
-
 _MIXED = (_taint, _selector, _node_affinity, _anti_affinity, _kept_away, _affinity, _port, _cordon)
 
 
@@ -429,12 +307,9 @@ CAUSES: dict[str, Callable[[random.Random, Case], None]] = {
     "affinity": _affinity,
     "spread": _spread,
     "port": _port,
-    "volume": _volume,
-    "storage class": _storage_class,
     "no group": _no_group,
     "gate": _gate,
     "other scheduler": _other_scheduler,
-    "preemption": _preemption,
     "many": _many,
     "gang": _gang,
     "quota": _quota,
@@ -448,7 +323,8 @@ CAUSES: dict[str, Callable[[random.Random, Case], None]] = {
     "mixed": _mixed,
     "pod places": _pod_places,
     "kept away": _kept_away,
-    "volume elsewhere": _volume_elsewhere,
-    "costly": _costly,
+    **VOLUME_CAUSES,
+    **PREEMPTION_CAUSES,
     **DEVICE_CAUSES,
+    **RULE_CAUSES,
 }

@@ -14,7 +14,7 @@ from tests.truth.documents import JsonObject
 from tests.truth.experiments import Change, key_of
 from tests.truth.world import World, all_hold
 
-__all__ = ["DEVICE_EXECUTORS"]
+__all__ = ["DEVICE_EXECUTORS", "unknown_names"]
 
 
 def _slices(world: World, node: str) -> list[JsonObject]:
@@ -45,10 +45,19 @@ def _allocated(claim: JsonObject) -> list[str]:
 
 
 def _request(world: World, name: str) -> JsonObject:
-    namespace, claim, request = name.split("/")[:3]
-    requests = _claims(world)[f"{namespace}/{claim}"]["spec"]["devices"]["requests"]
-    found: JsonObject = next(each["exactly"] for each in requests if each["name"] == request)
+    claim, _, request = name.rpartition("/")
+    requests = _claims(world).get(claim, {}).get("spec", {}).get("devices", {}).get("requests", ())
+    found: JsonObject = next((each["exactly"] for each in requests if each["name"] == request), {})
     return found
+
+
+def unknown_names(world: World, claim: Any) -> str:
+    """Whether the claim is about a request or a resource claim that there is not."""
+    request, owner = getattr(claim, "request", ""), getattr(claim, "owner", "")
+    return all_hold(
+        (not request or bool(_request(world, request)), "there is no such request"),
+        (not owner or owner in _claims(world), "there is no such claim"),
+    )
 
 
 def _asking(world: World, name: str, count: int, *, constraints: bool = False) -> Edit:
@@ -84,11 +93,20 @@ async def _has_devices(world: World, claim: d.HasDevices) -> str:
 async def _lacks_devices(world: World, claim: d.LacksDevices) -> str:
     here = tuple(_devices(world, claim.node))
     asked = _request(world, claim.request)["count"]
-    enough = await world.after(Change(edits=(_asking(world, claim.request, claim.usable),), only_devices=here))
+    if claim.usable < 0:
+        return "less than nothing"
+    few = max(claim.usable, 1)
+    enough = await world.after(Change(edits=(_asking(world, claim.request, few),), only_devices=here))
     many = await world.after(Change(edits=(_asking(world, claim.request, claim.usable + 1),), only_devices=here))
+    refused = sum(g.count for g in world.first.refused if g.plugin == "DynamicResources") if world.first else 0
+    constraints = _claims(world)[claim.request.rpartition("/")[0]]["spec"]["devices"].get("constraints", ())
+    apart = tuple(each["matchAttribute"] for each in constraints) if claim.usable >= asked else ()
     return all_hold(
+        (claim.refused == refused, f"{refused} nodes are refused"),
+        (claim.looked_at == 0, "all nodes were looked at"),
+        (claim.split == apart, f"it is split by {apart}"),
         (not world.base.nodes.get(claim.pod), "it has a node"),
-        (claim.nodes == len(world.case.nodes) and claim.refused <= claim.nodes, "another number of nodes"),
+        (claim.nodes == len(world.case.nodes), "another number of nodes"),
         (claim.asked == asked, f"it asks for {asked}"),
         (claim.usable + sum(claim.states.values()) == len(here), f"{len(here)} devices"),
         (not claim.usable or enough.nodes.get(claim.pod) == claim.node, "not so many would do"),
@@ -120,11 +138,18 @@ async def _tainted(world: World, claim: d.DeviceTainted) -> str:
     )
 
 
+def _class(world: World) -> JsonObject:
+    spec: JsonObject = next(item["spec"] for item in world.case.objects if item["kind"] == "DeviceClass")
+    return spec
+
+
 async def _refused(world: World, claim: d.DeviceRefused) -> str:
     device = _devices(world, claim.node).get(claim.device, {})
     texts = [f'"{each["string"]}"' for each in device.get("attributes", {}).values()]
     texts += [each["value"] for each in device.get("capacity", {}).values()]
-    selectors = [each["cel"]["expression"] for each in _request(world, claim.request).get("selectors", ())]
+    wanted = _request(world, claim.request)
+    by = {f"claim {claim.request.rpartition('/')[0]}": wanted, f"class {wanted['deviceClassName']}": _class(world)}
+    selectors = [each["cel"]["expression"] for each in by.get(claim.by, {}).get("selectors", ())]
     free = _asking(world, claim.request, 1)
     for each in free.patch["spec"]["devices"]["requests"]:
         each["exactly"].pop("selectors", None)
@@ -143,6 +168,10 @@ async def _fails(world: World, claim: d.DeviceFails) -> str:
     return all_hold((record is not None and claim.error in record.message, "there is no such error"))
 
 
+def _is_amount(text: str, amount: int) -> bool:
+    return text[:1].isdigit() and value(text) == amount
+
+
 async def _short(world: World, claim: d.DeviceShort) -> str:
     device = _devices(world, claim.node).get(claim.device, {})
     held = [each for name, each in _devices(world, claim.node).items() if _holders(world, name)]
@@ -152,7 +181,7 @@ async def _short(world: World, claim: d.DeviceShort) -> str:
         whole = sum(value(each["counters"]["memory"]["value"]) for each in sets)
         left = whole - sum(value(each["consumesCounters"][0]["counters"]["memory"]["value"]) for each in held)
     else:
-        needs = _request(world, claim.request)["capacity"]["requests"]["memory"]
+        needs = _request(world, claim.request).get("capacity", {}).get("requests", {}).get("memory", "")
         shares = [
             result["consumedCapacity"]["memory"]
             for each in _holders(world, claim.device)
@@ -160,8 +189,9 @@ async def _short(world: World, claim: d.DeviceShort) -> str:
         ]
         left = value(device.get("capacity", {}).get("memory", {}).get("value", "0")) - sum(map(value, shares))
     return all_hold(
+        (claim.of in ("capacity memory", "counter memory of gpu"), "of something else"),
         (claim.needs == needs, f"it needs {needs}"),
-        (not claim.left or value(claim.left) == left, f"{left} is left"),
+        (not claim.left or _is_amount(claim.left, left), f"{left} is left"),
         (not await _is_usable(world, claim), "it would do"),
     )
 
@@ -178,12 +208,15 @@ async def _no_devices(world: World, claim: d.NoDevices) -> str:
 async def _split(world: World, claim: d.DevicesSplit) -> str:
     name = claim.attribute.rpartition("/")[2]
     free = [each for device, each in _devices(world, claim.node).items() if not _holders(world, device)]
-    counts = Counter(each["attributes"][name]["string"] for each in free)
+    counts = Counter(each["attributes"].get(name, {}).get("string", "") for each in free)
     request = f"{claim.owner}/{_claims(world)[claim.owner]['spec']['devices']['requests'][0]['name']}"
     count = _request(world, request)["count"]
     here = tuple(_devices(world, claim.node))
     after = await world.after(Change(edits=(_asking(world, request, count),), only_devices=here))
+    rule = "distinctAttribute" if claim.is_distinct else "matchAttribute"
+    constraints = _claims(world)[claim.owner]["spec"]["devices"].get("constraints", ())
     return all_hold(
+        (any(each.get(rule) == claim.attribute for each in constraints), "there is no such constraint"),
         (dict(counts) == claim.values, f"they are {dict(counts)}"),
         (after.nodes.get(claim.pod) == claim.node, "without the constraint neither"),
     )
@@ -196,7 +229,10 @@ async def _contested(world: World, claim: d.DevicesContested) -> str:
 async def _pool_unused(world: World, claim: d.PoolUnused) -> str:
     slices = [each for each in _slices(world, claim.node) if claim.pool.endswith(f"/{each['spec']['pool']['name']}")]
     wanted = {each["spec"]["pool"]["resourceSliceCount"] for each in slices}
-    return all_hold((bool(slices) and wanted != {len(slices)}, "all slices are there"))
+    return all_hold(
+        (bool(slices) and wanted != {len(slices)}, "all slices are there"),
+        (claim.problem == "some of its slices are missing", "another problem"),
+    )
 
 
 async def _unreachable(world: World, claim: d.ClaimUnreachable) -> str:

@@ -7,23 +7,30 @@ falsified on purpose is held against the same observation.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, get_args
 
-from bayplan.api.quantity import milli_value, value
 from bayplan.explain import claims as c
-from bayplan.explain.cases import evaluate_case
-from bayplan.explain.edits import Edit
-from tests.truth.device_executors import DEVICE_EXECUTORS
+from bayplan.explain.device_claims import DEVICES
+from bayplan.loop.record import DecisionRecord, ScoredNode
+from tests.truth.amounts import asked_in_words, largest_in_words
+from tests.truth.device_executors import DEVICE_EXECUTORS, unknown_names
 from tests.truth.documents import SUBJECT, Case, JsonObject
 from tests.truth.experiments import Change, Outcome, key_of
-from tests.truth.world import World, all_hold
+from tests.truth.suppositions import SUPPOSITIONS
+from tests.truth.world import World, all_hold, evaluated
 
 __all__ = ["EXECUTORS", "execute"]
 
 
 async def execute(world: World, claim: c.Claim) -> str:
     """What is wrong with the claim; empty if nothing is."""
+    if claim.pod not in {key_of(pod) for pod in world.case.pods}:
+        return "there is no such pod"
+    if isinstance(claim, get_args(DEVICES)):
+        unknown = unknown_names(world, claim)
+        if unknown:
+            return unknown
     return await EXECUTORS[type(claim)](world, claim)
 
 
@@ -60,19 +67,40 @@ def _choice(world: World, claim: c.Chosen, outcome: Outcome) -> str:
         (record.ties == claim.ties, f"{record.ties} ties"),
         (claim.runner_up == (second.node if second is not None else ""), "another runner-up"),
         (second is None or claim.ahead == record.total - second.total, "another lead"),
+        (not claim.plugin or _gains(record).get(claim.plugin, 0) == max(_gains(record).values()), "decides nothing"),
+        (claim.is_bound, "it is bound"),
     )
 
 
+def _gains(record: DecisionRecord) -> dict[str, int]:
+    """By plugin, how many points more than the runner-up it gave."""
+    others = record.runner_up.points if record.runner_up is not None else {}
+    second = {name: points.weighted for name, points in others.items()}
+    return {name: points.weighted - second.get(name, 0) for name, points in record.points.items()} or {"": 0}
+
+
 def _left(world: World, victims: Sequence[str], outcome: Outcome) -> str:
-    """Whether these pods and no others had to leave."""
-    ran = {key_of(pod) for pod in world.case.pods if pod["spec"].get("nodeName")}
-    gone = sorted(key for key in ran if key not in outcome.nodes)
+    """Whether these pods and no others had to leave for the subject."""
+    gone = _gone(world, outcome)
     return "" if sorted(victims) == gone else f"{gone} left"
+
+
+def _gone(world: World, outcome: Outcome) -> list[str]:
+    """Pods that ran and do not any more; where others preempt too, those of the node that the subject has."""
+    home = outcome.nodes.get(SUBJECT)
+    has_rivals = any(key_of(pod) != SUBJECT and "priorityClassName" in pod["spec"] for pod in _waiting(world))
+    ran = {key_of(pod): pod["spec"].get("nodeName") for pod in world.case.pods}
+    left = [key for key, node in ran.items() if node and key not in outcome.nodes]
+    return sorted(key for key in left if not has_rivals or ran[key] == home)
+
+
+def _waiting(world: World) -> list[JsonObject]:
+    return [pod for pod in world.case.pods if not pod["spec"].get("nodeName")]
 
 
 def _scores(world: World, *, without: Sequence[str] = ()) -> dict[str, dict[str, int]] | None:
     """By node, the points by plugin and in total, from the documents; None where another plugin takes part."""
-    result = _evaluated(world.case, without=without)
+    result = evaluated(world.case, without=without)
     return None if result is None else result["scores"]
 
 
@@ -80,6 +108,8 @@ def _points(scores: dict[str, dict[str, int]] | None, claim: c.Chosen | c.GoesTo
     """What is wrong with points, ties and lead."""
     if scores is None:
         return ""
+    if claim.node not in scores:
+        return f"{sorted(scores)} fit"
     best = max(entry["total"] for entry in scores.values())
     first, second = scores[claim.node], scores.get(claim.runner_up, {})
     others = [entry["total"] for name, entry in scores.items() if name != claim.node]
@@ -101,6 +131,7 @@ async def _preempted(world: World, claim: c.Preempted) -> str:
         (victim is not None and victim["spec"].get("nodeName") == claim.node, "it ran elsewhere"),
         (claim.pod not in world.base.nodes, "it is still there"),
         (world.base.nodes.get(claim.by) == claim.node, "the preemptor is elsewhere"),
+        (world.base.times[0] <= claim.time <= world.base.times[1], f"between {world.base.times}"),
     )
 
 
@@ -139,41 +170,60 @@ async def _goes_to(world: World, claim: c.GoesTo) -> str:
         (record.nodes == claim.nodes, f"{record.nodes} nodes"),
         (record.feasible == claim.feasible, f"{record.feasible} nodes fit"),
         (not record.is_scored or record.total == claim.total, f"{record.total} points"),
+        (claim.is_offline or claim.place in world.places, f"it was in {world.places}"),
+        (not claim.plugin or claim.plugin in world.base.plugins, "there is no such plugin"),
+        (not record.is_scored or record.ties == claim.ties, f"{record.ties} ties"),
+        (not record.is_scored or (record.runner_up or NOBODY).node == claim.runner_up, "another runner-up"),
+        (not record.is_scored or _lead(record) == claim.ahead, "another lead"),
     ) or _points(_scores(world), claim)
 
 
+NOBODY = ScoredNode(node="", total=0, points={})
+
+
+def _lead(record: DecisionRecord) -> int:
+    return record.total - record.runner_up.total if record.runner_up is not None else 0
+
+
 async def _fits_nowhere(world: World, claim: c.FitsNowhere) -> str:
-    refused = _refused_offline(world.case)
-    counted = None if refused is None else refused.get((claim.plugin, claim.reason))
+    """As the documents are evaluated, or as it was refused when it was tried."""
+    refused = _refused_offline(world.case) or _refused_then(world)
+    key = (claim.plugin, _sorted(claim.reason))
+    if world.case.plugin and key not in refused:
+        refused = _refused_in(world.base.result, world.case)
+    said = f"{world.base.messages.get(claim.pod, '')} {world.first.message if world.first is not None else ''}"
     return all_hold(
         (not world.base.nodes.get(claim.pod), "it has a node"),
         (claim.nodes == len(world.case.nodes), "another number of nodes"),
-        (refused is None or not claim.plugin or counted == claim.refused, f"refused: {refused}"),
-        (not claim.resource or _largest(world, claim.resource) == claim.largest, "another largest node"),
-        (not claim.resource or _asked(world, claim.resource) == claim.asked, "it asks another amount"),
+        (not claim.refused or refused.get(key) == claim.refused, f"refused: {refused}"),
+        (bool(claim.refused) or (claim.reason or claim.message) in said, f"it was told {said}"),
+        (not claim.resource or largest_in_words(world, claim.resource) == claim.largest, "another largest node"),
+        (not claim.resource or asked_in_words(world, claim.resource) == claim.asked, "it asks another amount"),
     )
 
 
-def _evaluated(case: Case, *, without: Sequence[str] = ()) -> JsonObject | None:
-    """The case as the reference cases are evaluated, from its documents; None where another plugin takes part."""
-    if case.plugin or any("resourceClaims" in pod["spec"] for pod in case.pods):
-        return None
-    others = [pod for pod in case.pods if key_of(pod) not in (SUBJECT, *without) and pod["spec"].get("nodeName")]
-    subject = next(pod for pod in case.pods if key_of(pod) == SUBJECT)
-    result = evaluate_case({"objects": [*case.nodes, *case.objects, *others], "pod": subject})
-    assert isinstance(result, dict)  # a single pod
-    return result
+def _sorted(reason: str) -> str:
+    return ", ".join(sorted(reason.split(", ")))
 
 
-def _refused_offline(case: Case) -> Counter[tuple[str, str]] | None:
+def _refused_then(world: World) -> Counter[tuple[str, str]]:
+    record = world.first
+    groups = record.refused if record is not None else ()
+    return Counter({(group.plugin, _sorted(", ".join(group.reasons))): group.count for group in groups})
+
+
+def _refused_offline(case: Case) -> Counter[tuple[str, str]]:
     """Nodes by the plugin that refuses them and its reasons."""
-    result = _evaluated(case)
+    return _refused_in(evaluated(case), case)
+
+
+def _refused_in(result: JsonObject | None, case: Case) -> Counter[tuple[str, str]]:
     if result is None:
-        return None
+        return Counter()
     if "prefilter" in result:
         entry = result["prefilter"]
-        return Counter({(entry["plugin"], ", ".join(entry["reasons"])): len(case.nodes)})
-    return Counter((entry["plugin"], ", ".join(entry["reasons"])) for entry in result["nodes"].values())
+        return Counter({(entry["plugin"], _sorted(", ".join(entry["reasons"]))): len(case.nodes)})
+    return Counter((entry["plugin"], _sorted(", ".join(entry["reasons"]))) for entry in result["nodes"].values())
 
 
 async def _would_preempt(world: World, claim: c.WouldPreempt) -> str:
@@ -184,21 +234,24 @@ async def _would_preempt(world: World, claim: c.WouldPreempt) -> str:
         return alike
     return all_hold(
         (bool(claim.victims), "no victims"),
-        (claim.ties == 1, "ties"),
+        (_ties(world) == claim.ties, "another number of nodes that cost the same"),
         (all(ran.get(victim) == claim.node for victim in claim.victims), "victims that ran elsewhere"),
         (world.base.nodes.get(claim.pod) == claim.node, f"it is on {world.base.nodes.get(claim.pod)!r}"),
         (claim.violations == _violations(world.case, claim.victims), "other budgets"),
     ) or _left(world, claim.victims, world.base)
 
 
+def _ties(world: World) -> int:
+    preemption = world.base.record.preemption if world.base.record is not None else None
+    return preemption.ties if preemption is not None else 1
+
+
 def _alike(world: World, claim: c.WouldPreempt) -> str:
     """Where several nodes cost the same: it gets one of them, and as many pods leave."""
-    record = world.base.record
-    preemption = record.preemption if record is not None else None
     ran = {key_of(pod): pod["spec"].get("nodeName") for pod in world.case.pods}
-    left = [key for key, node in ran.items() if node and key not in world.base.nodes]
+    left = _gone(world, world.base)
     return all_hold(
-        (preemption is not None and preemption.ties == claim.ties, "another number of nodes that cost the same"),
+        (_ties(world) == claim.ties, "another number of nodes that cost the same"),
         (all(ran.get(victim) == claim.node for victim in claim.victims), "victims that ran elsewhere"),
         (len(left) == len(claim.victims), f"{left} left"),
         (claim.violations == _violations(world.case, claim.victims), "other budgets"),
@@ -223,6 +276,7 @@ async def _held_back(world: World, claim: c.HeldBack) -> str:
         (world.first is None, "it was tried"),
         (claim.gates == gates, f"its gates are {gates}"),
         (claim.plugin == "SchedulingGates", "another plugin"),
+        (bool(gates) or not claim.message, "no gates"),
     )
 
 
@@ -237,150 +291,22 @@ async def _held_at_permit(world: World, claim: c.HeldAtPermit) -> str:
         (held is not None and tuple(held.plugins) == claim.plugins and not held.result, "others hold it"),
         (0 < claim.seconds_left <= min(limits, default=0.0), f"for {limits} at most"),
         (without.nodes.get(claim.pod) == claim.node, f"let go, it is bound to {without.nodes.get(claim.pod)!r}"),
+        (claim.reason == _group_words(world.case), f"it waits for {_group_words(world.case)}"),
     )
+
+
+def _group_words(case: Case) -> str:
+    """What Coscheduling waits for, from the group's document."""
+    group = next(item for item in case.objects if item["kind"] == "PodGroup")
+    return f"pod group {key_of(group)} needs {group['spec']['minMember']} pods that have a node"
 
 
 async def _no_scheduler(world: World, claim: c.NoScheduler) -> str:
     return all_hold(
         (not world.base.nodes.get(claim.pod), "it has a node"),
         (world.subject["spec"].get("schedulerName") == claim.scheduler, "it names another scheduler"),
+        (claim.known == world.base.profiles, f"there are {world.base.profiles}"),
     )
-
-
-# If
-
-
-async def _would_fit(world: World, claim: c.WouldFit) -> str:
-    after = await world.after(Change(edits=claim.edits))
-    node, record = after.nodes.get(claim.pod, ""), after.record
-    if not node or record is None:
-        return f"it stays pending: {record.message if record is not None else ''}"
-    if not claim.node:
-        return ""
-    return all_hold(
-        (record.feasible == claim.nodes, f"{record.feasible} nodes fit"), (node == claim.node, f"on {node}")
-    )
-
-
-async def _would_move(world: World, claim: c.WouldMove) -> str:
-    if claim.home != world.base.nodes.get(claim.pod):
-        return f"it is on {world.base.nodes.get(claim.pod)}"
-    weights = ((claim.plugin, claim.weight),) if claim.plugin else ()
-    after = await world.again(drain=claim.drain, weights=weights)
-    node = after.nodes.get(claim.pod, "")
-    if not claim.node:
-        return all_hold((not node, f"it goes to {node}"))
-    if claim.ties > 1:
-        preemption = after.record.preemption if after.record is not None else None
-        return all_hold(
-            (bool(node), "it stays pending"),
-            (node != claim.home, "it stays"),
-            (any(n["metadata"]["name"] == claim.node for n in world.case.nodes), "no such node"),
-            (preemption is not None and preemption.ties == claim.ties, "another number of nodes that cost the same"),
-        )
-    return all_hold(
-        (bool(node), "it stays pending"),
-        (node == claim.node, f"it goes to {node}"),
-        (all(victim not in after.nodes for victim in claim.victims), "a victim is still there"),
-    )
-
-
-async def _without(world: World, claim: c.Without) -> str:
-    after = await world.after(Change(without_plugin=claim.plugin))
-    feasible = after.record.feasible if after.record is not None else -1
-    return all_hold((feasible == claim.nodes, f"{feasible} nodes fit"))
-
-
-async def _lacks(world: World, claim: c.Lacks) -> str:
-    node = next((n for n in world.case.nodes if n["metadata"]["name"] == claim.node), None)
-    if node is None:
-        return "no such node"
-    problems = []
-    for resource, amount in claim.amounts.items():
-        offered = _amount(node["status"]["allocatable"].get(resource, "0"), resource)
-        used = sum(
-            _requested(pod, resource) for pod in world.case.pods if world.base.nodes.get(key_of(pod)) == claim.node
-        )
-        short = _requested(world.subject, resource) - (offered - used)
-        if short != _amount(amount, resource):
-            problems.append(f"{resource}: {short}")
-    return "; ".join(problems)
-
-
-async def _too_large(world: World, claim: c.TooLarge) -> str:
-    return all_hold(
-        (_largest(world, claim.resource) == claim.largest, f"the largest has {_largest(world, claim.resource)!r}"),
-        (_asked(world, claim.resource) == claim.asked, "it asks another amount"),
-    )
-
-
-async def _frees(world: World, claim: c.Frees) -> str:
-    after = await world.after(Change(edits=claim.edits))
-    waiting = [key for key, node in world.base.nodes.items() if not node]
-    freed = sum(1 for key in waiting if after.nodes.get(key))
-    return all_hold(
-        (freed == claim.count if not claim.is_limited else freed >= claim.count, f"{freed} find a node"),
-        (claim.of <= len(waiting), "more than wait"),
-    )
-
-
-async def _nothing_helps(world: World, claim: c.NothingHelps) -> str:
-    """Each thing that an operator would try first, by itself: the pod still waits."""
-    if world.base.nodes.get(claim.pod):
-        return "it runs"
-    for what, edit in _simple_changes(world):
-        after = await world.after(Change(edits=(edit,)))
-        if after.nodes.get(claim.pod):
-            return f"it runs {what}"
-    return all_hold((bool(claim.reason), "no reason is given"))
-
-
-def _simple_changes(world: World) -> Iterator[tuple[str, Edit]]:
-    spec = world.subject["spec"]
-    wants = "nodeSelector", "affinity", "topologySpreadConstraints", "schedulingGates", "volumes"
-    for name in (name for name in wants if spec.get(name)):
-        patch: JsonObject = {name: None}
-        if name == "volumes":
-            patch = {name: [{"$patch": "delete", "name": volume["name"]} for volume in spec[name]]}
-        yield f"without {name}", Edit(kind="patchPod", name=SUBJECT, patch={"spec": patch})
-    everything = {"spec": {"tolerations": [{"operator": "Exists"}]}}
-    yield "if it tolerates everything", Edit(kind="patchPod", name=SUBJECT, patch=everything)
-    little = {"name": "main", "resources": {"requests": {"cpu": "1m", "memory": "1Mi"}}}
-    yield "if it asks little", Edit(kind="patchPod", name=SUBJECT, patch={"spec": {"containers": [little]}})
-    ports = {"name": "main", "ports": [{"$patch": "replace"}]}
-    yield "without ports", Edit(kind="patchPod", name=SUBJECT, patch={"spec": {"containers": [ports]}})
-    for node in world.case.nodes:
-        patch = {"spec": {"taints": None, "unschedulable": None}}
-        yield f"on {node['metadata']['name']}", Edit(kind="patchNode", name=node["metadata"]["name"], patch=patch)
-    large = {**world.case.nodes[0], "metadata": {"name": "new", "labels": {"kubernetes.io/hostname": "new"}}}
-    yield "on a new node", Edit(kind="addNode", name="new", object=large)
-
-
-def _amount(text: str, resource: str) -> int:
-    return milli_value(text) if resource == "cpu" else value(text)
-
-
-def _requested(pod: JsonObject, resource: str) -> int:
-    if resource == "pods":
-        return 1
-    resources = pod["spec"]["containers"][0].get("resources", {})
-    found = resources.get("requests", {}).get(resource) or resources.get("limits", {}).get(resource) or "0"
-    return _amount(str(found), resource)
-
-
-def _words(amount: int, resource: str) -> str:
-    if resource == "cpu":
-        return f"{amount // 1000 if amount % 1000 == 0 else f'{amount}m'} CPU"
-    return f"{amount} {resource}"
-
-
-def _largest(world: World, resource: str) -> str:
-    most = max(_amount(n["status"]["allocatable"].get(resource, "0"), resource) for n in world.case.nodes)
-    return _words(most, resource) if most else ""
-
-
-def _asked(world: World, resource: str) -> str:
-    return _words(_requested(world.subject, resource), resource)
 
 
 EXECUTORS: dict[type, Callable[[World, Any], Awaitable[str]]] = {
@@ -394,12 +320,6 @@ EXECUTORS: dict[type, Callable[[World, Any], Awaitable[str]]] = {
     c.HeldBack: _held_back,
     c.HeldAtPermit: _held_at_permit,
     c.NoScheduler: _no_scheduler,
-    c.WouldFit: _would_fit,
-    c.WouldMove: _would_move,
-    c.Without: _without,
-    c.Lacks: _lacks,
-    c.TooLarge: _too_large,
-    c.Frees: _frees,
-    c.NothingHelps: _nothing_helps,
+    **SUPPOSITIONS,
     **DEVICE_EXECUTORS,
 }

@@ -71,6 +71,12 @@ class Outcome:
     """Of the subject's first attempt."""
     messages: dict[str, str]
     """Why each pod waits, as its condition has it."""
+    plugins: tuple[str, ...] = ()
+    profiles: tuple[str, ...] = ()
+    times: tuple[float, float] = (0.0, 0.0)
+    """When the cluster started and when it was looked at."""
+    result: JsonObject | None = None
+    """Every node as the subject finds it at the end, in the form of the reference cases."""
 
 
 @dataclass
@@ -80,6 +86,13 @@ class Running:
     pods: list[str] = field(default_factory=list)
     """Those that wait at first."""
     budgets: list[JsonObject] = field(default_factory=list)
+    began: float = field(default_factory=SystemClock().now)
+
+    @property
+    def place(self) -> str:
+        """Where in the queue the subject is."""
+        place = self.local.live.queue.place_of(SUBJECT)
+        return "in-flight" if place is None else place.value
 
     async def known(self) -> None:
         """Until the scheduler knows every pod."""
@@ -168,7 +181,18 @@ class Running:
             if condition.type == "PodScheduled"
         }
         last, first = (records[0], records[-1]) if records else (None, None)
-        return Outcome(pods, self._devices(), placed or last, first, messages)
+        profiles = self.local.live.profiles
+        return Outcome(
+            nodes=pods,
+            devices=self._devices(),
+            record=placed or last,
+            first=first,
+            messages=messages,
+            plugins=tuple({name for profile in profiles.values() for name in profile.framework.plugins}),
+            profiles=tuple(sorted(profiles)),
+            times=(self.began, SystemClock().now()),
+            result=self.service.explain_pod(SUBJECT, in_full=True).result if records else None,
+        )
 
 
 def _has_waited(known: Pod, queued: QueuedPod) -> bool:

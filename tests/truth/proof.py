@@ -76,10 +76,16 @@ class Proof:
 async def prove(seed: int, number: int, proof: Proof) -> None:
     case = generate(seed, number)
     claims: list[c.Claim] = [*_evaluated(case)]
-    async with running(case, ask_early=lambda found: claims.extend(_verdict(found))) as found:
+    places: list[str] = []
+
+    def ask_early(found: Running) -> None:
+        claims.extend(_verdict(found))
+        places.append(found.place)
+
+    async with running(case, ask_early=ask_early) as found:
         more, has_answer = await _claims(found)
         claims += more
-        world = World(case, found.outcome())
+        world = World(case, found.outcome(), places=[*places, found.place])
     proof.cases += 1
     if not has_answer:
         proof.silent.append(f"case {number} ({case.cause})")
@@ -87,7 +93,7 @@ async def prove(seed: int, number: int, proof: Proof) -> None:
         await _prove(world, claim, proof)
     helpful = next((claim for claim in claims if isinstance(claim, c.WouldFit)), None)
     if helpful is not None and case.cause in _HELPED_SIMPLY:
-        await _catch(world, c.NothingHelps(pod=helpful.pod, reason="nothing"), proof)
+        await _catch(world, c.NothingHelps(pod=helpful.pod, reason="nothing"), proof, "pod")
     proof.experiments += world.experiments
 
 
@@ -97,15 +103,16 @@ async def _prove(world: World, claim: c.Claim, proof: Proof) -> None:
     if problem:
         proof.false.append(f"{_name(world)}: {sentence(claim)} -- {problem}")
         return
-    for lie in falsified(claim, world.case):
-        await _catch(world, lie, proof)
+    for field_name, lie in falsified(claim, world.case):
+        await _catch(world, lie, proof, field_name)
 
 
-async def _catch(world: World, lie: c.Claim, proof: Proof) -> None:
+async def _catch(world: World, lie: c.Claim, proof: Proof, field_name: str) -> None:
     if await execute(world, lie):
         proof.caught[type(lie).__name__] += 1
     else:
-        proof.missed.append(f"{_name(world)}: passed for true: {sentence(lie)} {lie}")
+        what = f"{type(lie).__name__}.{field_name}"
+        proof.missed.append(f"{_name(world)}: passed for true with another {what}: {sentence(lie)} {lie}")
 
 
 def _name(world: World) -> str:

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
+from bayplan.explain.cases import evaluate_case
 from bayplan.explain.edits import Edit
 from bayplan.loop.record import DecisionRecord
 from tests.truth.documents import SUBJECT, Case, JsonObject
 from tests.truth.experiments import Change, Outcome, key_of, observe
 
-__all__ = ["World", "all_hold"]
+__all__ = ["World", "all_hold", "evaluated"]
 
 
 class World:
     """A case, what it came to, and every experiment with it so far."""
 
-    def __init__(self, case: Case, base: Outcome) -> None:
+    def __init__(self, case: Case, base: Outcome, *, places: Sequence[str] = ()) -> None:
         self.case = case
         self.base = base
+        self.places = places
+        """Where in the queue the subject was when it was asked about."""
         self._known: dict[bytes, Outcome] = {}
 
     @property
@@ -52,3 +56,19 @@ class World:
 
 def all_hold(*checks: tuple[bool, str]) -> str:
     return "; ".join(what for holds, what in checks if not holds)
+
+
+def evaluated(case: Case, *, without: Sequence[str] = (), little: bool = False) -> JsonObject | None:
+    """The case as the reference cases are evaluated, from its documents; None where another plugin takes part.
+
+    `little` lets the subject ask next to nothing."""
+    if case.plugin or any("resourceClaims" in pod["spec"] for pod in case.pods):
+        return None
+    others = [pod for pod in case.pods if key_of(pod) not in (SUBJECT, *without) and pod["spec"].get("nodeName")]
+    subject = next(pod for pod in case.pods if key_of(pod) == SUBJECT)
+    if little:
+        container = {**subject["spec"]["containers"][0], "resources": {"requests": {"cpu": "1m"}}}
+        subject = {**subject, "spec": {**subject["spec"], "containers": [container]}}
+    result = evaluate_case({"objects": [*case.nodes, *case.objects, *others], "pod": subject})
+    assert isinstance(result, dict)  # a single pod
+    return result

@@ -204,7 +204,8 @@ def root_cause(framework: Framework, decision: Decision, groups: Sequence[Refuse
     for group in groups:
         counts[group.plugin] = counts.get(group.plugin, 0) + group.count
     blamed = {plugin: nodes for plugin, nodes in alone.items() if plugin in counts} or counts
-    plugin = max(sorted(blamed), key=lambda name: blamed[name], default="")
+    # Nodes that PreFilter left out come without a plugin: one with a name says more.
+    plugin = max(sorted(blamed), key=lambda name: (blamed[name], bool(name)), default="")
     largest = next((group for group in groups if group.plugin == plugin), None)
     if largest is None:
         return plugin, decision.message, 0

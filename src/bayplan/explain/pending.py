@@ -154,8 +154,10 @@ def _cause_of(view: ClusterView, info: PodInfo, waiting: Waiting, last_attempt: 
     return PendingCause(title=title, plugin=plugin, reasons=[reason], message=decision.message)
 
 
-def find_best_change(copy: ClusterCopy, stuck: Stuck) -> Work[tuple[Suggestion | None, int]]:
-    """Of the changes that help one pod of each large group, the one after which most pending pods find a node."""
+def find_best_change(copy: ClusterCopy, stuck: Stuck, *, total: int) -> Work[tuple[Suggestion | None, int]]:
+    """Of the changes that help one pod of each large group, the one after which most pending pods find a node.
+
+    `total` is how many are pending, those included that no change of this kind is for."""
     best: Frees | None = None
     counted = [key for keys in stuck.values() for key in keys if key in copy.waiting]
     largest = sorted(stuck.values(), key=lambda keys: -len(keys))
@@ -166,7 +168,7 @@ def find_best_change(copy: ClusterCopy, stuck: Stuck) -> Work[tuple[Suggestion |
         changes = yield from find_changes(copy, pod)
         helpful = [suggestion.claim for suggestion in changes.suggestions if isinstance(suggestion.claim, WouldFit)]
         for claim in helpful[:_SUGGESTIONS_TRIED]:
-            freed = yield from _freed_by(copy, claim, keys, counted)
+            freed = yield from _freed_by(copy, claim, keys, counted, total)
             if freed is not None and freed.count > (best.count if best is not None else 0):
                 best = freed
     if best is None:
@@ -174,7 +176,9 @@ def find_best_change(copy: ClusterCopy, stuck: Stuck) -> Work[tuple[Suggestion |
     return Suggestion(sentence=sentence(best), edits=list(best.edits), claim=best), best.count
 
 
-def _freed_by(copy: ClusterCopy, claim: WouldFit, group: Sequence[str], counted: Sequence[str]) -> Work[Frees | None]:
+def _freed_by(
+    copy: ClusterCopy, claim: WouldFit, group: Sequence[str], counted: Sequence[str], total: int
+) -> Work[Frees | None]:
     """A change of one pod is made to all of its group that it changes: they most likely come from one template."""
     edits = [edit for edit in claim.edits if edit.kind != "patchPod"]
     for edit in claim.edits:
@@ -201,6 +205,6 @@ def _freed_by(copy: ClusterCopy, claim: WouldFit, group: Sequence[str], counted:
         what=claim.what if len(edits) == len(claim.edits) else f"{claim.what}, and the same for those like it",
         edits=tuple(edits),
         count=len(freed),
-        of=len(counted),
+        of=total,
         is_limited=len(tried) < len(counted),
     )

@@ -253,7 +253,9 @@ class ExplainService:
         pods = [entry for entry in pods if not namespace or entry[0].namespace == namespace]
         board = await in_slices(group_pending(self.view(), pods, stuck, self._last_attempt), clock)
         if with_change and stuck:
-            board.change, board.frees = await self._on_copy(lambda copy: find_best_change(copy, stuck))
+            board.change, board.frees = await self._on_copy(
+                lambda copy: find_best_change(copy, stuck, total=board.total)
+            )
         return board
 
     def _last_attempt(self, key: str) -> DecisionRecord | None:

@@ -86,10 +86,10 @@ def _fits_nowhere(claim: c.FitsNowhere) -> str:
         return f"{claim.pod} is pending: it asks {claim.asked}; the largest node has {claim.largest}."
     if claim.resource:
         return f"{claim.pod} is pending: no node offers {claim.resource}, and it asks {claim.asked}."
-    if not claim.plugin or not claim.refused:
+    if not claim.refused:
         return ended(f"{claim.pod} is pending: {claim.reason or claim.message or 'no reason is known'}")
     nodes = "the one node" if claim.nodes == 1 else f"{claim.refused} of {claim.nodes} nodes"
-    return ended(f"{claim.pod} is pending: {claim.plugin} refuses {nodes}: {claim.reason}")
+    return ended(f"{claim.pod} is pending: {claim.plugin or 'PreFilter'} refuses {nodes}: {claim.reason}")
 
 
 def _would_preempt(claim: c.WouldPreempt) -> str:

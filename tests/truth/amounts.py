@@ -1,0 +1,41 @@
+"""What pods ask and nodes offer, read from the documents of a case."""
+
+from __future__ import annotations
+
+from bayplan.api.quantity import milli_value, value
+from tests.truth.documents import JsonObject
+from tests.truth.world import World
+
+__all__ = ["amount_of", "asked_in_words", "largest_in_words", "requested"]
+
+_UNITS = ((2**40, "Ti"), (2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki"))
+
+
+def amount_of(text: str, resource: str) -> int:
+    return milli_value(text) if resource == "cpu" else value(text)
+
+
+def requested(pod: JsonObject, resource: str) -> int:
+    if resource == "pods":
+        return 1
+    resources = pod["spec"]["containers"][0].get("resources", {})
+    found = resources.get("requests", {}).get(resource) or resources.get("limits", {}).get(resource) or "0"
+    return amount_of(str(found), resource)
+
+
+def _in_words(amount: int, resource: str) -> str:
+    if resource == "cpu":
+        return f"{amount // 1000 if amount % 1000 == 0 else f'{amount}m'} CPU"
+    if resource in ("memory", "ephemeral-storage"):
+        size, unit = next(((size, unit) for size, unit in _UNITS if amount and amount % size == 0), (1, ""))
+        return f"{amount // size}{unit} {resource}"
+    return f"{amount} {resource}"
+
+
+def largest_in_words(world: World, resource: str) -> str:
+    most = max(amount_of(n["status"]["allocatable"].get(resource, "0"), resource) for n in world.case.nodes)
+    return _in_words(most, resource) if most else ""
+
+
+def asked_in_words(world: World, resource: str) -> str:
+    return _in_words(requested(world.subject, resource), resource)
