@@ -47,8 +47,8 @@ right are reported all at once, with their lines. Relative paths are relative to
 the start: SIGHUP reads the other configuration and the plugins again, not this. `/configz` shows what is in force.
 """
 _FLAGS = """
-Flags of `bayplan run` win over the file: `--decision-file`, `--decision-memory`, `--stall-limit` (`watchdog.endAfter`),
-`--with-controllers` and `--seed`. `--plugin` adds to `plugins`.
+Flags of `bayplan run` win over the file: `--decision-file`, `--decision-memory`, `--record`,
+`--stall-limit` (`watchdog.endAfter`), `--with-controllers` and `--seed`. `--plugin` adds to `plugins`.
 """
 _NOT_FOR_AUTHORS = ("get_dry_run", "snapshot")
 _NOTE = "<!-- Written by docs/reference/make.py from the classes; change those instead. -->\n"

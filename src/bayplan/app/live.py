@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import socket
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ from bayplan.app.custom_resources import CustomResourceReflectors
 from bayplan.app.frameworks import watched_resources
 from bayplan.app.garbage_collection import GarbageCollection
 from bayplan.app.live_api import LiveApi, ProfileRecorder
+from bayplan.app.settings import Settings
 from bayplan.app.status_writer import StatusWriter
 from bayplan.app.watching import BindingsShown, Watching
 from bayplan.client.events import EventRecorder, reporting_instance
@@ -32,12 +34,35 @@ from bayplan.framework.registry import Registry
 from bayplan.framework.times import SAMPLED_SHARE, Sampling
 from bayplan.loop.observer import Observer, Observers
 
-__all__ = ["LiveOptions", "LiveScheduler"]
+__all__ = ["ChangeRecorder", "LiveOptions", "LiveScheduler"]
 
 _log = structlog.get_logger()
 _MANY_PODS = 32
 _MOST_TIMED_PER_SECOND = 20
 """A tenth of the cycles up to 200 pods a second, and fewer beyond."""
+
+
+Handler = Callable[[Any, Any], None]
+
+
+class ChangeRecorder(Observer):
+    """Writes down what a scheduler works on and decides, so that it can be replayed (`bayplan.sim.recording`)."""
+
+    @abstractmethod
+    def begin(self, settings: Settings, kinds: Iterable[str], *, seed: int = 0) -> None:
+        """A scheduler with these settings starts."""
+
+    @abstractmethod
+    def around(self, handle: Handler) -> Handler:
+        """The handler of changes, with each written down before it is handled."""
+
+    @abstractmethod
+    def cluster_read(self) -> None:
+        """All objects that were there at the start have been handled."""
+
+    @abstractmethod
+    def reloaded(self, settings: Settings) -> None:
+        """Another configuration is in force."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +75,7 @@ class LiveOptions(CoreOptions):
     """Of the cycles in which every plugin is timed."""
     wait_to_lead: Callable[[], Awaitable[None]] | None = None
     """Awaited after the caches are synced and before the first pod is scheduled."""
+    recorder: ChangeRecorder | None = None
 
 
 class LiveScheduler:
@@ -66,7 +92,10 @@ class LiveScheduler:
     ) -> None:
         self.options = options or LiveOptions()
         clock, dice = self.options.clock, random.Random(self.options.seed)
-        self.observer = Observers([*self.options.observers, BindingsShown(lambda: self.watching.expect_pods())])
+        self._recorder = self.options.recorder
+        recorders = [self._recorder] if self._recorder is not None else []
+        shown = BindingsShown(lambda: self.watching.expect_pods())
+        self.observer = Observers([*recorders, *self.options.observers, shown])
         may_write = self.options.is_leader
         self.writer = Writer(transport, clock=clock, draw=dice.random, may_write=may_write)
         self.status = StatusWriter(self.writer, clock, lambda namespace, name: self.watching.pod(namespace, name))
@@ -89,9 +118,14 @@ class LiveScheduler:
         self.scheduler, self._shell = self._core.scheduler, self._core.shell
         kinds = list(kinds)
         self.cache.cluster.devices.is_served = any(kind.type is ResourceClaim for kind in kinds)
-        self.watching = Watching(transport, kinds, self.intake.handler, clock=clock, draw=dice.random)
+        if self._recorder is not None:
+            settings = Settings(config=config, profiles=tuple(profiles), registry=registry)
+            self._recorder.begin(settings, [kind.name for kind in kinds], seed=self.options.seed)
+        self.watching = Watching(
+            transport, kinds, lambda kind: self._recorded(self.intake.handler(kind)), clock=clock, draw=dice.random
+        )
         self.custom_resources = CustomResourceReflectors(
-            transport, self.intake.object_handler, clock=clock, draw=dice.random
+            transport, lambda name: self._recorded(self.intake.object_handler(name)), clock=clock, draw=dice.random
         )
         self.custom_resources.follow(watched_resources(self._core.frameworks))
         self.is_ready = asyncio.Event()
@@ -109,6 +143,9 @@ class LiveScheduler:
             sampling=self.sampling,
         )
 
+    def _recorded(self, handle: Handler) -> Handler:
+        return handle if self._recorder is None else self._recorder.around(handle)
+
     def _is_idle(self) -> bool:
         return not len(self.tasks) and not self.queue.sizes.active
 
@@ -124,6 +161,8 @@ class LiveScheduler:
         """Go on with another configuration, between two decisions and all at once; nothing changes if it cannot."""
         self._core.reload(config, profiles, registry, pods=lambda: self.watching.reflectors[Pod].objects.values())
         self.custom_resources.follow(watched_resources(self._core.frameworks))
+        if self._recorder is not None:
+            self._recorder.reloaded(Settings(config=config, profiles=tuple(profiles), registry=registry))
 
     async def run(self) -> None:
         """Reflect, sync, schedule. On cancellation bindings under way are finished first."""
@@ -141,6 +180,8 @@ class LiveScheduler:
             await self._first_of(self.custom_resources.wait_until_settled(), background)
             self.garbage_collection.settle()
             self.is_ready.set()
+            if self._recorder is not None:
+                self._recorder.cluster_read()
             _log.info("the cluster is read", nodes=len(self.cache.cluster.nodes), pods=len(self.cache))
             if self.options.wait_to_lead is not None:
                 await self._first_of(self.options.wait_to_lead(), background)

@@ -296,6 +296,7 @@ class SchedulerProcess:
             clock=self._clock,
             hint_observer=self._metrics.hint_asked,
             on_move=self._decision_log.moved,
+            recorder=self._options.recorder,
         )
         if self.elector is None:
             return options

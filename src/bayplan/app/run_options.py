@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import msgspec
 from starlette.routing import BaseRoute
 
-from bayplan.app.live import LiveScheduler
+from bayplan.app.live import ChangeRecorder, LiveScheduler
 from bayplan.app.settings import Settings
 from bayplan.config.loading import DEFAULT_SCHEDULER_NAME
 from bayplan.config.model import SchedulerConfig
@@ -75,6 +75,9 @@ class RunOptions:
     observers: Sequence[Observer] = ()
     extras: Callable[[Clock, Callable[[], Settings]], Extras] | None = None
     """Makes what a process carries besides scheduling, from its clock and its settings at any time."""
+
+    recorder: ChangeRecorder | None = None
+    """Writes down what the scheduler works on and decides."""
 
     @property
     def seed(self) -> int:

@@ -12,11 +12,17 @@ from bayplan.cli.run_flags import duration_of, path_of
 if TYPE_CHECKING:
     from bayplan.config.own import BayplanConfig
 
-__all__ = ["OwnConfig", "OwnFlags", "read_own_config"]
+__all__ = ["OwnConfig", "OwnFlags", "Record", "read_own_config"]
 
 OwnConfig = Annotated[
     str | None,
     option("--bayplan-config", metavar="FILE", about="a BayplanConfiguration: what kube-scheduler has no setting for"),
+]
+
+
+Record = Annotated[
+    str | None,
+    option("--record", metavar="FILE", about="append what is seen and decided to this file, to replay it later"),
 ]
 
 
@@ -31,6 +37,7 @@ class OwnFlags:
     decision_memory: Annotated[
         str | None, option("--decision-memory", metavar="SIZE", about="memory for decisions to explain (64Mi)")
     ] = None
+    record: Record = None
     stall_limit: Annotated[
         str | None,
         option(
@@ -67,10 +74,11 @@ class OwnFlags:
                 limit = f"{duration_of(self.stall_limit):f}s"
             except ValueError as error:
                 raise CommandError(f"--stall-limit: {error}") from error
-        target = path_of(self.decision_file)
+        target, recording = path_of(self.decision_file), path_of(self.record)
         given = {
             "decisions.file": None if target is None else str(target),
             "decisions.memory": self.decision_memory,
+            "recording.file": None if recording is None else str(recording),
             "watchdog.endAfter": limit,
             "withControllers": self.with_controllers,
             "seed": self.seed,

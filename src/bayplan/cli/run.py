@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from bayplan.cli.options import Names, option, plugin_option, verbosity_option
-from bayplan.cli.output import CommandError
+from bayplan.cli.output import CommandError, note
 from bayplan.cli.own_flags import OwnFlags
 from bayplan.cli.run_flags import ElectionFlags, ServingFlags, duration_of, path_of, shown_flags
 
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
     from bayplan.explain.wiring import Explaining
     from bayplan.observe.clock import Clock
     from bayplan.server.options import ServerOptions
+    from bayplan.sim.recording.writing import RecordingWriter
 
-__all__ = ["run"]
+__all__ = ["recorder_of", "run", "run_on_fast_loop"]
 
 EXAMPLES = """\
 {program} run --config scheduler.yaml
@@ -115,7 +117,8 @@ def run(
         if write_config_to is not None:
             settings = options.applied_to(load_settings(options.config_path, plugins))
             return _write_config(settings, write_config_to)
-        return run_on_fast_loop(run_scheduler(options))
+        with recorder_of(own_config, plugins) as recorder:
+            return run_on_fast_loop(run_scheduler(replace(options, recorder=recorder)))
     except SettingsError as error:
         raise CommandError(*error.problems) from error
     except ServingError as error:
@@ -155,6 +158,26 @@ def _explaining(clock: Clock, settings: Callable[[], Settings], *, decisions: De
     from bayplan.explain.wiring import Explaining
 
     return Explaining(clock, settings=settings, decisions=decisions)
+
+
+@contextmanager
+def recorder_of(own: BayplanConfig, plugins: Sequence[str]) -> Iterator[RecordingWriter | None]:
+    """The recording that the configuration asks for, complete at the end of the block. Raises RecordingError."""
+    if not own.recording.file:
+        yield None
+        return
+    from bayplan.observe.clock import SystemClock
+    from bayplan.sim.recording.file import RecordingFile
+    from bayplan.sim.recording.writing import RecordingWriter
+
+    specs = [str(Path(spec).absolute()) if Path(spec).exists() else spec for spec in plugins]
+    file = RecordingFile(Path(own.recording.file), limit_bytes=own.recording.size_bytes)
+    if file.cut_bytes:
+        note(f"{file.path}: {file.cut_bytes:,} bytes at its torn end are cut off")
+    try:
+        yield RecordingWriter(file, SystemClock(), plugins=specs)
+    finally:
+        file.close()
 
 
 def run_on_fast_loop(work: Coroutine[Any, Any, int]) -> int:

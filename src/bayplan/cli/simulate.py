@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from bayplan.cli.options import Names, option, plugin_option
 from bayplan.cli.output import CommandError, Format, note, print_value, progress, result_console
+from bayplan.cli.recordings import print_divergence, replay_then
 
 if TYPE_CHECKING:
     from bayplan.sim.compare import Divergence, PolicyVariant, RunPlan
@@ -20,6 +21,8 @@ EXAMPLES = """\
 {program} simulate workload.yaml --cluster cluster.yaml
 {program} simulate workload.yaml --cluster dump.yaml --variant packed=packed.yaml --html report.html
 {program} simulate workload.yaml --cluster c.yaml --variant new=new.yaml --fail-if 'wait.p99 > 1.05 * base.wait.p99'
+{program} simulate cluster.recording
+{program} simulate cluster.recording --variant packed=packed.yaml
 {program} simulate pods.csv --cluster nodes.csv --demand 130 --no-retry --config fgd.yaml
 """
 CONDITION_HOLDS = 1
@@ -57,17 +60,23 @@ def simulate(
 ) -> int:
     """Run a workload on a virtual clock with the real scheduler, by one policy or several side by side.
 
-    The workload is a file of `kind: Workload`, or an openb pod list (CSV). Equal input and seed give equal decisions.
-    Exit status: 0 done, 1 a condition of --fail-if holds, 2 bad input.
+    The workload is a file of `kind: Workload`, an openb pod list (CSV), or a recording. A recording is replayed with
+    the policy of then, up to the first decision that differs; with --config, --plugin or --variant, its pods come
+    again and the policies are compared. Equal input and seed give equal decisions.
+    Exit status: 0 done, 1 a condition of --fail-if holds or a replay differs, 2 bad input.
     """
     from bayplan.cli.stderr_log import log_to_stderr
     from bayplan.sim.compare import RunPlan, find_divergence, parse_condition, run_variants
+    from bayplan.sim.recording.file import is_recording
 
     log_to_stderr()
     conditions = [(text, parse_condition(text)) for text in fail_if or ()]
-    if not cluster and kubeconfig is None:
+    recording = Path(workload) if is_recording(Path(workload)) else None
+    if recording is not None and not (config or plugin or variant):
+        return replay_then(recording, output=output or "table", decisions=decisions)
+    if recording is None and not cluster and kubeconfig is None:
         raise CommandError("no cluster to run on", hint="name its objects with --cluster FILE, or a --kubeconfig")
-    variants = _variants(config, plugin or (), variant or ())
+    variants = _variants(config, plugin or (), variant or (), recording)
     plan = RunPlan(
         workload=Path(workload),
         cluster=tuple(map(Path, cluster or ())),
@@ -90,11 +99,15 @@ def simulate(
     return CONDITION_HOLDS if broken else 0
 
 
-def _variants(config: str | None, plugins: Sequence[str], others: Sequence[str]) -> list[PolicyVariant]:
+def _variants(
+    config: str | None, plugins: Sequence[str], others: Sequence[str], recording: Path | None
+) -> list[PolicyVariant]:
     from bayplan.sim.compare import PolicyVariant
 
-    first = Path(config).stem if config else "default"
-    found = [PolicyVariant(name=first, config=Path(config) if config else None, plugins=tuple(plugins))]
+    found = [] if recording is None else [PolicyVariant(name="recorded", recording=recording)]
+    if recording is None or config or plugins:
+        first = Path(config).stem if config else "with plugins" if recording else "default"
+        found.append(PolicyVariant(name=first, config=Path(config) if config else None, plugins=tuple(plugins)))
     for text in others:
         name, equals, words = text.partition("=")
         if not equals or not name or not words:
@@ -164,26 +177,10 @@ def _print(outcomes: Sequence[RunOutcome], divergences: Sequence[Divergence], fo
     console = result_console()
     console.print(table)
     for each in divergences:
-        _print_divergence(console, each)
+        print_divergence(console, each)
     for outcome in outcomes:
         for failure, count in outcome.failures.items():
             note(f"{outcome.variant}: {count} times {failure}")
-
-
-def _print_divergence(console: Any, found: Divergence) -> None:
-    first, second = found.choices
-    console.print(
-        f"\n{second.variant} parts from {first.variant} after {found.number} equal decisions:",
-        markup=False,
-        soft_wrap=True,
-    )
-    for choice in found.choices:
-        line = choice.line
-        where = f"-> {line.node}" if line.node else f"waits: {line.message}"
-        console.print(f"  {choice.variant}: {line.pod} {where}", markup=False, highlight=False, soft_wrap=True)
-        for name, total, points in choice.nodes:
-            said = ", ".join(f"{plugin} {share}" for plugin, share in points.items() if share)
-            console.print(f"    {name} {total} points: {said}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _without_bulk(outcome: dict[str, Any]) -> dict[str, Any]:

@@ -8,12 +8,13 @@ import os
 import secrets
 import signal
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from bayplan.cli.options import Names, option, plugin_option, verbosity_option
 from bayplan.cli.output import CommandError, note, print_error, progress
-from bayplan.cli.own_flags import OwnConfig, read_own_config
+from bayplan.cli.own_flags import OwnConfig, OwnFlags, Record
 from bayplan.cli.scheduler_client import EXTENSION
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ def up(
         int, option("--dashboard-port", metavar="PORT", about="port of the dashboard (any free one); -1 for none")
     ] = 0,
     own: OwnConfig = None,
+    record: Record = None,
     seed: Annotated[int | None, option("--seed", metavar="NUMBER", about="seed of random choices (0)")] = None,
     quiet: Annotated[bool, option("--quiet", about="do not print decisions")] = False,
     verbosity: Annotated[int | None, verbosity_option()] = None,
@@ -75,10 +77,10 @@ def up(
     kubectl, Helm and client libraries can use it like any cluster. Nothing leaves this machine.
     """
     from bayplan.app.settings import SettingsError, load_settings
-    from bayplan.cli.run import run_on_fast_loop
+    from bayplan.cli.run import recorder_of, run_on_fast_loop
     from bayplan.sim.local import LocalOptions
 
-    own_config = read_own_config(own)
+    own_config = OwnFlags(file=own, record=record).config()
     plugins = [*own_config.plugins, *(plugin or [])]
     _check_numbers(nodes=nodes, port=port, dashboard_port=dashboard_port)
     log = _configure_log(verbosity)
@@ -100,20 +102,19 @@ def up(
         seed=own_config.seed if seed is None else seed,
         devices=_device_models(devices or []),
     )
-    target = Path(kubeconfig_out).expanduser() if kubeconfig_out else _default_kubeconfig(folder)
-    serving = _serve(
-        settings,
-        options,
-        target.absolute(),
-        config=config,
-        plugins=plugins,
-        own=own_config,
-        log=log,
-        watch=watch,
-        quiet=quiet,
-        dashboard_port=dashboard_port,
-    )
-    with _problems_as_lines():
+    with _problems_as_lines(), recorder_of(own_config, plugins) as recorder:
+        serving = _serve(
+            settings,
+            replace(options, recorder=recorder),
+            _kubeconfig_path(kubeconfig_out, folder),
+            config=config,
+            plugins=plugins,
+            own=own_config,
+            log=log,
+            watch=watch,
+            quiet=quiet,
+            dashboard_port=dashboard_port,
+        )
         return run_on_fast_loop(serving)
 
 
@@ -176,6 +177,10 @@ def _is_restart(folder: Path | None) -> bool:
     return folder is not None and (folder / "objects.sqlite3").is_file()
 
 
+def _kubeconfig_path(given: str | None, folder: Path | None) -> Path:
+    return (Path(given).expanduser() if given else _default_kubeconfig(folder)).absolute()
+
+
 def _default_kubeconfig(folder: Path | None) -> Path:
     if folder is not None:
         return folder / "kubeconfig"
@@ -213,8 +218,6 @@ async def _serve(
     quiet: bool,
     dashboard_port: int,
 ) -> int:
-    from dataclasses import replace
-
     from bayplan.app.decision_logger import DecisionLogger
     from bayplan.app.serving import LocalMetrics
     from bayplan.explain.wiring import Explaining

@@ -26,6 +26,7 @@ __all__ = [
     "BayplanConfig",
     "DecisionSettings",
     "LoggingSettings",
+    "RecordingSettings",
     "ServingSettings",
     "WatchdogSettings",
 ]
@@ -83,6 +84,19 @@ class LoggingSettings(ConfigStruct, frozen=True):
     """Time of one decision from which -v=2 names the plugins that took it."""
 
 
+class RecordingSettings(ConfigStruct, frozen=True):
+    """A recording of what the scheduler sees and decides, which `bayplan simulate` and `bayplan replay` read."""
+
+    file: str = ""
+    """File to append the recording to; empty for none."""
+    size: str = "256Mi"
+    """Size at which the recording ends; scheduling goes on. 256Mi hold some millions of changes."""
+
+    @property
+    def size_bytes(self) -> int:
+        return value(self.size)
+
+
 class BayplanConfig(ConfigStruct, frozen=True):
     """All of it. Flags of `bayplan run` win over these fields."""
 
@@ -98,6 +112,7 @@ class BayplanConfig(ConfigStruct, frozen=True):
     watchdog: WatchdogSettings = WatchdogSettings()
     serving: ServingSettings = ServingSettings()
     logging: LoggingSettings = LoggingSettings()
+    recording: RecordingSettings = RecordingSettings()
 
     def to_dict(self) -> dict[str, Any]:
         """In the form that `bayplan.config.own_loading` reads."""

@@ -66,14 +66,18 @@ def _check_header(document: Table, problems: Problems) -> None:
 
 
 def _validate(config: BayplanConfig, check: Checker) -> None:
-    for name in ("memory", "fileSize"):
-        text = config.decisions.memory if name == "memory" else config.decisions.file_size
+    sizes = {
+        "decisions.memory": config.decisions.memory,
+        "decisions.fileSize": config.decisions.file_size,
+        "recording.size": config.recording.size,
+    }
+    for name, text in sizes.items():
         try:
             is_enough = value(text) >= value(_LEAST_SIZE)
         except QuantityError:
-            check.refuse(f"decisions.{name}", f"expected a size such as `64Mi`, found {shown(text)}")
+            check.refuse(name, f"expected a size such as `64Mi`, found {shown(text)}")
             continue
-        check.require(is_enough, f"decisions.{name}", text, f"must be at least {_LEAST_SIZE}")
+        check.require(is_enough, name, text, f"must be at least {_LEAST_SIZE}")
     watchdog = config.watchdog
     for name, duration, least in (
         ("noticeAfter", watchdog.notice_after, timedelta(milliseconds=100)),
@@ -103,8 +107,11 @@ def _placed(config: BayplanConfig, folder: Path) -> BayplanConfig:
     decisions = config.decisions
     if decisions.file:
         decisions = msgspec.structs.replace(decisions, file=str(folder / decisions.file))
+    recording = config.recording
+    if recording.file:
+        recording = msgspec.structs.replace(recording, file=str(folder / recording.file))
     plugins = tuple(str(folder / spec) if _is_path(spec) else spec for spec in config.plugins)
-    return msgspec.structs.replace(config, plugins=plugins, decisions=decisions)
+    return msgspec.structs.replace(config, plugins=plugins, decisions=decisions, recording=recording)
 
 
 def _is_path(spec: str) -> bool:

@@ -11,6 +11,7 @@ import asyncio
 
 import structlog
 
+from bayplan.framework.queued import QueuedPod
 from bayplan.loop.attempt import Attempt
 from bayplan.loop.decide_with_extenders import Extenders
 from bayplan.loop.profile import Shared
@@ -57,12 +58,16 @@ class Scheduler:
         queued = self.shared.queue.pop()
         if queued is None:
             return False
+        self.schedule(queued)
+        return True
+
+    def schedule(self, queued: QueuedPod) -> None:
+        """Try a pod that is in flight."""
         profile = self.shared.profiles.get(queued.info.scheduler_name)
         if profile is None:
             self.shared.queue.done(queued.uid)
         else:
             self._schedule(Attempt(self.shared, profile, queued))
-        return True
 
     def _schedule(self, attempt: Attempt) -> None:
         """A defect of the scheduler costs one attempt; the next pod is tried."""

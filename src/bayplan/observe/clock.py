@@ -88,6 +88,10 @@ class VirtualClock:
         while (deadline := self.next_deadline()) is not None and deadline <= self._elapsed:
             heapq.heappop(self._sleepers)[2].set_result(None)
 
+    def move_to(self, elapsed: float) -> None:
+        """Move time without waking anybody: sleepers wait for the next `advance`, or for whoever cancels them."""
+        self._elapsed = elapsed
+
     async def run_for(self, seconds: float) -> None:
         """Move time forward from deadline to deadline and let the woken tasks run in between.
 

@@ -224,6 +224,17 @@ class SchedulingQueue:
         self._history.popped(queued, cause)
         return queued
 
+    def take(self, key: str) -> QueuedPod | None:
+        """The pod of that `namespace/name`, wherever it waits, now in flight: an order that was recorded elsewhere."""
+        queued = self._queues.get(key)
+        if queued is None or not self._in_flight.begin(queued.uid):
+            return None
+        self._queues.remove(key)
+        queued.attempts += 1
+        self.scheduling_cycle += 1
+        self._history.popped(queued, POP)
+        return queued
+
     def done(self, uid: str) -> None:
         """Settle a pod in flight. Without effect for one that is settled already or was never popped."""
         self._in_flight.end(uid)

@@ -19,13 +19,16 @@ import numpy as np
 
 from bayplan.api.decode import InputError, decode_object
 from bayplan.api.meta import KubeObject
-from bayplan.app.settings import load_settings
+from bayplan.app.settings import Settings, load_settings
 from bayplan.framework.queued import QueuedPod
 from bayplan.loop.decide import Decision, decide
 from bayplan.loop.observer import Observer
 from bayplan.sim.engine.simulation import Simulation, SimulationOptions
 from bayplan.sim.experiment import Experiment, RunOutcome, SimulatedWorkload
 from bayplan.sim.ledger import DecisionLine
+from bayplan.sim.recording.file import is_recording
+from bayplan.sim.recording.sessions import first_header, recorded_settings
+from bayplan.sim.recording.workload import RecordedWorkload
 from bayplan.sim.workloads.loading import read_cluster, read_workload
 from bayplan.sim.workloads.openb import OpenbWorkload, is_openb, read_pods
 from bayplan.sim.workloads.running import FileWorkload
@@ -37,6 +40,7 @@ __all__ = [
     "Divergence",
     "PolicyVariant",
     "RunPlan",
+    "choice_of",
     "find_divergence",
     "parse_condition",
     "run_variants",
@@ -52,6 +56,14 @@ class PolicyVariant:
     name: str
     config: Path | None = None
     plugins: tuple[str, ...] = ()
+    recording: Path | None = None
+    """A recording whose own policy it is."""
+
+    def settings(self) -> Settings:
+        """Raises SettingsError."""
+        if self.recording is not None:
+            return recorded_settings(first_header(self.recording), source=str(self.recording))
+        return load_settings(self.config, self.plugins, enable=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +85,8 @@ class RunPlan:
         objects = read_cluster(self.cluster) if self.cluster else []
         objects += [item for item in map(_decoded, self.objects) if item is not None]
         options = SimulationOptions(seed=self.seed, until_seconds=until, retries=self.retries)
+        if isinstance(workload, RecordedWorkload):
+            options = replace(options, start=workload.start)
         return Experiment(objects, workload, options)
 
     def _workload(self) -> tuple[SimulatedWorkload, float | None]:
@@ -81,6 +95,9 @@ class RunPlan:
             return OpenbWorkload(read_pods(self.workload), demand_percent=self.demand_percent), until
         if self.demand_percent is not None:
             raise InputError("a demand is for openb pod lists; state arrivals in the workload", source="--demand")
+        if is_recording(self.workload):
+            recorded = RecordedWorkload(self.workload)
+            return recorded, recorded.seconds if until is None else until
         given = read_workload(self.workload)
         if until is None and given.until is not None:
             until = seconds_of(given.until)
@@ -99,7 +116,7 @@ def _decoded(document: dict[str, Any]) -> KubeObject | None:
 
 
 def run_variant(plan: RunPlan, variant: PolicyVariant, observers: Sequence[Observer] = ()) -> RunOutcome:
-    settings = load_settings(variant.config, variant.plugins, enable=True)
+    settings = variant.settings()
     return plan.experiment().run(settings, variant=variant.name, observers=observers)
 
 
@@ -159,7 +176,7 @@ def find_divergence(
 
 
 def _explain(plan: RunPlan, variant: PolicyVariant, place: int) -> Choice:
-    settings = load_settings(variant.config, variant.plugins, enable=True)
+    settings = variant.settings()
     experiment, eye = plan.experiment(), _Explaining(variant.name, place)
     experiment.run(settings, observers=[eye], prepare=eye.attach)
     if eye.choice is None:
@@ -182,27 +199,31 @@ class _Explaining(Observer):
     def decided(self, queued: QueuedPod, decision: Decision, seconds: float) -> None:
         self._left -= 1
         if self._left == -1 and self._simulation is not None:
-            self.choice = self._choice(self._simulation, queued, decision)
+            self.choice = choice_of(self._simulation, self._variant, queued, decision)
             self._simulation.stop()
 
-    def _choice(self, simulation: Simulation, queued: QueuedPod, decision: Decision) -> Choice:
-        line = DecisionLine(simulation.now, queued.key, decision.node_name, decision.message)
-        nodes = []
-        if decision.is_scheduled:
-            profile = simulation.core.profiles[queued.info.scheduler_name]
-            decider = replace(profile.decider, explains=True, tie_break=lambda ties: int(ties[0]), sampling=None)
-            nodes = _best_nodes(simulation, decide(decider, queued.info), decision.node_name)
-        return Choice(self._variant, line, decision.feasible_nodes, decision.ties, nodes)
+
+def choice_of(simulation: Simulation, variant: str, queued: QueuedPod, decision: Decision, *, also: str = "") -> Choice:
+    """A decision that was just made, with the points of its best nodes and of the node `also`."""
+    line = DecisionLine(simulation.now, queued.key, decision.node_name, decision.message)
+    nodes = []
+    if decision.is_scheduled:
+        profile = simulation.core.profiles[queued.info.scheduler_name]
+        decider = replace(profile.decider, explains=True, tie_break=lambda ties: int(ties[0]), sampling=None)
+        nodes = _best_nodes(simulation, decide(decider, queued.info), (decision.node_name, also))
+    return Choice(variant, line, decision.feasible_nodes, decision.ties, nodes)
 
 
-def _best_nodes(simulation: Simulation, decision: Decision, chosen: str) -> list[tuple[str, int, dict[str, int]]]:
+def _best_nodes(
+    simulation: Simulation, decision: Decision, first: tuple[str, str]
+) -> list[tuple[str, int, dict[str, int]]]:
     scores = decision.scores
     if scores is None:
         return []
     infos, totals = simulation.core.cache.cluster.nodes.infos, scores.totals
     names = {place: info.name for place, row in enumerate(scores.rows.tolist()) if (info := infos[row]) is not None}
     order = [int(place) for place in np.argsort(-totals, kind="stable") if int(place) in names]
-    shown = sorted(order, key=lambda place: names[place] != chosen)[:_SHOWN_NODES]
+    shown = sorted(order, key=lambda place: (names[place] != first[0], names[place] != first[1]))[:_SHOWN_NODES]
     return [
         (names[place], int(totals[place]), {name: int(share[place]) for name, share in scores.shares.items()})
         for place in shown

@@ -12,7 +12,7 @@ from typing import Any, cast
 from bayplan.apiserver.cluster import EmbeddedCluster
 from bayplan.apiserver.server.inprocess import TransportErrors
 from bayplan.apiserver.simulation.devices import DeviceModel
-from bayplan.app.live import LiveOptions, LiveScheduler
+from bayplan.app.live import ChangeRecorder, LiveOptions, LiveScheduler
 from bayplan.app.settings import Settings
 from bayplan.app.watching import served_kinds
 from bayplan.client.errors import ConnectionFailed, NotSent, RequestTimeout, api_error
@@ -51,6 +51,8 @@ class LocalOptions:
     """Devices that simulated nodes have."""
     wait_to_lead: Callable[[], Awaitable[None]] | None = None
     """Awaited before the first pod is scheduled."""
+    recorder: ChangeRecorder | None = None
+    """Writes down what the scheduler works on and decides."""
 
 
 class LocalCluster:
@@ -78,6 +80,7 @@ class LocalCluster:
             clock=clock,
             on_move=self.options.on_move,
             wait_to_lead=self.options.wait_to_lead,
+            recorder=self.options.recorder,
         )
         self._task: asyncio.Task[None] | None = None
         self._live: LiveScheduler | None = None

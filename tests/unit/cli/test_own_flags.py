@@ -46,3 +46,14 @@ def test_what_is_wrong_names_the_flag(flags: OwnFlags, expected: str) -> None:
         flags.config()
 
     assert expected in caught.value.problems[0]
+
+
+def test_a_recording_is_asked_for_by_flag_or_file(tmp_path: Path) -> None:
+    file = tmp_path / "bayplan.yaml"
+    file.write_text(OWN + "recording: {file: here.rec, size: 2Gi}\n")
+
+    from_file = OwnFlags(file=str(file)).config().recording
+    by_flag = OwnFlags(file=str(file), record="there.rec").config().recording
+
+    assert (from_file.file, from_file.size_bytes) == (str(tmp_path / "here.rec"), 2**31)
+    assert (by_flag.file, by_flag.size_bytes) == ("there.rec", 2**31)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
+from tests.unit.sim.recording.recorded import record_busy_cluster
 
 from bayplan.cli.main import main
 
@@ -56,3 +58,47 @@ def test_wrong_input_is_refused_before_anything_runs(
 ) -> None:
     assert main(arguments) == 2
     assert problem in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("recording") / "cluster.recording"
+    asyncio.run(record_busy_cluster(path, pods=40))
+    return str(path)
+
+
+def test_a_recording_is_replayed_with_the_policy_of_then(
+    recording: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["simulate", recording, "--decisions", str(tmp_path / "d")]) == 0
+    assert main(["simulate", recording, "-o", "json", "--decisions", str(tmp_path / "again")]) == 0
+
+    line, _, rest = capsys.readouterr().out.partition("\n")
+    found = json.loads(rest)
+    assert line == f"{found['decisions']} decisions replayed, {found['withNode']} of them with a node: all as they were"
+    assert found["isEqual"] is True
+    assert (tmp_path / "d").read_bytes() == (tmp_path / "again").read_bytes() != b""
+
+
+def test_the_pods_of_a_recording_come_again_for_other_policies(
+    recording: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["simulate", recording, *PACKED, "-o", "json"]) == 0
+
+    recorded, packed = json.loads(capsys.readouterr().out)["runs"]
+    assert (recorded["variant"], packed["variant"]) == ("recorded", "packed")
+    assert recorded["measures"]["pods.arrived"] == packed["measures"]["pods.arrived"] == 46
+    assert recorded["measures"]["pods.bound"] == 46
+    assert recorded["digest"] != packed["digest"]
+
+
+def test_a_damaged_recording_is_an_error_line(
+    recording: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    damaged = tmp_path / "damaged"
+    data = bytearray(Path(recording).read_bytes())
+    data[40] ^= 0xFF
+    damaged.write_bytes(data)
+
+    assert main(["simulate", str(damaged)]) == 2
+    assert f"error: {damaged}: block 1: is damaged: " in capsys.readouterr().err

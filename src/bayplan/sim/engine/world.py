@@ -17,6 +17,7 @@ from bayplan.api.kinds import kind_of
 from bayplan.api.meta import KubeObject
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod, PodStatus
+from bayplan.framework.resources import CustomResource, resource_info
 from bayplan.loop.intake import Intake
 
 __all__ = ["World", "WorldListener", "timestamp"]
@@ -81,6 +82,15 @@ class World:
         old = self.nodes.pop(name)
         self._connected.node_changed(old, None)
 
+    def remove(self, item: KubeObject) -> None:
+        """Remove any object that is there."""
+        if isinstance(item, Pod):
+            self.remove_pod(item, "Deleted")
+        elif isinstance(item, Node):
+            self.remove_node(item.name)
+        else:
+            self.remove_object(item)
+
     def remove_object(self, item: KubeObject) -> None:
         self.objects.pop((type(item), item.namespace, item.name), None)
         self._tell(type(item), item, None)
@@ -103,7 +113,8 @@ class World:
     def _tell(self, kind: type[KubeObject], old: KubeObject | None, new: KubeObject | None) -> None:
         handler = self._handlers.get(kind)
         if handler is None:
-            handler = self._handlers[kind] = self._connected.object_handler(kind_of(kind).name)
+            name = resource_info(kind).event_name if issubclass(kind, CustomResource) else kind_of(kind).name
+            handler = self._handlers[kind] = self._connected.object_handler(name)
         handler(old, new)
 
     @property
