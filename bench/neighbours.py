@@ -16,6 +16,7 @@ import asyncio
 import ctypes
 import gc
 import json
+import logging
 import statistics
 import subprocess
 import sys
@@ -118,7 +119,7 @@ class Stage:
     """A whole scheduler on the server, with nodes."""
 
     def __init__(self, nodes: int) -> None:
-        structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
+        structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
         self.server = Server()
         for number in range(nodes):
             self.server.put(hostile.NODES, hostile.node(f"node-{number:04}"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gzip
 import json
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -32,11 +33,9 @@ def cases() -> list[dict[str, Any]]:
 
 
 @pytest.fixture(autouse=True)
-def silence() -> Iterator[None]:
+def silence() -> None:
     """Plugins complain about odd values, rightly and at length."""
-    structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
-    yield
-    structlog.reset_defaults()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
