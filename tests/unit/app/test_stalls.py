@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import yaml
@@ -36,29 +38,56 @@ POD = {
 }
 
 
-async def test_a_filter_that_never_answers_is_named_and_the_process_ends(tmp_path: Path) -> None:
-    (tmp_path / "spin.py").write_text(SPIN)
-    (tmp_path / "scheduler.yaml").write_text(CONFIG)
+OWN = """
+apiVersion: bayplan.dev/v1alpha1
+kind: BayplanConfiguration
+watchdog: {endAfter: 0s, stopWithin: 2s}
+"""
+
+
+@asynccontextmanager
+async def spinning(folder: Path, *flags: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """`bayplan run` with a filter that never answers for the one pod there is."""
+    (folder / "spin.py").write_text(SPIN)
+    (folder / "scheduler.yaml").write_text(CONFIG)
+    (folder / "own.yaml").write_text(OWN)
     cluster = EmbeddedCluster(nodes=1)
     await cluster.start()
     try:
-        (tmp_path / "kubeconfig").write_text(yaml.safe_dump(cluster.kubeconfig()))
-        options = ["--config", "scheduler.yaml", "--kubeconfig", "kubeconfig", "--plugin", "spin.py"]
-        options += ["--stall-limit", "2s", "--secure-port", "0", "--leader-elect=false"]
+        (folder / "kubeconfig").write_text(yaml.safe_dump(cluster.kubeconfig()))
+        options = ["--config", "scheduler.yaml", "--kubeconfig", "kubeconfig", "--plugin", "spin.py", *flags]
+        options += ["--secure-port", "0", "--leader-elect=false"]
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "bayplan.cli", "run", *options, cwd=tmp_path, stderr=asyncio.subprocess.PIPE
+            sys.executable, "-m", "bayplan.cli", "run", *options, cwd=folder, stderr=asyncio.subprocess.PIPE
         )
         transport = cluster.in_process_transport(errors=CLIENT_ERRORS)
         await transport.request("POST", "/api/v1/namespaces/default/pods", body=json.dumps(POD).encode())
         async with asyncio.timeout(90):
-            _, log = await process.communicate()
+            yield process
     finally:
         await cluster.stop()
+
+
+async def test_a_filter_that_never_answers_is_named_and_the_process_ends(tmp_path: Path) -> None:
+    async with spinning(tmp_path, "--stall-limit", "2s") as process:
+        _, log = await process.communicate()
 
     assert process.returncode == 1
     told = next(line for line in log.decode().splitlines() if "the event loop does not turn" in line)
     assert 'plugin="Spin"' in told and 'pod="default/forever"' in told
     assert "the event loop stands still for too long; the process ends" in log.decode()
+
+
+async def test_a_signal_ends_a_process_whose_filter_never_answers(tmp_path: Path) -> None:
+    async with spinning(tmp_path, "--bayplan-config", "own.yaml") as process:
+        assert process.stderr is not None
+        while b"the event loop does not turn" not in await process.stderr.readline():
+            assert process.returncode is None
+        process.terminate()
+        _, log = await process.communicate()
+
+    assert process.returncode == 1
+    assert "asked to stop and still at work; the process ends" in log.decode()
 
 
 def test_the_innermost_plugin_and_pod_are_found() -> None:
