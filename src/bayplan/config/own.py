@@ -75,6 +75,9 @@ class ServingSettings(ConfigStruct, frozen=True):
     """Connections at a time, of all clients."""
     connections_per_address: Count = 64
     """Connections at a time of one address. Behind a proxy all clients share its address."""
+    review_pods: bool = False
+    """Whether explanations are given only to those who may also read the pods in question: `get` on the pod that is
+    explained, `list` in the namespace that is asked about, or in all where an answer is about the cluster."""
 
 
 class LoggingSettings(ConfigStruct, frozen=True):

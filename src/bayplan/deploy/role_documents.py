@@ -2,8 +2,8 @@
 
 Two ClusterRoles have no binding. `viewer` allows reading the scheduler's explanations and dashboard, whose endpoints
 authorise by SubjectAccessReview. Its rules name paths, not objects: a viewer sees all pods and nodes that the scheduler
-sees. `summaries` lets a scheduler annotate pods that ask with `bayplan.dev/explain: summary`; patching pods is a broad
-permission, so it is not part of the scheduler's own role.
+sees, unless `serving.reviewPods` is set. `summaries` lets a scheduler annotate pods that ask with
+`bayplan.dev/explain: summary`; patching pods is a broad permission, so it is not part of the scheduler's own role.
 """
 
 from __future__ import annotations

@@ -49,10 +49,10 @@ class DelegatedAccess:
             user = await self._authenticator.user(credentials_of(scope))
             if user is None:
                 raise Refusal(401, "Unauthorized", headers=_UNAUTHORIZED_HEADERS)
-            method, path = scope["method"], scope["path"]
-            if not await self._authorizer.is_allowed(user, method=method, path=path):
-                what = f'User "{user.name}" cannot {method.lower()} path "{path}"'
-                raise Refusal(403, f"forbidden: {what}")
+            query = scope["query_string"].decode("latin-1")
+            refused = await self._authorizer.refusal_of(user, method=scope["method"], path=scope["path"], query=query)
+            if refused:
+                raise Refusal(403, f'forbidden: User "{user.name}" {refused}')
         except ReviewUnavailable as error:
             _log.warning("a request to %s is refused because the API server cannot be asked: %s", scope["path"], error)
             message = "the API server cannot be asked who you are and what you may do; see the log"

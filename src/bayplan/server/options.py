@@ -11,7 +11,7 @@ import ipaddress
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.routing import BaseRoute
 
@@ -24,6 +24,7 @@ __all__ = [
     "AuthorityText",
     "AuthorizationOptions",
     "Limits",
+    "PodAccess",
     "RequestHeaderOptions",
     "Review",
     "ServerOptions",
@@ -82,12 +83,26 @@ class AuthenticationOptions:
     review_timeout_seconds: float = 10.0
 
 
+class PodAccess(NamedTuple):
+    """Pods that an answer is about: one, those of a namespace, or all."""
+
+    verb: str
+    namespace: str = ""
+    name: str = ""
+
+
+def _about_no_pods(path: str, query: str) -> PodAccess | None:
+    return None
+
+
 @dataclass(frozen=True, kw_only=True)
 class AuthorizationOptions:
     always_allow_paths: Sequence[str] = ("/healthz", "/livez", "/readyz")
     """Open to everybody. A path that ends with `*` stands for all that begin so."""
     allowed_cache_seconds: float = 10.0
     denied_cache_seconds: float = 10.0
+    pods_in: Callable[[str, str], PodAccess | None] = _about_no_pods
+    """(path, query) to the pods that the answer is about; whoever may not read them in the cluster is refused."""
 
 
 @dataclass(frozen=True, kw_only=True)

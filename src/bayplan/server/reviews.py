@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Hashable, Mapping
 from typing import Any, Generic, TypeVar
 
 from bayplan.observe.clock import Clock
-from bayplan.server.options import AuthenticationOptions, AuthorizationOptions, Review
+from bayplan.server.options import AuthenticationOptions, AuthorizationOptions, PodAccess, Review
 from bayplan.server.users import User
 
 __all__ = ["AccessReviews", "ReviewUnavailable", "TokenReviews"]
@@ -73,11 +73,18 @@ class AccessReviews:
             clock, lambda is_allowed: options.allowed_cache_seconds if is_allowed else options.denied_cache_seconds
         )
 
-    async def is_allowed(self, user: User, *, verb: str, path: str) -> bool:
+    async def may_request(self, user: User, *, verb: str, path: str) -> bool:
         key = (user.identity(), verb, path)
-        return await self._remembered.get(key, lambda: self._ask(user, verb, path))
+        attributes = {"nonResourceAttributes": {"path": path, "verb": verb}}
+        return await self._remembered.get(key, lambda: self._ask(user, attributes))
 
-    async def _ask(self, user: User, verb: str, path: str) -> bool:
+    async def may_read(self, user: User, pods: PodAccess) -> bool:
+        """As if the user asked the API server for these pods."""
+        what = {"version": "v1", "resource": "pods", **pods._asdict()}
+        attributes = {"resourceAttributes": {field: value for field, value in what.items() if value}}
+        return await self._remembered.get((user.identity(), pods), lambda: self._ask(user, attributes))
+
+    async def _ask(self, user: User, attributes: Mapping[str, Any]) -> bool:
         question = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SubjectAccessReview",
@@ -86,7 +93,7 @@ class AccessReviews:
                 "uid": user.uid,
                 "groups": list(user.groups),
                 "extra": {key: list(values) for key, values in user.extra.items()},
-                "nonResourceAttributes": {"path": path, "verb": verb},
+                **attributes,
             },
         }
         status = await _status_of(self._review, _ACCESS_REVIEWS, question, self._timeout)

@@ -46,6 +46,10 @@ class Reviewer:
                 "status": {"authenticated": True, "user": {"username": name, "uid": f"uid-{name}", "groups": groups}}
             }
         assert path == "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+        if "resourceAttributes" in spec:
+            read = spec["resourceAttributes"]
+            asked = (spec["user"], read["verb"], f"{read['resource']} in {read.get('namespace', 'all')}")
+            return {"status": {"allowed": asked in self.may}}
         attributes = spec["nonResourceAttributes"]
         return {"status": {"allowed": (spec["user"], attributes["verb"], attributes["path"]) in self.may}}
 

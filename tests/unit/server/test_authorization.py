@@ -22,5 +22,5 @@ def test_a_star_opens_what_begins_so() -> None:
 async def test_without_an_api_server_to_ask_only_masters_may() -> None:
     authorizer = Authorizer(AuthorizationOptions(), None)
 
-    assert await authorizer.is_allowed(User(name="a", groups=(MASTERS,)), method="GET", path="/metrics")
-    assert not await authorizer.is_allowed(User(name="a"), method="GET", path="/metrics")
+    assert not await authorizer.refusal_of(User(name="a", groups=(MASTERS,)), method="GET", path="/metrics")
+    assert await authorizer.refusal_of(User(name="a"), method="GET", path="/metrics")

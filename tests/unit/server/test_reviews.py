@@ -120,7 +120,7 @@ async def test_only_a_plain_yes_is_a_yes(said: object, clock: VirtualClock) -> N
     access = AccessReviews(reviewer, AuthorizationOptions(), clock)
 
     assert await tokens(reviewer, clock).user("x") is None
-    assert not await access.is_allowed(User(name="x"), verb="get", path="/metrics")
+    assert not await access.may_request(User(name="x"), verb="get", path="/metrics")
 
 
 async def test_permission_is_asked_by_user_verb_and_path_and_kept_for_ten_seconds(clock: VirtualClock) -> None:
@@ -128,9 +128,9 @@ async def test_permission_is_asked_by_user_verb_and_path_and_kept_for_ten_second
     access = AccessReviews(reviewer, AuthorizationOptions(), clock)
     reader = User(name="reader", groups=("monitoring",), extra={"scopes": ("a",)})
     for _ in range(2):
-        assert await access.is_allowed(reader, verb="get", path="/metrics")
-        assert not await access.is_allowed(reader, verb="get", path="/configz")
-        assert not await access.is_allowed(User(name="other"), verb="get", path="/metrics")
+        assert await access.may_request(reader, verb="get", path="/metrics")
+        assert not await access.may_request(reader, verb="get", path="/configz")
+        assert not await access.may_request(User(name="other"), verb="get", path="/metrics")
     assert len(reviewer.asked) == 3
     assert reviewer.asked[0]["spec"] == {
         "user": "reader",
@@ -142,7 +142,7 @@ async def test_permission_is_asked_by_user_verb_and_path_and_kept_for_ten_second
     reviewer.may.clear()
     clock.advance(10.0)
 
-    assert not await access.is_allowed(reader, verb="get", path="/metrics")
+    assert not await access.may_request(reader, verb="get", path="/metrics")
 
 
 async def test_tokens_are_not_kept_in_memory(clock: VirtualClock) -> None:
