@@ -13,6 +13,8 @@ from bayplan.config.errors import ConfigError
 from bayplan.explain.case import UnknownProfile
 from bayplan.explain.cases import CaseError
 from bayplan.framework.errors import PluginError
+from bayplan.sim.engine.simulation import SimulationError
+from bayplan.sim.sweep import SweepError
 
 __all__ = ["error_lines", "is_usage_error"]
 
@@ -27,7 +29,7 @@ def error_lines(error: BaseException) -> list[str]:
         return [f"{prefix}{problem}" for problem in error.problems]
     if isinstance(error, PluginError):
         return [f"{error.subject}: {problem}" for problem in error.problems]
-    if isinstance(error, InputError | CaseError | UnknownProfile | CycloptsError):
+    if isinstance(error, InputError | CaseError | UnknownProfile | CycloptsError | SimulationError | SweepError):
         return [str(error)]
     if isinstance(error, OverflowError):
         return ["a number in the input is larger than the 64 bits that Kubernetes has for it"]

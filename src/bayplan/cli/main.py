@@ -50,6 +50,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "up": Command("bayplan.cli.up:up", "start a cluster on this machine, with the scheduler on it"),
     "simulate": Command("bayplan.cli.simulate:simulate", "run a workload on a virtual clock, by one policy or several"),
+    "sweep": Command("bayplan.cli.sweep:sweep", "simulate policies x seeds x workloads, on all cores or with Dask"),
     "plan": Command("bayplan.cli.plan:app", "say how many nodes a workload needs, or which pods to move"),
     "apply": Command("bayplan.cli.objects:apply", "create or change objects of a cluster from manifests"),
     "get": Command("bayplan.cli.get:get", "show objects of a cluster"),

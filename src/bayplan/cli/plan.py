@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +11,7 @@ from cyclopts import App
 
 from bayplan.cli.options import Names, option, plugin_option
 from bayplan.cli.output import CommandError, Format, note, print_value, progress, result_console
+from bayplan.cli.simulation_inputs import live_objects
 
 if TYPE_CHECKING:
     from bayplan.plan.bound import Bound
@@ -73,7 +73,7 @@ def capacity(
         plan=RunPlan(
             workload=Path(workload),
             cluster=tuple(map(Path, cluster or ())),
-            objects=_live_objects(kubeconfig),
+            objects=live_objects(kubeconfig),
             seed=seed,
             until=until,
             demand_percent=demand,
@@ -168,18 +168,10 @@ def _movable(cluster: Names, kubeconfig: str | None, config: str | None, plugins
     if not cluster and kubeconfig is None:
         raise CommandError("no cluster to plan for", hint="name its objects with --cluster FILE, or a --kubeconfig")
     objects = read_cluster(map(Path, cluster)) if cluster else []
-    for document in _live_objects(kubeconfig):
+    for document in live_objects(kubeconfig):
         decoded = decode_object(document, source="cluster", ignore_unread=True)
         objects += [] if decoded is None else [decoded]
     return MovableCluster(objects, load_settings(None if config is None else Path(config), plugins or (), enable=True))
-
-
-def _live_objects(kubeconfig: str | None) -> tuple[dict[str, Any], ...]:
-    if kubeconfig is None:
-        return ()
-    from bayplan.sim.sources import read_live_objects
-
-    return tuple(asyncio.run(read_live_objects(Path(kubeconfig))))
 
 
 def _print_struct(value: Any, form: Any) -> None:

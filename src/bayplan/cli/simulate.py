@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from bayplan.cli.options import Names, option, plugin_option
 from bayplan.cli.output import CommandError, Format, note, print_value, progress, result_console
 from bayplan.cli.recordings import print_divergence, replay_then
+from bayplan.cli.simulation_inputs import live_objects, read_variants
 
 if TYPE_CHECKING:
     from bayplan.sim.compare import Divergence, PolicyVariant, RunPlan
@@ -76,11 +76,11 @@ def simulate(
         return replay_then(recording, output=output or "table", decisions=decisions)
     if recording is None and not cluster and kubeconfig is None:
         raise CommandError("no cluster to run on", hint="name its objects with --cluster FILE, or a --kubeconfig")
-    variants = _variants(config, plugin or (), variant or (), recording)
+    variants = read_variants(config, plugin or (), variant or (), recording)
     plan = RunPlan(
         workload=Path(workload),
         cluster=tuple(map(Path, cluster or ())),
-        objects=_live_objects(kubeconfig),
+        objects=live_objects(kubeconfig),
         seed=seed,
         until=until,
         demand_percent=demand,
@@ -97,37 +97,6 @@ def simulate(
     for text, name in broken:
         note(f"condition `{text}` holds for {name}")
     return CONDITION_HOLDS if broken else 0
-
-
-def _variants(
-    config: str | None, plugins: Sequence[str], others: Sequence[str], recording: Path | None
-) -> list[PolicyVariant]:
-    from bayplan.sim.compare import PolicyVariant
-
-    found = [] if recording is None else [PolicyVariant(name="recorded", recording=recording)]
-    if recording is None or config or plugins:
-        first = Path(config).stem if config else "with plugins" if recording else "default"
-        found.append(PolicyVariant(name=first, config=Path(config) if config else None, plugins=tuple(plugins)))
-    for text in others:
-        name, equals, words = text.partition("=")
-        if not equals or not name or not words:
-            raise CommandError(f"--variant {text}: write NAME=CONFIG.yaml, NAME=PLUGIN, or both with a comma")
-        if any(each.name == name for each in found):
-            raise CommandError(f"--variant {text}: there are two variants of the name `{name}`")
-        files = [word for word in words.split(",") if word.endswith((".yaml", ".yml", ".json"))]
-        if len(files) > 1:
-            raise CommandError(f"--variant {text}: names two configurations")
-        rest = tuple(word for word in words.split(",") if word not in files)
-        found.append(PolicyVariant(name=name, config=Path(files[0]) if files else None, plugins=(*plugins, *rest)))
-    return found
-
-
-def _live_objects(kubeconfig: str | None) -> tuple[dict[str, Any], ...]:
-    if kubeconfig is None:
-        return ()
-    from bayplan.sim.sources import read_live_objects
-
-    return tuple(asyncio.run(read_live_objects(Path(kubeconfig))))
 
 
 def _divergences(

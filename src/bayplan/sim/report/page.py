@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from typing import Protocol
 
 from bayplan.sim.compare import Choice, Divergence
 from bayplan.sim.experiment import RunOutcome
@@ -57,7 +58,14 @@ def comparison_page(outcomes: Sequence[RunOutcome], divergences: Sequence[Diverg
     return f'<!doctype html><html lang="en"><head>{head}</head><body>{"".join(body)}</body></html>\n'
 
 
-def measures_of(outcomes: Sequence[RunOutcome]) -> dict[str, str]:
+class Measured(Protocol):
+    """What has measures."""
+
+    @property
+    def measures(self) -> dict[str, float]: ...
+
+
+def measures_of(outcomes: Sequence[Measured]) -> dict[str, str]:
     """The measures worth a row, with their words, of all outcomes."""
     names = dict.fromkeys(name for outcome in outcomes for name in outcome.measures)
     found = {name: words for name, words in SHOWN_MEASURES.items() if _matters(name, outcomes)}
@@ -70,7 +78,7 @@ def measures_of(outcomes: Sequence[RunOutcome]) -> dict[str, str]:
     return found
 
 
-def _matters(name: str, outcomes: Sequence[RunOutcome]) -> bool:
+def _matters(name: str, outcomes: Sequence[Measured]) -> bool:
     return any(outcome.measures.get(name) for outcome in outcomes)
 
 
