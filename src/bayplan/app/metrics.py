@@ -22,7 +22,7 @@ from bayplan.loop.observer import Observer
 from bayplan.observe import component_metrics as component
 from bayplan.observe import scheduler_metrics as scheduler
 from bayplan.observe.clock import Clock
-from bayplan.observe.metrics import Counter, Family, Histogram, MetricKind, MetricsRegistry, Values
+from bayplan.observe.metrics import Counter, Family, Histogram, Metric, MetricKind, MetricsRegistry, Values
 
 __all__ = ["Current", "SchedulerMetrics", "register_leadership", "register_live", "register_self"]
 
@@ -198,6 +198,9 @@ def register_live(registry: MetricsRegistry, current: Current) -> None:
     when_live(scheduler.INFLIGHT_EVENTS, lambda live: _by_name(live.queue.in_flight_events()))
     when_live(scheduler.CACHE_SIZE, _cache_size)
     when_live(scheduler.GOROUTINES, lambda live: {("binding",): len(live.tasks)})
+    when_live(scheduler.CLAIM_CREATES, lambda live: _counts(live.cache.cluster.devices.metrics.creates))
+    when_live(scheduler.BINDING_CONDITIONS, lambda live: _counts(live.cache.cluster.devices.metrics.conditions))
+    when_live(scheduler.BINDING_CONDITIONS_WAIT, lambda live: live.cache.cluster.devices.metrics.waits.children)
     registry.read_families(lambda: () if (live := current()) is None else metric_readings(_plugins(live)))
 
 
@@ -227,6 +230,9 @@ _READ_FROM_LIVE = frozenset(
         scheduler.INFLIGHT_EVENTS,
         scheduler.CACHE_SIZE,
         scheduler.GOROUTINES,
+        scheduler.CLAIM_CREATES,
+        scheduler.BINDING_CONDITIONS,
+        scheduler.BINDING_CONDITIONS_WAIT,
     )
 )
 
@@ -243,6 +249,10 @@ def _register_unfed(registry: MetricsRegistry, gates: frozenset[str]) -> None:
         is_on = not family.gate or family.gate in gates
         if is_on and family.name not in known and family not in _READ_FROM_LIVE:
             add[family.kind](family)
+
+
+def _counts(metric: Metric[Counter]) -> Values:
+    return {labels: child.value for labels, child in metric.children.items()}
 
 
 def _pending_pods(live: LiveScheduler) -> Values:

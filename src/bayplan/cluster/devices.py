@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from bayplan.api.devices import AllocationResult, ResourceClaim, ResourceSlice
 from bayplan.api.quantity import nano_value
 from bayplan.cluster.changes import NameLog
+from bayplan.cluster.device_metrics import DeviceMetrics
 from bayplan.cluster.device_slices import DeviceId, PoolId, PublishedSlice
 from bayplan.cluster.objects import Objects
 
@@ -66,6 +67,7 @@ class Devices:
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
         self.use = DeviceUse()
+        self.metrics = DeviceMetrics()
         self.is_served = True
         """Whether the API server knows resource claims at all."""
         self.slice_changes = NameLog()

@@ -6,11 +6,15 @@ from datetime import datetime
 
 from bayplan.framework.devices import AllocatedDevice, AllocatedDeviceStatus, ResourceClaim
 
-__all__ = ["BindingProblem", "has_timed_out", "is_ready", "waits_for_conditions"]
+__all__ = ["BindingProblem", "BindingTimeout", "has_timed_out", "is_ready", "waits_for_conditions"]
 
 
 class BindingProblem(Exception):
     """A device reported that it will not become ready."""
+
+
+class BindingTimeout(BindingProblem):
+    """The devices of a pod were not ready in time."""
 
 
 def waits_for_conditions(claim: ResourceClaim) -> bool:

@@ -7,7 +7,12 @@ from collections.abc import Callable
 from bayplan.framework import Error, Handle, NodeInfo, Status
 from bayplan.framework.devices import ResourceClaim
 from bayplan.plugins.intree.dynamic_resources.attempt import DeviceAttempt, with_allocation
-from bayplan.plugins.intree.dynamic_resources.binding import BindingProblem, is_ready, waits_for_conditions
+from bayplan.plugins.intree.dynamic_resources.binding import (
+    BindingProblem,
+    BindingTimeout,
+    is_ready,
+    waits_for_conditions,
+)
 from bayplan.plugins.intree.dynamic_resources.claims import is_reserved_for
 from bayplan.plugins.intree.dynamic_resources.extended import with_requests
 from bayplan.plugins.intree.dynamic_resources.writing import ClaimWriter
@@ -96,8 +101,24 @@ class Reservations:
             attempt.pod, kind="Normal", reason="BindingConditionsPending", action="Scheduling", note=note
         )
         clock = self._handle.clock
-        end = clock.monotonic() + self._timeout
+        begin, status = clock.monotonic(), "error"
+        try:
+            await self._poll(attempt, begin + self._timeout)
+            status = "success"
+        except BindingProblem as problem:
+            status = "timeout" if isinstance(problem, BindingTimeout) else "failure"
+            raise
+        finally:
+            self._devices.metrics.waited(
+                attempt.claims,
+                profile=self._handle.profile_name,
+                status=status,
+                seconds=clock.monotonic() - begin,
+            )
+
+    async def _poll(self, attempt: DeviceAttempt, end: float) -> None:
+        clock = self._handle.clock
         while not all(is_ready(self._devices.claim(claim.key) or claim) for claim in attempt.claims):
             if clock.monotonic() >= end:
-                raise BindingProblem("device binding timeout: context deadline exceeded")
+                raise BindingTimeout("device binding timeout: context deadline exceeded")
             await clock.sleep(min(_POLL_SECONDS, end - clock.monotonic()))

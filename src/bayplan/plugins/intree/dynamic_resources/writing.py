@@ -118,7 +118,9 @@ class ClaimWriter:
         try:
             made = await self._handle.api.create(ResourceClaim, {"metadata": metadata, "spec": body.get("spec", {})})
         except Exception as error:
+            self._devices.metrics.created(is_made=False)
             raise WriteFailed(f"create claim for extended resources {claim.namespace}/: {error}") from error
+        self._devices.metrics.created(is_made=True)
         self._devices.wrote(made)
         return made
 

@@ -8,8 +8,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import msgspec
+import pytest
 from tests.unit.plugins.intree.dynamic_resources.claim_server import Api, Clock
 from tests.unit.plugins.intree.dynamic_resources.device_cases import (
+    DRIVER,
     allocated,
     claim,
     device,
@@ -231,3 +233,16 @@ async def test_the_wait_ends_after_the_timeout() -> None:
     assert status is not None
     assert (status.code, status.message) == (Code.ERROR, "device binding timeout: context deadline exceeded")
     assert sum(one.plugin.handle.clock.waits) == 600.0
+
+
+@pytest.mark.parametrize(
+    ("conditions", "status", "seconds"),
+    [({"ready": "True"}, "success", 15.0), ({"broken": "True"}, "failure", 15.0), ({}, "timeout", 600.0)],
+)
+async def test_the_wait_and_its_outcome_are_counted(conditions: dict[str, str], status: str, seconds: float) -> None:
+    one = waiting(**conditions)
+    await one.bind()
+    metrics, labels = one.plugin.handle.cluster.devices.metrics, ("default-scheduler", DRIVER, status)
+
+    assert {at: child.value for at, child in metrics.conditions.children.items()} == {labels: 1}
+    assert {at: child.total for at, child in metrics.waits.children.items()} == {labels: seconds}

@@ -176,6 +176,8 @@ async def test_the_claim_of_extended_resources_is_named_by_the_server() -> None:
     asked = msgspec.convert(claim("<extended-resources>", request()), ResourceClaim)
     made = await bench.writer.create(asked, TARGET)
 
+    assert {at: child.value for at, child in bench.devices.metrics.creates.children.items()} == {("success",): 1}
+
     _, _, body = bench.api.calls[0]
     assert body["metadata"]["generateName"] == "target-extended-resources-"
     assert not body["metadata"].keys() & {"name", "uid"}
