@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from bayplan.api.documents import DocumentError, parse_documents
-from bayplan.api.kinds import KINDS, ObjectKind, kind_named
+from bayplan.api.kinds import DEVICE_TAINT_RULES, KINDS, ObjectKind, kind_named
 from bayplan.api.meta import KubeObject
 from bayplan.api.pod_defaults import apply_pod_defaults
 from bayplan.api.quantity import Quantity, QuantityError, milli_value
@@ -26,7 +26,7 @@ from bayplan.api.suggest import closest
 __all__ = ["InputError", "apply_pod_defaults", "decode_object", "read_objects", "read_objects_text"]
 
 _TEMPLATES = frozenset(("Deployment", "DaemonSet", "Job", "CronJob", "PodTemplate"))
-_NAMES = {kind.name: kind for kind in KINDS}
+_NAMES = {kind.name: kind for kind in (*KINDS, DEVICE_TAINT_RULES)}
 _MSGSPEC_PATH = re.compile(r"^(?P<what>.*?)(?: - at `\$(?P<path>.*)`)?$", re.DOTALL)
 
 

@@ -36,6 +36,9 @@ __all__ = [
     "DeviceRequest",
     "DeviceSelector",
     "DeviceTaint",
+    "DeviceTaintRule",
+    "DeviceTaintRuleSpec",
+    "DeviceTaintSelector",
     "DeviceToleration",
     "ExactDeviceRequest",
     "ResourceClaim",
@@ -135,6 +138,25 @@ class ResourceSliceSpec(Struct):
 
 class ResourceSlice(KubeObject):
     spec: ResourceSliceSpec = msgspec.field(default_factory=ResourceSliceSpec)
+
+
+class DeviceTaintSelector(Struct):
+    """Devices by what is set; nothing set is all devices."""
+
+    driver: str | None = None
+    pool: str | None = None
+    device: str | None = None
+
+
+class DeviceTaintRuleSpec(Struct):
+    device_selector: DeviceTaintSelector | None = None
+    taint: DeviceTaint = msgspec.field(default_factory=DeviceTaint)
+
+
+class DeviceTaintRule(KubeObject):
+    """A taint that somebody other than the driver puts on devices."""
+
+    spec: DeviceTaintRuleSpec = msgspec.field(default_factory=DeviceTaintRuleSpec)
 
 
 class CelSelector(Struct):

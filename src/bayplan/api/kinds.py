@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from bayplan.api.devices import DeviceClass, ResourceClaim, ResourceSlice
+from bayplan.api.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from bayplan.api.meta import KubeObject
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod
@@ -27,7 +27,7 @@ from bayplan.api.workload import (
     StatefulSet,
 )
 
-__all__ = ["KINDS", "ObjectKind", "kind_named", "kind_of"]
+__all__ = ["DEVICE_TAINT_RULES", "KINDS", "ObjectKind", "kind_named", "kind_of"]
 
 
 class ObjectKind(NamedTuple):
@@ -74,8 +74,11 @@ KINDS: tuple[ObjectKind, ...] = (
     ObjectKind(DeviceClass, "resource.k8s.io", "v1", "deviceclasses", False),
 )
 
-_BY_NAME = {(kind.api_version, kind.name): kind for kind in KINDS}
-_BY_TYPE = {kind.type: kind for kind in KINDS}
+DEVICE_TAINT_RULES = ObjectKind(DeviceTaintRule, "resource.k8s.io", "v1beta2", "devicetaintrules", False)
+"""Read only where a setting asks for it: it is off by default in Kubernetes 1.36."""
+
+_BY_NAME = {(kind.api_version, kind.name): kind for kind in (*KINDS, DEVICE_TAINT_RULES)}
+_BY_TYPE = {kind.type: kind for kind in (*KINDS, DEVICE_TAINT_RULES)}
 
 
 def kind_named(api_version: str, name: str) -> ObjectKind | None:

@@ -31,7 +31,7 @@ from bayplan.app.run_options import RunOptions
 from bayplan.app.serving import ProcessFacts, make_metrics, make_parts
 from bayplan.app.settings import Settings, SettingsError, load_settings
 from bayplan.app.stalls import at_work
-from bayplan.app.watching import served_kinds
+from bayplan.app.watching import served_kinds, wanted_kinds
 from bayplan.client.backoff import Backoff, BackoffSettings
 from bayplan.client.errors import CredentialError, Forbidden, NoAnswer, ServerError, TooManyRequests, Unauthorized
 from bayplan.config.own import WatchdogSettings
@@ -220,7 +220,7 @@ class SchedulerProcess:
         deadline = self._clock.monotonic() + _PATIENCE_AT_START_SECONDS
         while True:
             try:
-                return await served_kinds(self._transport)
+                return await served_kinds(self._transport, wanted_kinds(self._options.own))
             except Unauthorized as error:
                 hint = "renew the token or certificate that the kubeconfig names, or choose another --kubeconfig"
                 raise CredentialError(f"the API server does not know this user: {error}", hint=hint) from error

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from bayplan.api.kinds import KINDS, ObjectKind
+from bayplan.api.kinds import DEVICE_TAINT_RULES, KINDS, ObjectKind
 from bayplan.api.meta import KubeObject
 from bayplan.api.pod import Pod
 from bayplan.api.workload import PriorityClass
@@ -23,11 +23,12 @@ from bayplan.client.backoff import Draw
 from bayplan.client.errors import api_error
 from bayplan.client.reflector import Reflector, ReflectorSettings
 from bayplan.client.transport import Transport
+from bayplan.config.own import BayplanConfig
 from bayplan.framework.queued import QueuedPod
 from bayplan.loop.observer import Observer
 from bayplan.observe.clock import Clock
 
-__all__ = ["DISPENSABLE", "Watching", "served_kinds"]
+__all__ = ["DISPENSABLE", "Watching", "served_kinds", "wanted_kinds"]
 
 _log = structlog.get_logger()
 DISPENSABLE = (PriorityClass,)
@@ -37,6 +38,10 @@ _PATIENCE_SECONDS = 10.0
 _REPEAT_SECONDS = 30.0
 _PAUSE_SECONDS = 0.25
 _LIVE_PODS = "status.phase!=Succeeded,status.phase!=Failed"
+
+
+def wanted_kinds(own: BayplanConfig) -> tuple[ObjectKind, ...]:
+    return (*KINDS, DEVICE_TAINT_RULES) if own.device_taint_rules else KINDS
 
 
 class _ApiResource(msgspec.Struct):

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from bayplan.api.devices import AllocationResult, ResourceClaim, ResourceSlice
+from bayplan.api.devices import AllocationResult, DeviceTaintRule, ResourceClaim, ResourceSlice
 from bayplan.api.quantity import nano_value
 from bayplan.cluster.changes import NameLog
 from bayplan.cluster.device_metrics import DeviceMetrics
 from bayplan.cluster.device_slices import DeviceId, PoolId, PublishedSlice
+from bayplan.cluster.device_taint_rules import concerns, tainted
 from bayplan.cluster.objects import Objects
 
 __all__ = ["DeviceUse", "Devices"]
@@ -83,11 +84,13 @@ class Devices:
         self._written: dict[str, ResourceClaim] = {}
         self.releases: set[tuple[str, str]] = set()
         """(uid of the claim, uid of the pod) of reservations that are being taken back."""
+        self._rules: dict[str, DeviceTaintRule] = {rule.name: rule for rule in objects.list(DeviceTaintRule)}
         for slice_ in objects.list(ResourceSlice):
             self._slice_changed(None, slice_)
         for claim in objects.list(ResourceClaim):
             self._claim_changed(None, claim)
         objects.on_change(ResourceSlice, self._slice_changed)
+        objects.on_change(DeviceTaintRule, self._rule_changed)
         objects.on_change(ResourceClaim, self._claim_changed)
 
     # What is published
@@ -108,8 +111,18 @@ class Devices:
         if old is not None and (gone := self._slices.pop(old.name, None)) is not None:
             self._place(gone, is_there=False)
         if new is not None:
-            self._slices[new.name] = made = PublishedSlice(new)
+            self._slices[new.name] = made = PublishedSlice(tainted(new, self._rules.values()))
             self._place(made, is_there=True)
+
+    def _rule_changed(self, old: DeviceTaintRule | None, new: DeviceTaintRule | None) -> None:
+        if old is not None:
+            self._rules.pop(old.name, None)
+        if new is not None:
+            self._rules[new.name] = new
+        rules = [rule for rule in (old, new) if rule is not None]
+        for slice_ in self._objects.list(ResourceSlice):
+            if any(concerns(rule, slice_) for rule in rules):
+                self._slice_changed(slice_, slice_)
 
     def _place(self, slice_: PublishedSlice, *, is_there: bool) -> None:
         tables = [self._table_of(slice_), self._by_pool.setdefault(slice_.pool_id, {})]

@@ -111,6 +111,8 @@ class BayplanConfig(ConfigStruct, frozen=True):
     """Seed of random choices, such as between nodes that tie."""
     with_controllers: bool = False
     """Whether the leader also writes the status of PodGroups and ElasticQuotas."""
+    device_taint_rules: bool = False
+    """Whether DeviceTaintRules taint devices, as with kube-scheduler's feature gate DRADeviceTaintRules."""
     decisions: DecisionSettings = DecisionSettings()
     watchdog: WatchdogSettings = WatchdogSettings()
     serving: ServingSettings = ServingSettings()

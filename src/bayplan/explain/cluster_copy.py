@@ -14,7 +14,7 @@ import structlog
 from msgspec.structs import replace as replace_fields
 
 from bayplan.api.devices import ResourceClaim, ResourceClaimStatus
-from bayplan.api.kinds import KINDS
+from bayplan.api.kinds import DEVICE_TAINT_RULES, KINDS
 from bayplan.api.meta import KubeObject
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod
@@ -70,7 +70,8 @@ def objects_of_snapshot(
 ) -> ClusterObjects:
     """`more_kinds` are the custom resources that plugins watch."""
     cluster: ClusterState = cache.cluster
-    kinds = [*(kind.type for kind in KINDS if kind.type not in (Node, Pod)), *more_kinds]
+    known = (kind.type for kind in (*KINDS, DEVICE_TAINT_RULES) if kind.type not in (Node, Pod))
+    kinds = [*known, *more_kinds]
     return ClusterObjects(
         nodes=[info.node for info in cluster.nodes.infos if info is not None],
         placed=[(info.pod, info.node_name) for info in cache.pods()],

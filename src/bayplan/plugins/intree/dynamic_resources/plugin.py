@@ -181,6 +181,7 @@ class DynamicResources(Plugin):
             EventHint(ClusterEvent(Resource.POD, generated), self._after_pod),
             EventHint(ClusterEvent(Resource.DEVICE_CLASS, change)),
             EventHint(ClusterEvent(Resource.RESOURCE_SLICE, change)),
+            EventHint(ClusterEvent("DeviceTaintRule", change | ActionType.DELETE)),
         ]
 
     def _after_claim(self, pod: PodInfo, old: ResourceClaim | None, new: ResourceClaim) -> Hint:
