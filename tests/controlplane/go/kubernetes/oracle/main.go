@@ -7,6 +7,8 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"reflect"
@@ -20,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
@@ -47,6 +50,12 @@ type testCase struct {
 type object = map[string]any
 
 func main() {
+	gates := flag.String("feature-gates", "", "gates to set, as kube-scheduler takes them")
+	flag.Parse()
+	if err := utilfeature.DefaultMutableFeatureGate.Set(*gates); err != nil {
+		fmt.Fprintln(os.Stderr, "oracle:", err)
+		os.Exit(2)
+	}
 	metrics.Register()
 	klog.LogToStderr(false)
 	klog.SetOutput(discard{})
@@ -61,12 +70,20 @@ func main() {
 		}
 		result, err := evaluate(&c)
 		answer := object{"id": c.ID, "result": result}
-		if err != nil {
+		var failed *failure
+		if errors.As(err, &failed) {
+			answer["failures"] = failed.messages
+		} else if err != nil {
 			answer["error"] = err.Error()
 		}
 		_ = out.Encode(answer)
 	}
 }
+
+// An attempt that ended in an error. Filters run in parallel, so kube-scheduler reports any one of the messages.
+type failure struct{ messages []string }
+
+func (f *failure) Error() string { return f.messages[0] }
 
 type discard struct{}
 
@@ -209,7 +226,7 @@ func (w *world) filter(f framework.Framework, state fwk.CycleState, pod *v1.Pod)
 	o.diagnosis.UnschedulablePlugins = plugins
 	if !status.IsSuccess() {
 		if !status.IsRejected() {
-			return nil, status.AsError()
+			return nil, &failure{[]string{status.AsError().Error()}}
 		}
 		o.prefilter = status
 		o.diagnosis.NodeToStatus.SetAbsentNodesStatus(status)
@@ -227,15 +244,19 @@ func (w *world) filter(f framework.Framework, state fwk.CycleState, pod *v1.Pod)
 		o.diagnosis.NodeToStatus.SetAbsentNodesStatus(fwk.NewStatus(fwk.UnschedulableAndUnresolvable,
 			fmt.Sprintf("node(s) didn't satisfy plugin(s) %v", sets.List(plugins))))
 	}
+	failures := sets.New[string]()
 	for _, n := range nodes {
 		s := f.RunFilterPluginsWithNominatedPods(w.ctx, state, pod, n)
 		if s.IsSuccess() {
 			o.feasible = append(o.feasible, n)
 		} else if !s.IsRejected() {
-			return nil, s.AsError()
+			failures.Insert(s.AsError().Error())
 		} else {
 			o.diagnosis.NodeToStatus.Set(n.Node().Name, s)
 		}
+	}
+	if len(failures) > 0 {
+		return nil, &failure{sets.List(failures)}
 	}
 	return o, nil
 }
