@@ -16,6 +16,7 @@ import structlog
 
 from bayplan.api.pod import Pod
 from bayplan.app.extenders import candidate_review, make_extenders
+from bayplan.app.failure_log import FailureLog
 from bayplan.app.frameworks import Ports, build_framework, queue_policy
 from bayplan.cache import Cache
 from bayplan.client.errors import NotSent
@@ -97,6 +98,7 @@ class SchedulerCore:
         edges: Edges,
     ) -> None:
         self._options = options
+        self._failures = FailureLog()
         self._edges = edges
         clock = options.clock
         self.cache = Cache()
@@ -218,6 +220,7 @@ class SchedulerCore:
         made = self._make_profiles(profiles, frameworks, extenders)
         unclaimed = made.keys() - self.profiles.keys()
         replaced = self.frameworks
+        self._failures.forget()
         self.profiles.clear()
         self.profiles.update(made)
         self.cache.fill_groups(list(pods()))
@@ -238,7 +241,7 @@ class SchedulerCore:
             profile.framework.pod_gone(pod)
 
     def _plugin_failed(self, plugin: str, point: str, exception: BaseException) -> None:
-        _log.error("plugin failed", plugin=plugin, point=point, error=str(exception), exc_info=exception)
+        self._failures.write(plugin, point, exception)
         self._edges.observer.plugin_failed(plugin, point, exception)
 
 

@@ -165,9 +165,11 @@ class _Followed:
 def _sentence(info: ResourceInfo, error: ClientError) -> str:
     if isinstance(error, NotFound):
         command = f"bayplan render crds{'' if info.is_owned else ' --all'}"
+        yours = "" if info.is_owned else "; if the resource is yours, write `owned=True` where its type is declared"
         return (
             f"custom resource `{info.crd_name}` ({info.version}) is not installed, so plugins see none of its objects; "
-            f"`{command}`, with the --config and --plugin of this scheduler, prints its definition for kubectl apply"
+            f"`{command}`, with the --config and --plugin of this scheduler, prints its definition for kubectl "
+            f"apply{yours}"
         )
     if isinstance(error, Forbidden):
         return (

@@ -158,11 +158,13 @@ class LiveScheduler:
         self._core.keep_scores(is_wanted)
 
     def reload(self, config: SchedulerConfig, profiles: Sequence[ResolvedProfile], registry: Registry) -> None:
-        """Go on with another configuration, between two decisions and all at once; nothing changes if it cannot."""
+        """Go on with another configuration, between two decisions and all at once; nothing changes if it cannot. The
+        next decision waits until the custom resources of the new plugins are read."""
         self._core.reload(config, profiles, registry, pods=lambda: self.watching.reflectors[Pod].objects.values())
         self.custom_resources.follow(watched_resources(self._core.frameworks))
         if self._recorder is not None:
             self._recorder.reloaded(Settings(config=config, profiles=tuple(profiles), registry=registry))
+        self.scheduler.wait_for(self.custom_resources.wait_until_settled)
 
     async def run(self) -> None:
         """Reflect, sync, schedule. On cancellation bindings under way are finished first."""

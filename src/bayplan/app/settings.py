@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -18,6 +19,7 @@ from bayplan.config.model import PluginRef, SchedulerConfig
 from bayplan.config.profiles import ResolvedProfile, resolve_profiles
 from bayplan.framework.cautions import Caution, state_cautions, unused_points
 from bayplan.framework.errors import PluginError
+from bayplan.framework.plugin import Plugin
 from bayplan.framework.points import defines
 from bayplan.framework.registry import Registry
 from bayplan.plugins.intree import default_registry
@@ -44,10 +46,20 @@ class Settings:
     """What looks like a mistake in a plugin of the user's own, or in its place in the configuration."""
 
     @property
+    def plugins(self) -> list[type[Plugin]]:
+        """Every plugin class that some profile runs."""
+        names = dict.fromkeys(name for profile in self.profiles for name in profile.plugin_names)
+        return [self.registry.get(name) for name in names]
+
+    @property
+    def watches(self) -> list[type[Any]]:
+        """The custom resource types of those plugins."""
+        return list(dict.fromkeys(kind for plugin in self.plugins for kind in plugin.watches))
+
+    @property
     def plugin_places(self) -> list[str]:
         """Files and folders with the code of the plugins that do not come with bayplan."""
-        names = dict.fromkeys(name for profile in self.profiles for name in profile.plugin_names)
-        modules = {self.registry.get(name).__module__.partition(".")[0] for name in names}
+        modules = {plugin.__module__.partition(".")[0] for plugin in self.plugins}
         files = {getattr(sys.modules.get(module), "__file__", None) for module in modules - {"bayplan"}}
         return sorted(file.removesuffix("__init__.py") for file in files if file)
 

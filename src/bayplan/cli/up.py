@@ -19,6 +19,7 @@ from bayplan.cli.scheduler_client import EXTENSION
 
 if TYPE_CHECKING:
     from bayplan.apiserver.simulation.devices import DeviceModel
+    from bayplan.app.settings import Settings
     from bayplan.config.own import BayplanConfig
     from bayplan.config.profiles import ResolvedProfile
     from bayplan.observe.logs import Log
@@ -91,7 +92,7 @@ def up(
         raise CommandError(*error.problems) from error
     for caution in settings.cautions:
         note(str(caution))
-    documents = _documents(node_file, dump, from_kubeconfig)
+    documents = _documents(settings, node_file, dump, from_kubeconfig)
     has_nodes = any(document.get("kind") == "Node" for document in documents) or _is_restart(folder)
     options = LocalOptions(
         nodes=(0 if has_nodes else 3) if nodes is None else nodes,
@@ -181,6 +182,18 @@ def _kubeconfig_path(given: str | None, folder: Path | None) -> Path:
     return (Path(given).expanduser() if given else _default_kubeconfig(folder)).absolute()
 
 
+def _own_definitions(settings: Settings, documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Definitions of the custom resources that enabled plugins own and watch, where nothing given defines them."""
+    from bayplan.deploy.crds import SchemaError, crd_documents, owned_kinds
+
+    given = {each["metadata"]["name"] for each in documents if each.get("kind") == "CustomResourceDefinition"}
+    try:
+        made = crd_documents(owned_kinds(settings.watches))
+        return [each for each in made if each["metadata"]["name"] not in given]
+    except SchemaError as error:
+        raise CommandError(str(error)) from error
+
+
 def _default_kubeconfig(folder: Path | None) -> Path:
     if folder is not None:
         return folder / "kubeconfig"
@@ -188,7 +201,10 @@ def _default_kubeconfig(folder: Path | None) -> Path:
     return state / "bayplan" / "kubeconfig"
 
 
-def _documents(node_file: str | None, dump: str | None, from_kubeconfig: str | None) -> list[dict[str, Any]]:
+def _documents(
+    settings: Settings, node_file: str | None, dump: str | None, from_kubeconfig: str | None
+) -> list[dict[str, Any]]:
+    """What the cluster starts with."""
     from bayplan.sim.dump_completion import completed, servable
     from bayplan.sim.sources import read_documents, read_live_objects
 
@@ -202,7 +218,7 @@ def _documents(node_file: str | None, dump: str | None, from_kubeconfig: str | N
     documents, left_out = servable(documents)
     for line in left_out:
         note(line)
-    return completed(documents)
+    return [*_own_definitions(settings, documents), *completed(documents)]
 
 
 async def _serve(

@@ -60,13 +60,12 @@ class Bundle:
     @property
     def plugins(self) -> list[type[Plugin]]:
         """Every plugin class that some profile runs."""
-        names = dict.fromkeys(name for profile in self.settings.profiles for name in profile.plugin_names)
-        return [self.settings.registry.get(name) for name in names]
+        return self.settings.plugins
 
     @property
     def watches(self) -> list[type[Any]]:
         """The custom resource types of those plugins."""
-        return list(dict.fromkeys(kind for plugin in self.plugins for kind in plugin.watches))
+        return self.settings.watches
 
     @property
     def scheduler_names(self) -> list[str]:

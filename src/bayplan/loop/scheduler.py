@@ -8,6 +8,7 @@ make decisions on a state that the API server has not seen.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import structlog
 
@@ -30,6 +31,11 @@ class Scheduler:
         self.shared = shared
         self._shell = shell
         self._tasks = tasks
+        self._awaited: Callable[[], Awaitable[None]] | None = None
+
+    def wait_for(self, something: Callable[[], Awaitable[None]]) -> None:
+        """Decide about no further pod before this is done, as after a change of plugins that need objects first."""
+        self._awaited = something
 
     async def run(self) -> None:
         """Schedule until cancelled or closed."""
@@ -38,6 +44,9 @@ class Scheduler:
             queued = await self._shell.wait_pop()
             if queued is None:
                 return
+            while self._awaited is not None:
+                awaited, self._awaited = self._awaited, None
+                await awaited()
             deadline = clock.monotonic() + _SLICE_SECONDS
             while queued is not None:
                 profile = shared.profiles.get(queued.info.scheduler_name)

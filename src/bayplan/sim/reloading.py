@@ -53,7 +53,8 @@ class Reloader:
     def reload(self) -> bool:
         """Load everything again; True when the new version is in use."""
         self._sources = [_source(spec) for spec in self._plugins]
-        names = ", ".join(Path(given).name for given in (*self._plugins, self._config_path) if given)
+        given = [Path(each) for each in (*self._plugins, self._config_path) if each]
+        names = ", ".join(each.name or each.absolute().name for each in given)
         try:
             self._put_to_work(load_settings(self._config_path, self._plugins, enable=self._enable))
         except SettingsError as error:

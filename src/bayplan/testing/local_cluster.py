@@ -165,8 +165,7 @@ async def cluster(
         names += [cls.name for cls in classes]
     settings = resolve_settings(default_config() if config is None else load_config(config), registry, enable=names)
     outcomes = _LastOutcomes()
-    names = [name for profile in settings.profiles for name in profile.plugin_names]
-    watched = list(dict.fromkeys(kind for name in names for kind in registry.get(name).watches))
+    watched = settings.watches
     options = LocalOptions(
         nodes=nodes if isinstance(nodes, int) else [document_of(node) for node in nodes],
         objects=[*crd_documents(watched), *(document_of(item) for item in objects)],

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from bayplan.app.settings import load_settings
 from bayplan.cli.main import main
+from bayplan.cli.up import _own_definitions
 
 POD = """
 apiVersion: v1
@@ -80,6 +82,34 @@ def test_it_says_the_things_a_person_needs_next_and_stops_on_ctrl_c(tmp_path: Pa
 
     assert all(line.startswith("a cluster of 2 nodes is up at https://127.0.0.1:") for line in seen)
     assert (data / "kubeconfig").stat().st_mode & 0o777 == 0o600
+
+
+OWNING = """
+import msgspec
+from bayplan.framework import CustomResource, Plugin
+
+class Spec(msgspec.Struct):
+    most: int = 1
+
+class Team(CustomResource, group="example.org", version="v1", plural="teams", owned=True):
+    spec: Spec = msgspec.field(default_factory=Spec)
+
+class Teams(Plugin):
+    watches = (Team,)
+
+    def score(self, state, pod, node):
+        return len(self.handle.resources(Team).list())
+"""
+
+
+def test_definitions_of_resources_that_plugins_own_are_there_unless_given(tmp_path: Path) -> None:
+    file = tmp_path / "teams.py"
+    file.write_text(OWNING)
+    settings = load_settings(None, [str(file)], enable=True)
+
+    (made,) = _own_definitions(settings, [])
+    assert made["metadata"]["name"] == "teams.example.org"
+    assert _own_definitions(settings, [made]) == []
 
 
 def test_a_large_cluster_says_that_it_starts_and_stops_on_ctrl_c_meanwhile(tmp_path: Path) -> None:

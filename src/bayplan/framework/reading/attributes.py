@@ -48,7 +48,7 @@ PURE_METHODS = {
 """Methods of texts and collections that change nothing."""
 _REACHES = {
     "log": ("writes to the log, and an answer that is kept would write nothing", "log in `reserve` or `post_bind`"),
-    "handle": ("reaches beyond the pod and the node", "state `depends` if you know what the answer depends on"),
+    "handle": ("reaches beyond the pod and the node", ""),
 }
 _FIXED = "set it once, in `setup`, to a number, a text, a tuple or a frozenset, or make it an argument"
 
