@@ -33,9 +33,9 @@ def main() -> int:
     parser.add_argument("--nodes", type=int, default=5_000)
     parser.add_argument("--pods", type=int, default=150_000)
     options = parser.parse_args()
-    start = _resident_mib()
+    start = resident_mib()
     scheduler = offline_scheduler(make_node(number) for number in range(options.nodes))
-    with_nodes = _resident_mib()
+    with_nodes = resident_mib()
     decoder = msgspec.json.Decoder(Pod)
     few = min(10 * options.nodes, options.pods)
     costs = {}
@@ -46,7 +46,7 @@ def main() -> int:
             costs["few"] = _decision_us(bench)
         scheduler.cache.add_pod(decoder.decode(body))
     gc.collect()
-    size = _resident_mib()
+    size = resident_mib()
     each = (size - with_nodes) * 1024 / options.pods
     print(f"{'interpreter and libraries':<28}{start:7.0f} MiB")
     print(f"{f'{options.nodes} nodes':<28}{with_nodes - start:7.0f} MiB")
@@ -64,7 +64,7 @@ def _decision_us(bench: Bench) -> float:
     return 1e6 / bench.measure(find_workloads(["template"])[0]).reference_per_second
 
 
-def _resident_mib() -> float:
+def resident_mib() -> float:
     with open("/proc/self/status") as lines:
         kib = next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
     return kib / 1024
