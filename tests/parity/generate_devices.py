@@ -17,7 +17,7 @@ Json = dict[str, Any]
 
 GPU, NIC = "gpu.example.com", "nic.example.com"
 EXTENDED = "example.com/gpu"
-AMOUNTS = ["0", "1", "1500m", "1Ki", "1G", "4Gi", "5Gi", "10Gi", "24Gi", "40Gi", "3333333333", "1e3", "8E", "0.5Gi"]
+AMOUNTS = ["0", "1", "1500m", "1Ki", "1G", "4Gi", "5Gi", "10Gi", "24Gi", "40Gi", "3333333333", "1e3", "8E", "512Mi"]
 VERSIONS = ["1.0.0", "1.5.0-rc.1", "1.5.0", "1.5.0+build.7", "2.0.0-alpha", "10.2.3"]
 STRINGS = ["", "a", "b", "h100", "H100", "ü", "a b", "0"]
 NUMBERS = [0, 1, 2, -1, 2**31, -(2**62), 2**62]
@@ -98,15 +98,18 @@ class _Case:
             "kind": "KubeSchedulerConfiguration",
             "percentageOfNodesToScore": 100,
         }
+        args: list[Json] = [self.args("DynamicResources", bindingTimeout="1s")]
         if self.chance(0.3):
             strategy = {
                 "type": self.dice.choice(["LeastAllocated", "MostAllocated"]),
                 "resources": [{"name": EXTENDED, "weight": 3}, {"name": "cpu", "weight": 1}],
             }
-            kind = {"apiVersion": config["apiVersion"], "kind": "NodeResourcesFitArgs"}
-            args = [{"name": "NodeResourcesFit", "args": kind | {"scoringStrategy": strategy}}]
-            config["profiles"] = [{"schedulerName": "default-scheduler", "pluginConfig": args}]
-        return config
+            args.append(self.args("NodeResourcesFit", scoringStrategy=strategy))
+        return config | {"profiles": [{"schedulerName": "default-scheduler", "pluginConfig": args}]}
+
+    def args(self, name: str, **given: Any) -> Json:
+        kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": f"{name}Args"}
+        return {"name": name, "args": kind | given}
 
     # The cluster
 

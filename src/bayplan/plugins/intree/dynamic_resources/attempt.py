@@ -209,8 +209,10 @@ class DeviceAttempt:
         ]
 
     def is_prioritized(self) -> bool:
-        """Whether some claim lists alternatives, so that nodes can differ."""
-        return any(request.first_available for claim in self.claims for request in claim.spec.devices.requests or ())
+        """Whether some claim lists alternatives, and nodes can differ because something is to be allocated."""
+        return bool(self.to_allocate()) and any(
+            request.first_available for claim in self.claims for request in claim.spec.devices.requests or ()
+        )
 
 
 _MOST_ALTERNATIVES = 8

@@ -85,12 +85,16 @@ def test_points_are_given_for_the_alternatives_that_are_listed_first() -> None:
     assert points == {"n": 200, "m": 174}
 
 
-def test_an_allocated_alternative_counts_the_same_on_every_node() -> None:
+def test_an_allocated_alternative_counts_beside_claims_that_are_to_be_allocated() -> None:
     listed = first_of("x", alternative("two", count=2), alternative("one", count=1))
     held = claim("held", listed, status=allocated(result("a", request="x/one"), node=None, users=["other"]))
-    outcome = evaluate(slice_of(device("a"), allNodes=True), node("n"), node("m"), held, target=pod("held"))
+    shared = slice_of(device("a"), device("b"), allNodes=True)
+    nodes = [node("n"), node("m")]
 
-    assert {scores["DynamicResources"] for scores in outcome["scores"].values()} == {200}
+    alone = evaluate(shared, *nodes, held, target=pod("held"))
+    assert {scores.get("DynamicResources", 0) for scores in alone["scores"].values()} == {0}
+    both = evaluate(shared, *nodes, held, claim("c", request()), target=pod("held", "c"))
+    assert {scores["DynamicResources"] for scores in both["scores"].values()} == {200}
 
 
 def reserved(*objects: dict[str, Any], target: dict[str, Any]) -> tuple[Harness, CycleState, PodInfo]:
