@@ -131,13 +131,37 @@ async def test_the_scheduler_runs_from_the_rendered_form(project: Path, tmp_path
     own = project.parent / "bayplan.yaml"
     own.write_text(OWN.replace("[fast-disk]", "[./fast-disk]"))
     documents = by_kind(manifests(load_bundle(None, [], name="fast", own_config=own), ManifestOptions()))
+
+    await run_from(documents, tmp_path, {})
+
+
+async def test_the_scheduler_runs_from_a_wheel_on_a_volume(project: Path, tmp_path: Path) -> None:
+    wheel = project.parent / "fast_disk_carried-1-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for file in (project / "src/fast_disk_carried").iterdir():
+            archive.write(file, f"fast_disk_carried/{file.name}")
+        points = "[bayplan.plugins]\nFastDisk = fast_disk_carried:FastDisk\n"
+        archive.writestr("fast_disk_carried-1.dist-info/entry_points.txt", points)
+    bundle = load_bundle(None, [str(wheel)], name="fast")
+    documents = by_kind(manifests(bundle, ManifestOptions(plugin_volume="my-plugins")))
+    volume = tmp_path / "volume"
+    volume.mkdir()
+    wheel.rename(volume / wheel.name)
+
+    await run_from(documents, tmp_path, {"/etc/bayplan-plugins": volume})
+
+
+async def run_from(documents: dict[str, Any], tmp_path: Path, volumes: dict[str, Path]) -> None:
+    """Start what the Deployment starts, with its ConfigMap and volumes as folders, and have it place a pod."""
     mounted = tmp_path / "mounted"
     mounted.mkdir()
     for name, text in documents["ConfigMap"]["data"].items():
         (mounted / name).write_text(text)
-    for name, encoded in documents["ConfigMap"]["binaryData"].items():
+    for name, encoded in documents["ConfigMap"].get("binaryData", {}).items():
         (mounted / name).write_bytes(base64.b64decode(encoded))
-    given = [argument.replace("/etc/bayplan", str(mounted)) for argument in arguments(documents)]
+    given = arguments(documents)
+    for place, folder in ({**volumes, "/etc/bayplan": mounted}).items():
+        given = [argument.replace(f"{place}/", f"{folder}/") for argument in given]
     given = [argument for argument in given if not argument.startswith(("--bind-address", "--secure-port"))]
     nodes = [document_of(node("slow")), document_of(node("fast", labels={"disk": "nvme"}))]
 
