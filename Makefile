@@ -76,8 +76,9 @@ bench: $(STAMP) ## side by side with kube-scheduler on one real API server (over
 	@tests/controlplane/build.sh
 	@$(BIN)/python -m bench.versus $(BENCH_ARGS)
 
-bench-decide: $(STAMP) ## decisions per second without an API server
+bench-decide: $(STAMP) ## decisions per second without an API server, and with each shipped plugin alone
 	@$(BIN)/python -m bench.decide
+	@$(BIN)/python -m bench.plugins
 
 bench-gate: $(STAMP) ## fail when a decision, a whole pod or a start became 30 % dearer
 	@$(BIN)/python -m bench.gate
