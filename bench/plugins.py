@@ -6,8 +6,8 @@ Each plugin that filters or scores is enabled beside queue order and binding alo
 node, with pods that give it something to do. "As shipped" is its form in columns with its speed promises, if it has
 them; "node by node" is the same class without either: `filter` and `score` are called for one node at a time, and what
 may be kept is derived from their code. A plugin without a form for one node, or without columns, has a dash there.
-Figures are decisions a second by CPU time, every node looked at. Plugins that place nothing (`BlockAllScheduler`), or act
-only before and after the choice of a node, are left out.
+Figures are decisions a second by CPU time, every node looked at. Plugins that place nothing (`BlockAllScheduler`), or
+act only before and after the choice of a node, are left out.
 """
 
 from __future__ import annotations
