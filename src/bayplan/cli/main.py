@@ -52,6 +52,8 @@ COMMANDS: dict[str, Command] = {
     "simulate": Command("bayplan.cli.simulate:simulate", "run a workload on a virtual clock, by one policy or several"),
     "sweep": Command("bayplan.cli.sweep:sweep", "simulate policies x seeds x workloads, on all cores or with Dask"),
     "plan": Command("bayplan.cli.plan:app", "say how many nodes a workload needs, or which pods to move"),
+    "record": Command("bayplan.cli.record:record", "follow a cluster into a file, to simulate or replay it later"),
+    "replay": Command("bayplan.cli.replay:replay", "show the decisions of a recording, or write one as a test"),
     "apply": Command("bayplan.cli.objects:apply", "create or change objects of a cluster from manifests"),
     "get": Command("bayplan.cli.get:get", "show objects of a cluster"),
     "delete": Command("bayplan.cli.objects:delete", "delete objects of a cluster"),

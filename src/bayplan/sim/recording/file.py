@@ -47,9 +47,13 @@ class RecordingError(InputError):
 class RecordingFile:
     """Takes lines without waiting; one thread compresses and writes them."""
 
-    def __init__(self, path: Path, *, limit_bytes: int) -> None:
-        """Append to the file, or make it. Raises RecordingError."""
+    def __init__(self, path: Path, *, limit_bytes: int, on_end: Callable[[], None] = lambda: None) -> None:
+        """Append to the file, or make it; `on_end` is called, in any thread, once nothing more can be written.
+
+        Raises RecordingError.
+        """
         self.path = path
+        self._on_end = on_end
         self._limit = limit_bytes
         self._lines: deque[bytes] = deque()
         self._fresh_bytes = 0
@@ -153,6 +157,7 @@ class RecordingFile:
         self.ended = why
         self._lines.clear()
         _log.error("the recording ends here; scheduling goes on", file=str(self.path), reason=why)
+        self._on_end()
 
 
 def _packed(raw: bytes) -> bytes:
