@@ -26,10 +26,10 @@ __all__ = ["Delegation", "DeviceAttempt", "FilterTimeout", "Inventory", "Solutio
 
 
 class FilterTimeout(Exception):
-    """The search took longer than `filterTimeout`."""
+    """The search took longer than `filterTimeout`, and was then on this node."""
 
-    def __init__(self) -> None:
-        super().__init__("timed out trying to allocate devices")
+    def __init__(self, node_name: str) -> None:
+        super().__init__(f"node {node_name}: timed out trying to allocate devices")
 
 
 class Inventory:
@@ -153,11 +153,11 @@ class DeviceAttempt:
         return reached is None or bool(reached[0])
 
     def codes(
-        self, resources: tuple[str, ...], rows: Rows, check_deadline: Callable[[], None]
+        self, resources: tuple[str, ...], rows: Rows, check_deadline: Callable[[str], None]
     ) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
         return self._inventory.columns.codes(self.asks(resources), rows, check_deadline)
 
-    def solve(self, node: NodeInfo, check_deadline: Callable[[], None]) -> Solution | None:
+    def solve(self, node: NodeInfo, check_deadline: Callable[[str], None]) -> Solution | None:
         """The devices that the pod gets on a node. Raises AllocationError and InvalidPools."""
         if node.name not in self._solutions:
             asks = self.asks(self.delegated_on(node))
@@ -171,7 +171,7 @@ class DeviceAttempt:
             self._solutions[node.name] = None if taken is None else Solution(asks, taken, chosen)
         return self._solutions[node.name]
 
-    def examine(self, node: NodeInfo, check_deadline: Callable[[], None]) -> NodeFindings:
+    def examine(self, node: NodeInfo, check_deadline: Callable[[str], None]) -> NodeFindings:
         """What each device of a node is to the claims that have none yet. Raises AllocationError."""
         devices = self._inventory.devices
         if self._holders is None:
@@ -186,7 +186,7 @@ class DeviceAttempt:
         )
         return examination.run()
 
-    def rank(self, node: NodeInfo, check_deadline: Callable[[], None]) -> int:
+    def rank(self, node: NodeInfo, check_deadline: Callable[[str], None]) -> int:
         """Points for getting the alternatives that are listed first."""
         total = 0
         fresh = iter(self._fresh_ranks(node, check_deadline))
@@ -195,7 +195,7 @@ class DeviceAttempt:
             total += next(fresh, 0) if allocation is None else _allocated_rank(claim, allocation)
         return total
 
-    def _fresh_ranks(self, node: NodeInfo, check_deadline: Callable[[], None]) -> list[int]:
+    def _fresh_ranks(self, node: NodeInfo, check_deadline: Callable[[str], None]) -> list[int]:
         solution = self.solve(node, check_deadline) if self.to_allocate() else None
         if solution is None:
             return []

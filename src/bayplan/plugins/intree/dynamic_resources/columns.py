@@ -57,7 +57,7 @@ class AllocationColumns:
         self._devices, self._table, self._pools = devices, table, pools
         self._columns: OrderedDict[Hashable, _Column] = OrderedDict()
 
-    def codes(self, claims: Sequence[ClaimAsks], rows: Rows, check_deadline: Callable[[], None]) -> Codes:
+    def codes(self, claims: Sequence[ClaimAsks], rows: Rows, check_deadline: Callable[[str], None]) -> Codes:
         """The code of each row. Raises what `check_deadline` raises."""
         signature = signature_of(claims)
         column = self._columns.get(signature)
@@ -92,7 +92,7 @@ class AllocationColumns:
         simple: Ask | None,
         node: NodeInfo,
         counters: CounterBook,
-        check_deadline: Callable[[], None],
+        check_deadline: Callable[[str], None],
     ) -> int:
         there = self._pools.of(node)
         try:
@@ -105,8 +105,8 @@ class AllocationColumns:
         except AllocationError:
             return UNDECIDED
 
-    def _count(self, ask: Ask, node: NodeInfo, check_deadline: Callable[[], None]) -> int:
-        check_deadline()
+    def _count(self, ask: Ask, node: NodeInfo, check_deadline: Callable[[str], None]) -> int:
+        check_deadline(node.name)
         left, taken = ask.count, self._devices.use.dedicated
         for device, _ in self._pools.of(node).devices:
             if device.id in taken or not ask.selects(device) or not ask.tolerates(device):

@@ -41,7 +41,7 @@ class DeviceExamination:
         *,
         use: DeviceUse,
         holders: Holders,
-        check_deadline: Callable[[], None],
+        check_deadline: Callable[[str], None],
     ) -> None:
         self._node, self._there, self._claims, self._use = node, there, claims, use
         self._holders = holders

@@ -286,11 +286,8 @@ class DynamicResources(Plugin):
         try:
             rows = nodes.rows if len(positions) == len(nodes) else nodes.rows.take(positions)
             codes = attempt.codes(resources, rows, self._deadline())
-        except AllocationError as error:
+        except (AllocationError, FilterTimeout) as error:
             ids[positions] = statuses.number(Error(str(error)))
-            return
-        except FilterTimeout:
-            ids[positions] = statuses.number(Error("timed out trying to allocate devices"))
             return
         if not codes.any():
             return
@@ -306,9 +303,7 @@ class DynamicResources(Plugin):
             return None if attempt.solve(node, self._deadline()) is not None else _CANNOT_ALLOCATE
         except InvalidPools:
             return _INVALID_POOLS
-        except FilterTimeout:
-            return Error(f"node {node.name}: timed out trying to allocate devices")
-        except AllocationError as error:
+        except (AllocationError, FilterTimeout) as error:
             return Error(str(error))
 
     def _reject_unreached(self, attempt: DeviceAttempt, nodes: NodeColumns, ids: _Ids, statuses: StatusTable) -> None:
@@ -336,15 +331,15 @@ class DynamicResources(Plugin):
         except BindingProblem:
             return False
 
-    def _deadline(self) -> Callable[[], None]:
+    def _deadline(self) -> Callable[[str], None]:
         if not self._filter_timeout:
-            return lambda: None
+            return lambda _: None
         clock = self.handle.clock
         end = clock.monotonic() + self._filter_timeout
 
-        def check() -> None:
+        def check(node_name: str) -> None:
             if clock.monotonic() > end:
-                raise FilterTimeout
+                raise FilterTimeout(node_name)
 
         return check
 

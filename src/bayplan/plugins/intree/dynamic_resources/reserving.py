@@ -28,7 +28,7 @@ class Reservations:
         self._handle, self._writer, self._timeout = handle, writer, binding_timeout_seconds
         self._devices = handle.cluster.devices
 
-    def take(self, attempt: DeviceAttempt, node: NodeInfo, check_deadline: Callable[[], None]) -> Status | None:
+    def take(self, attempt: DeviceAttempt, node: NodeInfo, check_deadline: Callable[[str], None]) -> Status | None:
         """Count the devices of the node as taken, in memory. Raises what the search raises."""
         resources = attempt.delegated_on(node)
         if not resources and not attempt.has_user_claims:

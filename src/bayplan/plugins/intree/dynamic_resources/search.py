@@ -69,7 +69,7 @@ class Search:
         claims: Sequence[ClaimAsks],
         use: DeviceUse,
         counters: CounterBook,
-        check_deadline: Callable[[], None],
+        check_deadline: Callable[[str], None],
     ) -> None:
         self._node, self._there, self._claims, self._use = node, there, claims, use
         self._counters = counters.for_search()
@@ -189,7 +189,7 @@ class Search:
         self._until_check -= 1
         if not self._until_check:
             self._until_check = _CHECK_EVERY
-            self._check_deadline()
+            self._check_deadline(self._node.name)
 
     # One device
 

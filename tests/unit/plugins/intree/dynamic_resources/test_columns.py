@@ -47,7 +47,7 @@ ASKED = [
 ]
 
 
-def nothing() -> None:
+def nothing(node_name: str) -> None:
     """No deadline."""
 
 

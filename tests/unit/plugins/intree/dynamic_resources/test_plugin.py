@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 from tests.unit.plugins.intree.dynamic_resources.device_cases import (
     allocated,
@@ -24,7 +26,7 @@ from tests.unit.plugins.intree.dynamic_resources.device_cases import (
 from bayplan.api.decode import decode_object
 from bayplan.api.devices import ResourceClaim
 from bayplan.api.pod import Pod
-from bayplan.framework import SKIP, Code, CycleState, Diagnosis, Hint, PodInfo
+from bayplan.framework import SKIP, Code, CycleState, Diagnosis, Hint, NodeColumns, PodInfo
 from bayplan.plugins.intree.dynamic_resources import DynamicResources
 from bayplan.testing import Harness
 
@@ -183,3 +185,37 @@ def test_the_arguments_are_checked(args: dict[str, str], problem: str | None) ->
 
     assert len(problems) == (problem is not None)
     assert problem is None or problems[0].startswith(problem)
+
+
+class HurryingClock:
+    """Every look at it is a minute later."""
+
+    def __init__(self) -> None:
+        self._now = 0.0
+
+    def monotonic(self) -> float:
+        self._now += 60.0
+        return self._now
+
+    def now(self) -> float:
+        return self._now
+
+
+@pytest.mark.parametrize(
+    ("timeout", "expected"),
+    [("10s", "node n: timed out trying to allocate devices"), ("0s", None), ("1h", None)],
+)
+def test_a_search_that_takes_too_long_is_an_error(timeout: str, expected: str | None) -> None:
+    cluster = harness(slice_of(device("a"), device("b")), claim("c", request(count=2)))
+    handle = replace(plugin_of(cluster).handle, clock=HurryingClock())
+    plugin = DynamicResources(DynamicResources.Args(filter_timeout=timeout), handle)
+    state, target = CycleState(), info(cluster, pod("c"))
+    columns = NodeColumns(handle.cluster.nodes, np.array([0], dtype=np.intp))
+
+    assert plugin.pre_filter(state, target, columns) is None
+    verdicts = plugin.filter_nodes(state, target, columns)
+    if expected is None:
+        assert not verdicts.ids.any()
+    else:
+        status = verdicts.status(int(verdicts.ids[0]))
+        assert (status.code, status.message) == (Code.ERROR, expected)

@@ -78,9 +78,12 @@ async def outcome(
     target: Json | None = None,
     refuse: str = "",
     before_write: Callable[[Json], None] | None = None,
+    in_flight: Json | None = None,
+    is_bound: bool = True,
 ) -> str:
     """What became of the pod in one line: `held: …`, `refused: …`, `failed: …` (and what is left of the claims) or
-    `bound: …` with the claims as they are stored then."""
+    `bound: …` with the claims as they are stored then. `in_flight` is a claim of another pod that was decided on and is
+    not written yet; a pod that is not bound is given up after Reserve."""
     kinds = {each["kind"] for each in objects}
     extra = [*([] if "Node" in kinds else [node()]), *([] if "DeviceClass" in kinds else [device_class()])]
     claims = [each for each in objects if each["kind"] == "ResourceClaim"]
@@ -97,6 +100,8 @@ async def outcome(
     plugin = real.dry_copy(replace(real.handle, **ports))
     framework = harness.scheduler.framework("default-scheduler")
     framework.plugins["DynamicResources"] = plugin
+    if in_flight is not None:
+        plugin.handle.cluster.devices.put_in_flight(msgspec.convert(in_flight, ResourceClaim))
     info = harness.info(msgspec.convert(target or pod(*(each["metadata"]["name"] for each in claims)), Pod))
     gate = plugin.pre_enqueue(info)
     if gate is not None:
@@ -105,6 +110,10 @@ async def outcome(
     if not decision.is_scheduled:
         return f"refused: {decision.message}"
     status = plugin.reserve(decision.state, info, decision.node_name)
+    if not is_bound:
+        plugin.unreserve(decision.state, info, decision.node_name)
+        taken = plugin.handle.cluster.devices.use.dedicated
+        return f"given up: {_stored(server)}, {len(taken)} devices taken"
     status = status or await plugin.pre_bind(decision.state, info, decision.node_name)
     if status is not None:
         plugin.unreserve(decision.state, info, decision.node_name)
