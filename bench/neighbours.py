@@ -6,7 +6,10 @@ For each kind of `bench.hostile`, in a process of its own: CPU per plain pod and
 with the objects there, and after they are gone. The scheduler is whole and reads its objects as JSON from a server that
 answers at once. Costs are medians of rounds; each ratio compares measurements of one process. Fails when a plain pod
 costs more than `MOST_CPU` times its quiet cost, when memory grows by more than `MOST_MEMORY` times, beyond what the
-objects themselves take, or does not come back.
+objects themselves take, or does not come back: more than `MOST_KEPT` times the Python objects of the quiet cluster are
+left, or more than `MOST_LEFT` times its resident memory. What was derived from the last thousand templates stays. The
+allocator keeps pages that hold a single small object, as Go's does: kube-scheduler's resident memory was 1.57 times the
+one before, after 20 pods with 1,000 made-up resources each had come and gone.
 """
 
 from __future__ import annotations
@@ -38,7 +41,7 @@ from bayplan.config.profiles import resolve_profiles
 from bayplan.plugins.intree import default_registry
 from bench import hostile
 
-MOST_CPU, MOST_MEMORY, MOST_LEFT = 1.5, 1.5, 1.25
+MOST_CPU, MOST_MEMORY, MOST_LEFT, MOST_KEPT = 1.5, 1.5, 1.57, 1.5
 _CONFIG = """
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -55,28 +58,29 @@ _MIB = 1 << 20
 
 
 class Server:
-    """Holds objects by path, answers everything at once, and tells the watches. Fulfils `Transport`."""
+    """Holds objects by path as JSON, answers everything at once, and tells the watches. Fulfils `Transport`."""
 
     def __init__(self) -> None:
-        self._objects: dict[str, dict[str, hostile.Json]] = defaultdict(dict)
+        self._objects: dict[str, dict[str, bytes]] = defaultdict(dict)
         self._queues: dict[str, asyncio.Queue[bytes]] = defaultdict(asyncio.Queue)
         self._version = 1
         self.bound = 0
 
-    def put(self, path: str, item: hostile.Json) -> None:
+    def put(self, path: str, item: hostile.Json) -> str:
+        """Add or replace an object; its key."""
         key = f"{item['metadata'].get('namespace', '')}/{item['metadata']['name']}"
-        what = "MODIFIED" if key in self._objects[path] else "ADDED"
+        what = b"MODIFIED" if key in self._objects[path] else b"ADDED"
         self._version += 1
         item["metadata"]["resourceVersion"] = str(self._version)
-        self._objects[path][key] = item
-        self._tell(path, what, item)
+        self._objects[path][key] = raw = msgspec.json.encode(item)
+        self._tell(path, what, raw)
+        return key
 
-    def drop(self, path: str, item: hostile.Json) -> None:
-        self._objects[path].pop(f"{item['metadata'].get('namespace', '')}/{item['metadata']['name']}", None)
-        self._tell(path, "DELETED", item)
+    def drop(self, path: str, key: str) -> None:
+        self._tell(path, b"DELETED", self._objects[path].pop(key))
 
-    def _tell(self, path: str, what: str, item: hostile.Json) -> None:
-        self._queues[path].put_nowait(msgspec.json.encode({"type": what, "object": item}) + b"\n")
+    def _tell(self, path: str, what: bytes, raw: bytes) -> None:
+        self._queues[path].put_nowait(b'{"type":"%s","object":%s}\n' % (what, raw))
 
     async def request(
         self,
@@ -93,15 +97,15 @@ class Server:
         if path.endswith("/binding") and body is not None:
             binding = msgspec.json.decode(body)
             metadata = binding["metadata"]
-            item = self._objects[hostile.PODS][f"{metadata['namespace']}/{metadata['name']}"]
+            item = msgspec.json.decode(self._objects[hostile.PODS][f"{metadata['namespace']}/{metadata['name']}"])
             item["spec"]["nodeName"] = binding["target"]["name"]
             self.put(hostile.PODS, item)
             self.bound += metadata["namespace"] == "plain"
         if method != "GET":
             return Response(201, {}, b"{}")
-        items = list(self._objects[path].values())
-        page = {"metadata": {"resourceVersion": str(self._version)}, "items": items}
-        return Response(200, {}, msgspec.json.encode(page))
+        items = b",".join(self._objects[path].values())
+        page = b'{"metadata":{"resourceVersion":"%d"},"items":[%s]}' % (self._version, items)
+        return Response(200, {}, page)
 
     @asynccontextmanager
     async def stream(self, path: str, *, query: Mapping[str, str] | None = None) -> AsyncIterator[AsyncIterator[bytes]]:
@@ -134,12 +138,11 @@ class Stage:
         for _ in range(rounds):
             pods = [self._plain() for _ in range(count)]
             before, wanted = time.process_time(), self.server.bound + count
-            for pod in pods:
-                self.server.put(hostile.PODS, pod)
+            keys = [self.server.put(hostile.PODS, pod) for pod in pods]
             await self._until(partial(self._has_bound, wanted))
             costs.append((time.process_time() - before) / count)
-            for pod in pods:
-                self.server.drop(hostile.PODS, pod)
+            for key in keys:
+                self.server.drop(hostile.PODS, key)
             await self.quiet()
         return statistics.median(costs)
 
@@ -173,20 +176,21 @@ async def measure(kind: str, *, nodes: int, pods: int, rounds: int) -> dict[str,
     await stage.live.is_ready.wait()
     await stage.cost_of_plain_pods(pods, 2)
     quiet_cpu, quiet_memory = await stage.cost_of_plain_pods(pods, rounds), resident_bytes()
+    quiet_objects = sys.getallocatedblocks()
     size, objects = 0, []
     for path, item in hostile.KINDS[kind]():
-        stage.server.put(path, item)
-        objects.append((path, item))
+        objects.append((path, stage.server.put(path, item)))
         size += len(json.dumps(item))
         if len(objects) % 100 == 0:
             await asyncio.sleep(0)
     await stage.quiet()
     hostile_cpu, hostile_memory = await stage.cost_of_plain_pods(pods, rounds), resident_bytes()
+    del item
     while objects:
         stage.server.drop(*objects.pop())
     await stage.quiet()
     after_cpu = await stage.cost_of_plain_pods(pods, rounds)
-    left = resident_bytes()
+    left, kept = resident_bytes(), sys.getallocatedblocks()
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     return {
@@ -197,13 +201,14 @@ async def measure(kind: str, *, nodes: int, pods: int, rounds: int) -> dict[str,
         "objects_mib": size / _MIB,
         "memory": hostile_memory / quiet_memory,
         "left": left / quiet_memory,
+        "kept": kept / quiet_objects,
     }
 
 
 def problems(kind: str, found: Mapping[str, float]) -> list[str]:
-    """The server of this process holds the objects as well, so that what they take themselves is left out."""
-    own = 1 + 4 * found["objects_mib"] / found["quiet_mib"]
-    checks = {"cpu": MOST_CPU, "cpu_after": MOST_CPU, "memory": MOST_MEMORY * own, "left": MOST_LEFT}
+    """The server of this process holds the objects as well, so that what they take as JSON is left out."""
+    own = 1 + found["objects_mib"] / found["quiet_mib"]
+    checks = {"cpu": MOST_CPU, "cpu_after": MOST_CPU, "memory": MOST_MEMORY * own, "left": MOST_LEFT, "kept": MOST_KEPT}
     return [f"{kind}: {name} {found[name]:.2f} > {most:.2f}" for name, most in checks.items() if found[name] > most]
 
 
@@ -220,14 +225,15 @@ def main() -> int:
         print(json.dumps(asyncio.run(measure(options.kinds[0], **numbers))))
         return 0
     wrong: list[str] = []
-    print(f"{'':34} quiet µs   cpu  after |  quiet MiB  memory  after")
+    print(f"{'':34} quiet µs   cpu  after |  quiet MiB  memory  after  objects kept")
     for kind in options.kinds:
         flags = [f"--{name}={value}" for name, value in numbers.items()]
         command = [sys.executable, "-m", "bench.neighbours", "--one", *flags, "--kinds", kind]
         found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
         wrong += problems(kind, found)
         cpu = f"{found['quiet_us']:8.0f} {found['cpu']:5.2f} {found['cpu_after']:6.2f}"
-        print(f"{kind:34} {cpu} | {found['quiet_mib']:10.0f} {found['memory']:7.2f} {found['left']:6.2f}", flush=True)
+        memory = f"{found['quiet_mib']:10.0f} {found['memory']:7.2f} {found['left']:6.2f} {found['kept']:13.2f}"
+        print(f"{kind:34} {cpu} | {memory}", flush=True)
     print(*wrong, sep="\n")
     return 1 if wrong else 0
 

@@ -75,6 +75,8 @@ _Place = tuple[str, str, str]
 """(namespace, label, value): where to look for counters that may mean a class. Label and value are empty when the query
 requires no single value."""
 _ANYWHERE: _Place = ("", "", "")
+_MOST_INDEXED_LABELS = 64
+"""A class with more labels is found by its namespace alone, so that no pod's labels fill the index."""
 _MOST_UNREAD_MOVES = 4096
 """Of all counters of one class together."""
 
@@ -86,6 +88,7 @@ class PodIndex:
         self._classes: dict[_ClassKey, PodClass] = {}
         self._by_namespace: dict[str, dict[_ClassKey, PodClass]] = {}
         self._by_label: dict[tuple[str, str, str], dict[_ClassKey, PodClass]] = {}
+        self._much_labelled: dict[str, dict[_ClassKey, PodClass]] = {}
         self._counters: OrderedDict[PodQuery, RowCounter] = OrderedDict()
         self._counters_at: dict[_Place, dict[PodQuery, RowCounter]] = {}
 
@@ -148,7 +151,8 @@ class PodIndex:
                     found = self._by_label.get((namespace, key, next(iter(values))), {})
                     if len(found) < len(best):
                         best = found
-        return best.values()
+        more = self._much_labelled.get(namespace)
+        return [*best.values(), *more.values()] if more else best.values()
 
     # Written by the cache alone.
 
@@ -209,8 +213,11 @@ class PodIndex:
             pod_class = PodClass(pod.namespace, pod.labels, pod.is_terminating)
             self._classes[key] = pod_class
             self._by_namespace.setdefault(pod.namespace, {})[key] = pod_class
-            for name, value in pod.labels.items():
-                self._by_label.setdefault((pod.namespace, name, value), {})[key] = pod_class
+            if len(pod.labels) > _MOST_INDEXED_LABELS:
+                self._much_labelled.setdefault(pod.namespace, {})[key] = pod_class
+            else:
+                for name, value in pod.labels.items():
+                    self._by_label.setdefault((pod.namespace, name, value), {})[key] = pod_class
             if self._counters_at:
                 pod_class.counters = [c for c in self._counters_near(pod_class) if pod_class.is_meant_by(c.query)]
         return pod_class
@@ -224,6 +231,9 @@ class PodIndex:
     def _drop(self, key: _ClassKey, pod_class: PodClass) -> None:
         del self._classes[key]
         _discard(self._by_namespace, pod_class.namespace, key)
+        if len(pod_class.labels) > _MOST_INDEXED_LABELS:
+            _discard(self._much_labelled, pod_class.namespace, key)
+            return
         for name, value in pod_class.labels.items():
             _discard(self._by_label, (pod_class.namespace, name, value), key)
 

@@ -28,7 +28,9 @@ __all__ = ["PodShape", "ShapeTable", "Usage", "usage_of"]
 T = TypeVar("T")
 _LATEST = 1024
 _MOST_KEPT_BYTES = 1 << 14
-"""A shape with a larger key is kept no longer than the pods that have it."""
+"""A shape with a larger key is kept no longer than the pods that have it, and has bulk."""
+_BULK_PER_BYTE = 24
+"""Measured: bytes of objects for each byte of the key of a pod with a thousand resources."""
 _SAME_FOR_ALL_PINS = (
     "kind",
     "counted",
@@ -51,6 +53,9 @@ class Usage(NamedTuple):
 
 class PodShape:
     """See the module. Attributes that cost something are computed when first read."""
+
+    bulk = 0
+    """How many bytes it takes, roughly, if that is much: what is kept for pods to come is limited by it."""
 
     def __init__(self, number: int, pod: Pod, resources: ResourceAxis) -> None:
         self.number = number
@@ -361,8 +366,12 @@ class ShapeTable:
             self._made += 1
             shape = self._pinned(pod, labels, rest, pinned_to) if pinned_to else self._unpinned(pod, rest)
             self._shapes[key] = shape
-            if len(rest) <= _MOST_KEPT_BYTES:
+            size = len(labels) + len(rest)
+            if size <= _MOST_KEPT_BYTES:
+                shape.bulk = 0  # one that is made from another has that one's
                 self._latest.append(shape)
+            else:
+                shape.bulk = size * _BULK_PER_BYTE
         return shape
 
     def place_again(self, resources: Collection[str]) -> Collection[PodShape]:
@@ -377,7 +386,7 @@ class ShapeTable:
         if like is not None:
             return like.relabelled(self._made, pod.labels)
         shape = self._by_rest[rest] = PodShape(self._made, pod, self._resources)
-        if not pod.spec.node_name:
+        if not pod.spec.node_name and not pod.spec.scheduling_gates:
             self._prepare_new(shape)
         return shape
 

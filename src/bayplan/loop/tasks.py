@@ -142,7 +142,9 @@ class Tasks:
         await asyncio.gather(*self._timers, return_exceptions=True)
         self._is_closing = True
         while self._resting:
-            self._resting.pop().set_result(None)
+            resting = self._resting.pop()
+            if not resting.done():
+                resting.set_result(None)
         if self._running or self._workers:
             await asyncio.wait({*self._running, *self._workers}, timeout=timeout)
         self._abandon_brief()

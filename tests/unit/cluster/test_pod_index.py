@@ -127,3 +127,18 @@ def test_counters_that_nobody_reads_are_dropped_and_come_back_right() -> None:
 
     assert [counter.query for counter in index.counters()] == [read]
     assert index.counter(unread[7]).rows.tolist() == [75] * 4
+
+
+def test_pods_with_very_many_labels_are_counted_and_fill_no_index() -> None:
+    index, many = _index(), {f"l{number}": "v" for number in range(1000)}
+    index.add(_info("a", app="x", **many), 0)
+    counter = index.counter(_query(app="x"))
+    index.add(_info("b", app="x"), 1)
+    index.add(_info("c", app="x", **many, c="c"), 2)
+
+    assert counter.rows.tolist() == [1, 1, 1, 0]
+    assert len(index._by_label) == 1
+    index.remove(_info("a", app="x", **many), 0)
+    index.remove(_info("c", app="x", **many, c="c"), 2)
+    assert counter.rows.tolist() == [0, 1, 0, 0]
+    assert index._much_labelled == {}

@@ -133,7 +133,7 @@ class Framework:
         if plan is None or (plan.outline.versions is not versions and plan.outline.versions != versions):
             plan = self._planner.plan(pod, versions)
             if self.remember:
-                self._plans.offer(key, plan, rows=self.cluster.nodes.capacity)
+                self._plans.offer(key, plan, rows=self.cluster.nodes.capacity, bulk=pod.shape.bulk)
         if self.remember:
             cluster = self.cluster
             as_of = (cluster.objects.generation, cluster.terms.generation, cluster.nodes.node_changes.position)

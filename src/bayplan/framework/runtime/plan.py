@@ -203,7 +203,7 @@ class Planner:
         outline = self._outlines.get(key)
         if outline is None or outline.versions != versions:
             outline = self._make_outline(pod, versions)
-            self._outlines.offer(key, outline, rows=self._cluster.nodes.capacity)
+            self._outlines.offer(key, outline, rows=self._cluster.nodes.capacity, bulk=pod.shape.bulk)
         return outline
 
     def _make_outline(self, pod: PodInfo, versions: list[int]) -> Outline:
@@ -345,7 +345,7 @@ class Planner:
             return self._make_evaluation(outline, scores, pod)
         if found is None:
             found = self._make_evaluation(outline, scores, pod)
-            self._evaluations.offer(key, found, rows=self._cluster.nodes.capacity)
+            self._evaluations.offer(key, found, rows=self._cluster.nodes.capacity, bulk=pod.shape.bulk)
         return found
 
     def _make_evaluation(self, outline: Outline, scores: ScoreOutline, pod: PodInfo) -> ShapeEvaluation:
@@ -368,7 +368,7 @@ class Planner:
         sign = call_promise(call.plugin, "sign", self._complain, pod) if self._remember else UNSIGNED
         if sign is UNSIGNED:
             return make()
-        return columns.find((call.name, sign), make, rows=self._cluster.nodes.capacity)
+        return columns.find((call.name, sign), make, rows=self._cluster.nodes.capacity, bulk=pod.shape.bulk)
 
 
 def _cache(bytes_per_row: int, *, mebibytes: int) -> SecondUseCache[Any]:

@@ -15,7 +15,9 @@ __all__ = ["SecondUseCache"]
 
 T = TypeVar("T")
 _MOST_SEEN_ONCE = 8192
-_AT_LEAST = 64
+_AT_LEAST, _AT_MOST = 64, 1024
+_MOST_BULK = 4 * 1024 * 1024
+"""Of all things that are kept, in bytes that do not grow with the rows."""
 
 
 class SecondUseCache(Generic[T]):
@@ -25,6 +27,7 @@ class SecondUseCache(Generic[T]):
         self._most_rows = most_bytes // bytes_per_row
         self._kept: OrderedDict[Hashable, T] = OrderedDict()
         self._seen_once: OrderedDict[Hashable, None] = OrderedDict()
+        self._bulk: dict[Hashable, int] = {}
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -35,16 +38,16 @@ class SecondUseCache(Generic[T]):
             self._kept.move_to_end(key)
         return found
 
-    def find(self, key: Hashable, make: Callable[[], T], *, rows: int) -> T:
+    def find(self, key: Hashable, make: Callable[[], T], *, rows: int, bulk: int = 0) -> T:
         """What is kept under the key, or a new one; `rows` is how many rows a column has now."""
         found = self.get(key)
         if found is None:
             found = make()
-            self.offer(key, found, rows=rows)
+            self.offer(key, found, rows=rows, bulk=bulk)
         return found
 
-    def offer(self, key: Hashable, thing: T, *, rows: int) -> None:
-        """Keep a thing if its key was offered before."""
+    def offer(self, key: Hashable, thing: T, *, rows: int, bulk: int = 0) -> None:
+        """Keep a thing if its key was offered before. `bulk` is what it takes beside its rows, if that is much."""
         if key not in self._kept and key not in self._seen_once:
             self._seen_once[key] = None
             if len(self._seen_once) > _MOST_SEEN_ONCE:
@@ -52,5 +55,14 @@ class SecondUseCache(Generic[T]):
             return
         self._seen_once.pop(key, None)
         self._kept[key] = thing
-        while len(self._kept) > max(_AT_LEAST, self._most_rows // max(rows, 1)):
-            self._kept.popitem(last=False)
+        if bulk:
+            self._bulk[key] = bulk
+        most = min(max(_AT_LEAST, self._most_rows // max(rows, 1)), _AT_MOST)
+        while len(self._kept) > most:
+            self._forget(next(iter(self._kept)))
+        while len(self._bulk) > 1 and sum(self._bulk.values()) > _MOST_BULK:
+            self._forget(next(iter(self._bulk)))
+
+    def _forget(self, key: Hashable) -> None:
+        del self._kept[key]
+        self._bulk.pop(key, None)

@@ -121,12 +121,11 @@ class NumaColumns:
         """The cells of the positions where the mask is set, for these resources."""
         positions = np.flatnonzero(where)
         rows = nodes.rows[positions]
-        lacking: dict[str, BoolN] = {}
-        for name in names:
+        nowhere: BoolN = np.zeros(len(rows), dtype=np.bool_)
+        lacking = dict.fromkeys(names, nowhere)
+        for name in lacking if len(rows) else ():
             if is_scalar_resource(name):
                 lacking[name] = nodes.allocatable(name)[positions] == 0
-            else:
-                lacking[name] = np.zeros(len(rows), dtype=np.bool_)
         empty = np.full((self._cells, len(rows)), NOT_LISTED, dtype=np.int64)
         available = {name: self._column(name)[:, rows] if name in self._rows_of else empty for name in lacking}
         exists: npt.NDArray[np.bool_] = np.arange(self._cells)[:, None] < self._cell_count[rows]

@@ -62,3 +62,14 @@ def test_sightings_are_forgotten_in_the_end() -> None:
 
     assert memory.get("rare") is None
     assert len(memory) == 0
+
+
+def test_things_that_take_much_beside_their_rows_are_few() -> None:
+    memory = _memory()
+    for number in range(50):
+        for _ in range(2):
+            memory.offer(number, object(), rows=1)
+            memory.offer(f"bulky {number}", object(), rows=1, bulk=1024 * 1024)
+
+    assert all(memory.get(number) is not None for number in range(50))
+    assert [number for number in range(50) if memory.get(f"bulky {number}") is not None] == list(range(46, 50))
