@@ -11,6 +11,7 @@ import pytest
 
 from bayplan.framework import Depends, Plugin
 from bayplan.framework.reading import Reading, reading_of
+from bayplan.framework.registry import Registry
 from bayplan.framework.runtime import node_calls
 from bayplan.testing import Harness, node, node_term, pod, require_nodes
 
@@ -224,11 +225,11 @@ def some_pod(draw: random.Random, name: str, **fixed: Any) -> Any:
     draw.shuffle(labels)
     return pod(
         name,
-        cpu=draw.choice(("100m", "500m")),
+        cpu=draw.choice(("100m", "500m", "500m", "2500m")),
         labels=dict(labels),
         annotations={"note": name} if draw.random() < 0.3 else {},
         image=draw.choice(("app:1", "app:2")),
-        priority=draw.choice((0, 3)),
+        priority=draw.choice((0, 3, 3, 100)),
         node_selector={"zone": "a"} if draw.random() < 0.1 else None,
         **fixed,
     )
@@ -257,15 +258,19 @@ def history(draw: random.Random, file: Path) -> tuple[list[Any], Plugin]:
     harness = Harness(nodes=nodes, plugins=[file], args={"Mine": {"points": {"a": 4}}})
     told: list[Any] = []
     placed: list[Any] = []
-    for step in range(30):
+    for step in range(32):
         fixed: dict[str, Any] = {}
         if draw.random() < 0.15:
             fixed["affinity"] = require_nodes(node_term(name=f"n{draw.randrange(8)}"))
         each = some_pod(draw, f"p{step}", **fixed)
         outcome = harness.schedule(each)
         told.append((outcome.node_name, outcome.message, outcome.totals, outcome.rejections))
+        told.append((outcome.nominated_node, outcome.victims))
         if outcome.node_name:
             placed.append(pod(each.name, labels=each.labels, cpu="100m", node=str(outcome.node_name)))
+        for victim in [running for running in placed if running.key in outcome.victims]:
+            harness.remove(victim)
+            placed.remove(victim)
         if draw.random() < 0.4:
             change(draw, harness, placed)
     return told, harness.plugin("Mine")
@@ -292,7 +297,8 @@ def test_the_generated_plugins_are_of_every_kind(tmp_path: Path) -> None:
     """What is derived of `filter` and of `score`: each kind has a real share of both."""
     found: dict[str, Counter[Depends]] = {"filter": Counter(), "score": Counter()}
     for seed in SEEDS:
-        plugin = Harness(nodes=["n"], plugins=[plugin_of(seed, tmp_path)]).plugin("Mine")
+        (*_, mine) = Registry().load(str(plugin_of(seed, tmp_path)))
+        plugin = mine()
         for method, counted in found.items():
             if method == "score" or "def filter" in (tmp_path / "mine.py").read_text():
                 counted[reading_of(plugin, method).depends] += 1
@@ -300,3 +306,15 @@ def test_the_generated_plugins_are_of_every_kind(tmp_path: Path) -> None:
     assert set(found["score"].values()) == {len(SEEDS) // len(LEVELS)}
     assert set(found["filter"]) == set(LEVELS)
     assert min(found["filter"].values()) >= 4
+
+
+def test_the_histories_notice_what_is_derived_too_far(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With everything taken to depend on nodes alone, decisions of most of the other plugins differ."""
+    seeds = [seed for seed in SEEDS[:16] if LEVELS[seed % len(LEVELS)] is not Depends.NODE]
+    told = {}
+    for depends in (Depends.NODE, Depends.CLUSTER):
+        monkeypatch.setattr(node_calls, "reading_of", lambda plugin, method, depends=depends: Reading(depends))
+        told[depends] = [history(random.Random(seed), plugin_of(seed, tmp_path))[0] for seed in seeds]
+
+    differing = [one != other for one, other in zip(*told.values(), strict=True)]
+    assert sum(differing) > len(seeds) / 2

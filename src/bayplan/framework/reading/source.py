@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from functools import lru_cache
 from types import CodeType, FunctionType
+from typing import NamedTuple
 
 from bayplan.framework.metrics import MetricDeclaration
 from bayplan.framework.normalize import Normalizer
@@ -46,14 +47,15 @@ def source_of(function: FunctionType) -> Definition:
         raise ReadingObstacle(f"`{name}` reads a variable of the function around it, `{around[0]}`")
     if hasattr(function, "__wrapped__"):
         raise ReadingObstacle(f"`{name}` is decorated")
-    if function.__builtins__ is not vars(builtins):
+    if getattr(function, "__builtins__", None) is not vars(builtins):
         raise ReadingObstacle(f"the file of `{name}` has builtins of its own")
-    tree, compiled = _module(_text_of(function))
-    twins = [each for each in compiled if each.co_firstlineno == code.co_firstlineno and each.co_name == code.co_name]
+    module = _module(_text_of(function))
+    twins = [
+        each for each in module.compiled if each.co_firstlineno == code.co_firstlineno and each.co_name == code.co_name
+    ]
     if len(twins) != 1 or not _is_same(twins[0], code):
         raise ReadingObstacle(f"the source of `{name}` is not what runs: it was changed, rewritten or decorated")
-    definitions = [each for each in ast.walk(tree) if isinstance(each, Definition)]
-    written = [each for each in definitions if _first_line(each) == code.co_firstlineno]
+    written = [each for each in module.definitions if _first_line(each) == code.co_firstlineno]
     if len(written) != 1 or written[0].name != code.co_name:
         raise ReadingObstacle(f"`{name}` is not written as a method")
     return written[0]
@@ -67,12 +69,23 @@ def _text_of(function: FunctionType) -> str:
         raise ReadingObstacle(f"the source of `{function.__name__}` cannot be read") from None
 
 
-@lru_cache(maxsize=16)
-def _module(text: str) -> tuple[ast.Module, list[CodeType]]:
+class _Module(NamedTuple):
     """A file as a syntax tree, and every code object that it compiles to. It is not executed."""
+
+    tree: ast.Module
+    nodes: list[ast.AST]
+    """All of the tree."""
+    definitions: list[Definition]
+    compiled: list[CodeType]
+
+
+@lru_cache(maxsize=16)
+def _module(text: str) -> _Module:
     try:
         tree = ast.parse(text)
-        return tree, list(_code_in(compile(text, "<source>", "exec", dont_inherit=True)))
+        compiled = list(_code_in(compile(text, "<source>", "exec", dont_inherit=True)))
+        nodes = list(ast.walk(tree))
+        return _Module(tree, nodes, [each for each in nodes if isinstance(each, Definition)], compiled)
     except (SyntaxError, ValueError):
         raise ReadingObstacle("the file was changed, and is not Python any longer") from None
 
@@ -140,15 +153,15 @@ def binds_once(function: FunctionType, name: str) -> bool:
     module = sys.modules.get(function.__module__)
     if module is None or vars(module) is not function.__globals__:
         return False
-    tree = _module(_text_of(function))[0]
-    if any(isinstance(each, ast.Global) and name in each.names for each in ast.walk(tree)):
+    read = _module(_text_of(function))
+    if any(isinstance(each, ast.Global) and name in each.names for each in read.nodes):
         return False
-    return sum(_binds(each, name) for each in tree.body) == 1 and not is_stored_in(function, name)
+    return sum(_binds(each, name) for each in read.tree.body) == 1 and not is_stored_in(function, name)
 
 
 def is_stored_in(function: FunctionType, name: str) -> bool:
     """Whether the file of a function may store to an attribute of this name, of any object."""
-    return any(_may_store(each, name) for each in ast.walk(_module(_text_of(function))[0]))
+    return any(_may_store(each, name) for each in _module(_text_of(function)).nodes)
 
 
 def _may_store(each: ast.AST, name: str) -> bool:
