@@ -52,6 +52,9 @@ def simulate(
     ] = None,
     html: Annotated[str | None, option("--html", metavar="FILE", about="write a page with plots")] = None,
     csv: Annotated[str | None, option("--csv", metavar="FILE", about="write the samples over time")] = None,
+    parquet: Annotated[
+        str | None, option("--parquet", metavar="FILE", about="the same as Parquet (needs polars or pyarrow)")
+    ] = None,
     decisions: Annotated[
         str | None, option("--decisions", metavar="FILE", about="write every decision, one JSON value a line")
     ] = None,
@@ -87,11 +90,12 @@ def simulate(
         retries=not no_retry,
     )
     plan.experiment()
+    files = _writable(html=html, csv=csv, parquet=parquet, decisions=decisions)
     with progress("simulating", total=len(variants)) as state:
         outcomes = run_variants(plan, variants, processes=processes, done=lambda _: state.step())
         divergences = _divergences(plan, variants, outcomes, find_divergence)
-    _write_files(outcomes, divergences, html=html, csv=csv, decisions=decisions, title=f"{workload} simulated")
     _print(outcomes, divergences, output or "table")
+    _write_files(outcomes, divergences, files, title=f"{workload} simulated")
     base = outcomes[0].measures
     broken = [(text, o.variant) for o in outcomes for text, holds in conditions if holds(o.measures, base)]
     for text, name in broken:
@@ -107,24 +111,29 @@ def _divergences(
     return [each for each in found if each is not None]
 
 
+def _writable(**files: str | None) -> dict[str, Path]:
+    """The wanted files by what is to be in them; those without a folder are refused before anything runs."""
+    found = {what: Path(name) for what, name in files.items() if name is not None}
+    for what, path in found.items():
+        if not path.parent.is_dir() or path.is_dir():
+            raise CommandError(f"--{what} {path}: cannot be written: {path.parent} is no folder, or {path.name} is one")
+    return found
+
+
 def _write_files(
-    outcomes: Sequence[RunOutcome],
-    divergences: Sequence[Divergence],
-    *,
-    html: str | None,
-    csv: str | None,
-    decisions: str | None,
-    title: str,
+    outcomes: Sequence[RunOutcome], divergences: Sequence[Divergence], files: dict[str, Path], *, title: str
 ) -> None:
-    from bayplan.sim.report.files import write_decisions, write_samples, write_whole
+    from bayplan.sim.report.files import write_decisions, write_parquet, write_samples, write_whole
     from bayplan.sim.report.page import comparison_page
 
-    if html is not None:
-        write_whole(Path(html), comparison_page(outcomes, divergences, title=title).encode())
-    if csv is not None:
-        write_samples(Path(csv), outcomes)
-    if decisions is not None:
-        write_decisions(Path(decisions), outcomes)
+    if "html" in files:
+        write_whole(files["html"], comparison_page(outcomes, divergences, title=title).encode())
+    if "csv" in files:
+        write_samples(files["csv"], outcomes)
+    if "parquet" in files:
+        write_parquet(files["parquet"], outcomes)
+    if "decisions" in files:
+        write_decisions(files["decisions"], outcomes)
 
 
 def _print(outcomes: Sequence[RunOutcome], divergences: Sequence[Divergence], form: Format) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Protocol
 
 import msgspec
@@ -11,7 +12,9 @@ import msgspec
 from bayplan.api.meta import KubeObject
 from bayplan.api.pod import Pod
 from bayplan.app.settings import Settings
+from bayplan.framework.metrics import metric_readings
 from bayplan.loop.observer import Observer
+from bayplan.observe.metrics import MetricKind
 from bayplan.sim.engine.simulation import Simulation, SimulationOptions
 from bayplan.sim.engine.world import WorldListener
 from bayplan.sim.ledger import ClusterSample, DecisionLine, Ledger, PodStory, digest
@@ -65,7 +68,7 @@ class Experiment:
         """Run to the end; `prepare` is called with the simulation before anything happens."""
         ledger = Ledger()
         simulation = Simulation(settings, self.options, [ledger, *observers])
-        ledger.watch(simulation.core.cache.cluster)
+        ledger.watch(simulation.core.cache.cluster, partial(_gauges, simulation))
         simulation.listeners += [ledger, _Requests(simulation, ledger)]
         simulation.load(self.objects)
         self.workload.begin(simulation)
@@ -82,6 +85,19 @@ class _Requests(WorldListener):
 
     def pod_arrived(self, pod: Pod) -> None:
         self._ledger.note_request(pod.uid, dict(self._cache.info(pod).shape.amounts))
+
+
+def _gauges(simulation: Simulation) -> dict[str, float]:
+    """Gauges that plugins feed, such as fragmentation; `plugin.` and the name on /metrics without its beginning."""
+    frameworks = simulation.core.frameworks
+    plugins = [("", plugin) for framework in frameworks for plugin in framework.plugins.values()]
+    return {
+        ".".join(("plugin", reading.family.name.removeprefix("bayplan_plugin_"), *filter(None, labels))): float(value)
+        for reading in metric_readings(plugins)
+        if reading.family.kind is MetricKind.GAUGE
+        for labels, value in reading.values.items()
+        if isinstance(value, int | float)
+    }
 
 
 def _outcome(ledger: Ledger, *, variant: str, seed: int, seconds: float) -> RunOutcome:
@@ -136,6 +152,8 @@ def _over_time(samples: Sequence[ClusterSample]) -> dict[str, float]:
     for name in last.gauges:
         found[name] = _mean([sample.gauges.get(name, 0.0) for sample in samples])
         found[f"{name}.end"] = last.gauges[name]
+    for name in dict.fromkeys(name for sample in samples for name in sample.pending_by):
+        found[f"pending.by.{name}"] = _mean([sample.pending_by.get(name, 0) for sample in samples])
     found["pending.mean"] = _mean([sample.pending for sample in samples])
     found["nodes.empty"] = _mean([sample.empty_nodes for sample in samples])
     found["imbalance"] = _mean([sample.imbalance for sample in samples])

@@ -7,7 +7,7 @@ give curves of the same length. The numbers follow from the simulation alone: no
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 
 import msgspec
@@ -56,6 +56,8 @@ class PodStory(msgspec.Struct):
     attempts: int = 0
     message: str = ""
     """Why the last attempt failed."""
+    refused_by: str = ""
+    """The plugins that refused it then."""
     requests: dict[str, int] = {}
 
 
@@ -79,6 +81,10 @@ class ClusterSample(msgspec.Struct, frozen=True):
     """Numbers of plugins, by name."""
     price: float = 0.0
     """Of all nodes for an hour, by their annotation."""
+    pending_by: dict[str, int] = {}
+    """Pods that wait, by the plugins that refused them last."""
+    demand: dict[str, float] = {}
+    """What all pods so far asked for, as a share of what all nodes offer."""
 
 
 class Ledger(Observer, WorldListener):
@@ -91,6 +97,9 @@ class Ledger(Observer, WorldListener):
         self.failures: Counter[str] = Counter()
         """Exceptions of plugins, by plugin and extension point."""
         self._cluster: ClusterState | None = None
+        self._gauges: Callable[[], dict[str, float]] = dict
+        self._refused: Counter[str] = Counter()
+        self._demand: Counter[str] = Counter()
         self._now = 0.0
         self._interval = 1.0
         self._next_sample = 0.0
@@ -98,9 +107,9 @@ class Ledger(Observer, WorldListener):
         self._running = self._waiting = 0
         self._priced_at, self._priced = -1, 0.0
 
-    def watch(self, cluster: ClusterState) -> None:
-        """The cluster to take samples of."""
-        self._cluster = cluster
+    def watch(self, cluster: ClusterState, gauges: Callable[[], dict[str, float]] = dict) -> None:
+        """The cluster to take samples of, and numbers of plugins that belong to them."""
+        self._cluster, self._gauges = cluster, gauges
 
     # The scheduler's part
 
@@ -119,6 +128,9 @@ class Ledger(Observer, WorldListener):
         if story is not None:
             story.attempts += 1
             story.message = line.message
+            if not line.node and story.bound is None:
+                blamed = decision.diagnosis.unschedulable_plugins if decision.diagnosis is not None else ()
+                self._blame(story, ", ".join(sorted(blamed)) or "an error")
 
     def preempted(self, victims: int) -> None:
         self.preemptions += 1
@@ -129,6 +141,14 @@ class Ledger(Observer, WorldListener):
         story = self.pods.get(info.uid)
         if story is not None:
             story.message = status.message
+            self._blame(story, status.plugin or "an error")
+
+    def _blame(self, story: PodStory, plugins: str) -> None:
+        """Count the pod under what refuses it now; under nothing once it has a node or is gone."""
+        if plugins != story.refused_by:
+            self._refused[story.refused_by] -= 1
+            self._refused[plugins] += 1
+            story.refused_by = plugins
 
     def plugin_failed(self, plugin: str, point: str, exception: BaseException) -> None:
         self.failures[f"{plugin} at {point}: {type(exception).__name__}: {exception}"] += 1
@@ -149,6 +169,7 @@ class Ledger(Observer, WorldListener):
         if story is None or self._cluster is None:
             return
         story.bound, story.node, story.message = self._now, pod.spec.node_name, ""
+        self._blame(story, "")
         self._waiting -= 1
         self._running += 1
 
@@ -157,6 +178,7 @@ class Ledger(Observer, WorldListener):
         if story is None:
             return
         story.gone, story.end = self._now, reason
+        self._blame(story, "")
         if story.bound is None:
             self._waiting -= 1
         else:
@@ -165,6 +187,7 @@ class Ledger(Observer, WorldListener):
     def note_request(self, uid: str, amounts: dict[str, int]) -> None:
         """What a pod that arrived asks for."""
         self._requests[tuple(sorted(amounts.items()))] += 1
+        self._demand.update(amounts)
         story = self.pods.get(uid)
         if story is not None:
             story.requests = amounts
@@ -208,6 +231,9 @@ class Ledger(Observer, WorldListener):
             imbalance=round(float(np.std(use)), 6) if len(use) else 0.0,
             node_use=tuple(round(float(value), 3) for value in _cut(use)),
             price=self._price(cluster),
+            gauges=self._gauges(),
+            pending_by={name: count for name, count in sorted(self._refused.items()) if name and count},
+            demand={names[place]: _share(self._demand[names[place]], int(totals[place])) for place in present},
         )
 
     def _price(self, cluster: ClusterState) -> float:

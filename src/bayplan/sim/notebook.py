@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from html import escape
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from bayplan.sim.compare import Divergence, PolicyVariant, RunPlan, find_divergence, run_variants
 from bayplan.sim.experiment import RunOutcome
-from bayplan.sim.report.page import comparison_page
+from bayplan.sim.report.files import parquet_bytes, sample_rows, write_whole
+from bayplan.sim.report.page import STYLE, comparison_page, comparison_plots
+from bayplan.sim.report.svg import Plot
 
 __all__ = ["Comparison", "simulate"]
 
@@ -44,22 +45,22 @@ class Comparison:
 
     def samples(self) -> Any:
         """The cluster over time as a DataFrame of pandas or polars, whichever is installed."""
-        rows = [
-            {"variant": name, **_flat(msgspec.to_builtins(sample))}
-            for name, outcome in self.outcomes.items()
-            for sample in outcome.samples
-        ]
-        return _frame(rows)
+        return _frame(self._sample_rows())
 
     def decisions(self) -> Any:
         """Every decision as a DataFrame."""
-        fields = msgspec.structs.fields(next(iter(self.outcomes.values())).decisions[0].__class__)
-        rows = [
-            {"variant": name, **{field.name: getattr(line, field.name) for field in fields}}
+        return _frame(self._decision_rows())
+
+    def _sample_rows(self) -> list[dict[str, Any]]:
+        return sample_rows(list(self.outcomes.values()))
+
+    def _decision_rows(self) -> list[dict[str, Any]]:
+        return [
+            {"variant": name, **{field: getattr(line, field) for field in line.__struct_fields__}}
+            | {"victims": list(line.victims)}
             for name, outcome in self.outcomes.items()
             for line in outcome.decisions
         ]
-        return _frame(rows)
 
     def page(self) -> str:
         """One self-contained HTML page."""
@@ -67,7 +68,33 @@ class Comparison:
         found = [each for each in others if each is not None]
         return comparison_page(list(self.outcomes.values()), found, title=f"{self._plan.workload.name} simulated")
 
-    _repr_html_ = page
+    def plots(self) -> dict[str, NotebookPlot]:
+        """The plots of the page by title; a notebook shows each."""
+        groups = comparison_plots(list(self.outcomes.values())).values()
+        return {plot.title: NotebookPlot(plot) for plots in groups for plot in plots}
+
+    def write_parquet(self, path: str | Path, *, what: str = "samples") -> None:
+        """Write the samples, or the `decisions`, as a Parquet file; needs polars or pyarrow."""
+        rows = self._decision_rows() if what == "decisions" else self._sample_rows()
+        write_whole(Path(path), parquet_bytes(rows))
+
+    def _repr_html_(self) -> str:
+        """The page in a frame of its own, so that its style stays in there."""
+        return f'<iframe srcdoc="{escape(self.page())}" style="width:100%;height:48rem;border:0"></iframe>'
+
+
+class NotebookPlot:
+    def __init__(self, plot: Plot) -> None:
+        self.plot = plot
+
+    @property
+    def svg(self) -> str:
+        """An image file: the plot with its style."""
+        return self.plot.svg.replace(">", f' xmlns="http://www.w3.org/2000/svg"><style>{STYLE}</style>', 1)
+
+    def _repr_html_(self) -> str:
+        page = f"<!doctype html><style>{STYLE}</style>{self.plot.figure}"
+        return f'<iframe srcdoc="{escape(page)}" style="width:100%;height:24rem;border:0"></iframe>'
 
 
 def simulate(
@@ -107,21 +134,12 @@ def _variant(name: str, policy: Policy) -> PolicyVariant:
     return PolicyVariant(name=name, plugins=tuple(policy))
 
 
-def _flat(sample: dict[str, Any]) -> dict[str, Any]:
-    """Nested maps with dotted names; what is no number is left out."""
-    found: dict[str, Any] = {}
-    for name, value in sample.items():
-        if isinstance(value, dict):
-            found.update({f"{name}.{key}": number for key, number in value.items()})
-        elif isinstance(value, int | float):
-            found[name] = value
-    return found
-
-
 def _frame(rows: list[dict[str, Any]]) -> Any:
-    for library in ("pandas", "polars"):
-        try:
-            return import_module(library).DataFrame(rows)
-        except ImportError:
-            continue
-    raise ImportError("install pandas or polars for DataFrames; `outcomes` has the same values without them")
+    try:
+        return import_module("pandas").DataFrame(rows)
+    except ImportError:
+        pass
+    try:
+        return import_module("polars").DataFrame(rows, infer_schema_length=None)
+    except ImportError:
+        raise ImportError("install pandas or polars for DataFrames; `outcomes` has the same values without") from None

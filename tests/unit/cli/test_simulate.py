@@ -51,6 +51,7 @@ def test_a_condition_decides_the_exit_status(capsys: pytest.CaptureFixture[str])
         ([*SMALL, "--fail-if", "wait >"], "is no expression"),
         ([*SMALL[:-1], "soon"], "`soon` is no time"),
         ([*SMALL, "--demand", "130"], "a demand is for openb pod lists"),
+        ([*SMALL, "--html", "/no/where/page.html"], "--html /no/where/page.html: cannot be written"),
     ],
 )
 def test_wrong_input_is_refused_before_anything_runs(

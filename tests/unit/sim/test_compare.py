@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -65,11 +66,63 @@ def test_results_are_written_whole(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["decisions.jsonl", "page.html", "samples.csv"]
 
 
+REFUSED = """\
+apiVersion: bayplan.dev/v1alpha1
+kind: Workload
+until: 10m
+items:
+- {name: large, arrivals: {at: 0s, count: 3}, template: {spec: {containers: [
+   {name: main, resources: {requests: {cpu: 30}}}]}}}
+- {name: nowhere, arrivals: {at: 5m}, template: {spec: {nodeSelector: {no: where}, containers: [{name: main}]}}}
+"""
+
+
+def test_pods_that_wait_are_counted_by_the_plugins_that_refuse_them(tmp_path: Path) -> None:
+    """Four large nodes have room for three pods of 30; on two there is room for two."""
+    (tmp_path / "workload.yaml").write_text(REFUSED)
+    cluster = (EXAMPLES / "cluster.yaml").read_text().replace("count: 4", "count: 2")
+    (tmp_path / "cluster.yaml").write_text(cluster)
+    plan = RunPlan(workload=tmp_path / "workload.yaml", cluster=(tmp_path / "cluster.yaml",))
+
+    (outcome,) = run_variants(plan, [DEFAULT])
+
+    waiting = {sample.time: sample.pending_by for sample in outcome.samples}
+    assert waiting[100.0] == {"NodeResourcesFit": 1}
+    assert waiting[500.0] == {"NodeAffinity": 1, "NodeResourcesFit": 1}
+    assert outcome.measures["pending.by.NodeResourcesFit"] > outcome.measures["pending.by.NodeAffinity"] > 0.0
+    page = comparison_page([outcome], [], title="waiting")
+    assert "pods waiting, refused by NodeAffinity" in page
+    assert "waiting, refused by NodeAffinity, mean" in page
+
+
+def test_the_page_shows_how_many_pods_were_placed_otherwise() -> None:
+    outcomes = run_variants(PLAN, [DEFAULT, PACKED], processes=1)
+
+    assert "pods on another node than by default, so far" in comparison_page(outcomes, [], title="two")
+    assert "pods on another node" not in comparison_page([outcomes[0], outcomes[0]], [], title="the same")
+
+
 def test_a_file_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be written"):
         write_whole(tmp_path / "no" / "page.html", b"x")
 
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The old file stays as it was, and half a new one is removed."""
+    (tmp_path / "page.html").write_bytes(b"old")
+
+    def write_half(path: Path, data: bytes) -> int:
+        with path.open("wb") as file:
+            file.write(data[: len(data) // 2])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", write_half)
+
+    with pytest.raises(InputError, match=r"page.html: cannot be written: No space left on device"):
+        write_whole(tmp_path / "page.html", b"new")
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("page.html", b"old")]
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,16 @@ import csv
 import io
 import os
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from bayplan.api.decode import InputError
 from bayplan.sim.experiment import RunOutcome
 
-__all__ = ["write_decisions", "write_samples", "write_whole"]
+__all__ = ["parquet_bytes", "sample_rows", "write_decisions", "write_parquet", "write_samples", "write_whole"]
 
 
 def write_whole(path: Path, data: bytes) -> None:
@@ -30,17 +32,53 @@ def write_whole(path: Path, data: bytes) -> None:
 
 def write_samples(path: Path, outcomes: Sequence[RunOutcome]) -> None:
     """One line a variant and sample."""
-    resources = list(dict.fromkeys(name for o in outcomes for sample in o.samples for name in sample.allocated))
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    shares = [f"{what}.{name}" for what in ("allocated", "stranded") for name in resources]
-    writer.writerow(["variant", "time", "arrived", "pending", "running", "nodes", "empty_nodes", "imbalance", *shares])
-    for outcome in outcomes:
-        for sample in outcome.samples:
-            row = [sample.time, sample.arrived, sample.pending, sample.running, sample.nodes, sample.empty_nodes]
-            amounts = [each.get(name, "") for each in (sample.allocated, sample.stranded) for name in resources]
-            writer.writerow([outcome.variant, *row, sample.imbalance, *amounts])
+    text, rows = io.StringIO(), sample_rows(outcomes)
+    writer = csv.DictWriter(text, list(rows[0]) if rows else ["variant"], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
     write_whole(path, text.getvalue().encode())
+
+
+def sample_rows(outcomes: Sequence[RunOutcome]) -> list[dict[str, Any]]:
+    """The numbers of all samples, each row with the same columns: nested ones have dotted names."""
+    rows = [
+        {"variant": outcome.variant, **_flat(msgspec.to_builtins(sample))}
+        for outcome in outcomes
+        for sample in outcome.samples
+    ]
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    return [{name: row.get(name, 0.0) for name in columns} for row in rows]
+
+
+def _flat(sample: dict[str, Any]) -> dict[str, int | float]:
+    found: dict[str, int | float] = {}
+    for name, value in sample.items():
+        if isinstance(value, dict):
+            found.update({f"{name}.{key}": float(number) for key, number in value.items()})
+        elif isinstance(value, int | float):
+            found[name] = value
+    return found
+
+
+def write_parquet(path: Path, outcomes: Sequence[RunOutcome]) -> None:
+    """The samples; needs polars or pyarrow."""
+    write_whole(path, parquet_bytes(sample_rows(outcomes)))
+
+
+def parquet_bytes(rows: list[dict[str, Any]]) -> bytes:
+    """Raises InputError where no library is there that can write it."""
+    data = io.BytesIO()
+    try:
+        import_module("polars").DataFrame(rows, infer_schema_length=None).write_parquet(data)
+        return data.getvalue()
+    except ImportError:
+        pass
+    try:
+        table = import_module("pyarrow").Table.from_pylist(rows)
+        import_module("pyarrow.parquet").write_table(table, data)
+        return data.getvalue()
+    except ImportError:
+        raise InputError("Parquet needs polars or pyarrow\nhint: pip install polars") from None
 
 
 def write_decisions(path: Path, outcomes: Sequence[RunOutcome]) -> None:

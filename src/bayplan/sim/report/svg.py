@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from html import escape
 from typing import NamedTuple
 
-__all__ = ["Line", "heat_map", "line_plot", "ticks", "time_label"]
+__all__ = ["Line", "Plot", "heat_map", "line_plot", "ticks", "time_label"]
 
 _WIDTH, _HEIGHT = 640.0, 260.0
 _UNITS = (("d", 86_400.0), ("h", 3600.0), ("min", 60.0))
@@ -22,24 +22,39 @@ class Line(NamedTuple):
     points: Sequence[tuple[float, float]]
 
 
+class Plot(NamedTuple):
+    """A picture; its colours come from the style sheet of the page."""
+
+    title: str
+    svg: str
+
+    @property
+    def figure(self) -> str:
+        return f"<figure><figcaption>{escape(self.title)}</figcaption>{self.svg}</figure>"
+
+
 def line_plot(
     lines: Sequence[Line],
     *,
     title: str,
     y_label: Callable[[float], str],
+    x_label: Callable[[float], str] | None = None,
     top: float | None = None,
-) -> str:
-    """Curves with axes and a grid. Steps are drawn as steps: values hold until the next sample."""
+) -> Plot:
+    """Curves with axes and a grid, over time where `x_label` states nothing else.
+
+    Steps are drawn as steps: values hold until the next sample.
+    """
     last = max([point[0] for line in lines for point in line.points], default=0.0) or 1.0
     highest = top or max([point[1] for line in lines for point in line.points], default=0.0) or 1.0
-    parts = [_grid(last, highest, y_label)]
+    parts = [_grid(last, highest, y_label, x_label)]
     for line in lines:
         path = _steps(line.points, last, highest)
         parts.append(f'<path class="line v{line.colour % 8}" d="{path}"><title>{escape(line.name)}</title></path>')
     return _figure(title, "".join(parts))
 
 
-def heat_map(columns: Sequence[Sequence[float]], last: float, *, title: str) -> str:
+def heat_map(columns: Sequence[Sequence[float]], last: float, *, title: str) -> Plot:
     """One column a sample, each with shares from 0 to 1 from the bottom up."""
     parts = [_grid(last, 1.0, None)]
     width = (_WIDTH - _LEFT - _RIGHT) / max(len(columns), 1)
@@ -55,23 +70,27 @@ def heat_map(columns: Sequence[Sequence[float]], last: float, *, title: str) -> 
     return _figure(title, "".join(parts))
 
 
-def _figure(title: str, inside: str) -> str:
+def _figure(title: str, inside: str) -> Plot:
     box = f"0 0 {_WIDTH:g} {_HEIGHT:g}"
-    plot = f'<svg viewBox="{box}" role="img" aria-label="{escape(title)}">{inside}</svg>'
-    return f"<figure><figcaption>{escape(title)}</figcaption>{plot}</figure>"
+    return Plot(title, f'<svg viewBox="{box}" role="img" aria-label="{escape(title)}">{inside}</svg>')
 
 
-def _grid(last: float, highest: float, y_label: Callable[[float], str] | None) -> str:
+def _grid(
+    last: float,
+    highest: float,
+    y_label: Callable[[float], str] | None,
+    x_label: Callable[[float], str] | None = None,
+) -> str:
     parts = []
     for value in ticks(highest) if y_label is not None else ():
         y = _y(value, highest)
         parts.append(f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
         if y_label is not None:
             parts.append(f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{escape(y_label(value))}</text>')
-    unit = next((length for _, length in _UNITS if last >= 2.0 * length), 1.0)
+    unit = 1.0 if x_label is not None else next((length for _, length in _UNITS if last >= 2.0 * length), 1.0)
     for number in ticks(last / unit):
         x = _x(number * unit, last)
-        label = time_label(number * unit)
+        label = escape(x_label(number)) if x_label is not None else time_label(number * unit)
         parts.append(f'<text x="{x:.1f}" y="{_HEIGHT - 12}" text-anchor="middle">{label}</text>')
     return "".join(parts)
 

@@ -93,6 +93,8 @@ def test_a_policy_fills_the_cluster_and_never_overbooks_a_gpu(policy: str) -> No
     assert not outcome.failures
     assert outcome.measures["pods.withdrawn"] > 0
     assert 0.85 < outcome.measures[f"allocated.{MILLI}.end"] <= 1.0
+    assert (outcome.measures.get("plugin.gpu_share_fgd_idle", 0.0) > 0.0) is (policy == "FGD")
+    assert 1.2 < outcome.samples[-1].demand[MILLI] < 1.4
 
 
 def test_pods_come_and_go_at_the_times_of_the_list(tmp_path: Path) -> None:
