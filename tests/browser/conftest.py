@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from bayplan.apiserver.simulation.devices import DeviceModel
 from bayplan.app.settings import Settings, load_settings
 from bayplan.explain.service import ExplainService
 from bayplan.explain.wiring import Explaining
@@ -43,6 +44,8 @@ _PATHS = {
     "Node": "/api/v1/nodes",
     "Namespace": "/api/v1/namespaces",
     "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
+    "ResourceClaim": "/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims",
+    "PodGroup": "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/{namespace}/podgroups",
 }
 
 
@@ -60,7 +63,7 @@ class Stage:
         transport = self.local.transport()
         for item in objects:
             namespace = item["metadata"].get("namespace", "default")
-            path = _PATHS.get(item["kind"], f"/api/v1/namespaces/{namespace}/pods")
+            path = _PATHS.get(item["kind"], "/api/v1/namespaces/{namespace}/pods").format(namespace=namespace)
             response = await transport.request("POST", path, body=json.dumps(item).encode())
             assert response.status < 300, response.body
 
@@ -74,23 +77,37 @@ class Stage:
                 await asyncio.sleep(0.02)
 
 
-def pod(name: str, *, cpu: str = "100m", labels: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
-    requests = {"cpu": cpu, "memory": "64Mi"}
+def pod(
+    name: str,
+    *,
+    cpu: str = "100m",
+    memory: str = "64Mi",
+    namespace: str = "default",
+    labels: dict[str, str] | None = None,
+    **spec: Any,
+) -> dict[str, Any]:
+    requests = {"cpu": cpu, "memory": memory}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "namespace": "default", "labels": labels or {"app": name.split("-")[0]}},
+        "metadata": {"name": name, "namespace": namespace, "labels": labels or {"app": name.split("-")[0]}},
         "spec": {"containers": [{"name": "main", "image": "app:1", "resources": {"requests": requests}}], **spec},
     }
 
 
 @asynccontextmanager
 async def staged(
-    nodes: Any = 12, *, plugins: list[str] | None = None, objects: Sequence[dict[str, Any]] = (), token: str = ""
+    nodes: Any = 12,
+    *,
+    plugins: list[str] | None = None,
+    config: Path | None = None,
+    devices: Sequence[DeviceModel] = (),
+    objects: Sequence[dict[str, Any]] = (),
+    token: str = "",
 ) -> AsyncIterator[Stage]:
-    settings = [load_settings(None, plugins or [], enable=True)]
+    settings = [load_settings(config, plugins or [], enable=True)]
     explaining = Explaining(SystemClock(), settings=lambda: settings[-1])
-    options = LocalOptions(nodes=nodes, objects=objects, listen=False, observers=explaining.observers)
+    options = LocalOptions(nodes=nodes, objects=objects, listen=False, observers=explaining.observers, devices=devices)
     async with LocalCluster(settings[0], options) as local:
         explaining.attach(local.live)
         parts = ServerParts(routes=explaining.routes())

@@ -1,12 +1,22 @@
-"""A cluster that has something for every page: placed, refused, gated, preempted and unserved pods of several teams."""
+"""A cluster that has something for every page: placed, refused, gated, preempted and unserved pods of several teams,
+three hundred pods of one template, a gang that waits for its last members, and claims for devices."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+from bayplan.apiserver.simulation.devices import DeviceModel
+from bayplan.deploy.crds import crd_documents
+from bayplan.plugins.community.coscheduling.pod_group import POD_GROUP_LABEL, PodGroup
 from tests.browser.conftest import Stage, pod
 
 HOSTNAME = "kubernetes.io/hostname"
+DRIVER = "gpu.example.com"
+TEAMS = ("batch", "ml", "shop")
+DEVICES = [DeviceModel(driver=DRIVER, count=4, node_selector={"accelerator": "gpu"}, device={})]
+CONFIG = Path(__file__).with_name("scene.yaml")
+"""The default profile with Coscheduling."""
 
 
 def name_of(number: int) -> str:
@@ -21,6 +31,7 @@ def node(number: int) -> dict[str, Any]:
     taints = [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}] if number % 20 == 0 else []
     taints += [{"key": "team", "value": "payments", "effect": "NoSchedule"}] if number % 25 == 7 else []
     labels = {HOSTNAME: name, "topology.kubernetes.io/zone": f"eu-1{'abc'[number * 7 % 11 % 3]}"}
+    labels |= {"accelerator": "gpu"} if number % 20 == 0 else {}
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -32,9 +43,11 @@ def node(number: int) -> dict[str, Any]:
 
 def running(nodes: int, pods: int) -> list[dict[str, Any]]:
     """Pods that have their nodes already, and three caches that others want to be near."""
+    sizes = (("1", "4Gi"), ("2", "4Gi"), ("4", "20Gi"), ("6", "12Gi"))
     loads = [
-        pod(f"load-{k}", cpu=("1", "2", "4", "6")[k * 7919 % 4], nodeName=name_of((k * 37 + k // 9) % nodes))
+        pod(f"load-{k}", cpu=cpu, memory=memory, nodeName=name_of((k * 37 + k // 9) % nodes))
         for k in range(pods)
+        for cpu, memory in [sizes[k * 7919 % 4]]
     ]
     homes = ((1, "2"), (13, "3"), (25, "5"))
     caches = [pod(f"cache-{n}", cpu=cpu, labels={"app": "cache"}, nodeName=name_of(n)) for n, cpu in homes]
@@ -58,22 +71,68 @@ def waiting() -> list[dict[str, Any]]:
     ]
 
 
-async def preempt(stage: Stage) -> None:
-    """A pod of high priority takes the place of two others on a node that has room for nobody else."""
+def definitions() -> list[dict[str, Any]]:
+    """Namespaces of the teams and the definition of groups; to be there before the scheduler starts."""
+    spaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in TEAMS]
+    return [*map(dict, crd_documents([PodGroup])), *spaces]
+
+
+def web_shop(count: int = 300) -> list[dict[str, Any]]:
+    """The pods of one deployment."""
+    letters = "bcdfghjklm"
+    ends = (f"{letters[i // 100]}{letters[i // 10 % 10]}x{letters[i % 10]}{'2456789'[i % 7]}" for i in range(count))
+    names = (f"checkout-7d4f8b6c95-{end}" for end in ends)
+    return [pod(name, cpu="250m", memory="512Mi", namespace="shop", labels={"app": "checkout"}) for name in names]
+
+
+def gang() -> list[dict[str, Any]]:
+    """A group of eight of which six are there, so that all of them wait."""
+    group = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "spec": {"minMember": 8}}
+    members = (pod(f"allreduce-{i}", cpu="1", namespace="ml", labels={POD_GROUP_LABEL: "allreduce"}) for i in range(6))
+    return [{**group, "metadata": {"name": "allreduce", "namespace": "ml"}}, *members]
+
+
+def claiming() -> list[dict[str, Any]]:
+    """A pod that gets two devices, and one that asks more than any node has."""
+    tolerations = [{"key": "nvidia.com/gpu", "operator": "Exists"}]
+    found: list[dict[str, Any]] = []
+    for name, count in (("finetune-0", 2), ("pretrain-0", 6)):
+        request = {"name": "gpus", "exactly": {"deviceClassName": DRIVER, "count": count}}
+        found.append(
+            {
+                "apiVersion": "resource.k8s.io/v1",
+                "kind": "ResourceClaim",
+                "metadata": {"name": name, "namespace": "ml"},
+                "spec": {"devices": {"requests": [request]}},
+            }
+        )
+        claims = [{"name": "gpus", "resourceClaimName": name}]
+        found.append(pod(name, cpu="4", namespace="ml", tolerations=tolerations, resourceClaims=claims))
+    return found
+
+
+async def preempt(stage: Stage, count: int = 1) -> None:
+    """Pods of high priority take the places of two others each, on nodes that have room for nobody else."""
     small = {"cpu": "4", "memory": "16Gi", "pods": "110"}
-    host = {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": "edge-0", "labels": {HOSTNAME: "edge-0", "site": "edge"}},
-        "status": {"allocatable": small, "capacity": small},
-    }
     urgent = {
         "apiVersion": "scheduling.k8s.io/v1",
         "kind": "PriorityClass",
         "metadata": {"name": "urgent"},
         "value": 1000,
     }
-    await stage.create(urgent, host, *(pod(f"batch-{i}", cpu="2", nodeName="edge-0") for i in range(2)))
-    await stage.until(lambda: stage.has_pods("batch-0", "batch-1"))
-    await stage.create(pod("vip-0", cpu="4", nodeSelector={"site": "edge"}, priorityClassName="urgent"))
-    await stage.until(lambda: any(record.node for record in stage.recorder.of_pod("default/vip-0")), 60)
+    hosts = [
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": f"edge-{n}", "labels": {HOSTNAME: f"edge-{n}", "site": "edge"}},
+            "status": {"allocatable": small, "capacity": small},
+        }
+        for n in range(count)
+    ]
+    batch = [pod(f"batch-{i}", cpu="2", memory="2Gi", nodeName=f"edge-{i // 2}") for i in range(2 * count)]
+    await stage.create(urgent, *hosts, *batch)
+    await stage.until(lambda: stage.has_pods(*(f"batch-{i}" for i in range(2 * count))))
+    for n in range(count):
+        await stage.create(pod(f"vip-{n}", cpu="4", nodeSelector={"site": "edge"}, priorityClassName="urgent"))
+        placed = f"default/vip-{n}"
+        await stage.until(lambda key=placed: any(record.node for record in stage.recorder.of_pod(key)), 60)

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.browser.axe import violations
-from tests.browser.conftest import expect, staged, visiting
-from tests.browser.looks import NODES, PAGES, fill, page_of
-from tests.browser.scene import node, running
+from tests.browser.conftest import expect, visiting
+from tests.browser.looks import PAGES, fill, page_of, showing
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser
@@ -25,7 +24,7 @@ async def test_no_page_breaks_a_rule_of_accessibility(browser: Browser) -> None:
     elements: dict[str, int] = {}
     sideways: dict[str, int] = {}
     heights: dict[str, int] = {}
-    async with staged([node(n) for n in range(NODES)], objects=running(NODES, 300)) as stage:
+    async with showing(300) as stage:
         await fill(stage)
         for scheme, width in (("light", 1440), ("dark", 1440), ("light", 390), ("dark", 390)):
             async with visiting(browser, stage.url, color_scheme=scheme) as visit:

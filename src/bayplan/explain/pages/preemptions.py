@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from statistics import median
+
 import msgspec
 
 from bayplan.explain.time_slices import Work
@@ -35,6 +37,10 @@ class ListedPreemption(msgspec.Struct, kw_only=True, rename="camel", omit_defaul
 class PreemptionPage(msgspec.Struct, kw_only=True, rename="camel"):
     total: int
     victims: int
+    waiting: int
+    """How many of the pods that others left for have no node yet."""
+    median_waited: float | None
+    """Seconds from a preemption to the decision that gave the pod a node; None where none got one."""
     preemptions: list[ListedPreemption]
 
 
@@ -53,7 +59,14 @@ def list_preemptions(recorder: DecisionRecorder, *, offset: int, limit: int) -> 
         elif past.preemption is not None and past.preemption.attempt == past.attempt:
             victims += past.preemption.victim_count
             found.append(_listed(f"{note.namespace}/{note.name}", past.preemption, later.pop(past.uid, None)))
-    return PreemptionPage(total=len(found), victims=victims, preemptions=found[offset : offset + limit])
+    waits = [each.waited for each in found if each.outcome]
+    return PreemptionPage(
+        total=len(found),
+        victims=victims,
+        waiting=len(found) - len(waits),
+        median_waited=median(waits) if waits else None,
+        preemptions=found[offset : offset + limit],
+    )
 
 
 def _listed(pod: str, preemption: Preemption, later: Note | Restored | None) -> ListedPreemption:

@@ -40,15 +40,20 @@ function place() {
   const parts = path.split("/").map((part) => {
     try { return decodeURIComponent(part); } catch { return part; }
   });
-  const [name, ...rest] = parts[0] in PAGES ? parts : ["overview"];
+  const [name, ...rest] = Object.hasOwn(PAGES, parts[0]) ? parts : ["overview"];
   return { name, path: rest, query: Object.fromEntries(new URLSearchParams(words)) };
 }
+
+const titleRow = (text, controls) => el("div", { class: "title" }, el("h1", {}, text), controls);
 
 async function show() {
   const { name, path, query } = place();
   const [title, page] = PAGES[name];
   for (const anchor of document.querySelectorAll("nav a")) {
-    if (anchor.hash === `#/${PARENT[name] || name}`) anchor.setAttribute("aria-current", "page");
+    if (anchor.hash === `#/${PARENT[name] || name}`) {
+      anchor.setAttribute("aria-current", "page");
+      anchor.parentNode.scrollLeft = anchor.offsetLeft - anchor.parentNode.clientWidth / 2 + anchor.offsetWidth / 2;
+    }
     else anchor.removeAttribute("aria-current");
   }
   const mine = ++visit;
@@ -56,18 +61,18 @@ async function show() {
   shown = {};
   main.dataset.page = name;
   main.setAttribute("aria-busy", "true");
-  main.replaceChildren(el("h1", {}, title), el("p", { class: "soft" }, "loading …"));
+  main.replaceChildren(titleRow(title), el("p", { class: "soft" }, "loading …"));
   const context = { path, query, isShown: () => mine === visit, setQuery: (change) => mine === visit && setQuery(change) };
   try {
     const made = await page(context);
     if (mine !== visit) return made.close?.();
     shown = made;
-    main.replaceChildren(el("h1", {}, made.title || title), ...[made.content].flat(Infinity).filter(Boolean));
+    main.replaceChildren(titleRow(made.title || title, made.controls), ...[made.content].flat(Infinity).filter(Boolean));
     document.title = `${made.title || title} · Bayplan`;
     if (latest) shown.onTick?.(latest);
     made.onShown?.();
   } catch (error) {
-    if (mine === visit) main.replaceChildren(el("h1", {}, title), failed(error));
+    if (mine === visit) main.replaceChildren(titleRow(title), failed(error));
   }
   if (mine === visit) main.setAttribute("aria-busy", "false");
 }

@@ -7,8 +7,8 @@ const LEFT = 44, BOTTOM = 20, TOP = 8, RIGHT = 6;
 
 export class Chart {
   // series: [{ name, hue, of: (page) => values }]
-  constructor({ label, series, unit = "", most }) {
-    Object.assign(this, { label, series, unit, most, page: null, at: -1 });
+  constructor({ label, series, unit = "", most, least = 0 }) {
+    Object.assign(this, { label, series, unit, most, least, page: null, at: -1 });
     this.holder = el("div", { class: "chart" });
     this.legend = el("p", { class: "legend" });
     this.content = el("div", {}, this.holder, this.legend);
@@ -30,7 +30,7 @@ export class Chart {
     if (!width) return;
     if (times.length < 2) return this.holder.replaceChildren(el("p", { class: "soft" }, "The chart begins with the second sample."));
     const columns = this.series.map((one) => one.of(this.page) || []);
-    const top = niceTop(this.most ?? Math.max(0, ...columns.flat().filter((value) => value !== null)));
+    const top = niceTop(this.most ?? Math.max(this.least, ...columns.flat().filter((value) => value !== null)));
     const first = times[0], last = times[times.length - 1];
     this.x = (time) => LEFT + ((time - first) / Math.max(last - first, 1e-9)) * (width - LEFT - RIGHT);
     const y = (value) => height - BOTTOM - (value / top) * (height - BOTTOM - TOP);
@@ -39,12 +39,20 @@ export class Chart {
       drawing.append(svg("line", { x1: LEFT, x2: width - RIGHT, y1: Math.round(y(value)), y2: Math.round(y(value)), class: "grid" }));
       if (value === 0 || value === top / 2 || value === top) drawing.append(label(LEFT - 6, y(value) + 4, `${short(value)}${value ? this.unit : ""}`, "end"));
     }
-    const step = last - first > 1200 ? minute : clock, marks = Math.max(2, Math.min(6, Math.floor(width / 130)));
-    for (let mark = 0; mark < marks; mark++) {
-      const time = first + ((last - first) * mark) / (marks - 1);
-      drawing.append(label(this.x(time), height - 4, step(time), mark === 0 ? "start" : mark === marks - 1 ? "end" : "middle"));
+    const step = roundStep(last - first, width / 90), said = step < 60 ? clock : minute;
+    for (const time of roundTimes(first, last, step)) {
+      const x = this.x(time);
+      drawing.append(svg("line", { x1: Math.round(x), x2: Math.round(x), y1: y(0), y2: y(0) + 4, class: "grid" }));
+      if (x > LEFT + 20 && x < width - RIGHT - 20) drawing.append(label(x, height - 4, said(time), "middle"));
     }
-    columns.forEach((values, place) => drawing.append(svg("path", { d: path(times.map(this.x), values, y), class: `line s-${this.series[place].hue}`, "stroke-linecap": "round" })));
+    const xs = times.map(this.x);
+    columns.forEach((values, place) => {
+      const { hue, area } = this.series[place];
+      if (area) drawing.append(svg("path", { d: areaPath(xs, values, y), class: `area s-${hue}` }));
+      drawing.append(svg("path", { d: path(xs, values, y), class: `line s-${hue}`, "stroke-linecap": "round" }));
+      const newest = values.length - 1;
+      if (values[newest] !== null && values[newest] !== undefined) drawing.append(svg("circle", { cx: xs[newest], cy: y(values[newest]), r: 3.5, class: `dot s-${hue}` }));
+    });
     this.cross = svg("line", { y1: TOP, y2: height - BOTTOM, class: "cross" });
     drawing.append(this.cross);
     this.columns = columns;
@@ -95,10 +103,36 @@ function path(xs, values, y) {
   }).join("");
 }
 
+// Under each stretch without a gap.
+function areaPath(xs, values, y) {
+  const pieces = [];
+  let from = -1;
+  for (let place = 0; place <= values.length; place++) {
+    const isGap = place === values.length || values[place] === null;
+    if (!isGap && from < 0) from = place;
+    if (!isGap || from < 0) continue;
+    const tops = values.slice(from, place).map((value, at) => `L${xs[from + at].toFixed(1)} ${y(value).toFixed(1)}`).join("");
+    pieces.push(`M${xs[from].toFixed(1)} ${y(0)}${tops}L${xs[place - 1].toFixed(1)} ${y(0)}Z`);
+    from = -1;
+  }
+  return pieces.join("");
+}
+
+// The lowest round number above all values, whose half is round as well.
 export function niceTop(value) {
   if (value <= 0) return 1;
   const unit = 10 ** Math.floor(Math.log10(value));
-  return [1, 2, 4, 5, 8, 10].map((factor) => factor * unit).find((top) => top >= value * 0.999);
+  return [1, 2, 4, 6, 8, 10].map((factor) => factor * unit).find((top) => top >= value * 0.999);
+}
+
+// Seconds between two marks, as clocks divide time, so that at most so many marks stand in a span.
+const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400];
+export const roundStep = (span, most) => STEPS.find((step) => span / step <= Math.max(2, most)) || STEPS[STEPS.length - 1];
+
+function roundTimes(first, last, step) {
+  const offset = new Date(first * 1000).getTimezoneOffset() * 60, times = [];
+  for (let time = Math.ceil((first - offset) / step) * step + offset; time <= last; time += step) times.push(time);
+  return times;
 }
 
 export const SPANS = [["5m", "5 minutes"], ["1h", "1 hour"], ["1d", "1 day"]];

@@ -1,6 +1,6 @@
 // Elements out of plain values. Strings become text nodes and nothing else, so nothing from a cluster is ever parsed.
 
-import { ago, clock, meaning } from "./format.js";
+import { ago, clock, meaning, number } from "./format.js";
 
 export function el(tag, properties = {}, ...children) {
   const node = document.createElement(tag);
@@ -25,26 +25,29 @@ export const card = (title, ...children) =>
   el("section", { class: "card", "aria-label": title }, title ? el("h2", {}, title) : null, ...children);
 
 // A head that begins with # is a column of numbers. A row is a list of cells, or { cells, key, class }.
-export function table(caption, heads, rows, { id, stack = true } = {}) {
+export function table(caption, heads, rows, { id, stack = true, long = false } = {}) {
   const names = heads.map((text) => text.replace(/^#/, ""));
   const style = heads.map((text) => (text.startsWith("#") ? "num" : null));
   const head = names.map((text, place) => el(text ? "th" : "td", { scope: text ? "col" : null, class: style[place] }, text));
   const body = rows.map((row) => el("tr", { class: row.class, "data-key": row.key },
     (row.cells || row).map((cell, place) => el("td", { class: style[place], "data-head": names[place] }, cell))));
   const label = caption || names.filter(Boolean).join(", ");
-  return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": label },
+  return el("div", long ? { class: "scroll long" } : { class: "scroll", tabindex: 0, role: "region", "aria-label": label },
     el("table", { id, class: stack ? "stack" : null }, caption ? el("caption", {}, caption) : null, el("thead", {}, el("tr", {}, head)), el("tbody", {}, body)));
 }
 
-// Replace what a holder shows; keep focus and scroll positions, and mark the rows that were not there before.
+// Replace what a holder shows; keep focus, scroll positions and what is unfolded, and mark the rows that were not there
+// before.
 export function refill(holder, ...children) {
   const active = holder.contains(document.activeElement) ? document.activeElement : null;
-  const mark = active && (active.id ? `#${CSS.escape(active.id)}` : active.getAttribute("href") ? `a[href="${CSS.escape(active.getAttribute("href"))}"]` : active.dataset.focus ? `[data-focus="${CSS.escape(active.dataset.focus)}"]` : null);
+  const mark = active && (active.id ? `#${CSS.escape(active.id)}` : active.getAttribute("href") ? `a[href="${CSS.escape(active.getAttribute("href"))}"]` : active.dataset.focus ? `[data-focus="${CSS.escape(active.dataset.focus)}"]` : active.tagName === "SUMMARY" ? `details[data-key="${CSS.escape(active.parentNode.dataset.key)}"] > summary` : null);
   const scrolled = [...holder.querySelectorAll(".scroll")].map((item) => [item.scrollLeft, item.scrollTop]);
   const known = new Set([...holder.querySelectorAll("tr[data-key]")].map((row) => row.dataset.key));
+  const unfolded = new Set([...holder.querySelectorAll("details[open]")].map((item) => item.dataset.key));
   holder.replaceChildren(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
   if (known.size) for (const row of holder.querySelectorAll("tr[data-key]")) if (!known.has(row.dataset.key)) row.classList.add("fresh");
   [...holder.querySelectorAll(".scroll")].forEach((item, place) => { if (scrolled[place]) [item.scrollLeft, item.scrollTop] = scrolled[place]; });
+  for (const item of holder.querySelectorAll("details")) if (unfolded.has(item.dataset.key)) item.open = true;
   if (mark) holder.querySelector(mark)?.focus({ preventScroll: true });
 }
 
@@ -67,15 +70,24 @@ export const meter = (share, hue = "") => {
   bar.firstChild.style.width = `${Math.round(100 * Math.max(0, Math.min(1, share)))}%`;
   return bar;
 };
-export const folded = (title, text) => el("details", {}, el("summary", {}, title), el("p", { class: "prose" }, text));
+export const folded = (title, text, key = title) => el("details", { "data-key": key }, el("summary", {}, title), el("p", { class: "prose" }, text));
+// A sentence whose names stand between backticks.
+export const sentence = (text) => {
+  const parts = text.split("`");
+  return parts.length % 2 ? parts.map((part, place) => (place % 2 ? el("code", {}, part) : part)) : text;
+};
+export const chip = (name, count, isPressed, onclick) =>
+  el("button", { type: "button", class: meaning(name), "data-focus": name, "aria-pressed": String(isPressed), onclick }, name, " ", el("b", {}, number(count)));
+export const tile = (name, value, hue = "") => {
+  const [figure, ...unit] = String(value).split(" ");
+  return el("div", { class: `tile ${hue}` }, el("dt", {}, name), el("dd", {}, figure, unit.length ? el("small", {}, ` ${unit.join(" ")}`) : null));
+};
 export const failed = (error) => el("p", { class: "refuse", role: "alert" }, `${error.message || error}`);
 export const note = (text) => el("p", { class: "soft" }, text);
 
-export const select = (id, label, options, value, onchange) => [
-  el("label", { for: id }, label),
-  el("select", { id, onchange: (event) => onchange(event.target.value) },
-    options.map(([key, text]) => el("option", { value: key, selected: key === value }, text))),
-];
+export const field = (id, label, control) => el("span", { class: "field" }, el("label", { for: id }, label), control);
+export const select = (id, label, options, value, onchange) => field(id, label,
+  el("select", { id, onchange: (event) => onchange(event.target.value) }, options.map(([key, text]) => el("option", { value: key, selected: key === value }, text))));
 
 export function pager(state, limit, go) {
   const first = state.offset + 1, last = Math.min(state.offset + limit, state.matching);

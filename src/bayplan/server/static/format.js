@@ -20,9 +20,9 @@ export const short = (value) => {
   if (value >= 1e4) return `${Math.round(value / 1e3)}k`;
   return value >= 10 || Number.isInteger(value) ? number(Math.round(value)) : value.toFixed(1);
 };
-// As people write amounts: milli-cpu as cores, bytes in powers of 1024, everything else as it is.
+// As people write amounts: milli-cpu as cores from one core on, bytes in powers of 1024, everything else as it is.
 export const amount = (resource, value) => {
-  if (resource === "cpu") return value % 1000 && value < 10000 ? `${number(value)}m` : number(Math.round(value / 1000));
+  if (resource === "cpu") return value && value < 1000 ? `${value}m` : number(Number((value / 1000).toFixed(value < 10000 ? 2 : value < 1e6 ? 1 : 0)));
   if (resource !== "memory" && !resource.endsWith("storage") && !resource.startsWith("hugepages")) return number(value);
   let unit = 0;
   while (value >= 1024 && unit < 5) { value /= 1024; unit += 1; }

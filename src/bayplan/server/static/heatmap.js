@@ -1,10 +1,11 @@
 // The heat map: every node a cell, by zone, coloured by how full it is. Canvas, because five thousand elements are slow.
 
 import { el } from "./dom.js";
-import { amount, number } from "./format.js";
+import { amount, number, plural } from "./format.js";
 
+const LABEL = 20;
 const STEPS = [0, 25, 50, 75, 90];
-const COLOURS = ["fill-0", "fill-1", "fill-2", "fill-3", "fill-4", "fill-none"];
+const COLOURS = ["fill-0", "fill-1", "fill-2", "fill-3", "fill-4", "fill-none", "fill-cordoned"];
 
 export class HeatMap {
   constructor(onOpen) {
@@ -51,7 +52,8 @@ export class HeatMap {
   layout() {
     const width = Math.max(200, this.holder.clientWidth);
     if (!this.state) return;
-    const rows = this.state.names.map((_, row) => row).filter((row) => !this.zone || this.state.zones[row] === this.zone);
+    const inZone = this.state.names.map((_, row) => row).filter((row) => !this.zone || this.state.zones[row] === this.zone);
+    const rows = [...inZone.filter((row) => this.state.zones[row]), ...inZone.filter((row) => !this.state.zones[row])];
     const size = Math.max(6, Math.min(28, Math.floor(Math.sqrt((width * 440) / Math.max(rows.length, 1)))));
     const columns = Math.max(1, Math.floor(width / size));
     this.cells = [];
@@ -61,8 +63,8 @@ export class HeatMap {
       if (this.state.zones[row] !== zone) {
         if (zone !== null) y += size + 8;
         zone = this.state.zones[row];
-        this.labels.push([zone || "no zone", y]);
-        y += 18;
+        this.labels.push([zone, y]);
+        y += LABEL;
         column = 0;
       } else if (column === columns) { column = 0; y += size; }
       this.cells.push([column * size, y, row]);
@@ -86,8 +88,8 @@ export class HeatMap {
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     pen.clearRect(0, 0, this.width, this.height);
     pen.fillStyle = style.color;
-    pen.font = "12px system-ui, sans-serif";
-    for (const [name, y] of this.labels) pen.fillText(name, 0, y + 12);
+    pen.font = `12px ${style.fontFamily}`;
+    for (const [zone, y] of this.labels) pen.fillText(this.described(zone), 0, y + 13);
     const gap = this.size > 9 ? 2 : 1, side = this.size - gap, { fill, cordoned } = this.state;
     let matching = 0;
     for (const [x, y, row] of this.cells) {
@@ -97,7 +99,7 @@ export class HeatMap {
       pen.fillStyle = fill[row] < 0 ? none : colours[stepOf(fill[row])];
       pen.fillRect(x, y, side, side);
       if (fill[row] < 0 || (matches && cordoned.has(row))) {
-        pen.strokeStyle = cordoned.has(row) ? "#d63a2f" : colours[1];
+        pen.strokeStyle = cordoned.has(row) ? colours[6] : colours[1];
         pen.strokeRect(x + 0.5, y + 0.5, side - 1, side - 1);
       }
     }
@@ -111,6 +113,14 @@ export class HeatMap {
     }
     this.canvas.dataset.matching = matching;
     if (this.at < 0) this.status.textContent = `${number(matching)} of ${number(this.state.names.length)} nodes`;
+  }
+
+  // A zone with its nodes and what is requested of all that they offer.
+  described(zone) {
+    const { zones, requested, allocatable, resource } = this.state;
+    let count = 0, used = 0, there = 0;
+    for (const [, , row] of this.cells) if (zones[row] === zone) { count += 1; used += requested[row]; there += allocatable[row]; }
+    return `${zone || "no zone"} · ${plural(count, "node")}${there ? ` · ${Math.round((used * 100) / there)} % of ${resource}` : ""}`;
   }
 
   under(event) {

@@ -1,6 +1,6 @@
 // The log of decisions. Pods of one template with one outcome are one row, which unfolds into its decisions.
 
-import { badge, card, el, failed, nodeLink, note, pager, podLink, refill, select, table, when } from "../dom.js";
+import { badge, card, chip, el, failed, field, nodeLink, note, pager, podLink, refill, select, table, when } from "../dom.js";
 import { duration, kept, number, plural } from "../format.js";
 import { ask, debounced, repeated } from "../questions.js";
 
@@ -9,7 +9,7 @@ const UNFOLDED = 50;
 
 export async function decisionsPage(context) {
   const holder = el("div", {});
-  const outcomes = el("div", { class: "controls", role: "group", "aria-label": "Outcomes" });
+  const outcomes = el("div", { class: "controls chips", role: "group", "aria-label": "Outcomes" });
   const wanted = { q: context.query.q || "", namespace: context.query.namespace || "", outcome: context.query.outcome || "", node: context.query.node || "", offset: Number(context.query.offset) || 0 };
   const open = new Map();
   let namespaces = "";
@@ -43,14 +43,13 @@ export async function decisionsPage(context) {
     const names = Object.keys(log.namespaces);
     if (JSON.stringify([names, wanted.node]) === namespaces) return;
     namespaces = JSON.stringify([names, wanted.node]);
-    refill(controls, el("label", { for: "q" }, "Pods named"),
-      el("input", { id: "q", type: "search", value: wanted.q, placeholder: "part of a name", oninput: debounced(150, (event) => want({ q: event.target.value.trim() })) }),
+    refill(controls, field("q", "Pods named", el("input", { id: "q", type: "search", value: wanted.q, placeholder: "part of a name", oninput: debounced(150, (event) => want({ q: event.target.value.trim() })) })),
       select("namespace", "in", [["", "all namespaces"], ...names.map((name) => [name, name])], wanted.namespace, (value) => want({ namespace: value })),
       wanted.node ? el("button", { type: "button", onclick: () => want({ node: "" }) }, `on ${wanted.node} ✕`) : null);
   }
 
   const outcomeButtons = (log) => [...new Set([...Object.keys(log.outcomes), wanted.outcome].filter(Boolean))].sort().map((name) =>
-    el("button", { type: "button", "data-focus": name, "aria-pressed": String(wanted.outcome === name), onclick: () => want({ outcome: wanted.outcome === name ? "" : name }) }, `${name} ${number(log.outcomes[name] || 0)}`));
+    chip(name, log.outcomes[name] || 0, wanted.outcome === name, () => want({ outcome: wanted.outcome === name ? "" : name })));
 
   await question.now();
   return { content: [controls, outcomes, card("", holder)], onTick: question.tick, close: question.stop };
@@ -68,7 +67,7 @@ export function logTable(groups, { open = null, toggle = null, caption: text = "
     const key = JSON.stringify([group.template, group.outcome, group.reason || ""]);
     const isOpen = open?.has(key);
     const name = group.pods === 1 ? podLink(group.pod) : toggle
-      ? el("button", { type: "button", class: "link name", "data-focus": key, "aria-expanded": String(isOpen), onclick: () => toggle(key) }, `${isOpen ? "▾" : "▸"} ${group.template}`)
+      ? el("button", { type: "button", class: "link name", "data-focus": key, "aria-expanded": String(isOpen), onclick: () => toggle(key) }, el("span", { class: "turn", "aria-hidden": "true" }, isOpen ? "▾" : "▸"), group.template)
       : el("a", { class: "name", href: `#/decisions?q=${encodeURIComponent(group.template)}` }, group.template);
     const row = { key: `${key} ${group.count}`, cells: [
       [name, group.pods > 1 ? el("span", { class: "soft" }, ` ${plural(group.pods, "pod")}`) : null], when(group.last),
@@ -77,7 +76,7 @@ export function logTable(groups, { open = null, toggle = null, caption: text = "
       duration(group.seconds), group.reason ? el("span", { title: group.reason }, kept(group.reason)) : ""] };
     return [row, ...(isOpen ? inside(open.get(key)) : [])];
   });
-  return table(text, ["pods", "latest", "outcome", "#decisions", "node", "#took", "because"], rows);
+  return table(text, ["pods", "latest", "outcome", "#decisions", "node", "#took", "because"], rows, { long: Boolean(toggle) });
 }
 
 const inside = (decisions) => decisions.map((one) => ({ class: "inside", key: one.number, cells: [

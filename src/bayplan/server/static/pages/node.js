@@ -20,8 +20,9 @@ export async function nodePage(context) {
 function describe(node) {
   const pending = node.pending || [], pods = node.pods || [];
   return [
-    card("Verdict", el("p", { class: `verdict ${node.unschedulable ? "refuse" : "use"}` }, node.verdict),
+    el("section", { class: "card", "aria-label": "Verdict" }, el("p", { class: `verdict ${node.unschedulable ? "refuse" : "use"}` }, node.verdict),
       el("p", { class: "soft name" }, [node.zone, ...(node.taints || [])].filter(Boolean).join(", "))),
+    el("div", { class: "flow" },
     card("Resources", table("", ["resource", "#requested", "#offered", "#share", ""], (node.resources || []).map(fillRow))),
     pending.length ? card("Pending pods here", table("", ["#pods", "such as", "here", "because"], pending.slice(0, SHOWN).map((group) => [
       number(group.count), podLink(group.pod),
@@ -31,7 +32,7 @@ function describe(node) {
       [podLink(pod.pod), amount("cpu", pod.cpuMilli), amount("memory", pod.memoryBytes), number(pod.priority)])),
       node.podCount > SHOWN ? el("p", {}, el("a", { href: `#/pods?node=${encodeURIComponent(node.node)}` }, `all ${plural(node.podCount, "pod")} here`)) : null) : null,
     node.attempts?.length ? card("Decisions for this node", attemptsTable(node.attempts, { withPod: true })) : null,
-    card("Labels", table("", ["label", "value"], Object.entries(node.labels || {}).map(([key, value]) => [key, value]))),
+    card("Labels", table("", ["label", "value"], Object.entries(node.labels || {}).map(([key, value]) => [key, value])))),
   ];
 }
 

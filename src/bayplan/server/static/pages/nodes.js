@@ -1,6 +1,6 @@
 // How full the nodes are: a heat map by any resource, how many nodes are how full, and utilisation over time.
 
-import { address, card, el, failed, meter, refill, select, table } from "../dom.js";
+import { address, card, el, failed, field, meter, refill, select, table } from "../dom.js";
 import { amount, number } from "../format.js";
 import { HeatMap, heatScale } from "../heatmap.js";
 import { ask, repeated } from "../questions.js";
@@ -11,7 +11,7 @@ export async function nodesPage(context) {
   const map = new HeatMap((name) => { location.hash = address("node", [name]); });
   const controls = el("div", { class: "controls", role: "search", "aria-label": "Filter nodes" });
   const totals = el("div", {}), spread = el("div", {});
-  const group = chartGroup(context, ["used"], { used: { label: "Requested over time", series: [{ name: "requested", hue: "use", of: (page) => page.used[wanted.resource] }] } });
+  const group = chartGroup(context, ["used"], { used: { label: "Requested over time", series: [{ name: "requested", hue: "use", area: true, of: (page) => page.used[wanted.resource] }] } });
   let made = "";
 
   const question = repeated(context, 4, async (signal) => {
@@ -38,7 +38,7 @@ export async function nodesPage(context) {
     refill(controls,
       select("resource", "Show", resources.map((name) => [name, name]), wanted.resource, (value) => want({ resource: value })),
       select("zone", "in", [["", "all zones"], ...zones.map((name) => [name, name])], wanted.zone, (value) => want({ zone: value })),
-      el("label", { for: "filter" }, "named"), el("input", { id: "filter", type: "search", value: wanted.q, placeholder: "part of a name", oninput: (event) => want({ q: event.target.value }) }),
+      field("filter", "named", el("input", { id: "filter", type: "search", value: wanted.q, placeholder: "part of a name", oninput: (event) => want({ q: event.target.value }) })),
       heatScale());
     map.filter({ zone: wanted.zone, text: wanted.q });
   }
@@ -46,8 +46,8 @@ export async function nodesPage(context) {
   await question.now();
   return {
     content: [card("How full the nodes are", controls, map.holder, map.status),
-      el("div", { class: "columns" }, card("Requested of what nodes offer", totals), card("Nodes by how full they are", spread)),
-      group.controls, ...group.cards],
+      el("div", { class: "columns" }, el("div", {}, card("Requested of what nodes offer", totals), ...group.cards), card("Nodes by how full they are", spread))],
+    controls: group.controls,
     onShown: () => { map.layout(); group.start(); },
     onTick() { question.tick(); group.tick(); },
     close() { map.close(); question.stop(); group.close(); },

@@ -1,26 +1,28 @@
 // The scheduler at a glance: figures, charts with axes, and the latest decisions, live.
 
-import { card, el, refill } from "../dom.js";
+import { card, el, meter, note, refill, sentence, tile } from "../dom.js";
 import { Chart, SPANS } from "../chart.js";
-import { duration, number, short } from "../format.js";
+import { duration, number, plural, short } from "../format.js";
 import { ask, repeated } from "../questions.js";
 import { logTable } from "./decisions.js";
 
+const CAUSES = 6;
+
 export const CHARTS = {
-  rates: { label: "Pods a second", series: [
-    { name: "arriving", hue: "ink", of: (page) => page.arriving },
-    { name: "bound", hue: "use", of: (page) => page.bound },
+  rates: { label: "Pods a second", least: 4, series: [
+    { name: "arriving", hue: "line", of: (page) => page.arriving },
+    { name: "bound", hue: "use", area: true, of: (page) => page.bound },
     { name: "refused", hue: "refuse", of: (page) => page.failed }] },
-  latency: { label: "From the start of an attempt to its binding", unit: " ms", series: [
+  latency: { label: "From the start of an attempt to its binding", unit: " ms", least: 1, series: [
     { name: "p99", hue: "use", of: (page) => page.p99 },
     { name: "p50", hue: "use2", of: (page) => page.p50 }] },
-  queue: { label: "Pods in the queue", series: [
-    { name: "unschedulable", hue: "refuse", of: (page) => page.unschedulable },
+  queue: { label: "Pods in the queue", least: 4, series: [
+    { name: "unschedulable", hue: "refuse", area: true, of: (page) => page.unschedulable },
     { name: "backing off", hue: "wait", of: (page) => page.backoff },
     { name: "active", hue: "ink", of: (page) => page.active },
     { name: "gated", hue: "line", of: (page) => page.gated }] },
   used: { label: "Requested of what nodes offer", unit: " %", most: 100, series: [
-    { name: "cpu", hue: "use", of: (page) => page.used.cpu },
+    { name: "cpu", hue: "use", area: true, of: (page) => page.used.cpu },
     { name: "memory", hue: "use2", of: (page) => page.used.memory },
     { name: "pods", hue: "line", of: (page) => page.used.pods }] },
 };
@@ -42,7 +44,7 @@ export function chartGroup(context, names, changes = {}) {
   } }, text));
   return {
     charts,
-    controls: el("div", { class: "controls", role: "group", "aria-label": "Span of the charts" }, buttons),
+    controls: el("div", { class: "segments", role: "group", "aria-label": "Span of the charts" }, buttons),
     cards: charts.map((chart) => card(chart.label, chart.content)),
     start: question.now,
     tick: question.tick,
@@ -52,22 +54,31 @@ export function chartGroup(context, names, changes = {}) {
 
 export async function overviewPage(context) {
   const tiles = el("dl", { class: "tiles" });
-  const recent = el("div", {});
+  const recent = el("div", {}), why = el("div", { class: "causes" });
   const group = chartGroup(context, ["rates", "latency", "queue", "used"]);
   const log = repeated(context, 2, async (signal) => {
     const found = await ask("/log", { limit: 8 }, { signal });
     refill(recent, logTable(found.groups));
   }, () => {});
+  const causes = repeated(context, 5, async (signal) => {
+    const board = await ask("/pending", {}, { signal });
+    const most = Math.max(1, ...(board.causes || []).map((cause) => cause.count));
+    refill(why, board.causes?.length ? board.causes.slice(0, CAUSES).map((cause) => causeLine(cause, most)) : note("No pod is pending."),
+      (board.causes || []).length > CAUSES ? el("p", { class: "soft" }, el("a", { href: "#/queue" }, `and ${plural(board.causes.length - CAUSES, "more cause")}`)) : null);
+  }, () => {});
   await log.now();
+  causes.now();
   return {
-    content: [tiles, group.controls, el("div", { class: "columns" }, group.cards), card("Latest decisions", recent)],
+    controls: group.controls,
+    content: [tiles, el("div", { class: "columns" }, group.cards), el("div", { class: "aside" }, card("Latest decisions", recent), card("What pods wait for", why))],
     onShown: group.start,
     onTick(state) {
       tiles.replaceChildren(...tilesOf(state));
       group.tick();
       log.tick();
+      causes.tick();
     },
-    close: () => { group.close(); log.stop(); },
+    close: () => { group.close(); log.stop(); causes.stop(); },
   };
 }
 
@@ -82,5 +93,11 @@ function tilesOf(state) {
     ["refused everywhere", short(state.queue.unschedulable), state.queue.unschedulable ? "refuse" : ""],
     ["nodes", number(state.nodes), ""],
   ];
-  return facts.map(([name, value, hue]) => el("div", { class: `tile ${hue}` }, el("dt", {}, name), el("dd", {}, value)));
+  return facts.map(([name, value, hue]) => tile(name, value, hue));
 }
+
+const causeLine = (cause, most) => el("div", { class: "cause" }, el("a", { class: "summary", href: "#/queue" },
+  el("span", { class: "count" }, short(cause.count)), el("span", {}, sentence(cause.title)), meter(cause.count / most, hueOf(cause))));
+
+// Gates and turns are waiting; everything else is a refusal.
+export const hueOf = (cause) => (["gated", "fits", "permit"].some((word) => (cause.reasons || []).includes(word)) ? "wait" : "refuse");

@@ -32,8 +32,8 @@ function pluginTable(rows) {
         (p.cautions || []).map((text) => el("div", { class: "refuse" }, text))),
       el("span", { class: "raw" }, (p.points || []).join(", ")),
       p.weight ? `×${p.weight}` : "", time(p.filterUs), time(p.scoreUs),
-      el("span", { class: "raw", title: p.timed ? `${number(p.timed)} cycles` : null }, measured(p)),
-      some(p.rejected), some(p.decided), some(p.influence), p.errors ? el("span", { class: "refuse" }, number(p.errors)) : ""] })));
+      measured(p) ? el("span", { class: "raw", title: p.timed ? `${number(p.timed)} cycles` : null }, measured(p)) : "",
+      some(p.rejected), some(p.decided), some(p.influence), p.errors ? el("span", { class: "refuse" }, number(p.errors)) : ""] })), { long: true });
 }
 
 function reloadCard(reloads) {

@@ -1,6 +1,6 @@
 // One pod: the verdict first, then how it came about, its attempts, then against now, and what would change it.
 
-import { badge, card, el, failed, nodeLink, refill } from "../dom.js";
+import { badge, card, el, failed, nodeLink, refill, sentence } from "../dom.js";
 import { ago, clock, duration } from "../format.js";
 import { ask, repeated } from "../questions.js";
 import { attemptsTable, differenceCard, thenAgainstNow } from "./pod_attempts.js";
@@ -22,36 +22,38 @@ export async function podPage(context) {
     if (seen === stamp) return;
     stamp = seen;
     isThere = true;
-    refill(body, describe(state, context));
+    refill(body, describe(state, context, changes));
     if (["pending", "placed", "gated"].includes(state.state)) showChanges(path, changes);
   }, (error) => { if (!isThere) refill(body, failed(error)); });
 
   await question.now();
   return {
     title: `${namespace}/${name}`,
-    content: [body, changes, whatIfCard(`${namespace}/${name}`)],
+    content: [body, whatIfCard(`${namespace}/${name}`)],
     onTick: question.tick,
     close: question.stop,
   };
 }
 
-function describe(state, context) {
+function describe(state, context, changes) {
   const isWaiting = ["pending", "gated"].includes(state.state);
   const hue = ["placed", "binding"].includes(state.state) ? "use" : state.state === "pending" && !state.now?.node ? "refuse" : isWaiting || state.state === "held" ? "wait" : "";
   const then = isWaiting ? null : state.decision, now = isWaiting || !state.decision ? state.now : null;
   return [
-    card("Verdict", el("p", { class: `verdict ${hue}`, id: "verdict" }, state.verdict),
+    el("section", { class: "card", "aria-label": "Verdict" }, el("p", { class: `verdict ${hue}`, id: "verdict" }, sentence(state.verdict)),
       el("p", { class: "soft" }, badge(state.state), " ", state.node ? ["on ", nodeLink(state.node), ". "] : "", sourceOf(then), " ", state.note || "")),
+    el("div", { class: "flow" },
     ...(then ? decisionCards(then, "then", chosenPair(then)) : []),
     ...(now && state.state !== "gated" ? decisionCards(now, "now", now.best) : []),
     then?.stoppedAt ? card("Refused after the choice", el("p", { class: "refuse" }, `At ${then.stoppedAt}${then.stoppedBy ? ` by ${then.stoppedBy}` : ""}: ${then.error}`)) : null,
     then?.permit ? card("Held at Permit", el("p", {}, held(then.permit))) : null,
     ownDevices(state.devices),
+    changes,
     state.attempts.length ? card("Attempts", attemptsTable(state.attempts)) : null,
     thenAgainstNow(state.decision, state.now, Boolean(state.node)),
     differenceCard(state.attempts, context),
     historyCard(state),
-    isWaiting && state.now ? timeCard(state.now) : null,
+    isWaiting && state.now ? timeCard(state.now) : null),
   ];
 }
 

@@ -41,14 +41,14 @@ function comparison(a, b, heads) {
     ["node", a.node || "none", b.node || "none"],
     ["nodes looked at", number(a.nodes || 0), number(b.nodes || 0)],
     ["nodes that fit", number(a.feasible || 0), number(b.feasible || 0)],
-    ["chosen by", a.chosenBy || "", b.chosenBy || ""],
+    ...(a.chosenBy && b.chosenBy ? [["chosen by", a.chosenBy, b.chosenBy]] : []),
     ...byName(rejections(a), rejections(b)).map(([plugin, one, two]) => [`refused by ${plugin}`, refusals(a, one), refusals(b, two)]),
     ...byName(weighted(a), weighted(b)).map(([plugin, one, two]) => [`points of ${plugin}`, said(one), said(two)]),
     ["total points", said(a.total || undefined), said(b.total || undefined)],
     ["who would leave", victims(a), victims(b)],
   ].filter(([, one, two]) => one || two);
   const prose = [a.message, b.message];
-  return el("div", {}, table("", ["", ...heads], rows.map(([name, one, two]) => ({ class: one === two ? "same" : "changed", cells: [name, one, two] }))),
+  return el("div", {}, table("", ["", ...heads.map((head) => `#${head}`)], rows.map(([name, one, two]) => ({ class: one === two ? "same" : "changed", cells: [name, one, two] })), { stack: false }),
     prose.some(Boolean) ? folded("In kube-scheduler's words", prose.map((text, place) => (text ? `${heads[place]}: ${text}` : "")).filter(Boolean).join(" — ")) : null);
 }
 

@@ -1,6 +1,6 @@
 // What would let a pod run or move it, tried on a copy of the cluster, and a form for what-ifs of one's own.
 
-import { card, el, failed, note } from "../dom.js";
+import { card, el, failed, field, note, sentence } from "../dom.js";
 import { ask, post } from "../questions.js";
 
 export async function showChanges(path, holder) {
@@ -9,14 +9,14 @@ export async function showChanges(path, holder) {
     const said = (entries) => (entries || []).map((entry) => entry.sentence);
     const title = found.isPlaced ? "What would move it" : "What would let it run";
     const headed = [["", said(found.suggestions)], ["Nearest misses", said(found.nearest)], ["Without a plugin", said(found.without)]].filter(([, list]) => list.length);
-    const lists = headed.map(([head, list]) => [head ? el("h3", {}, head) : null, el("ul", {}, list.map((line) => el("li", {}, line)))]);
+    const lists = headed.map(([head, list]) => [head ? el("h3", {}, head) : null, el("ul", {}, list.map((line) => el("li", {}, sentence(line))))]);
     holder.replaceChildren(lists.length ? card(title, ...lists, note(`Each was tried on a copy of the cluster. ${found.note || ""}`)) : "");
   } catch (error) { holder.replaceChildren(failed(error)); }
 }
 
 export function whatIfCard(key) {
   const answer = el("div", { role: "status" });
-  const input = (id, label, placeholder) => [el("label", { for: id }, label), el("input", { id, placeholder, autocomplete: "off" })];
+  const input = (id, label, placeholder) => field(id, label, el("input", { id, placeholder, autocomplete: "off" }));
   const form = el("form", { class: "controls", onsubmit: async (event) => {
     event.preventDefault();
     const words = (id) => form.querySelector(`#${id}`).value.trim().split(/[\s,]+/).filter(Boolean);
@@ -25,7 +25,7 @@ export function whatIfCard(key) {
     try { answer.replaceChildren(...played(await post("/whatif", scenario), key)); }
     catch (error) { answer.replaceChildren(failed(error)); }
   } },
-  ...input("wi-drain", "drain", "node names"), ...input("wi-like", "one more like", "node names"), ...input("wi-disable", "without plugin", "plugin names"),
+  input("wi-drain", "drain", "node names"), input("wi-like", "one more like", "node names"), input("wi-disable", "without plugin", "plugin names"),
   el("button", { type: "submit" }, "What if?"));
   return card("What if", form, answer);
 }

@@ -37,16 +37,15 @@ function matrix(of, best) {
   const plugins = [...new Set(best.flatMap((node) => Object.keys(node.points || {})))];
   const weights = Object.assign({}, ...best.map((node) => Object.fromEntries(Object.entries(node.points || {}).map(([plugin, points]) => [plugin, points.weight ?? 1]))));
   const mark = (node) => (node.node === of.node ? "num chosen" : "num");
-  const head = el("tr", {}, el("th", { scope: "col" }, "plugin"), el("th", { scope: "col", class: "num" }, "weight"),
+  const head = el("tr", {}, el("th", { scope: "col" }, "plugin, weight"),
     best.map((node) => el("th", { scope: "col", class: mark(node) }, nodeLink(node.node))));
-  const rows = plugins.map((plugin) => el("tr", {}, el("th", { scope: "row" }, plugin),
-    el("td", { class: "num" }, `×${weights[plugin]}`),
+  const rows = plugins.map((plugin) => el("tr", {}, el("th", { scope: "row" }, plugin, el("span", { class: "soft" }, ` ×${weights[plugin]}`)),
     best.map((node) => {
       const score = (node.points || {})[plugin];
-      return el("td", { class: mark(node) }, score ? number(score.weighted) : "",
-        score ? el("div", { class: "raw" }, `${score.raw === undefined || score.raw === null ? "–" : number(score.raw)} → ${number(score.normalized)}`, meter(score.normalized / 100)) : null);
+      return el("td", { class: mark(node) }, score ? [meter(score.normalized / 100), number(score.weighted)] : "",
+        score ? el("div", { class: "raw" }, `${score.raw === undefined || score.raw === null ? "–" : number(score.raw)} → ${number(score.normalized)}`) : null);
     })));
-  const total = el("tr", { class: "total" }, el("th", { scope: "row" }, "total"), el("td", {}), best.map((node) => el("td", { class: mark(node) }, number(node.total))));
+  const total = el("tr", { class: "total" }, el("th", { scope: "row" }, "total"), best.map((node) => el("td", { class: mark(node) }, number(node.total))));
   const text = `Weighted points; below them raw → normalised. ${plural(of.feasible || 0, "node")} fit, ${number(best.length)} shown.`;
   return el("div", {}, el("p", {}, leadText(of, best)), el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Score matrix" }, el("table", { id: "matrix" },
     el("caption", {}, text), el("thead", {}, head), el("tbody", {}, rows, total))));

@@ -20,8 +20,18 @@ export function nearestDevices(report) {
   ]), report.refused > report.nodes.length ? note(`${number(report.refused)} nodes lack devices; those that lack the least are shown.`) : null));
 }
 
+// Devices of a node that are the same to the request are one row.
 function requestTable(node, request) {
-  const rows = request.devices.slice(0, SHOWN).map((fact) => [fact.device, el("span", { class: fact.state === "free" ? "use" : "" }, fact.phrase)]);
-  const hidden = request.devices.length - rows.length;
-  return [table(`${node.node}, ${request.request}: ${number(request.usable)} of ${request.asked || "all"} would do`, ["device", "state"], rows), hidden > 0 ? note(`and ${number(hidden)} more devices`) : null];
+  const alike = new Map();
+  for (const fact of request.devices) alike.set(fact.phrase, [...(alike.get(fact.phrase) || []), fact]);
+  const rows = [...alike].map(([phrase, facts]) => [number(facts.length), el("span", { class: facts[0].state === "free" ? "use" : "" }, phrase), named(node, facts)]);
+  return table(`${request.request}: ${number(request.usable)} of ${request.asked || "all"} would do`, ["#devices", "state", "which"], rows);
+}
+
+// `driver/pool/device`; the pool is the node's own as a rule, and the driver is that of the request.
+const named = (node, facts) => facts.slice(0, SHOWN).map((fact) => ownName(node, fact.device)).join(", ") + (facts.length > SHOWN ? ` and ${number(facts.length - SHOWN)} more` : "");
+
+function ownName(node, device) {
+  const [, pool, ...rest] = device.split("/");
+  return pool === node.node && rest.length ? rest.join("/") : device;
 }

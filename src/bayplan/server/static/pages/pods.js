@@ -1,6 +1,6 @@
 // All pods: by namespace, state, node, reason and part of a name, a page at a time. The filters are in the address.
 
-import { badge, card, el, failed, nodeLink, note, pager, podLink, refill, select, table } from "../dom.js";
+import { badge, card, chip, el, failed, field, nodeLink, note, pager, podLink, refill, select, table } from "../dom.js";
 import { ago, number, plural } from "../format.js";
 import { ask, debounced, repeated } from "../questions.js";
 
@@ -11,7 +11,7 @@ const FILTERS = ["q", "namespace", "state", "node", "reason", "sort"];
 export async function podsPage(context) {
   const holder = el("div", {});
   const controls = el("div", { class: "controls", role: "search", "aria-label": "Filter pods" });
-  const states = el("div", { class: "controls", role: "group", "aria-label": "States" });
+  const states = el("div", { class: "controls chips", role: "group", "aria-label": "States" });
   const wanted = { ...Object.fromEntries(FILTERS.map((name) => [name, context.query[name] || ""])), offset: Number(context.query.offset) || 0 };
   let made = "";
 
@@ -36,7 +36,7 @@ export async function podsPage(context) {
     made = choices;
     const text = el("input", { id: "q", type: "search", value: wanted.q, placeholder: "part of a name", oninput: debounced(150, (event) => want({ q: event.target.value.trim() })) });
     refill(controls,
-      el("label", { for: "q" }, "Named"), text,
+      field("q", "Named", text),
       select("namespace", "in", [["", "all namespaces"], ...namespaces.map((name) => [name, name])], wanted.namespace, (value) => want({ namespace: value })),
       reasons.length ? select("reason", "held back by", [["", "anything"], ...reasons.map((name) => [name, name])], wanted.reason, (value) => want({ reason: value })) : null,
       select("sort", "sorted", SORTS, wanted.sort || "name", (value) => want({ sort: value })),
@@ -46,10 +46,10 @@ export async function podsPage(context) {
   function stateButtons(state) {
     const chosen = new Set(wanted.state.split(",").filter(Boolean));
     const all = [...new Set([...Object.keys(state.states), ...chosen])].sort((a, b) => (state.states[b] || 0) - (state.states[a] || 0));
-    return all.map((name) => el("button", { type: "button", "data-focus": name, "aria-pressed": String(chosen.has(name)), onclick: () => {
+    return all.map((name) => chip(name, state.states[name] || 0, chosen.has(name), () => {
       if (!chosen.delete(name)) chosen.add(name);
       want({ state: [...chosen].join(",") });
-    } }, `${name} ${number(state.states[name] || 0)}`));
+    }));
   }
 
   function describe(state) {
@@ -58,7 +58,7 @@ export async function podsPage(context) {
     const rows = state.pods.map((pod) => ({ key: `${pod.pod} ${pod.state}`, cells: [
       podLink(pod.pod), badge(pod.state), pod.node ? nodeLink(pod.node) : "", reasonOf(pod),
       pod.attempts ? number(pod.attempts) : "", pod.priority ? number(pod.priority) : "", pod.created ? ago(Date.parse(pod.created) / 1000) : ""] }));
-    return [table(found, ["pod", "state", "node", "held back by", "#attempts", "#priority", "#created"], rows), pager(state, LIMIT, (offset) => want({ offset }))];
+    return [table(found, ["pod", "state", "node", "held back by", "#attempts", "#priority", "#created"], rows, { long: true }), pager(state, LIMIT, (offset) => want({ offset }))];
   }
 
   await question.now();

@@ -1,6 +1,6 @@
 // Preemptions: who had to leave, for whom and where, why there, and what became of it.
 
-import { badge, card, el, failed, nodeLink, note, pager, podLink, refill, table, when } from "../dom.js";
+import { badge, card, el, failed, nodeLink, note, pager, podLink, refill, table, tile, when } from "../dom.js";
 import { duration, number, plural } from "../format.js";
 import { ask, repeated } from "../questions.js";
 
@@ -8,10 +8,12 @@ const LIMIT = 30;
 const NAMED = 6;
 
 export async function preemptionsPage(context) {
-  const holder = el("div", {});
+  const holder = el("div", {}), tiles = el("dl", { class: "tiles" });
   let offset = Number(context.query.offset) || 0;
   const question = repeated(context, 2, async (signal) => {
     const page = await ask("/preemptions", { offset, limit: LIMIT }, { signal });
+    tiles.replaceChildren(tile("preemptions", number(page.total), page.total ? "refuse" : ""), tile("pods that left", number(page.victims), page.victims ? "refuse" : ""),
+      tile("still waiting", number(page.waiting), page.waiting ? "wait" : ""), tile("median wait", page.medianWaited === null ? "–" : duration(page.medianWaited)));
     refill(holder, describe(page), pager({ offset, matching: page.total }, LIMIT, (next) => {
       offset = next;
       context.setQuery({ offset: offset || "" });
@@ -19,7 +21,7 @@ export async function preemptionsPage(context) {
     }));
   }, (error) => refill(holder, failed(error)));
   await question.now();
-  return { content: card("", holder), onTick: question.tick, close: question.stop };
+  return { content: [tiles, card("", holder)], onTick: question.tick, close: question.stop };
 }
 
 function describe(page) {
@@ -27,7 +29,7 @@ function describe(page) {
   const rows = page.preemptions.map((one) => ({ key: `${one.pod} ${one.time}`, cells: [
     when(one.time), podLink(one.pod), nodeLink(one.node), victims(one), why(one),
     one.outcome ? [badge(one.outcome, one.outcome === "bound" ? "bound" : `on ${one.got}`), ` after ${duration(one.waited || 0)}`] : badge("pending", "waits")] }));
-  return table(`${plural(page.total, "preemption")}, ${plural(page.victims, "pod")} had to leave.`, ["when", "for", "on", "left", "why there", "then"], rows);
+  return table(`${plural(page.total, "preemption")}, ${plural(page.victims, "pod")} had to leave.`, ["when", "for", "on", "left", "why there", "then"], rows, { long: true });
 }
 
 function victims(one) {

@@ -1,9 +1,9 @@
 // The queue: its depth by state over time, and what pods wait for, by root cause.
 
-import { ago, number, plural } from "../format.js";
-import { card, el, failed, folded, note, podLink, refill } from "../dom.js";
+import { number, plural, span } from "../format.js";
+import { badge, card, el, failed, folded, meter, note, podLink, refill, sentence, table, tile } from "../dom.js";
 import { ask, repeated } from "../questions.js";
-import { chartGroup } from "./overview.js";
+import { chartGroup, hueOf } from "./overview.js";
 
 const SHOWN = 8;
 
@@ -15,7 +15,8 @@ export async function queuePage(context) {
   const group = chartGroup(context, ["queue", "rates"]);
   const causes = repeated(context, 4, async (signal) => {
     const state = await ask("/pending", {}, { signal });
-    refill(board, card("", el("p", { class: `verdict ${state.total ? "wait" : "use"}` }, state.verdict)), ...(state.causes || []).map(causeCard));
+    const most = Math.max(1, ...(state.causes || []).map((cause) => cause.count));
+    refill(board, el("p", { class: `verdict ${state.total ? "wait" : "use"}` }, sentence(state.verdict)), ...(state.causes || []).map((cause) => causeRow(cause, most)));
   }, (error) => refill(board, failed(error)));
 
   async function findChange() {
@@ -24,7 +25,7 @@ export async function queuePage(context) {
     try {
       const found = await ask("/pending", { change: "true" });
       advice.replaceChildren(found.change
-        ? el("p", {}, el("strong", {}, `${number(found.frees)} of ${plural(found.total, "pod")} would be freed: `), found.change.sentence)
+        ? el("p", {}, el("strong", {}, `${number(found.frees)} of ${plural(found.total, "pod")} would be freed: `), sentence(found.change.sentence))
         : el("p", {}, "No single change that was tried frees a pending pod."));
     } catch (error) { advice.replaceChildren(failed(error)); }
     button.disabled = false;
@@ -32,7 +33,8 @@ export async function queuePage(context) {
 
   await causes.now();
   return {
-    content: [tiles, group.controls, el("div", { class: "columns" }, group.cards), el("div", { class: "controls" }, button), advice, board],
+    controls: group.controls,
+    content: [tiles, el("div", { class: "columns" }, group.cards), card("Waiting by reason", board, el("div", { class: "controls advice" }, button, advice))],
     onShown: group.start,
     onTick(state) {
       tiles.replaceChildren(...tilesOf(state));
@@ -45,17 +47,20 @@ export async function queuePage(context) {
 
 function tilesOf(state) {
   const facts = [["active", state.queue.active, "wait"], ["backing off", state.queue.backoff, "wait"], ["unschedulable", state.queue.unschedulable, "refuse"], ["gated", state.queue.gated, "wait"], ["being scheduled", state.inFlight, "use"]];
-  return facts.map(([name, value, hue]) => el("div", { class: `tile ${value ? hue : ""}` }, el("dt", {}, name), el("dd", {}, number(value))));
+  return facts.map(([name, value, hue]) => tile(name, number(value), value ? hue : ""));
 }
 
-function causeCard(cause) {
-  const pods = cause.pods || [];
-  const hidden = cause.count - Math.min(pods.length, SHOWN);
-  return card(`${number(cause.count)} × ${cause.title}`,
-    el("ul", {}, pods.slice(0, SHOWN).map((waiting) =>
-      el("li", {}, podLink(waiting.pod), el("span", { class: "soft" }, ` ${[waiting.place, plural(waiting.attempts || 0, "attempt"), waiting.since ? `since ${ago(waiting.since)}` : ""].filter(Boolean).join(", ")}`)))),
-    hidden > 0 ? el("p", {}, el("a", { href: moreOf(cause) }, `and ${number(hidden)} more`)) : null,
-    cause.message ? folded("In kube-scheduler's words", cause.message) : null);
+// A cause is a row: how many wait, as a bar as well, for what, and since when; it unfolds into its pods.
+function causeRow(cause, most) {
+  const pods = cause.pods || [], hidden = cause.count - Math.min(pods.length, SHOWN);
+  const oldest = pods.length ? Math.min(...pods.map((waiting) => waiting.since || Infinity)) : Infinity;
+  const longest = Number.isFinite(oldest) ? `for ${span(Math.max(0, Date.now() / 1000 - oldest))}` : "";
+  const rows = pods.slice(0, SHOWN).map((waiting) => [podLink(waiting.pod), badge(waiting.place), number(waiting.attempts || 0), waiting.since ? span(Math.max(0, Date.now() / 1000 - waiting.since)) : ""]);
+  return el("details", { class: "cause", "data-key": cause.title },
+    el("summary", {}, el("span", { class: "count" }, number(cause.count)), meter(cause.count / most, hueOf(cause)), el("span", { class: "name" }, sentence(cause.title)), el("span", { class: "soft since" }, longest)),
+    el("div", { class: "inner" }, table("", ["pod", "state", "#attempts", "#waiting for"], rows),
+      hidden > 0 ? el("p", {}, el("a", { href: moreOf(cause) }, `and ${number(hidden)} more`)) : null,
+      cause.message ? folded("In kube-scheduler's words", cause.message, `${cause.title} words`) : null));
 }
 
 function moreOf(cause) {
