@@ -30,12 +30,12 @@ async def test_a_created_pod_shows_its_funnel_and_matrix(browser: Browser) -> No
         await expect(page.locator("#funnel li").last).to_contain_text(f"chosen: {record.node}")
         cells = await page.locator("#matrix tr.total td").all_inner_texts()
         rows = {
-            await row.locator("th").inner_text(): await row.locator("td").nth(1).inner_text()
+            (await row.locator("th").inner_text()).split()[0]: await row.locator("td").nth(0).inner_text()
             for row in await page.locator("#matrix tbody tr:not(.total)").all()
         }
 
     assert record.runner_up is not None
-    assert cells[1:] == [f"{total:,}" for total in (record.total, record.runner_up.total)]
+    assert cells == [f"{total:,}" for total in (record.total, record.runner_up.total)]
     for plugin, points in record.points.items():
         assert rows[plugin].split()[0] == str(points.weighted)
         assert rows[plugin].endswith(f"{'–' if points.raw is None else f'{points.raw:,}'} → {points.normalized}")
@@ -53,6 +53,7 @@ async def test_a_pending_pod_shows_its_cause_and_what_would_help(browser: Browse
         await expect(page.locator(".verdict")).to_contain_text("3 because of NodeResourcesFit: Insufficient cpu")
         await page.click("text=Find the change that frees the most")
         await expect(page.locator("[role=status] strong")).to_contain_text("of 4 pods would be freed", timeout=60_000)
+        await page.click("summary:has-text('node affinity')")
         await page.click("text=default/picky-0")
         await expect(page.locator("#verdict")).to_contain_text("didn't match Pod's node affinity/selector")
         await expect(page.locator("main")).to_contain_text("if the pod did not select disk=ssd")

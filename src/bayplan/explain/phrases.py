@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["counted", "ended", "listed", "plural"]
+__all__ = ["cores", "counted", "ended", "listed", "plural"]
 
 _NAMED = 3
 
@@ -20,6 +20,14 @@ def listed(names: Sequence[str], noun: str) -> str:
 
 def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def cores(quantity: str) -> str:
+    """`36100m` as `36.1`: thousandths are for less than one core, and for nothing but cores."""
+    number = quantity.removesuffix("m")
+    if number == quantity or not number.isdecimal() or int(number) < 1000:
+        return quantity
+    return f"{int(number) // 1000}.{int(number) % 1000:03}".rstrip("0").rstrip(".")
 
 
 def plural(noun: str, items: Sequence[str]) -> str:

@@ -19,6 +19,7 @@ from bayplan.api.requests import pod_requests, to_amounts
 from bayplan.api.tolerations import UNSCHEDULABLE_TAINT, is_tolerated
 from bayplan.cluster.node_info import NodeInfo
 from bayplan.cluster.pod_info import PodInfo
+from bayplan.explain.phrases import cores
 from bayplan.framework.diagnosis import Remedy
 
 __all__ = ["REMEDIES", "Trial", "human_amount", "shortfall"]
@@ -176,7 +177,7 @@ def shortfall(pod: Pod, node: Node, info: NodeInfo, evicted: tuple[PodInfo, ...]
 def human_amount(amount: int, resource: str) -> str:
     """`500 CPU`, `64Gi memory`, `8 nvidia.com/gpu`."""
     name = "CPU" if resource == "cpu" else resource
-    return f"{format_quantity(amount, resource)} {name}"
+    return f"{cores(format_quantity(amount, resource))} {name}"
 
 
 def _resources(trial: Trial) -> Iterator[Trial]:
@@ -189,7 +190,7 @@ def _resources(trial: Trial) -> Iterator[Trial]:
     if smaller is not None and "pods" not in lacking:
         asked = pod_requests(trial.pod)
         words = " and ".join(
-            f"{format_quantity(asked[name] - amount, name)} instead of {human_amount(asked[name], name)}"
+            f"{cores(format_quantity(asked[name] - amount, name))} instead of {human_amount(asked[name], name)}"
             for name, amount in lacking.items()
         )
         yield trial.with_pod(smaller, f"the pod asked {words}", AMOUNT)
@@ -202,7 +203,7 @@ def _parts_of_requests(trial: Trial) -> Iterator[Trial]:
         for part in (amount // 2, amount // 4):
             spec = _with_smaller_requests(trial.pod, {name: amount - part}) if part else None
             if spec is not None:
-                words = f"the pod asked {format_quantity(part, name)} instead of {human_amount(amount, name)}"
+                words = f"the pod asked {cores(format_quantity(part, name))} instead of {human_amount(amount, name)}"
                 yield trial.with_pod(spec, words, AMOUNT)
 
 

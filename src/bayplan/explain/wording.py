@@ -8,7 +8,7 @@ from typing import Any
 
 from bayplan.explain import claims as c
 from bayplan.explain.device_wording import DEVICE_WORDS
-from bayplan.explain.phrases import counted, ended, listed, plural
+from bayplan.explain.phrases import cores, counted, ended, listed, plural
 
 __all__ = ["WORDS", "sentence"]
 
@@ -154,7 +154,7 @@ def _lacks(claim: c.Lacks) -> str:
 
 def _lacking(resource: str, amount: str) -> str:
     if resource != "pods":
-        return f"{amount} {resource}"
+        return f"{cores(amount)} {resource}"
     return f"{amount} place{'' if amount == '1' else 's'} for pods"
 
 

@@ -122,8 +122,8 @@ def test_the_nearest_miss_is_told_in_amounts() -> None:
     changes = changes_for(nodes, pod("web", cpu="2500m"))
 
     assert changes.nearest[0].claim == Lacks(pod="default/web", node="near", amounts={"cpu": "500m"})
-    assert "The pod asks 2500m CPU; the largest node has 2 CPU." in sentences(changes.suggestions)
-    assert "if the pod asked 2 instead of 2500m CPU" in sentences(changes.suggestions)
+    assert "The pod asks 2.5 CPU; the largest node has 2 CPU." in sentences(changes.suggestions)
+    assert "if the pod asked 2 instead of 2.5 CPU" in sentences(changes.suggestions)
 
 
 def test_pods_that_would_have_to_leave_are_named_and_are_no_more_than_needed() -> None:

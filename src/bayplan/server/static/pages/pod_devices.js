@@ -25,7 +25,7 @@ function requestTable(node, request) {
   const alike = new Map();
   for (const fact of request.devices) alike.set(fact.phrase, [...(alike.get(fact.phrase) || []), fact]);
   const rows = [...alike].map(([phrase, facts]) => [number(facts.length), el("span", { class: facts[0].state === "free" ? "use" : "" }, phrase), named(node, facts)]);
-  return table(`${request.request}: ${number(request.usable)} of ${request.asked || "all"} would do`, ["#devices", "state", "which"], rows);
+  return table(`${node.node}, ${request.request}: ${number(request.usable)} of ${request.asked || "all"} would do`, ["#devices", "state", "which"], rows);
 }
 
 // `driver/pool/device`; the pool is the node's own as a rule, and the driver is that of the request.
