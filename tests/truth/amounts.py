@@ -25,7 +25,7 @@ def requested(pod: JsonObject, resource: str) -> int:
 
 def _in_words(amount: int, resource: str) -> str:
     if resource == "cpu":
-        return f"{amount // 1000 if amount % 1000 == 0 else f'{amount}m'} CPU"
+        return f"{amount}m CPU" if 0 < amount < 1000 else f"{str(amount / 1000).removesuffix('.0')} CPU"
     if resource in ("memory", "ephemeral-storage"):
         size, unit = next(((size, unit) for size, unit in _UNITS if amount and amount % size == 0), (1, ""))
         return f"{amount // size}{unit} {resource}"

@@ -146,6 +146,12 @@ def _outcome(note: Note | Restored) -> str:
 
 
 def _reason(note: Note | Restored) -> str:
+    """Why it was not placed, with the name of its template where its own stands: pods of one template share it."""
+    said, template = _said(note), template_of(note.name)
+    return said if template == note.name else re.sub(rf"\b{re.escape(note.name)}(?![\w.-])", template, said)
+
+
+def _said(note: Note | Restored) -> str:
     """What a failed attempt has in common with others of its kind."""
     if _outcome(note) in ("bound", "under way"):
         return ""

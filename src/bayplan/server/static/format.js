@@ -11,7 +11,7 @@ export const clock = (time) => new Date(time * 1000).toLocaleTimeString("en-GB")
 export const minute = (time) => clock(time).slice(0, 5);
 export const duration = (seconds) => {
   if (seconds < 0.001) return `${Math.round(seconds * 1e6)} µs`;
-  if (seconds < 0.1) return `${(seconds * 1000).toPrecision(2)} ms`;
+  if (seconds < 0.00995) return `${(seconds * 1000).toFixed(1)} ms`;
   if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
   return seconds < 100 ? `${seconds.toFixed(1)} s` : span(seconds);
 };

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from tests.unit.explain.stage import Stage, raw_pod, staged
 
@@ -85,3 +87,24 @@ async def test_attempts_of_an_earlier_process_are_in_the_log() -> None:
     reasons = {group.template: group.reason for group in log.groups}
 
     assert reasons == {"default/web": "", "default/big": "NodeResourcesFit: Insufficient cpu"}
+
+
+async def test_reasons_that_name_the_pod_are_one_reason_of_its_template(tmp_path: Path) -> None:
+    plugin = tmp_path / "naming.py"
+    plugin.write_text(
+        "from bayplan.framework import Plugin, Unschedulable\n\n\n"
+        "class Naming(Plugin):\n"
+        '    """Refuse every pod by its name."""\n\n'
+        "    def filter(self, state, pod, node):\n"
+        "        return Unschedulable(f'not {pod.name}')\n"
+    )
+    async with staged(2, plugins=[str(plugin)]) as stage:
+        await stage.create(*(raw_pod(f"web-{i}") for i in range(3)))
+        await stage.settled(bound=0, failed=3)
+        (group,) = logged(stage).groups
+        unfolded = at_once(
+            decisions_of(stage.explaining.recorder, LogQuery(reason=group.reason, template="default/web"))
+        )
+
+    assert (group.pods, group.reason) == (3, "Naming: not web")
+    assert len(unfolded) == 3

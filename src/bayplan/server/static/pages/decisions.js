@@ -70,9 +70,9 @@ export function logTable(groups, { open = null, toggle = null, caption: text = "
       ? el("button", { type: "button", class: "link name", "data-focus": key, "aria-expanded": String(isOpen), onclick: () => toggle(key) }, el("span", { class: "turn", "aria-hidden": "true" }, isOpen ? "▾" : "▸"), group.template)
       : el("a", { class: "name", href: `#/decisions?q=${encodeURIComponent(group.template)}` }, group.template);
     const row = { key: `${key} ${group.count}`, cells: [
-      [name, group.pods > 1 ? el("span", { class: "soft" }, ` ${plural(group.pods, "pod")}`) : null], when(group.last),
+      [name, group.pods > 1 ? el("span", { class: "soft whole" }, ` ${plural(group.pods, "pod")}`) : null], when(group.last),
       badge(group.outcome), number(group.count),
-      group.nodes > 1 ? plural(group.nodes, "node") : group.node ? nodeLink(group.node) : "",
+      group.nodes > 1 ? el("span", { class: "whole" }, plural(group.nodes, "node")) : group.node ? nodeLink(group.node) : "",
       duration(group.seconds), group.reason ? el("span", { title: group.reason }, kept(group.reason)) : ""] };
     return [row, ...(isOpen ? inside(open.get(key)) : [])];
   });

@@ -3,11 +3,12 @@
 import { badge, card, el, folded, nodeLink, podLink, select, table, when } from "../dom.js";
 import { clock, duration, number } from "../format.js";
 
+// Of one pod; or, `withPod`, of the pods of one node.
 export function attemptsTable(attempts, { withPod = false } = {}) {
-  return table("", ["attempt", ...(withPod ? ["pod"] : []), "when", "woken by", "#fit on", "outcome", "node", "#decision", "#to outcome"], attempts.map((a) => ({ key: `${a.number}`, cells: [
-    number(a.attempt ?? 1), ...(withPod ? [podLink(a.pod)] : []), when(a.time), a.wokenBy || "",
+  return table("", ["attempt", ...(withPod ? ["pod"] : []), "when", ...(withPod ? [] : ["woken by"]), "#fit on", "outcome", ...(withPod ? [] : ["node"]), "#decision", "#to outcome"], attempts.map((a) => ({ key: `${a.number}`, cells: [
+    number(a.attempt ?? 1), ...(withPod ? [podLink(a.pod)] : []), when(a.time), ...(withPod ? [] : [a.wokenBy || ""]),
     `${number(a.feasible || 0)} of ${number(a.nodes || 0)}`,
-    [badge(a.outcome || "under way"), a.stoppedAt ? ` at ${a.stoppedAt}` : ""], a.node ? nodeLink(a.node) : a.nominated ? ["nominated ", nodeLink(a.nominated)] : "",
+    [badge(a.outcome || "under way"), a.stoppedAt ? ` at ${a.stoppedAt}` : ""], ...(withPod ? [] : [a.node ? nodeLink(a.node) : a.nominated ? ["nominated ", nodeLink(a.nominated)] : ""]),
     duration(a.seconds || 0), a.outcomeSeconds ? duration(a.outcomeSeconds) : ""] })));
 }
 
