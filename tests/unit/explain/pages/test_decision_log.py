@@ -107,4 +107,4 @@ async def test_reasons_that_name_the_pod_are_one_reason_of_its_template(tmp_path
         )
 
     assert (group.pods, group.reason) == (3, "Naming: not web")
-    assert len(unfolded) == 3
+    assert {one.pod for one in unfolded} == {f"default/web-{i}" for i in range(3)}
