@@ -32,6 +32,10 @@ class InvalidPools(Exception):
         super().__init__("invalid resource pools were encountered")
 
 
+class _Hopeless(Exception):
+    """Some request cannot be satisfied, whatever the others get."""
+
+
 class _Outcome(Enum):
     FOUND = "a solution"
     NONE = "no solution from here"
@@ -42,6 +46,8 @@ _Level = Generator[Any, _Outcome, _Outcome]
 _FOUND, _NONE, _TOO_MANY = _Outcome.FOUND, _Outcome.NONE, _Outcome.TOO_MANY
 _CHECK_EVERY = 64
 """Devices looked at between two looks at the clock."""
+_LONG = 512
+"""Devices looked at after which a search asks whether it can end well at all."""
 
 
 class Taken:
@@ -89,9 +95,11 @@ class Search:
         for asks in self._claims:
             self._check_size(asks)
             self._constraints.append(_constraints(asks))
-        outcome = _drive(self._request(0, 0))
-        if outcome is _FOUND:
-            return self._taken
+        try:
+            if _drive(self._request(0, 0)) is _FOUND:
+                return self._taken
+        except _Hopeless:
+            pass
         if self._there.has_invalid_pool:
             raise InvalidPools
         return None
@@ -190,6 +198,33 @@ class Search:
         if not self._until_check:
             self._until_check = _CHECK_EVERY
             self._check_deadline(self._node.name)
+            if self.devices_tried == _LONG and self._is_hopeless():
+                raise _Hopeless
+
+    def _is_hopeless(self) -> bool:
+        """Whether some request asks for more devices than could be had if it were alone. The whole search, which tries
+        every combination of the requests before, would find nothing either; only an error could come up in it, so
+        nothing is said where one might."""
+        listed = [each for asks in self._claims for each in asks.requests]
+        if any(ask.mode == ALL for each in listed for ask in each.asks):
+            return False
+        try:
+            reach = {ask: self._reach(ask) for each in listed for ask in each.asks}
+        except AllocationError:
+            return False
+        return any(all(reach[ask] < ask.count for ask in each.asks) for each in listed)
+
+    def _reach(self, ask: Ask) -> int:
+        """The number of devices that the ask could get without any other. Raises AllocationError."""
+        selected = [device for device, _ in self._there.devices if self._is_selectable(ask, device)]
+        taken = self._use.dedicated
+        return sum(
+            (ask.has_admin_access or device.id not in taken)
+            and ask.tolerates(device)
+            and (room := consumption(device, ask.capacity)) is not None
+            and (not room or fits(device, room, self._use.consumed.get(device.id, {})))
+            for device in selected
+        )
 
     # One device
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.unit.plugins.intree.dynamic_resources.device_cases import (
     alternative,
@@ -131,3 +133,28 @@ def test_forty_claims_of_thirty_two_devices_do_not_exhaust_the_stack() -> None:
     outcome = evaluate(*slices, *claims)
 
     assert devices_of(outcome, "c39")[-1] == "r: p39/d31"
+
+
+@pytest.mark.parametrize(
+    ("last", "expected"),
+    [
+        (request("b", 'device.attributes["gpu.example.com"].size == "large"', count=3), CANNOT),
+        (request("b", count=2, capacity={"requests": {"memory": "2Gi"}}), CANNOT),
+        (first_of("b", alternative("x", "false"), alternative("y", "false", count=2)), CANNOT),
+    ],
+)
+def test_a_search_ends_soon_where_a_later_request_cannot_be_satisfied(last: dict[str, Any], expected: str) -> None:
+    """There are 10^9 ways to satisfy the first request, and none of them helps the last."""
+    sizes = ["large", "large", *(["small"] * 30)]
+    devices = [device(f"d{n}", attributes={"size": size}, capacity={"memory": "1Gi"}) for n, size in enumerate(sizes)]
+    outcome = evaluate(slice_of(*devices), claim("c", request("a", count=15), last))
+
+    assert refusal(outcome) == expected
+
+
+def test_a_failing_expression_is_an_error_also_in_a_long_search() -> None:
+    devices = [device(f"d{n}", attributes={"size": "small"} if n else {}) for n in range(12)]
+    fails = request("z", 'device.attributes["gpu.example.com"].size == "small"', count=1)
+    outcome = evaluate(slice_of(*devices), claim("c", request("a", count=6), request("b", "false"), fails))
+
+    assert refusal(outcome) == CANNOT
