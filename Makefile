@@ -66,7 +66,7 @@ TARGET = all
 fuzz: $(STAMP) ## mutated input for every parser (TARGET=all SEED=1 MINUTES=6)
 	@$(BIN)/python -m tests.fuzz --target $(TARGET) --seed $(SEED) --minutes $(MINUTES)
 
-demo: $(RUNTIME) ## a cluster on this machine, five scenarios, each decision as a table
+demo: $(RUNTIME) ## a cluster on this machine, six scenarios, each decision as a table
 	@$(BIN)/python -m examples.demo
 
 conformance: $(STAMP) ## all golden cases of kube-scheduler 1.36, a table by category

@@ -1,10 +1,12 @@
-"""`make demo`: five schedulers from five write-ups, each on a cluster that lives in this process, decision by decision.
+"""`make demo`: five schedulers from five write-ups, and devices, each on a cluster that lives in this process, decision
+by decision.
 
     python -m examples.demo
 
 For each scenario of examples/references the embedded cluster comes up with the scheduler and its plugin, the objects
 are applied through the API, and the decision is shown as a table: the score of each node by plugin, or the reason why a
-node was refused. Nothing is needed but Python; nothing leaves this machine.
+node was refused. The last one gives a pod two GPUs, with the default scheduler. Nothing is needed but Python; nothing
+leaves this machine.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ from bayplan.plugins.community.node_crd_resource_fit import ClusterScopedResourc
 from bayplan.sim.local import LocalCluster, LocalOptions
 from bayplan.sim.sources import read_documents
 
-FOLDER = Path(__file__).parent / "references"
+EXAMPLES = Path(__file__).parent
+FOLDER = EXAMPLES / "references"
 _PATIENCE_SECONDS = 10.0
 Json = dict[str, Any]
 
@@ -55,6 +58,7 @@ def resource(name: str, score: int) -> Json:
 @dataclass(frozen=True)
 class Scenario:
     folder: str
+    """Of examples/references; empty for the default scheduler."""
     title: str
     nodes: list[Json]
     objects: list[Json] = field(default_factory=list)
@@ -94,6 +98,18 @@ SCENARIOS = [
 ]
 
 
+def devices() -> Scenario:
+    """The cluster of examples/devices.yaml."""
+    documents = read_documents(EXAMPLES / "devices.yaml")
+    return Scenario(
+        "",
+        "DynamicResources: two GPUs of one PCIe root, with more than 40Gi each",
+        [each for each in documents if each["kind"] == "Node"],
+        [each for each in documents if each["kind"] != "Node"],
+        read_documents(EXAMPLES / "training.yaml")[0],
+    )
+
+
 class Showing(Observer):
     """Draws every decision while the state that it was made on is still there."""
 
@@ -107,6 +123,8 @@ class Showing(Observer):
             decider = self.deciders[queued.info.scheduler_name]
             full = decide(replace(decider, explains=True, always_score=True), queued.info)
             self.console.print(_scores(full, decider, decision.node_name))
+            if full.rejected_groups():
+                self.console.print(_refusals(full, decider))
             self.console.print(f"  {queued.key} -> [bold green]{decision.node_name}[/] in {seconds * 1e3:.1f} ms\n")
         elif not self.seen.is_set():
             self.console.print(_refusals(decision, self.deciders[queued.info.scheduler_name]))
@@ -128,9 +146,6 @@ def _scores(decision: Decision, decider: Decider, chosen: str) -> Table:
         name = nodes.at(int(scores.rows[position])).name
         shares = [str(share[position]) for share in scores.shares.values()]
         table.add_row(name, *shares, str(scores.totals[position]), style="green" if name == chosen else "")
-    for status, rows in decision.rejected_groups():
-        for row in rows.tolist():
-            table.add_row(nodes.at(row).name, f"[dim]{status.plugin}: {status.message}[/]")
     return table
 
 
@@ -149,7 +164,7 @@ def _refusals(decision: Decision, decider: Decider) -> Table:
 async def play(scenario: Scenario, console: Console) -> None:
     console.rule(f"[bold]{scenario.title}", align="left")
     showing = Showing(console)
-    settings = load_settings(FOLDER / scenario.folder / "scheduler.yaml", [])
+    settings = load_settings(FOLDER / scenario.folder / "scheduler.yaml" if scenario.folder else None, [])
     pod = scenario.pod or read_documents(FOLDER / scenario.folder / "pod.yaml")[0]
     options = LocalOptions(nodes=scenario.nodes, objects=scenario.objects, listen=False, observers=[showing])
     async with LocalCluster(settings, options) as local:
@@ -159,6 +174,8 @@ async def play(scenario: Scenario, console: Console) -> None:
             await showing.seen.wait()
         if scenario.folder == "timestamp":
             console.print(f"  annotations: {await _annotations(local.transport(), pod)}\n")
+        if not scenario.folder:
+            console.print(f"  claim two-gpus: {await _given(local.transport(), 'two-gpus')}\n")
 
 
 async def _create(transport: Transport, pod: Json) -> None:
@@ -177,13 +194,25 @@ async def _annotations(transport: Transport, pod: Json) -> Json:
     return {}
 
 
+async def _given(transport: Transport, claim: str) -> str:
+    """The devices that were written to a claim."""
+    path = f"/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/{claim}"
+    for _ in range(100):
+        found: Json = msgspec.json.decode((await transport.request("GET", path)).body)
+        allocation = found.get("status", {}).get("allocation")
+        if allocation:
+            return ", ".join(f"{each['pool']}/{each['device']}" for each in allocation["devices"]["results"])
+        await asyncio.sleep(0.05)
+    return "nothing yet"
+
+
 async def main() -> int:
     configure_logging(LogSettings(verbosity=0))
     console = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
     began = time.perf_counter()
-    for scenario in SCENARIOS:
+    for scenario in [*SCENARIOS, devices()]:
         await play(scenario, console)
-    console.print(f"five schedulers on five clusters in {time.perf_counter() - began:.1f} s.", style="bold")
+    console.print(f"six schedulers on six clusters in {time.perf_counter() - began:.1f} s.", style="bold")
     console.print("next: `.venv/bin/bayplan up --nodes 20` keeps a cluster up for kubectl and your own plugin")
     return 0
 

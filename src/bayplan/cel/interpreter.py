@@ -320,7 +320,7 @@ class ListMaker(Stage):
             value = element.run(scope, meter)
             if position in self.optional and not isinstance(value, EvaluationError):
                 if not isinstance(value, Optional):
-                    shown = show(value)
+                    shown = _shown(value)
                     value = EvaluationError(f"cannot initialize optional list element from non-optional value {shown}")
                 elif not value.is_present:
                     continue
@@ -356,7 +356,7 @@ class MapMaker(Stage):
                 return value
             if is_optional:
                 if not isinstance(value, Optional):
-                    message = f"cannot initialize optional entry '{show(key)}' from non-optional value {show(value)}"
+                    message = f"cannot initialize optional entry '{show(key)}' from non-optional value {_shown(value)}"
                     return EvaluationError(message)
                 if not value.is_present:
                     made.pop(key, None)
@@ -400,3 +400,8 @@ class Loop(Stage):
             frame.advance(self.step.run(frame, meter))
         frame.is_done = True
         return frame.finish(self.result.run(frame, meter))
+
+
+def _shown(value: Value) -> str:
+    """A value by itself as Go prints it, where null is the number of its enumeration."""
+    return "0" if value is None else show(value)

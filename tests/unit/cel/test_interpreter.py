@@ -81,6 +81,8 @@ def test_values(text: str, expected: object) -> None:
         ("a ? 1 : 2", "no such overload"),
         ("a && true", "no such overload"),
         ("[?dyn(1)]", "cannot initialize optional list element from non-optional value 1"),
+        ("[?dyn(null)]", "cannot initialize optional list element from non-optional value 0"),
+        ("{?'k': dyn(null)}", "cannot initialize optional entry 'k' from non-optional value 0"),
         ("{?'k': dyn(1)}", "cannot initialize optional entry 'k' from non-optional value 1"),
         ("{dyn([1]): 1}", "unsupported key type: *types.baseList"),
         ("dyn(1).charAt(2)", "no such overload: charAt(int, int)"),
