@@ -11,9 +11,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, get_args
 
 from bayplan.explain import claims as c
+from bayplan.explain.claim_base import ClaimAboutPod
 from bayplan.explain.device_claims import DEVICES
 from bayplan.loop.record import DecisionRecord, ScoredNode
 from tests.truth.amounts import asked_in_words, largest_in_words
+from tests.truth.board_executors import BOARD_EXECUTORS
 from tests.truth.device_executors import DEVICE_EXECUTORS, unknown_names
 from tests.truth.documents import SUBJECT, Case, JsonObject
 from tests.truth.experiments import Change, Outcome, key_of
@@ -25,7 +27,7 @@ __all__ = ["EXECUTORS", "execute"]
 
 async def execute(world: World, claim: c.Claim) -> str:
     """What is wrong with the claim; empty if nothing is."""
-    if claim.pod not in {key_of(pod) for pod in world.case.pods}:
+    if isinstance(claim, ClaimAboutPod) and claim.pod not in {key_of(pod) for pod in world.case.pods}:
         return "there is no such pod"
     if isinstance(claim, get_args(DEVICES)):
         unknown = unknown_names(world, claim)
@@ -155,6 +157,48 @@ async def _refused_later(world: World, claim: c.RefusedLater) -> str:
         (claim.message in world.base.messages.get(claim.pod, ""), f"its condition says {world.base.messages}"),
         (without.nodes.get(claim.pod) == claim.node, f"without {claim.plugin}: {without.nodes.get(claim.pod)}"),
     )
+
+
+# The log
+
+
+async def _picked(world: World, claim: c.Picked) -> str:
+    """One of its attempts chose that node, for that reason; it fits there by the documents too."""
+    told = [(each.node, each.feasible, each.total, each.ties) for each in world.base.attempts]
+    by = {each.node: each.chosen_by == "nomination" for each in world.base.attempts}
+    scores = _scores(world) if not any(each.preemption for each in world.base.attempts) else None
+    return all_hold(
+        ((claim.node, claim.feasible, claim.total, claim.ties) in told, f"its attempts chose {told}"),
+        (by.get(claim.node) == claim.is_nominated, "nominated, or not"),
+        (scores is None or claim.node in scores, f"{sorted(scores or ())} fit"),
+        (scores is None or len(scores) == claim.feasible, f"{len(scores or ())} nodes fit"),
+    )
+
+
+async def _failed(world: World, claim: c.Failed) -> str:
+    told = [each.message for each in world.base.attempts if not each.node]
+    said = world.base.messages.get(claim.pod, "")
+    is_last = len(told) == 1 and world.base.nodes.get(claim.pod) == ""
+    return all_hold(
+        (claim.message in told, f"its attempts were told {told}"),
+        (not is_last or said.startswith(claim.message), f"its condition says {said}"),
+    )
+
+
+async def _preempts(world: World, claim: c.Preempts) -> str:
+    ran = {key_of(pod): pod["spec"].get("nodeName") for pod in world.case.pods}
+    left = [key for key, node in ran.items() if node == claim.node and key not in world.base.nodes]
+    return all_hold(
+        (all(ran.get(victim) == claim.node for victim in claim.victims), "victims that ran elsewhere"),
+        (sorted(left) == sorted(claim.victims), f"{left} left"),
+        (world.base.nodes.get(claim.pod) == claim.node, "it got another node"),
+    )
+
+
+async def _put_on_hold(world: World, claim: c.PutOnHold) -> str:
+    waits = [(each.node, each.permit.plugins) for each in world.base.attempts if each.permit is not None]
+    told = [(node, tuple(plugins), min(plugins.values())) for node, plugins in waits]
+    return all_hold(((claim.node, claim.plugins, claim.seconds) in told, f"its attempts were held: {told}"))
 
 
 # Now
@@ -314,12 +358,17 @@ EXECUTORS: dict[type, Callable[[World, Any], Awaitable[str]]] = {
     c.Preempted: _preempted,
     c.Unplaced: _unplaced,
     c.RefusedLater: _refused_later,
+    c.Picked: _picked,
+    c.Failed: _failed,
+    c.Preempts: _preempts,
+    c.PutOnHold: _put_on_hold,
     c.GoesTo: _goes_to,
     c.FitsNowhere: _fits_nowhere,
     c.WouldPreempt: _would_preempt,
     c.HeldBack: _held_back,
     c.HeldAtPermit: _held_at_permit,
     c.NoScheduler: _no_scheduler,
+    **BOARD_EXECUTORS,
     **SUPPOSITIONS,
     **DEVICE_EXECUTORS,
 }

@@ -23,7 +23,10 @@ from bayplan.app.garbage_collection import GarbageCollection
 from bayplan.app.settings import Settings, load_settings
 from bayplan.cluster.axes import Rows
 from bayplan.deploy.crds import crd_documents
+from bayplan.explain.claims import LOGGED
+from bayplan.explain.decision_printer import DecisionPrinter
 from bayplan.explain.edits import Edit
+from bayplan.explain.schemas import schema
 from bayplan.explain.service import ExplainService
 from bayplan.explain.wiring import Explaining
 from bayplan.framework.points import ExtensionPoint
@@ -38,6 +41,7 @@ from tests.companions.quotas import CAPACITY
 from tests.companions.world import configuration
 from tests.patching import merged
 from tests.truth.documents import SUBJECT, Case, JsonObject, budget_status
+from tests.unit.explain.schema_check import problems
 
 __all__ = ["Change", "Outcome", "Running", "observe", "running"]
 
@@ -49,6 +53,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
     edits: tuple[Edit, ...] = ()
     drain: str = ""
+    drained: tuple[str, ...] = (SUBJECT,)
+    """The pods that have to leave the drained node."""
     without_plugin: str = ""
     weights: tuple[tuple[str, int], ...] = ()
     placed: tuple[tuple[str, str], ...] = ()
@@ -75,18 +81,30 @@ class Outcome:
     profiles: tuple[str, ...] = ()
     times: tuple[float, float] = (0.0, 0.0)
     """When the cluster started and when it was looked at."""
+    attempts: tuple[DecisionRecord, ...] = ()
+    """Of the subject, the newest first."""
     result: JsonObject | None = None
     """Every node as the subject finds it at the end, in the form of the reference cases."""
 
 
 @dataclass
 class Running:
+    case: Case
     local: LocalCluster
     service: ExplainService
     pods: list[str] = field(default_factory=list)
     """Those that wait at first."""
     budgets: list[JsonObject] = field(default_factory=list)
+    logged: list[LOGGED] = field(default_factory=list)
+    """What the log of `bayplan up` says."""
+    malformed: list[str] = field(default_factory=list)
+    """What of the outputs is not as their schemas say."""
     began: float = field(default_factory=SystemClock().now)
+
+    def check(self, output: str, answer: msgspec.Struct) -> None:
+        """Whether an answer is as its published schema says."""
+        document = json.loads(msgspec.json.encode(answer))
+        self.malformed += [f"{output}: {each}" for each in problems(document, _schema(output), _schema(output))]
 
     @property
     def place(self) -> str:
@@ -191,6 +209,7 @@ class Running:
             plugins=tuple({name for profile in profiles.values() for name in profile.framework.plugins}),
             profiles=tuple(sorted(profiles)),
             times=(self.began, SystemClock().now()),
+            attempts=tuple(records),
             result=self.service.explain_pod(SUBJECT, in_full=True).result if records else None,
         )
 
@@ -200,6 +219,9 @@ def _has_waited(known: Pod, queued: QueuedPod) -> bool:
     if queued.gating_plugin:
         return bool(known.spec.scheduling_gates)
     return bool(queued.attempts) and any(each.type == "PodScheduled" for each in known.status.conditions or ())
+
+
+_schema = lru_cache(schema)
 
 
 @lru_cache
@@ -245,7 +267,7 @@ def changed(case: Case, change: Change) -> Case:
             if node["metadata"]["name"] == change.drain:
                 node["spec"]["unschedulable"] = True
         for pod in case.pods:
-            if key_of(pod) == SUBJECT:
+            if key_of(pod) in change.drained:
                 pod["spec"].pop("nodeName", None)
                 pod.pop("status", None)
     if change.only_devices:
@@ -342,13 +364,15 @@ async def running(
     case = changed(case, change)
     settings = _changed_settings(_settings(case.plugin), change)
     explaining = Explaining(SystemClock(), settings=lambda: settings)
+    logged: list[LOGGED] = []
+    printer = DecisionPrinter(lambda _: None, note=logged.append)
     running_pods = [pod for pod in case.pods if pod["spec"].get("nodeName")]
     first = [*_definitions(case), *case.objects, *running_pods]
     options = LocalOptions(
         nodes=case.nodes,
         objects=first,
         listen=False,
-        observers=explaining.observers,
+        observers=[*explaining.observers, printer],
         wait_to_lead=partial(_wait_for, lead),
     )
     async with _uncollected(), LocalCluster(settings, options) as local:
@@ -362,7 +386,7 @@ async def running(
         for pod in waiting:
             await _create(local, pod)
         budgets = [item for item in case.objects if item["kind"] == "PodDisruptionBudget"]
-        found = Running(local, explaining.service, [key_of(pod) for pod in waiting], budgets)
+        found = Running(case, local, explaining.service, [key_of(pod) for pod in waiting], budgets, logged)
         await found.known()
         if ask_early is not None:
             ask_early(found)

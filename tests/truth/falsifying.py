@@ -15,7 +15,7 @@ from bayplan.explain import claims as c
 from bayplan.explain import device_claims as d
 from bayplan.explain.edits import Edit
 from bayplan.explain.wording import sentence
-from tests.truth.documents import Case
+from tests.truth.documents import SUBJECT, Case
 
 __all__ = ["AS_TRUE", "falsified"]
 
@@ -23,7 +23,10 @@ SOMEBODY = "default/somebody-else"
 NOWHERE = "elsewhere"
 
 AS_TRUE: dict[tuple[type, str], str] = {
+    (c.NodeStands, "node"): "another node may stand as well",
+    (c.NodeAnswers, "node"): "another node may answer the same",
     (c.Lacks, "node"): "another node may lack as much",
+    (d.DevicesSplit, "node"): "the devices of another node may be split as well",
     (d.LacksDevices, "node"): "another node may come as near",
     (d.NoDevices, "node"): "another node may have no devices either",
     (d.DevicesContested, "node"): "the devices of another node may be contested too",
@@ -57,7 +60,7 @@ def _others(claim: c.Claim, name: str, case: Case) -> Iterator[Any]:
     """Values that the field does not have."""
     value = getattr(claim, name)
     if name == "edits":
-        yield (Edit(kind="patchPod", name=claim.pod, patch={"metadata": {"labels": {"unrelated": "yes"}}}),)
+        yield (Edit(kind="patchPod", name=SUBJECT, patch={"metadata": {"labels": {"unrelated": "yes"}}}),)
     elif name in _NODES:
         yield NOWHERE
         if (type(claim), name) not in AS_TRUE and value:

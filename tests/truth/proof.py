@@ -14,6 +14,7 @@ import msgspec
 from bayplan.cli.evaluate import evaluate_files
 from bayplan.explain import claims as c
 from bayplan.explain.model import PodExplanation, Suggestion
+from bayplan.explain.whatif import Scenario
 from bayplan.explain.wording import sentence
 from tests.truth.causes import CAUSES, generate
 from tests.truth.device_executors import DEVICE_EXECUTORS
@@ -87,6 +88,7 @@ async def prove(seed: int, number: int, proof: Proof) -> None:
         claims += more
         world = World(case, found.outcome(), places=[*places, found.place])
     proof.cases += 1
+    proof.false += [f"case {number} ({case.cause}): {problem}" for problem in found.malformed]
     if not has_answer:
         proof.silent.append(f"case {number} ({case.cause})")
     for claim in claims:
@@ -139,16 +141,24 @@ async def _claims(found: Running) -> tuple[list[c.Claim], bool]:
     """Everything that is said about the case, and whether a pod that waits got an answer."""
     service = found.service
     subject = service.explain_pod(SUBJECT)
+    found.check("explain-pod", subject)
     claims: list[c.Claim] = [subject.claim] if subject.claim is not None else []
     has_answer = bool(claims)
     claims += _device_claims(subject)
     if subject.state in ("pending", "gated", "placed") and not isinstance(subject.claim, c.NoScheduler):
         changes = await service.changes(SUBJECT)
         said = [*changes.suggestions, *changes.nearest, *changes.without]
+        subject.suggestions, subject.nearest, subject.without = changes.suggestions, changes.nearest, changes.without
+        found.check("explain-pod", subject)
         claims += [each.claim for each in said if each.claim is not None]
         has_answer &= bool(changes.suggestions) or changes.schedulable or changes.is_placed
     board = await service.pending(with_change=True)
+    found.check("pending", board)
     claims += [each.claim for each in _change(board.change)]
+    claims += [cause.claim for cause in board.causes if cause.claim is not None]
+    claims += [board.claim] if board.claim is not None and not board.causes else []
+    claims += [claim for claim in found.logged if claim.pod == SUBJECT]
+    claims += await _boards(found, subject)
     live = {f"{pod.namespace}/{pod.name}" for pod in found.local.live.watching.pods()}
     for record in service.recorder.latest(50):
         for victim in record.victims:
@@ -156,6 +166,24 @@ async def _claims(found: Running) -> tuple[list[c.Claim], bool]:
                 gone = service.explain_pod(victim.pod)
                 claims += [gone.claim] if gone.claim is not None else []
     return claims, has_answer
+
+
+async def _boards(found: Running, subject: PodExplanation) -> list[c.Claim]:
+    """What is said about some nodes, and about draining the subject's; where the default plugins alone decide."""
+    service, case = found.service, found.case
+    if case.plugin or any("resourceClaims" in pod["spec"] for pod in case.pods):
+        return []
+    claims: list[c.Claim] = []
+    for node in case.nodes[:2]:
+        explained = service.explain_node(node["metadata"]["name"])
+        found.check("explain-node", explained)
+        said = [explained.claim, *(each.claim for each in explained.pending)]
+        claims += [claim for claim in said if claim is not None]
+    if subject.node:
+        answer = await service.whatif(Scenario(drain=[subject.node], pending=False))
+        found.check("whatif", answer)
+        claims += [answer.claim] if answer.claim is not None else []
+    return claims
 
 
 def _device_claims(subject: PodExplanation) -> list[c.Claim]:

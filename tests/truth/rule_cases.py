@@ -26,7 +26,9 @@ def _taints(chance: random.Random, case: Case, subject: JsonObject) -> None:
             taint = {"key": key, "effect": chance.choice(("NoSchedule", "NoSchedule", "NoExecute", "PreferNoSchedule"))}
             if chance.random() < 0.7:
                 taint["value"] = chance.choice(("a", "b"))
-            node["spec"].setdefault("taints", []).append(taint)
+            there = node["spec"].setdefault("taints", [])
+            if all((each["key"], each["effect"]) != (taint["key"], taint["effect"]) for each in there):
+                there.append(taint)
     tolerations: list[JsonObject] = [
         {"key": "gpu", "operator": "Exists"},
         {"key": "team", "operator": "Equal", "value": "a", "effect": "NoSchedule"},
@@ -200,9 +202,17 @@ def _ruled(*rules: Rule) -> Callable[[random.Random, Case], None]:
         subject = pod("subject", cpu=f"{chance.choice((50, 900))}m")
         for rule in rules or chance.sample(list(_RULES.values()), chance.randint(2, 4)):
             rule(chance, case, subject)
+        _let_stay(case)
         case.pods.append(subject)
 
     return make
+
+
+def _let_stay(case: Case) -> None:
+    """Pods that run tolerate everything: those that a taint evicts would leave for nobody's sake."""
+    for each in case.pods:
+        if each["spec"].get("nodeName"):
+            each["spec"]["tolerations"] = [{"operator": "Exists"}]
 
 
 def _crowd(chance: random.Random, case: Case) -> None:
@@ -213,6 +223,7 @@ def _crowd(chance: random.Random, case: Case) -> None:
         for rule in chance.sample([_taints, _selector, _node_affinity], 1):
             rule(chance, case, other)
         case.pods.append(other)
+    _let_stay(case)
 
 
 RULE_CAUSES: dict[str, Callable[[random.Random, Case], None]] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -37,10 +37,11 @@ class World:
             found = self._known[key] = await observe(self.case, change)
         return found
 
-    async def again(self, **changes: Any) -> Outcome:
-        """The subject alone scheduled anew, with everything else where it came to be."""
+    async def again(self, drained: Sequence[str] = (SUBJECT,), **changes: Any) -> Outcome:
+        """The subject alone, or some pods, scheduled anew, with everything else where it came to be."""
         nodes = self.base.nodes
-        others = tuple((pod, node) for pod, node in sorted(nodes.items()) if node and pod != SUBJECT)
+        others = tuple((pod, node) for pod, node in sorted(nodes.items()) if node and pod not in drained)
+        changes |= {"drained": tuple(drained)} if tuple(drained) != (SUBJECT,) else {}
         gone = tuple(Edit(kind="deletePod", name=key_of(pod)) for pod in self.case.pods if key_of(pod) not in nodes)
         return await self.after(Change(edits=gone, placed=others, **changes))
 
@@ -58,17 +59,31 @@ def all_hold(*checks: tuple[bool, str]) -> str:
     return "; ".join(what for holds, what in checks if not holds)
 
 
-def evaluated(case: Case, *, without: Sequence[str] = (), little: bool = False) -> JsonObject | None:
+def evaluated(
+    case: Case,
+    *,
+    without: Sequence[str] = (),
+    little: bool = False,
+    subject: str = SUBJECT,
+    nodes: Mapping[str, str] | None = None,
+) -> JsonObject | None:
     """The case as the reference cases are evaluated, from its documents; None where another plugin takes part.
 
-    `little` lets the subject ask next to nothing."""
+    `little` lets the subject ask next to nothing; `nodes` says where pods are, if not where they began.
+    """
     if case.plugin or any("resourceClaims" in pod["spec"] for pod in case.pods):
         return None
-    others = [pod for pod in case.pods if key_of(pod) not in (SUBJECT, *without) and pod["spec"].get("nodeName")]
-    subject = next(pod for pod in case.pods if key_of(pod) == SUBJECT)
+    began = {key_of(pod): pod["spec"].get("nodeName", "") for pod in case.pods}
+    places = began if nodes is None else nodes
+    others = [
+        {**pod, "spec": {**pod["spec"], "nodeName": places[key_of(pod)]}}
+        for pod in case.pods
+        if key_of(pod) not in (subject, *without) and places.get(key_of(pod))
+    ]
+    asked = next(pod for pod in case.pods if key_of(pod) == subject)
     if little:
-        container = {**subject["spec"]["containers"][0], "resources": {"requests": {"cpu": "1m"}}}
-        subject = {**subject, "spec": {**subject["spec"], "containers": [container]}}
-    result = evaluate_case({"objects": [*case.nodes, *case.objects, *others], "pod": subject})
+        container = {**asked["spec"]["containers"][0], "resources": {"requests": {"cpu": "1m"}}}
+        asked = {**asked, "spec": {**asked["spec"], "containers": [container]}}
+    result = evaluate_case({"objects": [*case.nodes, *case.objects, *others], "pod": asked})
     assert isinstance(result, dict)  # a single pod
     return result

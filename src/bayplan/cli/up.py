@@ -236,11 +236,11 @@ async def _serve(
 ) -> int:
     from bayplan.app.decision_logger import DecisionLogger
     from bayplan.app.serving import LocalMetrics
+    from bayplan.explain.decision_printer import DecisionPrinter
     from bayplan.explain.wiring import Explaining
     from bayplan.observe.clock import SystemClock
     from bayplan.server.options import ServerOptions
     from bayplan.server.serving import serve
-    from bayplan.sim.decision_printer import DecisionPrinter
     from bayplan.sim.local import LocalCluster
     from bayplan.sim.reloading import Reloader
 

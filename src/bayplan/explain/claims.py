@@ -7,16 +7,19 @@ trying it on a copy). `tests/truth` executes every kind of claim on an embedded 
 
 from __future__ import annotations
 
-from bayplan.explain.claim_base import ClaimAboutPod
+from bayplan.explain.claim_base import ClaimAboutPod, TypedClaim
 from bayplan.explain.device_claims import DEVICES, LacksDevices
 from bayplan.explain.edits import Edit
 
 __all__ = [
+    "BOARDS",
     "IF",
+    "LOGGED",
     "NOW",
     "THEN",
     "Chosen",
     "Claim",
+    "Failed",
     "FitsNowhere",
     "Frees",
     "GoesTo",
@@ -24,8 +27,15 @@ __all__ = [
     "HeldBack",
     "Lacks",
     "NoScheduler",
+    "NodeAnswers",
+    "NodeStands",
     "NothingHelps",
+    "PendingTogether",
+    "Picked",
+    "Played",
     "Preempted",
+    "Preempts",
+    "PutOnHold",
     "RefusedLater",
     "TooLarge",
     "Unplaced",
@@ -80,7 +90,73 @@ class RefusedLater(ClaimAboutPod, frozen=True, tag="refusedLater"):
     message: str
 
 
+class Picked(ClaimAboutPod, frozen=True, tag="picked"):
+    """An attempt chose the node; the pod is not bound yet."""
+
+    node: str
+    feasible: int
+    total: int = 0
+    ties: int = 0
+    is_nominated: bool = False
+    """It had been nominated to the node, and no other was looked at."""
+
+
+class Failed(ClaimAboutPod, frozen=True, tag="failed"):
+    """An attempt found no node, for this reason in kube-scheduler's words."""
+
+    message: str
+
+
+class Preempts(ClaimAboutPod, frozen=True, tag="preempts"):
+    """An attempt found no node, and these pods have to leave theirs for it."""
+
+    node: str
+    victims: tuple[str, ...]
+
+
+class PutOnHold(ClaimAboutPod, frozen=True, tag="putOnHold"):
+    """An attempt chose the node, and plugins let the pod wait at Permit, the first of them for so long at most."""
+
+    node: str
+    plugins: tuple[str, ...]
+    seconds: float
+
+
 # Now
+
+
+class PendingTogether(TypedClaim, frozen=True, tag="pendingTogether"):
+    """So many pods are pending, and so many of them for one reason."""
+
+    total: int
+    count: int = 0
+    title: str = ""
+    reason: str = ""
+    """What each of them was told, where they were told anything."""
+    pods: tuple[str, ...] = ()
+    """Those that are counted; some of them, where they are many."""
+
+
+class NodeStands(TypedClaim, frozen=True, tag="nodeStands"):
+    """What runs on a node, and how many of the pending pods it would take now."""
+
+    node: str
+    pods: int
+    allowed: int
+    fits: int
+    waiting: int
+    is_cordoned: bool = False
+
+
+class NodeAnswers(ClaimAboutPod, frozen=True, tag="nodeAnswers"):
+    """What a node says to a pending pod: a place among the nodes that fit, or who refuses it and why."""
+
+    node: str
+    fits: bool
+    place: int = 0
+    total: int = 0
+    plugin: str = ""
+    reasons: tuple[str, ...] = ()
 
 
 class GoesTo(ClaimAboutPod, frozen=True, tag="goesTo"):
@@ -216,6 +292,18 @@ class Frees(ClaimAboutPod, frozen=True, tag="frees"):
     """The trial was ended before every pod had been tried."""
 
 
+class Played(TypedClaim, frozen=True, tag="played"):
+    """What a what-if came to."""
+
+    placed: int
+    pending: int
+    evicted: int
+    nodes: int
+    """How many nodes got some of the pods."""
+    went: dict[str, str] = {}
+    """Node by pod, empty for those that stay pending; of the pods that are listed."""
+
+
 class NothingHelps(ClaimAboutPod, frozen=True, tag="nothingHelps"):
     """No suggestion came true on the copy; this is what stands in the way."""
 
@@ -223,6 +311,8 @@ class NothingHelps(ClaimAboutPod, frozen=True, tag="nothingHelps"):
 
 
 THEN = Chosen | Preempted | Unplaced | RefusedLater
+LOGGED = Picked | Failed | Preempts | PutOnHold | RefusedLater
 NOW = GoesTo | FitsNowhere | LacksDevices | WouldPreempt | HeldBack | HeldAtPermit | NoScheduler
+BOARDS = PendingTogether | NodeStands | NodeAnswers | Played
 IF = WouldFit | WouldMove | Without | Lacks | TooLarge | Frees | NothingHelps
-Claim = THEN | NOW | IF | DEVICES
+Claim = THEN | LOGGED | NOW | BOARDS | IF | DEVICES

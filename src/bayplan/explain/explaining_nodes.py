@@ -9,9 +9,11 @@ import numpy as np
 from bayplan.cluster.node_info import NodeInfo
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.cluster.resources import CPU, MEMORY
+from bayplan.explain.claims import NodeAnswers, NodeStands
 from bayplan.explain.device_report import devices_of_node
 from bayplan.explain.model import NodeExplanation, PendingHere, ResourceFill, RunningPod
 from bayplan.explain.views import ClusterView
+from bayplan.explain.wording import sentence
 from bayplan.framework.status import Status
 from bayplan.loop.decide import Decision
 
@@ -37,17 +39,20 @@ def explained_node(view: ClusterView, node: NodeInfo, waiting: Iterable[PodInfo]
         devices=devices_of_node(view.cache.cluster, node),
         pending=_pending_here(view, node, waiting),
     )
-    explanation.verdict = node_verdict(explanation)
+    explanation.claim = _stands(explanation)
+    explanation.verdict = sentence(explanation.claim)
     return explanation
 
 
-def node_verdict(node: NodeExplanation) -> str:
-    fits = sum(group.count for group in node.pending if group.fits)
-    waiting = sum(group.count for group in node.pending)
-    state = "is cordoned" if node.unschedulable else f"runs {node.pod_count} of {node.allowed_pods} pods"
-    if not waiting:
-        return f"{node.node} {state}; no pod is pending."
-    return f"{node.node} {state}; {fits} of {waiting} pending pods would fit here now."
+def _stands(node: NodeExplanation) -> NodeStands:
+    return NodeStands(
+        node=node.node,
+        pods=node.pod_count,
+        allowed=node.allowed_pods,
+        fits=sum(group.count for group in node.pending if group.fits),
+        waiting=sum(group.count for group in node.pending),
+        is_cordoned=node.unschedulable,
+    )
 
 
 def fill_of(node: NodeInfo) -> list[ResourceFill]:
@@ -90,7 +95,20 @@ def _pending_here(view: ClusterView, node: NodeInfo, waiting: Iterable[PodInfo])
 
 def _answer(view: ClusterView, node: NodeInfo, pods: list[PodInfo]) -> PendingHere:
     decision = view.decide(pods[0], explains=True, always_score=True)
-    answer = PendingHere(pod=pods[0].key, count=len(pods), fits=False)
+    answer = _here(decision, node, PendingHere(pod=pods[0].key, count=len(pods), fits=False))
+    answer.claim = NodeAnswers(
+        pod=answer.pod,
+        node=node.name,
+        fits=answer.fits,
+        place=answer.place,
+        total=answer.total,
+        plugin=answer.plugin,
+        reasons=tuple(answer.reasons),
+    )
+    return answer
+
+
+def _here(decision: Decision, node: NodeInfo, answer: PendingHere) -> PendingHere:
     place = _position(decision, node.row)
     if place is not None and decision.scores is not None:
         totals = decision.scores.totals

@@ -1,8 +1,8 @@
 """What terminal, browser and programs are given about one pod or one node: plain data, small whatever the cluster.
 
 What was decided (`Decided`, made of a frozen record) and what holds at present (`Now`, computed) are different types
-and stand apart; every sentence comes from a claim about one of them. All names on the wire are camelCase. The JSON
-Schema of `PodExplanation` is published (docs/reference) and carries `VERSION`.
+and stand apart; every sentence comes from a claim about one of them. All names on the wire are camelCase. What is put
+out as JSON carries `VERSION`; its JSON Schemas are published (`bayplan.explain.schemas`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from bayplan.explain.claims import IF, NOW, THEN
+from bayplan.explain.claims import IF, NOW, THEN, NodeAnswers, NodeStands
 from bayplan.explain.device_claims import HasDevices
 from bayplan.explain.device_report import DeviceReport, NodeDevice
 from bayplan.explain.edits import Edit
@@ -40,7 +40,6 @@ __all__ = [
     "RunningPod",
     "Suggestion",
     "decided_of",
-    "schema",
 ]
 
 VERSION = "bayplan.dev/explain/v1"
@@ -180,12 +179,6 @@ class PodExplanation(msgspec.Struct, kw_only=True, rename="camel"):
     """Every node on the cluster as it is now, in the form of the golden cases."""
 
 
-def schema() -> dict[str, Any]:
-    """The JSON Schema of `bayplan explain pod -o json`."""
-    found = msgspec.json.schema(PodExplanation)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": VERSION, **found}
-
-
 class ResourceFill(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
     resource: str
     requested: int
@@ -213,11 +206,15 @@ class PendingHere(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=Tr
     total: int = 0
     place: int = 0
     """Among the nodes that fit, the best being 1."""
+    claim: NodeAnswers | None = None
 
 
-class NodeExplanation(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
+class NodeExplanation(msgspec.Struct, kw_only=True, rename="camel"):
     node: str
     verdict: str
+    version: str = VERSION
+    claim: NodeStands | None = None
+    """What the verdict says."""
     zone: str = ""
     unschedulable: bool = False
     taints: list[str] = []

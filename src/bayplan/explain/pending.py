@@ -6,6 +6,7 @@ no filter does that alone, it is the one that rejects most nodes. Pods of one sh
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -13,11 +14,11 @@ import msgspec
 from bayplan.api.decode import InputError
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.explain.builders import root_cause
-from bayplan.explain.claims import Frees, WouldFit
+from bayplan.explain.claims import Frees, PendingTogether, WouldFit
 from bayplan.explain.cluster_copy import ClusterCopy
 from bayplan.explain.device_report import device_report, lacking_cause
 from bayplan.explain.edits import Edit, apply_edits, patched
-from bayplan.explain.model import Suggestion
+from bayplan.explain.model import VERSION, Suggestion
 from bayplan.explain.phrases import listed
 from bayplan.explain.placing import Placing
 from bayplan.explain.suggestions import find_changes
@@ -63,10 +64,12 @@ class PendingCause(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=T
     """Some of them, longest waiting first."""
     message: str = ""
     """What one of them was told."""
+    claim: PendingTogether | None = None
 
 
-class PendingBoard(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
+class PendingBoard(msgspec.Struct, kw_only=True, rename="camel"):
     verdict: str
+    version: str = VERSION
     total: int = 0
     causes: list[PendingCause] = []
     """Most pods first."""
@@ -74,6 +77,8 @@ class PendingBoard(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=T
     """The one that would free the most."""
     frees: int = 0
     """How many of the pending pods would then find a node, one after the other."""
+    claim: PendingTogether | None = None
+    """What the verdict says."""
 
 
 Stuck = dict[str, list[str]]
@@ -117,7 +122,11 @@ def group_pending(
             stuck[cause.title] = [waiting.pod for waiting in cause.pods]
         cause.pods = sorted(cause.pods, key=lambda waiting: waiting.since)[:_MOST_NAMED]
     ordered = sorted(causes.values(), key=lambda cause: (-cause.count, cause.title))
-    return PendingBoard(verdict=_verdict(len(pods), ordered), total=len(pods), causes=ordered)
+    for cause in ordered:
+        cause.claim = _together(len(pods), cause)
+    first = ordered[0].claim if ordered else None
+    claim = first or PendingTogether(total=0)
+    return PendingBoard(verdict=sentence(claim), total=len(pods), causes=ordered, claim=claim)
 
 
 def _gate_title(info: PodInfo, gate: str) -> str:
@@ -125,12 +134,10 @@ def _gate_title(info: PodInfo, gate: str) -> str:
     return f"held back by {gate}{': ' + listed(gates, 'gates') if gates else ''}"
 
 
-def _verdict(total: int, causes: Sequence[PendingCause]) -> str:
-    if not total:
-        return "No pod is pending."
-    first = causes[0]
-    rest = f", {total - first.count:,} for other reasons" if total > first.count else ""
-    return f"{total:,} pod{'s' if total > 1 else ''} pending: {first.count:,} because of {first.title}{rest}."
+def _together(total: int, cause: PendingCause) -> PendingTogether:
+    names = tuple(waiting.pod for waiting in cause.pods)
+    reason = cause.reasons[0] if cause.plugin and not {GATED, PERMIT} & set(cause.reasons) else ""
+    return PendingTogether(total=total, count=cause.count, title=cause.title, reason=reason, pods=names)
 
 
 def _cause_of(view: ClusterView, info: PodInfo, waiting: Waiting, last_attempt: LastAttempt) -> PendingCause:
@@ -149,9 +156,14 @@ def _cause_of(view: ClusterView, info: PodInfo, waiting: Waiting, last_attempt: 
     plugin, reason, _ = root_cause(view.framework(info.scheduler_name), decision, refused_nodes(decision, most=None))
     framework = view.framework(info.scheduler_name)
     report = device_report(framework, decision) if isinstance(framework.plugins.get(plugin), DeviceExaminer) else None
-    reason = lacking_cause(report) if report is not None else reason
+    reason = lacking_cause(report) if report is not None else _of_any(reason, info)
     title = f"{plugin}: {reason}" if plugin else reason
     return PendingCause(title=title, plugin=plugin, reasons=[reason], message=decision.message)
+
+
+def _of_any(reason: str, info: PodInfo) -> str:
+    """The reason without the name of the pod: those of one shape share it."""
+    return re.sub(rf"\bpod {re.escape(info.name)}\b", "pod", reason)
 
 
 def find_best_change(copy: ClusterCopy, stuck: Stuck, *, total: int) -> Work[tuple[Suggestion | None, int]]:

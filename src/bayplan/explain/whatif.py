@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 
@@ -21,11 +21,14 @@ from bayplan.config.errors import ConfigError
 from bayplan.config.loading import load_config
 from bayplan.config.profiles import ResolvedProfile, resolve_profiles
 from bayplan.explain.case import JsonObject
+from bayplan.explain.claims import Played
 from bayplan.explain.cluster_copy import ClusterCopy, ClusterObjects
 from bayplan.explain.edits import Edit, apply_edits, read_object
+from bayplan.explain.model import VERSION
 from bayplan.explain.placing import Placed, Placing
 from bayplan.explain.templates import twins_of
 from bayplan.explain.time_slices import Work
+from bayplan.explain.wording import sentence
 from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.queued import QueuedPod
 from bayplan.framework.registry import Registry
@@ -95,8 +98,11 @@ class EvictedPod(msgspec.Struct, kw_only=True, rename="camel"):
     """The pod that would take its place."""
 
 
-class WhatIf(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
+class WhatIf(msgspec.Struct, kw_only=True, rename="camel"):
     verdict: str
+    version: str = VERSION
+    claim: Played | None = None
+    """What the verdict says, and of which pods."""
     node_count: int
     placed: list[Placement] = []
     pending: list[Placement] = []
@@ -236,8 +242,16 @@ def _place(copy: ClusterCopy, waiting: Sequence[tuple[Pod, str]]) -> Work[WhatIf
     used: Counter[str] = Counter(each.node for each in placing.placed)
     placed, pending = ([_placement(each) for each in found] for found in (placing.placed, placing.pending))
     evicted = [EvictedPod(pod=gone.pod, node=gone.node, by=gone.by) for gone in placing.evicted]
+    claim = Played(
+        placed=len(placed),
+        pending=len(pending),
+        evicted=len(evicted),
+        nodes=len(used),
+        went={each.pod: each.node for each in [*placed, *pending][:_MOST_TOLD]},
+    )
     return WhatIf(
-        verdict=_verdict(len(placed), len(pending), len(evicted), used),
+        verdict=sentence(claim),
+        claim=claim,
         node_count=len(copy.cache.cluster.nodes),
         placed=placed[:_MOST_TOLD],
         pending=pending[:_MOST_TOLD],
@@ -251,13 +265,3 @@ def _place(copy: ClusterCopy, waiting: Sequence[tuple[Pod, str]]) -> Work[WhatIf
 
 def _placement(each: Placed) -> Placement:
     return Placement(pod=each.pod, node=each.node, total=each.total, message=each.message, origin=each.origin)
-
-
-def _verdict(placed: int, pending: int, evicted: int, used: dict[str, Any]) -> str:
-    if not placed and not pending:
-        return "No pod would be waiting."
-    at_the_price = f", and {evicted} pod{'s' if evicted != 1 else ''} would be evicted" if evicted else ""
-    if not pending:
-        where = f"on {len(used)} node{'s' if len(used) != 1 else ''}"
-        return f"All {placed} pods would be placed, {where}{at_the_price}."
-    return f"{placed} of {placed + pending} pods would be placed; {pending} would stay pending{at_the_price}."

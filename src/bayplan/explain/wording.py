@@ -68,7 +68,52 @@ def _refused_later(claim: c.RefusedLater) -> str:
     return ended(f"{claim.pod} was given {claim.node} and then refused at {claim.point}{by}: {claim.message}")
 
 
+def _picked(claim: c.Picked) -> str:
+    if claim.is_nominated:
+        why = "it had been nominated to it"
+    elif claim.feasible == 1:
+        why = "the only node that fits"
+    else:
+        tied = f", one of {claim.ties} best" if claim.ties > 1 else ""
+        why = f"score {claim.total}, {claim.feasible} nodes fit{tied}"
+    return f"{claim.pod} -> {claim.node} ({why})"
+
+
+def _failed(claim: c.Failed) -> str:
+    return f"{claim.pod} waits: {claim.message}"
+
+
+def _preempts(claim: c.Preempts) -> str:
+    return f"{claim.pod} preempts {listed(claim.victims, 'pods')} on {claim.node}"
+
+
+def _put_on_hold(claim: c.PutOnHold) -> str:
+    who = " and ".join(claim.plugins)
+    return f"{claim.pod} is held at Permit by {who} on {claim.node}, for {claim.seconds:g} s at most"
+
+
 # Now
+
+
+def _pending_together(claim: c.PendingTogether) -> str:
+    if not claim.total:
+        return "No pod is pending."
+    rest = f", {claim.total - claim.count:,} for other reasons" if claim.total > claim.count else ""
+    return f"{counted(claim.total, 'pod')} pending: {claim.count:,} because of {claim.title}{rest}."
+
+
+def _node_stands(claim: c.NodeStands) -> str:
+    cordoned = "is cordoned and " if claim.is_cordoned else ""
+    state = f"{claim.node} {cordoned}runs {claim.pods} of {claim.allowed} pods"
+    if not claim.waiting:
+        return f"{state}; no pod is pending."
+    return f"{state}; {claim.fits} of {claim.waiting} pending pods would fit here now."
+
+
+def _node_answers(claim: c.NodeAnswers) -> str:
+    if claim.fits:
+        return f"{claim.pod} fits on {claim.node}, place {claim.place:,} with {_points(claim.total)}"
+    return f"{claim.node} refuses {claim.pod}: {claim.plugin or 'PreFilter'}: {'; '.join(claim.reasons)}"
 
 
 def _goes_to(claim: c.GoesTo) -> str:
@@ -169,6 +214,17 @@ def _frees(claim: c.Frees) -> str:
     return f"{least}{claim.count:,} of {claim.of:,} pending pods would find a node if {claim.what}."
 
 
+def _played(claim: c.Played) -> str:
+    if not claim.placed and not claim.pending:
+        return "No pod would be waiting."
+    price = f", and {counted(claim.evicted, 'pod')} would be evicted" if claim.evicted else ""
+    if not claim.pending:
+        who = "The pod" if claim.placed == 1 else f"All {claim.placed:,} pods"
+        return f"{who} would be placed, on {counted(claim.nodes, 'node')}{price}."
+    both = claim.placed + claim.pending
+    return f"{claim.placed:,} of {counted(both, 'pod')} would be placed; {claim.pending:,} would stay pending{price}."
+
+
 def _nothing_helps(claim: c.NothingHelps) -> str:
     return ended(f"Nothing that was tried would let it run: {claim.reason}")
 
@@ -178,6 +234,14 @@ WORDS: dict[type, Callable[[Any], str]] = {
     c.Preempted: _preempted,
     c.Unplaced: _unplaced,
     c.RefusedLater: _refused_later,
+    c.Picked: _picked,
+    c.Failed: _failed,
+    c.Preempts: _preempts,
+    c.PutOnHold: _put_on_hold,
+    c.PendingTogether: _pending_together,
+    c.NodeStands: _node_stands,
+    c.NodeAnswers: _node_answers,
+    c.Played: _played,
     c.GoesTo: _goes_to,
     c.FitsNowhere: _fits_nowhere,
     c.WouldPreempt: _would_preempt,

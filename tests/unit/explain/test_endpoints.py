@@ -77,7 +77,7 @@ async def test_a_scenario_is_played() -> None:
         ):
             answer = await response.json()
 
-    assert answer["verdict"] == "All 1 pods would be placed, on 1 node."
+    assert answer["verdict"] == "The pod would be placed, on 1 node."
 
 
 async def test_live_figures_stream() -> None:

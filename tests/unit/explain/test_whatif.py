@@ -40,7 +40,7 @@ def test_an_important_pod_takes_the_place_of_others() -> None:
         ("default/low-0", "n0", "default/high"),
         ("default/low-1", "n0", "default/high"),
     ]
-    assert answer.verdict == "All 1 pods would be placed, on 1 node, and 2 pods would be evicted."
+    assert answer.verdict == "The pod would be placed, on 1 node, and 2 pods would be evicted."
 
 
 def test_victims_that_a_controller_makes_again_wait_in_line() -> None:
