@@ -7,7 +7,7 @@ RUNTIME := $(VENV)/.runtime
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check conformance controlplane e2e kubernetes-e2e upstream truth chaos fuzz bench bench-decide bench-gate bench-memory bench-neighbours bench-apiserver bench-gangs openb openb-variants soak clean
+.PHONY: help setup demo test check conformance controlplane e2e kubernetes-e2e upstream truth chaos fuzz bench bench-decide bench-gate bench-memory bench-neighbours bench-hammering bench-apiserver bench-gangs openb openb-variants soak clean
 
 help: ## list the commands
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -88,6 +88,9 @@ bench-memory: $(STAMP) ## 150,000 pods on 5,000 nodes
 
 bench-neighbours: $(STAMP) ## plain pods beside twenty kinds of hostile objects; fails beyond 1.5 times
 	@$(BIN)/python -m bench.neighbours
+
+bench-hammering: $(STAMP) ## binding latency beside twenty clients that ask everything; fails beyond twice
+	@$(BIN)/python -m bench.hammering
 
 bench-apiserver: $(STAMP) ## the embedded API server: creates per second, memory
 	@$(BIN)/python -m bench.apiserver

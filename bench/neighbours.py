@@ -65,6 +65,7 @@ class Server:
         self._queues: dict[str, asyncio.Queue[bytes]] = defaultdict(asyncio.Queue)
         self._version = 1
         self.bound = 0
+        self.binding_seconds = 0.0
 
     def put(self, path: str, item: hostile.Json) -> str:
         """Add or replace an object; its key."""
@@ -95,6 +96,8 @@ class Server:
         may_send: Callable[[], bool] = always,
     ) -> Response:
         if path.endswith("/binding") and body is not None:
+            if self.binding_seconds:
+                await asyncio.sleep(self.binding_seconds)
             binding = msgspec.json.decode(body)
             metadata = binding["metadata"]
             item = msgspec.json.decode(self._objects[hostile.PODS][f"{metadata['namespace']}/{metadata['name']}"])
@@ -122,14 +125,14 @@ class Server:
 class Stage:
     """A whole scheduler on the server, with nodes."""
 
-    def __init__(self, nodes: int) -> None:
+    def __init__(self, nodes: int, options: LiveOptions | None = None) -> None:
         structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
         self.server = Server()
         for number in range(nodes):
             self.server.put(hostile.NODES, hostile.node(f"node-{number:04}"))
         config, registry = load_config(_CONFIG), default_registry()
         profiles = resolve_profiles(config, registry)
-        self.live = LiveScheduler(self.server, config, profiles, registry, API_KINDS, LiveOptions())
+        self.live = LiveScheduler(self.server, config, profiles, registry, API_KINDS, options or LiveOptions())
         self._serial = 0
 
     async def cost_of_plain_pods(self, count: int, rounds: int) -> float:

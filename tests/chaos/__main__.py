@@ -34,6 +34,8 @@ def main() -> int:
             say=lambda text: print(text, flush=True),
         )
         report = asyncio.run(work)
+    if report.problems:
+        print(*report.story, sep="\n")
     print(report.text())
     print(f"logs are in {folder}")
     return 1 if report.problems else 0

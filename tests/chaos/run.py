@@ -25,6 +25,7 @@ from tests.e2e.api_session import ApiSession, api_session
 from tests.e2e.claim_controller import CLAIMS
 from tests.e2e.clusters import Cluster
 from tests.e2e.ledger import Ledger, keeping_ledger
+from tests.e2e.objects import JsonObject
 from tests.e2e.volume_controller import binding_volumes
 from tests.waiting import answer, until
 
@@ -170,11 +171,17 @@ async def _settle(api: ApiSession, clients: Clients, replicas: Replicas, ledger:
         # The last evictions and conditions may still be on their way.
         await answer(holds, what="everything holds", seconds=30)
     report.problems += problems
+    if problems:
+        report.story += [_told(event) for event in await api.events(reason="Preempted")]
     leader = await replicas.leader()
     if leader is None:
         report.problems.append("nobody leads after the calm")
     else:
         await _compare_caches(leader, report)
+
+
+def _told(event: JsonObject) -> str:
+    return f"{event['eventTime']} {event['regarding']['name']}: {event['note']} ({event['reportingInstance']})"
 
 
 async def _compare_caches(leader: Replica, report: Report) -> None:

@@ -20,7 +20,7 @@ from bayplan.observe.metrics import Family
 
 __all__ = ["known_pods", "pod_limits", "pod_resource_lines"]
 
-_PODS_PER_PIECE = 100
+_PODS_PER_PIECE = 25
 _POD_LEVEL = ("cpu", "memory")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -13,15 +14,16 @@ from bayplan.explain.time_slices import Work
 from bayplan.explain.views import ClusterView
 from bayplan.framework.cautions import state_cautions
 from bayplan.framework.description import KeptAnswers, kept_answers
+from bayplan.framework.plugin import Plugin
 from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.registry import Registry
-from bayplan.framework.runtime.framework import Framework
 from bayplan.loop.recorder import DecisionRecorder
 
-__all__ = ["PluginState", "plugins_of"]
+__all__ = ["CodeReader", "PluginState", "plugins_of"]
 
 _MOST_RECORDS = 2_000
 _AT_ONCE = 32
+_READ_AGAIN_SECONDS = 60.0
 
 
 class PluginState(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
@@ -52,8 +54,28 @@ class PluginState(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=Tr
     cautions: list[str] = []
 
 
+class CodeReader:
+    """What the code of plugins says, read once in a while: reading takes longer than a decision."""
+
+    def __init__(self) -> None:
+        self._read: WeakKeyDictionary[Plugin, tuple[float, list[KeptAnswers], list[str]]] = WeakKeyDictionary()
+
+    def read(self, plugin: Plugin, now: float) -> tuple[list[KeptAnswers], list[str]]:
+        """How long answers are kept, and cautions."""
+        found = self._read.get(plugin)
+        if found is None or now >= found[0]:
+            found = (now + _READ_AGAIN_SECONDS, kept_answers(plugin), state_cautions(type(plugin)))
+            self._read[plugin] = found
+        return found[1], found[2]
+
+
 def plugins_of(
-    view: ClusterView, recorder: DecisionRecorder, registry: Registry, probe: PodInfo | None, now: Callable[[], float]
+    view: ClusterView,
+    recorder: DecisionRecorder,
+    registry: Registry,
+    probe: PodInfo | None,
+    now: Callable[[], float],
+    code: CodeReader,
 ) -> Work[list[PluginState]]:
     """`probe` is a pod to ask the plugins about; `now` is a clock to measure with."""
     rejected = recorder.rejections()
@@ -67,14 +89,17 @@ def plugins_of(
         costs = _costs(view, probe, now) if probe is not None and probe.scheduler_name == profile else {}
         yield
         weights = {call.name: call.weight for call in framework.score_calls}
+        names_at = {point.label: {plugin.name for plugin in framework.at(point)} for point in ExtensionPoint}
         for name, plugin in framework.plugins.items():
+            yield
             origin = registry.origin_of(name)
             is_shipped = origin.startswith("bayplan.plugins.")
+            answers, cautions = ([], []) if is_shipped else code.read(plugin, now())
             states.append(
                 PluginState(
                     profile=profile,
                     plugin=name,
-                    points=[point.label for point in ExtensionPoint if _extends(framework, point, name)],
+                    points=[label for label, names in names_at.items() if name in names],
                     weight=weights.get(name, 0),
                     origin="" if is_shipped else origin,
                     version=plugin.version,
@@ -90,15 +115,11 @@ def plugins_of(
                         if plugin_name == name
                     },
                     timed=max((count for (timed, _), (count, _) in times.items() if timed == name), default=0),
-                    answers=[] if is_shipped else kept_answers(plugin),
-                    cautions=[] if is_shipped else state_cautions(type(plugin)),
+                    answers=answers,
+                    cautions=cautions,
                 )
             )
     return states
-
-
-def _extends(framework: Framework, point: ExtensionPoint, name: str) -> bool:
-    return any(plugin.name == name for plugin in framework.at(point))
 
 
 def _influence(recorder: DecisionRecorder) -> Work[tuple[Counter[str], dict[str, float]]]:

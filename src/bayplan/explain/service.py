@@ -30,7 +30,7 @@ from bayplan.explain.overview import Overview, overview_of
 from bayplan.explain.pages.timeline import Timeline
 from bayplan.explain.pending import PERMIT, PendingBoard, Stuck, Waiting, find_best_change, group_pending
 from bayplan.explain.placing import held_back_by
-from bayplan.explain.plugin_page import PluginState, plugins_of
+from bayplan.explain.plugin_page import CodeReader, PluginState, plugins_of
 from bayplan.explain.suggestions import find_changes, find_moves
 from bayplan.explain.time_slices import Work, in_slices
 from bayplan.explain.views import LiveView
@@ -76,6 +76,7 @@ class ExplainService:
         self.timeline = Timeline()
         self._copy: tuple[float, ClusterCopy] | None = None
         self._copying = asyncio.Lock()
+        self._code = CodeReader()
         self.reloads: list[tuple[float, str, list[str]]] = []
         """(time, what happened, problems), oldest first."""
         self._views_made = 0
@@ -314,7 +315,7 @@ class ExplainService:
         live = self.live
         probe = next(iter(live.cache.pods()), None) or next((info for info, _, _ in self._pending_pods()), None)
         registry = self._sources.settings().registry
-        work = plugins_of(self.view(), self.recorder, registry, probe, live.options.clock.monotonic)
+        work = plugins_of(self.view(), self.recorder, registry, probe, live.options.clock.monotonic, self._code)
         return await in_slices(work, live.options.clock)
 
     def config(self) -> ConfigPage:
