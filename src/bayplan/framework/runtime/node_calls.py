@@ -216,10 +216,15 @@ class ScoreCall:
             self.normalize is None or self.normalizer is not None
         )
         """Whether the final score of one row can be updated alone: no normaliser, or one with known bounds."""
-        self._may_withdraw = self.premises is not None and self.is_remembered
+        self._may_withdraw = self.premises is not None
         self._complain = complain
         self.times: PluginTimes | None = None
         """Set while a cycle is measured."""
+
+    @property
+    def keeps_raw(self) -> bool:
+        """Whether raw scores are kept although the plugin normalises them, in its own way, in every decision."""
+        return self.depends is not Depends.CLUSTER and not self.is_remembered
 
     def raw(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Int64N:
         """The raw score of each position."""

@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from bayplan.cluster.axes import Int64N
+from bayplan.cluster.node_columns import NodeColumns
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.cluster.state import ClusterState
 from bayplan.framework.answers import check_answer
@@ -46,6 +48,7 @@ class Plan:
         "_evaluation",
         "_planner",
         "_pod",
+        "_raw_columns",
         "due_filters",
         "due_pre_filters",
         "idle",
@@ -59,6 +62,7 @@ class Plan:
         self._planner = planner
         self._pod = pod
         self._evaluation: ShapeEvaluation | None = None
+        self._raw_columns: dict[str, ScoreColumn] = {}
         self.idle_as_of = (-1, -1, -1)
         # Mostly the same plugins are idle as for the last pod of the kind; `update_idle` finds out which are.
         self._set_due(outline.last_due)
@@ -69,6 +73,7 @@ class Plan:
             return self
         twin = Plan.__new__(Plan)
         twin.outline, twin._planner, twin._pod, twin._evaluation = self.outline, self._planner, pod, None
+        twin._raw_columns = {}
         twin.idle, twin.idle_as_of, twin._due = self.idle, self.idle_as_of, self._due
         twin.skip_filter, twin.due_filters = self.skip_filter, self.due_filters
         twin.due_pre_filters = self.due_pre_filters
@@ -130,6 +135,16 @@ class Plan:
             due.pre_scores = [s for s in self.pre_scores if s.failure is not None or s.plugin.name not in idle]
         return due.pre_scores
 
+    def raw_scores(self, call: ScoreCall, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Int64N:
+        """The raw scores of an open score, for its normaliser to change; kept where they follow from node and shape."""
+        if not (call.keeps_raw and self._planner.remembers):
+            return call.raw(state, pod, nodes)
+        column = self._raw_columns.get(call.name)
+        if column is None:
+            column = self._raw_columns[call.name] = self._planner.score_column(call, pod)
+        column.refresh(nodes.table, pod)
+        return nodes.cut(column.values).copy()
+
     def _score_outline(self) -> ScoreOutline:
         return self.outline.scores or self._planner.scores(self.outline, self._pod)
 
@@ -162,7 +177,7 @@ class Planner:
     ) -> None:
         self._cluster = cluster
         self._complain = complain
-        self._remember = remember
+        self.remembers = remember
         self._filter_calls = filter_calls
         self._score_calls = score_calls
         self._pre_filters = points.get(ExtensionPoint.PRE_FILTER, [])
@@ -319,7 +334,7 @@ class Planner:
             self._cluster.nodes,
             filters=[(c, self._filter_column(c, pod)) for c in outline.filters if c.depends in _NODE_ONLY],
             scores=[
-                (c, self._score_column(c, pod)) for c in scores.scores if c.is_remembered and c.depends in _NODE_ONLY
+                (c, self.score_column(c, pod)) for c in scores.scores if c.is_remembered and c.depends in _NODE_ONLY
             ],
             last_rank=scores.last_rank,
             dtype=scores.dtype,
@@ -353,7 +368,7 @@ class Planner:
             scores.node_only or self._node_only(outline, scores, pod),
             filters=[(call, self._filter_column(call, pod)) for call in outline.watched] if outline.watched else (),
             optimistic=outline.optimistic,
-            scores=[(call, self._score_column(call, pod)) for call in scores.row_scores] if scores.row_scores else (),
+            scores=[(call, self.score_column(call, pod)) for call in scores.row_scores] if scores.row_scores else (),
             combined=scores.combined,
             follows=scores.follows,
         )
@@ -361,11 +376,11 @@ class Planner:
     def _filter_column(self, call: FilterCall, pod: PodInfo) -> FilterColumn:
         return self._kept(self._filter_columns, call, pod, lambda: FilterColumn(call))
 
-    def _score_column(self, call: ScoreCall, pod: PodInfo) -> ScoreColumn:
+    def score_column(self, call: ScoreCall, pod: PodInfo) -> ScoreColumn:
         return self._kept(self._score_columns, call, pod, lambda: ScoreColumn(call))
 
     def _kept(self, columns: SecondUseCache[C], call: FilterCall | ScoreCall, pod: PodInfo, make: Callable[[], C]) -> C:
-        sign = call_promise(call.plugin, "sign", self._complain, pod) if self._remember else UNSIGNED
+        sign = call_promise(call.plugin, "sign", self._complain, pod) if self.remembers else UNSIGNED
         if sign is UNSIGNED:
             return make()
         return columns.find((call.name, sign), make, rows=self._cluster.nodes.capacity, bulk=pod.shape.bulk)

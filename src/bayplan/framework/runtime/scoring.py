@@ -115,7 +115,7 @@ def score_feasible(
     for call in calls:
         by_value = call.by_value(state, pod, nodes)
         if by_value is None:
-            raw = call.raw(state, pod, nodes)
+            raw = plan.raw_scores(call, state, pod, nodes)
             share = call.share(state, pod, raw, totals.dtype)
             answers[call.name] = raw
         else:
@@ -156,7 +156,7 @@ def score_rows(plan: Plan, state: CycleState, pod: PodInfo, nodes: NodeColumns, 
         if call.name in remembered:
             raw = nodes.cut(remembered[call.name].values)
         elif call in calls:
-            raw = call.raw(state, pod, nodes)
+            raw = plan.raw_scores(call, state, pod, nodes)
         else:
             continue
         answers[call.name] = raw

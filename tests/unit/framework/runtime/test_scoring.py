@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 from bayplan.api.pod import Pod
 from bayplan.cluster.axes import Int64N, Rows
-from bayplan.framework import CycleState, NodeColumns, Plugin, PodInfo
+from bayplan.framework import CycleState, Depends, NodeColumns, NodeInfo, Plugin, PodInfo
 from bayplan.framework.promises import ByValue
 from bayplan.loop.decide import Decision
 from bayplan.loop.points import best_nodes
@@ -116,3 +116,37 @@ def test_scores_by_value_must_be_within_bounds_too() -> None:
     decision, _ = decided(zoned(highest=101), pod("web"))
 
     assert 'plugin "Zoned" returns an invalid score 101' in decision.message
+
+
+class OwnNormalize(Plugin):
+    """Prefers nodes with few pods, and stretches the scores in a way of its own, in place."""
+
+    depends = Depends.ROW
+    scored: ClassVar[list[str]] = []
+
+    def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        self.scored.append(node.name)
+        return 1000 - len(node.pods)
+
+    def normalize(self, state: CycleState, pod: PodInfo, scores: Int64N) -> Int64N:
+        scores -= scores.min()
+        scores *= 10
+        return scores
+
+
+def test_raw_scores_are_kept_where_a_plugin_normalises_them_itself() -> None:
+    OwnNormalize.scored.clear()
+    made = [node(f"n{number}") for number in range(6)]
+    keeping = Harness(nodes=made, plugins=[OwnNormalize])
+    anew = Harness(nodes=made, plugins=[OwnNormalize], remember=False)
+
+    for number in range(12):
+        new = pod(f"web-{number}")
+        before = len(OwnNormalize.scored)
+        kept, _ = decided(keeping, new)
+        calls = OwnNormalize.scored[before:]
+        assert len(calls) == (6 if number < 2 else 1), "from the third on, the node of the last pod alone"
+        computed, _ = decided(anew, new)
+        assert _shares(kept) == _shares(computed)
+        for harness in (keeping, anew):
+            harness.scheduler.assume(harness.info(new), kept.node_name)
