@@ -19,6 +19,8 @@ _INDENT = "  "
 _WIDEST_LABEL = 34
 """A longer label has a line of its own."""
 _MAX_WIDTH = 120
+_TITLES = {"Parameters": "options"}
+"""As the list of all commands says it."""
 
 
 class AlignedFormatter(PlainFormatter):
@@ -31,7 +33,12 @@ class AlignedFormatter(PlainFormatter):
         fitting = [len(label) for label, _ in rows if len(label) <= _WIDEST_LABEL]
         width = max(fitting, default=_WIDEST_LABEL)
         text = "\n".join(_row(label, about, width, min(console.width, _MAX_WIDTH)) for label, about in rows)
-        _print(console, f"{panel.title}:\n{text}\n")
+        title = _TITLES.get(panel.title, panel.title.lower()) if isinstance(panel.title, str) else _text(panel.title)
+        _print(console, f"{title}:\n{text}" if title == "options" else f"{title}:\n{text}\n")
+
+    def render_usage(self, console: Console, options: ConsoleOptions, usage: Any) -> None:
+        if usage:
+            _print(console, f"usage: {_text(usage).removeprefix('Usage:').strip()}\n")
 
     def render_description(self, console: Console, options: ConsoleOptions, description: Any) -> None:
         text = _text(description)

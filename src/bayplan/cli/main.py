@@ -165,6 +165,8 @@ def _run_command(name: str, arguments: Sequence[str], program: str) -> int:
     gc.set_threshold(_OBJECTS_OF_A_START, *gc.get_threshold()[1:])
     app = make_app(name, program, arguments)
     status: Any = app([name, *arguments], exit_on_error=False, print_error=False)
+    if _wants_help(arguments):
+        print(_examples(name, program), end="")
     return status if isinstance(status, int) else 0
 
 
@@ -181,32 +183,47 @@ def make_app(name: str, program: str, arguments: Sequence[str] = ()) -> App:
         help_format="plaintext",
         help_formatter=_help_formatter(arguments, target),
         result_action="return_value",
+        console=_help_console(arguments),
         suppress_keyboard_interrupt=False,
     )
     if isinstance(target, App):
         app.command(target, name=name)
     else:
-        examples = getattr(module, "EXAMPLES", "").format(program=program)
-        app.command(target, name=name, help=_unwrapped(target.__doc__ or ""), help_epilogue=_indented(examples))
+        app.command(target, name=name, help=_unwrapped(target.__doc__ or ""))
     return app
+
+
+def _wants_help(arguments: Sequence[str]) -> bool:
+    return not {"--help", "-h"}.isdisjoint(arguments)
+
+
+def _examples(name: str, program: str) -> str:
+    """The end of a command's help; a command with commands of its own has none."""
+    lines = getattr(import_module(COMMANDS[name].target.partition(":")[0]), "EXAMPLES", "").format(program=program)
+    return "".join(["\nexamples:\n", *(f"  {line}\n" for line in lines.splitlines())]) if lines else ""
 
 
 def _help_formatter(arguments: Sequence[str], target: object) -> Any:
     """Loaded where there may be help to show: what draws it takes longer to load than most commands take."""
-    if isinstance(target, FunctionType) and not {"--help", "-h"}.intersection(arguments):
+    if isinstance(target, FunctionType) and not _wants_help(arguments):
         return None
     from bayplan.cli.help_format import AlignedFormatter
 
     return AlignedFormatter()
 
 
+def _help_console(arguments: Sequence[str]) -> Any:
+    """None where no help is shown: Rich takes long to load."""
+    if not _wants_help(arguments):
+        return None
+    from bayplan.cli.output import result_console
+
+    return result_console()
+
+
 def _unwrapped(docstring: str) -> str:
     """Paragraphs as single lines; the terminal's width is not that of the source."""
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in docstring.split("\n\n"))
-
-
-def _indented(examples: str) -> str | None:
-    return "\n\n".join(["Examples:", *(f"  {line}" for line in examples.splitlines())]) if examples else None
 
 
 def _failed(error: Exception, command: str) -> int:

@@ -69,8 +69,13 @@ def result_console() -> Console:
     """Where tables go. Colours only on a terminal; a fixed width where there is none, so that pipes see whole lines."""
     from rich.console import Console
 
+    class PipedConsole(Console):
+        def on_broken_pipe(self) -> None:
+            """The command's own end of it, with the same status whatever was printed."""
+            raise BrokenPipeError
+
     is_sized = sys.stdout.isatty() or bool(os.environ.get("COLUMNS"))
-    return Console(width=None if is_sized else _WIDTH_WITHOUT_TERMINAL, highlight=False, markup=False, emoji=False)
+    return PipedConsole(width=None if is_sized else _WIDTH_WITHOUT_TERMINAL, highlight=False, markup=False, emoji=False)
 
 
 def print_pieces(console: Console, pieces: Iterable[RenderableType]) -> None:

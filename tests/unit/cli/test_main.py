@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from importlib import import_module
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
 
 from bayplan import __version__
 from bayplan.cli import main as main_module
-from bayplan.cli.main import COMMANDS, Command, main
+from bayplan.cli.main import COMMANDS, Command, main, make_app
 from bayplan.cli.output import CommandError
 
 FAILING: list[BaseException] = []
+ROOT = Path(__file__).parents[3] / "examples"
+ONE_POD = ["-f", str(ROOT / "cluster.yaml"), "--pod", str(ROOT / "pod.yaml")]
 
 
 def fail() -> int:
@@ -171,7 +175,17 @@ def test_help_imports_neither_the_engine_nor_the_libraries_of_commands() -> None
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["evaluate", "--help"], ["--version"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["evaluate", "--help"],
+        ["render", "--help"],
+        ["--version"],
+        ["completion", "bash"],
+        ["evaluate", *ONE_POD],
+    ],
+)
 def test_help_into_a_closed_pipe_ends_without_a_message(arguments: list[str]) -> None:
     command = [sys.executable, "-m", "bayplan.cli", *arguments]
     reading, writing = os.pipe()
@@ -179,14 +193,44 @@ def test_help_into_a_closed_pipe_ends_without_a_message(arguments: list[str]) ->
     done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
     os.close(writing)
 
-    assert done.stderr == ""
-    assert done.returncode in (1, 141)
+    assert [line for line in done.stderr.splitlines() if not line.startswith("reading ")] == []
+    assert done.returncode == 141
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_every_help_looks_the_same_and_fits_sixty_columns(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert main([command, "--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    headings = [line for line in lines if line.endswith(":") and not line.startswith(" ")]
+    told = lines[: lines.index("examples:")] if "examples:" in lines else lines
+
+    assert lines[0].startswith(f"usage: bayplan {command}")
+    assert set(headings) <= {"arguments:", "options:", "commands:", "examples:"}
+    assert [line for line in told if len(line) > 60] == []
+    assert "\x1b" not in "".join(lines)
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_the_examples_of_every_help_are_command_lines_that_it_takes(command: str) -> None:
+    module = import_module(COMMANDS[command].target.partition(":")[0])
+    for line in getattr(module, "EXAMPLES", "").format(program="bayplan").splitlines():
+        lexer = shlex.shlex(line, posix=True, punctuation_chars="|<>()")
+        lexer.whitespace_split = True
+        words = list(lexer)
+        for place in (place for place, word in enumerate(words) if word == "bayplan"):
+            ours = list(takewhile(lambda word: not set(word) <= set("|<>()"), words[place + 1 :]))
+            _, bound, _ = make_app(ours[0], "bayplan").parse_args(ours, exit_on_error=False, print_error=False)
+            assert bound is not None
 
 
 def test_options_stand_in_one_column_and_their_help_in_another(capsys: pytest.CaptureFixture[str]) -> None:
     main(["up", "--help"])
     lines = capsys.readouterr().out.splitlines()
-    first = lines.index("Parameters:") + 1
+    first = lines.index("options:") + 1
     rows = lines[first : lines.index("", first)]
 
     starts = {len(row) - len(row[row.index("  ", 3) :].lstrip()) for row in rows}
@@ -200,4 +244,4 @@ def test_a_command_line_of_kube_scheduler_runs_the_scheduler(
     words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(words) == 0
-    assert "Usage: bayplan run [OPTIONS]" in capsys.readouterr().out
+    assert "usage: bayplan run [OPTIONS]" in capsys.readouterr().out
