@@ -227,6 +227,14 @@ def test_the_administrator_may_do_everything(api: ApiClient) -> None:
     assert answer.body["status"]["allowed"] is True
 
 
+def test_a_review_is_no_table(api: ApiClient) -> None:
+    attributes = {"verb": "delete", "resource": "nodes"}
+    accepted = "application/json;as=Table;v=v1;g=meta.k8s.io"
+    path, body = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {"spec": {"resourceAttributes": attributes}}
+
+    assert api.post(path, body, accept=accepted).status == 406
+
+
 def test_a_review_of_nothing_is_invalid(api: ApiClient) -> None:
     answer = api.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {"spec": {}})
 

@@ -20,15 +20,23 @@ from bayplan.apiserver.objects.bodies import read_object, read_options
 from bayplan.apiserver.objects.deletion import DeleteOptions, delete
 from bayplan.apiserver.objects.patching import Patcher
 from bayplan.apiserver.objects.reading import ObjectReader
-from bayplan.apiserver.objects.representation import PLAIN, negotiate, render, render_list
+from bayplan.apiserver.objects.representation import OBJECT, PLAIN, negotiate, render, render_list
 from bayplan.apiserver.objects.selection import select, selectable_values
 from bayplan.apiserver.objects.subresources import Subresources, subresources_of
 from bayplan.apiserver.objects.webhooks import ReviewFailed, ReviewNeeded
 from bayplan.apiserver.objects.writing import PLAIN_SUBRESOURCES, Caller, ObjectWriter
 from bayplan.apiserver.protocol import errors
-from bayplan.apiserver.protocol.encoding import Json, decode_object
+from bayplan.apiserver.protocol.encoding import Json, decode_object, encode
 from bayplan.apiserver.protocol.errors import RequestRefused
-from bayplan.apiserver.protocol.exchange import ApiAnswer, Request, WriteOptions, error_answer, json_answer, text_answer
+from bayplan.apiserver.protocol.exchange import (
+    JSON_TYPE,
+    ApiAnswer,
+    Request,
+    WriteOptions,
+    error_answer,
+    json_answer,
+    text_answer,
+)
 from bayplan.apiserver.protocol.identity import ADMIN, ANONYMOUS, ApiUser, TokenIssuer, new_admin_token
 from bayplan.apiserver.protocol.selectors import BadSelector, parse_field_selector
 from bayplan.apiserver.server.authorization import ApiAuthorizer, Attributes, RbacAuthorizer
@@ -197,9 +205,12 @@ class Api:
     def _review(self, route: Route, request: Request) -> ApiAnswer:
         if request.method != "POST" or route.name:
             raise errors.method_not_allowed()
+        if negotiate(request.headers.get("accept", "")).form != OBJECT:
+            raise errors.not_acceptable((JSON_TYPE,))
         content_type = request.headers.get("content-type", "")
         document = read_object(request.body, content_type, route.kind, validation="Ignore", warnings=[])
-        return json_answer(self._reviews.answer(route.kind, route.namespace, document, request.user), 201)
+        answer = self._reviews.answer(route.kind, route.namespace, document, request.user)
+        return self._shown(route.kind, encode(answer), request, 201)
 
     def _subresource(self, route: Route, verb: str, request: Request, warnings: list[str]) -> ApiAnswer:
         if not route.name or route.subresource not in subresources_of(route.kind):

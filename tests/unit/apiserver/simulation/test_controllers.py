@@ -167,7 +167,7 @@ async def test_an_indexed_job_gives_each_pod_its_number(driver: Driver) -> None:
     await driver.settle(8)
 
     assert sorted(one["spec"]["hostname"] for one in await driver.items(PODS)) == ["parts-0", "parts-1", "parts-2"]
-    assert (await driver.get(f"{JOBS}/parts"))["status"]["completedIndexes"] == "0,1,2"
+    assert (await driver.get(f"{JOBS}/parts"))["status"]["completedIndexes"] == "0-2"
 
 
 async def test_a_suspended_job_waits(driver: Driver) -> None:
@@ -273,6 +273,22 @@ async def test_orphans_stay_and_lose_their_owner(driver: Driver) -> None:
     assert len(pods) == 2
     assert all("ownerReferences" not in one["metadata"] for one in pods)
     assert not await driver.exists(f"{APPS}/replicasets/web")
+
+
+async def test_a_foreground_deletion_leaves_dependents_to_their_other_owners(driver: Driver) -> None:
+    await driver.create(f"{APPS}/replicasets", workload("ReplicaSet", "going", replicas=2))
+    stays = await driver.create("/api/v1/namespaces/default/configmaps", {"metadata": {"name": "stays"}})
+    await driver.settle()
+    shared = (await names(driver))[0]
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "stays", "uid": stays["metadata"]["uid"]}
+    owners = (await driver.get(f"{PODS}/{shared}"))["metadata"]["ownerReferences"]
+    await driver.patch(f"{PODS}/{shared}", {"metadata": {"ownerReferences": [*owners, reference]}})
+    await driver.call("DELETE", f"{APPS}/replicasets/going", propagationPolicy="Foreground")
+    await driver.settle()
+
+    assert await names(driver, f"{APPS}/replicasets") == []
+    assert await names(driver) == [shared]
+    assert (await driver.get(f"{PODS}/{shared}"))["metadata"]["ownerReferences"] == [reference]
 
 
 async def test_a_foreground_deletion_waits_for_dependents(driver: Driver) -> None:

@@ -45,7 +45,8 @@ class GarbageCollector:
         if change.type != DELETED:
             if change.previous is None or _may_matter(change):
                 self._suspect(resource, change.entry)
-                self._suspect_waiting_owners(change.entry)
+                for state in filter(None, (change.entry, change.previous)):
+                    self._suspect_waiting_owners(state)
             return
         for place in self._client.owners.dependent_places(change.entry.uid):
             self._add(place)
@@ -104,8 +105,11 @@ class GarbageCollector:
         if not known:
             self._client.delete(resource, key, DeleteOptions(propagation="Background"))
             return
-        waiting = [reference for reference in known if self._awaits_dependents(reference)]
-        if waiting and len(waiting) == len(known):
+        solid = [reference["uid"] for reference in known if not self._awaits_dependents(reference)]
+        if solid and len(solid) < len(references):
+            # Owners that are gone, or wait for their dependents to go, leave this one to the others.
+            self._client.update(resource, key, lambda dependent: _owned_by(dependent, solid))
+        elif not solid:
             self._unblock_owners_in_a_circle(place)
             self._client.delete(resource, key, DeleteOptions(propagation="Foreground"))
 
@@ -159,6 +163,12 @@ class GarbageCollector:
             return document
 
         self._client.update(place[0], place[1], drop)
+
+
+def _owned_by(document: Json, uids: list[str]) -> Json:
+    references = document["metadata"].get("ownerReferences") or []
+    document["metadata"]["ownerReferences"] = [one for one in references if one.get("uid") in uids]
+    return document
 
 
 def _without_blocking(document: Json) -> Json:

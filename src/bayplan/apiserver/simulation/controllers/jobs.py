@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from bayplan.apiserver.protocol.encoding import Json, parse_timestamp
 from bayplan.apiserver.simulation.controllers.base import Controller
-from bayplan.apiserver.simulation.controllers.pod_tally import OwnedPods, PodFacts
+from bayplan.apiserver.simulation.controllers.job_outcome import (
+    INDEX,
+    JobProgress,
+    Verdict,
+    format_indexes,
+    index_of,
+    progress,
+    verdict,
+)
+from bayplan.apiserver.simulation.controllers.pod_tally import OwnedPods
 from bayplan.apiserver.simulation.controllers.pods import first_to_remove, is_active, key_of, pod_from_template
 from bayplan.apiserver.storage.store import Key
 
-INDEX = "batch.kubernetes.io/job-completion-index"
+_FAILURE_COUNT = "batch.kubernetes.io/job-index-failure-count"
 _FINAL = ("Complete", "Failed")
 _OWN = (*_FINAL, "SuccessCriteriaMet", "FailureTarget", "Suspended")
 
@@ -29,63 +38,65 @@ class Jobs(Controller):
             return self._expire(key, job)
         self.claims.settle(job)
         pods = self.client.pods.of(job["metadata"]["uid"])
-        verdict = _verdict(job, pods, self.client.clock.now())
-        if verdict or job["spec"].get("suspend"):
+        standing = progress(job, pods, lambda pod: self.client.get("pods", pod))
+        ending = verdict(job, pods, standing, self.client.clock.now())
+        if ending or job["spec"].get("suspend"):
             for name, pod in pods.in_order():
                 if pod.is_active:
                     self.client.delete_pod(job, name)
         else:
-            self._adjust(job, pods)
-        self._write_status(key, job, verdict)
-        if verdict:
-            self._tell(job, verdict)
+            self._adjust(job, pods, standing)
+        self._write_status(key, job, standing, ending)
+        if ending:
+            self._tell(job, ending)
         return self._deadline(job)
 
-    def _tell(self, job: Json, verdict: tuple[str, str, str]) -> None:
-        kind, reason, message = verdict
+    def _tell(self, job: Json, ending: Verdict) -> None:
+        kind, reason, message = ending
         if kind == "Complete":
             self.client.event(job, "Completed", "Job completed")
         else:
             self.client.event(job, reason, message, is_warning=True)
 
-    def _adjust(self, job: Json, pods: OwnedPods) -> None:
+    def _adjust(self, job: Json, pods: OwnedPods, standing: JobProgress) -> None:
         spec = job["spec"]
-        active, succeeded = pods.active, pods.in_phase("Succeeded")
+        active = pods.active
         wanted = spec.get("parallelism", 1)
         if spec.get("completions") is not None:
-            wanted = min(wanted, spec["completions"] - succeeded)
-        elif succeeded:
+            wanted = min(wanted, spec["completions"] - standing.succeeded - len(standing.failed_indexes))
+        elif standing.succeeded:
             wanted = active
         if active > wanted:
             running = [pod for pod in self.client.owned("pods", job["metadata"]["uid"]) if is_active(pod)]
             for pod in first_to_remove(running)[: active - wanted]:
                 self.client.delete_pod(job, key_of(pod))
         if active < wanted:
-            indexes = _free_indexes(job, pods)
+            indexes = _free_indexes(job, pods, standing)
             for _ in range(wanted - active):
-                self.client.create_pod(job, _job_pod(job, indexes.pop(0) if indexes else None))
+                self.client.create_pod(job, _job_pod(job, indexes.pop(0) if indexes else None, standing))
 
-    def _write_status(self, key: Key, job: Json, verdict: tuple[str, str, str] | None) -> None:
-        pods = self.client.pods.of(job["metadata"]["uid"])
-        succeeded, failed = pods.in_phase("Succeeded"), pods.in_phase("Failed")
+    def _write_status(self, key: Key, job: Json, standing: JobProgress, ending: Verdict | None) -> None:
+        pods, spec = self.client.pods.of(job["metadata"]["uid"]), job["spec"]
         now = self.client.now()
         status: Json = {"startTime": job.get("status", {}).get("startTime", now)}
         status |= {"active": pods.active} if pods.active else {}
         status |= {"ready": pods.ready, "terminating": 0, "uncountedTerminatedPods": {}}
-        status |= {"succeeded": succeeded} if succeeded else {}
-        status |= {"failed": failed} if failed else {}
-        if job["spec"].get("completionMode") == "Indexed" and succeeded:
-            done = sorted({_index(pod) for pod in pods.by_key.values() if pod.phase == "Succeeded"})
-            status["completedIndexes"] = ",".join(str(index) for index in done)
-        if verdict:
-            kind, reason, message = verdict
+        status |= {"succeeded": standing.succeeded} if standing.succeeded else {}
+        status |= {"failed": standing.failed} if standing.failed else {}
+        if spec.get("completionMode") == "Indexed":
+            done = format_indexes(standing.completed_indexes)
+            status |= {"completedIndexes": done} if done else {}
+        if spec.get("backoffLimitPerIndex") is not None:
+            status["failedIndexes"] = format_indexes(standing.failed_indexes)
+        if ending:
+            kind, reason, message = ending
             status["conditions"] = [
                 *_of_others(job),
                 _condition("SuccessCriteriaMet" if kind == "Complete" else "FailureTarget", reason, message, now),
                 _condition(kind, reason, message, now),
             ]
             status |= {"completionTime": now} if kind == "Complete" else {}
-        elif job["spec"].get("suspend"):
+        elif spec.get("suspend"):
             status["conditions"] = [*_of_others(job), _condition("Suspended", "JobSuspended", "Job suspended", now)]
             status.pop("startTime")
         elif _of_others(job):
@@ -120,38 +131,21 @@ def finished_as(job: Json) -> str:
     return next((c["type"] for c in conditions if c.get("type") in _FINAL and c.get("status") == "True"), "")
 
 
-def _verdict(job: Json, pods: OwnedPods, now: float) -> tuple[str, str, str] | None:
-    spec = job["spec"]
-    succeeded = pods.in_phase("Succeeded")
-    if pods.in_phase("Failed") > spec.get("backoffLimit", 6):
-        return ("Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit")
-    started = job.get("status", {}).get("startTime")
-    deadline = spec.get("activeDeadlineSeconds")
-    if started and deadline is not None and parse_timestamp(started) + deadline <= now:
-        return ("Failed", "DeadlineExceeded", "Job was active longer than specified deadline")
-    completions = spec.get("completions")
-    reached = succeeded >= completions if completions is not None else succeeded and not pods.active
-    if reached:
-        return ("Complete", "CompletionsReached", "Reached expected number of succeeded pods")
-    return None
-
-
-def _index(pod: PodFacts) -> int:
-    text = pod.labels.get(INDEX, "-1")
-    return int(text) if text.isdigit() else -1
-
-
-def _free_indexes(job: Json, pods: OwnedPods) -> list[int]:
+def _free_indexes(job: Json, pods: OwnedPods, standing: JobProgress) -> list[int]:
     if job["spec"].get("completionMode") != "Indexed":
         return []
-    taken = {_index(pod) for pod in pods.by_key.values() if pod.is_active or pod.phase == "Succeeded"}
+    taken = {index_of(pod) for pod in pods.by_key.values() if pod.is_active}
+    taken |= standing.completed_indexes | standing.failed_indexes
     return [index for index in range(job["spec"].get("completions") or 0) if index not in taken]
 
 
-def _job_pod(job: Json, index: int | None) -> Json:
+def _job_pod(job: Json, index: int | None, standing: JobProgress) -> Json:
     pod = pod_from_template(job["spec"]["template"], job)
     if index is not None:
-        pod["metadata"].setdefault("annotations", {})[INDEX] = str(index)
+        annotations = pod["metadata"].setdefault("annotations", {})
+        annotations[INDEX] = str(index)
+        if job["spec"].get("backoffLimitPerIndex") is not None:
+            annotations[_FAILURE_COUNT] = str(standing.failures[index])
         pod["metadata"]["labels"][INDEX] = str(index)
         pod["metadata"]["generateName"] = f"{job['metadata']['name']}-{index}-"
         pod["spec"].setdefault("hostname", f"{job['metadata']['name']}-{index}")
