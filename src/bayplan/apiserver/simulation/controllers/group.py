@@ -11,6 +11,7 @@ from bayplan.apiserver.simulation.controllers.cronjobs import CronJobs
 from bayplan.apiserver.simulation.controllers.daemonsets import DaemonSets
 from bayplan.apiserver.simulation.controllers.deployments import Deployments
 from bayplan.apiserver.simulation.controllers.disruption import DisruptionBudgets
+from bayplan.apiserver.simulation.controllers.endpoints import ServiceEndpoints
 from bayplan.apiserver.simulation.controllers.event_expiry import EventExpiry
 from bayplan.apiserver.simulation.controllers.garbage import GarbageCollector
 from bayplan.apiserver.simulation.controllers.jobs import Jobs
@@ -37,6 +38,7 @@ ALL: tuple[type[Controller], ...] = (
     CronJobs,
     ResourceQuotas,
     DisruptionBudgets,
+    ServiceEndpoints,
     ClaimBinder,
     TemplateClaims,
     ClaimRelease,
