@@ -208,6 +208,18 @@ async def test_a_pod_fails_at_its_deadline(driver: Driver) -> None:
     assert (status["phase"], status["reason"]) == ("Failed", "DeadlineExceeded")
 
 
+async def test_a_deadline_that_is_set_while_a_pod_runs_counts_from_its_start(driver: Driver) -> None:
+    await driver.create(PODS, pod("a"))
+    await driver.bind("a", "node-1")
+    await driver.wait(4)
+    await driver.patch(f"{PODS}/a", {"spec": {"activeDeadlineSeconds": 6}})
+    await driver.wait(1)
+    assert (await status_of(driver, "a"))["phase"] == "Running"
+    await driver.wait(2)
+
+    assert (await status_of(driver, "a"))["reason"] == "DeadlineExceeded"
+
+
 async def test_stopping_takes_as_long_as_hooks_and_annotation_say_and_no_longer_than_the_grace(driver: Driver) -> None:
     hooked = pod("hooked")
     hooked["spec"]["containers"][0]["lifecycle"] = {"preStop": {"sleep": {"seconds": 5}}}

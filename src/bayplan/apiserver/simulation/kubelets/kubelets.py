@@ -239,6 +239,9 @@ class Kubelets:
     def _watch_over(self, node: str, pod: Json) -> None:
         """Plan the end of a pod that runs: its deadline, and that of its containers."""
         self._finish_later(node, pod)
+        self._watch_deadline(node, pod)
+
+    def _watch_deadline(self, node: str, pod: Json) -> None:
         deadline = pod["spec"].get("activeDeadlineSeconds")
         if deadline is not None:
             started = parse_timestamp(pod["status"].get("startTime") or timestamp(self._api.clock.now()))
@@ -286,11 +289,12 @@ class Kubelets:
         self._finish_later(node, pod)
 
     def _sync_pod(self, node: str, key: Key, uid: str) -> None:
-        """Carry out a change of the spec: resources that were resized, containers that were added."""
+        """Carry out a change of the spec: resources that were resized, containers that were added, a new deadline."""
         pod = self._pod(node, key, uid)
         found = self._api.store.get("nodes", "", node)
         if pod is None or found is None:
             return
+        self._watch_deadline(node, pod)
         load, wanted, its_node = self._pods[node], Admitted.of(pod), decode_object(found.raw)
         refused = refusal(pod, wanted, its_node, load.beside(uid))
         alone = refusal(pod, wanted, its_node, Admitted())
