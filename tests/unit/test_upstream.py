@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
+import pytest
+from tests.upstream import record
 from tests.upstream.integration import parse
-from tests.upstream.specs import Result, reason, table
+from tests.upstream.specs import Result, outcomes, reason
 
 LOG = """
 === RUN   TestPorts
@@ -47,8 +47,28 @@ def test_a_test_that_never_ended_has_failed() -> None:
 
 def test_the_table_counts_each_group() -> None:
     results = [Result("apps", "a", "pass", 1.0, ""), Result("apps", "b", "fail", 2.0, "no")]
+    found = outcomes(results, [("apps", "c", "needs containers")], {"b": "too slow"})
 
-    assert "| apps | 2 | 1 | 1 | 3 |" in table(results, Counter({"apps": 3})).splitlines()
+    assert "| apps | 3 | 1 | 2 | 1 | 1 |" in record.specs_table(found).splitlines()
+    assert "- `b`: too slow" in record.specs_reasons(found).splitlines()
+    assert "- 1: needs containers" in record.specs_reasons(found).splitlines()
+
+
+def test_a_run_of_a_part_replaces_the_outcomes_of_that_part() -> None:
+    old = {"apps": {"a": {"verdict": "fail"}, "b": {"verdict": "pass"}, "gone": {"verdict": "pass"}}}
+    new = {"apps": {"a": {"verdict": "pass"}}}
+    merged = record.merge_specs(old, new, {"apps": {"a", "b"}})
+
+    assert merged == {"apps": {"a": {"verdict": "pass"}, "b": {"verdict": "pass"}}}
+    leaves = record.merge_leaves({"p": {"bayplan": {"x": "fail"}}}, {"p": {"bayplan": {"y": "pass"}}}, ["p", "q"])
+    assert leaves == {"p": {"bayplan": {"x": "fail", "y": "pass"}}}
+
+
+@pytest.mark.parametrize("name", record.PAGES)
+def test_the_tables_of_the_documentation_are_those_of_the_recorded_runs(name: str) -> None:
+    text = record.PAGES[name].read_text()
+
+    assert record.page_with(name, text, record.tables()[name]) == text
 
 
 def test_a_spec_is_left_out_for_the_first_reason_that_matches() -> None:

@@ -19,11 +19,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import yaml
-
 from tests.controlplane.programs import cache_folder as controlplane
 from tests.controlplane.programs import program
-from tests.upstream import module
+from tests.upstream import module, record
 
 ROOT = "k8s.io/kubernetes/test/integration"
 PACKAGES = (
@@ -39,7 +37,6 @@ PACKAGES = (
     "volumescheduling",
 )
 SUBJECTS = ("bayplan", "kube-scheduler")
-LEFT_OUT = Path(__file__).with_name("left_out.yaml")
 _LIMIT = "10m"
 _RUN = re.compile(r"^=== (?:RUN|CONT|NAME)\s+(\S+)$")
 _END = re.compile(r"^\s*--- (PASS|FAIL|SKIP): (\S+) ")
@@ -148,12 +145,6 @@ def _launcher(subject: str, folder: Path) -> Path:
     return path
 
 
-def left_out() -> dict[str, str]:
-    """Leaves, by a pattern of their names, that are not expected to pass, each with its reason."""
-    entries: dict[str, str] = yaml.safe_load(LEFT_OUT.read_text())
-    return entries
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.upstream.integration", description=__doc__)
     parser.add_argument("--package", action="append", choices=PACKAGES, help="only these packages")
@@ -161,31 +152,27 @@ def main() -> int:
     parser.add_argument("--run", default=".", help="only top-level tests that match this pattern")
     parser.add_argument("--logs", type=Path, help="where the logs are kept")
     parser.add_argument("-o", "--output", type=Path, help="write all verdicts to this file as JSON")
+    parser.add_argument("--record", action="store_true", help="keep the verdicts, and write the table of the docs anew")
     options = parser.parse_args()
     logs = options.logs or Path(tempfile.mkdtemp(prefix="upstream-"))
-    verdicts: dict[str, dict[str, dict[str, str]]] = {}
+    verdicts: record.Outcomes = {}
     for package in options.package or PACKAGES:
         for subject in options.subject or SUBJECTS:
             outcome = run_package(package, subject, only=options.run, logs=logs)
             verdicts.setdefault(package, {})[subject] = {leaf: outcome.verdict(leaf) for leaf in outcome.leaves()}
         if options.output:
             options.output.write_text(json.dumps(verdicts, indent=1))
+        if options.record:
+            record.keep(record.LEAVES, record.merge_leaves(record.load(record.LEAVES), verdicts, PACKAGES))
     return report(verdicts, logs)
 
 
-def report(verdicts: dict[str, dict[str, dict[str, str]]], logs: Path) -> int:
+def report(verdicts: record.Outcomes, logs: Path) -> int:
     """Print the table; the exit status is 1 if a leaf fails for Bayplan that is not on the list of exceptions."""
-    known = left_out()
+    known = record.left_out()
     surprises = []
-    print(f"{'package':40} {'leaves':>6} {'asked':>6} " + " ".join(f"{subject:>15}" for subject in SUBJECTS))
+    print(record.leaves_table(verdicts))
     for package, by_subject in verdicts.items():
-        first = next(iter(by_subject.values()))
-        asked = {leaf for leaf, verdict in first.items() if verdict in ("pass", "fail")}
-        passed = [
-            str(sum(verdict == "pass" for verdict in by_subject[subject].values())) if subject in by_subject else "-"
-            for subject in SUBJECTS
-        ]
-        print(f"{package:40} {len(first):6} {len(asked):6} " + " ".join(f"{count:>15}" for count in passed))
         surprises += [
             f"{package} {leaf}"
             for leaf, verdict in by_subject.get("bayplan", {}).items()

@@ -1,8 +1,8 @@
 """`make kubernetes-e2e`: Kubernetes' own end-to-end specs on the embedded cluster, with the suite's default flags.
 
 Each spec runs in a process of its own with a time limit, on one of several clusters; a cluster on which a spec failed
-is replaced, so that no failure causes another. What cannot pass without real containers, images or networks is named
-with its reason in `specs.yaml` and not run, unless asked for.
+is replaced, so that no failure causes another. `specs.yaml` names the specs that need real containers, networks or an
+aggregated API server, which are not run unless asked for, and the causes of known failures.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import sys
 import tempfile
 import threading
 import time
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +25,8 @@ from typing import Any
 import yaml
 
 from tests.controlplane.programs import cache_folder as controlplane
-from tests.upstream import module
+from tests.upstream import module, record
+from tests.upstream.record import Outcomes
 
 LIST = Path(__file__).with_name("specs.yaml")
 # Off by default upstream, in need of another cloud, or of minutes of waiting for each spec.
@@ -170,26 +170,27 @@ def run_all(specs: list[tuple[str, str]], suite: Path, *, jobs: int, limit: floa
     return results
 
 
-def needs_more() -> dict[str, str]:
-    """Specs, by a pattern of their texts, that no simulated node can pass, each with its reason."""
-    entries: dict[str, str] = yaml.safe_load(LIST.read_text()) or {}
-    return entries
+def lists() -> tuple[dict[str, str], dict[str, str]]:
+    """By patterns of their texts: specs that need more than a simulated cluster has, and causes of known failures."""
+    entries = yaml.safe_load(LIST.read_text())
+    return entries["need more"] or {}, entries["known failures"] or {}
 
 
 def reason(spec: str, entries: dict[str, str]) -> str | None:
     return next((why for pattern, why in entries.items() if re.search(pattern, spec)), None)
 
 
-def table(results: list[Result], left_out: Counter[str]) -> str:
-    """The table of the documentation: by group, how many ran and passed, and how many were left out."""
-    lines = ["| group | run | pass | fail | left out |", "|---|---|---|---|---|"]
-    for group in GROUPS:
-        verdicts = Counter(result.verdict for result in results if result.group == group)
-        run = verdicts["pass"] + verdicts["fail"]
-        lines.append(
-            f"| {group} | {run} | {verdicts['pass']} | {verdicts['fail']} | {left_out[group] + verdicts['skip']} |"
-        )
-    return "\n".join(lines)
+def outcomes(results: list[Result], left_out: list[tuple[str, str, str]], causes: dict[str, str]) -> Outcomes:
+    """What is recorded of a run. A spec that skips itself needs something that it looked for and did not find."""
+    found: Outcomes = {}
+    for group, spec, why in left_out:
+        found.setdefault(group, {})[spec] = {"verdict": "left out", "why": why}
+    for result in results:
+        outcome = {"verdict": "left out" if result.verdict == "skip" else result.verdict}
+        if result.verdict != "pass":
+            outcome["why"] = reason(result.spec, causes) or result.message.strip()
+        found.setdefault(result.group, {})[result.spec] = outcome
+    return found
 
 
 def main() -> int:
@@ -201,23 +202,30 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=420, help="seconds for each spec (420; one waits five minutes)")
     parser.add_argument("--logs", type=Path, help="where the logs are kept")
     parser.add_argument("-o", "--output", type=Path, help="write all results to this file as JSON")
+    parser.add_argument("--record", action="store_true", help="keep the outcomes, and write the table of the docs anew")
     options = parser.parse_args()
     suite = module.build("bayplan.dev/tests/upstream/e2e", "e2e.test")
-    entries = {} if options.all else needs_more()
+    need_more, causes = lists()
+    existing = list(list_specs(suite))
     chosen = [
         (group, spec)
-        for group, spec in list_specs(suite)
+        for group, spec in existing
         if (not options.group or group in options.group) and re.search(options.focus, spec)
     ]
-    specs = [(group, spec) for group, spec in chosen if reason(spec, entries) is None]
-    left_out = Counter(group for group, spec in chosen if reason(spec, entries) is not None)
+    needs = {spec: None if options.all else reason(spec, need_more) for _, spec in chosen}
+    left_out = [(group, spec, why) for group, spec in chosen if (why := needs[spec]) is not None]
+    specs = [(group, spec) for group, spec in chosen if needs[spec] is None]
     logs = options.logs or Path(tempfile.mkdtemp(prefix="kubernetes-e2e-"))
     results = run_all(specs, suite, jobs=options.jobs, limit=options.limit, logs=logs)
+    found = outcomes(results, left_out, causes)
     if options.output:
         options.output.write_text(json.dumps([vars(result) for result in results], indent=1))
-    print(table(results, left_out))
+    if options.record:
+        by_group = {group: {spec for of, spec in existing if of == group} for group in GROUPS}
+        record.keep(record.SPECS, record.merge_specs(record.load(record.SPECS), found, by_group))
+    print(record.specs_table(found))
     print(f"logs: {logs}")
-    return 1 if any(result.verdict == "fail" for result in results) else 0
+    return 1 if any(result.verdict == "fail" and not reason(result.spec, causes) for result in results) else 0
 
 
 if __name__ == "__main__":

@@ -1,0 +1,157 @@
+"""The outcomes of the last recorded runs, in `results/`, and the tables of the documentation that are made from them.
+
+A run of a part of the tests (`--group`, `--focus`, `--package`) replaces the outcomes of that part alone.
+`python -m tests.upstream.record` writes the tables anew; a test checks that they are those of the recorded outcomes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import yaml
+
+REPOSITORY = Path(__file__).parents[2]
+RESULTS = Path(__file__).with_name("results")
+SPECS = RESULTS / "specs.json"
+LEAVES = RESULTS / "leaves.json"
+LEFT_OUT = Path(__file__).with_name("left_out.yaml")
+PAGES = {"kubernetes-e2e": REPOSITORY / "docs/cluster.md", "upstream": REPOSITORY / "docs/internals/upstream.md"}
+
+# Specs: by group and text, `verdict` (pass, fail, left out) and, where it did not pass, `why`.
+# Leaves: by package, scheduler and leaf, the verdict.
+Outcomes: TypeAlias = dict[str, dict[str, Any]]
+
+
+def load(path: Path) -> Outcomes:
+    """What was recorded last; nothing if there is no record yet."""
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def keep(path: Path, outcomes: Outcomes) -> None:
+    """Record the outcomes, and write the tables that show them."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(outcomes, indent=1) + "\n")
+    write_tables()
+
+
+def merge_specs(old: Outcomes, new: Outcomes, existing: Mapping[str, Collection[str]]) -> Outcomes:
+    """The recorded outcomes with those of a run in their place, and without specs that exist no more."""
+    return {
+        group: {spec: outcome for spec, outcome in (old.get(group, {}) | new.get(group, {})).items() if spec in specs}
+        for group, specs in existing.items()
+    }
+
+
+def merge_leaves(old: Outcomes, new: Outcomes, packages: Iterable[str]) -> Outcomes:
+    """The recorded verdicts with those of a run in their place, leaf by leaf."""
+    merged: Outcomes = {}
+    for package in packages:
+        before, after = old.get(package, {}), new.get(package, {})
+        subjects = {subject: before.get(subject, {}) | after.get(subject, {}) for subject in before | after}
+        if subjects:
+            merged[package] = subjects
+    return merged
+
+
+def specs_table(outcomes: Outcomes) -> str:
+    """By group: how many specs there are, how many need more than a simulated cluster has, and what the others did."""
+    lines = ["| group | specs | need more | run | pass | fail |", "|---|---|---|---|---|---|"]
+    total: Counter[str] = Counter()
+    for group, specs in outcomes.items():
+        verdicts = Counter(outcome["verdict"] for outcome in specs.values())
+        total += verdicts
+        lines.append(_specs_row(group, verdicts))
+    return "\n".join([*lines, _specs_row("all", total)])
+
+
+def _specs_row(group: str, verdicts: Counter[str]) -> str:
+    run = verdicts["pass"] + verdicts["fail"]
+    return (
+        f"| {group} | {run + verdicts['left out']} | {verdicts['left out']} "
+        f"| {run} | {verdicts['pass']} | {verdicts['fail']} |"
+    )
+
+
+def specs_reasons(outcomes: Outcomes) -> str:
+    """Why specs are not run, with how many; then each spec that fails, with the cause."""
+    every = [(spec, outcome) for specs in outcomes.values() for spec, outcome in specs.items()]
+    reasons = Counter(outcome["why"] for _, outcome in every if outcome["verdict"] == "left out")
+    lines = [f"- {count}: {why}" for why, count in reasons.most_common()]
+    failing = [f"- `{_short(spec)}`: {outcome['why']}" for spec, outcome in every if outcome["verdict"] == "fail"]
+    return "\n".join(
+        ["What the specs that are not run need:", "", *lines]
+        + (["", "What fails, and why:", "", *failing] if failing else [])
+    )
+
+
+def _short(spec: str) -> str:
+    """The text of a spec without its tags."""
+    return " ".join(re.sub(r"\[[^\]]*\]", "", spec).split())
+
+
+def leaves_table(outcomes: Outcomes) -> str:
+    """By package: its leaves, those that say something about a program, and how many each scheduler passes."""
+    lines = ["| package | leaves | asked | Bayplan | kube-scheduler |", "|---|---|---|---|---|"]
+    sums = [0, 0, 0, 0]
+    for package, subjects in outcomes.items():
+        leaves = set().union(*subjects.values())
+        asked = {leaf for leaf in leaves if any(of.get(leaf) in ("pass", "fail") for of in subjects.values())}
+        passed = [
+            sum(verdict == "pass" for verdict in subjects.get(subject, {}).values())
+            for subject in ("bayplan", "kube-scheduler")
+        ]
+        row = [len(leaves), len(asked), *passed]
+        sums = [total + count for total, count in zip(sums, row, strict=True)]
+        lines.append(f"| `{package}` | " + " | ".join(map(str, row)) + " |")
+    return "\n".join([*lines, "| all | " + " | ".join(map(str, sums)) + " |"])
+
+
+def left_out() -> dict[str, str]:
+    """Leaves, by a pattern of their names, that are not expected to pass with Bayplan, each with its reason."""
+    entries: dict[str, str] = yaml.safe_load(LEFT_OUT.read_text())
+    return entries
+
+
+def leaves_reasons(outcomes: Outcomes, known: Mapping[str, str]) -> str:
+    """The leaves that fail with either scheduler, with the reason where it is known."""
+    lines = []
+    for package, subjects in outcomes.items():
+        for leaf in sorted(set().union(*subjects.values())):
+            failing = [subject for subject in subjects if subjects[subject].get(leaf) == "fail"]
+            if failing:
+                why = next((why for pattern, why in known.items() if re.search(pattern, leaf)), "no cause is known")
+                lines.append(f"- `{package}` `{leaf}` ({' and '.join(failing)}): {why}")
+    return "\n".join(["Leaves that fail:", "", *lines]) if lines else "No leaf fails."
+
+
+def tables() -> dict[str, str]:
+    """The generated part of each page."""
+    specs, leaves = load(SPECS), load(LEAVES)
+    return {
+        "kubernetes-e2e": f"{specs_table(specs)}\n\n{specs_reasons(specs)}",
+        "upstream": f"{leaves_table(leaves)}\n\n{leaves_reasons(leaves, left_out())}",
+    }
+
+
+def page_with(name: str, text: str, table: str) -> str:
+    """The page with the table between its two marks."""
+    before, begin, rest = text.partition(f"<!-- {name}: written by `python -m tests.upstream.record` -->\n")
+    _, end, after = rest.partition(f"<!-- end of {name} -->")
+    if not (begin and end):
+        raise ValueError(f"the page of {name} lacks its marks")
+    return f"{before}{begin}\n{table}\n\n{end}{after}"
+
+
+def write_tables() -> None:
+    for name, table in tables().items():
+        page = PAGES[name]
+        page.write_text(page_with(name, page.read_text(), table))
+
+
+if __name__ == "__main__":
+    write_tables()
