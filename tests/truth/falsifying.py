@@ -75,7 +75,9 @@ def _others(claim: c.Claim, name: str, case: Case) -> Iterator[Any]:
         yield SOMEBODY if "/" in value else "another"
     elif isinstance(value, tuple):
         yield (SOMEBODY,)
-        yield from ((*value[:-1],) for _ in value[:1])
+        if value and (name != "also" or len(value) == 1):
+            # Of several that object, some object too.
+            yield value[:-1]
     elif isinstance(value, dict):
         yield from ({**value, key: _other_value(value[key])} for key in value)
 

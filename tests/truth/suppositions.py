@@ -115,12 +115,12 @@ async def _others_object(world: World, claim: c.Lacks) -> str:
     """Who refuses the node to a pod that asks next to nothing; its places for pods are not looked at."""
     if "pods" in claim.amounts:
         return all_hold((set(claim.also) <= set(world.base.plugins), "there is no such plugin"))
-    after = await world.after(Change(edits=(_asking_little(world),)))
-    record = after.first
-    refused = next((g.plugin for g in record.refused if claim.node in g.sample), "") if record is not None else ""
-    if record is not None and record.node:
-        result = evaluated(world.case, little=True)
-        refused = result["nodes"].get(claim.node, {}).get("plugin", "") if result is not None else refused
+    result = evaluated(world.case, little=True)
+    if result is not None:
+        refused = (result.get("prefilter") or result["nodes"].get(claim.node, {})).get("plugin", "")
+    else:
+        record = (await world.after(Change(edits=(_asking_little(world),)))).first
+        refused = next((g.plugin for g in record.refused if claim.node in g.sample), "") if record is not None else ""
     return all_hold(
         (bool(refused) == bool(claim.also) or not refused, f"{refused} objects"),
         (not claim.also or refused in claim.also, f"{refused or 'nobody'} objects"),

@@ -3,9 +3,10 @@
     decisions.jsonl      the newest
     decisions.jsonl.1    the one before, and so on up to `keep`
 
-A listener of the decision record hands attempts over as they settle; `run` writes them in batches beside the loop. A
-line that was cut off by a crash, or that somebody edited, is left out when reading, and counted. A full disk costs
-records, never a decision.
+The first line of each file is its version. Only the user of the process can read the files: names of pods may be
+nobody else's business. A listener of the decision record hands attempts over as they settle; `run` writes them in
+batches beside the loop. A line that was cut off by a crash, or that somebody edited, is left out when reading, and
+counted. A full disk costs records, never a decision.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import structlog
 from bayplan.loop.record import DecisionRecord
 from bayplan.observe.clock import Clock
 
-__all__ = ["DecisionFile", "DecisionFileError", "newest_decisions", "read_decisions"]
+__all__ = ["FILE_VERSION", "DecisionFile", "DecisionFileError", "newest_decisions", "read_decisions"]
 
 _log = structlog.get_logger()
 _EVERY_SECONDS = 0.5
@@ -30,6 +31,16 @@ _MOST_WAITING = 50_000
 _BATCH = 500
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(DecisionRecord)
+_MODE = 0o600
+FILE_VERSION = "bayplan.dev/decisions/v1"
+"""In the first line. Fields may be added; one that goes, or means something else, is another version."""
+
+
+class _Header(msgspec.Struct, forbid_unknown_fields=True):
+    version: str
+
+
+_header = msgspec.json.Decoder(_Header)
 
 
 class DecisionFileError(ValueError):
@@ -46,8 +57,13 @@ class DecisionFile:
         """Attempts that could not be written."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch()
-            _end_cut_line(path)
+            with open(path, "ab", opener=_private) as stream:
+                is_new = not stream.tell()
+            if is_new:
+                self._append([])
+            else:
+                path.chmod(_MODE)
+                _end_cut_line(path)
         except OSError as error:
             raise DecisionFileError(
                 f"`{path}` cannot be written: {error.strerror or error}\nhint: name a file in a folder that can"
@@ -85,14 +101,18 @@ class DecisionFile:
 
     def _write(self, lines: list[bytes]) -> None:
         try:
-            with self.path.open("ab") as stream:
-                stream.write(b"".join(line + b"\n" for line in lines))
-                size = stream.tell()
-            if size >= self._max_bytes:
+            if self._append(lines) >= self._max_bytes:
                 self._rotate()
         except OSError as error:
             self.lost += len(lines)
             _log.warning("decisions could not be written", file=str(self.path), lost=len(lines), error=str(error))
+
+    def _append(self, lines: list[bytes]) -> int:
+        """The size of the file afterwards."""
+        with open(self.path, "ab", opener=_private) as stream:
+            lines = lines if stream.tell() else [_encoder.encode(_Header(version=FILE_VERSION)), *lines]
+            stream.write(b"".join(line + b"\n" for line in lines))
+            return stream.tell()
 
     def _rotate(self) -> None:
         for number in range(self._keep - 1, 0, -1):
@@ -100,6 +120,11 @@ class DecisionFile:
             if older.exists():
                 os.replace(older, _numbered(self.path, number + 1))
         os.replace(self.path, _numbered(self.path, 1))
+        self._append([])
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, _MODE)
 
 
 def _end_cut_line(path: Path) -> None:
@@ -127,6 +152,10 @@ def read_decisions(path: Path) -> tuple[list[DecisionRecord], int]:
             lines = part.read_bytes().splitlines()
         except OSError as error:
             raise DecisionFileError(f"`{part}` cannot be read: {error.strerror or error}") from error
+        version, lines = _version_of(lines)
+        if version != FILE_VERSION:
+            bad += len(lines)
+            continue
         for line in lines:
             try:
                 records.append(_decoder.decode(line))
@@ -134,6 +163,14 @@ def read_decisions(path: Path) -> tuple[list[DecisionRecord], int]:
                 bad += bool(line.strip())
     records.reverse()
     return records, bad
+
+
+def _version_of(lines: list[bytes]) -> tuple[str, list[bytes]]:
+    """The version of a file, and its other lines; files without one were written before there was another."""
+    try:
+        return (_header.decode(lines[0]).version, lines[1:]) if lines else (FILE_VERSION, [])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return FILE_VERSION, lines
 
 
 def newest_decisions(path: Path, *, most: int) -> list[DecisionRecord]:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from tests.unit.explain.stage import raw_pod, staged
 
-from bayplan.explain.decision_file import DecisionFile, DecisionFileError, read_decisions
+from bayplan.explain.decision_file import FILE_VERSION, DecisionFile, DecisionFileError, read_decisions
 from bayplan.loop.record import DecisionRecord
 
 
@@ -47,6 +47,23 @@ def test_a_cut_line_costs_that_line_only(tmp_path: Path) -> None:
     again.flush()
 
     assert read_decisions(path) == ([record(7)], 1)
+
+
+def test_it_is_of_a_version_and_for_one_user_also_after_it_was_rotated(tmp_path: Path) -> None:
+    old = tmp_path / "d.jsonl"
+    old.write_bytes(msgspec.json.encode(record(1)) + b"\n")
+    old.chmod(0o644)
+    file = DecisionFile(old, max_bytes=300, keep=2)
+    for number in range(2, 6):
+        file.append(record(number))
+        file.flush()
+    (tmp_path / "later.jsonl").write_bytes(b'{"version":"bayplan.dev/decisions/v9"}\n' + msgspec.json.encode(record(1)))
+
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.glob("d.jsonl*")} == {0o600}
+    assert [each.number for each in read_decisions(old)[0]][-1] <= 3 and read_decisions(old)[1] == 0
+    newest = DecisionFile(tmp_path / "new.jsonl")
+    assert newest.path.read_text() == f'{{"version":"{FILE_VERSION}"}}\n'
+    assert read_decisions(tmp_path / "later.jsonl") == ([], 1)
 
 
 def test_files_that_cannot_be_used_say_so(tmp_path: Path) -> None:
