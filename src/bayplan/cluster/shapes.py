@@ -17,7 +17,7 @@ import msgspec
 
 from bayplan.api.node import normalized_image_name
 from bayplan.api.node_selectors import NodeTerm, RequiredNodes, compile_node_selector, compile_term
-from bayplan.api.pod import Affinity, Container, Pod, PodPort, PodSpec, Toleration, Volume
+from bayplan.api.pod import Affinity, Container, Pod, PodPort, PodResourceClaim, PodSpec, Toleration, Volume
 from bayplan.api.requests import Amounts, has_pod_level_requests, pod_requests
 from bayplan.cluster.affinity_terms import PodTerms, compile_pod_terms, compile_readable_terms
 from bayplan.cluster.lazy import lazy
@@ -433,7 +433,7 @@ def _rest_key(pod: Pod, pinned_to: str) -> bytes:
             spec.preemption_policy,
             spec.scheduler_name,
             spec.scheduling_gates,
-            spec.resource_claims,
+            [entry.name for entry in spec.resource_claims or ()],
             spec.host_network,
             spec.host_users,
             (owner.kind, owner.name, owner.api_version) if owner else None,
@@ -461,7 +461,11 @@ def _resized(pod: Pod) -> Any:
 
 
 def _without_identity(pod: Pod) -> PodSpec:
-    if not pod.spec.node_name and pod.spec.volumes is None:
-        return pod.spec
-    kept = [v for v in pod.spec.volumes or () if _matters(v)]
-    return msgspec.structs.replace(pod.spec, node_name="", volumes=kept or None)
+    """Without what is a pod's own: where it runs, volumes that no plugin reads, and the names of its claims, which
+    DynamicResources reads from the pod itself."""
+    spec = pod.spec
+    if not spec.node_name and spec.volumes is None and not spec.resource_claims:
+        return spec
+    kept = [v for v in spec.volumes or () if _matters(v)]
+    claims = [PodResourceClaim(name=entry.name) for entry in spec.resource_claims or ()]
+    return msgspec.structs.replace(spec, node_name="", volumes=kept or None, resource_claims=claims or None)

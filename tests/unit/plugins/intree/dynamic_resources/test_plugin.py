@@ -219,3 +219,22 @@ def test_a_search_that_takes_too_long_is_an_error(timeout: str, expected: str | 
     else:
         status = verdicts.status(int(verdicts.ids[0]))
         assert (status.code, status.message) == (Code.ERROR, expected)
+
+
+def test_pods_that_name_claims_of_their_own_share_a_shape_and_get_devices_of_their_own() -> None:
+    cluster = harness(slice_of(device("a"), device("b")), claim("c", request()), claim("d", request()))
+    first, second = info(cluster, pod("c")), info(cluster, pod("d"))
+
+    assert first.shape is second.shape
+    for each, name in ((first, "c"), (second, "d")):
+        decision = cluster.scheduler.decide(each)
+        assert plugin_of(cluster).reserve(decision.state, each, decision.node_name) is None
+        assert plugin_of(cluster).handle.cluster.devices.in_flight(f"uid-{name}") is not None
+    use = plugin_of(cluster).handle.cluster.devices.use
+    assert {device_id[2] for device_id in use.dedicated} == {"a", "b"}
+
+
+def test_a_pod_without_claims_has_another_shape() -> None:
+    cluster = harness(claim("c", request()))
+
+    assert info(cluster, pod("c")).shape is not info(cluster, pod()).shape
