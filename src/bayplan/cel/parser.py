@@ -266,6 +266,9 @@ class _Parser:
     def _named(self, token: Token, dot: str) -> Expression:
         if token.text in _LITERALS and not dot:
             return Literal(token.offset, _LITERALS[token.text])
+        if dot and (token.text in _LITERALS or token.text == "in"):
+            self._position -= 1
+            self._unexpected("IDENTIFIER")
         opening = self._take("(")
         if token.text in _RESERVED:
             if token.text == "in":

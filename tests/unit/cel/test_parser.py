@@ -81,6 +81,8 @@ def test_operators_bind_as_the_grammar_says(text: str, expected: str) -> None:
         ("(1", "Syntax error: mismatched input '<EOF>' expecting ')'"),
         ("!-", "Syntax error: mismatched input '<EOF>' expecting {NUM_FLOAT, NUM_INT}"),
         ("!-x", "Syntax error: mismatched input 'x' expecting {NUM_FLOAT, NUM_INT}"),
+        (".false", "Syntax error: mismatched input 'false' expecting IDENTIFIER"),
+        (".in", "Syntax error: mismatched input 'in' expecting IDENTIFIER"),
         ("a b", "Syntax error: extraneous input 'b' expecting <EOF>"),
         ("9223372036854775808", "invalid int literal"),
         ("18446744073709551616u", "invalid uint literal"),
