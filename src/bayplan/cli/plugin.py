@@ -33,8 +33,8 @@ def show(
 ) -> None:
     """Say what a plugin extends, what its answers depend on, and what the author could change.
 
-    PLUGIN is FILE.py, MODULE:CLASS or the name of a plugin that is installed. What Filter and Score depend on is
-    derived from their code where the author states nothing: the less, the longer answers are kept. Nothing of the
+    PLUGIN is FILE.py, FOLDER, MODULE:CLASS or the name of a plugin that is installed. What Filter and Score depend on
+    is derived from their code where the author states nothing: the less, the longer answers are kept. Nothing of the
     plugin is called but `setup`.
     """
     import msgspec
@@ -75,9 +75,7 @@ def _named(spec: str) -> tuple[Registry, list[str], bool]:
     registry = default_registry()
     is_name = ":" not in spec and not spec.endswith(".py") and not Path(spec).exists()
     try:
-        if is_name:
-            return registry, [registry.get(spec).name], True
-        return registry, [cls.name for cls in registry.load(spec)], False
+        return registry, [cls.name for cls in registry.load(spec)], is_name
     except PluginError as error:
         raise CommandError(*str(error).splitlines()) from error
 

@@ -16,7 +16,9 @@ from bayplan.framework.cautions import state_cautions
 from bayplan.framework.description import KeptAnswers, kept_answers
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.points import ExtensionPoint
+from bayplan.framework.promises import Depends
 from bayplan.framework.registry import Registry
+from bayplan.framework.runtime.framework import Framework
 from bayplan.loop.recorder import DecisionRecorder
 
 __all__ = ["CodeReader", "PluginState", "plugins_of"]
@@ -60,11 +62,11 @@ class CodeReader:
     def __init__(self) -> None:
         self._read: WeakKeyDictionary[Plugin, tuple[float, list[KeptAnswers], list[str]]] = WeakKeyDictionary()
 
-    def read(self, plugin: Plugin, now: float) -> tuple[list[KeptAnswers], list[str]]:
-        """How long answers are kept, and cautions."""
+    def read(self, plugin: Plugin, in_use: dict[str, Depends], now: float) -> tuple[list[KeptAnswers], list[str]]:
+        """How long answers are kept, and cautions. `in_use` is what the scheduler goes by, by method."""
         found = self._read.get(plugin)
         if found is None or now >= found[0]:
-            found = (now + _READ_AGAIN_SECONDS, kept_answers(plugin), state_cautions(type(plugin)))
+            found = (now + _READ_AGAIN_SECONDS, kept_answers(plugin, in_use), state_cautions(type(plugin)))
             self._read[plugin] = found
         return found[1], found[2]
 
@@ -94,7 +96,7 @@ def plugins_of(
             yield
             origin = registry.origin_of(name)
             is_shipped = origin.startswith("bayplan.plugins.")
-            answers, cautions = ([], []) if is_shipped else code.read(plugin, now())
+            answers, cautions = ([], []) if is_shipped else code.read(plugin, _in_use(framework, name), now())
             states.append(
                 PluginState(
                     profile=profile,
@@ -120,6 +122,12 @@ def plugins_of(
                 )
             )
     return states
+
+
+def _in_use(framework: Framework, name: str) -> dict[str, Depends]:
+    """By method, what kept answers are taken to depend on at present."""
+    filters = [("filter", call.depends) for call in framework.filter_calls if call.name == name]
+    return dict([*filters, *(("score", call.depends) for call in framework.score_calls if call.name == name)])
 
 
 def _influence(recorder: DecisionRecorder) -> Work[tuple[Counter[str], dict[str, float]]]:

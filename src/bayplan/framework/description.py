@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import PurePath
 from typing import Any
 
@@ -31,6 +31,7 @@ _KEPT = {
 
 
 _STATED, _DERIVED, _UNKNOWN = "stated by the author", "derived from the code", "not all of the code is understood"
+_WITHDRAWN = "no longer as derived from the code"
 
 
 class KeptAnswers(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
@@ -84,18 +85,28 @@ def _argument(field: Any) -> str:
     return f"{field.encode_name}: {kind} = {default!r}"
 
 
-def kept_answers(plugin: Plugin | type[Plugin]) -> list[KeptAnswers]:
-    """For `filter` and for `score`, where the plugin has them in either form."""
+def kept_answers(plugin: Plugin | type[Plugin], in_use: Mapping[str, Depends] | None = None) -> list[KeptAnswers]:
+    """For `filter` and for `score`, where the plugin has them in either form. `in_use` is what a scheduler that runs
+    goes by at present, which is more than was derived once that turned out not to hold."""
     return [
-        _kept(plugin, method)
+        _kept(plugin, method, (in_use or {}).get(method, Depends.NODE))
         for method in ("filter", "score")
         if defines(plugin, method) or defines(plugin, f"{method}_nodes")
     ]
 
 
-def _kept(plugin: Plugin | type[Plugin], method: str) -> KeptAnswers:
+def _kept(plugin: Plugin | type[Plugin], method: str, in_use: Depends) -> KeptAnswers:
     stated, found = stated_depends(plugin, method), reading_of(plugin, method)
     depends = found.depends if stated is None else stated
+    if stated is None and in_use > depends:
+        return KeptAnswers(
+            method=method,
+            depends=in_use.name,
+            origin=_WITHDRAWN,
+            kept=_KEPT[in_use],
+            reasons=["it failed for some node, or something changed what its code reads while the scheduler ran"],
+            advice="the log says which; a reload reads the code again",
+        )
     advice = _advice(method, found, depends) if stated is None else _advice_on_stated(method, found, stated)
     return KeptAnswers(
         method=method if defines(plugin, method) else f"{method}_nodes",

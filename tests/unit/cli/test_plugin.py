@@ -80,7 +80,12 @@ def test_a_setup_that_needs_a_cluster_leaves_the_values_open(files: Path, run: R
 
 @pytest.mark.parametrize(
     ("spec", "problem"),
-    [("NodeAffinty", "did you mean `NodeAffinity`"), ("absent.py", "cannot be read"), ("nowhere:At", "no module")],
+    [
+        ("NodeAffinty", "did you mean `NodeAffinity`"),
+        ("absent.py", "cannot be read"),
+        ("nowhere:At", "no module"),
+        ("nope", "is no file, no folder and no installed plugin; write FILE.py, FOLDER or `module:Class`"),
+    ],
 )
 def test_a_plugin_that_is_not_there_is_an_error(folder: Path, run: Run, spec: str, problem: str) -> None:
     shown = run("plugin", "show", spec)

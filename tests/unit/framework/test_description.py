@@ -75,3 +75,15 @@ def test_a_statement_that_the_code_contradicts_is_noticed() -> None:
     assert "depends on USE, more than is stated" in less.advice and "`len(node.pods)`" in less.reasons[0]
     assert "depends on USE alone" in more.advice and more.reasons == []
     assert (columns.method, columns.depends, columns.reasons, columns.advice) == ("score_nodes", "USE", [], "")
+
+
+def test_what_was_withdrawn_is_not_said_to_be_kept() -> None:
+    class Fewest(Plugin):
+        def score(self, state: Any, pod: Any, node: Any) -> int:
+            return len(node.labels)
+
+    (derived,) = kept_answers(Fewest())
+    (withdrawn,) = kept_answers(Fewest(), {"score": Depends.CLUSTER})
+
+    assert (derived.depends, withdrawn.depends) == ("NODE", "CLUSTER")
+    assert "no longer" in withdrawn.origin
