@@ -57,6 +57,12 @@ class Settings:
         return list(dict.fromkeys(kind for plugin in self.plugins for kind in plugin.watches))
 
     @property
+    def watched(self) -> list[type[Any]]:
+        """The custom resources that enabled plugins watch."""
+        names = dict.fromkeys(name for profile in self.profiles for name in profile.plugin_names)
+        return list(dict.fromkeys(kind for name in names for kind in self.registry.get(name).watches))
+
+    @property
     def plugin_places(self) -> list[str]:
         """Files and folders with the code of the plugins that do not come with bayplan."""
         modules = {plugin.__module__.partition(".")[0] for plugin in self.plugins}

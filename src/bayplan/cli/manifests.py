@@ -23,7 +23,7 @@ from bayplan.cli.documents import STDIN, FoundObject, is_object_file, read_found
 from bayplan.cli.field_validation import unknown_fields
 from bayplan.cli.output import CommandError, note, progress
 from bayplan.explain.raw_objects import complete_objects
-from bayplan.framework.resources import resource_info
+from bayplan.framework.resources import object_kinds
 
 __all__ = ["Manifests", "read_manifests"]
 
@@ -69,7 +69,7 @@ def read_manifests(
     kind does not have. Raises `InputError` or `CommandError`."""
     if [*files, *pods].count(STDIN) > 1:
         raise CommandError("`-` stands for standard input and can be given once only")
-    read = partial(_read, kinds=_custom_kinds(watched), validate=validate)
+    read = partial(_read, kinds=object_kinds(watched), validate=validate)
     cluster = [(name, read(name, leaves_out=True)) for name in files]
     pod_files = [(name, read(name, leaves_out=False)) for name in dict.fromkeys(pods) if is_object_file(name)]
     _refuse_repeated(cluster)
@@ -82,14 +82,6 @@ def read_manifests(
     extra = [item for _, items in pod_files for item in items if not isinstance(item, Pod)]
     objects = [item for item in present if not (isinstance(item, Pod) and item.key in keys)] + extra
     return Manifests(objects, chosen, bool(pods))
-
-
-def _custom_kinds(watched: Iterable[type[Any]]) -> CustomKinds:
-    infos = [(kind, resource_info(kind)) for kind in watched]
-    return {
-        (info.api_version, info.kind): ObjectKind(kind, info.group, info.version, info.plural, info.is_namespaced)
-        for kind, info in infos
-    }
 
 
 def _read(name: str, *, kinds: CustomKinds, leaves_out: bool, validate: str) -> list[KubeObject]:

@@ -161,17 +161,20 @@ def _movable(cluster: Names, kubeconfig: str | None, config: str | None, plugins
     from bayplan.api.decode import decode_object
     from bayplan.app.settings import load_settings
     from bayplan.cli.stderr_log import log_to_stderr
+    from bayplan.framework.resources import object_kinds
     from bayplan.plan.moves import MovableCluster
     from bayplan.sim.workloads.loading import read_cluster
 
     log_to_stderr()
     if not cluster and kubeconfig is None:
         raise CommandError("no cluster to plan for", hint="name its objects with --cluster FILE, or a --kubeconfig")
-    objects = read_cluster(map(Path, cluster)) if cluster else []
+    settings = load_settings(None if config is None else Path(config), plugins or (), enable=True)
+    kinds = object_kinds(settings.watched)
+    objects = read_cluster([Path(name) for name in cluster], kinds) if cluster else []
     for document in live_objects(kubeconfig):
-        decoded = decode_object(document, source="cluster", ignore_unread=True)
+        decoded = decode_object(document, source="cluster", ignore_unread=True, more_kinds=kinds)
         objects += [] if decoded is None else [decoded]
-    return MovableCluster(objects, load_settings(None if config is None else Path(config), plugins or (), enable=True))
+    return MovableCluster(objects, settings)
 
 
 def _print_struct(value: Any, form: Any) -> None:

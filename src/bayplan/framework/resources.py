@@ -19,18 +19,27 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple, TypeVar, dataclass_transform
 
 import msgspec
 
+from bayplan.api.kinds import ObjectKind
 from bayplan.api.meta import KubeObject, Struct
 from bayplan.api.suggest import closest
 from bayplan.cluster.objects import Objects
 from bayplan.framework.args import FieldsByName
 from bayplan.framework.events import ALL, ActionType, ClusterEvent
 
-__all__ = ["CustomResource", "ObjectLister", "PrinterColumn", "ResourceInfo", "ResourcePart", "resource_info"]
+__all__ = [
+    "CustomResource",
+    "ObjectLister",
+    "PrinterColumn",
+    "ResourceInfo",
+    "ResourcePart",
+    "object_kinds",
+    "resource_info",
+]
 
 R = TypeVar("R", bound="CustomResource")
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -179,6 +188,15 @@ def resource_info(kind: type[Any]) -> ResourceInfo:
             f'`class {kind.__name__}(CustomResource, group="...", version="v1", plural="...")`'
         )
     return info
+
+
+def object_kinds(watched: Iterable[type[Any]]) -> dict[tuple[str, str], ObjectKind]:
+    """Custom resource types by `apiVersion` and `kind`, as `bayplan.api.decode` reads them."""
+    infos = [(kind, resource_info(kind)) for kind in watched]
+    return {
+        (info.api_version, info.kind): ObjectKind(kind, info.group, info.version, info.plural, info.is_namespaced)
+        for kind, info in infos
+    }
 
 
 class ObjectLister:

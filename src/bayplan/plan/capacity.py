@@ -103,7 +103,9 @@ class _Search:
         stated = [_price(nodes) for nodes in self._nodes]
         self._prices = stated if any(stated) else [1.0] * len(pools)
         self._offers = [to_amounts(nodes[0].status.allocatable) if nodes else {} for nodes in self._nodes]
-        self._given_nodes = [item for item in question.plan.experiment().objects if isinstance(item, Node)]
+        self._given_nodes = [
+            item for item in question.plan.experiment(question.settings).objects if isinstance(item, Node)
+        ]
         self._given: Counter[str] = Counter()
         """What the nodes that are there anyway offer."""
         for node in self._given_nodes:
@@ -239,7 +241,7 @@ class _Search:
         return accepted
 
     def _run(self, mix: Mix) -> tuple[RunOutcome, _Peak]:
-        experiment, peak = self._question.plan.experiment(), _Peak()
+        experiment, peak = self._question.plan.experiment(self._question.settings), _Peak()
         for count, nodes in zip(mix, self._nodes, strict=True):
             experiment.objects += nodes[:count]
         outcome = experiment.run(self._question.settings, prepare=peak.attach)

@@ -18,9 +18,9 @@ import msgspec
 import numpy as np
 
 from bayplan.api.decode import InputError, decode_object
-from bayplan.api.meta import KubeObject
 from bayplan.app.settings import Settings, load_settings
 from bayplan.framework.queued import QueuedPod
+from bayplan.framework.resources import object_kinds
 from bayplan.loop.decide import Decision, decide
 from bayplan.loop.observer import Observer
 from bayplan.sim.engine.simulation import Simulation, SimulationOptions
@@ -79,15 +79,20 @@ class RunPlan:
     demand_percent: float | None = None
     retries: bool = True
 
-    def experiment(self) -> Experiment:
-        """Read everything. Raises InputError."""
+    def experiment(self, settings: Settings | None = None) -> Experiment:
+        """Read everything, with the custom resources that the plugins of `settings` watch. Raises InputError."""
         workload, until = self._workload()
-        objects = read_cluster(self.cluster) if self.cluster else []
-        objects += [item for item in map(_decoded, self.objects) if item is not None]
+        kinds = object_kinds(settings.watched if settings is not None else ())
+        objects = read_cluster(self.cluster, kinds) if self.cluster else []
+        decoded = [
+            decode_object(document, source="cluster", ignore_unread=True, more_kinds=kinds) for document in self.objects
+        ]
+        objects += [item for item in decoded if item is not None]
         options = SimulationOptions(seed=self.seed, until_seconds=until, retries=self.retries)
+        is_recorded = isinstance(workload, RecordedWorkload)
         if isinstance(workload, RecordedWorkload):
             options = replace(options, start=workload.start)
-        return Experiment(objects, workload, options)
+        return Experiment(objects, workload, options, replaces_lost_pods=not is_recorded)
 
     def _workload(self) -> tuple[SimulatedWorkload, float | None]:
         until = None if self.until is None else _until(self.until)
@@ -111,13 +116,9 @@ def _until(text: str) -> float:
         raise InputError(str(error), source="--until") from error
 
 
-def _decoded(document: dict[str, Any]) -> KubeObject | None:
-    return decode_object(document, source="cluster", ignore_unread=True)
-
-
 def run_variant(plan: RunPlan, variant: PolicyVariant, observers: Sequence[Observer] = ()) -> RunOutcome:
     settings = variant.settings()
-    return plan.experiment().run(settings, variant=variant.name, observers=observers)
+    return plan.experiment(settings).run(settings, variant=variant.name, observers=observers)
 
 
 def run_variants(
@@ -177,7 +178,7 @@ def find_divergence(
 
 def _explain(plan: RunPlan, variant: PolicyVariant, place: int) -> Choice:
     settings = variant.settings()
-    experiment, eye = plan.experiment(), _Explaining(variant.name, place)
+    experiment, eye = plan.experiment(settings), _Explaining(variant.name, place)
     experiment.run(settings, observers=[eye], prepare=eye.attach)
     if eye.choice is None:
         raise RuntimeError(f"variant `{variant.name}` did not reach decision {place} again; it is not deterministic")

@@ -15,6 +15,7 @@ from bayplan.app.settings import Settings
 from bayplan.framework.metrics import metric_readings
 from bayplan.loop.observer import Observer
 from bayplan.observe.metrics import MetricKind
+from bayplan.sim.engine.controllers import replace_lost_pods
 from bayplan.sim.engine.simulation import Simulation, SimulationOptions
 from bayplan.sim.engine.world import WorldListener
 from bayplan.sim.ledger import ClusterSample, DecisionLine, Ledger, PodStory, digest
@@ -50,11 +51,18 @@ class Experiment:
     """What every variant of a comparison has in common."""
 
     def __init__(
-        self, objects: Iterable[KubeObject], workload: SimulatedWorkload, options: SimulationOptions | None = None
+        self,
+        objects: Iterable[KubeObject],
+        workload: SimulatedWorkload,
+        options: SimulationOptions | None = None,
+        *,
+        replaces_lost_pods: bool = False,
     ) -> None:
         self.objects = list(objects)
         self.workload = workload
         self.options = options or SimulationOptions()
+        self.replaces_lost_pods = replaces_lost_pods
+        """Whether pods of `objects` are made again by their controllers."""
 
     def run(
         self,
@@ -71,6 +79,8 @@ class Experiment:
         ledger.watch(simulation.core.cache.cluster, partial(_gauges, simulation))
         simulation.listeners += [ledger, _Requests(simulation, ledger)]
         simulation.load(self.objects)
+        if self.replaces_lost_pods:
+            replace_lost_pods(simulation)
         self.workload.begin(simulation)
         prepare(simulation)
         simulation.run(progress=progress)

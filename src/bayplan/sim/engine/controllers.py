@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import msgspec
 
 from bayplan.api.meta import LabelSelector, Metadata, OwnerReference
-from bayplan.api.pod import Pod
+from bayplan.api.pod import Pod, PodStatus
 from bayplan.api.workload import ReplicaSet, SelectorSpec
 from bayplan.sim.engine.simulation import Simulation
 from bayplan.sim.engine.world import timestamp
 
-__all__ = ["Deployment", "Job", "PodTemplate"]
+__all__ = ["Deployment", "Job", "PodTemplate", "replace_lost_pods"]
 
 _replace = msgspec.structs.replace
 
@@ -153,3 +153,40 @@ class Job:
         pod = self._template.make(self._simulation, f"{self._name}-{self._made}", owner)
         seconds = self._template.draw_seconds() if self._duration is None else self._duration
         self._simulation.submit(pod, duration_seconds=seconds, owner=self)
+
+
+_REPLACING = frozenset(("ReplicaSet", "ReplicationController", "StatefulSet", "Job"))
+
+
+def replace_lost_pods(simulation: Simulation) -> None:
+    """Have the pods that were loaded with the cluster replaced as their controllers do."""
+    owner = _LoadedOwner(simulation)
+    for pod in simulation.world.pods.values():
+        if pod.controller is not None and pod.controller.kind in _REPLACING:
+            simulation.adopt(pod, owner)
+
+
+class _LoadedOwner:
+    """Makes a pod again as it was, under a new name; a StatefulSet keeps the name."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+        self._made = 0
+
+    def pod_bound(self, pod: Pod) -> None:
+        """Nothing to do: the pod runs."""
+
+    def pod_gone(self, pod: Pod, reason: str) -> None:
+        if reason in ("Finished", "Withdrawn"):
+            return
+        self._made += 1
+        is_stateful = pod.controller is not None and pod.controller.kind == "StatefulSet"
+        metadata = _replace(
+            pod.metadata,
+            name=pod.name if is_stateful else f"{pod.name}-again-{self._made}",
+            uid=f"{pod.uid}-again-{self._made}",
+            creation_timestamp=timestamp(self._simulation.clock.now()),
+            deletion_timestamp=None,
+        )
+        spec = _replace(pod.spec, node_name="")
+        self._simulation.submit(_replace(pod, metadata=metadata, spec=spec, status=PodStatus()), owner=self)

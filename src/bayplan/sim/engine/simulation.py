@@ -141,6 +141,10 @@ class Simulation(WorldListener):
             listener.pod_arrived(pod)
         self.world.put(pod)
 
+    def adopt(self, pod: Pod, owner: Owner) -> None:
+        """Report what happens to a pod that is there already."""
+        self._owners[pod.uid] = owner
+
     def delete(self, pod: Pod, reason: str) -> None:
         """Delete a pod now: at once if it has no node, else after its time to shut down."""
         current = self.world.pod(pod.namespace, pod.name)

@@ -91,7 +91,14 @@ def read_times(path: Path) -> list[Arrival]:
     if "time" not in names or unknown:
         said = f"column `{unknown[0]}` is unknown" if unknown else "column `time` is missing"
         raise InputError(said, source=f"{path}:1")
-    found = [(_seconds(row, "time", path, reader.line_num), _duration(row, path, reader.line_num)) for row in reader]
+    found = []
+    try:
+        for row in reader:
+            if None in row or None in row.values():
+                raise InputError(f"expected {len(names)} values", source=f"{path}:{reader.line_num}")
+            found.append((_seconds(row, "time", path, reader.line_num), _duration(row, path, reader.line_num)))
+    except csv.Error as error:
+        raise InputError(f"no CSV: {error}", source=f"{path}:{reader.line_num}") from error
     return sorted(found, key=lambda arrival: arrival[0])
 
 

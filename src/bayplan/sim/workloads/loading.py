@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,6 +12,7 @@ import msgspec
 
 from bayplan.api.decode import InputError, decode_object
 from bayplan.api.documents import Document, DocumentError, parse_documents
+from bayplan.api.kinds import ObjectKind
 from bayplan.api.meta import KubeObject
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod
@@ -39,29 +40,44 @@ class NodePool(msgspec.Struct, rename="camel", kw_only=True, frozen=True, forbid
     template: dict[str, Any]
 
 
-def read_cluster(paths: Iterable[Path]) -> list[KubeObject]:
-    """The objects of cluster files: dumps and manifests, node pools, openb node lists."""
+def read_cluster(paths: Iterable[Path], custom: Mapping[tuple[str, str], ObjectKind] | None = None) -> list[KubeObject]:
+    """The objects of cluster files: dumps and manifests, node pools, openb node lists.
+
+    `custom` are the custom resources to read, by `apiVersion` and `kind`.
+    """
     found: list[KubeObject] = []
     for path in paths:
         if path.name.endswith((".csv", ".csv.gz")):
             found += read_nodes(path)
         else:
             for document in _documents(path):
-                found += _objects(document, path)
+                found += _objects(document, path, custom)
+        _check_identities(found, path)
     if not any(isinstance(item, Node) for item in found):
         names = ", ".join(str(path) for path in paths)
         raise InputError("no node in it", source=names)
     return found
 
 
-def _objects(document: Document, path: Path) -> list[KubeObject]:
+def _check_identities(objects: Sequence[KubeObject], path: Path) -> None:
+    """Raises InputError for a node or a pod that is there twice; the latter would replace the former."""
+    seen: set[tuple[type[KubeObject], str]] = set()
+    for item in objects:
+        if isinstance(item, Node | Pod):
+            key = (type(item), item.key)
+            if key in seen:
+                raise InputError(f"{type(item).__name__} `{item.key}` is there twice", source=str(path))
+            seen.add(key)
+
+
+def _objects(document: Document, path: Path, custom: Mapping[tuple[str, str], ObjectKind] | None) -> list[KubeObject]:
     value = document.value
     if not isinstance(value, dict):
         raise InputError("is no object", source=f"{path}:{document.line}")
     if (value.get("apiVersion"), value.get("kind")) == _POOL:
         return list(pool_nodes(_pool(document, path), source=f"{path}:{document.line}"))
     items = value["items"] if str(value.get("kind", "")).endswith("List") and "items" in value else [value]
-    decoded = [decode_object(item, source=str(path), ignore_unread=True) for item in items]
+    decoded = [decode_object(item, source=str(path), ignore_unread=True, more_kinds=custom) for item in items]
     return [item for item in decoded if item is not None]
 
 
@@ -129,7 +145,12 @@ def read_workload(path: Path) -> WorkloadFile:
         raise InputError(f"has {len(documents)} documents, expected one Workload", source=str(path))
     (document,) = documents
     workload = _convert(document.value, WorkloadFile, path, document)
+    names: set[tuple[str, str]] = set()
     for place, item in enumerate(workload.items):
+        if (item.namespace, item.name) in names:
+            line = _line(document.value, f"items[{place}].name")
+            raise InputError(f"there are two items of the name `{item.name}`", source=f"{path}:{line}")
+        names.add((item.namespace, item.name))
         _check_item(item, path, partial(_line_of_field, document.value, f"items[{place}]"))
     for place, event in enumerate(workload.nodes):
         given = [form for form in (event.fail, event.drain, event.add, event.remove) if form is not None]
@@ -163,6 +184,8 @@ def _check_event(given: Any) -> None:
         if text is not None:
             seconds_of(text)
     if isinstance(given, AddNodes):
+        if not 0 <= given.count <= _MOST_NODES:
+            raise ValueError(f"count is {given.count}, expected 0 to {_MOST_NODES}")
         nodes_of(given, source="nodes")
 
 

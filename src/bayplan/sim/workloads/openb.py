@@ -10,6 +10,7 @@ import csv
 import gzip
 import io
 import random
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -79,7 +80,8 @@ def is_openb(path: Path) -> bool:
 
 def read_nodes(path: Path) -> list[Node]:
     """The nodes of a node list."""
-    return [_node(path, line, row) for line, row in _rows(path, _NODE_COLUMNS, ())]
+    rows = _without_twins(path, _rows(path, _NODE_COLUMNS, ()), "sn")
+    return [_node(path, line, row) for line, row in rows]
 
 
 def _node(path: Path, line: int, row: dict[str, str]) -> Node:
@@ -101,7 +103,8 @@ def _node(path: Path, line: int, row: dict[str, str]) -> Node:
 
 def read_pods(path: Path) -> list[OpenbPod]:
     """The pods of a pod list, in its order."""
-    pods = [_pod(path, line, row) for line, row in _rows(path, _POD_COLUMNS, _MORE_POD_COLUMNS)]
+    rows = _without_twins(path, _rows(path, _POD_COLUMNS, _MORE_POD_COLUMNS), "name")
+    pods = [_pod(path, line, row) for line, row in rows]
     if not pods:
         raise InputError("no pod in it", source=str(path))
     return pods
@@ -207,7 +210,7 @@ def _text(path: Path) -> str:
     try:
         data = path.read_bytes()
         return (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"cannot be read: {reason}", source=str(path)) from error
 
@@ -224,11 +227,26 @@ def _rows(path: Path, columns: Iterable[str], more: Iterable[str]) -> Iterator[t
     if missing or unknown:
         said = [f"column `{name}` is missing" for name in missing] + [f"column `{name}` is unknown" for name in unknown]
         raise InputError("; ".join(said), source=f"{path}:1")
-    for values in reader:
-        if len(values) != len(header):
-            expected = f"expected {len(header)} values, found {len(values)}"
-            raise InputError(expected, source=f"{path}:{reader.line_num}")
-        yield reader.line_num, dict(zip(header, values, strict=True))
+    try:
+        for values in reader:
+            if len(values) != len(header):
+                expected = f"expected {len(header)} values, found {len(values)}"
+                raise InputError(expected, source=f"{path}:{reader.line_num}")
+            yield reader.line_num, dict(zip(header, values, strict=True))
+    except csv.Error as error:
+        raise InputError(f"no CSV: {error}", source=f"{path}:{reader.line_num}") from error
+
+
+def _without_twins(
+    path: Path, rows: Iterable[tuple[int, dict[str, str]]], column: str
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """The rows, as long as no name comes twice."""
+    lines: dict[str, int] = {}
+    for line, row in rows:
+        first = lines.setdefault(row[column], line)
+        if first != line:
+            raise InputError(f"`{row[column]}` is in line {first} already", source=f"{path}:{line}")
+        yield line, row
 
 
 def _whole(path: Path, line: int, row: dict[str, str], column: str) -> int:

@@ -127,6 +127,11 @@ def test_nodes_are_drained_added_and_removed(tmp_path: Path) -> None:
             ":5: state one of at, rate, poisson, cron and times",
         ),
         ("items:\n- name: a\n  replicas: 0\n  " + POD + "\n", ":5: replicas is 0, expected 1 or more"),
+        (
+            "items:\n- {name: a, " + POD + "}\n- {name: a, " + POD + "}\n",
+            ":5: there are two items of the name `a`",
+        ),
+        ("nodes:\n- add: {at: 1h, count: -1, name: n, template: {}}\n", ":4: count is -1, expected 0 to 100000"),
         ("nodes:\n- {}\n", ":4: state one of fail, drain, add and remove"),
         ("until: soon\n", ":3: `soon` is no time; write 90s, 15m, 2h30m or 7d"),
         ("items: [\n", "expected"),
@@ -147,6 +152,23 @@ def test_times_of_a_file_are_refused_with_their_line(tmp_path: Path) -> None:
     (tmp_path / "times.csv").write_text("time\n3\n-1\n")
 
     with pytest.raises(InputError, match=r"times.csv:3: time is `-1`, expected seconds of 0 or more"):
+        run(tmp_path, f"items:\n- {{name: a, arrivals: {{times: times.csv}}, {POD}}}\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("time,colour\n1,red\n", r"times.csv:1: column `colour` is unknown"),
+        ("duration\n1\n", r"times.csv:1: column `time` is missing"),
+        ("time\n1\n2,3\n", r"times.csv:3: expected 1 values"),
+        ("time,duration\n1,2\n3\n", r"times.csv:3: expected 2 values"),
+        ("time\nnan\n", r"times.csv:2: time is `nan`"),
+    ],
+)
+def test_a_broken_file_of_times_is_refused_with_its_line(tmp_path: Path, text: str, problem: str) -> None:
+    (tmp_path / "times.csv").write_text(text)
+
+    with pytest.raises(InputError, match=problem):
         run(tmp_path, f"items:\n- {{name: a, arrivals: {{times: times.csv}}, {POD}}}\n")
 
 
@@ -171,6 +193,90 @@ def test_a_cluster_is_made_of_pools_dumps_and_lists(tmp_path: Path) -> None:
     found = read_cluster([tmp_path / "cluster.yaml", tmp_path / "nodes.csv"])
 
     assert [item.name for item in found] == ["p-0", "p-1", "single", "openb-node-0000"]
+
+
+DUMP = """\
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Node, metadata: {name: n1}, status: {allocatable: {cpu: 8, memory: 8Gi, pods: 20}}}
+- {apiVersion: v1, kind: Node, metadata: {name: n2}, status: {allocatable: {cpu: 8, memory: 8Gi, pods: 20}}}
+- apiVersion: v1
+  kind: Pod
+  metadata:
+    name: web-1
+    namespace: a
+    ownerReferences: [&rs {apiVersion: apps/v1, kind: ReplicaSet, name: web, uid: w, controller: true}]
+  spec: {nodeName: n1, containers: [{name: main, resources: {requests: {cpu: 1}}}]}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: db-0, namespace: a, ownerReferences: [{<<: *rs, kind: StatefulSet}]}
+  spec: {nodeName: n1, containers: [{name: main, resources: {requests: {cpu: 1}}}]}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: single, namespace: a}
+  spec: {nodeName: n1, containers: [{name: main, resources: {requests: {cpu: 1}}}]}
+"""
+
+
+def test_pods_of_a_dump_are_replaced_as_their_controllers_do(tmp_path: Path) -> None:
+    (tmp_path / "dump.yaml").write_text(DUMP)
+    (tmp_path / "workload.yaml").write_text(HEAD + "until: 1h\nnodes:\n- drain: {node: n1, at: 10m}\n")
+    plan = RunPlan(workload=tmp_path / "workload.yaml", cluster=(tmp_path / "dump.yaml",))
+
+    outcome = plan.experiment().run(load_settings(None, ()))
+
+    assert [(line.pod, line.node) for line in outcome.decisions] == [("a/web-1-again-1", "n2"), ("a/db-0", "n2")]
+
+
+GANG = """\
+apiVersion: scheduling.x-k8s.io/v1alpha1
+kind: PodGroup
+metadata: {name: train, namespace: default}
+spec: {minMember: 3, scheduleTimeoutSeconds: 120}
+---
+apiVersion: bayplan.dev/v1alpha1
+kind: NodePool
+name: n
+count: 1
+template: {status: {capacity: {cpu: 2, memory: 8Gi, pods: 20}}}
+"""
+
+
+GANG_CONFIG = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins:
+    queueSort: {disabled: [{name: "*"}], enabled: [{name: Coscheduling}]}
+    multiPoint: {enabled: [{name: Coscheduling}]}
+"""
+
+
+def test_a_gang_waits_until_all_of_it_fits(tmp_path: Path) -> None:
+    """Three pods and room for two: none is bound before a second node comes, and then all are."""
+    (tmp_path / "cluster.yaml").write_text(GANG)
+    pods = POD.replace("{spec:", "{metadata: {labels: {scheduling.x-k8s.io/pod-group: train}}, spec:")
+    added = "add: {at: 30m, name: more, template: {status: {capacity: {cpu: 2, memory: 8Gi, pods: 20}}}}"
+    text = f"until: 1h\nitems:\n- {{name: train, arrivals: {{at: 0s, count: 3}}, {pods}}}\nnodes:\n- {added}\n"
+    (tmp_path / "workload.yaml").write_text(HEAD + text)
+    plan = RunPlan(workload=tmp_path / "workload.yaml", cluster=(tmp_path / "cluster.yaml",))
+
+    (tmp_path / "gangs.yaml").write_text(GANG_CONFIG)
+
+    (outcome,) = run_variants(plan, [PolicyVariant(name="gangs", config=tmp_path / "gangs.yaml")])
+
+    running = {sample.time: sample.running for sample in outcome.samples}
+    assert {count for time, count in running.items() if 0.0 < time < 1800.0} == {0}
+    assert outcome.samples[-1].running == 3
+    assert outcome.measures["wait.max"] >= 1800.0
+
+
+def test_a_node_or_a_pod_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "dump.yaml").write_text(DUMP)
+
+    with pytest.raises(InputError, match=r"dump.yaml: Node `n1` is there twice"):
+        read_cluster([tmp_path / "dump.yaml", tmp_path / "dump.yaml"])
 
 
 def test_a_cluster_without_nodes_is_refused(tmp_path: Path) -> None:

@@ -51,6 +51,8 @@ def test_copies_are_added_until_the_demand_is_reached() -> None:
         ("name,cpu_milli,memory_mib,num_gpu\n", ":1: column `gpu_milli` is missing"),
         (HEADER.replace("gpu_milli", "gpu_milli,colour"), ":1: column `colour` is unknown"),
         (HEADER, "no pod in it"),
+        (HEADER + "a,1,1,0,0\nb,1,1,0,0\na,1,1,0,0\n", ":4: `a` is in line 2 already"),
+        (HEADER + f"{'a' * 200_000},1,1,0,0\n", ":2: no CSV: field larger than field limit (131072)"),
         (HEADER + "a,1,1,0\n", ":2: expected 5 values, found 4"),
         (HEADER + "a,1,1,0,0\nb,-1,1,0,0\n", ":3: cpu_milli is `-1`, expected a whole number of 0 or more"),
         (HEADER + "a,1,1,1,1001\n", ":2: gpu_milli is `1001`; a pod with GPUs needs 1 to 1000 of each"),
@@ -70,6 +72,15 @@ def test_a_broken_list_is_refused_with_its_line(tmp_path: Path, text: str, probl
 
     assert str(caught.value).endswith(problem)
     assert str(caught.value).startswith(str(path))
+
+
+def test_a_damaged_archive_is_refused(tmp_path: Path) -> None:
+    data = bytearray((DATA / "nodes.csv.gz").read_bytes())
+    data[200:240] = bytes(40)
+    (tmp_path / "nodes.csv.gz").write_bytes(data)
+
+    with pytest.raises(InputError, match=r"nodes\.csv\.gz: cannot be read"):
+        read_nodes(tmp_path / "nodes.csv.gz")
 
 
 def test_a_list_without_times_needs_a_demand(tmp_path: Path) -> None:
