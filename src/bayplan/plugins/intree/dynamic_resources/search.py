@@ -203,28 +203,37 @@ class Search:
 
     def _is_hopeless(self) -> bool:
         """Whether some request asks for more devices than could be had if it were alone. The whole search, which tries
-        every combination of the requests before, would find nothing either; only an error could come up in it, so
-        nothing is said where one might."""
-        listed = [each for asks in self._claims for each in asks.requests]
-        if any(ask.mode == ALL for each in listed for ask in each.asks):
-            return False
+        every combination of the requests before, would find nothing either; only an error could come up in it (of an
+        expression, or of a constraint that all devices break), so nothing is said where one might."""
+        for asks in self._claims:
+            if asks.claim.spec.devices.constraints and any(a.mode == ALL for r in asks.requests for a in r.asks):
+                return False
         try:
-            reach = {ask: self._reach(ask) for each in listed for ask in each.asks}
+            return any(
+                all(self._reach(asks, ask) < (1 if ask.mode == ALL else ask.count) for ask in each.asks)
+                for asks in self._claims
+                for each in asks.requests
+            )
         except AllocationError:
             return False
-        return any(all(reach[ask] < ask.count for ask in each.asks) for each in listed)
 
-    def _reach(self, ask: Ask) -> int:
+    def _reach(self, asks: ClaimAsks, ask: Ask) -> int:
         """The number of devices that the ask could get without any other. Raises AllocationError."""
+        if ask.mode == ALL:
+            return len(self._all[ask])
+        constraints = _constraints(asks)
         selected = [device for device, _ in self._there.devices if self._is_selectable(ask, device)]
-        taken = self._use.dedicated
-        return sum(
-            (ask.has_admin_access or device.id not in taken)
-            and ask.tolerates(device)
-            and (room := consumption(device, ask.capacity)) is not None
-            and (not room or fits(device, room, self._use.consumed.get(device.id, {})))
-            for device in selected
-        )
+        return sum(self._could_take(ask, device, constraints) for device in selected)
+
+    def _could_take(self, ask: Ask, device: PublishedDevice, constraints: list[AttributeConstraint]) -> bool:
+        if not ask.tolerates(device) or not (ask.has_admin_access or device.id not in self._use.dedicated):
+            return False
+        for each in constraints:
+            if not each.add(ask.base_name, ask.sub_name, device.look):
+                return False
+            each.remove(ask.base_name, ask.sub_name)
+        room = consumption(device, ask.capacity)
+        return room is not None and (not room or fits(device, room, self._use.consumed.get(device.id, {})))
 
     # One device
 

@@ -135,6 +135,13 @@ def test_forty_claims_of_thirty_two_devices_do_not_exhaust_the_stack() -> None:
     assert devices_of(outcome, "c39")[-1] == "r: p39/d31"
 
 
+def test_a_search_ends_soon_where_no_device_has_the_attribute_of_a_constraint() -> None:
+    slices = slice_of(*plain(*(f"d{n}" for n in range(32))))
+    bound = claim("d", request("b"), constraints=[{"matchAttribute": "gpu.example.com/absent"}])
+
+    assert refusal(evaluate(slices, claim("c", request("a", count=15)), bound)) == CANNOT
+
+
 @pytest.mark.parametrize(
     ("last", "expected"),
     [
