@@ -25,6 +25,7 @@ from bayplan.apiserver.protocol.exchange import Request
 from bayplan.apiserver.protocol.quantity import BadQuantity, canonical_quantity
 from bayplan.apiserver.protocol.selectors import BadSelector, parse_field_selector, parse_label_selector
 from bayplan.apiserver.server.http import Connection, HttpServer
+from bayplan.app.settings import SettingsError
 from bayplan.client.connection import BUFFER_BYTES, HttpConnection
 from bayplan.client.decoding import ObjectDecoder
 from bayplan.client.errors import ClientError, KubeconfigError
@@ -34,6 +35,9 @@ from bayplan.config.errors import ConfigError
 from bayplan.config.loading import load_config
 from bayplan.explain.whatif import ScenarioError, read_scenario
 from bayplan.observe.clock import VirtualClock
+from bayplan.sim.engine.simulation import SimulationError
+from bayplan.sim.recording.file import RecordingError, RecordingFile
+from bayplan.sim.recording.replay import replay_recording
 from tests.cel.fuzz import Mutator, check
 from tests.e2e.objects import node, pod, spread
 from tests.fuzz.mutation import mutated_bytes, mutated_document, mutated_text
@@ -420,6 +424,53 @@ class HttpRequests(Target):
         await connection.finished()
 
 
+class Recordings(Target):
+    """A recording, damaged as a whole or in its lines: it is read, replayed and listed, or refused with the place."""
+
+    _LINES = (
+        b'["+",6.0,"Node",{"metadata":{"name":"n1","uid":"1"},"status":{"allocatable":{"cpu":"4","pods":"9"}}}]',
+        b'["+",6.1,"Pod",{"metadata":{"name":"web","namespace":"default","uid":"2"},"spec":{"schedulerName":'
+        b'"default-scheduler","containers":[{"name":"c","resources":{"requests":{"cpu":"1"}}}]}}]',
+        b'["r",6.2]',
+        b'["d",6.3,"default/web","2",1,"n1","","",[],1,0,1]',
+        b'["e",6.4,"default/web","2",""]',
+        b'["-",6.5,"Pod","default/web"]',
+        b'["c",6.6,{"apiVersion":"kubescheduler.config.k8s.io/v1","kind":"KubeSchedulerConfiguration"}]',
+    )
+    _HEADER = (
+        b'{"format":"bayplan-recording","version":1,"by":"scheduler","time":5.0,'
+        b'"config":{"apiVersion":"kubescheduler.config.k8s.io/v1","kind":"KubeSchedulerConfiguration"}}'
+    )
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory()
+        self._path = Path(self._folder.name) / "recording"
+
+    def close(self) -> None:
+        self._folder.cleanup()
+
+    def attempt(self, random: Random) -> object:
+        lines = [self._HEADER, *self._LINES]
+        if random.random() < 0.7:
+            place = random.randrange(len(lines))
+            lines[place] = mutated_bytes(lines[place], random).replace(b"\n", b"")
+        self._path.unlink(missing_ok=True)
+        file = RecordingFile(self._path, limit_bytes=2**20)
+        for line in lines:
+            file.append(line)
+        file.close()
+        if random.random() < 0.4:
+            self._path.write_bytes(mutated_bytes(self._path.read_bytes(), random))
+        given = self._path.read_bytes()
+        try:
+            replay_recording(self._path)
+        except (RecordingError, SettingsError, SimulationError):
+            pass
+        except BaseException as error:
+            raise Failed((lines, given)) from error
+        return given
+
+
 TARGETS: dict[str, Callable[[], Target]] = {
     "config": Config,
     "manifests": Manifests,
@@ -432,4 +483,5 @@ TARGETS: dict[str, Callable[[], Target]] = {
     "api": ApiRequests,
     "http-answers": HttpAnswers,
     "http-requests": HttpRequests,
+    "recordings": Recordings,
 }
