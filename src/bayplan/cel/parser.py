@@ -218,7 +218,7 @@ class _Parser:
                 expanded = macro(opening.offset, target, arguments)
             except MacroProblem as problem:
                 self._issues.append(Issue(problem.offset, str(problem)))
-                return Literal(opening.offset, None)
+                return Literal(problem.offset, None)
             if expanded is not None:
                 return expanded
         return Call(opening.offset, function, arguments, target)

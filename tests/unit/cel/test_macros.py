@@ -48,6 +48,7 @@ def test_macros_have_values(text: str, expected: object) -> None:
         ("cel.bind(1, 2, 3)", "cel.bind() variable names must be simple identifiers"),
         ("optional.of(1).optMap(1, 2)", "optMap() variable name must be a simple identifier"),
         ("'a'.sortBy(x, x)", "sortBy can only be applied to a list"),
+        (),
         ("has(1)", "invalid argument to has() macro"),
     ],
 )
@@ -55,6 +56,12 @@ def test_macros_refuse_other_arguments(text: str, expected: str) -> None:
     with pytest.raises(CompileError) as raised:
         ENVIRONMENT.compile(text)
     assert expected in str(raised.value)
+
+
+def test_a_macro_that_was_refused_stands_where_its_problem_is() -> None:
+    with pytest.raises(CompileError) as raised:
+        ENVIRONMENT.compile("(1.sortBy(x, 2)).sortBy(x, 3)")
+    assert str(raised.value).count("ERROR: <input>:1:2: sortBy can only be applied to a list") == 2
 
 
 def test_bind_of_another_name_is_a_call() -> None:
