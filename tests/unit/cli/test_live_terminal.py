@@ -15,7 +15,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fcntl import ioctl
 from pathlib import Path
 
@@ -90,11 +90,17 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 class Terminal:
     """A command in a pseudo-terminal; what it wrote, without escape sequences."""
 
-    def __init__(self, cluster: Cluster, *arguments: str, columns: int = 100) -> None:
+    def __init__(self, cluster: Cluster, *arguments: str, columns: int = 100, program: Sequence[str] = BAYPLAN) -> None:
         self._fd, inner = pty.openpty()
         ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
         self.process = subprocess.Popen(
-            [*BAYPLAN, *arguments], stdin=inner, stdout=inner, stderr=inner, env=cluster.environment, close_fds=True
+            [*program, *arguments],
+            stdin=inner,
+            stdout=inner,
+            stderr=inner,
+            env=cluster.environment,
+            close_fds=True,
+            start_new_session=program is not BAYPLAN,
         )
         os.close(inner)
         self.text = ""
@@ -237,3 +243,58 @@ def test_a_server_that_does_not_answer_is_named(cluster: Cluster) -> None:
         assert done.returncode != 0, command
         assert "http://127.0.0.1:9 does not answer" in done.stderr, (command, done.stderr)
         assert "shows" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["get", "pods", "-A"],
+        ["get", "pods", "-A", "-o", "yaml"],
+        ["get", "pods", "-w"],
+        ["pending", "--brief"],
+        ["pending", "-w"],
+        ["explain", "pod", "big", "--brief"],
+        ["whatif", "--drain", "node-1"],
+        ["top", "--once"],
+        ["doctor"],
+    ],
+    ids=" ".join,
+)
+def test_a_closed_pipe_ends_each_command_quietly(cluster: Cluster, command: list[str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [*BAYPLAN, *command],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        env=cluster.environment,
+        timeout=120,
+        check=False,
+    )
+    os.close(writing)
+
+    assert done.returncode == 141
+    assert "Traceback" not in done.stderr and "BrokenPipe" not in done.stderr and "error" not in done.stderr
+
+
+def test_tables_fit_sixty_columns_without_colour(cluster: Cluster) -> None:
+    for command in (["pending", "--brief"], ["explain", "pod", "big", "--brief"], ["whatif", "--drain", "node-1"]):
+        done = cluster.run(*command, COLUMNS="60", NO_COLOR="1")
+        assert done.returncode == 0, done.stderr
+        assert "\x1b" not in done.stdout
+        assert [line for line in done.stdout.splitlines() if len(line) > 60] == []
+
+
+def test_a_shell_completes_the_name_of_a_pod_at_the_tab_key(cluster: Cluster) -> None:
+    """In an interactive bash, as a person has it."""
+    script = f'bayplan() {{ "{sys.executable}" -m bayplan.cli "$@"; }}; source <(bayplan completion bash); echo rea""dy'
+    shell = Terminal(cluster, program=["bash", "--norc", "--noprofile", "-i"])
+    shell.press(f"{script}\n")
+    shell.wait_for("ready\n")
+    shell.press("bayplan explain pod bi\t")
+    shell.wait_for("explain pod big ")
+    shell.press("\x15exit\n")
+
+    assert shell.end() == 0
