@@ -11,21 +11,24 @@ import asyncio
 import pytest
 from playwright.async_api import Browser, expect
 
-from tests.browser.conftest import IMAGES, pod, staged, visiting
+from tests.browser.conftest import IMAGES, staged, visiting
 from tests.browser.looks import page_of
-from tests.browser.scene import near_the_cache, node, preempt, running, waiting
+from tests.browser.scene import definitions, near_the_cache, node, preempt, running, waiting, web_shop
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 NODES = 5000
 
 
 async def test_a_large_cluster_is_shown_as_in_the_documentation(browser: Browser) -> None:
     nodes = [node(number) for number in range(NODES)]
-    async with staged(nodes, objects=running(NODES, 7000)) as stage, visiting(browser, stage.url) as visit:
+    async with (
+        staged(nodes, objects=[*definitions(), *running(NODES, 7000)]) as stage,
+        visiting(browser, stage.url) as visit,
+    ):
         page = visit.page
         await page.set_viewport_size({"width": 1440, "height": 900})
         await stage.create(near_the_cache("web-0"), *waiting())
-        await stage.until(lambda: stage.recorder.bound_count >= 1 and stage.recorder.failed_count >= 17, 60)
+        await stage.until(lambda: stage.recorder.bound_count >= 1 and stage.recorder.failed_count >= 17, 120)
         await preempt(stage)
         await page.goto(f"{stage.url}/dashboard/#/pod/default/web-0")
         await expect(page.locator("#verdict")).to_contain_text("ahead of")
@@ -36,8 +39,9 @@ async def test_a_large_cluster_is_shown_as_in_the_documentation(browser: Browser
         await page.click("text=Find the change that frees the most")
         await expect(page.locator("[role=status] strong")).to_contain_text("of 19 pods", timeout=60_000)
         causes = await page.locator(".cause .count").all_inner_texts()
-        for batch in range(8):
-            await stage.create(*(pod(f"job-{batch}-{i}") for i in range(4 + batch * 3)))
+        shop = web_shop()
+        for batch in range(10):
+            await stage.create(*shop[batch * 30 : batch * 30 + 30])
             await asyncio.sleep(1.0)
         await page.screenshot(path=IMAGES / "queue.png")
         await page.click("nav >> text=Nodes")
