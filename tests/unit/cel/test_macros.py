@@ -48,7 +48,6 @@ def test_macros_have_values(text: str, expected: object) -> None:
         ("cel.bind(1, 2, 3)", "cel.bind() variable names must be simple identifiers"),
         ("optional.of(1).optMap(1, 2)", "optMap() variable name must be a simple identifier"),
         ("'a'.sortBy(x, x)", "sortBy can only be applied to a list"),
-        (),
         ("has(1)", "invalid argument to has() macro"),
     ],
 )
