@@ -40,7 +40,7 @@ def record(
         str | None,
         option("--config", metavar="FILE", about="the configuration of the cluster's scheduler"),
     ] = None,
-    plugin: Annotated[Names, plugin_option("load: what it watches is recorded")] = None,
+    plugin: Annotated[Names, plugin_option("load, so that what it watches is recorded")] = None,
     duration: Annotated[str | None, option("--for", metavar="TIME", about="how long: 90s, 1h (until Ctrl-C)")] = None,
     size: Annotated[str, option("--size", metavar="SIZE", about="size at which the recording ends (256Mi)")] = "256Mi",
 ) -> int:
@@ -125,4 +125,4 @@ async def _follow(
 
 async def _tell_when_ready(follower: Follower) -> None:
     await follower.is_ready.wait()
-    note(f"the cluster is read: {follower.changes} objects; recording until Ctrl-C")
+    note(f"the cluster is read: {follower.changes} objects; changes are recorded from now on")

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from bayplan.app.settings import load_settings
 from bayplan.cli.output import CommandError
 from bayplan.cli.own_flags import OwnFlags
+from bayplan.cli.run import recorder_of
 from bayplan.config.own import BayplanConfig
+from bayplan.sim.recording.sessions import first_header
 
 OWN = "apiVersion: bayplan.dev/v1alpha1\nkind: BayplanConfiguration\n"
 
@@ -57,3 +60,16 @@ def test_a_recording_is_asked_for_by_flag_or_file(tmp_path: Path) -> None:
 
     assert (from_file.file, from_file.size_bytes) == (str(tmp_path / "here.rec"), 2**31)
     assert (by_flag.file, by_flag.size_bytes) == ("there.rec", 2**31)
+
+
+def test_the_recording_of_a_scheduler_is_complete_when_its_block_ends(tmp_path: Path) -> None:
+    config = OwnFlags(record=str(tmp_path / "r")).config()
+
+    with recorder_of(config, []) as recorder:
+        assert recorder is not None
+        recorder.begin(load_settings(None, ()), ["Pod"], seed=4)
+    header = first_header(tmp_path / "r")
+
+    assert (header.by, header.seed, header.kinds) == ("scheduler", 4, ("Pod",))
+    with recorder_of(BayplanConfig(), []) as none:
+        assert none is None
