@@ -40,6 +40,7 @@ from bayplan.sim.recording.file import RecordingError, RecordingFile
 from bayplan.sim.recording.replay import replay_recording
 from tests.cel.fuzz import Mutator, check
 from tests.e2e.objects import node, pod, spread
+from tests.fuzz.file_targets import Failed, Protobuf, Traces
 from tests.fuzz.mutation import mutated_bytes, mutated_document, mutated_text
 
 _EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -53,13 +54,6 @@ class Target(Protocol):
 
     def close(self) -> None:
         """Let go of what the target holds."""
-
-
-class Failed(AssertionError):
-    """An input that a parser did not take as it promises."""
-
-    def __init__(self, given: object) -> None:
-        super().__init__(f"with {given!r:.3000}")
 
 
 class Config(Target):
@@ -484,4 +478,6 @@ TARGETS: dict[str, Callable[[], Target]] = {
     "http-answers": HttpAnswers,
     "http-requests": HttpRequests,
     "recordings": Recordings,
+    "traces": Traces,
+    "protobuf": Protobuf,
 }

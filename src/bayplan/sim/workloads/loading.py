@@ -77,6 +77,8 @@ def _objects(document: Document, path: Path, custom: Mapping[tuple[str, str], Ob
     if (value.get("apiVersion"), value.get("kind")) == _POOL:
         return list(pool_nodes(_pool(document, path), source=f"{path}:{document.line}"))
     items = value["items"] if str(value.get("kind", "")).endswith("List") and "items" in value else [value]
+    if not isinstance(items, list):
+        raise InputError("`items` is no list", source=f"{path}:{document.line}")
     decoded = [decode_object(item, source=str(path), ignore_unread=True, more_kinds=custom) for item in items]
     return [item for item in decoded if item is not None]
 
@@ -118,20 +120,27 @@ def nodes_of(given: AddNodes, *, source: str) -> list[Node]:
 
 
 def _decode_node(template: dict[str, Any], name: str, *, source: str) -> Node:
-    metadata = dict(template.get("metadata") or {})
-    labels = {"kubernetes.io/hostname": name} | dict(metadata.get("labels") or {})
+    metadata = _mapping(template, "metadata", source)
+    labels = {"kubernetes.io/hostname": name} | _mapping(metadata, "labels", source)
     document = template | {"apiVersion": "v1", "kind": "Node"}
     document["metadata"] = metadata | {"name": name, "labels": labels}
-    status = dict(document.get("status") or {})
+    status = _mapping(document, "status", source)
     document["status"] = {"allocatable": status.get("capacity", {})} | status
     decoded = decode_object(document, source=source)
     assert isinstance(decoded, Node)  # its kind is stated above
     return decoded
 
 
+def _mapping(value: dict[str, Any], field: str, source: str) -> dict[str, Any]:
+    found = value.get(field) or {}
+    if not isinstance(found, dict):
+        raise InputError(f"`{field}` of the template is {found!r:.60}, expected fields and values", source=source)
+    return dict(found)
+
+
 def decode_template(item: Item, *, source: str) -> Pod:
     """The pod of an item, without a name of its own."""
-    metadata = dict(item.template.get("metadata") or {}) | {"name": item.name, "namespace": item.namespace}
+    metadata = _mapping(item.template, "metadata", source) | {"name": item.name, "namespace": item.namespace}
     document = {"apiVersion": "v1", "kind": "Pod", "spec": item.template.get("spec") or {}, "metadata": metadata}
     decoded = decode_object(document, source=source)
     assert isinstance(decoded, Pod)  # its kind is stated above

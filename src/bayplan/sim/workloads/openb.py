@@ -217,8 +217,8 @@ def _text(path: Path) -> str:
 
 def _rows(path: Path, columns: Iterable[str], more: Iterable[str]) -> Iterator[tuple[int, dict[str, str]]]:
     """Each line with its number, by column."""
-    reader = csv.reader(io.StringIO(_text(path)))
-    header = next(reader, None)
+    lines = _lines(path)
+    _, header = next(lines, (0, None))
     if header is None:
         raise InputError("is empty", source=str(path))
     columns = list(columns)
@@ -227,12 +227,18 @@ def _rows(path: Path, columns: Iterable[str], more: Iterable[str]) -> Iterator[t
     if missing or unknown:
         said = [f"column `{name}` is missing" for name in missing] + [f"column `{name}` is unknown" for name in unknown]
         raise InputError("; ".join(said), source=f"{path}:1")
+    for number, values in lines:
+        if len(values) != len(header):
+            expected = f"expected {len(header)} values, found {len(values)}"
+            raise InputError(expected, source=f"{path}:{number}")
+        yield number, dict(zip(header, values, strict=True))
+
+
+def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
+    reader = csv.reader(io.StringIO(_text(path)))
     try:
         for values in reader:
-            if len(values) != len(header):
-                expected = f"expected {len(header)} values, found {len(values)}"
-                raise InputError(expected, source=f"{path}:{reader.line_num}")
-            yield reader.line_num, dict(zip(header, values, strict=True))
+            yield reader.line_num, values
     except csv.Error as error:
         raise InputError(f"no CSV: {error}", source=f"{path}:{reader.line_num}") from error
 

@@ -116,3 +116,12 @@ def test_pods_come_and_go_at_the_times_of_the_list(tmp_path: Path) -> None:
 
     assert [line.time for line in outcome.decisions] == [10.0, 20.0]
     assert outcome.measures["pods.finished"] == 1
+
+
+@pytest.mark.parametrize("text", ["a\rb,c\n", HEADER + "p,1,\r2,3,4\n"])
+def test_lines_that_are_no_csv_are_refused_with_their_number(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "pods.csv"
+    path.write_bytes(text.encode())
+
+    with pytest.raises(InputError, match="no CSV"):
+        read_pods(path)
