@@ -20,12 +20,12 @@ from bayplan.app.settings import Settings
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.explain.builders import chosen_of, decide_on, held_back_claim, later_refusal_of, now_claim, now_of
 from bayplan.explain.case import decide_in_full
-from bayplan.explain.claims import THEN, Chosen, GoesTo, HeldAtPermit, NoScheduler, Preempted, Unplaced
+from bayplan.explain.claims import THEN, Chosen, GoesTo, HeldAtPermit, NoScheduler, NothingHelps, Preempted, Unplaced
 from bayplan.explain.cluster_copy import ClusterCopy, ClusterObjects, objects_of_snapshot
 from bayplan.explain.config_page import ConfigPage, config_page
 from bayplan.explain.device_report import devices_of_pod
 from bayplan.explain.explaining_nodes import explained_node
-from bayplan.explain.model import Changes, NodeExplanation, PodExplanation, QueueState, decided_of
+from bayplan.explain.model import Changes, NodeExplanation, PodExplanation, QueueState, Suggestion, decided_of
 from bayplan.explain.overview import Overview, overview_of
 from bayplan.explain.pages.timeline import Timeline
 from bayplan.explain.pending import PERMIT, PendingBoard, Stuck, Waiting, find_best_change, group_pending
@@ -38,7 +38,7 @@ from bayplan.explain.whatif import Scenario, WhatIf, play
 from bayplan.explain.wording import sentence
 from bayplan.loop.decide import Decision
 from bayplan.loop.decide_with_extenders import decide_with_extenders
-from bayplan.loop.record import DecisionRecord
+from bayplan.loop.record import UNDER_WAY, DecisionRecord
 from bayplan.loop.recorder import DecisionRecorder
 from bayplan.queue.places import Place
 
@@ -47,6 +47,8 @@ __all__ = ["ExplainService", "NotReady", "Sources", "UnknownObject"]
 T = TypeVar("T")
 _KEEP_COPY_SECONDS = 5.0
 _ATTEMPTS = 20
+_AFTER_THE_COPY = ("PreBindPreFlight", "PreBind", "Bind")
+"""Extension points that need an API server and are left out when something is tried on a copy."""
 
 
 class UnknownObject(LookupError):
@@ -203,7 +205,7 @@ class ExplainService:
         if explanation.queue is not None and explanation.queue.place == Place.GATED.value and gate is not None:
             explanation.state, explanation.claim = "gated", held_back_claim(info, gate)
             return
-        last = explanation.attempts[0] if explanation.attempts else None
+        last = next((record for record in explanation.attempts if record.outcome != UNDER_WAY), None)
         refusal = later_refusal_of(last) if last is not None else None
         if refusal is not None and isinstance(explanation.claim, GoesTo):
             explanation.claim = refusal
@@ -228,6 +230,12 @@ class ExplainService:
         namespace, _, name = key.rpartition("/")
         found = await self._on_copy(lambda copy: _changes_of(copy, key, self.live.watching.pod(namespace, name)))
         found.note = self._left_out()
+        last = next((r for r in self.recorder.of_pod(key, most=2) if r.outcome != UNDER_WAY), None)
+        if found.schedulable and last is not None and last.stopped_at in _AFTER_THE_COPY:
+            # Nothing is bound on a copy: whether it would be refused there again is not known.
+            reason = f"at its last attempt it was refused at {last.stopped_at} by {last.stopped_by}: {last.error}"
+            claim = NothingHelps(pod=key, reason=reason)
+            found.schedulable, found.suggestions = False, [Suggestion(sentence=sentence(claim), claim=claim)]
         return found
 
     def _left_out(self) -> str:

@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 from tests.unit.explain.stage import raw_pod, staged
 
+from bayplan.explain.builders import later_refusal_of
 from bayplan.explain.claims import NothingHelps, RefusedLater
+from bayplan.explain.pages.decision_log import LogQuery, group_log
+from bayplan.explain.wording import sentence
 
 PLUGIN = '''
 from bayplan.framework import Plugin, Unschedulable
@@ -19,7 +22,7 @@ class Licences(Plugin):
     def events_to_register(self):
         return []
 
-    def {method}(self, state, pod, node_name):
+    {method}(self, state, pod, node_name):
         return Unschedulable("no licence is free")
 '''
 CONFIG = """
@@ -32,7 +35,7 @@ profiles:
 """
 
 
-@pytest.mark.parametrize(("method", "point"), [("reserve", "Reserve"), ("permit", "Permit")])
+@pytest.mark.parametrize(("method", "point"), [("def reserve", "Reserve"), ("def permit", "Permit")])
 async def test_a_refusal_after_the_choice_is_told_as_what_it_is(method: str, point: str, tmp_path: Path) -> None:
     (tmp_path / "licences.py").write_text(PLUGIN.replace("{method}", method))
     (tmp_path / "config.yaml").write_text(CONFIG)
@@ -53,3 +56,28 @@ async def test_a_refusal_after_the_choice_is_told_as_what_it_is(method: str, poi
     assert f"refused at {point} by Licences" in changes.suggestions[0].sentence
     assert board.causes[0].title == f"Licences at {point}: no licence is free"
     assert "no licence is free" in json.dumps(events) + json.dumps(pod["status"])
+
+
+BINDS = (
+    CONFIG
+    + """    bind:
+      disabled: [{name: DefaultBinder}]
+"""
+)
+
+
+@pytest.mark.parametrize(("method", "point"), [("async def pre_bind", "PreBind"), ("async def bind", "Bind")])
+async def test_a_refusal_while_it_is_bound_is_told_by_records_and_log(method: str, point: str, tmp_path: Path) -> None:
+    (tmp_path / "licences.py").write_text(PLUGIN.replace("{method}", method))
+    (tmp_path / "config.yaml").write_text(BINDS if point == "Bind" else CONFIG)
+    async with staged(2, config=tmp_path / "config.yaml", plugins=[str(tmp_path / "licences.py")]) as stage:
+        service = stage.explaining.service
+        await stage.create(raw_pod("web"))
+        await stage.until(lambda: stage.explaining.recorder.failed_count > 0)
+        last = next(record for record in service.recorder.of_pod("default/web") if record.stopped_at)
+        log = await service.listed(lambda _: group_log(service.recorder, LogQuery(outcome="unschedulable")))
+
+    refusal = later_refusal_of(last)
+    assert refusal is not None
+    assert sentence(refusal).endswith(f"and then refused at {point} by Licences: no licence is free.")
+    assert log.groups[0].reason == f"{point} Licences: no licence is free"
