@@ -27,6 +27,7 @@ def _objects() -> Iterable[Json]:
     yield _priority_class("system-node-critical", 2_000_001_000, "must run on their node and are never moved off it")
     yield _priority_class("system-cluster-critical", 2_000_000_000, "must run in the cluster but may change nodes")
     yield _service()
+    yield _service_network()
     yield from _roles()
 
 
@@ -50,6 +51,16 @@ def _service() -> Json:
             "labels": {"component": "apiserver", "provider": "kubernetes"},
         },
         "spec": {"clusterIP": "10.96.0.1", "ports": [{"name": "https", "port": 443, "targetPort": 6443}]},
+    }
+
+
+def _service_network() -> Json:
+    """The addresses of Services."""
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "ServiceCIDR",
+        "metadata": {"name": "kubernetes"},
+        "spec": {"cidrs": ["10.96.0.0/12"]},
     }
 
 

@@ -140,7 +140,10 @@ def kind_schema_name(kind: ServedKind) -> str:
 
 def _custom_schema(kind: ServedKind) -> Json:
     properties: Json = dict(kind.schema.get("properties") or {})
-    properties["apiVersion"] = {"type": "string", "description": "The group and version of this object."}
+    properties["apiVersion"] = {
+        "type": "string",
+        "description": "APIVersion defines group and version of this object.",
+    }
     properties["kind"] = {"type": "string", "description": "The kind of this object."}
     reference = {"$ref": _REF + schema_name("meta.v1.ObjectMeta")}
     properties["metadata"] = {"allOf": [reference], "description": "Standard object metadata."}

@@ -16,8 +16,9 @@ PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _OLD_PROTOBUF = PROTOBUF.replace("v2.v1", "v2@v1")
 _V3_REF, _V2_REF = "#/components/schemas/", "#/definitions/"
 _METHODS = {"get": 2, "put": 3, "post": 4, "delete": 5, "patch": 8}
-_SCHEMA_TEXTS = ((1, "$ref"), (2, "format"), (4, "description"))
-_KEPT = ("type", "format", "description", "required")
+_LIMITS = {"maxLength": 11, "minLength": 12, "maxItems": 14, "minItems": 15}
+_KEPT = ("type", "format", "description", "required", "enum", "pattern", *_LIMITS)
+_OPEN = "x-kubernetes-preserve-unknown-fields"
 
 
 def document_v2(documents: Iterable[Json], version: str) -> Json:
@@ -26,11 +27,19 @@ def document_v2(documents: Iterable[Json], version: str) -> Json:
     paths: Json = {}
     for document in documents:
         for name, schema in document["components"]["schemas"].items():
-            definitions[name] = _schema(schema)
+            definitions[name] = _definition(schema)
         for path, operations in document["paths"].items():
             paths[path] = {method: _operation(operation) for method, operation in operations.items()}
     info = {"title": "Bayplan embedded Kubernetes API", "version": version}
     return {"swagger": "2.0", "info": info, "paths": paths, "definitions": definitions}
+
+
+def _definition(schema: Json) -> Json:
+    """The schema of a kind; of one that keeps unknown fields, old clients must know no fields at all."""
+    found = _schema(schema)
+    if not found.pop(_OPEN, False):
+        return found
+    return {name: value for name, value in found.items() if name == "type" or name.startswith("x-kubernetes-")}
 
 
 def _schema(schema: Json) -> Json:
@@ -84,9 +93,11 @@ def _named_schemas(schemas: dict[str, Json]) -> Iterator[bytes]:
 def _schema_message(schema: Json) -> bytes:
     parts = [
         _text(number, schema[name])
-        for number, name in ((1, "$ref"), (2, "format"), (4, "description"))
+        for number, name in ((1, "$ref"), (2, "format"), (4, "description"), (13, "pattern"))
         if name in schema
     ]
+    parts += [_varint(number << 3) + _varint(schema[name]) for name, number in _LIMITS.items() if name in schema]
+    parts += [_field(20, _field(2, encode(value))) for value in schema.get("enum") or ()]
     parts += [_text(19, name) for name in schema.get("required") or ()]
     if "additionalProperties" in schema:
         parts.append(_field(21, _field(1, _schema_message(schema["additionalProperties"]))))

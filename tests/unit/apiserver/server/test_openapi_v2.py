@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from bayplan.apiserver.protocol.encoding import Json, decode_object
 from bayplan.apiserver.protocol.exchange import ApiAnswer, Request
 from bayplan.apiserver.server.api import Api, ApiSettings
-from bayplan.apiserver.server.openapi_v2 import PROTOBUF
+from bayplan.apiserver.server.openapi_v2 import PROTOBUF, document_v2
 
 POD_SPEC = "io.k8s.api.core.v1.PodSpec"
 
@@ -56,6 +56,15 @@ def test_types_refer_to_each_other_and_carry_merge_keys_and_descriptions() -> No
     assert pod_spec["properties"]["containers"]["x-kubernetes-patch-merge-key"] == "name"
     assert pod_spec["properties"]["nodeName"]["description"].startswith("The node the pod is bound to.")
     assert pod_spec["required"] == ["containers"]
+
+
+def test_limits_of_custom_resources_are_kept_and_open_ones_have_no_fields() -> None:
+    text = {"type": "string", "enum": ["Great", "Down"], "pattern": "^[A-Z]", "maxLength": 9}
+    closed: Json = {"type": "object", "properties": {"feeling": text}}
+    schemas = {"closed": closed, "open": closed | {"x-kubernetes-preserve-unknown-fields": True}}
+    definitions = document_v2([{"components": {"schemas": schemas}, "paths": {}}], "v1")["definitions"]
+
+    assert definitions == {"closed": closed, "open": {"type": "object"}}
 
 
 def test_the_protobuf_form_says_the_same_under_both_spellings_of_its_type() -> None:

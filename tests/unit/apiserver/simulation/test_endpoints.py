@@ -30,6 +30,10 @@ async def test_addresses_come_and_go_with_the_pods(driver: Driver) -> None:
     await driver.settle()
     subsets = (await driver.get(f"{CORE}/endpoints/web"))["subsets"]
     slices = await slices_of(driver, "web")
+    for one in slices:
+        await driver.call("DELETE", f"{SLICES}/{one['metadata']['name']}")
+    await driver.settle()
+    made_again = await slices_of(driver, "web")
     await driver.call("DELETE", f"{PODS}/a")
     await driver.settle()
     left = await slices_of(driver, "web")
@@ -42,6 +46,7 @@ async def test_addresses_come_and_go_with_the_pods(driver: Driver) -> None:
         ("a", 3000),
         ("b", 3001),
     }
+    assert len(made_again) == 2
     assert [one["endpoints"][0]["targetRef"]["name"] for one in left] == ["b"]
 
 
@@ -56,6 +61,13 @@ async def test_a_service_that_selects_nothing_has_empty_endpoints_until_it_is_de
     assert [one.get("endpoints") or [] for one in slices] == [[]]
     assert await driver.items(f"{CORE}/endpoints", fieldSelector="metadata.name=nothing") == []
     assert await slices_of(driver, "nothing") == []
+
+
+async def test_endpoints_without_a_service_are_left_alone(driver: Driver) -> None:
+    await driver.create(f"{CORE}/endpoints", {"metadata": {"name": "alone"}})
+    await driver.settle()
+
+    assert (await driver.get(f"{CORE}/endpoints/alone"))["metadata"]["name"] == "alone"
 
 
 async def test_endpoints_that_were_written_by_hand_are_mirrored(driver: Driver) -> None:

@@ -18,6 +18,7 @@ from bayplan.apiserver.storage.store import DELETED, Change, Entry, Key
 ENDPOINTS, SLICES = "endpoints", "endpointslices.discovery.k8s.io"
 _SERVICE_NAME, _MANAGED_BY = "kubernetes.io/service-name", "endpointslice.kubernetes.io/managed-by"
 _OURS = ("endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io")
+_MADE_BY = "endpoints.kubernetes.io/managed-by"
 # A slice of Endpoints that their writer keeps as well.
 _UNMIRRORED = "endpointslice.kubernetes.io/skip-mirror"
 
@@ -27,12 +28,16 @@ class ServiceEndpoints(Controller):
 
     name = "endpointslice-controller"
     primary = "services"
-    watches = ("pods", ENDPOINTS)
+    watches = ("pods", ENDPOINTS, SLICES)
 
     def keys_for(self, resource: str, change: Change) -> Iterable[Key]:
         if resource == ENDPOINTS:
             return [change.entry.key]
         entry, previous = change.entry, change.previous
+        if resource == SLICES:
+            labels = (previous or entry).labels or {}
+            is_ours = previous is not None and labels.get(_MANAGED_BY) in _OURS
+            return [(entry.namespace, labels.get(_SERVICE_NAME, ""))] if is_ours else []
         if b'"podIP"' not in entry.raw or (
             previous is not None and change.type != DELETED and _address(previous) == _address(entry)
         ):
@@ -47,7 +52,9 @@ class ServiceEndpoints(Controller):
     def reconcile(self, key: Key) -> float | None:
         service = self.client.get(self.primary, key)
         if service is None:
-            self.client.delete(ENDPOINTS, key)
+            entry = self.client.store.get(ENDPOINTS, *key)
+            if entry is not None and _MADE_BY in (entry.labels or {}):
+                self.client.delete(ENDPOINTS, key)
             self._write_slices(key, None, [], "")
             return None
         if service["spec"].get("type") == "ExternalName":
@@ -83,7 +90,8 @@ class ServiceEndpoints(Controller):
         key = (service["metadata"]["namespace"], service["metadata"]["name"])
         found = self.client.get(ENDPOINTS, key)
         if found is None:
-            metadata = {"name": key[1], "namespace": key[0], "labels": service["metadata"].get("labels") or {}}
+            labels = {**(service["metadata"].get("labels") or {}), _MADE_BY: "endpoint-controller"}
+            metadata = {"name": key[1], "namespace": key[0], "labels": labels}
             document: Json = {"apiVersion": "v1", "kind": "Endpoints", "metadata": metadata}
             self.client.create(document | ({"subsets": subsets} if subsets else {}))
         elif (found.get("subsets") or []) != subsets:
