@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -110,14 +110,18 @@ class Progress:
         self.what = what
         self.total = total
         self.count = 0
+        self.detail: Callable[[], str] = str
+        """What to add to the line, asked whenever it is drawn."""
 
     def step(self, count: int = 1) -> None:
         self.count += count
 
     def line(self) -> str:
+        detail = self.detail()
+        more = f" ({detail})" if detail else ""
         if not self.count:
-            return f"{one_line(self.what)} …"
-        return f"{one_line(self.what)}: {self.count}{f' of {self.total}' if self.total else ''}"
+            return f"{one_line(self.what)} …{more}"
+        return f"{one_line(self.what)}: {self.count}{f' of {self.total}' if self.total else ''}{more}"
 
 
 @contextmanager

@@ -71,6 +71,7 @@ def simulate(
     from bayplan.cli.stderr_log import log_to_stderr
     from bayplan.sim.compare import RunPlan, find_divergence, parse_condition, run_variants
     from bayplan.sim.recording.file import is_recording
+    from bayplan.sim.report.svg import time_label
 
     log_to_stderr()
     conditions = [(text, parse_condition(text)) for text in fail_if or ()]
@@ -92,7 +93,11 @@ def simulate(
     plan.experiment()
     files = _writable(html=html, csv=csv, parquet=parquet, decisions=decisions)
     with progress("simulating", total=len(variants)) as state:
-        outcomes = run_variants(plan, variants, processes=processes, done=lambda _: state.step())
+
+        def watch(seconds: Sequence[float]) -> None:
+            state.detail = lambda: f"{time_label(sum(seconds))} simulated"
+
+        outcomes = run_variants(plan, variants, processes=processes, done=lambda _: state.step(), watch=watch)
         divergences = _divergences(plan, variants, outcomes, find_divergence)
     _print(outcomes, divergences, output or "table")
     _write_files(outcomes, divergences, files, title=f"{workload} simulated")

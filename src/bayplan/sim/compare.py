@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -116,9 +117,15 @@ def _until(text: str) -> float:
         raise InputError(str(error), source="--until") from error
 
 
-def run_variant(plan: RunPlan, variant: PolicyVariant, observers: Sequence[Observer] = ()) -> RunOutcome:
+def run_variant(
+    plan: RunPlan,
+    variant: PolicyVariant,
+    observers: Sequence[Observer] = (),
+    progress: Callable[[float], None] | None = None,
+) -> RunOutcome:
     settings = variant.settings()
-    return plan.experiment(settings).run(settings, variant=variant.name, observers=observers)
+    experiment = plan.experiment(settings)
+    return experiment.run(settings, variant=variant.name, observers=observers, progress=progress)
 
 
 def run_variants(
@@ -127,20 +134,41 @@ def run_variants(
     *,
     processes: int | None = None,
     done: Callable[[RunOutcome], None] = lambda _: None,
+    watch: Callable[[Sequence[float]], None] = lambda _: None,
 ) -> list[RunOutcome]:
-    """Run all, in as many processes as there are cores; `done` is called with each outcome as it is there."""
+    """Run all, in as many processes as there are cores; `done` is called with each outcome as it is there.
+
+    `watch` is called once with a list that tells at any time how many seconds of each variant are simulated.
+    """
     workers = min(len(variants), processes or os.cpu_count() or 1)
     if workers <= 1:
-        outcomes = []
-        for variant in variants:
-            outcomes.append(run_variant(plan, variant))
+        outcomes, seconds = [], [0.0] * len(variants)
+        watch(seconds)
+        for place, variant in enumerate(variants):
+            outcomes.append(run_variant(plan, variant, progress=partial(seconds.__setitem__, place)))
             done(outcomes[-1])
         return outcomes
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        futures = [pool.submit(run_variant, plan, variant) for variant in variants]
+    context = get_context("spawn")
+    shared = context.Array("d", len(variants), lock=False)
+    watch(shared)
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_share, initargs=(shared,)) as pool:
+        futures = [pool.submit(_run_shared, plan, variant, place) for place, variant in enumerate(variants)]
         for future in as_completed(futures):
             done(future.result())
         return [future.result() for future in futures]
+
+
+_shared_seconds: Any = None
+"""In a process of the pool: where it writes how far it is."""
+
+
+def _share(seconds: Any) -> None:
+    global _shared_seconds
+    _shared_seconds = seconds
+
+
+def _run_shared(plan: RunPlan, variant: PolicyVariant, place: int) -> RunOutcome:
+    return run_variant(plan, variant, progress=partial(_shared_seconds.__setitem__, place))
 
 
 # The first decision that differs

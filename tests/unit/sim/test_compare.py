@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,16 @@ def test_variants_run_alike_in_one_process_and_in_several() -> None:
     assert [outcome.digest for outcome in alone] == [outcome.digest for outcome in together]
     assert [outcome.measures for outcome in alone] == [outcome.measures for outcome in together]
     assert sorted(told) == ["default", "packed"]
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_how_far_each_variant_is_can_be_watched(processes: int) -> None:
+    watched: list[Sequence[float]] = []
+
+    run_variants(PLAN, [DEFAULT, PACKED], processes=processes, watch=watched.append)
+
+    (seconds,) = watched
+    assert [round(each) for each in seconds] == [7200, 7200]
 
 
 def test_the_first_difference_comes_with_the_points_of_both() -> None:

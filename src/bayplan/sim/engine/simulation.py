@@ -212,7 +212,7 @@ class Simulation(WorldListener):
     # Time
 
     def run(self, *, progress: Callable[[float], None] | None = None) -> None:
-        """Run to the end; `progress` is called with the seconds simulated so far, now and then."""
+        """Run to the end; `progress` is called with the seconds simulated so far, now and then and at the end."""
         with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(self._selector)) as runner:
             runner.run(self._run(progress))
         for framework in self.core.frameworks:
@@ -238,6 +238,8 @@ class Simulation(WorldListener):
             turns += 1
             if progress is not None and turns % 256 == 0:
                 progress(self.now)
+        if progress is not None:
+            progress(self.now)
         await self._stop()
 
     async def _finish_attempt(self) -> None:
