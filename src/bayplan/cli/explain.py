@@ -74,7 +74,8 @@ def _pod(where: Endpoint, key: str, output: Format, top: int, brief: bool) -> li
 
     path = pod_path(key, "")
     is_table = output == "table"
-    explanation = ask(where, path, PodExplanation, query={} if is_table else {"full": "true"})
+    with progress(f"asking the scheduler about {key}"):
+        explanation = ask(where, path, PodExplanation, query={} if is_table else {"full": "true"})
     if is_table:
         _draw(explanation, top)
     changes = Changes(pod=key)

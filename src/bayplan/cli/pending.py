@@ -54,7 +54,8 @@ def pending(
                 print(flush=True)
         return 0
     form = output or "table"
-    board = _ask(where, limited)
+    with progress("grouping the pending pods by what keeps them from running"):
+        board = _ask(where, limited)
     is_searched = not brief and form != "name" and any(cause.plugin for cause in board.causes)
     if form in ("table", "wide"):
         _show(board, form)
