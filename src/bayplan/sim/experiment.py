@@ -76,7 +76,7 @@ class Experiment:
         """Run to the end; `prepare` is called with the simulation before anything happens."""
         ledger = Ledger()
         simulation = Simulation(settings, self.options, [ledger, *observers])
-        ledger.watch(simulation.core.cache.cluster, partial(_gauges, simulation))
+        ledger.watch(simulation.core.cache.cluster, partial(_gauges, _measuring_plugins(simulation)))
         simulation.listeners += [ledger, _Requests(simulation, ledger)]
         simulation.load(self.objects)
         if self.replaces_lost_pods:
@@ -97,10 +97,14 @@ class _Requests(WorldListener):
         self._ledger.note_request(pod.uid, dict(self._cache.info(pod).shape.amounts))
 
 
-def _gauges(simulation: Simulation) -> dict[str, float]:
+def _measuring_plugins(simulation: Simulation) -> list[tuple[str, object]]:
+    """The plugins that have metrics; looking for them takes longer than reading them."""
+    plugins = [("", plugin) for framework in simulation.core.frameworks for plugin in framework.plugins.values()]
+    return [entry for entry in plugins if metric_readings([entry])]
+
+
+def _gauges(plugins: Sequence[tuple[str, object]]) -> dict[str, float]:
     """Gauges that plugins feed, such as fragmentation; `plugin.` and the name on /metrics without its beginning."""
-    frameworks = simulation.core.frameworks
-    plugins = [("", plugin) for framework in frameworks for plugin in framework.plugins.values()]
     return {
         ".".join(("plugin", reading.family.name.removeprefix("bayplan_plugin_"), *filter(None, labels))): float(value)
         for reading in metric_readings(plugins)
