@@ -367,5 +367,7 @@ class _LastCompared:
 def _share_with_shape(pod: Pod, shape: PodShape) -> None:
     """Replace the pod's own copy of its spec by the shape's: a hundred thousand pods share a few thousand specs."""
     if pod.spec.containers is not shape.spec.containers:
-        pod.spec = msgspec.structs.replace(shape.spec, node_name=pod.spec.node_name)
+        pod.spec = msgspec.structs.replace(
+            shape.spec, node_name=pod.spec.node_name, resource_claims=pod.spec.resource_claims
+        )
         pod.metadata.labels = shape.labels
