@@ -133,15 +133,17 @@ class Stage:
         self.live = LiveScheduler(self.server, config, profiles, registry, API_KINDS, options or LiveOptions())
         self._serial = 0
 
-    async def cost_of_plain_pods(self, count: int, rounds: int) -> float:
-        """CPU seconds of one, the median of rounds; the pods are gone afterwards."""
+    async def cost_of_plain_pods(
+        self, count: int, rounds: int, clock: Callable[[], float] = time.process_time
+    ) -> float:
+        """Of one pod by a clock, CPU seconds as a rule: the median of rounds; the pods are gone afterwards."""
         costs = []
         for _ in range(rounds):
             pods = [self._plain() for _ in range(count)]
-            before, wanted = time.process_time(), self.server.bound + count
+            before, wanted = clock(), self.server.bound + count
             keys = [self.server.put(hostile.PODS, pod) for pod in pods]
             await self._until(partial(self._has_bound, wanted))
-            costs.append((time.process_time() - before) / count)
+            costs.append((clock() - before) / count)
             for key in keys:
                 self.server.drop(hostile.PODS, key)
             await self.quiet()
@@ -171,12 +173,15 @@ def resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
 
-async def measure(kind: str, *, nodes: int, pods: int, rounds: int) -> dict[str, float]:
+async def measure(
+    kind: str, *, nodes: int, pods: int, rounds: int, clock: Callable[[], float] = time.process_time
+) -> dict[str, float]:
     stage = Stage(nodes)
     running = asyncio.create_task(stage.live.run())
     await stage.live.is_ready.wait()
-    await stage.cost_of_plain_pods(pods, 2)
-    quiet_cpu, quiet_memory = await stage.cost_of_plain_pods(pods, rounds), resident_bytes()
+    cost = partial(stage.cost_of_plain_pods, pods, rounds, clock)
+    await cost()
+    quiet_cpu, quiet_memory = await cost(), resident_bytes()
     quiet_objects = sys.getallocatedblocks()
     size, objects = 0, []
     for path, item in hostile.KINDS[kind]():
@@ -185,12 +190,12 @@ async def measure(kind: str, *, nodes: int, pods: int, rounds: int) -> dict[str,
         if len(objects) % 100 == 0:
             await asyncio.sleep(0)
     await stage.quiet()
-    hostile_cpu, hostile_memory = await stage.cost_of_plain_pods(pods, rounds), resident_bytes()
+    hostile_cpu, hostile_memory = await cost(), resident_bytes()
     del item
     while objects:
         stage.server.drop(*objects.pop())
     await stage.quiet()
-    after_cpu = await stage.cost_of_plain_pods(pods, rounds)
+    after_cpu = await cost()
     left, kept = resident_bytes(), sys.getallocatedblocks()
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
