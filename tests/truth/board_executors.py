@@ -97,9 +97,11 @@ async def _node_answers(world: World, claim: c.NodeAnswers) -> str:
 
 
 async def _played(world: World, claim: c.Played) -> str:
-    """The subject's node is drained: every pod that was there is scheduled again."""
+    """The subject's node is drained: the pods that were there are scheduled again, in the order of the what-if."""
     home = world.base.nodes.get(SUBJECT, "")
-    drained = tuple(sorted(key for key, node in world.base.nodes.items() if node == home))
+    order = list(claim.went)
+    there = sorted(key for key, node in world.base.nodes.items() if node == home)
+    drained = tuple(sorted(there, key=lambda key: order.index(key) if key in order else len(order)))
     after = await world.again(drain=home, drained=drained)
     ended = {key: after.nodes.get(key, "") for key in drained}
     placed = {key: node for key, node in ended.items() if node}

@@ -54,7 +54,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     edits: tuple[Edit, ...] = ()
     drain: str = ""
     drained: tuple[str, ...] = (SUBJECT,)
-    """The pods that have to leave the drained node."""
+    """The pods that have to leave the drained node, in the order in which they come again."""
     without_plugin: str = ""
     weights: tuple[tuple[str, int], ...] = ()
     placed: tuple[tuple[str, str], ...] = ()
@@ -270,6 +270,8 @@ def changed(case: Case, change: Change) -> Case:
             if key_of(pod) in change.drained:
                 pod["spec"].pop("nodeName", None)
                 pod.pop("status", None)
+        place = {key: number for number, key in enumerate(change.drained)}
+        case.pods.sort(key=lambda pod: place.get(key_of(pod), -1))
     if change.only_devices:
         _keep_devices(case, frozenset(change.only_devices))
     nodes = dict(change.placed)

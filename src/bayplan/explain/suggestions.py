@@ -219,13 +219,20 @@ class _Search:
         info = next((info for info in table.infos if info is not None), None)
         if info is None:
             return
-        blamed = decision.diagnosis.unschedulable_plugins if decision.diagnosis is not None else set()
-        for trial in self._all_answered(Trial(self._pod, info.node, info), tuple(sorted(blamed))):
+        blamed = sorted(decision.diagnosis.unschedulable_plugins) if decision.diagnosis is not None else []
+        for trial in self._pod_answered(Trial(self._pod, info.node, info), blamed):
             later = self.decide(trial.pod)
             if later.is_scheduled:
                 yield trial
             else:
                 yield from self._answers(trial.pod, trial.done, rejections_by_node(self.decider.framework, later))
+
+    def _pod_answered(self, trial: Trial, plugins: list[str]) -> Iterator[Trial]:
+        """Changes of the pod alone, because no node was looked at: for one plugin each, then for all of them."""
+        for few in [(plugin,) for plugin in plugins] + ([tuple(plugins)] if len(plugins) > 1 else []):
+            for each in self._all_answered(trial, few):
+                if each.pod is not trial.pod and not _touches_node(each):
+                    yield each
 
     def _answers(self, pod: Pod, done: tuple[str, ...], misses: dict[int, tuple[str, ...]]) -> Iterator[Trial]:
         table = self._copy.cache.cluster.nodes
@@ -354,6 +361,11 @@ def _by_objections(copy: ClusterCopy, pod: Pod, misses: dict[int, tuple[str, ...
         return len(misses[row]), sum(shares), row
 
     return sorted(fewest, key=price)[:most]
+
+
+def _touches_node(trial: Trial) -> bool:
+    """Whether a trial changes its node, or what runs there."""
+    return trial.node is not trial.info.node or bool(trial.evicted)
 
 
 def _edits(pod: Pod, trial: Trial) -> list[Edit]:
