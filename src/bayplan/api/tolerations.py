@@ -1,16 +1,26 @@
-"""Matches tolerations with taints."""
+"""Matches tolerations with taints, and gives cordoned nodes theirs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from bayplan.api.node import Taint
+import msgspec
+
+from bayplan.api.node import Node, Taint
 from bayplan.api.pod import Toleration
 
-__all__ = ["UNSCHEDULABLE_TAINT", "first_untolerated", "is_tolerated", "tolerates"]
+__all__ = ["UNSCHEDULABLE_TAINT", "first_untolerated", "is_tolerated", "tolerates", "with_cordon"]
 
 UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 """The taint that a cordoned node counts as having."""
+
+
+def with_cordon(node: Node, is_cordoned: bool) -> Node:
+    """The node after `kubectl cordon` or `uncordon`: the node controller adds or removes the taint as well."""
+    taints = [taint for taint in node.spec.taints or () if taint.key != UNSCHEDULABLE_TAINT.key]
+    taints += [UNSCHEDULABLE_TAINT] if is_cordoned else []
+    spec = msgspec.structs.replace(node.spec, unschedulable=is_cordoned, taints=taints or None)
+    return msgspec.structs.replace(node, spec=spec)
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:

@@ -206,10 +206,15 @@ def root_cause(framework: Framework, decision: Decision, groups: Sequence[Refuse
     blamed = {plugin: nodes for plugin, nodes in alone.items() if plugin in counts} or counts
     # Nodes that PreFilter left out come without a plugin: one with a name says more.
     plugin = max(sorted(blamed), key=lambda name: (blamed[name], bool(name)), default="")
-    largest = next((group for group in groups if group.plugin == plugin), None)
-    if largest is None:
+    # Whether preemption could help tells groups apart that refuse for the same reason.
+    nodes: dict[tuple[str, ...], int] = {}
+    for group in groups:
+        if group.plugin == plugin:
+            nodes[group.reasons] = nodes.get(group.reasons, 0) + group.count
+    if not nodes:
         return plugin, decision.message, 0
-    return plugin, ", ".join(largest.reasons), largest.count
+    reasons = max(nodes, key=nodes.__getitem__)
+    return plugin, ", ".join(reasons), nodes[reasons]
 
 
 def too_large(info: PodInfo, table: NodeTable) -> tuple[str, str, str] | None:

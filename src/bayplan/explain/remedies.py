@@ -16,7 +16,7 @@ from bayplan.api.node import Node, Taint
 from bayplan.api.pod import Affinity, Container, NodeAffinity, Pod, PodSpec, Toleration
 from bayplan.api.quantity import format_quantity
 from bayplan.api.requests import pod_requests, to_amounts
-from bayplan.api.tolerations import UNSCHEDULABLE_TAINT, is_tolerated
+from bayplan.api.tolerations import is_tolerated, with_cordon
 from bayplan.cluster.node_info import NodeInfo
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.explain.phrases import cores
@@ -99,9 +99,7 @@ def _taint_text(taint: Taint) -> str:
 
 
 def _cordon(trial: Trial) -> Iterator[Trial]:
-    taints = [t for t in trial.node.spec.taints or [] if t.key != UNSCHEDULABLE_TAINT.key]
-    spec = _replace(trial.node.spec, unschedulable=False, taints=taints or None)
-    yield trial.with_node(_replace(trial.node, spec=spec), f"{trial.node.name} were uncordoned", NODE_LABEL)
+    yield trial.with_node(with_cordon(trial.node, False), f"{trial.node.name} were uncordoned", NODE_LABEL)
 
 
 def _node_affinity(trial: Trial) -> Iterator[Trial]:

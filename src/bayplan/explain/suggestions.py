@@ -15,6 +15,7 @@ import msgspec
 
 from bayplan.api.decode import InputError
 from bayplan.api.pod import Pod
+from bayplan.api.tolerations import with_cordon
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.config.profiles import ResolvedProfile
 from bayplan.explain.builders import root_cause, too_large
@@ -432,8 +433,7 @@ def _drained(copy: ClusterCopy, pod: Pod, home: str) -> Work[WouldMove | None]:
     if info is None:
         return None
     original = info.node
-    spec = msgspec.structs.replace(original.spec, unschedulable=True)
-    copy.cache.add_node(msgspec.structs.replace(original, spec=spec))
+    copy.cache.add_node(with_cordon(original, True))
     placing = Placing(copy, [(pod, "pending")])
     try:
         yield from placing.run()

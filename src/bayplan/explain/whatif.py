@@ -16,6 +16,7 @@ import msgspec
 
 from bayplan.api.decode import InputError
 from bayplan.api.pod import Pod
+from bayplan.api.tolerations import with_cordon
 from bayplan.cluster.pod_info import parse_time
 from bayplan.config.errors import ConfigError
 from bayplan.config.loading import load_config
@@ -209,8 +210,7 @@ def _drained(copy: ClusterCopy, name: str) -> Iterable[tuple[Pod, str]]:
     info = copy.cache.cluster.node(name)
     if info is None:
         raise ScenarioError(f"drain: no node `{name}`")
-    spec = msgspec.structs.replace(info.node.spec, unschedulable=True)
-    copy.cache.add_node(msgspec.structs.replace(info.node, spec=spec))
+    copy.cache.add_node(with_cordon(info.node, True))
     pods = list(info.pods.values())
     for pod in pods:
         copy.cache.remove_pod(pod.uid)

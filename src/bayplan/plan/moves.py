@@ -17,6 +17,7 @@ from bayplan.api.meta import KubeObject
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod
 from bayplan.api.selectors import NOTHING, Selector, SelectorError, compile_selector
+from bayplan.api.tolerations import with_cordon
 from bayplan.api.workload import PodDisruptionBudget
 from bayplan.app.settings import Settings
 from bayplan.cluster.node_info import NodeInfo
@@ -123,7 +124,7 @@ class MovableCluster:
 
     def set_unschedulable(self, name: str, value: bool) -> None:
         before = self.node(name).node
-        self.copy.cache.add_node(_replace(before, spec=_replace(before.spec, unschedulable=value)))
+        self.copy.cache.add_node(with_cordon(before, value))
         self._undo.append(lambda: self.copy.cache.add_node(before))
 
     # Pods

@@ -10,15 +10,18 @@ from tests.unit.explain.stage import JsonObject, Stage, raw_pod, staged
 
 from bayplan.api.pod import Pod
 from bayplan.api.storage import StorageClass
+from bayplan.explain.builders import root_cause
 from bayplan.explain.claims import Chosen, Frees, Preempted, WouldMove
 from bayplan.explain.cluster_copy import ClusterCopy, ClusterObjects
 from bayplan.explain.model import Changes
 from bayplan.explain.suggestions import find_changes, find_moves
 from bayplan.explain.time_slices import at_once
 from bayplan.explain.whatif import Scenario, WhatIf, play
+from bayplan.loop.decide import decide
+from bayplan.loop.recorder import refused_nodes
 from bayplan.plugins.community.coscheduling.plugin import Coscheduling
 from bayplan.plugins.community.coscheduling.pod_group import POD_GROUP_LABEL, PodGroup
-from bayplan.testing import Harness, node, pod
+from bayplan.testing import Harness, node, pod, spread
 
 
 async def put(stage: Stage, path: str, item: JsonObject) -> None:
@@ -91,6 +94,29 @@ def test_a_pod_is_never_said_to_go_to_the_node_that_is_drained_for_it() -> None:
     moves = moves_of(copied([node("n1", cpu=8), node("n2", cpu=1)], [tolerant], []), "default/agent")
 
     assert all(move.node != move.home for move in moves)
+
+
+def test_a_drained_node_has_the_taint_that_the_node_controller_adds() -> None:
+    """A spread that honours taints leaves the drained node out, so that the others may hold more."""
+    web = {"app": "web"}
+    rule = msgspec.structs.replace(spread("kubernetes.io/hostname", web), node_taints_policy="Honor")
+    running = [pod("first", node="n1", labels=web, spread=[rule]), pod("second", node="n2", labels=web, spread=[rule])]
+    moves = moves_of(copied([node("n1"), node("n2")], running, []), "default/first")
+
+    assert [(move.drain, move.node) for move in moves if move.drain] == [("n1", "n2")]
+
+
+def test_nodes_that_lack_the_same_for_now_and_for_ever_are_counted_together() -> None:
+    card = "example.com/card"
+    nodes = [node("n1"), node("n2"), node("n3", allocatable={card: 2})]
+    running = [pod("plays", node="n3", requests={card: 1})]
+    copy = copied(nodes, running, [pod("wants", requests={card: 2})])
+    waiting = copy.info(copy.waiting["default/wants"])
+    decider = copy.trial_deciders["default-scheduler"]
+    decision = decide(decider, waiting)
+
+    found = root_cause(decider.framework, decision, refused_nodes(decision))
+    assert found == ("NodeResourcesFit", f"Insufficient {card}", 3)
 
 
 def member(number: int, **spec: Any) -> Pod:

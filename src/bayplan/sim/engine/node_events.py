@@ -8,6 +8,7 @@ import msgspec
 
 from bayplan.api.node import Node, Taint
 from bayplan.api.pod import Pod
+from bayplan.api.tolerations import with_cordon
 from bayplan.sim.engine.simulation import Simulation
 
 __all__ = ["NodeFailures", "drain", "remove_node", "uncordon"]
@@ -92,7 +93,7 @@ def remove_node(simulation: Simulation, name: str) -> None:
 
 
 def _set_unschedulable(simulation: Simulation, node: Node, value: bool) -> None:
-    simulation.world.put(_replace(node, spec=_replace(node.spec, unschedulable=value)))
+    simulation.world.put(with_cordon(node, value))
 
 
 def _lose_pods(simulation: Simulation, name: str) -> None:
