@@ -307,7 +307,7 @@ async def _missing(
 
     async def exactly() -> list[Finding] | None:
         findings = await _examined(control_plane, bundle, namespace)
-        found = [finding for finding in findings if finding.level is Level.ERROR and finding.check == "rbac"]
+        found = [finding for finding in findings if finding.level is not Level.OK and finding.check == "rbac"]
         return found if len(found) == count else None
 
     found = await answer(exactly, what=f"{count} missing permissions") or []
