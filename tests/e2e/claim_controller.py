@@ -11,6 +11,7 @@ from tests.e2e.api_session import PODS, ApiSession
 from tests.e2e.objects import JsonObject
 
 CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
+_GONE = (404,)
 _TEMPLATES = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaimtemplates"
 
 
@@ -52,8 +53,8 @@ async def give_back(api: ApiSession) -> None:
         left = [user for user in users if user["uid"] in pods]
         if len(left) < len(users):
             change = {"reservedFor": left} if left else {"reservedFor": None, "allocation": None}
-            await api.call("PATCH", f"{path}/status", {"status": change})
+            await api.call("PATCH", f"{path}/status", {"status": change}, allow=_GONE)
         owners = claim["metadata"].get("ownerReferences", [])
         if owners and not any(owner["uid"] in pods for owner in owners):
-            await api.call("PATCH", path, {"metadata": {"finalizers": None}})
-            await api.call("DELETE", path)
+            await api.call("PATCH", path, {"metadata": {"finalizers": None}}, allow=_GONE)
+            await api.call("DELETE", path, allow=_GONE)
