@@ -11,7 +11,7 @@ from tests.e2e.api_session import PODS, ApiSession
 from tests.e2e.objects import JsonObject
 
 CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
-_GONE = (404,)
+_CHANGED = (404, 409)
 _TEMPLATES = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaimtemplates"
 
 
@@ -45,16 +45,34 @@ async def _make(api: ApiSession, pod: JsonObject, specs: dict[str, JsonObject]) 
 
 async def give_back(api: ApiSession) -> None:
     """Drop the reservations of pods that are gone, and the devices of claims that nobody uses; delete generated ones
-    without their pod."""
+    without their pod. Each write is made onto the version that was read: a claim is deleted only without devices, as
+    the controller does it, because nobody is woken by a deletion."""
+    while await _given_back(api):
+        pass
+
+
+async def _given_back(api: ApiSession) -> bool:
+    """Whether there was something to do, which may call for more."""
     pods = {pod["metadata"]["uid"] for pod in await api.items(PODS)}
+    has_changed = False
     for claim in await api.items(CLAIMS):
         path = f"{CLAIMS}/{claim['metadata']['name']}"
+        seen = {"resourceVersion": claim["metadata"]["resourceVersion"]}
         users = claim.get("status", {}).get("reservedFor", [])
         left = [user for user in users if user["uid"] in pods]
-        if len(left) < len(users):
-            change = {"reservedFor": left} if left else {"reservedFor": None, "allocation": None}
-            await api.call("PATCH", f"{path}/status", {"status": change}, allow=_GONE)
         owners = claim["metadata"].get("ownerReferences", [])
-        if owners and not any(owner["uid"] in pods for owner in owners):
-            await api.call("PATCH", path, {"metadata": {"finalizers": None}}, allow=_GONE)
-            await api.call("DELETE", path, allow=_GONE)
+        is_orphan = bool(owners) and not any(owner["uid"] in pods for owner in owners)
+        has_devices = "allocation" in claim.get("status", {})
+        if len(left) < len(users) or (is_orphan and has_devices and not left):
+            change = {"reservedFor": left} if left else {"reservedFor": None, "allocation": None}
+            await api.call("PATCH", f"{path}/status", {"metadata": seen, "status": change}, allow=_CHANGED)
+        elif is_orphan:
+            body = {"metadata": {**seen, "finalizers": None}}
+            freed = await api.call("PATCH", path, body, allow=_CHANGED)
+            version = freed["metadata"].get("resourceVersion")
+            if version is not None:
+                await api.call("DELETE", path, {"preconditions": {"resourceVersion": version}}, allow=_CHANGED)
+        else:
+            continue
+        has_changed = True
+    return has_changed
