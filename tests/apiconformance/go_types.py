@@ -29,6 +29,7 @@ GROUPS = [
     "core",
     "discovery",
     "events",
+    "flowcontrol",
     "networking",
     "node",
     "policy",
@@ -43,6 +44,8 @@ PACKAGES = {
     "apiextensions.v1": f"{EXTENSIONS}/pkg/apis/apiextensions/v1",
 }
 ROOTS = [
+    "admissionregistration.v1.MutatingAdmissionPolicy",
+    "admissionregistration.v1.MutatingAdmissionPolicyBinding",
     "admissionregistration.v1.MutatingWebhookConfiguration",
     "admissionregistration.v1.ValidatingAdmissionPolicy",
     "admissionregistration.v1.ValidatingAdmissionPolicyBinding",
@@ -82,6 +85,8 @@ ROOTS = [
     "core.v1.ServiceAccount",
     "discovery.v1.EndpointSlice",
     "events.v1.Event",
+    "flowcontrol.v1.FlowSchema",
+    "flowcontrol.v1.PriorityLevelConfiguration",
     "meta.v1.Condition",
     "meta.v1.DeleteOptions",
     "meta.v1.ListMeta",

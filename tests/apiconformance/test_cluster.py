@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.apiconformance.client import ApiClient, Json, deployment, unique
+from tests.apiconformance.client import JSON_PATCH, ApiClient, Json, deployment, unique
 from tests.waiting import wait_until
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -321,6 +321,23 @@ def test_custom_objects_are_pruned_and_defaulted(api: ApiClient, foos: str) -> N
 
     assert created["spec"] == {"size": 3, "color": "red", "free": {"any": {"thing": 1}}}
     assert created["metadata"]["generation"] == 1
+
+
+def test_stored_objects_are_read_with_the_schema_as_it_is_now(api: ApiClient, foos: str) -> None:
+    created = api.create(foos, foo(foos, "a", size=3, word="kept"))
+    properties = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties"
+    change = [
+        {"op": "add", "path": f"{properties}/shape", "value": {"type": "string", "default": "round"}},
+        {"op": "remove", "path": f"{properties}/color"},
+    ]
+    assert api.patch(f"{CRDS}/foos.{foos.split('/')[2]}", change, JSON_PATCH).status == 200
+    wait_until(lambda: "shape" in api.get(f"{foos}/a").body["spec"], what="the new default filled in")
+    read, listed = api.get(f"{foos}/a").body, api.get(foos).body["items"][0]
+    with api.watch(foos, resourceVersion="0") as watch:
+        watched = watch.next_object()["object"]
+
+    assert read["spec"] == listed["spec"] == watched["spec"] == {"size": 3, "word": "kept", "shape": "round"}
+    assert read["metadata"]["resourceVersion"] == created["metadata"]["resourceVersion"]
 
 
 @pytest.mark.parametrize(

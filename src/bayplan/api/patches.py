@@ -20,6 +20,12 @@ class BadPatch(Exception):
         self.is_malformed = is_malformed
 
 
+class TestFailed(BadPatch):
+    """A `test` of the patch found another value."""
+
+    __test__ = False
+
+
 def merge_patch(document: Any, patch: Any) -> Any:
     """A document with a merge patch applied: null removes, objects merge, everything else replaces."""
     if not isinstance(patch, dict):
@@ -131,7 +137,7 @@ def _test(document: Any, path: list[str], operation: dict[str, Any]) -> Any:
     except BadPatch:
         found = None
     if found != operation["value"] or isinstance(found, bool) != isinstance(operation["value"], bool):
-        raise BadPatch(f"testing value {operation['path']} failed: test failed", is_malformed=False)
+        raise TestFailed(f"testing value {operation['path']} failed: test failed", is_malformed=False)
     return document
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import ipaddress
 from collections.abc import Iterable
 
 from bayplan.apiserver.protocol.encoding import Json
 from bayplan.apiserver.server.api import Api
-from bayplan.apiserver.server.own_objects import create_if_absent
+from bayplan.apiserver.server.own_objects import SYSTEM_CALLER, create_if_absent
 
 SYSTEM_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _RBAC = "rbac.authorization.k8s.io/v1"
@@ -52,6 +54,53 @@ def _service() -> Json:
         },
         "spec": {"clusterIP": "10.96.0.1", "ports": [{"name": "https", "port": 443, "targetPort": 6443}]},
     }
+
+
+def publish_address(api: Api, host: str, port: int) -> None:
+    """Name the address at which this server listens in the Endpoints and EndpointSlice of its Service.
+
+    Clients may not write loopback addresses there; for this server, it is where it can be reached.
+    """
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        address = ipaddress.ip_address("127.0.0.1")
+    if address.is_unspecified:
+        address = ipaddress.ip_address("127.0.0.1" if address.version == 4 else "::1")
+    for document in _addresses(address, port):
+        kind = api.kinds.by_kind(document["apiVersion"], document["kind"])
+        assert kind is not None, "both kinds are built in"
+        if api.store.get(kind.stored_as, "default", "kubernetes") is None:
+            create_if_absent(api, document)
+        else:
+            parts = {name: value for name, value in document.items() if name != "metadata"}
+            api.objects.update(kind, "default", "kubernetes", functools.partial(_with, parts), SYSTEM_CALLER)
+
+
+def _addresses(address: ipaddress.IPv4Address | ipaddress.IPv6Address, port: int) -> Iterable[Json]:
+    ports = [{"name": "https", "port": port, "protocol": "TCP"}]
+    yield {
+        "apiVersion": "v1",
+        "kind": "Endpoints",
+        "metadata": _named({"endpointslice.kubernetes.io/skip-mirror": "true"}),
+        "subsets": [{"addresses": [{"ip": str(address)}], "ports": ports}],
+    }
+    yield {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": _named({"kubernetes.io/service-name": "kubernetes"}),
+        "addressType": f"IPv{address.version}",
+        "endpoints": [{"addresses": [str(address)], "conditions": {"ready": True}}],
+        "ports": ports,
+    }
+
+
+def _with(parts: Json, current: Json) -> Json:
+    return current | parts
+
+
+def _named(labels: Json) -> Json:
+    return {"name": "kubernetes", "namespace": "default", "labels": labels}
 
 
 def _service_network() -> Json:

@@ -11,7 +11,7 @@ import ipaddress
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from bayplan.apiserver.bootstrap import bootstrap
+from bayplan.apiserver.bootstrap import bootstrap, publish_address
 from bayplan.apiserver.protocol.encoding import Json
 from bayplan.apiserver.server.api import Api, ApiSettings
 from bayplan.apiserver.server.credentials import cluster_secrets
@@ -130,6 +130,7 @@ class EmbeddedCluster:
             certificate, authority = self._certificate, self._client_authority
             tls = certificate.context(client_authority=authority) if certificate is not None else None
             await self._http.start(self._host, self._port, tls=tls)
+            publish_address(self.api, self._host, self._http.port)
 
     async def stop(self) -> None:
         await self._http.stop()

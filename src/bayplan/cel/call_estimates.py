@@ -293,7 +293,7 @@ _BY_FUNCTION: Mapping[str, Rule] = (
     | dict.fromkeys(("lowerAscii", "upperAscii", "substring", "trim"), _text)
     | dict.fromkeys(("cidr", "isIP", "isCIDR", "quantity", "isQuantity", "semver", "isSemver"), _parsed)
     | dict.fromkeys(("find", "findAll"), _searched)
-    | {"url": _url, "replace": _replace, "split": _split, "join": _join}
+    | {"url": _url, "jsonpatch.escapeKey": _url, "replace": _replace, "split": _split, "join": _join}
     | {"ip.isCanonical": _parsed_twice, "validate": _validated}
 )
 

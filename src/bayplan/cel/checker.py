@@ -6,10 +6,10 @@ that one look shows all of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from bayplan.cel import types
-from bayplan.cel.declarations import Function
+from bayplan.cel.declarations import Constructor, Function
 from bayplan.cel.errors import Issue
 from bayplan.cel.syntax import (
     Call,
@@ -49,11 +49,13 @@ class Scope:
         functions: Mapping[str, Function],
         named_types: Mapping[str, Type],
         fields: Mapping[str, Mapping[str, Type]],
+        constructor: Callable[[str], Constructor | None],
     ) -> None:
         self.variables = variables
         self.functions = functions
         self.named_types = named_types
         self.fields = fields
+        self.constructor = constructor
 
 
 def check(expression: Expression, scope: Scope, issues: list[Issue]) -> None:
@@ -158,6 +160,11 @@ class _Checker:
 
     def _declared_field(self, part: Expression, of: Type, name: str) -> Type:
         fields = self._scope.fields.get(of.name)
+        constructor = self._scope.constructor(of.name) if fields is None else None
+        if constructor is not None:
+            fields = constructor.fields
+            if fields is None:
+                return DYN
         if fields is None:
             self._report(part, f"unexpected failed resolution of '{of.name}'")
             return ERROR
@@ -283,9 +290,19 @@ class _Checker:
         return types.most_general(before, found) if self.bindings.assign([before], [found]) else DYN
 
     def _struct(self, part: StructLiteral) -> Type:
-        for _, value in part.fields:
-            self.visit(value)
-        return self._undeclared(part, part.name)
+        part.name = part.name.removeprefix(".")
+        constructor = self._scope.constructor(part.name)
+        for position, (name, value) in enumerate(part.fields):
+            found = self.visit(value)
+            if position in part.optional:
+                found = self._unwrapped(value, found)
+            expected = DYN if constructor is None or constructor.fields is None else constructor.fields.get(name)
+            if expected is None:
+                self._report(value, f"undefined field '{name}'")
+            elif not self.bindings.assign([expected], [found]):
+                said = f"expected type of field '{name}' is '{display(expected)}'"
+                self._report(value, f"{said} but provided type is '{display(found)}'")
+        return self._undeclared(part, part.name) if constructor is None else constructor.type
 
     def _fold(self, part: Fold) -> Type:
         of = self._known(self.visit(part.range))

@@ -20,12 +20,13 @@ __all__ = [
     "READ_COST",
     "SORTABLE",
     "STRING_FACTOR",
+    "STRUCT_COST",
     "CallCost",
     "Meter",
     "call_cost",
 ]
 
-READ_COST, LIST_COST, MAP_COST = 1, 10, 30
+READ_COST, LIST_COST, MAP_COST, STRUCT_COST = 1, 10, 30, 40
 STRING_FACTOR, PATTERN_FACTOR = 0.1, 0.25
 
 CallCost = Callable[[Sequence[Value], Value], int]
@@ -211,7 +212,7 @@ _BY_OVERLOAD_FIRST |= {f"list_{name}_sortByAssociatedKeys": _compared_with_itsel
 
 _BY_FUNCTION: Mapping[str, CallCost] = (
     dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _visited)
-    | dict.fromkeys(("url", "lowerAscii", "upperAscii", "substring", "trim"), _traversed)
+    | dict.fromkeys(("url", "lowerAscii", "upperAscii", "substring", "trim", "jsonpatch.escapeKey"), _traversed)
     | dict.fromkeys(("cidr", "isIP", "isCIDR", "quantity", "isQuantity", "semver", "isSemver"), _traversed)
     | dict.fromkeys(("replace", "split", "ip.isCanonical"), _traversed_twice)
     | dict.fromkeys(("find", "findAll"), _searched)

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 
 from bayplan.cel.macros import Macros
 from bayplan.cel.types import Type, TypeKind
-from bayplan.cel.values import Special, Value, find, no_overload, type_name
+from bayplan.cel.values import Value, find, no_overload, type_name
 
 __all__ = [
+    "Constructor",
     "Function",
     "Implementation",
     "Library",
@@ -105,6 +106,15 @@ class Library:
     """Types that expressions can name."""
 
 
+@dataclass(frozen=True, slots=True)
+class Constructor:
+    """A type whose values can be written as `Name{field: value}`."""
+
+    type: Type
+    fields: Mapping[str, Type] | None = None
+    """The fields and their types; without them, there may be any fields of any type."""
+
+
 def overload(
     overload_id: str, parameters: Sequence[Type], result: Type, implementation: Implementation | None = None
 ) -> Overload:
@@ -149,4 +159,4 @@ def matches(expected: Type, value: Value) -> bool:
         return not value or (
             matches(expected.parameters[0], first) and matches(expected.parameters[1], find(value, first)[1])
         )
-    return expected.name == (value.type.name if isinstance(value, Special) else type_name(value))
+    return expected.name == type_name(value)

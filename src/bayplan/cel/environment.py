@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from bayplan.cel.checker import Scope, check
 from bayplan.cel.compiler import Unsupported, compile_to_python
 from bayplan.cel.cost import Meter
-from bayplan.cel.declarations import Library, merge
+from bayplan.cel.declarations import Constructor, Library, merge
 from bayplan.cel.errors import CompileError, CostExceeded, EvaluationError, Issue, describe_issues
 from bayplan.cel.estimate import estimate_cost
 from bayplan.cel.interpreter import Stage
@@ -48,13 +48,15 @@ class Environment:
         libraries: Iterable[Library] = (),
         *,
         fields: Mapping[str, Mapping[str, Type]] | None = None,
+        constructor: Callable[[str], Constructor | None] = lambda name: None,
         sizes: Sizes | None = None,
         cost_limit: int | None = None,
         is_trusted: bool = False,
     ) -> None:
         """Declare an environment.
 
-        `fields` has the fields of the object types by name, `sizes` the largest sizes of what variables lead to (for
+        `fields` has the fields of the object types by name, `constructor` finds the types whose values can be written
+        as `Name{field: value}`, `sizes` the largest sizes of what variables lead to (for
         the estimate), `cost_limit` the cost at which evaluations are stopped. Whoever runs the program writes trusted
         expressions: they are evaluated fast even if their cost cannot be estimated.
         """
@@ -65,7 +67,7 @@ class Environment:
         named_types = {name: named for library in bundle for name, named in library.types.items()}
         self.cost_limit = cost_limit
         self.is_trusted = is_trusted
-        self._scope = Scope(self.variables, self.functions, named_types, fields or {})
+        self._scope = Scope(self.variables, self.functions, named_types, fields or {}, constructor)
         self._sizes = sizes or Sizes({})
 
     def fields(self, variable: str) -> Mapping[str, Type]:

@@ -9,9 +9,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bayplan.cel.call_estimates import estimate_call
-from bayplan.cel.cost import LIST_COST, MAP_COST, READ_COST, STRING_FACTOR
+from bayplan.cel.cost import LIST_COST, MAP_COST, READ_COST, STRING_FACTOR, STRUCT_COST
 from bayplan.cel.sizes import ANY_SIZE, NOTHING, ONE, UNBOUNDED, Range, SizeNode, Sizes, is_scalar, known_size
-from bayplan.cel.syntax import Call, Expression, Fold, Ident, ListLiteral, Literal, MapLiteral, Select
+from bayplan.cel.syntax import (
+    Call,
+    Expression,
+    Fold,
+    Ident,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    Select,
+    StructLiteral,
+)
 from bayplan.cel.types import TypeKind
 
 __all__ = ["estimate_cost"]
@@ -67,6 +77,8 @@ class _Estimator:
                 return self._list(part)
             case MapLiteral():
                 return self._map(part)
+            case StructLiteral():
+                return sum((self.cost(value) for _, value in part.fields), Range(STRUCT_COST, STRUCT_COST))
             case Fold():
                 return self._binding(part) if part.is_binding else self._fold(part)
         return NOTHING

@@ -10,12 +10,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 
-from bayplan.cel.cost import CHARGED_BY_RESULT, LIST_COST, MAP_COST, READ_COST, CallCost, Meter
+from bayplan.cel.cost import CHARGED_BY_RESULT, LIST_COST, MAP_COST, READ_COST, STRUCT_COST, CallCost, Meter
 from bayplan.cel.declarations import Resolved
 from bayplan.cel.errors import CostExceeded, EvaluationError
 from bayplan.cel.lookup import qualify, qualify_if_present
 from bayplan.cel.scopes import Frame, Scope
-from bayplan.cel.values import Optional, Value, equal, no_overload, reflected_name, show
+from bayplan.cel.types import Type
+from bayplan.cel.values import Constructed, Optional, Value, equal, no_overload, reflected_name, show
 
 __all__ = [
     "Alternative",
@@ -31,6 +32,7 @@ __all__ = [
     "OptionalChoice",
     "Qualifier",
     "Stage",
+    "StructMaker",
     "Varied",
     "equality",
     "inequality",
@@ -366,6 +368,37 @@ class MapMaker(Stage):
                 return EvaluationError(f"unsupported key type: {reflected_name(key)}")
             made[key] = value
         return made
+
+
+class StructMaker(Stage):
+    """`Name{field: value}`."""
+
+    __slots__ = ("fields", "type")
+
+    def __init__(self, made: Type, fields: Sequence[tuple[str, Stage, bool]]) -> None:
+        self.type = made
+        self.fields = tuple(fields)
+
+    def run(self, scope: Scope, meter: Meter) -> Value:
+        result = self._make(scope, meter)
+        meter.charge(STRUCT_COST)
+        return result
+
+    def _make(self, scope: Scope, meter: Meter) -> Value:
+        made: dict[str, Value] = {}
+        for name, step, is_optional in self.fields:
+            value = step.run(scope, meter)
+            if isinstance(value, EvaluationError):
+                return value
+            if is_optional:
+                if not isinstance(value, Optional):
+                    message = f"cannot initialize optional entry '{name}' from non-optional value {_shown(value)}"
+                    return EvaluationError(message)
+                if not value.is_present:
+                    continue
+                value = value.content
+            made[name] = value
+        return Constructed(self.type, made)
 
 
 class Loop(Stage):

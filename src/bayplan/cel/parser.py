@@ -291,8 +291,10 @@ class _Parser:
         self._position = position
         brace = self._next()
         fields: list[tuple[str, Expression]] = []
+        optional = set()
         while not self._is("}"):
-            self._take("?")
+            if self._take("?") is not None:
+                optional.add(len(fields))
             if self._token.kind is not TokenKind.NAME:
                 self._unexpected("'}'")
             name = self._next().text
@@ -301,7 +303,7 @@ class _Parser:
             if self._take(",") is None:
                 break
         self._expect("}")
-        return StructLiteral(brace.offset, dot + ".".join(names), fields)
+        return StructLiteral(brace.offset, dot + ".".join(names), fields, frozenset(optional))
 
     def _list(self, bracket: Token) -> Expression:
         elements: list[Expression] = []

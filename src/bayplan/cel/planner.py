@@ -26,13 +26,24 @@ from bayplan.cel.interpreter import (
     OptionalChoice,
     Qualifier,
     Stage,
+    StructMaker,
     Varied,
     equality,
     inequality,
 )
 from bayplan.cel.library.regular_expressions import compiled
 from bayplan.cel.scopes import Variables
-from bayplan.cel.syntax import Call, Expression, Fold, Ident, ListLiteral, Literal, MapLiteral, Select
+from bayplan.cel.syntax import (
+    Call,
+    Expression,
+    Fold,
+    Ident,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    Select,
+    StructLiteral,
+)
 from bayplan.cel.types import TypeKind
 from bayplan.cel.values import Value, no_overload, reflected_name
 
@@ -71,6 +82,9 @@ class _Planner:
                 return self._list(part)
             case MapLiteral():
                 return self._map(part)
+            case StructLiteral():
+                fields = [(name, self.step(value), at in part.optional) for at, (name, value) in enumerate(part.fields)]
+                return StructMaker(part.type, fields)
             case Fold():
                 return self._loop(part)
         raise AssertionError(f"an unchecked part {part!r}")

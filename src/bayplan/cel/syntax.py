@@ -105,6 +105,8 @@ class StructLiteral(Expression):
 
     name: str
     fields: list[tuple[str, Expression]]
+    optional: frozenset[int] = frozenset()
+    """Positions of fields that are left out when their value is absent."""
 
 
 @dataclass(slots=True, eq=False)
@@ -175,7 +177,8 @@ def copy(part: Expression) -> Expression:
             entries = [MapEntry(copy(entry.key), copy(entry.value), entry.is_optional) for entry in part.entries]
             return MapLiteral(part.offset, entries)
         case StructLiteral():
-            return StructLiteral(part.offset, part.name, [(name, copy(value)) for name, value in part.fields])
+            fields = [(name, copy(value)) for name, value in part.fields]
+            return StructLiteral(part.offset, part.name, fields, part.optional)
         case Fold():
             inside = [copy(child) for child in children(part)]
             ranged, initial, condition, step, result = inside

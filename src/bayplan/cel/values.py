@@ -23,6 +23,7 @@ __all__ = [
     "UINT_MAX",
     "Accumulator",
     "AccumulatorMap",
+    "Constructed",
     "DefaultMap",
     "Map",
     "Optional",
@@ -90,6 +91,9 @@ class Special:
     @abstractmethod
     def equals(self, other: Value) -> bool: ...
 
+    def runtime_type(self) -> Type:
+        return self.type
+
     def order(self, other: Value) -> int:
         """-1, 0 or 1; types without an order do not answer."""
         raise no_overload()
@@ -154,6 +158,34 @@ class Optional(Special):
 
 Optional.NONE = Optional(None, is_present=False)
 
+
+class Constructed(Special):
+    """A value that an expression made of named fields; nothing can be read from it."""
+
+    __slots__ = ("fields", "made")
+    type = types.DYN
+    reflected_name = "*dynamic.ObjectVal"
+
+    def __init__(self, made: Type, fields: dict[str, Value]) -> None:
+        self.made = made
+        self.fields = fields
+
+    def runtime_type(self) -> Type:
+        return self.made
+
+    def equals(self, other: Value) -> bool:
+        if not isinstance(other, Constructed) or other.made != self.made or other.fields.keys() != self.fields.keys():
+            return False
+        return all(equal(value, other.fields[name]) for name, value in self.fields.items())
+
+    @property
+    def is_zero(self) -> bool:
+        return not self.fields
+
+    def __str__(self) -> str:
+        return f"{self.made.name}{{{', '.join(f'{name}: {show(value)}' for name, value in self.fields.items())}}}"
+
+
 _NAMES: dict[type, str] = {
     bool: "bool",
     int: "int",
@@ -192,7 +224,7 @@ def type_name(value: Value) -> str:
     if name is not None:
         return name
     assert isinstance(value, Special), f"{value!r} is not a value of an expression"
-    return value.type.name
+    return value.runtime_type().name
 
 
 def reflected_name(value: Value) -> str:

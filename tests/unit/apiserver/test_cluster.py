@@ -57,6 +57,23 @@ async def test_the_kubeconfig_reaches_the_cluster_over_tls() -> None:
         await cluster.stop()
 
 
+async def test_the_address_of_the_server_is_published_and_follows_it(tmp_path: Path) -> None:
+    for _ in range(2):  # another port each time
+        cluster = EmbeddedCluster(simulate=False, data_dir=tmp_path)
+        await cluster.start()
+        try:
+            endpoints = cluster.api.read("endpoints", "default", "kubernetes")
+            slices = cluster.api.read("endpointslices.discovery.k8s.io", "default", "kubernetes")
+        finally:
+            await cluster.stop()
+        assert endpoints is not None
+        assert slices is not None
+        subset = endpoints["subsets"][0]
+        assert f"https://{subset['addresses'][0]['ip']}:{subset['ports'][0]['port']}" == cluster.url
+        assert slices["endpoints"][0]["addresses"] == ["127.0.0.1"]
+        assert slices["ports"] == subset["ports"]
+
+
 async def test_nodes_are_made_in_three_zones() -> None:
     cluster = quiet(nodes=4)
     await cluster.start()

@@ -10,6 +10,7 @@ from bayplan.apiserver.kinds import limit_rules as limits
 from bayplan.apiserver.kinds import quota_rules as quotas
 from bayplan.apiserver.kinds import workload_columns as show
 from bayplan.apiserver.kinds import workload_rules as workloads
+from bayplan.apiserver.kinds.builtin_flow_control import flow_control_kinds
 from bayplan.apiserver.kinds.builtin_networking import networking_kinds
 from bayplan.apiserver.kinds.builtin_services import access_kinds, admission_kinds, other_kinds, storage_kinds
 from bayplan.apiserver.kinds.kind import Scale, ServedKind
@@ -58,6 +59,7 @@ def builtin_kinds() -> list[ServedKind]:
         *storage_kinds(),
         *access_kinds(),
         *admission_kinds(),
+        *flow_control_kinds(),
         *other_kinds(),
     ]
 

@@ -84,6 +84,22 @@ def admission_kinds() -> list[ServedKind]:
             validate=policies.validate_policy_binding,
             **group,
         ),
+        builtin_kind(
+            "admissionregistration.v1.MutatingAdmissionPolicy",
+            "mutatingadmissionpolicies",
+            columns=show.MUTATING_POLICY,
+            default=policies.default_policy,
+            validate=policies.validate_mutating_policy,
+            **group,
+        ),
+        builtin_kind(
+            "admissionregistration.v1.MutatingAdmissionPolicyBinding",
+            "mutatingadmissionpolicybindings",
+            columns=show.ADMISSION_POLICY_BINDING,
+            default=policies.default_policy_binding,
+            validate=policies.validate_mutating_policy_binding,
+            **group,
+        ),
     ]
 
 

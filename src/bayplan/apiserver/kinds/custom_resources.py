@@ -85,7 +85,7 @@ def kind_of(definition: Json, version: Json) -> ServedKind:
         schema=schema,
         is_custom=True,
         to_storage=None if is_storage else _renamer(f"{spec['group']}/{storage}"),
-        from_storage=_renamer(api_version) if len(spec["versions"]) > 1 else None,
+        from_storage=hooks.read_as(api_version) if _may_be_older(definition) else None,
     )
 
 
@@ -103,6 +103,17 @@ class _Hooks:
         crd_schema.drop_nulls(document, self.schema)
         crd_schema.apply_defaults(document, self.schema)
 
+    def read_as(self, api_version: str) -> Callable[[Json], Json]:
+        """Shows stored objects in the shape of this schema: pruned, with its defaults."""
+
+        def read(document: Json) -> Json:
+            shown = document | {"apiVersion": api_version}
+            self.prune(shown)
+            self.default(shown)
+            return shown
+
+        return read
+
     def validate(self, document: Json, old: Json | None) -> list[Cause]:
         body = {name: value for name, value in document.items() if name not in ("apiVersion", "kind", "metadata")}
         required = [
@@ -112,6 +123,11 @@ class _Hooks:
         inner = {name: value for name, value in properties.items() if name not in ("apiVersion", "kind", "metadata")}
         causes = crd_schema.validate(body, self.schema | {"required": required, "properties": inner})
         return causes or ([] if self.rules.is_empty else self.rules.check(document, old))
+
+
+def _may_be_older(definition: Json) -> bool:
+    """Whether stored objects may have been written with another schema: of another version, or before a change."""
+    return len(definition["spec"]["versions"]) > 1 or definition["metadata"].get("generation", 1) > 1
 
 
 def _renamer(api_version: str) -> Callable[[Json], Json]:

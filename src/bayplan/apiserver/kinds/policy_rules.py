@@ -1,4 +1,4 @@
-"""Defaults, validation and compilation of ValidatingAdmissionPolicies and their bindings, and defaults of webhooks.
+"""Defaults, validation and compilation of admission policies and their bindings, and defaults of webhooks.
 
 The variables of expressions are untyped, as for the API server: what an object lacks is an error when it is read.
 `authorizer` is not offered, so an expression that uses it does not compile.
@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from bayplan.apiserver.kinds.policy_patches import APPLY, JSON_PATCH, PATCHES, patch_constructor
 from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.encoding import Json
 from bayplan.apiserver.protocol.errors import Cause
 from bayplan.cel import CompileError, Environment, EvaluationError, Program
+from bayplan.cel.declarations import Constructor
 from bayplan.cel.library import KUBERNETES
 from bayplan.cel.syntax import paths_read
-from bayplan.cel.types import BOOL, DYN, STRING, Type, object_type
+from bayplan.cel.types import BOOL, DYN, STRING, Type, display, list_of, object_type
 from bayplan.cel.values import Value
 
 __all__ = ["PolicyProgram", "compile_policy"]
@@ -24,6 +26,7 @@ _COST_LIMIT = 1_000_000
 _VARIABLES = {"object": DYN, "oldObject": DYN, "request": DYN, "namespaceObject": DYN, "params": DYN}
 _COMPOSED = "kubernetes.variables"
 _LONGEST_MESSAGE = 5 * 1024
+_REINVOCATIONS = ("IfNeeded", "Never")
 _ACTIONS = ("Deny", "Warn", "Audit")
 
 
@@ -44,16 +47,18 @@ class PolicyProgram:
         self.variables: dict[str, Program] = {}
         self.conditions: list[Program] = []
         self.validations: list[CompiledValidation] = []
+        self.mutations: list[tuple[str, Program]] = []
+        """What to do with the value (`ApplyConfiguration`, `JSONPatch`), and what evaluates to it."""
 
     def concerns(self, values: Mapping[str, Value]) -> bool:
         """Whether all match conditions hold. Raises `EvaluationError`."""
-        return all(self._value(condition, values) is True for condition in self.conditions)
+        return all(self.value(condition, values) is True for condition in self.conditions)
 
     def broken(self, values: Mapping[str, Value], *, ignores_failures: bool) -> Iterator[tuple[str, str]]:
         """Message and reason of every validation that is not true, or could not be evaluated."""
         for validation in self.validations:
             try:
-                if self._value(validation.program, values) is not True:
+                if self.value(validation.program, values) is not True:
                     yield self._message(validation, values), validation.reason
             except EvaluationError as problem:
                 if not ignores_failures:
@@ -62,17 +67,18 @@ class PolicyProgram:
     def _message(self, validation: CompiledValidation, values: Mapping[str, Value]) -> str:
         if validation.message_program is not None:
             try:
-                made = self._value(validation.message_program, values)
+                made = self.value(validation.message_program, values)
             except EvaluationError:
                 made = ""
             if isinstance(made, str) and made.strip() and "\n" not in made and len(made) <= _LONGEST_MESSAGE:
                 return made.strip()
         return validation.message
 
-    def _value(self, program: Program, values: Mapping[str, Value]) -> Value:
+    def value(self, program: Program, values: Mapping[str, Value]) -> Value:
+        """What an expression of the policy evaluates to. Raises `EvaluationError`."""
         composed = {path[0] for path in paths_read(program.expression, "variables") if path}
         given = dict(values)
-        given["variables"] = {name: self._value(self.variables[name], values) for name in composed}
+        given["variables"] = {name: self.value(self.variables[name], values) for name in composed}
         outcome = program.evaluate(**given)
         if outcome.error is not None:
             raise EvaluationError(f"expression '{program.text}' resulted in error: {outcome.error}")
@@ -84,11 +90,12 @@ def compile_policy(spec: Json) -> tuple[PolicyProgram, list[Cause]]:
     policy, causes = PolicyProgram(), list[Cause]()
     composed: dict[str, Type] = {}
 
-    def compiled(text: str, path: str, wanted: Type | None) -> Program | None:
+    def compiled(text: str, path: str, wanted: Type | None, *, is_patch: bool = False) -> Program | None:
         environment = Environment(
             _VARIABLES | {"variables": object_type(_COMPOSED)},
-            KUBERNETES,
+            (*KUBERNETES, PATCHES) if is_patch else KUBERNETES,
             fields={_COMPOSED: dict(composed)},
+            constructor=patch_constructor if is_patch else _nothing,
             cost_limit=_COST_LIMIT,
         )
         try:
@@ -114,12 +121,28 @@ def compile_policy(spec: Json) -> tuple[PolicyProgram, list[Cause]]:
             said = (validation.get("message") or "").strip() or f"failed expression: {program.text}"
             reason = validation.get("reason") or "Invalid"
             policy.validations.append(CompiledValidation(program, message, said, reason))
+    for index, mutation in enumerate(spec.get("mutations") or ()):
+        kind = mutation.get("patchType", "")
+        member, wanted = _PATCHES[kind]
+        text = (mutation.get(member) or {}).get("expression", "")
+        program = compiled(text, f"spec.mutations[{index}].{member}.expression", wanted, is_patch=True)
+        policy.mutations += [(kind, program)] if program else []
     return policy, causes
 
 
+_PATCHES: dict[str, tuple[str, Type]] = {
+    "ApplyConfiguration": ("applyConfiguration", APPLY),
+    "JSONPatch": ("jsonPatch", list_of(JSON_PATCH)),
+}
+
+
+def _nothing(name: str) -> Constructor | None:
+    return None
+
+
 def _accepts(wanted: Type) -> Callable[[Type], str | None]:
-    names = {BOOL: "bool", STRING: "string"}
-    return lambda found: None if found in (wanted, DYN) else f"must evaluate to {names[wanted]}"
+    accepted = (wanted,) if wanted in (APPLY, list_of(JSON_PATCH)) else (wanted, DYN)
+    return lambda found: None if found in accepted else f"must evaluate to {display(wanted)}"
 
 
 def default_policy(document: Json) -> None:
@@ -148,18 +171,71 @@ def default_policy_status(document: Json) -> None:
     document["status"] = {"observedGeneration": document["metadata"].get("generation", 1), "typeChecking": {}}
 
 
-def validate_policy(document: Json, old: Json | None) -> list[Cause]:
-    spec = document.get("spec") or {}
+def _wrong_with_head(spec: Json) -> list[Cause]:
+    """What is wrong with the parts that validating and mutating policies share."""
     causes = []
     if not spec.get("matchConstraints"):
         causes.append(errors.required("spec.matchConstraints"))
     elif not spec["matchConstraints"].get("resourceRules"):
         causes.append(errors.required("spec.matchConstraints.resourceRules"))
+    if spec.get("failurePolicy") not in ("Fail", "Ignore"):
+        causes.append(errors.not_supported("spec.failurePolicy", spec.get("failurePolicy"), ["Fail", "Ignore"]))
+    return causes
+
+
+def validate_mutating_policy(document: Json, old: Json | None) -> list[Cause]:
+    spec = document.get("spec") or {}
+    causes = _wrong_with_head(spec)
+    for rule in (spec.get("matchConstraints") or {}).get("resourceRules") or ():
+        causes += [
+            errors.not_supported("spec.matchConstraints.resourceRules.operations", operation, ["CREATE", "UPDATE"])
+            for operation in rule.get("operations") or ()
+            if operation not in ("CREATE", "UPDATE")
+        ]
+    if not spec.get("mutations"):
+        causes.append(errors.required("spec.mutations", "mutations must contain at least one item"))
+    policy = spec.get("reinvocationPolicy")
+    if not policy:
+        causes.append(errors.required("spec.reinvocationPolicy"))
+    elif policy not in _REINVOCATIONS:
+        causes.append(errors.not_supported("spec.reinvocationPolicy", policy, _REINVOCATIONS))
+    wrong = [
+        cause
+        for index, mutation in enumerate(spec.get("mutations") or ())
+        for cause in _wrong_with_mutation(mutation, f"spec.mutations[{index}]")
+    ]
+    return causes + (wrong or compile_policy(spec)[1])
+
+
+def _wrong_with_mutation(mutation: Json, path: str) -> Iterator[Cause]:
+    kind = mutation.get("patchType")
+    if not kind:
+        yield errors.required(f"{path}.patchType")
+        return
+    if kind not in _PATCHES:
+        yield errors.not_supported(f"{path}.patchType", kind, list(_PATCHES))
+        return
+    for other, (member, _) in _PATCHES.items():
+        given = mutation.get(member)
+        if other != kind and given is not None:
+            detail = f"must not be specified when patchType is {kind}"
+            yield errors.invalid_value(f"{path}.{member}", f"{{{member}}}", detail)
+        elif other == kind and given is None:
+            yield errors.required(f"{path}.{member}", f"must be specified when patchType is {kind}")
+        elif other == kind and not str(given.get("expression", "")).strip():
+            yield errors.required(f"{path}.{member}.expression")
+
+
+def validate_mutating_policy_binding(document: Json, old: Json | None) -> list[Cause]:
+    return [] if (document.get("spec") or {}).get("policyName") else [errors.required("spec.policyName")]
+
+
+def validate_policy(document: Json, old: Json | None) -> list[Cause]:
+    spec = document.get("spec") or {}
+    causes = _wrong_with_head(spec)
     if not spec.get("validations") and not spec.get("auditAnnotations"):
         detail = "validations or auditAnnotations must contain at least one item"
         causes.append(errors.required("spec.validations", detail))
-    if spec.get("failurePolicy") not in ("Fail", "Ignore"):
-        causes.append(errors.not_supported("spec.failurePolicy", spec.get("failurePolicy"), ["Fail", "Ignore"]))
     for index, validation in enumerate(spec.get("validations") or ()):
         if not str(validation.get("expression", "")).strip():
             detail = "expression is not specified"

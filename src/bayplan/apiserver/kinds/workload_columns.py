@@ -352,6 +352,12 @@ ADMISSION_POLICY = (
     Column("ParamKind", lambda doc, _: _param_kind(doc)),
     AGE,
 )
+MUTATING_POLICY = (
+    NAME,
+    Column("Mutations", lambda doc, _: len(get(doc, "spec", "mutations", default=[])), type="integer"),
+    Column("ParamKind", lambda doc, _: _param_kind(doc)),
+    AGE,
+)
 ADMISSION_POLICY_BINDING = (
     NAME,
     Column("PolicyName", at("spec", "policyName")),

@@ -156,7 +156,7 @@ class ObjectReader:
             # A Table row shows ages, so its bytes are made when they are sent.
             return render(kind, entry.raw, as_json, now=self._clock.now())
 
-        key = (as_json, kind.api_version)
+        key = (as_json, kind)
         return WatchStream(selection, encode_entry=encode_entry, representation=key)
 
     def _replay(self, kind: ServedKind, stream: WatchStream, revision: int) -> bool:

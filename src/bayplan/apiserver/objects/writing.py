@@ -271,13 +271,18 @@ class ObjectWriter:
         )
 
     def _mutate(self, attributes: AdmissionAttributes | None, caller: Caller) -> None:
-        """Let mutating webhooks change the object, in place, and fill in defaults of what they added."""
-        if attributes is None or not _goes_to_webhooks(caller) or attributes.document is None:
+        """Let mutating policies and webhooks change the object, in place, and fill in defaults of what they added."""
+        if attributes is None or caller.subresource in _UNREVIEWED or attributes.document is None:
             return
-        warnings = [] if caller.warnings is None else caller.warnings
-        changed = self.webhooks.mutate(attributes, self.policies.namespace_of(attributes), warnings)
+        changed = self.policies.mutate(attributes)
+        seen = attributes if changed is None else replace(attributes, document=changed)
+        if caller.is_reviewed:
+            warnings = [] if caller.warnings is None else caller.warnings
+            reviewed = self.webhooks.mutate(seen, self.policies.namespace_of(seen), warnings)
+            changed = changed if reviewed is None else reviewed
         if changed is None:
             return
+        changed = self.policies.mutate(replace(attributes, document=changed), is_again=True) or changed
         document, kind = attributes.document, attributes.kind
         metadata = document["metadata"]
         wanted = changed["metadata"] | {name: metadata[name] for name in _IDENTITY if name in metadata}

@@ -69,7 +69,7 @@ def _identity(value: Value) -> Value:
 
 def run_time_type(value: Value) -> TypeValue:
     """`type(value)`."""
-    return TypeValue(value.type if isinstance(value, Special) else _NAMED[type_name(value)])
+    return TypeValue(value.runtime_type() if isinstance(value, Special) else _NAMED[type_name(value)])
 
 
 def _to_bool(text: str) -> Value:
