@@ -24,7 +24,15 @@ from types import TracebackType
 from tests.controlplane import access
 from tests.controlplane.certificates import Authority, KeyPair
 from tests.controlplane.clearing import clear
-from tests.controlplane.commands import ApiServerSettings, EtcdSettings, apiserver_command, etcd_command
+from tests.controlplane.commands import (
+    ADMISSION_WITHOUT_ITS_CONTROLLER,
+    ApiServerSettings,
+    ControllerManagerSettings,
+    EtcdSettings,
+    apiserver_command,
+    controller_manager_command,
+    etcd_command,
+)
 from tests.controlplane.kube_scheduler import KubeScheduler, KubeSchedulerSettings
 from tests.controlplane.ports import LOOPBACK, free_loopback_port
 from tests.controlplane.process import Guard
@@ -52,6 +60,8 @@ class ControlPlaneOptions:
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     apiserver_args: Sequence[str] = ()
     etcd_args: Sequence[str] = ()
+    has_controllers: bool = False
+    """Whether `start_controller_manager` will be called: admission adds what controllers take away."""
     etcd_program: Path | None = None
     """Another etcd than the built one, say an old one that lacks what streaming lists need."""
 
@@ -65,9 +75,11 @@ class ControlPlane:
         self.folder = Path(tempfile.mkdtemp(prefix="bayplan-controlplane-"))
         self._guard = Guard(remove=self.folder)
         self._schedulers: list[KubeScheduler] = []
+        self._controller_manager: Server | None = None
         self._authority = Authority(self.folder / "pki")
         self._admin_pair = self._authority.client_pair("admin", [ADMIN_GROUP])
         self._server_pair = self._authority.server_pair()
+        self._service_account_key = self._authority.signing_key("service-accounts")
         self._tokens = access.TokenFile(self.folder / "tokens.csv", {**DEFAULT_USERS, **options.users})
         self._port = free_loopback_port()
         self.admin = RestClient(self.url, ca_file=self.ca_file, pair=self._admin_pair)
@@ -98,6 +110,8 @@ class ControlPlane:
         try:
             for scheduler in self._schedulers:
                 scheduler.kill()
+            if self._controller_manager is not None:
+                self._controller_manager.kill()
             # Nothing here is worth an orderly shutdown of the API server, which takes seconds.
             self.apiserver.kill()
             self.etcd.kill()
@@ -178,6 +192,26 @@ class ControlPlane:
         self._schedulers.append(scheduler)
         return scheduler
 
+    def start_controller_manager(self) -> Server:
+        """Start the real kube-controller-manager, ready on return; it ends with the control plane."""
+        settings = ControllerManagerSettings(
+            program=program("kube-controller-manager"),
+            port=free_loopback_port(),
+            kubeconfig=self.kubeconfig_for("system:kube-controller-manager", [ADMIN_GROUP]),
+            ca_file=self.ca_file,
+            server_pair=self._server_pair,
+            service_account_key=self._service_account_key,
+        )
+        client = RestClient(f"https://{LOOPBACK}:{settings.port}", ca_file=self.ca_file, pair=self._admin_pair)
+        server = ServerSettings(
+            command=controller_manager_command(settings),
+            log_path=self.folder / "kube-controller-manager.log",
+            is_ready=lambda: client.is_healthy("/healthz"),
+        )
+        self._controller_manager = Server(server, guard=self._guard)
+        self._controller_manager.start()
+        return self._controller_manager
+
     def clear(self) -> None:
         """Delete all that tests made (pods, nodes, volumes, CRDs, namespaces, …) and keep the servers running."""
         clear(self.admin)
@@ -248,11 +282,14 @@ class ControlPlane:
             server_pair=self._server_pair,
             front_proxy_ca_file=front_proxy.certificate_file,
             front_proxy_pair=front_proxy.client_pair("front-proxy-client"),
-            service_account_key=self._authority.signing_key("service-accounts"),
+            service_account_key=self._service_account_key,
             token_file=self._tokens.path,
             authentication_config=access.write_authentication_config(self.folder / "authentication.yaml"),
             certificate_folder=self.folder / "pki",
             feature_gates=options.feature_gates,
+            disabled_admission=("TaintNodesByCondition",)
+            if options.has_controllers
+            else ADMISSION_WITHOUT_ITS_CONTROLLER,
             extra_args=options.apiserver_args,
         )
         server = ServerSettings(

@@ -47,11 +47,22 @@ class ApiServerSettings:
     authentication_config: Path
     certificate_folder: Path
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    disabled_admission: Sequence[str] = ADMISSION_WITHOUT_ITS_CONTROLLER
     extra_args: Sequence[str] = ()
 
     @property
     def url(self) -> str:
         return f"https://{LOOPBACK}:{self.port}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ControllerManagerSettings:
+    program: Path
+    port: int
+    kubeconfig: Path
+    ca_file: Path
+    server_pair: KeyPair
+    service_account_key: Path
 
 
 def etcd_command(settings: EtcdSettings) -> list[str]:
@@ -83,12 +94,32 @@ def apiserver_command(settings: ApiServerSettings) -> list[str]:
         *_front_proxy_flags(settings),
         f"--etcd-servers={settings.etcd_url}",
         f"--service-cluster-ip-range={_SERVICE_ADDRESSES}",
-        f"--disable-admission-plugins={','.join(ADMISSION_WITHOUT_ITS_CONTROLLER)}",
+        f"--disable-admission-plugins={','.join(settings.disabled_admission)}",
         "--allow-privileged=true",
         "--max-requests-inflight=3000",
         "--max-mutating-requests-inflight=3000",
         *([f"--feature-gates={gates}"] if gates else []),
         *settings.extra_args,
+    ]
+
+
+def controller_manager_command(settings: ControllerManagerSettings) -> list[str]:
+    """All controllers but the one that waits for reports of kubelets, of which there are none."""
+    return [
+        str(settings.program),
+        f"--kubeconfig={settings.kubeconfig}",
+        f"--authentication-kubeconfig={settings.kubeconfig}",
+        f"--authorization-kubeconfig={settings.kubeconfig}",
+        f"--bind-address={LOOPBACK}",
+        f"--secure-port={settings.port}",
+        f"--tls-cert-file={settings.server_pair.certificate}",
+        f"--tls-private-key-file={settings.server_pair.key}",
+        f"--root-ca-file={settings.ca_file}",
+        f"--service-account-private-key-file={settings.service_account_key}",
+        "--controllers=*,-node-lifecycle-controller",
+        "--leader-elect=false",
+        "--kube-api-qps=100",
+        "--kube-api-burst=200",
     ]
 
 

@@ -49,7 +49,7 @@ def test_the_table_counts_each_group() -> None:
     results = [Result("apps", "a", "pass", 1.0, ""), Result("apps", "b", "fail", 2.0, "no")]
     found = outcomes(results, [("apps", "c", "needs containers")], {"b": "too slow"})
 
-    assert "| apps | 3 | 1 | 2 | 1 | 1 |" in record.specs_table(found).splitlines()
+    assert "| apps | 3 | 1 | 2 | 1 | 1 | 0 |" in record.specs_table(found).splitlines()
     assert "- `b`: too slow" in record.specs_reasons(found).splitlines()
     assert "- 1: needs containers" in record.specs_reasons(found).splitlines()
 
@@ -60,6 +60,11 @@ def test_a_run_of_a_part_replaces_the_outcomes_of_that_part() -> None:
     merged = record.merge_specs(old, new, {"apps": {"a", "b"}})
 
     assert merged == {"apps": {"a": {"verdict": "pass"}, "b": {"verdict": "pass"}}}
+    beside = record.merge_real(merged, {"apps": {"b": {"verdict": "fail"}}}, {"apps": {"a", "b"}})
+    assert beside == {"apps": {"a": {"verdict": "pass"}, "b": {"verdict": "pass", "real": "fail"}}}
+    assert record.merge_specs(beside, {"apps": {"b": {"verdict": "fail"}}}, {"apps": {"b"}}) == {
+        "apps": {"b": {"verdict": "fail", "real": "fail"}}
+    }
     leaves = record.merge_leaves({"p": {"bayplan": {"x": "fail"}}}, {"p": {"bayplan": {"y": "pass"}}}, ["p", "q"])
     assert leaves == {"p": {"bayplan": {"x": "fail", "y": "pass"}}}
 

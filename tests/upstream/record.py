@@ -22,7 +22,8 @@ LEAVES = RESULTS / "leaves.json"
 LEFT_OUT = Path(__file__).with_name("left_out.yaml")
 PAGES = {"kubernetes-e2e": REPOSITORY / "docs/cluster.md", "upstream": REPOSITORY / "docs/internals/upstream.md"}
 
-# Specs: by group and text, `verdict` (pass, fail, left out) and, where it did not pass, `why`.
+# Specs: by group and text, `verdict` (pass, fail, left out) and, where it did not pass, `why`; `real` is the verdict on
+# the real control plane without kubelets.
 # Leaves: by package, scheduler and leaf, the verdict.
 Outcomes: TypeAlias = dict[str, dict[str, Any]]
 
@@ -41,8 +42,25 @@ def keep(path: Path, outcomes: Outcomes) -> None:
 
 def merge_specs(old: Outcomes, new: Outcomes, existing: Mapping[str, Collection[str]]) -> Outcomes:
     """The recorded outcomes with those of a run in their place, and without specs that exist no more."""
+    merged: Outcomes = {}
+    for group, specs in existing.items():
+        before, after = old.get(group, {}), new.get(group, {})
+        merged[group] = {
+            spec: {name: value for name, value in before.get(spec, {}).items() if name == "real"} | outcome
+            for spec, outcome in (before | after).items()
+            if spec in specs
+        }
+    return merged
+
+
+def merge_real(old: Outcomes, new: Outcomes, existing: Mapping[str, Collection[str]]) -> Outcomes:
+    """The recorded outcomes with those of a run on the real control plane beside them."""
     return {
-        group: {spec: outcome for spec, outcome in (old.get(group, {}) | new.get(group, {})).items() if spec in specs}
+        group: {
+            spec: outcome | ({"real": new[group][spec]["verdict"]} if spec in new.get(group, {}) else {})
+            for spec, outcome in old.get(group, {}).items()
+            if spec in specs
+        }
         for group, specs in existing.items()
     }
 
@@ -59,11 +77,14 @@ def merge_leaves(old: Outcomes, new: Outcomes, packages: Iterable[str]) -> Outco
 
 
 def specs_table(outcomes: Outcomes) -> str:
-    """By group: how many specs there are, how many need more than a simulated cluster has, and what the others did."""
-    lines = ["| group | specs | need more | run | pass | fail |", "|---|---|---|---|---|---|"]
+    """By group: how many specs there are, how many need more than a simulated cluster has, and what the others did,
+    also on the real control plane without kubelets."""
+    lines = ["| group | specs | need more | run | pass | fail | real |", "|---|---|---|---|---|---|---|"]
     total: Counter[str] = Counter()
     for group, specs in outcomes.items():
         verdicts = Counter(outcome["verdict"] for outcome in specs.values())
+        ran = [outcome for outcome in specs.values() if outcome["verdict"] != "left out"]
+        verdicts.update("real" for outcome in ran if outcome.get("real") == "pass")
         total += verdicts
         lines.append(_specs_row(group, verdicts))
     return "\n".join([*lines, _specs_row("all", total)])
@@ -73,7 +94,7 @@ def _specs_row(group: str, verdicts: Counter[str]) -> str:
     run = verdicts["pass"] + verdicts["fail"]
     return (
         f"| {group} | {run + verdicts['left out']} | {verdicts['left out']} "
-        f"| {run} | {verdicts['pass']} | {verdicts['fail']} |"
+        f"| {run} | {verdicts['pass']} | {verdicts['fail']} | {verdicts['real']} |"
     )
 
 
