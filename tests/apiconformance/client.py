@@ -114,6 +114,8 @@ class ApiClient:
             self._connection = self._connect()
             raise
         found = {name.lower(): value for name, value in response.getheaders()}
+        if found.get("content-type") == "application/vnd.kubernetes.protobuf":
+            return Answer(response.status, found, content)
         is_json = content[:1] in (b"{", b"[")
         return Answer(response.status, found, json.loads(content) if is_json else content.decode())
 

@@ -176,4 +176,4 @@ def test_deletions_cannot_be_mutated(api: ApiClient) -> None:
     answer = api.post(POLICIES, policy(unique("bad"), applies(PROBE), matchConstraints=match))
 
     assert answer.status == 422
-    assert 'Unsupported value: "DELETE": supported values: "CREATE", "UPDATE"' in answer.message
+    assert 'Unsupported value: "DELETE": supported values: "*", "CONNECT", "CREATE", "UPDATE"' in answer.message

@@ -267,6 +267,17 @@ def test_apply_refuses_fields_that_the_schema_lacks(api: ApiClient, deployments:
     assert answer.message == f"failed to create typed patch object {about}: .spec.colour: field not declared in schema"
 
 
+def test_apply_to_the_object_owns_no_status(api: ApiClient, pods: str) -> None:
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": pod("a")["spec"]}
+    api.apply(f"{pods}/a", body, "somebody")
+    answer = api.apply(f"{pods}/a", body | {"status": {"nominatedNodeName": "n1"}}, "somebody")
+
+    assert answer.status == 200, answer.body
+    assert "nominatedNodeName" not in answer.body["status"]
+    mine = next(one for one in answer.body["metadata"]["managedFields"] if one["manager"] == "somebody")
+    assert mine["fieldsV1"].keys() == {"f:spec"}
+
+
 def test_apply_to_status_owns_only_status(api: ApiClient, pods: str) -> None:
     api.create(pods, pod("a"))
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "status": {"nominatedNodeName": "n1"}}

@@ -41,6 +41,25 @@ def test_a_pod_gets_the_defaults_scheduling_depends_on(api: ApiClient, pods: str
     }
 
 
+def test_default_tolerations_are_added_again_when_an_update_lacks_them(api: ApiClient, pods: str) -> None:
+    created = api.create(pods, pod("a"))
+    body = created | {"spec": {name: value for name, value in created["spec"].items() if name != "tolerations"}}
+    updated = api.put(f"{pods}/a", body)
+
+    assert updated.status == 200, updated.body
+    assert updated.body["spec"]["tolerations"] == created["spec"]["tolerations"]
+
+
+def test_the_pod_of_a_template_gets_the_defaults_of_a_pod(api: ApiClient, namespace: str) -> None:
+    body = {"metadata": {"name": "a"}, "template": {"spec": pod("")["spec"]}}
+    created = api.create(f"/api/v1/namespaces/{namespace}/podtemplates", body)
+
+    assert created["metadata"]["generation"] == 1
+    assert created["template"]["spec"]["restartPolicy"] == "Always"
+    assert created["template"]["spec"]["containers"][0]["imagePullPolicy"] == "IfNotPresent"
+    assert api.delete(f"/api/v1/namespaces/{namespace}/podtemplates/a").body["kind"] == "PodTemplate"
+
+
 def test_a_new_pod_is_pending_with_a_service_class(api: ApiClient, pods: str) -> None:
     best_effort = api.create(pods, pod("a"))
     body = pod("b")

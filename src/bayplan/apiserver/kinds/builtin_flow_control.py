@@ -189,7 +189,7 @@ def _wrong_with_response(response: Json, path: str) -> Iterator[Cause]:
     elif kind == "Queue" and queuing is None:
         detail = "must not be empty if limited.limitResponse.type is Limited"
         yield errors.required(f"{path}.queuing", detail)
-    elif kind == "Queue":
+    elif kind == "Queue" and queuing is not None:
         yield from _wrong_with_queues(queuing, f"{path}.queuing")
 
 

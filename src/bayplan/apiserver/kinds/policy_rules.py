@@ -26,6 +26,7 @@ _COST_LIMIT = 1_000_000
 _VARIABLES = {"object": DYN, "oldObject": DYN, "request": DYN, "namespaceObject": DYN, "params": DYN}
 _COMPOSED = "kubernetes.variables"
 _LONGEST_MESSAGE = 5 * 1024
+_MUTABLE = ("*", "CONNECT", "CREATE", "UPDATE")
 _REINVOCATIONS = ("IfNeeded", "Never")
 _ACTIONS = ("Deny", "Warn", "Audit")
 
@@ -188,9 +189,9 @@ def validate_mutating_policy(document: Json, old: Json | None) -> list[Cause]:
     causes = _wrong_with_head(spec)
     for rule in (spec.get("matchConstraints") or {}).get("resourceRules") or ():
         causes += [
-            errors.not_supported("spec.matchConstraints.resourceRules.operations", operation, ["CREATE", "UPDATE"])
+            errors.not_supported("spec.matchConstraints.resourceRules.operations", operation, _MUTABLE)
             for operation in rule.get("operations") or ()
-            if operation not in ("CREATE", "UPDATE")
+            if operation not in _MUTABLE
         ]
     if not spec.get("mutations"):
         causes.append(errors.required("spec.mutations", "mutations must contain at least one item"))
@@ -222,7 +223,7 @@ def _wrong_with_mutation(mutation: Json, path: str) -> Iterator[Cause]:
             yield errors.invalid_value(f"{path}.{member}", f"{{{member}}}", detail)
         elif other == kind and given is None:
             yield errors.required(f"{path}.{member}", f"must be specified when patchType is {kind}")
-        elif other == kind and not str(given.get("expression", "")).strip():
+        elif other == kind and given is not None and not str(given.get("expression", "")).strip():
             yield errors.required(f"{path}.{member}.expression")
 
 

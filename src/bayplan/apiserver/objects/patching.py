@@ -67,8 +67,10 @@ class Patcher:
         caller = Caller(request.user, options, managed_fields.APPLY, subresource, warnings=warnings)
         writer = self._objects.writer(kind, caller)
 
+        owned = _ownable(kind, applied, subresource)
+
         def change(current: Json) -> Json:
-            return managed_fields.apply(current, applied, kind.type, writer, force=options.force)
+            return managed_fields.apply(current, owned, kind.type, writer, force=options.force)
 
         if self._objects.store.get(kind.stored_as, namespace, name) is not None:
             return self._objects.update(kind, namespace, name, change, caller), 200
@@ -78,8 +80,8 @@ class Patcher:
             problem = "uid mismatch: the provided object specified uid "
             problem += f"{applied['metadata']['uid']}, and no existing object was found"
             raise errors.conflict(kind.plural, name, group=kind.group, problem=problem)
-        created = managed_fields.apply(None, applied, kind.type, writer, force=options.force)
-        return self._objects.create(kind, namespace, created, caller), 201
+        created = managed_fields.apply(None, owned, kind.type, writer, force=options.force)
+        return self._objects.create(kind, namespace, applied | created, caller), 201
 
     def _applied_object(self, kind: ServedKind, namespace: str, name: str, request: Request) -> Json:
         if not request.query.get("fieldManager"):
@@ -103,6 +105,14 @@ class Patcher:
             raise errors.bad_request(errors.NAMESPACE_MISMATCH)
         conform_applied(applied, kind, given_namespace=given_namespace)
         return applied
+
+
+def _ownable(kind: ServedKind, applied: Json, subresource: str) -> Json:
+    """The part of a configuration that can be set, and so owned, at the object or at its status."""
+    if not kind.status or subresource not in ("", "status"):
+        return applied
+    other = "spec" if subresource else "status"
+    return {name: value for name, value in applied.items() if name != other}
 
 
 def _check_uid(kind: ServedKind, current: Json, patched: Json) -> None:

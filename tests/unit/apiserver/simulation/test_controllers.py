@@ -152,6 +152,17 @@ async def test_a_job_runs_until_enough_pods_succeeded(driver: Driver) -> None:
     assert status["completionTime"]
 
 
+async def test_a_job_keeps_the_conditions_of_others(driver: Driver) -> None:
+    await driver.create(JOBS, job("sums", {RUN_SECONDS: "5"}))
+    await driver.settle(1)
+    mark = {"type": "Example", "status": "True", "reason": "R", "message": "m"}
+    await driver.patch(f"{JOBS}/sums/status", {"status": {"conditions": [mark]}})
+    await driver.settle(12)
+
+    types = {one["type"] for one in (await driver.get(f"{JOBS}/sums"))["status"]["conditions"]}
+    assert types >= {"Example", "Complete"}
+
+
 async def test_a_job_fails_when_too_many_pods_failed(driver: Driver) -> None:
     await driver.create(JOBS, job("bad", {RUN_SECONDS: "1", EXIT_CODE: "1"}, backoffLimit=1))
     await driver.settle(12)
