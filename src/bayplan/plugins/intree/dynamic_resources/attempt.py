@@ -109,6 +109,8 @@ class DeviceAttempt:
 
     def delegated_on(self, node: NodeInfo) -> tuple[str, ...]:
         """The resources that devices stand for on a node: those of which it offers nothing itself."""
+        if not self.resources:
+            return ()
         offered, classes = node.node.status.allocatable or {}, self._inventory.cluster.device_classes
         return tuple(
             name for name in self.resources if not value(offered.get(name, 0)) and classes.class_for(name) is not None

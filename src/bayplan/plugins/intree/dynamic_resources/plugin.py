@@ -37,7 +37,6 @@ from bayplan.framework import (
 from bayplan.framework.columns import Int64N, Rows
 from bayplan.framework.device_findings import NodeFindings
 from bayplan.framework.devices import ResourceClaim
-from bayplan.framework.objects import pod_requests
 from bayplan.plugins.intree.dynamic_resources.attempt import DeviceAttempt, FilterTimeout, Inventory
 from bayplan.plugins.intree.dynamic_resources.binding import BindingProblem, has_timed_out, is_ready
 from bayplan.plugins.intree.dynamic_resources.claims import NOT_SERVED, ClaimProblem, class_problem, pod_claims
@@ -68,6 +67,11 @@ _GROUP = "resource.k8s.io"
 _Ids = npt.NDArray[np.int32]
 
 ATTEMPT = StateKey[DeviceAttempt]("DynamicResources/attempt")
+
+
+def _backed_resources(pod: PodInfo) -> tuple[str, ...]:
+    """The extended resources that the pod requests and a device class may stand for."""
+    return tuple(sorted([name for name, amount in pod.shape.amounts.items() if amount and is_backed_name(name)]))
 
 
 class DynamicResources(Plugin):
@@ -156,9 +160,7 @@ class DynamicResources(Plugin):
         return None
 
     def is_relevant(self, pod: PodInfo) -> bool:
-        return bool(pod.shape.spec.resource_claims) or any(
-            amount and is_backed_name(name) for name, amount in pod.shape.amounts.items()
-        )
+        return bool(pod.shape.spec.resource_claims or _backed_resources(pod))
 
     # Queue
 
@@ -211,9 +213,7 @@ class DynamicResources(Plugin):
             attempt = DeviceAttempt(self._inventory, pod, pod_claims(pod.pod, self._devices))
         except ClaimProblem as problem:
             return Unresolvable(str(problem))
-        wanted = tuple(
-            sorted(name for name, amount in pod_requests(pod.pod).items() if amount and is_backed_name(name))
-        )
+        wanted = _backed_resources(pod)
         if any(self._classes.class_for(name) is not None for name in wanted):
             attempt.add_extended(self._extended_claim(pod) or new_claim(pod.pod), wanted)
         if not attempt.claims:

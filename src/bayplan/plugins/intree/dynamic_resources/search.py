@@ -261,16 +261,20 @@ class Search:
 
     def _take(self, claim: int, ask: Ask, device: PublishedDevice, pool: Pool) -> bool:
         # Of all devices none may be left out, so a constraint that one breaks is an error before its room matters.
-        if ask.mode != ALL and self._has_room(ask, device) is None:
-            return False
+        room = None
+        if ask.mode != ALL:
+            room = self._has_room(ask, device)
+            if room is None:
+                return False
         # The first share of a device takes from the counters for all of them.
         is_shared_already = device.is_shareable and (device.id in self._use.consumed or device.id in self._shares)
         counts = bool(device.counters) and not is_shared_already
         if counts and not self._counters.take(device, pool):
             return False
         is_allowed = ask.tolerates(device) and self._constrain(claim, ask, device)
-        room = self._has_room(ask, device) if is_allowed else None
-        if room is None:
+        if is_allowed and room is None:
+            room = self._has_room(ask, device)
+        if room is None or not is_allowed:
             if is_allowed:
                 self._release(claim, ask)
             if counts:
