@@ -43,13 +43,13 @@ def make_node(number: int, *, cpu: str = "32", memory: str = "64Gi") -> Node:
 
 
 def make_pod(name: str, *, labels: dict[str, str], cpu: str = "100m", memory: str = "200Mi", **spec: Any) -> Pod:
-    """A pod as the API server holds it; `spec` takes wire names."""
-    status = spec.pop("status", {})
+    """A pod as the API server holds it; `spec` takes wire names, `extended` amounts of extended resources."""
+    status, extended = spec.pop("status", {}), spec.pop("extended", {})
     owner = {"kind": "ReplicaSet", "name": labels.get("app", name), "apiVersion": "apps/v1", "controller": True}
     container = {
         "name": "app",
         "image": spec.pop("image", "registry.k8s.io/base-1:v1"),
-        "resources": {"requests": {"cpu": cpu, "memory": memory}},
+        "resources": {"requests": {"cpu": cpu, "memory": memory, **extended}},
     }
     body = {
         "metadata": {

@@ -178,8 +178,13 @@ def _claiming(prefix: str, count: int, nodes: int) -> Iterator[Pod]:
         )
 
 
-def _devices(prefix: str, count: int, nodes: int) -> list[KubeObject]:
-    """Eight devices a node, one class, and the claim that was made from the template for each pod."""
+def _asking(prefix: str, count: int, nodes: int) -> Iterator[Pod]:
+    for number in range(count):
+        yield make_pod(f"{prefix}-{number}", labels={"app": prefix}, extended={_EXTENDED: "1"})
+
+
+def _published(prefix: str, nodes: int) -> list[KubeObject]:
+    """Eight devices a node, and a class for them that stands for an extended resource too."""
     devices = [
         {
             "name": f"gpu-{number}",
@@ -194,8 +199,19 @@ def _devices(prefix: str, count: int, nodes: int) -> list[KubeObject]:
         pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
         spec = {"driver": "gpu.example.com", "nodeName": name, "pool": pool, "devices": devices}
         made.append(msgspec.convert({"metadata": {"name": f"{prefix}-{name}"}, "spec": spec}, ResourceSlice))
-    by_driver = {"selectors": [{"cel": {"expression": 'device.driver == "gpu.example.com"'}}]}
-    made.append(msgspec.convert({"metadata": {"name": "gpu"}, "spec": by_driver}, DeviceClass))
+    by_driver = {"cel": {"expression": 'device.driver == "gpu.example.com"'}}
+    spec = {"selectors": [by_driver], "extendedResourceName": _EXTENDED}
+    made.append(msgspec.convert({"metadata": {"name": "gpu"}, "spec": spec}, DeviceClass))
+    return made
+
+
+def _backed(prefix: str, count: int, nodes: int) -> list[KubeObject]:
+    return _published(prefix, nodes)
+
+
+def _devices(prefix: str, count: int, nodes: int) -> list[KubeObject]:
+    """The devices, and the claim that was made from the template for each pod."""
+    made = _published(prefix, nodes)
     model = {"cel": {"expression": 'device.attributes["gpu.example.com"].model == "a100"'}}
     wanted = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1, "selectors": [model]}
     asked = {"devices": {"requests": [{"name": "gpu", "exactly": wanted}]}}
@@ -211,6 +227,7 @@ def _four_fifths(nodes: int) -> int:
     return nodes * 4 // 5
 
 
+_EXTENDED = "example.com/gpu"
 _ZONE, _HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 
 WORKLOADS = (
@@ -264,6 +281,15 @@ WORKLOADS = (
         target=4_000,
         pods=_claiming,
         objects=_devices,
+        is_reserved=True,
+        most_pods=_four_fifths,
+    ),
+    Workload(
+        name="devices-extended",
+        title="one device a pod, by extended resource",
+        target=4_000,
+        pods=_asking,
+        objects=_backed,
         is_reserved=True,
         most_pods=_four_fifths,
     ),

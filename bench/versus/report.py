@@ -112,7 +112,7 @@ def _speed_row(results: Results, key: Key) -> list[str]:
     ratio = ours[rate] / theirs[rate] if theirs and ours and theirs[rate] else 0.0
 
     def pair(name: str, form: str) -> str:
-        return " / ".join(format(side[name], form) if side else "-" for side in (theirs, ours))
+        return " / ".join(format(side[name], form) if side and side[name] else "-" for side in (theirs, ours))
 
     return [
         key[0],
@@ -180,6 +180,8 @@ def _cpu_rows(results: Results, key: Key) -> Iterator[list[str]]:
             values = medians(runs)
             life, window = values["cpu_life_per_1000"], values["cpu_window_per_1000"]
             figures = [f"{life:.2f}", f"{window:.2f}", f"{values['first_bound_seconds']:.1f}"]
+            if not values["pods_per_second"]:
+                figures = ["-"] * len(figures)
             yield [key[0], key[1], f"{key[2]:,}", scheduler, *figures, *(f"{_cores(runs, p):.2f}" for p in _PROCESSES)]
 
 

@@ -51,7 +51,9 @@ class _Rule:
 
 def _over(name: str) -> Callable[[Medians, Medians, float], float | None]:
     def ratio(theirs: Medians, ours: Medians, raw: float) -> float | None:
-        return ours[name] / theirs[name] if theirs and theirs[name] and ours[name] else None
+        if not theirs or (name.endswith("per_1000") and not theirs["pods_per_second"]):
+            return None
+        return ours[name] / theirs[name] if theirs[name] and ours[name] else None
 
     return ratio
 

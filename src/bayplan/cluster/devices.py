@@ -82,6 +82,8 @@ class Devices:
         """By claim, the allocation that `use` counts."""
         self._in_flight: dict[str, ResourceClaim] = {}
         self._written: dict[str, ResourceClaim] = {}
+        self._owned: dict[str, dict[str, None]] = {}
+        """By the uid of a controller, the keys of its claims."""
         self.releases: set[tuple[str, str]] = set()
         """(uid of the claim, uid of the pod) of reservations that are being taken back."""
         self._rules: dict[str, DeviceTaintRule] = {rule.name: rule for rule in objects.list(DeviceTaintRule)}
@@ -155,6 +157,11 @@ class Devices:
         for claim in self._objects.list(ResourceClaim, namespace):
             yield self.claim(claim.key) or claim
 
+    def claims_of(self, owner_uid: str) -> list[ResourceClaim]:
+        """The claims that an object, a pod say, is the controller of."""
+        found = (self.claim(key) for key in self._owned.get(owner_uid, ()))
+        return [claim for claim in found if claim is not None]
+
     def holders(self) -> dict[DeviceId, list[ResourceClaim]]:
         """By device, the claims that have it, whole or in shares."""
         found: dict[DeviceId, list[ResourceClaim]] = {}
@@ -189,6 +196,7 @@ class Devices:
         claim = new if new is not None else old
         if claim is None:
             return
+        self._note_owner(old, new)
         written = self._written.get(claim.key)
         if written is not None and (new is None or not _is_older(new, written)):
             del self._written[claim.key]
@@ -196,6 +204,17 @@ class Devices:
             self._count(old.uid, None)
         if new is not None:
             self._recount(new)
+
+    def _note_owner(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
+        before = old.controller if old is not None else None
+        after = new.controller if new is not None else None
+        if old is not None and before is not None and (after is None or after.uid != before.uid):
+            owned = self._owned.get(before.uid, {})
+            owned.pop(old.key, None)
+            if not owned:
+                self._owned.pop(before.uid, None)
+        if new is not None and after is not None:
+            self._owned.setdefault(after.uid, {})[new.key] = None
 
     def _recount(self, claim: ResourceClaim) -> None:
         in_flight = self._in_flight.get(claim.uid)

@@ -12,11 +12,18 @@ from bayplan.framework import NodeColumns, NodeInfo, PodInfo
 from bayplan.framework.columns import BoolN, ClusterState, Rows, match_required
 from bayplan.framework.device_findings import NodeFindings
 from bayplan.framework.devices import AllocationResult, DeviceClass, DeviceRequest, ResourceClaim
-from bayplan.framework.objects import RequiredNodes, compile_node_selector, value
+from bayplan.framework.objects import RequiredNodes, compile_node_selector
 from bayplan.plugins.intree.dynamic_resources.columns import AllocationColumns
 from bayplan.plugins.intree.dynamic_resources.counters import CounterBook
 from bayplan.plugins.intree.dynamic_resources.examining import DeviceExamination, Holders
-from bayplan.plugins.intree.dynamic_resources.extended import IN_MEMORY, RequestMapping, device_requests, with_requests
+from bayplan.plugins.intree.dynamic_resources.extended import (
+    IN_MEMORY,
+    DelegationColumns,
+    RequestMapping,
+    delegated_on,
+    device_requests,
+    with_requests,
+)
 from bayplan.plugins.intree.dynamic_resources.pools import NodePools
 from bayplan.plugins.intree.dynamic_resources.requests import ClaimAsks, prepare
 from bayplan.plugins.intree.dynamic_resources.results import allocation_of
@@ -39,6 +46,7 @@ class Inventory:
         self.cluster, self.devices = cluster, cluster.devices
         self.pools = NodePools(cluster.devices)
         self.columns = AllocationColumns(cluster.devices, cluster.nodes, self.pools)
+        self.delegations = DelegationColumns(cluster.nodes, cluster.device_classes)
 
     def device_class(self, name: str) -> DeviceClass | None:
         return self.cluster.objects.get(DeviceClass, name)
@@ -108,18 +116,11 @@ class DeviceAttempt:
     # Extended resources
 
     def delegated_on(self, node: NodeInfo) -> tuple[str, ...]:
-        """The resources that devices stand for on a node: those of which it offers nothing itself."""
-        if not self.resources:
-            return ()
-        offered, classes = node.node.status.allocatable or {}, self._inventory.cluster.device_classes
-        return tuple(
-            name for name in self.resources if not value(offered.get(name, 0)) and classes.class_for(name) is not None
-        )
+        return delegated_on(node, self.resources, self._inventory.cluster.device_classes)
 
-    def is_missing_on(self, node: NodeInfo) -> bool:
-        """Whether the node does not know a resource for which no class stands."""
-        offered, classes = node.node.status.allocatable or {}, self._inventory.cluster.device_classes
-        return any(name not in offered and classes.class_for(name) is None for name in self.resources)
+    def by_delegation(self, rows: Rows) -> tuple[dict[tuple[str, ...], Rows], Rows]:
+        """See `DelegationColumns.of`."""
+        return self._inventory.delegations.of(self.resources, rows)
 
     def delegation(self, resources: tuple[str, ...]) -> Delegation:
         found = self._delegations.get(resources)

@@ -7,11 +7,16 @@ it, the amount becomes requests for devices of the class, in a claim that belong
 from __future__ import annotations
 
 import uuid
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
+from bayplan.framework import NodeInfo
+from bayplan.framework.columns import NodeTable, Rows
 from bayplan.framework.devices import (
     IMPLICIT_PREFIX,
     DeviceClassNames,
@@ -24,7 +29,9 @@ from bayplan.framework.objects import Container, Metadata, OwnerReference, Pod, 
 __all__ = [
     "ANNOTATION",
     "IN_MEMORY",
+    "DelegationColumns",
     "RequestMapping",
+    "delegated_on",
     "device_requests",
     "is_backed_name",
     "new_claim",
@@ -47,6 +54,81 @@ class RequestMapping(NamedTuple):
 def is_backed_name(resource: str) -> bool:
     """Whether a class may stand for a resource of this name."""
     return resource.startswith(IMPLICIT_PREFIX) or is_extended_resource(resource)
+
+
+def delegated_on(node: NodeInfo, resources: tuple[str, ...], classes: DeviceClassNames) -> tuple[str, ...]:
+    """The resources that devices stand for on a node: those of which it offers nothing itself."""
+    if not resources:
+        return ()
+    offered = node.node.status.allocatable or {}
+    return tuple([n for n in resources if not value(offered.get(n, 0)) and classes.class_for(n) is not None])
+
+
+def _is_missing_on(node: NodeInfo, resources: tuple[str, ...], classes: DeviceClassNames) -> bool:
+    """Whether the node does not know a resource for which no class stands."""
+    offered = node.node.status.allocatable or {}
+    return any(name not in offered and classes.class_for(name) is None for name in resources)
+
+
+class DelegationColumns:
+    """Which resources devices stand for on each node, for all nodes at once; kept while nodes and classes stay."""
+
+    def __init__(self, table: NodeTable, classes: DeviceClassNames) -> None:
+        self._table, self._classes = table, classes
+        self._columns: OrderedDict[tuple[str, ...], _Delegations] = OrderedDict()
+
+    def of(self, resources: tuple[str, ...], rows: Rows) -> tuple[dict[tuple[str, ...], Rows], Rows]:
+        """The positions by what devices stand for there, and those of nodes that do not know one of the resources."""
+        column = self._columns.get(resources)
+        if column is None:
+            column = self._columns[resources] = _Delegations(self._table, self._classes, resources)
+            if len(self._columns) > _MOST_COLUMNS:
+                self._columns.popitem(last=False)
+        self._columns.move_to_end(resources)
+        column.follow()
+        codes = column.codes.take(rows)
+        groups = {delegated: np.flatnonzero(codes == code) for code, delegated in enumerate(column.groups)}
+        return {each: positions for each, positions in groups.items() if len(positions)}, np.flatnonzero(
+            codes == _MISSING
+        )
+
+
+_NO_NODE, _MISSING = -1, -2
+_MOST_COLUMNS = 64
+
+
+class _Delegations:
+    """One code a row: the number of a group, or why the node is in none."""
+
+    def __init__(self, table: NodeTable, classes: DeviceClassNames, resources: tuple[str, ...]) -> None:
+        self._table, self._classes, self._resources = table, classes, resources
+        self._nodes = self._version = -1
+        self.codes: npt.NDArray[np.int32] = np.empty(0, dtype=np.int32)
+        self.groups: list[tuple[str, ...]] = []
+
+    def follow(self) -> None:
+        table = self._table
+        position, version = table.node_changes.position, self._classes.version
+        if (position, version) == (self._nodes, self._version) and len(self.codes) >= table.size:
+            return
+        rows = table.node_changes.since(self._nodes) if version == self._version else None
+        self._nodes, self._version = position, version
+        if len(self.codes) < table.size:
+            more = np.full(max(table.size, 2 * len(self.codes)) - len(self.codes), _NO_NODE, dtype=np.int32)
+            self.codes = np.concatenate([self.codes, more])
+        if rows is None:
+            self.groups = []
+        for row in range(table.size) if rows is None else set(rows.tolist()):
+            info = table.infos[row]
+            self.codes[row] = _NO_NODE if info is None else self._code(info)
+
+    def _code(self, node: NodeInfo) -> int:
+        if _is_missing_on(node, self._resources, self._classes):
+            return _MISSING
+        delegated = delegated_on(node, self._resources, self._classes)
+        if delegated not in self.groups:
+            self.groups.append(delegated)
+        return self.groups.index(delegated)
 
 
 def new_claim(pod: Pod) -> ResourceClaim:

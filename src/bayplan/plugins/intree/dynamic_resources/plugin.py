@@ -230,10 +230,9 @@ class DynamicResources(Plugin):
 
     def _extended_claim(self, pod: PodInfo) -> ResourceClaim | None:
         """The claim that an earlier attempt made for the pod's extended resources."""
-        for claim in self.handle.cluster.objects.list(ResourceClaim, pod.namespace):
-            owner = claim.controller
-            if owner is not None and owner.uid == pod.uid and claim.annotations.get(ANNOTATION) == "true":
-                return self._devices.claim(claim.key)
+        for claim in self._devices.claims_of(pod.uid):
+            if claim.namespace == pod.namespace and claim.annotations.get(ANNOTATION) == "true":
+                return claim
         return None
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Verdicts:
@@ -262,15 +261,10 @@ class DynamicResources(Plugin):
         """Positions by the extended resources that devices stand for there."""
         if attempt.extended is None:
             return {(): np.arange(len(nodes), dtype=np.intp)}
-        groups: dict[tuple[str, ...], list[int]] = {}
-        for position, node in enumerate(nodes.infos()):
-            if node is None:
-                continue
-            if attempt.is_missing_on(node):
-                ids[position] = statuses.number(_CANNOT_FIT)
-            else:
-                groups.setdefault(attempt.delegated_on(node), []).append(position)
-        return {resources: np.array(positions, dtype=np.intp) for resources, positions in groups.items()}
+        groups, missing = attempt.by_delegation(nodes.rows)
+        if len(missing):
+            ids[missing] = statuses.number(_CANNOT_FIT)
+        return groups
 
     def _allocate(
         self,
