@@ -9,20 +9,23 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from bayplan.framework.columns import Int64N
+from bayplan.framework import NodeColumns
+from bayplan.framework.columns import Int64N, NodeTable, Rows
 from bayplan.plugins.community.gpu_share.devices import WHOLE, Devices, GpuRequest
 
-__all__ = ["Fragmentation", "TypicalPod", "Use", "typical_pods"]
+__all__ = ["Fragmentation", "KeptTallies", "NodeTally", "TypicalPod", "Use", "typical_pods"]
 
 _COVERED = 0.95
 """The share of all pods that the typical ones stand for."""
+_MOST_KNOWN = 64
+"""Sizes of shares."""
 Floats = npt.NDArray[np.float64]
 
 
@@ -65,6 +68,32 @@ class Use(NamedTuple):
         return sum(self.unsatisfied.values())
 
 
+class NodeTally(NamedTuple):
+    """What fragmentation is summed up from, one entry a node."""
+
+    enough: npt.NDArray[np.int16]
+    """[node, class] how many devices are enough."""
+    rest: npt.NDArray[np.int16]
+    """[node, class] what is idle on the others."""
+    idle: Int64N
+    sums: Floats
+    """Fragmentation in thousandths, times `Fragmentation.total`."""
+    allowed: npt.NDArray[np.bool_] | None
+    """[node, class] whether the model will do; None where no class names models."""
+
+    def put(self, rows: Rows, other: NodeTally) -> None:
+        """Replace the entries of some nodes."""
+        self.enough[rows], self.rest[rows], self.idle[rows], self.sums[rows] = other[:4]
+        if self.allowed is not None:
+            self.allowed[rows] = other.allowed
+
+    def take(self, rows: Rows) -> NodeTally:
+        """Of some nodes."""
+        allowed = None if self.allowed is None else self.allowed.take(rows, axis=0)
+        enough, rest = self.enough.take(rows, axis=0), self.rest.take(rows, axis=0)
+        return NodeTally(enough, rest, self.idle.take(rows), self.sums.take(rows), allowed)
+
+
 class Fragmentation:
     """Fragmentation for one list of typical pods."""
 
@@ -83,6 +112,7 @@ class Fragmentation:
         """[room, class] whether a device with so much room is enough."""
         self._rest = np.where(fits, 0, rooms[:, None]).astype(np.int16)
         """[room, class] what is idle on a device that is not enough."""
+        self._known_changes: dict[int, tuple[npt.NDArray[np.int16], npt.NDArray[np.int16]]] = {}
         self._steps: Floats = np.array(
             [WHOLE * max(self.total, 1) * math.log(score / (100 - score)) for score in range(1, 100)]
         )
@@ -128,8 +158,14 @@ class Fragmentation:
         count, rest = self.tallies(free)
         return self.sums(cpu, free.sum(axis=0), count, rest, self.allowed(models)) / self.total
 
+    def tally(self, cpu: Int64N, free: Devices, models: Sequence[str]) -> NodeTally:
+        """What scores of nodes begin with; the pod that is scored is no part of it."""
+        count, rest = self.tallies(free)
+        idle, allowed = free.sum(axis=0), self.allowed(models)
+        return NodeTally(count, rest, idle, self.sums(cpu, idle, count, rest, allowed), allowed)
+
     def scores(
-        self, cpu: Int64N, free: Devices, models: Sequence[str], cpu_wanted: int, request: GpuRequest
+        self, tally: NodeTally, cpu: Int64N, free: Devices, cpu_wanted: int, request: GpuRequest
     ) -> tuple[Int64N, Int64N]:
         """For each node the score of a pod, 0 to 99 and 50 where nothing changes, and the best device for a share.
 
@@ -137,19 +173,41 @@ class Fragmentation:
         no_device: Int64N = np.zeros(len(cpu), dtype=np.int64)
         if not self.total:
             return no_device + 50, no_device
-        count, rest = self.tallies(free)
-        idle, allowed, left = free.sum(axis=0), self.allowed(models), cpu - cpu_wanted
-        before = self.sums(cpu, idle, count, rest, allowed)
-        if not request.is_share:
-            after = self.sums(left, idle - request.total, *self._without(count, rest, request), allowed)
-            return self._graded(before - after), no_device
-        then = np.maximum(free - request.milli, 0)
-        counts = count + (self._fits[then] - self._fits[free])
-        rests = rest + (self._rest[then] - self._rest[free])
-        after = self.sums(left, idle - request.milli, counts, rests, allowed)
-        by_device = np.where(free >= request.milli, self._graded(before - after), 0)
+        if request.is_share:
+            return self._share_scores(tally, cpu - cpu_wanted, free, request.milli)
+        count, rest = self._without(tally.enough, tally.rest, request)
+        after = self.sums(cpu - cpu_wanted, tally.idle - request.total, count, rest, tally.allowed)
+        return self._graded(tally.sums - after), no_device
+
+    def _share_scores(self, tally: NodeTally, left: Int64N, free: Devices, milli: int) -> tuple[Int64N, Int64N]:
+        """By pairs of a device and a node that have room. Of neighbours with equal room, the first stands for both."""
+        is_tried = free >= milli
+        is_tried[1:] &= free[1:] != free[:-1]
+        devices, nodes = is_tried.nonzero()
+        room = free[devices, nodes]
+        more, less = self._changes(milli)
+        after = self.sums(
+            left.take(nodes),
+            tally.idle.take(nodes) - milli,
+            tally.enough.take(nodes, axis=0) + more.take(room, axis=0),
+            tally.rest.take(nodes, axis=0) + less.take(room, axis=0),
+            None if tally.allowed is None else tally.allowed.take(nodes, axis=0),
+        )
+        by_device: Int64N = np.zeros(free.shape, dtype=np.int64)
+        by_device[devices, nodes] = self._graded(tally.sums.take(nodes) - after)
         device = by_device.argmax(axis=0)
-        return by_device[device, np.arange(len(cpu))], device
+        return by_device[device, np.arange(len(left))], device
+
+    def _changes(self, milli: int) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.int16]]:
+        """[room, class]: what becomes of the tallies when a share is taken from a device with so much room."""
+        found = self._known_changes.get(milli)
+        if found is None:
+            if len(self._known_changes) >= _MOST_KNOWN:
+                self._known_changes.clear()
+            then = np.maximum(np.arange(WHOLE + 1) - milli, 0)
+            more = self._fits[then].astype(np.int16) - self._fits
+            found = self._known_changes[milli] = (more, self._rest[then] - self._rest)
+        return found
 
     def _without(
         self, count: npt.NDArray[np.int16], rest: npt.NDArray[np.int16], request: GpuRequest
@@ -183,3 +241,29 @@ class Fragmentation:
         causes["no_gpu_wanted"] = float(idle.sum() * self._idle_weight / self.total)
         satisfied = float(((idle[:, None] - rest) * self._weight / self.total)[fits].sum())
         return Use(satisfied, causes)
+
+
+class KeptTallies:
+    """The tallies of all nodes of a table, computed again for rows that changed."""
+
+    def __init__(self, table: NodeTable, tally: Callable[[NodeColumns], NodeTally]) -> None:
+        self._table = table
+        self._tally = tally
+        self._layout = self._position = -1
+        self._kept: NodeTally | None = None
+
+    def of(self, nodes: NodeColumns) -> NodeTally:
+        """Of some nodes of the table."""
+        kept = self._refreshed()
+        return kept if nodes.is_all else kept.take(nodes.rows)
+
+    def _refreshed(self) -> NodeTally:
+        table, log, kept = self._table, self._table.use_changes, self._kept
+        changed = log.since(self._position) if kept is not None and self._layout == table.layout else None
+        if kept is None or changed is None or len(kept.idle) != table.size or len(changed) > table.size:
+            kept = self._kept = self._tally(NodeColumns(table))
+        elif len(changed):
+            rows = np.unique(changed)
+            kept.put(rows, self._tally(NodeColumns(table, rows)))
+        self._layout, self._position = table.layout, log.position
+        return kept

@@ -38,7 +38,7 @@ from bayplan.framework import (
     Verdicts,
     by_shape,
 )
-from bayplan.framework.columns import Int64N
+from bayplan.framework.columns import Int64N, OverlayColumns
 from bayplan.plugins.community.gpu_share.devices import (
     WHOLE,
     DeviceColumns,
@@ -48,7 +48,13 @@ from bayplan.plugins.community.gpu_share.devices import (
     best_fitting,
     first_free,
 )
-from bayplan.plugins.community.gpu_share.fragmentation import Fragmentation, TypicalPod, typical_pods
+from bayplan.plugins.community.gpu_share.fragmentation import (
+    Fragmentation,
+    KeptTallies,
+    NodeTally,
+    TypicalPod,
+    typical_pods,
+)
 from bayplan.plugins.community.gpu_share.policies import best_fit, clustering, dot_product, packing
 
 __all__ = [
@@ -357,14 +363,24 @@ class GpuShareFGD(_ScoredGpuShare):
     def setup(self) -> None:
         super().setup()
         self.fragmentation = Fragmentation(self.args.typical_pods)
+        self._tallies = KeptTallies(self.handle.cluster.nodes, self._tally)
         self._seen: Counter[tuple[int, int, int, tuple[str, ...]]] = Counter()
         self._learn_at = 1
         self._measure_at = 0.0
 
     def policy_scores(self, pod: PodInfo, nodes: NodeColumns) -> Int64N:
         cpu, free, cpu_wanted, request = self.demand(pod, nodes)
+        tally = self._tallies.of(nodes) if self._follows(nodes) else self._tally(nodes)
+        return self.fragmentation.scores(tally, cpu, free, cpu_wanted, request)[0]
+
+    def _follows(self, nodes: NodeColumns) -> bool:
+        """Whether these are nodes of the cluster, and not those of a dry run."""
+        return not isinstance(nodes, OverlayColumns) and nodes.table is self.handle.cluster.nodes
+
+    def _tally(self, nodes: NodeColumns) -> NodeTally:
+        free, _ = self.columns().of(nodes)
         models = self.columns().traits(nodes).models if self.fragmentation.names_models else ()
-        return self.fragmentation.scores(cpu, free, models, cpu_wanted, request)[0]
+        return self.fragmentation.tally(nodes.allocatable("cpu") - nodes.requested("cpu"), free, models)
 
     def choose(self, pod: PodInfo, node: NodeInfo, free: list[int], request: GpuRequest) -> tuple[int, ...]:
         if not request.is_share:
@@ -373,7 +389,8 @@ class GpuShareFGD(_ScoredGpuShare):
         cpu = np.array([node.free("cpu") + wanted], dtype=np.int64)
         models = (node.labels.get(self.args.model_label, ""),)
         column = np.array(free, dtype=np.int64)[:, None]
-        index = int(self.fragmentation.scores(cpu, column, models, wanted, request)[1][0])
+        tally = self.fragmentation.tally(cpu, column, models)
+        index = int(self.fragmentation.scores(tally, cpu, column, wanted, request)[1][0])
         return (index,) if free[index] >= request.milli else ()
 
     def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
@@ -403,6 +420,7 @@ class GpuShareFGD(_ScoredGpuShare):
         if self._seen.total() >= self._learn_at:
             self._learn_at *= 2
             self.fragmentation = Fragmentation(typical_pods(self._seen.elements()))
+            self._tallies = KeptTallies(self.handle.cluster.nodes, self._tally)
             self.version += 1
 
 

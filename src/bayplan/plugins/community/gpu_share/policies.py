@@ -33,16 +33,16 @@ def dot_product(cpu: Int64N, free: Devices, cpu_wanted: int, request: GpuRequest
 
 
 def packing(free: Devices, device_count: Int64N, request: GpuRequest) -> Int64N:
-    """Devices in use first, then idle devices of nodes in use, then idle nodes."""
+    """Devices in use first, then as few idle devices of nodes in use as possible, then idle nodes."""
     if not request.devices:
         return np.zeros(free.shape[1], dtype=np.int64)
     idle = (free == WHOLE).sum(axis=0)
     in_use = np.where((free < WHOLE) & (free >= request.milli), free, 2 * WHOLE)
     room = np.sort(in_use, axis=0)[: request.devices]
-    enough = (room <= WHOLE).all(axis=0)
+    opened = (room > WHOLE).sum(axis=0)
     joins = np.maximum(100 - room.sum(axis=0) * 100 // WHOLE // 10, 50)
-    opens = np.maximum(50 - idle, 33)
-    scores: Int64N = np.where(enough, joins, np.where(idle == device_count, 33 - idle, opens))
+    opens = np.maximum(50 - opened, 33)
+    scores: Int64N = np.where(idle == device_count, np.maximum(33 - idle, 0), np.where(opened == 0, joins, opens))
     return scores
 
 

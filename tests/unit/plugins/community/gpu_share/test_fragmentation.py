@@ -66,7 +66,8 @@ def test_the_fragmentation_of_a_node_is_what_typical_pods_cannot_use_of_it() -> 
 def test_a_score_is_the_logistic_function_of_what_a_placement_saves(request_of_pod: GpuRequest) -> None:
     cpus, rooms, models = _random_nodes(random.Random(2), 300)
     fits = [sum(room >= request_of_pod.milli for room in each) >= request_of_pod.devices for each in rooms]
-    scores, devices = Fragmentation(CLASSES).scores(np.array(cpus), np.array(rooms).T, models, 2000, request_of_pod)
+    made, cpu, free = Fragmentation(CLASSES), np.array(cpus), np.array(rooms).T
+    scores, devices = made.scores(made.tally(cpu, free, models), cpu, free, 2000, request_of_pod)
 
     for node in range(len(cpus)):
         if fits[node] and cpus[node] >= 2000:
@@ -75,7 +76,8 @@ def test_a_score_is_the_logistic_function_of_what_a_placement_saves(request_of_p
 
 
 def test_without_typical_pods_every_node_is_as_good() -> None:
-    scores, _ = Fragmentation([]).scores(np.array([1, 2]), np.array([[1000, 500]]), ["", ""], 0, GpuRequest(100, 1))
+    made, cpu, free = Fragmentation([]), np.array([1, 2]), np.array([[1000, 500]])
+    scores, _ = made.scores(made.tally(cpu, free, ["", ""]), cpu, free, 0, GpuRequest(100, 1))
 
     assert scores.tolist() == [50, 50]
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.waiting import until
 
 from bayplan.plugins.community.gpu_share import GpuShareBestFit, GpuShareClustering, GpuShareFGD, GpuSharePacking
+from bayplan.plugins.community.gpu_share.devices import GpuRequest
+from bayplan.plugins.community.gpu_share.policies import packing
 from bayplan.testing import Harness, cluster, expect, node, pod
 
 MILLI = "alibabacloud.com/gpu-milli"
@@ -99,6 +102,25 @@ def test_packing_prefers_devices_in_use() -> None:
     outcome = harness(gpu_node("n1"), gpu_node("n2"), plugin=GpuSharePacking, pods=pods).explain(gpu_pod("new", 500))
 
     expect(outcome).scheduled_on("n2")
+
+
+@pytest.mark.parametrize(
+    ("request_of_pod", "scores"),
+    [
+        (GpuRequest(300, 1), [95, 49, 29, 91]),
+        (GpuRequest(600, 1), [49, 49, 29, 91]),
+        (GpuRequest(1000, 1), [49, 49, 29, 49]),
+        (GpuRequest(1000, 2), [48, 48, 29, 48]),
+        (GpuRequest(0, 0), [0, 0, 0, 0]),
+    ],
+)
+def test_packing_scores_by_room_on_devices_in_use_then_by_idle_devices_taken(
+    request_of_pod: GpuRequest, scores: list[int]
+) -> None:
+    """A node with a half-used device, one with a full one, an idle one, and one with nearly idle and idle devices."""
+    free = np.array([[500, 0, 1000, 900], [1000, 1000, 1000, 1000], [1000, 1000, 1000, 1000], [1000, 0, 1000, 900]])
+
+    assert packing(free, np.array([4, 4, 4, 4]), request_of_pod).tolist() == scores
 
 
 def test_clustering_prefers_nodes_with_the_same_kind_of_request() -> None:
