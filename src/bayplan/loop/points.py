@@ -32,6 +32,7 @@ __all__ = [
     "leading_pair",
     "points_of",
     "tied_nodes",
+    "weighted_points",
 ]
 
 MOST_NODES = 5
@@ -136,6 +137,14 @@ def points_of(calls: Sequence[ScoreCall], numbers: Numbers) -> dict[str, Points]
             found[call.name] = Points(raw=raw, normalized=normalized, weighted=weighted, weight=call.weight)
     if len(numbers) > 2 * len(calls) and (extra := numbers[-1]) is not None:
         found[EXTENDER] = Points(normalized=extra, weighted=extra)
+    return found
+
+
+def weighted_points(calls: Sequence[ScoreCall], numbers: Numbers) -> dict[str, int]:
+    """What each plugin added to the total."""
+    found = {call.name: weight for call, weight in zip(calls, numbers[1::2], strict=False) if weight is not None}
+    if len(numbers) > 2 * len(calls) and (extra := numbers[-1]) is not None:
+        found[EXTENDER] = extra
     return found
 
 

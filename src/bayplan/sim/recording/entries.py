@@ -92,6 +92,9 @@ class PodDecided(msgspec.Struct, frozen=True, array_like=True, tag="d"):
     feasible: int = 0
     total: int = 0
     ties: int = 0
+    best: tuple[tuple[str, int, dict[str, int]], ...] = ()
+    """Name, total and points by plugin of the node that was taken and of the runner-up; empty where nothing was
+    scored, and in files that were written before this was."""
 
 
 class AttemptEnded(msgspec.Struct, frozen=True, array_like=True, tag="e"):

@@ -16,6 +16,7 @@ from bayplan.config.effective import effective_dict
 from bayplan.framework.queued import QueuedPod
 from bayplan.framework.status import Status
 from bayplan.loop.decide import Decision
+from bayplan.loop.points import leading_pair, weighted_points
 from bayplan.observe.clock import Clock
 from bayplan.sim.recording.entries import (
     FORMAT,
@@ -107,6 +108,7 @@ class RecordingWriter(ChangeRecorder):
                 decision.feasible_nodes,
                 decision.total,
                 decision.ties,
+                _best_nodes(decision),
             )
         )
 
@@ -127,6 +129,16 @@ class RecordingWriter(ChangeRecorder):
                 self._file.append(self._encode(msgspec.structs.replace(entry, message=ascii(entry.message))))
             elif isinstance(entry, AttemptEnded):
                 self._file.append(self._encode(msgspec.structs.replace(entry, error=ascii(entry.error))))
+
+
+def _best_nodes(decision: Decision) -> tuple[tuple[str, int, dict[str, int]], ...]:
+    """The node that was taken and the runner-up, with their points."""
+    plan = decision.plan
+    if plan is None or decision.tied is None:
+        return ()
+    calls, chosen, runner_up, total, others = leading_pair(decision, plan)
+    first = (decision.node_name, decision.total, weighted_points(calls, chosen))
+    return (first, (runner_up, total, weighted_points(calls, others))) if runner_up else (first,)
 
 
 def plugin_digests(settings: Settings) -> dict[str, str]:

@@ -53,6 +53,9 @@ async def test_the_first_decision_that_differs_is_named_with_both_explanations(t
     then, now = difference.choices
     assert (then.variant, then.line.node, then.feasible) == ("then", "large", 2)
     assert (now.variant, now.line.node) == ("now", "small")
+    assert [name for name, _, _ in then.nodes] == ["large", "small"]
+    assert all(total == sum(points.values()) > 0 for _, total, points in then.nodes)
+    assert then.nodes[0][2]["NodeResourcesFit"] > then.nodes[1][2]["NodeResourcesFit"]
     assert {name: points.get("PrefersSmall") for name, _, points in now.nodes} == {"small": 100, "large": 0}
 
 
