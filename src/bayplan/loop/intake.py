@@ -111,17 +111,16 @@ class Intake:
                 self._wake_lower(info)
 
     def _pod_unassigned(self, old: Pod | None, new: Pod) -> None:
-        info = self._cache.info(new)
         if old is None or not self._is_ours(old.spec.scheduler_name) or old.metadata.uid != new.metadata.uid:
-            self._queue.add(info)
+            self._queue.add(self._cache.info(new))
             return
         if old.metadata.resource_version and old.metadata.resource_version == new.metadata.resource_version:
             return
-        before = self._cache.info(old)
-        if self._cache.is_assumed(info.uid):
-            if info.is_terminating and not before.is_terminating:
-                self._drop_assumed(info)
+        if self._cache.is_assumed(new.metadata.uid or new.key):
+            if new.metadata.deletion_timestamp is not None and old.metadata.deletion_timestamp is None:
+                self._drop_assumed(self._cache.info(new))
             return
+        before, info = self._cache.info(old), self._cache.info(new)
         self._queue.update(before, info)
         if before.nominated_node_name and before.nominated_node_name != info.nominated_node_name:
             self._wake_lower(before)

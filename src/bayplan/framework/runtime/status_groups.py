@@ -17,14 +17,19 @@ from bayplan.framework.verdicts import Ids
 __all__ = ["distinct", "group_by_status"]
 
 _HANDFUL = 12
+_FEW_ROWS = 256
+"""Up to so many numbers, a dictionary is quicker than passes over the column."""
 
 
 def distinct(ids: Ids) -> list[int]:
-    """Every number other than 0, each once, in no particular order."""
+    """Every number other than 0, each once: by their first places where they are a handful, else in order."""
+    if len(ids) <= _FEW_ROWS:
+        few = [number for number in dict.fromkeys(ids.tolist()) if number]
+        return few if len(few) < _HANDFUL else sorted(few)
     found: list[int] = []
     left = ids != 0
     while len(found) < _HANDFUL:
-        if not left.any():
+        if not np.count_nonzero(left):
             return found
         first = int(left.argmax())
         found.append(int(ids[first]))

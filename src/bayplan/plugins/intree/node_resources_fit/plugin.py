@@ -196,10 +196,10 @@ class NodeResourcesFit(Plugin):
             short = nodes.requested(place) > offered - amount
             if place in checks.delegated:
                 short &= offered != 0
-            if short.any():
+            if np.count_nonzero(short):
                 mask |= short * np.int32(bit)
                 beyond = offered < amount
-                if beyond.any():
+                if np.count_nonzero(beyond):
                     mask[short & beyond] |= BEYOND_ALLOCATABLE
             bit <<= 1
         return Verdicts(mask, checks.status)
