@@ -9,9 +9,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App
 
-from bayplan.cli.options import Names, option, plugin_option
+from bayplan.cli.options import Names, option
 from bayplan.cli.output import CommandError, Format, note, print_value, progress, result_console
-from bayplan.cli.simulation_inputs import live_objects
+from bayplan.cli.simulation_inputs import (
+    Cluster,
+    Config,
+    Demand,
+    Kubeconfig,
+    Output,
+    Plugins,
+    Seed,
+    Until,
+    live_objects,
+    require_cluster,
+    run_plan,
+)
 
 if TYPE_CHECKING:
     from bayplan.plan.bound import Bound
@@ -25,11 +37,6 @@ app = App(help="Plan nodes and moves by what the scheduler would do. Nothing is 
 NOT_POSSIBLE = 1
 _MOST_ROWS = 40
 
-Cluster = Annotated[Names, option("--cluster", metavar="FILE", about="nodes, pods and other objects: a dump")]
-Kubeconfig = Annotated[str | None, option("--kubeconfig", metavar="FILE", about="a running cluster, only read")]
-Config = Annotated[str | None, option("--config", metavar="FILE", about="a KubeSchedulerConfiguration")]
-Plugins = Annotated[Names, plugin_option("load")]
-Output = Annotated[Format | None, option("--output", "-o", metavar="FORMAT", about="table by default")]
 Force = Annotated[bool, option("--force", about="also pods that nothing makes again, or that are marked to stay")]
 WithBound = Annotated[bool, option("--bound", about="say how far this is from the best possible (bayplan[plan])")]
 
@@ -47,11 +54,9 @@ def capacity(
     accept: Annotated[
         str | None, option("--accept", metavar="CONDITION", about="what a run has to fulfil; see below")
     ] = None,
-    seed: Annotated[int, option("--seed", metavar="NUMBER", about="of ties and of random arrivals (0)")] = 0,
-    until: Annotated[str | None, option("--until", metavar="TIME", about="when to end: 90s, 2h, 30d")] = None,
-    demand: Annotated[
-        float | None, option("--demand", metavar="PERCENT", about="of openb pods, in percent of the GPUs")
-    ] = None,
+    seed: Seed = 0,
+    until: Until = None,
+    demand: Demand = None,
     most_runs: Annotated[int, option("--most-runs", metavar="NUMBER", about="simulations (60)")] = 60,
     bound: WithBound = False,
     output: Output = None,
@@ -65,19 +70,12 @@ def capacity(
     from bayplan.app.settings import load_settings
     from bayplan.cli.stderr_log import log_to_stderr
     from bayplan.plan.capacity import ACCEPTED, CapacityQuestion, plan_capacity
-    from bayplan.sim.compare import RunPlan, parse_condition
+    from bayplan.sim.compare import parse_condition
     from bayplan.sim.workloads.loading import read_pools
 
     log_to_stderr()
     question = CapacityQuestion(
-        plan=RunPlan(
-            workload=Path(workload),
-            cluster=tuple(map(Path, cluster or ())),
-            objects=live_objects(kubeconfig),
-            seed=seed,
-            until=until,
-            demand_percent=demand,
-        ),
+        plan=run_plan(workload, cluster=cluster, kubeconfig=kubeconfig, seed=seed, until=until, demand=demand),
         settings=load_settings(None if config is None else Path(config), plugin or (), enable=True),
         pools=read_pools(Path(pools)),
         accept=parse_condition(accept or ACCEPTED, source="--accept"),
@@ -166,8 +164,7 @@ def _movable(cluster: Names, kubeconfig: str | None, config: str | None, plugins
     from bayplan.sim.workloads.loading import read_cluster
 
     log_to_stderr()
-    if not cluster and kubeconfig is None:
-        raise CommandError("no cluster to plan for", hint="name its objects with --cluster FILE, or a --kubeconfig")
+    require_cluster(cluster, kubeconfig, purpose="plan for")
     settings = load_settings(None if config is None else Path(config), plugins or (), enable=True)
     kinds = object_kinds(settings.watched)
     objects = read_cluster([Path(name) for name in cluster], kinds) if cluster else []

@@ -6,10 +6,28 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from bayplan.cli.options import Names, option, plugin_option
-from bayplan.cli.output import CommandError, Format, note, print_value, progress, result_console
+from bayplan.cli.options import option
+from bayplan.cli.output import Format, note, print_value, progress, result_console
 from bayplan.cli.recordings import print_divergence, replay_then
-from bayplan.cli.simulation_inputs import live_objects, read_variants
+from bayplan.cli.simulation_inputs import (
+    Cluster,
+    Config,
+    Demand,
+    FailIf,
+    Html,
+    Kubeconfig,
+    NoRetry,
+    Output,
+    Plugins,
+    Processes,
+    Seed,
+    Until,
+    Variants,
+    read_variants,
+    require_cluster,
+    run_plan,
+    writable,
+)
 
 if TYPE_CHECKING:
     from bayplan.sim.compare import Divergence, PolicyVariant, RunPlan
@@ -32,25 +50,17 @@ def simulate(
     workload: str,
     /,
     *,
-    cluster: Annotated[Names, option("--cluster", metavar="FILE", about="nodes and other objects at the start")] = None,
-    kubeconfig: Annotated[
-        str | None, option("--kubeconfig", metavar="FILE", about="start from a running cluster, which is only read")
-    ] = None,
-    config: Annotated[str | None, option("--config", metavar="FILE", about="a KubeSchedulerConfiguration")] = None,
-    plugin: Annotated[Names, plugin_option("load")] = None,
-    variant: Annotated[
-        Names, option("--variant", metavar="NAME=FILE[,PLUGIN]", about="another policy to compare with the first")
-    ] = None,
-    seed: Annotated[int, option("--seed", metavar="NUMBER", about="of ties and of random arrivals (0)")] = 0,
-    until: Annotated[str | None, option("--until", metavar="TIME", about="when to end: 90s, 2h, 30d")] = None,
-    demand: Annotated[
-        float | None, option("--demand", metavar="PERCENT", about="of openb pods, in percent of the GPUs")
-    ] = None,
-    no_retry: Annotated[bool, option("--no-retry", about="withdraw pods that fit nowhere when they are tried")] = False,
-    fail_if: Annotated[
-        Names, option("--fail-if", metavar="CONDITION", about="exit with 1 if it holds for a variant")
-    ] = None,
-    html: Annotated[str | None, option("--html", metavar="FILE", about="write a page with plots")] = None,
+    cluster: Cluster = None,
+    kubeconfig: Kubeconfig = None,
+    config: Config = None,
+    plugin: Plugins = None,
+    variant: Variants = None,
+    seed: Seed = 0,
+    until: Until = None,
+    demand: Demand = None,
+    no_retry: NoRetry = False,
+    fail_if: FailIf = None,
+    html: Html = None,
     csv: Annotated[str | None, option("--csv", metavar="FILE", about="write the samples over time")] = None,
     parquet: Annotated[
         str | None, option("--parquet", metavar="FILE", about="the same as Parquet (needs polars or pyarrow)")
@@ -58,8 +68,8 @@ def simulate(
     decisions: Annotated[
         str | None, option("--decisions", metavar="FILE", about="write every decision, one JSON value a line")
     ] = None,
-    processes: Annotated[int | None, option("--processes", metavar="NUMBER", about="for variants (one a core)")] = None,
-    output: Annotated[Format | None, option("--output", "-o", metavar="FORMAT", about="table by default")] = None,
+    processes: Processes = None,
+    output: Output = None,
 ) -> int:
     """Run a workload on a virtual clock with the real scheduler, by one policy or several side by side.
 
@@ -69,7 +79,7 @@ def simulate(
     Exit status: 0 done, 1 a condition of --fail-if holds or a replay differs, 2 bad input.
     """
     from bayplan.cli.stderr_log import log_to_stderr
-    from bayplan.sim.compare import RunPlan, find_divergence, parse_condition, run_variants
+    from bayplan.sim.compare import find_divergence, parse_condition, run_variants
     from bayplan.sim.recording.file import is_recording
     from bayplan.sim.report.svg import time_label
 
@@ -78,20 +88,20 @@ def simulate(
     recording = Path(workload) if is_recording(Path(workload)) else None
     if recording is not None and not (config or plugin or variant):
         return replay_then(recording, output=output or "table", decisions=decisions)
-    if recording is None and not cluster and kubeconfig is None:
-        raise CommandError("no cluster to run on", hint="name its objects with --cluster FILE, or a --kubeconfig")
+    if recording is None:
+        require_cluster(cluster, kubeconfig, purpose="run on")
     variants = read_variants(config, plugin or (), variant or (), recording)
-    plan = RunPlan(
-        workload=Path(workload),
-        cluster=tuple(map(Path, cluster or ())),
-        objects=live_objects(kubeconfig),
+    plan = run_plan(
+        workload,
+        cluster=cluster,
+        kubeconfig=kubeconfig,
         seed=seed,
         until=until,
-        demand_percent=demand,
-        retries=not no_retry,
+        demand=demand,
+        no_retry=no_retry,
     )
     plan.experiment()
-    files = _writable(html=html, csv=csv, parquet=parquet, decisions=decisions)
+    files = writable(html=html, csv=csv, parquet=parquet, decisions=decisions)
     with progress("simulating", total=len(variants)) as state:
 
         def watch(seconds: Sequence[float]) -> None:
@@ -114,15 +124,6 @@ def _divergences(
     pairs = zip(variants[1:], outcomes[1:], strict=True)
     found = [find(plan, (variants[0], each), (outcomes[0], outcome)) for each, outcome in pairs]
     return [each for each in found if each is not None]
-
-
-def _writable(**files: str | None) -> dict[str, Path]:
-    """The wanted files by what is to be in them; those without a folder are refused before anything runs."""
-    found = {what: Path(name) for what, name in files.items() if name is not None}
-    for what, path in found.items():
-        if not path.parent.is_dir() or path.is_dir():
-            raise CommandError(f"--{what} {path}: cannot be written: {path.parent} is no folder, or {path.name} is one")
-    return found
 
 
 def _write_files(

@@ -1,18 +1,95 @@
-"""What `simulate`, `sweep` and `plan` read alike: named policies, and the objects of a running cluster."""
+"""What `simulate`, `sweep` and `plan` read alike: options, named policies, and the objects of a running cluster."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from bayplan.cli.output import CommandError
+from bayplan.cli.options import Names, option, plugin_option
+from bayplan.cli.output import CommandError, Format
 
 if TYPE_CHECKING:
-    from bayplan.sim.compare import PolicyVariant
+    from bayplan.sim.compare import PolicyVariant, RunPlan
 
-__all__ = ["live_objects", "read_variants"]
+__all__ = [
+    "Cluster",
+    "Config",
+    "Demand",
+    "FailIf",
+    "Html",
+    "Kubeconfig",
+    "NoRetry",
+    "Output",
+    "Plugins",
+    "Processes",
+    "Seed",
+    "Until",
+    "Variants",
+    "live_objects",
+    "read_variants",
+    "require_cluster",
+    "run_plan",
+    "writable",
+]
+
+Cluster = Annotated[Names, option("--cluster", metavar="FILE", about="nodes, pods and other objects at the start")]
+Kubeconfig = Annotated[
+    str | None, option("--kubeconfig", metavar="FILE", about="start from a running cluster, which is only read")
+]
+Config = Annotated[str | None, option("--config", metavar="FILE", about="a KubeSchedulerConfiguration")]
+Plugins = Annotated[Names, plugin_option("load")]
+Variants = Annotated[
+    Names, option("--variant", metavar="NAME=FILE[,PLUGIN]", about="another policy to compare with the first")
+]
+Seed = Annotated[int, option("--seed", metavar="NUMBER", about="of ties and of random arrivals (0)")]
+Until = Annotated[str | None, option("--until", metavar="TIME", about="when to end: 90s, 2h, 30d")]
+Demand = Annotated[float | None, option("--demand", metavar="PERCENT", about="of openb pods, in percent of the GPUs")]
+NoRetry = Annotated[bool, option("--no-retry", about="withdraw pods that fit nowhere when they are tried")]
+FailIf = Annotated[Names, option("--fail-if", metavar="CONDITION", about="exit with 1 if it holds for a variant")]
+Html = Annotated[str | None, option("--html", metavar="FILE", about="write a page with plots")]
+Processes = Annotated[int | None, option("--processes", metavar="NUMBER", about="at a time (one a core)")]
+Output = Annotated[Format | None, option("--output", "-o", metavar="FORMAT", about="table by default")]
+
+
+def require_cluster(cluster: Names, kubeconfig: str | None, *, purpose: str) -> None:
+    """Refuse a command that says nothing of nodes."""
+    if not cluster and kubeconfig is None:
+        raise CommandError(f"no cluster to {purpose}", hint="name its objects with --cluster FILE, or a --kubeconfig")
+
+
+def run_plan(
+    workload: str,
+    *,
+    cluster: Names,
+    kubeconfig: str | None,
+    until: str | None,
+    demand: float | None,
+    seed: int = 0,
+    no_retry: bool = False,
+) -> RunPlan:
+    """The runs that the options ask for."""
+    from bayplan.sim.compare import RunPlan
+
+    return RunPlan(
+        workload=Path(workload),
+        cluster=tuple(map(Path, cluster or ())),
+        objects=live_objects(kubeconfig),
+        seed=seed,
+        until=until,
+        demand_percent=demand,
+        retries=not no_retry,
+    )
+
+
+def writable(**files: str | None) -> dict[str, Path]:
+    """The wanted files by what is to be in them; those without a folder are refused before anything runs."""
+    found = {what: Path(name) for what, name in files.items() if name is not None}
+    for what, path in found.items():
+        if not path.parent.is_dir() or path.is_dir():
+            raise CommandError(f"--{what} {path}: cannot be written: {path.parent} is no folder, or {path.name} is one")
+    return found
 
 
 def read_variants(

@@ -5,11 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-from bayplan.cli.options import Names, option, plugin_option
-from bayplan.cli.output import CommandError, Format, note, print_value, progress, result_console
-from bayplan.cli.simulation_inputs import live_objects, read_variants
+from bayplan.cli.options import option
+from bayplan.cli.output import Format, note, print_value, progress, result_console
+from bayplan.cli.simulation_inputs import (
+    Cluster,
+    Config,
+    Demand,
+    FailIf,
+    Html,
+    Kubeconfig,
+    NoRetry,
+    Output,
+    Plugins,
+    Processes,
+    Until,
+    Variants,
+    read_variants,
+    require_cluster,
+    run_plan,
+    writable,
+)
 
 if TYPE_CHECKING:
     from bayplan.sim.compare import Condition
@@ -19,7 +36,7 @@ __all__ = ["sweep"]
 
 EXAMPLES = """\
 {program} sweep workload.yaml --cluster cluster.yaml --variant packed=packed.yaml --seeds 10
-{program} sweep monday.yaml tuesday.yaml --cluster dump.yaml --seeds 1-20 --results week
+{program} sweep monday.yaml tuesday.yaml --cluster dump.yaml --seeds 1-20 --results week --html week.html
 {program} sweep pods.csv --cluster nodes.csv --demand 130 --no-retry --seeds 42-51 --dask tcp://10.0.0.5:8786
 """
 CONDITION_HOLDS = 1
@@ -29,54 +46,43 @@ def sweep(
     workloads: list[str],
     /,
     *,
-    cluster: Annotated[Names, option("--cluster", metavar="FILE", about="nodes and other objects at the start")] = None,
-    kubeconfig: Annotated[
-        str | None, option("--kubeconfig", metavar="FILE", about="start from a running cluster, which is only read")
-    ] = None,
-    config: Annotated[str | None, option("--config", metavar="FILE", about="a KubeSchedulerConfiguration")] = None,
-    plugin: Annotated[Names, plugin_option("load")] = None,
-    variant: Annotated[
-        Names, option("--variant", metavar="NAME=FILE[,PLUGIN]", about="another policy to compare with the first")
-    ] = None,
+    cluster: Cluster = None,
+    kubeconfig: Kubeconfig = None,
+    config: Config = None,
+    plugin: Plugins = None,
+    variant: Variants = None,
     seeds: Annotated[str, option("--seeds", metavar="SEEDS", about="10 (0 to 9), 3-7 or 1,5,9 (10)")] = "10",
-    until: Annotated[str | None, option("--until", metavar="TIME", about="when to end: 90s, 2h, 30d")] = None,
-    demand: Annotated[
-        float | None, option("--demand", metavar="PERCENT", about="of openb pods, in percent of the GPUs")
-    ] = None,
-    no_retry: Annotated[bool, option("--no-retry", about="withdraw pods that fit nowhere when they are tried")] = False,
+    until: Until = None,
+    demand: Demand = None,
+    no_retry: NoRetry = False,
     results: Annotated[
         str, option("--results", metavar="FOLDER", about="a file for each result (sweep-results)")
     ] = "sweep-results",
-    processes: Annotated[int | None, option("--processes", metavar="NUMBER", about="at a time (one a core)")] = None,
+    processes: Processes = None,
     dask: Annotated[
         str | None, option("--dask", metavar="ADDRESS", about="run on this Dask cluster (bayplan[dask])")
     ] = None,
-    fail_if: Annotated[
-        Names, option("--fail-if", metavar="CONDITION", about="exit with 1 if it holds for the means of a variant")
-    ] = None,
-    output: Annotated[Format | None, option("--output", "-o", metavar="FORMAT", about="table by default")] = None,
+    fail_if: FailIf = None,
+    html: Html = None,
+    output: Output = None,
 ) -> int:
     """Simulate every policy by every seed on every workload, and say what each measure is on average.
 
     Results are kept in a folder: a sweep that was interrupted goes on where it stopped, and a result is computed again
-    if one of its inputs has changed. They are the same wherever they are computed.
+    if one of its inputs has changed. They are the same wherever they are computed. Conditions are about the means.
     Exit status: 0 done, 1 a condition of --fail-if holds, 2 bad input.
     """
     from bayplan.cli.stderr_log import log_to_stderr
-    from bayplan.sim.compare import RunPlan, parse_condition
+    from bayplan.sim.compare import parse_condition
+    from bayplan.sim.report.files import write_whole
+    from bayplan.sim.report.sweep_page import sweep_page
     from bayplan.sim.sweep import Sweep, means, parse_seeds, run_sweep
 
     log_to_stderr()
     conditions = [(text, parse_condition(text)) for text in fail_if or ()]
-    if not cluster and kubeconfig is None:
-        raise CommandError("no cluster to run on", hint="name its objects with --cluster FILE, or a --kubeconfig")
-    shared = RunPlan(
-        workload=Path(workloads[0]),
-        cluster=tuple(map(Path, cluster or ())),
-        objects=live_objects(kubeconfig),
-        until=until,
-        demand_percent=demand,
-        retries=not no_retry,
+    require_cluster(cluster, kubeconfig, purpose="run on")
+    shared = run_plan(
+        workloads[0], cluster=cluster, kubeconfig=kubeconfig, until=until, demand=demand, no_retry=no_retry
     )
     plans = [replace(shared, workload=Path(name)) for name in workloads]
     for plan in plans:
@@ -87,7 +93,7 @@ def sweep(
         seeds=parse_seeds(seeds),
         folder=Path(results),
     )
-    known = 0
+    files, known = writable(html=html), 0
     with progress("sweeping", total=len(plans) * len(asked.variants) * len(asked.seeds)) as state:
 
         def done(_: CellResult, was_there: bool) -> None:
@@ -100,6 +106,8 @@ def sweep(
         note(f"{known} of {len(found)} results were in {results} already")
     summary = means(found)
     _print(found, summary, output or "table")
+    if "html" in files:
+        write_whole(files["html"], sweep_page(found, title=f"{', '.join(workloads)} swept").encode())
     held = _conditions_that_hold(summary, asked.variants[0].name, conditions)
     for line in held:
         note(line)
@@ -136,7 +144,8 @@ def _print(found: Sequence[CellResult], summary: Means, form: Format) -> None:
         return
     from rich.table import Table
 
-    from bayplan.sim.report.page import format_measure, measures_of
+    from bayplan.sim.report.page import measures_of
+    from bayplan.sim.report.sweep_page import format_mean
 
     console = result_console()
     for workload in dict.fromkeys(place[0] for place in summary):
@@ -146,13 +155,5 @@ def _print(found: Sequence[CellResult], summary: Means, form: Format) -> None:
         for column in table.columns[1:]:
             column.justify = "right"
         for measure, words in measures_of([each for each in found if each.workload == workload]).items():
-            cells = [_cell(format_measure, measure, measures.get(measure)) for measures in own.values()]
-            table.add_row(words, *cells)
+            table.add_row(words, *(format_mean(measure, measures.get(measure)) for measures in own.values()))
         console.print(table)
-
-
-def _cell(formatted: Any, measure: str, value: tuple[float, float] | None) -> str:
-    if value is None:
-        return "–"
-    mean, sd = value
-    return f"{formatted(measure, mean)} ± {formatted(measure, sd)}" if sd else str(formatted(measure, mean))

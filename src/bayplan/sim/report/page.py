@@ -10,7 +10,7 @@ from bayplan.sim.compare import Choice, Divergence
 from bayplan.sim.experiment import RunOutcome
 from bayplan.sim.report.svg import Line, Plot, heat_map, line_plot, time_label
 
-__all__ = ["SHOWN_MEASURES", "STYLE", "comparison_page", "comparison_plots", "format_measure", "measures_of"]
+__all__ = ["SHOWN_MEASURES", "STYLE", "comparison_page", "comparison_plots", "format_measure", "measures_of", "page"]
 
 SHOWN_MEASURES = {
     "pods.arrived": "pods that came",
@@ -40,12 +40,15 @@ td:first-child,th:first-child{text-align:left}.wide{overflow-x:auto}.wide td{whi
 .plots{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(28rem,100%),1fr));gap:1rem}
 figure{margin:0}figcaption{color:var(--soft)}svg{width:100%;height:auto}
 svg text{font:11px system-ui,sans-serif;fill:var(--soft)}
-.grid{stroke:var(--grid)}.line{fill:none;stroke-width:1.8}.heat{fill:var(--heat)}
+.grid{stroke:var(--grid)}.dot{stroke:none;fill-opacity:.55}.mean{stroke:var(--ink);stroke-width:2}.line{fill:none;stroke-width:1.8}.heat{fill:var(--heat)}
 .better{color:#15803d}.worse{color:#b91c1c}.key{display:inline-block;width:.8em;height:.8em;margin-right:.4em}
 """
 _MOST_REASONS = 6
 _COLOURS = ("#2563eb", "#dc2626", "#16a34a", "#9333ea", "#d97706", "#0891b2", "#be185d", "#4b5563")
-_RULES = [f".v{index}{{stroke:{colour}}}.k{index}{{background:{colour}}}" for index, colour in enumerate(_COLOURS)]
+_RULES = [
+    f".v{index}{{stroke:{colour}}}.d{index}{{fill:{colour}}}.k{index}{{background:{colour}}}"
+    for index, colour in enumerate(_COLOURS)
+]
 # The first curve is seen beneath others that coincide with it.
 STYLE = f"{_STYLE}{''.join(_RULES)}path.v0{{stroke-width:3.2;stroke-opacity:.65}}"
 """What plots need, inside the page or without it."""
@@ -59,8 +62,13 @@ def comparison_page(outcomes: Sequence[RunOutcome], divergences: Sequence[Diverg
         body.append(f'<h2>{escape(heading)}</h2><div class="plots">{figures}</div>')
     body += [_divergence(each) for each in divergences]
     body.append(_reasons(outcomes))
+    return page(title, "".join(body))
+
+
+def page(title: str, body: str) -> str:
+    """A document with the style of plots and tables."""
     head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{STYLE}</style>'
-    return f'<!doctype html><html lang="en"><head>{head}</head><body>{"".join(body)}</body></html>\n'
+    return f'<!doctype html><html lang="en"><head>{head}</head><body>{body}</body></html>\n'
 
 
 def comparison_plots(outcomes: Sequence[RunOutcome]) -> dict[str, list[Plot]]:

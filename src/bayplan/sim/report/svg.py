@@ -7,11 +7,13 @@ from collections.abc import Callable, Sequence
 from html import escape
 from typing import NamedTuple
 
-__all__ = ["Line", "Plot", "heat_map", "line_plot", "ticks", "time_label"]
+__all__ = ["Line", "Plot", "dot_plot", "heat_map", "line_plot", "ticks", "time_label"]
 
 _WIDTH, _HEIGHT = 640.0, 260.0
 _UNITS = (("d", 86_400.0), ("h", 3600.0), ("min", 60.0))
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56.0, 12.0, 12.0, 34.0
+_ROW, _NAMES, _MOST_LETTERS = 30.0, 130.0, 18
+"""Of dot plots: the height of a row, and the width and letters of its name."""
 
 
 class Line(NamedTuple):
@@ -70,8 +72,34 @@ def heat_map(columns: Sequence[Sequence[float]], last: float, *, title: str) -> 
     return _figure(title, "".join(parts))
 
 
-def _figure(title: str, inside: str) -> Plot:
-    box = f"0 0 {_WIDTH:g} {_HEIGHT:g}"
+def dot_plot(rows: Sequence[tuple[str, Sequence[float]]], *, title: str) -> Plot:
+    """A row for each name with a dot for each of its values, and a mark at their mean."""
+    height = _TOP + _BOTTOM + _ROW * len(rows)
+    highest = max([value for _, values in rows for value in values], default=0.0) or 1.0
+    parts = []
+    for number in ticks(highest):
+        x = _x_of_dot(number, highest)
+        parts.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{height - _BOTTOM:.1f}"/>')
+        parts.append(f'<text x="{x:.1f}" y="{height - 12:.1f}" text-anchor="middle">{number:,.10g}</text>')
+    for place, (name, values) in enumerate(rows):
+        y = _TOP + _ROW * (place + 0.5)
+        parts.append(f'<text x="{_NAMES - 8}" y="{y + 4:.1f}" text-anchor="end">{escape(name[:_MOST_LETTERS])}</text>')
+        parts += [
+            f'<circle class="dot d{place % 8}" cx="{_x_of_dot(value, highest):.1f}" cy="{y:.1f}" r="4"/>'
+            for value in values
+        ]
+        if values:
+            x = _x_of_dot(sum(values) / len(values), highest)
+            parts.append(f'<line class="mean" x1="{x:.1f}" x2="{x:.1f}" y1="{y - 9:.1f}" y2="{y + 9:.1f}"/>')
+    return _figure(title, "".join(parts), height)
+
+
+def _x_of_dot(value: float, highest: float) -> float:
+    return _NAMES + (_WIDTH - _NAMES - 2.0 * _RIGHT) * max(value, 0.0) / highest
+
+
+def _figure(title: str, inside: str, height: float = _HEIGHT) -> Plot:
+    box = f"0 0 {_WIDTH:g} {height:g}"
     return Plot(title, f'<svg viewBox="{box}" role="img" aria-label="{escape(title)}">{inside}</svg>')
 
 
