@@ -50,8 +50,14 @@ class PodDisruptionBudgetStatus(Struct):
     disrupted_pods: dict[str, str] | None = None
 
 
+class PodDisruptionBudgetSpec(SelectorSpec):
+    min_available: int | str | None = None
+    """A number of pods, or a percentage of those that are expected."""
+    max_unavailable: int | str | None = None
+
+
 class PodDisruptionBudget(KubeObject):
-    spec: SelectorSpec = msgspec.field(default_factory=SelectorSpec)
+    spec: PodDisruptionBudgetSpec = msgspec.field(default_factory=PodDisruptionBudgetSpec)
     status: PodDisruptionBudgetStatus = msgspec.field(default_factory=PodDisruptionBudgetStatus)
 
 

@@ -26,6 +26,7 @@ from bayplan.api.storage import (
 from bayplan.api.workload import (
     Namespace,
     PodDisruptionBudget,
+    PodDisruptionBudgetSpec,
     PodDisruptionBudgetStatus,
     PriorityClass,
     ReplicaSet,
@@ -95,12 +96,18 @@ def pdb(
     allowed: int = 0,
     namespace: str = "default",
     disrupted: Iterable[str] = (),
+    min_available: int | str | None = None,
+    max_unavailable: int | str | None = None,
 ) -> PodDisruptionBudget:
-    """A budget that lets so many more pods be evicted; `disrupted` names pods already counted as leaving."""
+    """A budget that lets so many more pods be evicted; `disrupted` names pods already counted as leaving.
+
+    Simulations count `allowed` anew where it is stated how many pods must stay or may be missing."""
     status = PodDisruptionBudgetStatus(
         disruptions_allowed=allowed, disrupted_pods=dict.fromkeys(disrupted, LONG_AGO) or None
     )
-    spec = SelectorSpec(selector=_selector(match))
+    spec = PodDisruptionBudgetSpec(
+        selector=_selector(match), min_available=min_available, max_unavailable=max_unavailable
+    )
     return PodDisruptionBudget(metadata=_metadata(name, namespace), spec=spec, status=status)
 
 

@@ -10,7 +10,7 @@ import pytest
 from bayplan.api.decode import InputError
 from bayplan.api.meta import KubeObject, LabelSelector, Metadata, OwnerReference
 from bayplan.api.pod import Pod
-from bayplan.api.workload import PodDisruptionBudget, PodDisruptionBudgetStatus, SelectorSpec
+from bayplan.api.workload import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from bayplan.app.settings import load_settings
 from bayplan.plan.commands import kubectl_commands
 from bayplan.plan.emptying import DefragTerms, MovePlan, plan_defrag, plan_drain
@@ -35,7 +35,7 @@ def owned(name: str, on: str, *, kind: str = "ReplicaSet", **fields: Any) -> Pod
 def budget(name: str, allowed: int, **labels: str) -> PodDisruptionBudget:
     return PodDisruptionBudget(
         metadata=Metadata(name=name, namespace="default"),
-        spec=SelectorSpec(selector=LabelSelector(match_labels=labels)),
+        spec=PodDisruptionBudgetSpec(selector=LabelSelector(match_labels=labels)),
         status=PodDisruptionBudgetStatus(disruptions_allowed=allowed),
     )
 

@@ -6,7 +6,7 @@ import asyncio
 import selectors
 from typing import Any
 
-__all__ = ["IdleSelector"]
+__all__ = ["CountingLoop", "IdleSelector", "made_on_this_loop"]
 
 
 class IdleSelector(selectors.DefaultSelector):
@@ -22,8 +22,26 @@ class IdleSelector(selectors.DefaultSelector):
         await self._waiting
 
     def select(self, timeout: float | None = None) -> list[Any]:
+        if timeout == 0 and len(self.get_map()) == 1:
+            # Tasks are ready, and nothing is open but the loop's own pipe, which is read before it waits.
+            return []
         if self._waiting is None or timeout == 0:
             return super().select(timeout)
         self._waiting.set_result(None)
         self._waiting = None
         return []
+
+
+class CountingLoop(asyncio.SelectorEventLoop):
+    """Counts the tasks that were made on it, so that one who made them all knows of no others."""
+
+    tasks_made = 0
+
+    def create_task(self, *arguments: Any, **options: Any) -> asyncio.Task[Any]:
+        self.tasks_made += 1
+        return super().create_task(*arguments, **options)
+
+
+def made_on_this_loop() -> int:
+    """How many tasks were made on the loop that runs; 0 if it counts none."""
+    return getattr(asyncio.get_running_loop(), "tasks_made", 0)

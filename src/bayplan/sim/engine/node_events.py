@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from random import Random
 
 import msgspec
@@ -15,6 +16,8 @@ __all__ = ["NodeFailures", "drain", "remove_node", "uncordon"]
 
 _replace = msgspec.structs.replace
 _UNREACHABLE = "node.kubernetes.io/unreachable"
+_EVICT_AGAIN_SECONDS = 5.0
+_DRAIN_TIMEOUT_SECONDS = 3600.0
 _TAINTS = [Taint(key=_UNREACHABLE, effect="NoSchedule"), Taint(key=_UNREACHABLE, effect="NoExecute")]
 
 
@@ -67,14 +70,27 @@ class NodeFailures:
 
 
 def drain(simulation: Simulation, name: str) -> None:
-    """Cordon a node and delete its pods, save those of DaemonSets."""
+    """Cordon a node and evict its pods, save those of DaemonSets, as `kubectl drain --timeout=1h` does."""
     node = simulation.world.nodes.get(name)
     if node is None:
         return
     _set_unschedulable(simulation, node, True)
     for pod in _pods_on(simulation, name):
         if pod.controller is None or pod.controller.kind != "DaemonSet":
-            simulation.delete(pod, "Drained")
+            _evict(simulation, pod, give_up=simulation.now + _DRAIN_TIMEOUT_SECONDS)
+
+
+def _evict(simulation: Simulation, pod: Pod, *, give_up: float) -> None:
+    """Delete a pod now, or try again while a budget is against it, until the node takes pods again."""
+    current = simulation.world.pod(pod.namespace, pod.name)
+    node = simulation.world.nodes.get(pod.spec.node_name)
+    if current is None or current.uid != pod.uid or node is None or not node.spec.unschedulable:
+        return
+    if simulation.budgets.permits(current):
+        simulation.delete(current, "Drained")
+    elif simulation.now + _EVICT_AGAIN_SECONDS <= give_up:
+        again = partial(_evict, simulation, pod, give_up=give_up)
+        simulation.timeline.at(simulation.now + _EVICT_AGAIN_SECONDS, again)
 
 
 def uncordon(simulation: Simulation, name: str) -> None:

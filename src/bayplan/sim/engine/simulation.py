@@ -29,7 +29,8 @@ from bayplan.observe.clock import VirtualClock
 from bayplan.queue import Place
 from bayplan.queue.shell import UNSCHEDULABLE_FLUSH_SECONDS
 from bayplan.sim.engine.api import SimulatedApi, SimulatedStatus
-from bayplan.sim.engine.idle import IdleSelector
+from bayplan.sim.engine.budgets import SimulatedBudgets
+from bayplan.sim.engine.idle import CountingLoop, IdleSelector, made_on_this_loop
 from bayplan.sim.engine.timeline import EventTimeline
 from bayplan.sim.engine.world import World, WorldListener
 
@@ -82,12 +83,15 @@ class Simulation(WorldListener):
         self.clock = VirtualClock(self.options.start)
         self.timeline = EventTimeline()
         self.world = World(self.clock.now, self)
-        self.listeners: list[WorldListener] = []
+        self.budgets = SimulatedBudgets(self.world)
+        self.listeners: list[WorldListener] = [self.budgets]
         self._durations: dict[str, float] = {}
         self._owners: dict[str, Owner] = {}
         self._after_attempt: deque[Callable[[], None]] = deque()
         self._running: set[asyncio.Task[None]] = set()
         self._selector = IdleSelector()
+        self._tasks_made = 1
+        """With the one that runs everything; plugins may make others."""
         self._next_flush = self._quiet_since = 0.0
         self._is_stopped = False
         self.core = SchedulerCore(
@@ -130,6 +134,7 @@ class Simulation(WorldListener):
             else:
                 self.submit(pod)
         self.core.cache.fill_groups(pods)
+        self.budgets.recount()
 
     def submit(self, pod: Pod, *, duration_seconds: float | None = None, owner: Owner | None = None) -> None:
         """Create a pod now; it ends so long after it was bound, or never."""
@@ -180,22 +185,28 @@ class Simulation(WorldListener):
         if owner is not None:
             owner.pod_gone(pod, reason)
 
+    def object_changed(self, old: KubeObject | None, new: KubeObject | None) -> None:
+        for listener in self.listeners:
+            listener.object_changed(old, new)
+
     # Work beside the main path
 
     def _start_task(self, name: str, work: Awaitable[None]) -> None:
         self._after_attempt.append(lambda: self._create_task(name, work))
 
     def _create_task(self, name: str, work: Awaitable[None]) -> None:
-        task = asyncio.ensure_future(work)
-        assert isinstance(task, asyncio.Task)  # the loop and plugins pass coroutines
-        task.set_name(name)
-        self._running.add(task)
-        task.add_done_callback(self._task_ended)
+        self._tasks_made += 1
+        self._running.add(asyncio.create_task(self._tracked(work), name=name))
 
-    def _task_ended(self, task: asyncio.Task[None]) -> None:
-        self._running.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
+    async def _tracked(self, work: Awaitable[None]) -> None:
+        task = asyncio.current_task()
+        assert task is not None  # `_create_task` made one
+        try:
+            await work
+        except Exception as error:
             _log.error("task failed", task=task.get_name(), error=str(error), exc_info=error)
+        finally:
+            self._running.discard(task)
 
     def _start_brief(self, work: BriefWork) -> None:
         self._after_attempt.append(lambda: self._run_brief(work))
@@ -213,7 +224,7 @@ class Simulation(WorldListener):
 
     def run(self, *, progress: Callable[[float], None] | None = None) -> None:
         """Run to the end; `progress` is called with the seconds simulated so far, now and then and at the end."""
-        with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(self._selector)) as runner:
+        with asyncio.Runner(loop_factory=lambda: CountingLoop(self._selector)) as runner:
             runner.run(self._run(progress))
         for framework in self.core.frameworks:
             framework.teardown()
@@ -234,7 +245,7 @@ class Simulation(WorldListener):
             elif not self._move_on():
                 break
             if self._running:
-                await self._selector.idle()
+                await self._until_idle()
             turns += 1
             if progress is not None and turns % 256 == 0:
                 progress(self.now)
@@ -247,7 +258,13 @@ class Simulation(WorldListener):
         while self._after_attempt:
             self._after_attempt.popleft()()
             if self._running and not self._after_attempt:
-                await self._selector.idle()
+                await self._until_idle()
+
+    async def _until_idle(self) -> None:
+        """Let tasks run until each waits for something. Most have nothing to wait for, and end in one turn."""
+        await asyncio.sleep(0)
+        if self._running or made_on_this_loop() != self._tasks_made:
+            await self._selector.idle()
 
     def _advance_to(self, then: float) -> None:
         for listener in self.listeners:

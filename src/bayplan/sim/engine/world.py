@@ -44,6 +44,9 @@ class WorldListener:
     def pod_gone(self, pod: Pod, reason: str) -> None:
         """The pod is no more."""
 
+    def object_changed(self, old: KubeObject | None, new: KubeObject | None) -> None:
+        """An object that is neither a pod nor a node is new, changed or gone."""
+
 
 class World:
     def __init__(self, now: Callable[[], float], listener: WorldListener) -> None:
@@ -116,6 +119,7 @@ class World:
             name = resource_info(kind).event_name if issubclass(kind, CustomResource) else kind_of(kind).name
             handler = self._handlers[kind] = self._connected.object_handler(name)
         handler(old, new)
+        self._listener.object_changed(old, new)
 
     @property
     def _connected(self) -> Intake:

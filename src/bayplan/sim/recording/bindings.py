@@ -85,7 +85,7 @@ class BindingReplay(Replay):
         self._changes = 0
         self._seen: dict[str, int] = {}
 
-    def object_changed(self, item: KubeObject) -> None:
+    def take_in(self, item: KubeObject) -> None:
         known = self.world.find(type(item), item.name, item.namespace)
         if isinstance(item, Pod):
             if isinstance(known, Pod) and known.uid == item.uid and item.spec.node_name and not known.spec.node_name:
@@ -96,7 +96,7 @@ class BindingReplay(Replay):
             self._changes += 1
         if isinstance(item, Pod) and not item.spec.node_name:
             self._seen[item.uid] = self._changes
-        super().object_changed(item)
+        super().take_in(item)
 
     def _remove(self, entry: ObjectGone) -> None:
         self._changes += 1

@@ -121,6 +121,8 @@ class Replay(Simulation):
         super().__init__(
             settings, SimulationOptions(seed=header.seed, start=header.time), [self._comparison, *observers]
         )
+        # The recording has the status of budgets as it was.
+        self.listeners.remove(self.budgets)
         self._types = ObjectTypes(watched_resources(self.core.frameworks))
         self._unknown: set[str] = set()
         self.core.cache.cluster.devices.is_served = ResourceClaim.__name__ in header.kinds
@@ -158,7 +160,7 @@ class Replay(Simulation):
                 raise RecordingError(what, source=self._session.source, where=where) from error
             await self._finish_attempt()
             if self._running:
-                await self._selector.idle()
+                await self._until_idle()
             if self._is_stopped:
                 break
             if progress is not None and count % 256 == 0:
@@ -177,7 +179,7 @@ class Replay(Simulation):
         if isinstance(entry, ObjectChanged):
             item = self._decoded(entry)
             if item is not None:
-                self.object_changed(item)
+                self.take_in(item)
         elif isinstance(entry, ObjectGone):
             self._remove(entry)
         elif isinstance(entry, PodDecided):
@@ -189,7 +191,7 @@ class Replay(Simulation):
         elif isinstance(entry, ClusterRead):
             self.core.cache.fill_groups(self.world.pods.values())
 
-    def object_changed(self, item: KubeObject) -> None:
+    def take_in(self, item: KubeObject) -> None:
         try:
             self.world.put(item)
         except Exception as error:  # as a scheduler goes on after an object that it cannot take in
@@ -311,8 +313,8 @@ class _Comparison(Observer):
             self._replay.compared(now, self._difference(expected, Choice("now", now, 0, 0, [])))
 
     def _difference(self, expected: PodDecided, now: Choice) -> Divergence:
-        nodes: list[tuple[str, int, dict[str, int]]] = []
-        if expected.node:
+        nodes = list(expected.best)
+        if expected.node and not nodes:
             nodes.append((expected.node, expected.total, {}))
         then = Choice("then", _line(expected), expected.feasible, expected.ties, nodes)
         return Divergence(self._replay.equal_so_far, (then, now))
