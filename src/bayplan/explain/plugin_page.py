@@ -14,6 +14,7 @@ from bayplan.explain.time_slices import Work
 from bayplan.explain.views import ClusterView
 from bayplan.framework.cautions import state_cautions
 from bayplan.framework.description import KeptAnswers, kept_answers
+from bayplan.framework.metrics import metric_readings
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.promises import Depends
@@ -54,6 +55,8 @@ class PluginState(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=Tr
     answers: list[KeptAnswers] = []
     """How long answers are kept and why not longer, of plugins that do not come with Bayplan."""
     cautions: list[str] = []
+    metrics: dict[str, float] = {}
+    """Counters and gauges of its own, by the name on /metrics without its beginning, and their labels."""
 
 
 class CodeReader:
@@ -119,9 +122,19 @@ def plugins_of(
                     timed=max((count for (timed, _), (count, _) in times.items() if timed == name), default=0),
                     answers=answers,
                     cautions=cautions,
+                    metrics=_metrics(plugin),
                 )
             )
     return states
+
+
+def _metrics(plugin: Plugin) -> dict[str, float]:
+    return {
+        " ".join((reading.family.name.removeprefix("bayplan_plugin_"), *filter(None, labels))): float(value)
+        for reading in metric_readings([("", plugin)])
+        for labels, value in reading.values.items()
+        if isinstance(value, int | float)
+    }
 
 
 def _in_use(framework: Framework, name: str) -> dict[str, Depends]:

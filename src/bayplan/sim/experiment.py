@@ -94,7 +94,8 @@ class _Requests(WorldListener):
         self._ledger = ledger
 
     def pod_arrived(self, pod: Pod) -> None:
-        self._ledger.note_request(pod.uid, dict(self._cache.info(pod).shape.amounts))
+        shape = self._cache.info(pod).shape
+        self._ledger.note_request(shape.note(_Requests, lambda: tuple(sorted(shape.amounts.items()))))
 
 
 def _measuring_plugins(simulation: Simulation) -> list[tuple[str, object]]:

@@ -58,7 +58,6 @@ class PodStory(msgspec.Struct):
     """Why the last attempt failed."""
     refused_by: str = ""
     """The plugins that refused it then."""
-    requests: dict[str, int] = {}
 
 
 class ClusterSample(msgspec.Struct, frozen=True):
@@ -184,13 +183,11 @@ class Ledger(Observer, WorldListener):
         else:
             self._running -= 1
 
-    def note_request(self, uid: str, amounts: dict[str, int]) -> None:
-        """What a pod that arrived asks for."""
-        self._requests[tuple(sorted(amounts.items()))] += 1
-        self._demand.update(amounts)
-        story = self.pods.get(uid)
-        if story is not None:
-            story.requests = amounts
+    def note_request(self, amounts: tuple[tuple[str, int], ...]) -> None:
+        """What a pod that arrived asks for, in the order of names."""
+        self._requests[amounts] += 1
+        for name, amount in amounts:
+            self._demand[name] += amount
 
     def finish(self, now: float) -> None:
         """Take the last sample."""

@@ -148,10 +148,12 @@ async def test_the_plugins_tell_what_they_did_and_a_reload_is_seen() -> None:
     assert service.reloads[0][1:] == ("reloaded", [])
 
 
-async def test_the_plugins_of_a_user_come_with_what_was_derived(tmp_path: Path) -> None:
+async def test_the_plugins_of_a_user_come_with_what_was_derived_and_with_their_metrics(tmp_path: Path) -> None:
     file = tmp_path / "named.py"
     file.write_text(
-        "from bayplan.framework import Plugin\n\n\nclass Named(Plugin):\n"
+        "from bayplan.framework import GaugeMetric, Plugin\n\n\nclass Named(Plugin):\n"
+        "    left = GaugeMetric('What is left.', labels=('cause',))\n\n"
+        "    def setup(self):\n        self.left.labels('cpu').set(7)\n\n"
         "    def score(self, state, pod, node):\n        return len(pod.name)\n"
     )
     async with staged(1, plugins=[str(file)]) as stage:
@@ -159,6 +161,7 @@ async def test_the_plugins_of_a_user_come_with_what_was_derived(tmp_path: Path) 
 
     assert [(each.method, each.depends) for each in plugins["Named"].answers] == [("score", "CLUSTER")]
     assert "`pod.name` is the pod's own" in plugins["Named"].answers[0].reasons[0]
+    assert plugins["Named"].metrics == {"named_left cpu": 7.0}
     assert plugins["NodeAffinity"].answers == []
 
 

@@ -85,6 +85,8 @@ class Simulation(WorldListener):
         self.world = World(self.clock.now, self)
         self.budgets = SimulatedBudgets(self.world)
         self.listeners: list[WorldListener] = [self.budgets]
+        self._clocked: list[Callable[[float, float], None]] = []
+        """The listeners that want to know of time."""
         self._durations: dict[str, float] = {}
         self._owners: dict[str, Owner] = {}
         self._after_attempt: deque[Callable[[], None]] = deque()
@@ -224,6 +226,8 @@ class Simulation(WorldListener):
 
     def run(self, *, progress: Callable[[float], None] | None = None) -> None:
         """Run to the end; `progress` is called with the seconds simulated so far, now and then and at the end."""
+        heard = WorldListener.time_passes
+        self._clocked = [each.time_passes for each in self.listeners if type(each).time_passes is not heard]
         with asyncio.Runner(loop_factory=lambda: CountingLoop(self._selector)) as runner:
             runner.run(self._run(progress))
         for framework in self.core.frameworks:
@@ -267,8 +271,8 @@ class Simulation(WorldListener):
             await self._selector.idle()
 
     def _advance_to(self, then: float) -> None:
-        for listener in self.listeners:
-            listener.time_passes(self.now, then)
+        for time_passes in self._clocked:
+            time_passes(self.now, then)
         self.clock.advance_to(then)
 
     def _move_on(self) -> bool:

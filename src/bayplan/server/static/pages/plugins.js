@@ -29,6 +29,7 @@ function pluginTable(rows) {
     rows.map((p) => ({ key: p.plugin, cells: [
       el("span", {}, el("strong", {}, p.plugin), p.origin ? el("div", { class: "raw" }, p.origin) : null,
         (p.answers || []).map((a) => el("div", { class: "raw", title: [...(a.reasons || []), a.advice || ""].join("\n") }, `${a.method} depends on ${a.depends} (${a.origin})`)),
+        Object.entries(p.metrics || {}).map(([name, value]) => el("div", { class: "raw" }, `${name}: ${number(value)}`)),
         (p.cautions || []).map((text) => el("div", { class: "refuse" }, text))),
       el("span", { class: "raw" }, (p.points || []).join(", ")),
       p.weight ? `×${p.weight}` : "", time(p.filterUs), time(p.scoreUs),
