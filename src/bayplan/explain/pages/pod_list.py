@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import starmap
 from math import inf
 from typing import NamedTuple
 
@@ -88,58 +89,101 @@ class _Row(NamedTuple):
 
 
 def list_pods(live: LiveScheduler, query: PodFilter) -> Work[PodPage]:
-    states: Counter[str] = Counter()
-    namespaces: Counter[str] = Counter()
-    reasons: Counter[str] = Counter()
-    first: list[_Row] = []
-    """The rows of this page and of those before it, as far as they are known."""
-    total = matching = 0
-    text, most = query.text.lower(), min(query.offset, _MOST_OFFSET) + query.limit
+    found = _Found(live, query)
     for pods in _batches(live):
-        total += len(pods)
-        namespaces.update([pod.metadata.namespace for _, pod in pods])
-        run: list[_Row] = []
+        found.add(pods)
+        yield
+    offset = min(query.offset, max(0, (found.matching - 1) // query.limit * query.limit), _MOST_OFFSET)
+    return PodPage(
+        total=found.total,
+        matching=found.matching,
+        offset=offset,
+        pods=[_listed(live, row) for row in found.first[offset : offset + query.limit]],
+        states=dict(found.states.most_common()),
+        namespaces=dict(sorted(found.namespaces.most_common(_MOST_NAMESPACES))),
+        reasons=dict(found.reasons.most_common(_MOST_REASONS)),
+    )
+
+
+class _Found:
+    """Counts of the pods seen so far, and the first of those that match.
+
+    Nearly all pods of a large cluster are placed: they are counted a batch at a time, and only those that come before
+    the last row of the page get one.
+    """
+
+    def __init__(self, live: LiveScheduler, query: PodFilter) -> None:
+        self._live = live
+        self._query = query
+        self._text = query.text.lower()
+        self._most = min(query.offset, _MOST_OFFSET) + query.limit
+        self.total = self.matching = 0
+        self.states: Counter[str] = Counter()
+        self.namespaces: Counter[str] = Counter()
+        self.reasons: Counter[str] = Counter()
+        self.first: list[_Row] = []
+        """The rows of this page and of those before it."""
+
+    def add(self, pods: Sequence[tuple[str, Pod]]) -> None:
+        self.total += len(pods)
+        self.namespaces.update([pod.metadata.namespace for _, pod in pods])
+        there = self._there(pods)
+        run = self._placed([entry for entry in there if entry[1].spec.node_name])
+        run += self._waiting([entry for entry in there if not entry[1].spec.node_name])
+        if run:
+            self.first = sorted([*self.first, *run])[: self._most]
+
+    def _there(self, pods: Sequence[tuple[str, Pod]]) -> Sequence[tuple[str, Pod]]:
+        """Those with the name, the namespace and the node that are asked for."""
+        query = self._query
+        if self._text:
+            pods = [entry for entry in pods if self._text in entry[0]]
+        if query.namespace:
+            pods = [entry for entry in pods if entry[1].metadata.namespace == query.namespace]
+        if query.node:
+            pods = [entry for entry in pods if entry[1].spec.node_name == query.node]
+        return pods
+
+    def _placed(self, pods: Sequence[tuple[str, Pod]]) -> list[_Row]:
+        """They have no reasons."""
+        query = self._query
+        if query.reason or not pods:
+            return []
+        self.states[PLACED] += len(pods)
+        if query.states and PLACED not in query.states:
+            return []
+        self.matching += len(pods)
+        rows: list[tuple[str | float, str, Pod, str, tuple[str, ...]]]
+        if query.sort == "age":
+            rows = [(_newest_first(pod), key, pod, PLACED, ()) for key, pod in pods]
+        else:
+            same = inf if query.sort == "waiting" else ""
+            rows = [(same, key, pod, PLACED, ()) for key, pod in pods]
+        if len(self.first) >= self._most:
+            last = self.first[-1]
+            rows = [row for row in rows if row < last]
+        return list(starmap(_Row, rows))
+
+    def _waiting(self, pods: Sequence[tuple[str, Pod]]) -> list[_Row]:
+        query, run = self._query, []
         for key, pod in pods:
-            if text not in key or not _is_there(pod, query):
-                continue
-            state, why = (PLACED, ()) if pod.spec.node_name else state_of(live, pod)
+            state, why = state_of(self._live, pod)
             has_reason = not query.reason or query.reason in why
             if has_reason:
-                states[state] += 1
+                self.states[state] += 1
             if query.states and state not in query.states:
                 continue
-            if why:
-                reasons.update(why)
+            self.reasons.update(why)
             if has_reason:
-                matching += 1
-                row = _Row(_order(live, pod, query.sort), key, pod, state, why)
-                if len(first) < most or row < first[-1]:
-                    run.append(row)
-        if run:
-            first = sorted([*first, *run])[:most]
-        yield
-    offset = min(query.offset, max(0, (matching - 1) // query.limit * query.limit), _MOST_OFFSET)
-    return PodPage(
-        total=total,
-        matching=matching,
-        offset=offset,
-        pods=[_listed(live, row) for row in first[offset : offset + query.limit]],
-        states=dict(states.most_common()),
-        namespaces=dict(sorted(namespaces.most_common(_MOST_NAMESPACES))),
-        reasons=dict(reasons.most_common(_MOST_REASONS)),
-    )
+                self.matching += 1
+                run.append(_Row(_order(self._live, pod, query.sort), key, pod, state, why))
+        return run
 
 
 def _batches(live: LiveScheduler) -> Iterator[Sequence[tuple[str, Pod]]]:
     pods = list(live.watching.pods_by_key().items())
     for start in range(0, len(pods), _AT_ONCE):
         yield pods[start : start + _AT_ONCE]
-
-
-def _is_there(pod: Pod, query: PodFilter) -> bool:
-    if query.namespace and pod.metadata.namespace != query.namespace:
-        return False
-    return not query.node or pod.spec.node_name == query.node
 
 
 def state_of(live: LiveScheduler, pod: Pod) -> tuple[str, tuple[str, ...]]:
@@ -163,12 +207,16 @@ def state_of(live: LiveScheduler, pod: Pod) -> tuple[str, tuple[str, ...]]:
 
 def _order(live: LiveScheduler, pod: Pod, sort: str) -> str | float:
     if sort == "age":
-        # The newest first: every digit of a timestamp is turned around.
-        return (pod.metadata.creation_timestamp or "").translate(_TURNED)
+        return _newest_first(pod)
     if sort == "waiting":
         queued = live.queue.get(pod.key)
         return queued.timestamp if queued is not None else inf
     return ""
+
+
+def _newest_first(pod: Pod) -> str:
+    """Every digit of its timestamp is turned around."""
+    return (pod.metadata.creation_timestamp or "").translate(_TURNED)
 
 
 _TURNED = str.maketrans("0123456789", "9876543210")
