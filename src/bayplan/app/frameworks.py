@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from bayplan.app.extenders import CandidateReview
 from bayplan.cluster.nominated import Nominator
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.cluster.state import ClusterState
@@ -22,6 +21,9 @@ from bayplan.framework.runtime.call import Complaint, call_plugin, call_promise,
 from bayplan.framework.runtime.framework import Framework
 from bayplan.loop.decide_with_extenders import EXTENDER
 from bayplan.queue import QueuePolicy, sort_key_of
+
+if TYPE_CHECKING:
+    from bayplan.app.extenders import CandidateReview
 
 __all__ = ["Ports", "build_framework", "queue_policy", "watched_resources"]
 

@@ -56,17 +56,21 @@ def _found(document: dict[str, Any]) -> Iterator[_Unknown]:
     metadata = document.get("metadata")
     if isinstance(metadata, dict) and metadata.get("resourceVersion"):
         return
-    declared = _types().get((document.get("apiVersion"), document.get("kind")))
+    declared = _type_of(document.get("apiVersion"), document.get("kind"))
     if declared is not None:
         yield from _unknown(document, declared, "")
 
 
 @cache
-def _types() -> dict[tuple[Any, Any], FieldType]:
-    """By apiVersion and kind."""
-    from bayplan.apiserver.kinds.builtin import builtin_kinds
+def _type_of(api_version: Any, kind: Any) -> FieldType | None:
+    """Of a built-in kind. The table of types is read without the rules of kinds, which take long to load."""
+    from bayplan.apiserver.kinds.type_table import builtin_types
 
-    return {(f"{kind.group}/{kind.version}".lstrip("/"), kind.kind): kind.type for kind in builtin_kinds()}
+    group, _, version = str(api_version).rpartition("/")
+    if "." in group and not group.endswith(".k8s.io"):
+        return None
+    name = f"{group.partition('.')[0] or 'core'}.{version}.{kind}"
+    return builtin_types()[name] if name in builtin_types().names() else None
 
 
 def _unknown(value: Any, declared: FieldType, path: str) -> Iterator[_Unknown]:

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from bayplan.api.pod import Pod
-from bayplan.app.live import LiveScheduler
 from bayplan.cache import Cache
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.handle import Handle
@@ -22,6 +21,9 @@ from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.runtime.framework import Framework
 from bayplan.framework.times import Sampling
 from bayplan.loop.decide import Decider, Decision, NodeSearch, decide
+
+if TYPE_CHECKING:
+    from bayplan.app.live import LiveScheduler
 
 __all__ = ["ClusterView", "LiveView"]
 

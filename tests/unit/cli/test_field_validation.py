@@ -10,10 +10,11 @@ from typing import Any, cast
 import pytest
 
 from bayplan.api.decode import InputError
+from bayplan.apiserver.kinds.builtin import builtin_kinds
 from bayplan.app.settings import load_settings
 from bayplan.cli.cluster_access import ClusterClient
 from bayplan.cli.evaluate import evaluate_files
-from bayplan.cli.field_validation import unknown_fields
+from bayplan.cli.field_validation import _type_of, unknown_fields
 from bayplan.cli.objects import _apply_one
 from bayplan.cli.output import CommandError
 from bayplan.client.http_transport import HttpTransport
@@ -88,7 +89,15 @@ async def test_apply_refuses_a_misspelt_field_and_says_what_was_meant(capsys: py
         response = await local.transport().request("GET", "/api/v1/namespaces/default/pods/web")
         assert response.status == 404
 
-        assert await _apply_one(cluster, copy.deepcopy(POD), "warn") == "pod/web created"
+        assert (await _apply_one(cluster, copy.deepcopy(POD), "warn"))[0] == "created"
         assert MEANT in capsys.readouterr().err
-        assert await _apply_one(cluster, copy.deepcopy(POD), "ignore") == "pod/web applied"
+        assert (await _apply_one(cluster, copy.deepcopy(POD), "ignore"))[0] == "applied"
         assert capsys.readouterr().err == ""
+
+
+def test_every_built_in_kind_is_found_by_its_version_and_no_custom_resource_is() -> None:
+    for kind in builtin_kinds():
+        assert _type_of(f"{kind.group}/{kind.version}".lstrip("/"), kind.kind) is kind.type
+    assert _type_of("apps.example.com/v1", "Deployment") is None
+    assert _type_of("scheduling.x-k8s.io/v1alpha1", "PodGroup") is None
+    assert _type_of(None, None) is None
