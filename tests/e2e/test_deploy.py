@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -77,6 +78,26 @@ def test_the_chart_is_linted_rendered_and_accepted(
 
     assert "0 chart(s) failed" in linted
     _apply(empty_control_plane, [document for document in yaml.safe_load_all(rendered) if document])
+
+
+def test_what_monitors_the_scheduler_is_rendered_where_it_is_wanted(
+    empty_control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    _write(tmp_path, chart_files(_bundle("block-all")))
+    wanted = [f"--set=monitoring.{part}.enabled=true" for part in ("serviceMonitor", "alerts", "dashboard")]
+
+    plain = empty_control_plane.helm("template", "release", str(tmp_path)).stdout
+    rendered = empty_control_plane.helm("template", "release", str(tmp_path), *wanted).stdout
+
+    kinds = ("Service", "ServiceMonitor", "PrometheusRule")
+    assert not any(document["kind"] in kinds for document in yaml.safe_load_all(plain) if document)
+    found = {document["kind"]: document for document in yaml.safe_load_all(rendered) if document}
+    assert found["Service"]["spec"]["selector"] == found["ServiceMonitor"]["spec"]["selector"]["matchLabels"]
+    assert found["PrometheusRule"]["spec"]["groups"][0]["rules"]
+    maps = [document for document in yaml.safe_load_all(rendered) if document and document["kind"] == "ConfigMap"]
+    [board] = [document for document in maps if "bayplan.json" in document["data"]]
+    assert json.loads(board["data"]["bayplan.json"])["panels"]
+    _apply(empty_control_plane, [found["Service"], board])
 
 
 def test_a_package_and_settings_of_ours_go_through_chart_and_manifests(

@@ -33,11 +33,13 @@ _STATIC = (
     "configmap.yaml",
     "controllers.yaml",
     "deployment.yaml",
+    "monitoring.yaml",
     "networkpolicy.yaml",
     "serviceaccount.yaml",
     "pdb.yaml",
     "NOTES.txt",
 )
+_MONITORING = ("alerts.yaml", "dashboard.json")
 
 
 def chart_files(bundle: Bundle, *, image: str = DEFAULT_IMAGE) -> dict[str, str | bytes]:
@@ -46,11 +48,13 @@ def chart_files(bundle: Bundle, *, image: str = DEFAULT_IMAGE) -> dict[str, str 
     own = [plugin.name for plugin in bundle.plugins]
     names = dict.fromkeys([*INTREE, *COMMUNITY, *own])
     plugins = [registry.get(name) for name in names]
-    source = files("bayplan.deploy") / "templates" / "chart"
+    templates = files("bayplan.deploy") / "templates"
+    source, monitoring = templates / "chart", templates / "monitoring"
     return {
         "Chart.yaml": _chart_yaml(),
         "values.yaml": _values(bundle, image),
         **{f"templates/{name}": (source / name).read_text(encoding="utf-8") for name in _STATIC},
+        **{f"monitoring/{name}": (monitoring / name).read_text(encoding="utf-8") for name in _MONITORING},
         "templates/_controllers.tpl": _controllers(plugins),
         "templates/rbac.yaml": _rbac(plugins),
         "templates/crds.yaml": _crds(plugins),
@@ -106,6 +110,12 @@ def _values(bundle: Bundle, image: str) -> str:
         "config": {} if is_simple else bundle.config,
         "bayplanConfig": bundle.own,
         "networkPolicy": {"enabled": True},
+        "monitoring": {
+            "service": False,
+            "serviceMonitor": {"enabled": False, "interval": "30s", "labels": {}},
+            "alerts": {"enabled": False, "labels": {}},
+            "dashboard": {"enabled": False, "labels": {"grafana_dashboard": "1"}},
+        },
     }
     return _VALUES_HEAD + yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=120)
 
@@ -130,6 +140,9 @@ _VALUES_HEAD = """\
 # (MODULE:CLASS); pluginVolume.plugins are zips and wheels on the PersistentVolumeClaim pluginVolume.claim.
 #
 # networkPolicy.enabled: let only the HTTPS port be reached.
+#
+# monitoring: a Service for the HTTPS port; for the Prometheus operator, a ServiceMonitor and a PrometheusRule; for
+# Grafana's sidecar, a ConfigMap with the dashboard. The files themselves are in the folder monitoring/.
 #
 # crds.install: install definitions that the cluster lacks. Those that exist are left as they are, unless this release
 # has installed them; all stay when the release is uninstalled.
