@@ -6,13 +6,14 @@ object a line in and out. The decision is the scheduler's own; this module only 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from bayplan.cli.field_validation import Validate
 from bayplan.cli.options import Names, option, plugin_option
-from bayplan.cli.output import CommandError, Format, note, print_pieces, print_value, progress, result_console
+from bayplan.cli.output import CommandError, WideFormat, note, print_pieces, print_value, progress, result_console
 
 if TYPE_CHECKING:
     from bayplan.app.settings import Settings
@@ -37,7 +38,9 @@ def evaluate(
     config: Annotated[str | None, option("--config", metavar="FILE", about="a KubeSchedulerConfiguration")] = None,
     plugin: Annotated[Names, plugin_option("load")] = None,
     cases: Annotated[str | None, option("--cases", metavar="FILE", about="cases, one a line; - is stdin")] = None,
-    output: Annotated[Format | None, option("--output", "-o", metavar="FORMAT", about="table by default")] = None,
+    output: Annotated[
+        WideFormat | None, option("--output", "-o", metavar="FORMAT", about="table by default; wide: more nodes")
+    ] = None,
     top: Annotated[int, option("--top", metavar="NUMBER", about="how many of the best nodes to show (5)")] = 5,
     validate: Validate = "strict",
     require_schedulable: Annotated[
@@ -108,22 +111,22 @@ def _settings(config: str | None, plugins: Sequence[str]) -> Settings:
     return settings
 
 
-def _print(reports: Sequence[Evaluated], form: Format, top: int) -> None:
+def _print(reports: Sequence[Evaluated], form: WideFormat, top: int) -> None:
     from bayplan.explain.evaluating import machine_form
 
-    if form == "table":
-        _print_tables(reports, top)
+    if form == "table" or form == "wide":
+        _print_tables(reports, top, is_wide=form == "wide")
         return
     values = [machine_form(report) for report in reports]
     print_value(values[0] if len(values) == 1 else values, form)
 
 
-def _print_tables(reports: Sequence[Evaluated], top: int) -> None:
+def _print_tables(reports: Sequence[Evaluated], top: int, *, is_wide: bool) -> None:
     from bayplan.explain.terminal import draw_evaluated, draw_summary
 
-    console = result_console()
+    console = result_console(is_wide=is_wide)
     for report in reports:
-        print_pieces(console, draw_evaluated(report, top=top, width=console.width))
+        print_pieces(console, draw_evaluated(report, top=sys.maxsize if is_wide else top, width=console.width))
         console.print()
     if len(reports) > 1:
         console.print(draw_summary(reports))
@@ -134,7 +137,7 @@ def _evaluate_cases(
     manifests: object,
     config: str | None,
     plugins: Sequence[str],
-    output: Format | None,
+    output: WideFormat | None,
     require_schedulable: bool,
 ) -> int:
     from bayplan.cli.case_lines import evaluate_lines

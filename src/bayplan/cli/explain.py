@@ -5,6 +5,7 @@ Asks a running scheduler, or reads a decision file, which tells what was decided
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,11 +14,13 @@ import msgspec
 from cyclopts import Parameter
 
 from bayplan.cli.options import option
-from bayplan.cli.output import CommandError, Format, note, print_pieces, print_value, progress, result_console
+from bayplan.cli.output import CommandError, WideFormat, note, print_pieces, print_value, progress, result_console
 from bayplan.cli.scheduler_client import Endpoint, Scheduler, ask, endpoint, namespace_of, pod_path
 from bayplan.cli.targets import Target, read_targets
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from bayplan.explain.model import PodExplanation
     from bayplan.loop.record import DecisionRecord
 
@@ -29,6 +32,7 @@ EXAMPLES = """\
 {program} explain po/web-0 no/node-17
 {program} explain pod web-0 --file decisions.jsonl
 """
+_TABLES = ("table", "wide")
 
 
 def explain(
@@ -36,7 +40,9 @@ def explain(
     namespace: Annotated[
         str | None, option("--namespace", "-n", metavar="NAME", about="of the pods (that of the context)")
     ] = None,
-    output: Annotated[Format | None, option("--output", "-o", metavar="FORMAT", about="table by default")] = None,
+    output: Annotated[
+        WideFormat | None, option("--output", "-o", metavar="FORMAT", about="table by default; wide: more nodes")
+    ] = None,
     top: Annotated[int, option("--top", metavar="NUMBER", about="how many of the best nodes to show (5)")] = 5,
     brief: Annotated[bool, option("--brief", about="leave out what would change the outcome")] = False,
     file: Annotated[str | None, option("--file", metavar="FILE", about="a decision file, instead of asking")] = None,
@@ -51,10 +57,11 @@ def explain(
         raise CommandError("what should be explained?", hint="name a pod or a node: `bayplan explain pod NAME`")
     targets = read_targets(words, namespace_of(scheduler, namespace))
     form = output or "table"
+    top = sys.maxsize if form == "wide" else top
     where = endpoint(scheduler)
     values: list[Any] = []
     for place, target in enumerate(targets):
-        if place and form == "table":
+        if place and form in _TABLES:
             print(flush=True)
         if file is not None:
             values += _from_file(Path(file), target, form, top)
@@ -62,55 +69,59 @@ def explain(
             values += _node(where, target.name, form)
         else:
             values += _pod(where, target.name, form, top, brief)
-    if form != "table":
+    if form == "json" or form == "yaml":
         print_value(values[0] if len(values) == 1 else values, form)
     return 0
 
 
-def _pod(where: Endpoint, key: str, output: Format, top: int, brief: bool) -> list[Any]:
+def _pod(where: Endpoint, key: str, output: WideFormat, top: int, brief: bool) -> list[Any]:
     """Draw it, or return what is to be printed."""
     from bayplan.explain.model import Changes, PodExplanation
     from bayplan.explain.terminal import draw_changes
 
     path = pod_path(key, "")
-    is_table = output == "table"
+    is_table = output in _TABLES
     with progress(f"asking the scheduler about {key}"):
         explanation = ask(where, path, PodExplanation, query={} if is_table else {"full": "true"})
     if is_table:
-        _draw(explanation, top)
+        _draw(explanation, output, top)
     changes = Changes(pod=key)
     if not brief and explanation.state in ("placed", "pending", "gated"):
         with progress("trying changes on a copy of the cluster"):
             changes = ask(where, f"{path}/changes", Changes)
     if is_table:
-        print_pieces(result_console(), draw_changes(changes))
+        print_pieces(_console(output), draw_changes(changes))
         return []
     explanation.suggestions, explanation.note = changes.suggestions, explanation.note or changes.note
     explanation.nearest, explanation.without = changes.nearest, changes.without
     return [msgspec.to_builtins(explanation)]
 
 
-def _draw(explanation: PodExplanation, top: int) -> None:
+def _console(output: WideFormat) -> Console:
+    return result_console(is_wide=output == "wide")
+
+
+def _draw(explanation: PodExplanation, output: WideFormat, top: int) -> None:
     from bayplan.explain.terminal import draw_pod
 
-    console = result_console()
+    console = _console(output)
     print_pieces(console, draw_pod(explanation, top=top, width=console.width))
 
 
-def _node(where: Endpoint, name: str, output: Format) -> list[Any]:
+def _node(where: Endpoint, name: str, output: WideFormat) -> list[Any]:
     from urllib.parse import quote
 
     from bayplan.explain.model import NodeExplanation
     from bayplan.explain.terminal import draw_node
 
     node = ask(where, f"/explain/node/{quote(name, safe='')}", NodeExplanation)
-    if output != "table":
+    if output not in _TABLES:
         return [msgspec.to_builtins(node)]
-    print_pieces(result_console(), draw_node(node))
+    print_pieces(_console(output), draw_node(node))
     return []
 
 
-def _from_file(path: Path, target: Target, output: Format, top: int) -> list[Any]:
+def _from_file(path: Path, target: Target, output: WideFormat, top: int) -> list[Any]:
     from bayplan.explain.decision_file import DecisionFileError, read_decisions
 
     try:
@@ -134,20 +145,20 @@ def _like(key: str, kind: str, records: Iterable[DecisionRecord]) -> str:
     return f"did you mean `{like}`?" if like else ""
 
 
-def _show_records(found: list[DecisionRecord], output: Format, top: int, kind: str) -> list[Any]:
+def _show_records(found: list[DecisionRecord], output: WideFormat, top: int, kind: str) -> list[Any]:
     from bayplan.explain.builders import chosen_of
     from bayplan.explain.claims import Unplaced
     from bayplan.explain.model import PodExplanation, decided_of
     from bayplan.explain.wording import sentence
 
-    if output != "table" and kind == "node":
+    if output not in _TABLES and kind == "node":
         return [msgspec.to_builtins(found)]
     newest = found[0]
     explanation = PodExplanation(pod=newest.pod, uid=newest.uid, profile=newest.profile, state="gone", verdict="")
     explanation.attempts, explanation.decision = found, decided_of(newest)
     explanation.claim = chosen_of(newest) if newest.node else Unplaced(pod=newest.pod, message=newest.message)
     explanation.verdict, explanation.state = sentence(explanation.claim), "placed" if newest.node else "gone"
-    if output != "table":
+    if output not in _TABLES:
         return [msgspec.to_builtins(explanation)]
-    _draw(explanation, top)
+    _draw(explanation, output, top)
     return []

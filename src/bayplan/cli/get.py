@@ -86,6 +86,8 @@ async def _show_all(
     answers = [(each, await _read(cluster, each.path, query, output)) for each in wanted]
     if output in ("json", "yaml"):
         items = [item for each, answer in answers for item in ([answer] if each.name else answer.get("items", []))]
+        for item in items:
+            item["metadata"].pop("managedFields", None)  # as kubectl does: only the server reads them
         whole = answers[0][1] if len(answers) == 1 else {"apiVersion": "v1", "kind": "List", "items": items}
         print_value(whole, "json" if output == "json" else "yaml")
         return

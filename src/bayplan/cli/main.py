@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -91,6 +92,8 @@ def main(arguments: Sequence[str], *, program: str = "bayplan") -> int:
         sys.stdout.flush()
         return status
     except KeyboardInterrupt:
+        # A second one while the interpreter ends has nothing to say either.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         return INTERRUPTED
     except BrokenPipeError:
         _discard_output()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from bayplan.cli.cluster_access import ClusterClient, Discovered, connect
 from bayplan.cli.field_validation import FIELD_VALIDATION, Validate, drop_unknown_fields, unknown_fields
 from bayplan.cli.options import Names, option
-from bayplan.cli.output import CommandError, note
+from bayplan.cli.output import CommandError, note, print_value
 from bayplan.client.errors import ApiError
 from bayplan.client.transport import Response
 
@@ -22,6 +22,10 @@ _APPLY = "application/apply-patch+yaml"
 Kubeconfig = Annotated[str | None, option("--kubeconfig", metavar="FILE", about="kubeconfig of the cluster")]
 Context = Annotated[str | None, option("--context", metavar="NAME", about="context in the kubeconfig")]
 Namespace = Annotated[str | None, option("--namespace", "-n", metavar="NAME", about="namespace (that of the context)")]
+Output = Annotated[
+    Literal["name", "json", "yaml"] | None,
+    option("--output", "-o", metavar="FORMAT", about="what to print of each object (a line)"),
+]
 Files = Annotated[Names, option("--filename", "-f", metavar="FILE", about="manifests; - for standard input")]
 
 
@@ -30,6 +34,7 @@ def apply(
     filename: Files = None,
     namespace: Namespace = None,
     validate: Validate = "strict",
+    output: Output = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> int:
@@ -38,18 +43,34 @@ def apply(
 
     async def work() -> int:
         async with connect(kubeconfig, context, namespace) as cluster:
-            for document in documents:
-                print(await _apply_one(cluster, document, validate), flush=True)
+            made = [_shown(output, *await _apply_one(cluster, document, validate)) for document in documents]
+            _print_objects(output, made)
         return 0
 
     return asyncio.run(work())
 
 
-async def _apply_one(cluster: ClusterClient, document: dict[str, Any], validate: str) -> str:
+def _shown(output: str | None, verb: str, resource: Discovered, item: dict[str, Any]) -> dict[str, Any]:
+    """Print the line of an object at once; JSON and YAML are printed for all together, as kubectl has them."""
+    item["metadata"].pop("managedFields", None)
+    if output not in ("json", "yaml"):
+        label = f"{resource.kind.lower()}/{item['metadata']['name']}"
+        print(label if output == "name" else f"{label} {verb}", flush=True)
+    return item
+
+
+def _print_objects(output: Literal["name", "json", "yaml"] | None, items: list[dict[str, Any]]) -> None:
+    if output == "json" or output == "yaml":
+        print_value(items[0] if len(items) == 1 else {"apiVersion": "v1", "kind": "List", "items": items}, output)
+
+
+async def _apply_one(
+    cluster: ClusterClient, document: dict[str, Any], validate: str
+) -> tuple[str, Discovered, dict[str, Any]]:
+    """What was done, the resource, and the object as the server has it."""
     resource = await cluster.of_kind(document.get("apiVersion", ""), document.get("kind", ""))
     metadata = document.setdefault("metadata", {})
     name, namespace = metadata.get("name", ""), metadata.get("namespace") or cluster.namespace
-    label = f"{resource.kind.lower()}/{name or metadata.get('generateName', '')}"
     if validate != "strict":
         # Server-side apply refuses fields without a declaration, whatever the validation.
         for problem in drop_unknown_fields(document):
@@ -58,13 +79,12 @@ async def _apply_one(cluster: ClusterClient, document: dict[str, Any], validate:
     query = {"fieldManager": "bayplan", "fieldValidation": FIELD_VALIDATION[validate]}
     if not name:
         response = await _sent(cluster, document, "POST", resource.path(namespace), query=query)
-        made = msgspec.json.decode(response.body)["metadata"]["name"]
-        return f"{resource.kind.lower()}/{made} created"
+        return "created", resource, msgspec.json.decode(response.body)
     path = resource.path(namespace, name)
     response = await _sent(cluster, document, "PATCH", path, query={**query, "force": "true"}, content_type=_APPLY)
     if resource.kind == "CustomResourceDefinition":
         cluster.forget_resources()
-    return f"{label} {'created' if response.status == 201 else 'applied'}"
+    return "created" if response.status == 201 else "applied", resource, msgspec.json.decode(response.body)
 
 
 async def _sent(cluster: ClusterClient, document: dict[str, Any], method: str, path: str, **options: Any) -> Response:
@@ -87,6 +107,9 @@ def delete(
     *names: str,
     filename: Files = None,
     namespace: Namespace = None,
+    output: Annotated[
+        Literal["name"] | None, option("--output", "-o", metavar="FORMAT", about="names alone (a line)")
+    ] = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> int:
@@ -99,7 +122,7 @@ def delete(
         async with connect(kubeconfig, context, namespace) as cluster:
             for resource, space, name in await _targets(cluster, what, names, documents):
                 await cluster.request("DELETE", resource.path(space, name))
-                print(f"{resource.kind.lower()}/{name} deleted", flush=True)
+                _shown(output, "deleted", resource, {"metadata": {"name": name}})
         return 0
 
     return asyncio.run(work())

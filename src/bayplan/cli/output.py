@@ -21,6 +21,7 @@ __all__ = [
     "CommandError",
     "Format",
     "Progress",
+    "WideFormat",
     "note",
     "one_line",
     "print_error",
@@ -31,10 +32,15 @@ __all__ = [
 ]
 
 Format = Literal["table", "json", "yaml"]
+WideFormat = Literal["table", "wide", "json", "yaml"]
+"""`wide`: more columns, and lines as long as they are."""
 BAD_INPUT = 2
 """Exit status of every error that the input or the command line caused."""
 _WIDTH_WITHOUT_TERMINAL = 120
+_WIDEST = 2_000
 _PATIENCE_SECONDS = 1.0
+_FIRST_PAUSE_SECONDS = 5.0
+_LONGEST_PAUSE_SECONDS = 60.0
 
 
 class CommandError(Exception):
@@ -65,8 +71,11 @@ def note(text: str) -> None:
     print(f"note: {one_line(text)}", file=sys.stderr)
 
 
-def result_console() -> Console:
-    """Where tables go. Colours only on a terminal; a fixed width where there is none, so that pipes see whole lines."""
+def result_console(*, is_wide: bool = False) -> Console:
+    """Where tables go. Colours only on a terminal; a fixed width where there is none, so that pipes see whole lines.
+
+    With `is_wide`, lines are as long as they are; a terminal breaks them where it ends.
+    """
     from rich.console import Console
 
     class PipedConsole(Console):
@@ -75,7 +84,8 @@ def result_console() -> Console:
             raise BrokenPipeError
 
     is_sized = sys.stdout.isatty() or bool(os.environ.get("COLUMNS"))
-    return PipedConsole(width=None if is_sized else _WIDTH_WITHOUT_TERMINAL, highlight=False, markup=False, emoji=False)
+    width = _WIDEST if is_wide else None if is_sized else _WIDTH_WITHOUT_TERMINAL
+    return PipedConsole(width=width, highlight=False, markup=False, emoji=False)
 
 
 def print_pieces(console: Console, pieces: Iterable[RenderableType]) -> None:
@@ -139,12 +149,25 @@ def progress(what: str, *, total: int | None = None) -> Iterator[Progress]:
 
 
 def _tell(state: Progress, done: threading.Event) -> None:
-    """On a terminal the line is redrawn in place and wiped at the end; elsewhere it is written once."""
+    """On a terminal the line is redrawn in place and wiped at the end; elsewhere it is written again now and then."""
     if done.wait(_PATIENCE_SECONDS):
         return
     if not sys.stderr.isatty():
-        print(state.line(), file=sys.stderr, flush=True)
+        _tell_log(state, done)
         return
     while not done.wait(0.1):
         print(f"\r\x1b[2K{state.line()}", end="", file=sys.stderr, flush=True)
     print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
+
+
+def _tell_log(state: Progress, done: threading.Event) -> None:
+    """Lines for a log: the first at once, and each one that says something new twice as long after the one before."""
+    told, pause = "", _FIRST_PAUSE_SECONDS
+    while True:
+        line = state.line()
+        if line != told:
+            print(line, file=sys.stderr, flush=True)
+            told = line
+        if done.wait(pause):
+            return
+        pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)

@@ -14,6 +14,7 @@ from bayplan.cli.output import CommandError, Format, note, print_value, progress
 from bayplan.cli.simulation_inputs import (
     Cluster,
     Config,
+    Context,
     Demand,
     Kubeconfig,
     Output,
@@ -49,6 +50,7 @@ def capacity(
     pools: Annotated[str, option("--pools", metavar="FILE", about="node pools; the count is the most of each")],
     cluster: Cluster = None,
     kubeconfig: Kubeconfig = None,
+    context: Context = None,
     config: Config = None,
     plugin: Plugins = None,
     accept: Annotated[
@@ -75,7 +77,9 @@ def capacity(
 
     log_to_stderr()
     question = CapacityQuestion(
-        plan=run_plan(workload, cluster=cluster, kubeconfig=kubeconfig, seed=seed, until=until, demand=demand),
+        plan=run_plan(
+            workload, cluster=cluster, kubeconfig=kubeconfig, context=context, seed=seed, until=until, demand=demand
+        ),
         settings=load_settings(None if config is None else Path(config), plugin or (), enable=True),
         pools=read_pools(Path(pools)),
         accept=parse_condition(accept or ACCEPTED, source="--accept"),
@@ -98,6 +102,7 @@ def drain(
     *,
     cluster: Cluster = None,
     kubeconfig: Kubeconfig = None,
+    context: Context = None,
     config: Config = None,
     plugin: Plugins = None,
     force: Force = False,
@@ -111,7 +116,7 @@ def drain(
     """
     from bayplan.plan.emptying import plan_drain
 
-    found = _movable(cluster, kubeconfig, config, plugin)
+    found = _movable(cluster, kubeconfig, context, config, plugin)
     with progress("planning moves"):
         plan = plan_drain(found, nodes, force=force)
     _print_moves(plan, output)
@@ -123,6 +128,7 @@ def defrag(
     *,
     cluster: Cluster = None,
     kubeconfig: Kubeconfig = None,
+    context: Context = None,
     config: Config = None,
     plugin: Plugins = None,
     move_price: Annotated[
@@ -147,7 +153,7 @@ def defrag(
     for name, value in (("--move-price", move_price), ("--hours", hours), ("--most-moves", most_moves)):
         if not 0.0 <= value < 1e12:
             raise CommandError(f"{name} is {value}, expected a number of 0 or more")
-    found = _movable(cluster, kubeconfig, config, plugin)
+    found = _movable(cluster, kubeconfig, context, config, plugin)
     terms = DefragTerms(move_price=move_price, hours=hours, most_moves=most_moves, force=force, wants_bound=bound)
     with progress("planning moves") as state:
         plan = plan_defrag(found, terms, step=state.step)
@@ -155,7 +161,9 @@ def defrag(
     return 0
 
 
-def _movable(cluster: Names, kubeconfig: str | None, config: str | None, plugins: Names) -> MovableCluster:
+def _movable(
+    cluster: Names, kubeconfig: str | None, context: str | None, config: str | None, plugins: Names
+) -> MovableCluster:
     from bayplan.api.decode import decode_object
     from bayplan.app.settings import load_settings
     from bayplan.cli.stderr_log import log_to_stderr
@@ -164,11 +172,11 @@ def _movable(cluster: Names, kubeconfig: str | None, config: str | None, plugins
     from bayplan.sim.workloads.loading import read_cluster
 
     log_to_stderr()
-    require_cluster(cluster, kubeconfig, purpose="plan for")
+    require_cluster(cluster, kubeconfig, context, purpose="plan for")
     settings = load_settings(None if config is None else Path(config), plugins or (), enable=True)
     kinds = object_kinds(settings.watched)
     objects = read_cluster([Path(name) for name in cluster], kinds) if cluster else []
-    for document in live_objects(kubeconfig):
+    for document in live_objects(kubeconfig, context):
         decoded = decode_object(document, source="cluster", ignore_unread=True, more_kinds=kinds)
         objects += [] if decoded is None else [decoded]
     return MovableCluster(objects, settings)

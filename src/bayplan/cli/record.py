@@ -7,8 +7,9 @@ import os
 import random
 import signal
 import threading
+from collections.abc import Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from bayplan.cli.options import Names, option, plugin_option
 from bayplan.cli.output import CommandError, note
@@ -28,6 +29,7 @@ EXAMPLES = """\
 {program} record cluster.recording --config scheduler.yaml
 """
 ENDED_EARLY = 1
+T = TypeVar("T")
 
 
 def record(
@@ -103,7 +105,9 @@ async def _follow(
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     transport = HttpTransport(access, draw=dice.random)
     try:
-        kinds = await served_kinds(transport)
+        kinds = await _unless_stopped(served_kinds(transport), stop)
+        if kinds is None:
+            return
         follower = Follower(transport, settings, kinds, writer, clock=clock, draw=dice.random)
         following = asyncio.create_task(follower.run(), name="follower")
         beside = [
@@ -121,6 +125,18 @@ async def _follow(
             raise ended
     finally:
         await transport.close()
+
+
+async def _unless_stopped(work: Coroutine[Any, Any, T], stop: asyncio.Event) -> T | None:
+    """None if a signal came first."""
+    working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else None
+    finally:
+        for task in (working, stopping):
+            task.cancel()
+        await asyncio.wait((working, stopping))
 
 
 async def _tell_when_ready(follower: Follower) -> None:

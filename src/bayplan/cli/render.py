@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import App
 
 from bayplan.cli.options import Names, option, plugin_option
-from bayplan.cli.output import CommandError, note
+from bayplan.cli.output import CommandError, note, print_value
 from bayplan.cli.own_flags import OwnConfig
 
 if TYPE_CHECKING:
@@ -31,6 +31,9 @@ Volume = Annotated[
     option("--plugin-volume", metavar="CLAIM", about="claim of the volume with zips and wheels of --plugin (none)"),
 ]
 Folder = Annotated[str, option("--output", "-o", metavar="FOLDER", about="folder to write to")]
+Printed = Annotated[
+    Literal["yaml", "json", "name"], option("--output", "-o", metavar="FORMAT", about="output format (yaml)")
+]
 Where = Annotated[
     Literal["none", "scheduler", "deployment"],
     option("--controllers", metavar="WHERE", about="where the PodGroup and ElasticQuota controllers run (none)"),
@@ -57,6 +60,7 @@ def manifests(
     own: OwnConfig = None,
     memory_limit: MemoryLimit = "2Gi",
     plugin_volume: Volume = "",
+    output: Printed = "yaml",
 ) -> None:
     """Print the manifests of a second scheduler, for `kubectl apply -f -`.
 
@@ -89,7 +93,7 @@ def manifests(
         plugin_volume=plugin_volume,
     )
     try:
-        _print(documents(bundle, options))
+        _print(documents(bundle, options), output)
     except SettingsError as error:
         raise CommandError(*error.problems) from error
     _note_carried(bundle.carried, plugin_volume)
@@ -116,6 +120,7 @@ def crds(
     plugin: Plugins = None,
     name: Name = None,
     all_kinds: Annotated[bool, option("--all", about="include resources that other projects define")] = False,
+    output: Printed = "yaml",
 ) -> None:
     """Print the definitions (CRDs) of the custom resources that plugins own, with their schemas.
 
@@ -128,7 +133,7 @@ def crds(
     bundle = _bundle(config, plugin, name) if config or plugin else None
     kinds = _shipped_watches() if bundle is None else bundle.watches
     try:
-        _print(crd_documents(kinds if all_kinds else owned_kinds(kinds)))
+        _print(crd_documents(kinds if all_kinds else owned_kinds(kinds)), output)
     except SchemaError as error:
         raise CommandError(str(error)) from error
     if not all_kinds:
@@ -237,7 +242,17 @@ def _path(given: str | None) -> Path | None:
     return None if given is None else Path(given).expanduser()
 
 
-def _print(documents: list[Any]) -> None:
+def _print(documents: list[Any], form: Literal["yaml", "json", "name"]) -> None:
+    if form == "json":
+        print_value({"apiVersion": "v1", "kind": "List", "items": documents}, form)
+    elif form == "name":
+        for document in documents:
+            print(f"{document['kind'].lower()}/{document['metadata']['name']}")
+    else:
+        _print_yaml(documents)
+
+
+def _print_yaml(documents: list[Any]) -> None:
     import sys
 
     import yaml
@@ -263,6 +278,7 @@ def _write(folder: str, contents: dict[str, str | bytes]) -> None:
             path = target / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content if isinstance(content, bytes) else content.encode())
-            print(path)
     except OSError as error:
         raise CommandError(f"cannot write {error.filename or target}: {error.strerror or error}") from error
+    for name in contents:
+        print(target / name)

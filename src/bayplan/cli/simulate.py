@@ -12,6 +12,7 @@ from bayplan.cli.recordings import print_divergence, replay_then
 from bayplan.cli.simulation_inputs import (
     Cluster,
     Config,
+    Context,
     Demand,
     FailIf,
     Html,
@@ -52,6 +53,7 @@ def simulate(
     *,
     cluster: Cluster = None,
     kubeconfig: Kubeconfig = None,
+    context: Context = None,
     config: Config = None,
     plugin: Plugins = None,
     variant: Variants = None,
@@ -89,12 +91,13 @@ def simulate(
     if recording is not None and not (config or plugin or variant):
         return replay_then(recording, output=output or "table", decisions=decisions)
     if recording is None:
-        require_cluster(cluster, kubeconfig, purpose="run on")
+        require_cluster(cluster, kubeconfig, context, purpose="run on")
     variants = read_variants(config, plugin or (), variant or (), recording)
     plan = run_plan(
         workload,
         cluster=cluster,
         kubeconfig=kubeconfig,
+        context=context,
         seed=seed,
         until=until,
         demand=demand,

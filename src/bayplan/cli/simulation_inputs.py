@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from bayplan.cli.options import Names, option, plugin_option
-from bayplan.cli.output import CommandError, Format
+from bayplan.cli.output import CommandError, Format, progress
 
 if TYPE_CHECKING:
     from bayplan.sim.compare import PolicyVariant, RunPlan
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Cluster",
     "Config",
+    "Context",
     "Demand",
     "FailIf",
     "Html",
@@ -38,6 +39,7 @@ Cluster = Annotated[Names, option("--cluster", metavar="FILE", about="nodes, pod
 Kubeconfig = Annotated[
     str | None, option("--kubeconfig", metavar="FILE", about="start from a running cluster, which is only read")
 ]
+Context = Annotated[str | None, option("--context", metavar="NAME", about="the same, by a context of the kubeconfig")]
 Config = Annotated[str | None, option("--config", metavar="FILE", about="a KubeSchedulerConfiguration")]
 Plugins = Annotated[Names, plugin_option("load")]
 Variants = Annotated[
@@ -53,10 +55,11 @@ Processes = Annotated[int | None, option("--processes", metavar="NUMBER", about=
 Output = Annotated[Format | None, option("--output", "-o", metavar="FORMAT", about="table by default")]
 
 
-def require_cluster(cluster: Names, kubeconfig: str | None, *, purpose: str) -> None:
+def require_cluster(cluster: Names, kubeconfig: str | None, context: str | None, *, purpose: str) -> None:
     """Refuse a command that says nothing of nodes."""
-    if not cluster and kubeconfig is None:
-        raise CommandError(f"no cluster to {purpose}", hint="name its objects with --cluster FILE, or a --kubeconfig")
+    if not cluster and kubeconfig is None and context is None:
+        hint = "name its objects with --cluster FILE, a --kubeconfig or a --context"
+        raise CommandError(f"no cluster to {purpose}", hint=hint)
 
 
 def run_plan(
@@ -64,6 +67,7 @@ def run_plan(
     *,
     cluster: Names,
     kubeconfig: str | None,
+    context: str | None,
     until: str | None,
     demand: float | None,
     seed: int = 0,
@@ -75,7 +79,7 @@ def run_plan(
     return RunPlan(
         workload=Path(workload),
         cluster=tuple(map(Path, cluster or ())),
-        objects=live_objects(kubeconfig),
+        objects=live_objects(kubeconfig, context),
         seed=seed,
         until=until,
         demand_percent=demand,
@@ -116,10 +120,16 @@ def read_variants(
     return found
 
 
-def live_objects(kubeconfig: str | None) -> tuple[dict[str, Any], ...]:
-    """The objects of a running cluster, which is only read; none without one."""
-    if kubeconfig is None:
+def live_objects(kubeconfig: str | None, context: str | None) -> tuple[dict[str, Any], ...]:
+    """The objects of a running cluster, which is only read; none where neither is named."""
+    if kubeconfig is None and context is None:
         return ()
+    from bayplan.client.errors import ClientError
     from bayplan.sim.sources import read_live_objects
 
-    return tuple(asyncio.run(read_live_objects(Path(kubeconfig))))
+    path = Path(kubeconfig).expanduser() if kubeconfig else None
+    try:
+        with progress("reading the objects of the cluster"):
+            return tuple(asyncio.run(read_live_objects(path, context)))
+    except ClientError as error:
+        raise CommandError(str(error).split("\nhint:")[0], hint=getattr(error, "hint", "")) from error

@@ -12,6 +12,7 @@ from bayplan.cli.output import Format, note, print_value, progress, result_conso
 from bayplan.cli.simulation_inputs import (
     Cluster,
     Config,
+    Context,
     Demand,
     FailIf,
     Html,
@@ -48,6 +49,7 @@ def sweep(
     *,
     cluster: Cluster = None,
     kubeconfig: Kubeconfig = None,
+    context: Context = None,
     config: Config = None,
     plugin: Plugins = None,
     variant: Variants = None,
@@ -80,9 +82,15 @@ def sweep(
 
     log_to_stderr()
     conditions = [(text, parse_condition(text)) for text in fail_if or ()]
-    require_cluster(cluster, kubeconfig, purpose="run on")
+    require_cluster(cluster, kubeconfig, context, purpose="run on")
     shared = run_plan(
-        workloads[0], cluster=cluster, kubeconfig=kubeconfig, until=until, demand=demand, no_retry=no_retry
+        workloads[0],
+        cluster=cluster,
+        kubeconfig=kubeconfig,
+        context=context,
+        until=until,
+        demand=demand,
+        no_retry=no_retry,
     )
     plans = [replace(shared, workload=Path(name)) for name in workloads]
     for plan in plans:

@@ -11,10 +11,10 @@ import contextlib
 import os
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from bayplan.cli.options import option
-from bayplan.cli.output import CommandError, result_console
+from bayplan.cli.output import CommandError, print_value, result_console
 from bayplan.cli.scheduler_client import Endpoint, Scheduler, ask_over, endpoint, transport_to
 
 if TYPE_CHECKING:
@@ -42,15 +42,18 @@ def top(
     *,
     interval: Annotated[float, option("--interval", metavar="SECONDS", about="seconds between two pictures (1)")] = 1.0,
     once: Annotated[bool, option("--once", about="print one picture and end")] = False,
+    output: Annotated[
+        Literal["json", "yaml"] | None, option("--output", "-o", metavar="FORMAT", about="print the figures and end")
+    ] = None,
     scheduler: Scheduler = None,
 ) -> int:
     """Show a running scheduler live: rates, queue, what pods wait for, and the latest decisions. q ends it."""
     if not 0.2 <= interval <= 3600:
         raise CommandError("--interval is a number of seconds from 0.2 to 3600")
     where = endpoint(scheduler)
-    is_live = sys.stdout.isatty() and not once
+    is_live = sys.stdout.isatty() and not once and output is None
     with contextlib.suppress(asyncio.CancelledError):
-        asyncio.run(_watch(where, interval) if is_live else _print_once(where))
+        asyncio.run(_watch(where, interval) if is_live else _print_once(where, output))
     return 0
 
 
@@ -63,6 +66,9 @@ class Screen:
         self._causes: PendingBoard | None = None
 
     async def picture(self, *, height: int, width: int) -> list[RenderableType]:
+        return list(draw_screen(*await self.figures(), height=height, width=width))
+
+    async def figures(self) -> tuple[Overview, TimelinePage, LogPage, PendingBoard]:
         from bayplan.explain.overview import Overview
         from bayplan.explain.pages.decision_log import LogPage
         from bayplan.explain.pages.timeline import TimelinePage
@@ -74,7 +80,7 @@ class Screen:
         if self._causes is None or self._rounds % _CAUSES_EVERY == 0:
             self._causes = await ask_over(self._transport, self._where, "/pending", PendingBoard)
         self._rounds += 1
-        return list(draw_screen(overview, timeline, log, self._causes, height=height, width=width))
+        return overview, timeline, log, self._causes
 
 
 def draw_screen(
@@ -144,8 +150,14 @@ def _sparkline(values: Sequence[float | None], width: int) -> str:
     return "".join(_BARS[min(7, int(value / highest * 7.999))] for value in newest)
 
 
-async def _print_once(where: Endpoint) -> None:
+async def _print_once(where: Endpoint, output: Literal["json", "yaml"] | None) -> None:
     async with _screen(where) as screen:
+        if output is not None:
+            import msgspec
+
+            names = ("overview", "timeline", "log", "pending")
+            print_value(msgspec.to_builtins(dict(zip(names, await screen.figures(), strict=True))), output)
+            return
         console = result_console()
         for piece in await screen.picture(height=40, width=console.width):
             console.print(piece)

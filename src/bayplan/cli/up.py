@@ -169,6 +169,8 @@ def _problems_as_lines() -> Iterator[None]:
     except (RefusedObject, UnsafeAddress, UnusableDataDir, ClientError) as problem:
         what, _, hint = str(problem).partition("\nhint: ")
         raise CommandError(what, hint=hint) from problem
+    except BrokenPipeError:
+        raise  # of standard output
     except OSError as problem:
         raise CommandError(str(problem), hint="check --address, --port, --data-dir and --kubeconfig-out") from problem
 
@@ -247,7 +249,9 @@ async def _serve(
     clock = SystemClock()
     current = [settings]
     explaining = Explaining(clock, settings=lambda: current[0], decisions=own.decisions)
-    printers = [] if quiet else [DecisionPrinter(print)]
+    stop = _stop_on_signals()
+    lines = _DecisionLines(stop)
+    printers = [] if quiet else [DecisionPrinter(lines.say)]
     metrics = LocalMetrics(clock)
     decision_log = DecisionLogger(log, slow_seconds=own.logging.slow_call.total_seconds())
     listening = (*options.observers, metrics.observer, *explaining.observers, *printers, decision_log)
@@ -269,7 +273,6 @@ async def _serve(
     pages = ServerOptions(is_plain_http=True, loopback_token=token, port=max(0, dashboard_port))
     pages = replace(pages, is_enabled=dashboard_port >= 0)
     dashboard = serve(pages, metrics.parts(explaining.routes()))
-    stop = _stop_on_signals()
     async with contextlib.AsyncExitStack() as opened:
         count = options.nodes if isinstance(options.nodes, int) else len(options.nodes)
         with progress(f"starting a cluster of {count + len(options.objects)} objects"):
@@ -295,8 +298,26 @@ async def _serve(
             reloader = Reloader(file, plugins, put_to_work=put_to_work, report=report, clock=clock)
             waits.append(asyncio.create_task(reloader.run()))
         await _until_one_ends(waits)
+    if lines.is_closed:
+        raise BrokenPipeError
     note("stopped")
     return 0
+
+
+class _DecisionLines:
+    """Standard output, each line at once, also into a pipe; a reader that has closed it ends the cluster."""
+
+    def __init__(self, stop: asyncio.Event) -> None:
+        self._stop = stop
+        self.is_closed = False
+
+    def say(self, line: str) -> None:
+        try:
+            if not self.is_closed:
+                print(line, flush=True)
+        except BrokenPipeError:
+            self.is_closed = True
+            self._stop.set()
 
 
 def _stop_on_signals() -> asyncio.Event:

@@ -230,7 +230,13 @@ class HttpConnection(asyncio.BufferedProtocol):
         if self._loop.time() < self._deadline:
             self._timer = self._loop.call_at(self._deadline, self._check_deadline)
             return
-        self.close(RequestTimeout(f"no answer within {self._timeout:g} s", may_have_been_processed=True))
+        what = f"no answer within {self._timeout:g} s{self._from_peer()}"
+        self.close(RequestTimeout(what, may_have_been_processed=True))
+
+    def _from_peer(self) -> str:
+        """For messages; a socket that is gone has no peer."""
+        peer = self._transport.get_extra_info("peername") if self._transport is not None else None
+        return f" from {peer[0]}:{peer[1]}" if isinstance(peer, tuple) else ""
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

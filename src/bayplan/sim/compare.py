@@ -8,10 +8,9 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import dataclass, replace
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from bayplan.loop.observer import Observer
 from bayplan.sim.engine.simulation import Simulation, SimulationOptions
 from bayplan.sim.experiment import Experiment, RunOutcome, SimulatedWorkload
 from bayplan.sim.ledger import DecisionLine
+from bayplan.sim.processes import CONTEXT, run_pool
 from bayplan.sim.recording.file import is_recording
 from bayplan.sim.recording.sessions import first_header, recorded_settings
 from bayplan.sim.recording.workload import RecordedWorkload
@@ -148,10 +148,9 @@ def run_variants(
             outcomes.append(run_variant(plan, variant, progress=partial(seconds.__setitem__, place)))
             done(outcomes[-1])
         return outcomes
-    context = get_context("spawn")
-    shared = context.Array("d", len(variants), lock=False)
+    shared = CONTEXT.Array("d", len(variants), lock=False)
     watch(shared)
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_share, initargs=(shared,)) as pool:
+    with run_pool(workers, initializer=_share, initargs=(shared,)) as pool:
         futures = [pool.submit(_run_shared, plan, variant, place) for place, variant in enumerate(variants)]
         for future in as_completed(futures):
             done(future.result())

@@ -54,10 +54,10 @@ def _creation_order(document: dict[str, Any]) -> int:
     return order.index(kind) if kind in order else (len(order) + (kind == "Pod"))
 
 
-async def read_live_objects(kubeconfig: Path) -> list[dict[str, Any]]:
+async def read_live_objects(kubeconfig: Path | None, context: str | None = None) -> list[dict[str, Any]]:
     """The objects that scheduling reads, of a running cluster. Nothing is written to it."""
     clock, dice = SystemClock(), random.Random(0)
-    access = find_access(clock=clock, environment=dict(os.environ), kubeconfig=kubeconfig)
+    access = find_access(clock=clock, environment=dict(os.environ), kubeconfig=kubeconfig, context=context)
     transport = HttpTransport(access, draw=dice.random)
     found: list[dict[str, Any]] = []
     try:

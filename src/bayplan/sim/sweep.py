@@ -10,12 +10,12 @@ import os
 import re
 import statistics
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from concurrent.futures import as_completed
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from importlib import import_module
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from bayplan.api.decode import InputError
 from bayplan.app.settings import SettingsError
 from bayplan.sim.compare import PolicyVariant, RunPlan, run_variant
 from bayplan.sim.engine.simulation import SimulationError
+from bayplan.sim.processes import run_pool
 from bayplan.sim.report.files import write_whole
 from bayplan.sim.workloads.loading import read_workload
 
@@ -34,6 +35,9 @@ __all__ = ["CellResult", "Sweep", "SweepError", "means", "parse_seeds", "run_cel
 FORMAT = 1
 _MOST_SEEDS = 100_000
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+Results = Generator[tuple["_Cell", bytes], None, None]
+"""Each with its cell, as it is there."""
 
 
 class SweepError(ValueError):
@@ -241,10 +245,11 @@ def run_sweep(
             found[cell.file_name] = known
             done(known, True)
     running = _on_dask(missing, dask) if dask is not None else _on_processes(missing, processes)
-    for cell, data in running:
-        write_whole(sweep.folder / cell.file_name, data)
-        found[cell.file_name] = msgspec.json.decode(data, type=CellResult)
-        done(found[cell.file_name], False)
+    with closing(running):
+        for cell, data in running:
+            write_whole(sweep.folder / cell.file_name, data)
+            found[cell.file_name] = msgspec.json.decode(data, type=CellResult)
+            done(found[cell.file_name], False)
     return [found[cell.file_name] for cell in cells]
 
 
@@ -265,22 +270,19 @@ def _attempt(cell: _Cell, files: Mapping[str, bytes] | None = None) -> bytes | s
         return str(error)
 
 
-def _on_processes(cells: Sequence[_Cell], processes: int | None) -> Iterator[tuple[_Cell, bytes]]:
+def _on_processes(cells: Sequence[_Cell], processes: int | None) -> Results:
     workers = min(len(cells), processes or os.cpu_count() or 1)
     if workers <= 1:
         for cell in cells:
             yield cell, _checked(cell, _attempt(cell))
         return
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    with run_pool(workers) as pool:
         futures = {pool.submit(_attempt, cell): cell for cell in cells}
-        try:
-            for future in as_completed(futures):
-                yield futures[future], _checked(futures[future], future.result())
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+        for future in as_completed(futures):
+            yield futures[future], _checked(futures[future], future.result())
 
 
-def _on_dask(cells: Sequence[_Cell], address: str) -> Iterator[tuple[_Cell, bytes]]:
+def _on_dask(cells: Sequence[_Cell], address: str) -> Results:
     try:
         distributed: Any = import_module("distributed")
     except ImportError:

@@ -175,6 +175,18 @@ def test_help_imports_neither_the_engine_nor_the_libraries_of_commands() -> None
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+def test_evaluate_loads_neither_expressions_nor_an_api_server_nor_a_client() -> None:
+    """What keeps its start short: a pod without devices needs none of them."""
+    program = (
+        f"import sys; from bayplan.cli.main import main; main(['evaluate', *{ONE_POD!r}, '-o', 'json']); "
+        "print([n for n in ('bayplan.cel', 'bayplan.apiserver.kinds.builtin', 'bayplan.client.http_transport', "
+        "'bayplan.app.live') if n in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -76,6 +76,22 @@ def test_slow_work_is_announced_once_where_there_is_no_terminal(
     assert shown in ("reading file …\n", "reading file: 3 of 9\n")
 
 
+def test_a_log_gets_a_line_again_when_it_says_something_new(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("_PATIENCE_SECONDS", "_FIRST_PAUSE_SECONDS", "_LONGEST_PAUSE_SECONDS"):
+        monkeypatch.setattr(f"bayplan.cli.output.{name}", 0.01)
+    told: list[str] = []
+    with progress("counting", total=2) as done:
+        while not any("counting …" in line for line in told):
+            told += capsys.readouterr().err.splitlines()
+        done.step()
+        while not any("counting: 1 of 2" in line for line in told):
+            told += capsys.readouterr().err.splitlines()
+
+    assert told == ["counting …", "counting: 1 of 2"]
+
+
 def test_progress_ends_with_the_work_also_when_it_fails() -> None:
     with pytest.raises(ValueError, match="no"), progress("failing"):
         raise ValueError("no")

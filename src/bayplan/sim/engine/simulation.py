@@ -33,6 +33,7 @@ from bayplan.sim.engine.budgets import SimulatedBudgets
 from bayplan.sim.engine.idle import CountingLoop, IdleSelector, made_on_this_loop
 from bayplan.sim.engine.timeline import EventTimeline
 from bayplan.sim.engine.world import World, WorldListener
+from bayplan.sim.processes import raising_interrupts
 
 __all__ = ["Owner", "Simulation", "SimulationError", "SimulationOptions"]
 
@@ -228,7 +229,7 @@ class Simulation(WorldListener):
         """Run to the end; `progress` is called with the seconds simulated so far, now and then and at the end."""
         heard = WorldListener.time_passes
         self._clocked = [each.time_passes for each in self.listeners if type(each).time_passes is not heard]
-        with asyncio.Runner(loop_factory=lambda: CountingLoop(self._selector)) as runner:
+        with raising_interrupts(), asyncio.Runner(loop_factory=lambda: CountingLoop(self._selector)) as runner:
             runner.run(self._run(progress))
         for framework in self.core.frameworks:
             framework.teardown()

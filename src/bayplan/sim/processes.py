@@ -1,0 +1,73 @@
+"""Ctrl-C while runs are computed: it ends a run at once, and all processes that compute some, without a word.
+
+A terminal sends Ctrl-C to every process of a command. The workers ignore it from their first instruction on, so that
+none of them writes a traceback; the process that started them ends them.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import active_children, get_context
+from typing import Any
+
+__all__ = ["CONTEXT", "RunPool", "raising_interrupts", "run_pool"]
+
+CONTEXT = get_context("spawn")
+
+
+class RunPool:
+    """Submits work; a worker is started for each of the first submissions."""
+
+    def __init__(self, pool: ProcessPoolExecutor) -> None:
+        self._pool = pool
+
+    def submit(self, work: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        with _interrupts_ignored():
+            return self._pool.submit(work, *arguments)
+
+
+@contextmanager
+def run_pool(workers: int, *, initializer: Any = None, initargs: tuple[Any, ...] = ()) -> Iterator[RunPool]:
+    """Leaving the block waits for what was submitted, unless an exception leaves it: then the workers are ended."""
+    before = set(active_children())
+    pool = ProcessPoolExecutor(workers, mp_context=CONTEXT, initializer=initializer, initargs=initargs)
+    try:
+        yield RunPool(pool)
+    except BaseException:
+        for process in set(active_children()) - before:
+            process.terminate()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def raising_interrupts() -> Iterator[None]:
+    """Ctrl-C raises where it comes; asyncio would cancel the task, which may not wait for anything for minutes."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    signal.signal(signal.SIGINT, lambda number, frame: signal.default_int_handler(number, frame))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """Processes that are started meanwhile ignore Ctrl-C; only the main thread may change what a signal does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGINT, before)
