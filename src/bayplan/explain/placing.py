@@ -1,9 +1,11 @@
 """Pods placed one after the other on a copy of the cluster: the engine behind what-ifs, suggestions and counts.
 
 Each pod goes through what an attempt goes through: PreEnqueue, `decide`, preemption if nothing fits, Reserve, Permit.
-Victims leave the copy and use up their disruption budgets; those that a controller would make again wait at the end of
-the line. Pods that a plugin holds at Permit keep their place until the plugin lets them go; the siblings that it wants
-to see are next in line. PreBind and Bind, which need an API server, are left out. `undo` takes everything back.
+A pod that preempts is nominated, and its victims stay until every pod of the line had its turn, as pods do that are
+given time to end. Then they leave and use up their disruption budgets; the pods that preempted, and those that found no
+node, come again, and after them the victims that a controller would make again. Pods that a plugin holds at Permit keep
+their place until the plugin lets them go; the siblings that it wants to see are next in line. PreBind and Bind, which
+need an API server, are left out. `undo` takes everything back.
 """
 
 from __future__ import annotations
@@ -105,6 +107,10 @@ class Placing:
         self._deciders = deciders if deciders is not None else copy.deciders if preempts else copy.trial_deciders
         self.line = deque(waiting)
         self._queued = {pod.key for pod, _ in waiting}
+        self._again: list[tuple[Pod, str]] = []
+        """Those that preempted or found no node, to be tried once victims have left."""
+        self._leaving: dict[str, PodInfo] = {}
+        """Victims that are still there, by uid."""
         self.placed: list[Placed] = []
         self.pending: list[Placed] = []
         self.evicted: list[Evicted] = []
@@ -115,8 +121,10 @@ class Placing:
     def run(self) -> Iterator[None]:
         """Pause after each pod."""
         while self.line:
-            self.next()
-            yield
+            while self.line:
+                self.next()
+                yield
+            self._let_victims_go()
         self._let_go_of_held()
 
     def undo(self) -> None:
@@ -130,6 +138,7 @@ class Placing:
     def next(self) -> None:
         pod, origin = self.line.popleft()
         info = self._copy.info(pod)
+        info.nominated_node_name = self._copy.nominator.node_of(info.uid)
         decider = self._deciders.get(info.scheduler_name)
         if self._copy.cache.pod(info.uid) is not None:
             self._stays(info, origin, "it is on a node already")
@@ -141,15 +150,17 @@ class Placing:
         if gate is not None:
             self._stays(info, origin, gate.message, plugin=gate.plugin)
             return
-        decision = decide(decider, info)
-        if not decision.is_scheduled and preemption_of(decision.nomination) is not None:
-            decision = self._preempt(info, decision)
-        self.decisions[info.key] = decision
-        if not decision.is_scheduled:
-            self._stays(info, origin, self._in_words(decider.framework, decision))
-            self._settle_held()
+        decision = self.decisions[info.key] = decide(decider, info)
+        if decision.is_scheduled:
+            self._take_place(decider.framework, info, origin, decision)
             return
-        self._take_place(decider.framework, info, origin, decision)
+        self._again.append((pod, origin))
+        if preemption_of(decision.nomination) is not None:
+            self._preempt(info, decision)
+            return
+        self._nominate(info, "")
+        self._stays(info, origin, self._in_words(decider.framework, decision))
+        self._settle_held()
 
     def _in_words(self, framework: Framework, decision: Decision) -> str:
         """The message, and which devices are missing where that is the reason; for the first pods only."""
@@ -161,22 +172,50 @@ class Placing:
     def _stays(self, info: PodInfo, origin: str, message: str, *, plugin: str = "") -> None:
         self.pending.append(Placed(pod=info.key, origin=origin, message=message, plugin=plugin))
 
-    def _preempt(self, info: PodInfo, decision: Decision) -> Decision:
-        """Evict the victims and decide again; what is decided then counts."""
-        nomination, cache = decision.nomination, self._copy.cache
+    def _preempt(self, info: PodInfo, decision: Decision) -> None:
+        """Nominate the pod; its victims leave later. Less important pods lose their nominations to the node."""
+        nomination, nominator = decision.nomination, self._copy.nominator
         assert nomination is not None and nomination.nominated_node_name  # the caller checked
-        node = info.nominated_node_name = nomination.nominated_node_name
+        node = nomination.nominated_node_name
         found = preemption_of(nomination)
         ties = found.ties if found is not None else 1
-        self._use_up_budgets(nomination.victims)
+        for other in nominator.nominated_pods(node):
+            if other.priority < info.priority:
+                self._nominate(other, "")
+        self._nominate(info, node)
         for victim in nomination.victims:
+            if victim.uid not in self._leaving:
+                self._leaving[victim.uid] = victim
+                self.evicted.append(Evicted(pod=victim.key, node=victim.node_name or node, by=info.key, ties=ties))
+
+    def _nominate(self, info: PodInfo, node: str) -> None:
+        """To a node, or to none any more."""
+        nominator = self._copy.nominator
+        before = nominator.get(info.uid)
+        if node:
+            info.nominated_node_name = node
+            nominator.put(info)
+        else:
+            nominator.drop(info.uid)
+        self._undo.append(partial(nominator.drop, info.uid) if before is None else partial(nominator.put, before))
+
+    def _let_victims_go(self) -> None:
+        """Those that preempted and those that found no node come again, and the victims' successors after them."""
+        if not self._leaving:
+            return
+        victims, self._leaving = list(self._leaving.values()), {}
+        again, self._again = self._again, []
+        keys = {pod.key for pod, _ in again}
+        self.pending = [each for each in self.pending if each.pod not in keys]
+        self.line.extend(again)
+        self._use_up_budgets(victims)
+        for victim in victims:
             self._remove(victim)
-            self.evicted.append(Evicted(pod=victim.key, node=victim.node_name or node, by=info.key, ties=ties))
             controller = victim.controller
             if controller is not None and controller.kind != "DaemonSet" and len(self.evicted) <= _MOST_REMADE:
                 self.line.append((_unplaced(victim.pod), "evicted"))
-                cache.note_pod(None, _unplaced(victim.pod))
-        return decide(self._copy.trial_deciders[info.scheduler_name], info)
+                self._copy.cache.note_pod(None, _unplaced(victim.pod))
+        self._settle_held()
 
     def _remove(self, victim: PodInfo) -> None:
         cache, held = self._copy.cache, self._copy.held.pods.get(victim.uid)
@@ -204,7 +243,7 @@ class Placing:
         """Assume, Reserve, Permit."""
         state, node = decision.state, decision.node_name
         assumed = self._copy.cache.assume(info, node)
-        self._copy.nominator.drop(info.uid)
+        self._nominate(info, "")
         self._undo.append(lambda: self._give_back(framework, state, assumed, node))
         for plugin in framework.at(ExtensionPoint.RESERVE):
             if callable(getattr(plugin, "reserve", None)):

@@ -24,7 +24,8 @@ class FixedNominator:
     """Nominations that somebody states; no queue is behind it."""
 
     def __init__(self, pods: Iterable[PodInfo] = ()) -> None:
-        self._by_node: dict[str, list[PodInfo]] = {}
+        self._by_node: dict[str, dict[str, PodInfo]] = {}
+        self._node_of: dict[str, str] = {}
         self.changes = NameLog()
         for pod in pods:
             self.put(pod)
@@ -32,23 +33,31 @@ class FixedNominator:
     def put(self, pod: PodInfo) -> None:
         """Take over a pod with its nomination, new, changed or gone."""
         self.drop(pod.uid)
-        if pod.nominated_node_name:
-            self._by_node.setdefault(pod.nominated_node_name, []).append(pod)
-            self.changes.record(pod.nominated_node_name)
+        node = pod.nominated_node_name
+        if node:
+            self._by_node.setdefault(node, {})[pod.uid] = pod
+            self._node_of[pod.uid] = node
+            self.changes.record(node)
 
     def drop(self, uid: str) -> None:
         """Forget a pod."""
-        for name, pods in list(self._by_node.items()):
-            left = [pod for pod in pods if pod.uid != uid]
-            if len(left) < len(pods):
-                self.changes.record(name)
-            if left:
-                self._by_node[name] = left
-            else:
-                del self._by_node[name]
+        node = self._node_of.pop(uid, None)
+        if node is None:
+            return
+        self.changes.record(node)
+        del self._by_node[node][uid]
+        if not self._by_node[node]:
+            del self._by_node[node]
+
+    def node_of(self, uid: str) -> str:
+        """Where the pod is nominated to; empty if nowhere."""
+        return self._node_of.get(uid, "")
+
+    def get(self, uid: str) -> PodInfo | None:
+        return self._by_node[self._node_of[uid]][uid] if uid in self._node_of else None
 
     def nominated_pods(self, node_name: str) -> list[PodInfo]:
-        return self._by_node.get(node_name, [])
+        return list(self._by_node.get(node_name, {}).values())
 
     def nominated_nodes(self) -> Iterable[str]:
         return self._by_node.keys()

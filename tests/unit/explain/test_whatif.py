@@ -63,3 +63,26 @@ def test_a_pod_that_is_held_back_stays_so() -> None:
 
     assert answer.placed == []
     assert "example.com/wait" in answer.pending[0].message
+
+
+def test_pods_that_come_after_one_that_preempts_find_its_victims_still_there() -> None:
+    """As in a cluster, where pods take their time to end: the second one preempts too, though both would fit."""
+    low = [(pod("low-0", cpu="2", priority=50), "n0"), (pod("low-1", cpu="2", priority=1), "n1")]
+    waiting = [pod("high", cpu="1", priority=100, node_selector={"kubernetes.io/hostname": "n0"})]
+    waiting.append(pod("middle", cpu="1", priority=40))
+    answer = played(placed=low, waiting=waiting, nodes=2)
+
+    assert [(p.pod, p.node) for p in answer.placed] == [("default/high", "n0"), ("default/middle", "n1")]
+    assert [(e.pod, e.by) for e in answer.evicted] == [
+        ("default/low-0", "default/high"),
+        ("default/low-1", "default/middle"),
+    ]
+
+
+def test_pods_that_found_no_node_come_again_when_victims_have_left() -> None:
+    low = [(pod("low", cpu="2", priority=1), "n0")]
+    waiting = [pod("polite", cpu="1", priority=200, preemption_policy="Never"), pod("high", cpu="1", priority=100)]
+    answer = played(placed=low, waiting=waiting)
+
+    assert sorted(p.pod for p in answer.placed) == ["default/high", "default/polite"]
+    assert answer.pending == [] and answer.evicted_count == 1
