@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.apiconformance.client import ApiClient, Json, binding, node, pod, unique
+from tests.apiconformance.client import MERGE_PATCH, STRATEGIC_PATCH, ApiClient, Json, binding, node, pod, unique
 
 
 def condition(found: Json, kind: str) -> Json:
@@ -172,6 +172,119 @@ def test_the_spec_of_a_pod_is_mostly_fixed(api: ApiClient, pods: str) -> None:
     assert "pod updates may not change fields other than" in answer.message
     image = [{"op": "replace", "path": "/spec/containers/0/image", "value": "example/app:2"}]
     assert api.patch(f"{pods}/a", image, "application/json-patch+json").status == 200
+
+
+_TOLERATIONS = [{"key": "a", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}]
+_TERM = {"matchExpressions": [{"key": "a", "operator": "Exists"}]}
+_OTHER_TERM = {"matchExpressions": [{"key": "b", "operator": "Exists"}]}
+_BOTH = {"matchExpressions": [*_TERM["matchExpressions"], *_OTHER_TERM["matchExpressions"]]}
+
+
+def _required(*terms: Json) -> Json:
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}}
+
+
+def _changed(part: str, value: Any) -> Json:
+    return {"containers": [{"name": "main", part: value}]}
+
+
+_SPREAD = {
+    "maxSkew": 1,
+    "topologyKey": "zone",
+    "whenUnsatisfiable": "ScheduleAnyway",
+    "labelSelector": {"matchLabels": {"a": "b"}},
+}
+_REFUSED, _TAKEN = 422, 200
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        ({"nodeSelector": {"a": "b"}}, _REFUSED),
+        ({"affinity": _required(_TERM)}, _REFUSED),
+        ({"topologySpreadConstraints": [_SPREAD]}, _REFUSED),
+        ({"volumes": [{"name": "more", "emptyDir": {}}]}, _REFUSED),
+        ({"terminationGracePeriodSeconds": 5}, _REFUSED),
+        ({"schedulerName": "another"}, _REFUSED),
+        ({"priorityClassName": "another"}, _REFUSED),
+        ({"hostNetwork": True}, _REFUSED),
+        ({"runtimeClassName": "another"}, _REFUSED),
+        (_changed("resources", {"requests": {"cpu": "1m"}}), _REFUSED),
+        (_changed("ports", [{"containerPort": 80, "hostPort": 80}]), _REFUSED),
+        (_changed("env", [{"name": "a", "value": "b"}]), _REFUSED),
+        (_changed("image", "example/app:2"), _TAKEN),
+        ({"containers": [{"name": "second", "image": "example/app:1"}]}, _REFUSED),
+        ({"tolerations": []}, _REFUSED),
+        ({"tolerations": [{**_TOLERATIONS[0], "effect": "NoSchedule", "tolerationSeconds": None}]}, _REFUSED),
+        ({"tolerations": [*_TOLERATIONS, {"key": "more", "operator": "Exists"}]}, _TAKEN),
+        ({"tolerations": [{**_TOLERATIONS[0], "tolerationSeconds": 5}]}, _TAKEN),
+        ({"tolerations": [*_TOLERATIONS, {"key": "more", "operator": "Wrong"}]}, _REFUSED),
+        ({"activeDeadlineSeconds": 99}, _TAKEN),
+        ({"activeDeadlineSeconds": 101}, _REFUSED),
+        ({"activeDeadlineSeconds": None}, _REFUSED),
+        ({"schedulingGates": [{"name": "example.com/new"}]}, _REFUSED),
+    ],
+    ids=str,
+)
+def test_what_of_a_pod_may_change(api: ApiClient, pods: str, change: Json, status: int) -> None:
+    api.create(pods, pod("a", tolerations=_TOLERATIONS, activeDeadlineSeconds=100))
+    if change.get("tolerations") is not None:
+        # The server adds its own, which must stay.
+        added = api.get(f"{pods}/a").body["spec"]["tolerations"][1:]
+        change = {"tolerations": change["tolerations"] + (added if change["tolerations"] else [])}
+
+    answer = api.patch(f"{pods}/a", {"spec": change}, STRATEGIC_PATCH)
+
+    assert answer.status == status, answer.message
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        ({"nodeSelector": {"c": "d"}}, _TAKEN),
+        ({"nodeSelector": {"a": "other"}}, _REFUSED),
+        ({"nodeSelector": {"a": None}}, _REFUSED),
+        ({"affinity": _required(_BOTH)}, _TAKEN),
+        ({"affinity": _required(_OTHER_TERM)}, _REFUSED),
+        ({"affinity": _required(_TERM, _OTHER_TERM)}, _REFUSED),
+        ({"affinity": None}, _REFUSED),
+        ({"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": []}}}, _TAKEN),
+        ({"topologySpreadConstraints": [_SPREAD]}, _REFUSED),
+        ({"schedulingGates": None}, _TAKEN),
+        ({"schedulingGates": None, "nodeSelector": {"a": None}}, _REFUSED),
+        ({"schedulingGates": None, "nodeSelector": {"c": "d"}}, _TAKEN),
+    ],
+    ids=str,
+)
+def test_what_of_a_gated_pod_may_change(api: ApiClient, pods: str, change: Json, status: int) -> None:
+    gates = [{"name": "example.com/wait"}]
+    api.create(pods, pod("a", schedulingGates=gates, nodeSelector={"a": "b"}, affinity=_required(_TERM)))
+
+    answer = api.patch(f"{pods}/a", {"spec": change}, MERGE_PATCH)
+
+    assert answer.status == status, answer.message
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        ({"requests": {"cpu": "50m"}}, _TAKEN),
+        ({"requests": {"memory": "32Mi"}, "limits": {"memory": "64Mi"}}, _TAKEN),
+        ({"requests": {"cpu": None}}, _REFUSED),
+        ({"requests": {"example.com/card": "2"}, "limits": {"example.com/card": "2"}}, _REFUSED),
+        ({"requests": {"cpu": "1", "memory": "64Mi"}, "limits": {"cpu": "1", "memory": "64Mi"}}, _REFUSED),
+        ({"requests": {"cpu": "50m"}, "limits": {"cpu": "1m"}}, _REFUSED),
+    ],
+    ids=str,
+)
+def test_what_of_a_pod_may_be_resized(api: ApiClient, pods: str, change: Json, status: int) -> None:
+    body = pod("a")
+    body["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m", "memory": "64Mi"}}
+    api.create(pods, body)
+
+    answer = api.patch(f"{pods}/a/resize", {"spec": _changed("resources", change)}, STRATEGIC_PATCH)
+
+    assert answer.status == status, answer.message
 
 
 # ---- gates

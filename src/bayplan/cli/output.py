@@ -90,7 +90,8 @@ def result_console(*, is_wide: bool = False) -> Console:
 
 def print_pieces(console: Console, pieces: Iterable[RenderableType]) -> None:
     for piece in pieces:
-        console.print(piece)
+        # A line that is meant to be copied stays one.
+        console.print(piece, soft_wrap=bool(getattr(piece, "no_wrap", False)))
 
 
 def print_value(value: Any, form: Literal["json", "yaml"]) -> None:

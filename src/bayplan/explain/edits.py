@@ -48,6 +48,8 @@ class Edit(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
     patch: JsonObject = {}
     object: JsonObject = {}
     """For `addNode`: the whole node. For `patch`, which is of any other object: its apiVersion and kind."""
+    like: str = ""
+    """For `create`: an object of the kind that the new one is a copy of."""
 
 
 def apply_edits(copy: ClusterCopy, edits: Iterable[Edit]) -> Undo:
@@ -228,6 +230,8 @@ def patched(item: K, patch: JsonObject) -> K:
 
 _BY_NAME = ("containers", "initContainers", "volumes")
 """Lists whose entries kubectl tells apart by name; other lists are replaced."""
+_MERGED = ("ports", "topologySpreadConstraints")
+"""Lists that kubectl would merge by other fields."""
 _WHOLE = {"$patch": "replace"}
 """In front of entries, where a list that kubectl would merge is replaced."""
 
@@ -287,7 +291,7 @@ def _fields(kind: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]
 def _difference(before: Any, after: Any, key: str = "") -> Any:
     if key in _BY_NAME and isinstance(before, list) and isinstance(after, list):
         return _difference_by_name(before, after)
-    if key == "ports" and isinstance(after, list):
+    if key in _MERGED and isinstance(after, list):
         return [_WHOLE, *after]
     if not isinstance(before, dict) or not isinstance(after, dict):
         return after

@@ -126,7 +126,11 @@ class Suggestion(msgspec.Struct, kw_only=True, rename="camel"):
 
     sentence: str
     edits: list[Edit] = []
-    """What `kubectl` would do; empty where it takes another configuration or a drained node."""
+    """What changes; empty where it takes another configuration or a drained node."""
+    commands: list[str] = []
+    """What makes the edits, in a shell, in this order; an API server accepts them as they are."""
+    how: str = ""
+    """What of the edits no command makes."""
     node: str = ""
     """Where the pod would then go; empty when nowhere."""
     nodes: int = 1

@@ -93,7 +93,8 @@ def _missing_classes(copy: ClusterCopy, pod: Pod) -> Iterator[Proposal]:
         for model in objects.list(StorageClass):
             metadata = msgspec.structs.replace(model.metadata, name=name, uid="", resource_version="")
             wanted = msgspec.structs.replace(model, metadata=metadata)
-            yield f"the storage class {name} existed, like {model.name}", [_edit(None, wanted)]
+            made = msgspec.structs.replace(_edit(None, wanted), like=model.name)
+            yield f"the storage class {name} existed, like {model.name}", [made]
 
 
 def has_companions(copy: ClusterCopy, node: str) -> bool:

@@ -16,6 +16,7 @@ from bayplan.cluster.pod_info import PodInfo
 from bayplan.explain.builders import root_cause
 from bayplan.explain.claims import Frees, PendingTogether, WouldFit
 from bayplan.explain.cluster_copy import ClusterCopy
+from bayplan.explain.commands import commands_for
 from bayplan.explain.device_report import device_report, lacking_cause
 from bayplan.explain.edits import Edit, apply_edits, patched
 from bayplan.explain.model import VERSION, Suggestion
@@ -30,7 +31,7 @@ from bayplan.loop.points import EXTENDER
 from bayplan.loop.record import DecisionRecord
 from bayplan.loop.recorder import refused_nodes
 
-__all__ = ["PERMIT", "PendingBoard", "PendingCause", "Stuck", "Waiting", "find_best_change", "group_pending"]
+__all__ = ["BINDING", "PERMIT", "PendingBoard", "PendingCause", "Stuck", "Waiting", "find_best_change", "group_pending"]
 
 _MOST_SHAPES = 500
 _MOST_NAMED = 200
@@ -41,6 +42,7 @@ _MOST_TRIED = 5_000
 FITS = "fits"
 GATED = "gated"
 PERMIT = "permit"
+BINDING = "binding"
 OTHERS = "other scheduler"
 
 
@@ -86,7 +88,7 @@ Stuck = dict[str, list[str]]
 
 
 LastAttempt = Callable[[str], DecisionRecord | None]
-"""The latest attempt of `namespace/name` that is on record."""
+"""The latest attempt of `namespace/name` that has ended and is on record."""
 
 
 def group_pending(
@@ -97,9 +99,9 @@ def group_pending(
 ) -> Work[PendingBoard]:
     """`pods` are (pod, what the queue says of it, plugin that holds it back if any); `stuck` is filled."""
     causes: dict[tuple[str, tuple[str, ...]], PendingCause] = {}
-    known: dict[tuple[int, tuple[str, ...]], PendingCause] = {}
+    known: dict[tuple[int, tuple[str, ...], bool], PendingCause] = {}
     for info, waiting, gate in pods:
-        alike = info.shape.number, tuple(waiting.rejected_by)
+        alike = info.shape.number, tuple(waiting.rejected_by), bool(waiting.attempts)
         if waiting.place == PERMIT:
             cause = PendingCause(title=f"held at Permit by {gate}", plugin=gate, reasons=[PERMIT])
         elif gate:
@@ -141,14 +143,15 @@ def _together(total: int, cause: PendingCause) -> PendingTogether:
 
 
 def _cause_of(view: ClusterView, info: PodInfo, waiting: Waiting, last_attempt: LastAttempt) -> PendingCause:
+    record = last_attempt(waiting.pod) if waiting.attempts else None
+    if waiting.place == BINDING and record is not None:
+        return _refused_later(record)
     decision = view.decide(info)
     if decision.is_scheduled and EXTENDER in waiting.rejected_by:
         said = "refused by an extender at the last attempt"
         return PendingCause(title=f"{EXTENDER}: {said}", plugin=EXTENDER, reasons=[said])
-    record = last_attempt(waiting.pod) if decision.is_scheduled and waiting.rejected_by else None
-    if record is not None and record.stopped_at:
-        title = f"{record.stopped_by} at {record.stopped_at}: {record.error}"
-        return PendingCause(title=title, plugin=record.stopped_by, reasons=[record.error], message=record.error)
+    if decision.is_scheduled and record is not None and record.stopped_at:
+        return _refused_later(record)
     if decision.is_scheduled:
         return PendingCause(title="nothing: they fit and wait for their turn", plugin="", reasons=[FITS])
     if decision.diagnosis is None:
@@ -159,6 +162,11 @@ def _cause_of(view: ClusterView, info: PodInfo, waiting: Waiting, last_attempt: 
     reason = lacking_cause(report) if report is not None else _of_any(reason, info)
     title = f"{plugin}: {reason}" if plugin else reason
     return PendingCause(title=title, plugin=plugin, reasons=[reason], message=decision.message)
+
+
+def _refused_later(record: DecisionRecord) -> PendingCause:
+    title = f"{record.stopped_by} at {record.stopped_at}: {record.error}"
+    return PendingCause(title=title, plugin=record.stopped_by, reasons=[record.error], message=record.error)
 
 
 def _of_any(reason: str, info: PodInfo) -> str:
@@ -185,7 +193,9 @@ def find_best_change(copy: ClusterCopy, stuck: Stuck, *, total: int) -> Work[tup
                 best = freed
     if best is None:
         return None, 0
-    return Suggestion(sentence=sentence(best), edits=list(best.edits), claim=best), best.count
+    commands, how = commands_for(copy, best.edits)
+    change = Suggestion(sentence=sentence(best), edits=list(best.edits), commands=commands, how=how, claim=best)
+    return change, best.count
 
 
 def _freed_by(

@@ -65,6 +65,11 @@ class Trial:
     def with_node(self, node: Node, what: str, effort: int) -> Trial:
         return self.changed(what, effort, node=node)
 
+    @property
+    def is_of_daemon_set(self) -> bool:
+        """Whether a controller put the pod's node into its affinity, which nobody can leave out."""
+        return self.pod.controller is not None and self.pod.controller.kind == "DaemonSet"
+
     def without(self, victims: tuple[PodInfo, ...], what: str) -> Trial:
         return self.changed(what, VICTIMS, evicted=(*self.evicted, *victims))
 
@@ -119,6 +124,8 @@ def _node_affinity(trial: Trial) -> Iterator[Trial]:
         text = ", ".join(f"{key}={value}" for key, value in labels.items())
         if HOSTNAME not in labels:
             yield trial.with_node(_labelled(trial.node, labels), f"{trial.node.name} had the label {text}", NODE_LABEL)
+    if trial.is_of_daemon_set:
+        return
     loose: NodeAffinity = _replace(affinity.node_affinity, **{required: None})
     dropped = _replace(spec, affinity=_replace(affinity, node_affinity=loose))
     yield trial.with_pod(dropped, "the pod's required node affinity were left out", SELECTOR)
@@ -242,7 +249,7 @@ def _request(container: Container, name: str) -> int:
 def _evictions(trial: Trial, lacking: dict[str, int]) -> Iterator[Trial]:
     """Pods whose leaving would make the room, the least important ones first, and no more than needed."""
     here = sorted(
-        (pod for pod in trial.info.pods.values() if pod not in trial.evicted),
+        (pod for pod in trial.info.pods.values() if pod not in trial.evicted and _stays_away(pod)),
         key=lambda pod: (pod.priority, pod.key),
     )
     chosen: list[PodInfo] = []
@@ -261,6 +268,11 @@ def _evictions(trial: Trial, lacking: dict[str, int]) -> Iterator[Trial]:
         yield trial.without(tuple(chosen), f"{names} left {trial.node.name}")
 
 
+def _stays_away(pod: PodInfo) -> bool:
+    """Whether a pod that is deleted does not come back to its node: those of DaemonSets and of kubelets do."""
+    return pod.controller is None or pod.controller.kind not in ("DaemonSet", "Node")
+
+
 def _ports(trial: Trial) -> Iterator[Trial]:
     holders = [
         pod
@@ -273,7 +285,7 @@ def _ports(trial: Trial) -> Iterator[Trial]:
             if mine.host_port
         )
     ]
-    if holders:
+    if holders and all(map(_stays_away, holders)):
         names = ", ".join(pod.key for pod in holders)
         yield trial.without(tuple(holders), f"{names} left {trial.node.name}")
     free = [
@@ -285,7 +297,9 @@ def _ports(trial: Trial) -> Iterator[Trial]:
 
 def _spread(trial: Trial) -> Iterator[Trial]:
     constraints = trial.pod.spec.topology_spread_constraints or []
-    soft = [_replace(c, when_unsatisfiable="ScheduleAnyway") for c in constraints]
+    # There may be one of a kind for a topology key: those that are preferred already stay.
+    by_key = {c.topology_key: c for c in sorted(constraints, key=lambda c: c.when_unsatisfiable == "ScheduleAnyway")}
+    soft = [_replace(c, when_unsatisfiable="ScheduleAnyway", min_domains=None) for c in by_key.values()]
     if constraints:
         yield trial.with_pod(
             _replace(trial.pod.spec, topology_spread_constraints=soft),
@@ -305,12 +319,13 @@ def _pod_affinity(trial: Trial) -> Iterator[Trial]:
                 yield trial.with_pod(
                     _replace(trial.pod.spec, affinity=loose), f"the pod's required {words} were left out", RELAXED
                 )
-    if trial.pod.labels:
+    if trial.pod.labels and trial.pod.controller is None:
+        # Whoever controls a pod knows it by its labels.
         metadata = _replace(trial.pod.metadata, labels=None)
         what = "the pod did not have the labels that other pods keep away from"
         yield trial.changed(what, OTHER_LABELS, pod=_replace(trial.pod, metadata=metadata))
     objectors = tuple(p for p in trial.info.pods.values() if p.shape.pod_terms.has_any)
-    if 0 < len(objectors) <= 3:
+    if 0 < len(objectors) <= 3 and all(map(_stays_away, objectors)):
         names = ", ".join(pod.key for pod in objectors)
         yield trial.without(objectors, f"{names} left {trial.node.name}")
 

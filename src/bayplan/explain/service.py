@@ -20,7 +20,17 @@ from bayplan.app.settings import Settings
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.explain.builders import chosen_of, decide_on, held_back_claim, later_refusal_of, now_claim, now_of
 from bayplan.explain.case import decide_in_full
-from bayplan.explain.claims import THEN, Chosen, GoesTo, HeldAtPermit, NoScheduler, NothingHelps, Preempted, Unplaced
+from bayplan.explain.claims import (
+    THEN,
+    Chosen,
+    GoesTo,
+    HeldAtPermit,
+    NoScheduler,
+    NothingHelps,
+    Preempted,
+    RefusedLater,
+    Unplaced,
+)
 from bayplan.explain.cluster_copy import ClusterCopy, ClusterObjects, objects_of_snapshot
 from bayplan.explain.config_page import ConfigPage, config_page
 from bayplan.explain.device_report import devices_of_pod
@@ -28,7 +38,7 @@ from bayplan.explain.explaining_nodes import explained_node
 from bayplan.explain.model import Changes, NodeExplanation, PodExplanation, QueueState, Suggestion, decided_of
 from bayplan.explain.overview import Overview, overview_of
 from bayplan.explain.pages.timeline import Timeline
-from bayplan.explain.pending import PERMIT, PendingBoard, Stuck, Waiting, find_best_change, group_pending
+from bayplan.explain.pending import BINDING, PERMIT, PendingBoard, Stuck, Waiting, find_best_change, group_pending
 from bayplan.explain.placing import held_back_by
 from bayplan.explain.plugin_page import CodeReader, PluginState, plugins_of
 from bayplan.explain.suggestions import find_changes, find_moves
@@ -184,6 +194,9 @@ class ExplainService:
         else:
             explanation.claim = Chosen(pod=info.key, node=info.node_name, by="", nodes=0, feasible=0, is_bound=is_bound)
             explanation.note = "There is no record of the decision: it was made before this process, or by others."
+        refusal = None if is_bound else self._last_refusal(info.key)
+        if refusal is not None:
+            explanation.note = f"At its last attempt, {sentence(refusal)}"
         if held is not None:
             left = max(held.deadline - self.live.options.clock.monotonic(), 0.0)
             plugins = tuple(held.pending_plugins())
@@ -205,10 +218,14 @@ class ExplainService:
         if explanation.queue is not None and explanation.queue.place == Place.GATED.value and gate is not None:
             explanation.state, explanation.claim = "gated", held_back_claim(info, gate)
             return
-        last = next((record for record in explanation.attempts if record.outcome != UNDER_WAY), None)
-        refusal = later_refusal_of(last) if last is not None else None
+        refusal = self._last_refusal(info.key)
         if refusal is not None and isinstance(explanation.claim, GoesTo):
             explanation.claim = refusal
+
+    def _last_refusal(self, key: str) -> RefusedLater | None:
+        """What its latest attempt that has ended was refused by after the choice, if it was."""
+        last = self._last_attempt(key)
+        return later_refusal_of(last) if last is not None else None
 
     def _queue_state(self, info: PodInfo) -> QueueState:
         queue = self.live.queue
@@ -230,7 +247,7 @@ class ExplainService:
         namespace, _, name = key.rpartition("/")
         found = await self._on_copy(lambda copy: _changes_of(copy, key, self.live.watching.pod(namespace, name)))
         found.note = self._left_out()
-        last = next((r for r in self.recorder.of_pod(key, most=2) if r.outcome != UNDER_WAY), None)
+        last = self._last_attempt(key)
         if found.schedulable and last is not None and last.stopped_at in _AFTER_THE_COPY:
             # Nothing is bound on a copy: whether it would be refused there again is not known.
             reason = f"at its last attempt it was refused at {last.stopped_at} by {last.stopped_by}: {last.error}"
@@ -258,7 +275,7 @@ class ExplainService:
         """Of one namespace, or of all."""
         clock = self.live.options.clock
         stuck: Stuck = {}
-        pods = [*self._pending_pods(), *self._held_pods(), *self._pods_of_others()]
+        pods = [*self._pending_pods(), *self._held_pods(), *self._bound_again(), *self._pods_of_others()]
         pods = [entry for entry in pods if not namespace or entry[0].namespace == namespace]
         board = await in_slices(group_pending(self.view(), pods, stuck, self._last_attempt), clock)
         if with_change and stuck:
@@ -268,7 +285,19 @@ class ExplainService:
         return board
 
     def _last_attempt(self, key: str) -> DecisionRecord | None:
-        return next(iter(self.recorder.of_pod(key, most=1)), None)
+        """The latest that has ended."""
+        return next((record for record in self.recorder.of_pod(key, most=2) if record.outcome != UNDER_WAY), None)
+
+    def _bound_again(self) -> list[tuple[PodInfo, Waiting, str]]:
+        """Pods on the way to a node again after they were refused on that way."""
+        cache, held = self.live.cache, self.live.held_pods
+        assumed = [info for uid in cache.assumed() if held.get(uid) is None and (info := cache.pod(uid)) is not None]
+        attempts = [(info, self._last_attempt(info.key)) for info in assumed]
+        return [
+            (info, Waiting(pod=info.key, place=BINDING, attempts=last.attempt), "")
+            for info, last in attempts
+            if last is not None and last.stopped_at
+        ]
 
     def _held_pods(self) -> list[tuple[PodInfo, Waiting, str]]:
         return [

@@ -21,6 +21,7 @@ from bayplan.config.profiles import ResolvedProfile
 from bayplan.explain.builders import root_cause, too_large
 from bayplan.explain.claims import IF, NothingHelps, TooLarge, Without, WouldFit, WouldMove
 from bayplan.explain.cluster_copy import ClusterCopy
+from bayplan.explain.commands import commands_for
 from bayplan.explain.device_changes import device_trials
 from bayplan.explain.device_report import device_report
 from bayplan.explain.edits import Edit, apply_edits, merge_patch
@@ -48,6 +49,13 @@ _HEAVIER = 10
 
 def find_changes(copy: ClusterCopy, pod: Pod) -> Work[Changes]:
     """For a pod that waits in the copy."""
+    changes = yield from _found_changes(copy, pod)
+    for each in changes.suggestions:
+        each.commands, each.how = commands_for(copy, each.edits)
+    return changes
+
+
+def _found_changes(copy: ClusterCopy, pod: Pod) -> Work[Changes]:
     changes = Changes(pod=pod.key)
     search = _Search(copy, pod)
     gate = held_back_by(search.decider.framework, copy.info(pod))

@@ -61,6 +61,7 @@ _MOST_STEPS = 8
 _MOST_TIED = 12
 _MOST_DEVICE_NODES = 3
 _MOST_NODE_DEVICES = 32
+_MOST_COMMANDS = 8
 
 
 def plain(text: str) -> str:
@@ -172,13 +173,26 @@ def _took(phases: Sequence[tuple[str, float]], times: Sequence[PluginTook]) -> R
 
 
 def draw_changes(changes: Changes) -> Iterator[RenderableType]:
-    title = "what would move it" if changes.is_placed else "what would let it run"
-    lists = ((title, changes.suggestions), ("nearest misses", changes.nearest), ("without a plugin", changes.without))
-    for head, entries in lists:
+    if changes.suggestions:
+        yield _list("what would move it" if changes.is_placed else "what would let it run", [])
+    for suggestion in changes.suggestions:
+        yield _indent(Text(plain(suggestion.sentence)))
+        yield from _steps(suggestion)
+    for head, entries in (("nearest misses", changes.nearest), ("without a plugin", changes.without)):
         if entries:
             yield _list(head, [entry.sentence for entry in entries])
     if changes.note:
         yield _indent(Text(plain(changes.note), style="dim"))
+
+
+def _steps(suggestion: Suggestion, *, most: int = _MOST_COMMANDS) -> Iterator[RenderableType]:
+    """How it is done, in lines that can be copied into a shell."""
+    for command in suggestion.commands[:most]:
+        yield Text(f"      {plain(command)}", style="cyan", no_wrap=True)
+    left = len(suggestion.commands) - most
+    words = [f"and {left:,} more such commands (-o json)"] if left > 0 else []
+    for line in (*words, *filter(None, [suggestion.how])):
+        yield Text(f"      {plain(line)}", style="dim")
 
 
 # Manifests
@@ -254,6 +268,7 @@ def draw_pending(board: PendingBoard, *, most_named: int | None = 3) -> Iterator
 def draw_best_change(board: PendingBoard) -> Iterator[RenderableType]:
     if board.change is not None:
         yield Padding(Text(plain(_capital(board.change)), style="bold"), (1, 2, 0, 2), expand=False)
+        yield from _steps(board.change, most=3)
 
 
 def _capital(suggestion: Suggestion) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.diagnosis import Diagnosis
+from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.queued import QueuedPod
 from bayplan.framework.runtime.call import caller
 from bayplan.framework.status import Error, Status
@@ -24,7 +25,7 @@ CLEAR_NOMINATION = ""
 
 
 class Attempt:
-    __slots__ = ("assumed", "began", "decision", "profile", "queued", "shared")
+    __slots__ = ("assumed", "began", "decision", "is_refused_at_bind", "profile", "queued", "shared")
 
     def __init__(self, shared: Shared, profile: Profile, queued: QueuedPod) -> None:
         self.shared = shared
@@ -34,6 +35,7 @@ class Attempt:
         self.decision: Decision | None = None
         self.assumed: PodInfo | None = None
         """The pod as it counts on its node; None before `assume` and after `undo`."""
+        self.is_refused_at_bind = False
 
     def assume(self, decision: Decision) -> PodInfo:
         """Count the pod on the node that was decided on."""
@@ -76,11 +78,12 @@ class Attempt:
     ) -> None:
         """Requeue the pod with its reasons, then write event and PodScheduled condition.
 
-        Without a diagnosis, a rejection is that of the one node that was chosen. A nomination of None stays as it is.
+        Without a diagnosis, a rejection is that of the one node that was chosen; one at Bind is about no node, so that
+        the pod backs off as after an error. A nomination of None stays as it is.
         """
         shared, queued = self.shared, self.queued
         shared.observer.attempt_failed(queued, status, shared.clock.monotonic() - self.began)
-        if diagnosis is None and status.is_rejected and self.decision is not None:
+        if diagnosis is None and status.is_rejected and self.decision is not None and not self.is_refused_at_bind:
             diagnosis = Diagnosis.of_one_node(status)
         info = queued.info
         current = shared.get_pod(info.namespace, info.name)
@@ -108,6 +111,7 @@ class Attempt:
         """What a plugin said against the node that was chosen, after observers heard of it."""
         if self.assumed is not None and self.decision is not None:
             self.shared.observer.refused_after_choice(self.assumed, self.decision.node_name, point, status)
+        self.is_refused_at_bind = point == ExtensionPoint.BIND.label
         return failure_at(point, status)
 
     def record_event(self, info: PodInfo, *, kind: str, reason: str, action: str, note: str) -> None:

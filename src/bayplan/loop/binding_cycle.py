@@ -20,6 +20,8 @@ from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.runtime.call import POINT_LABELS, await_plugin, caller
 from bayplan.framework.status import SKIP, SUCCESS, Error, Status
 from bayplan.loop.attempt import Attempt
+from bayplan.loop.decide_with_extenders import Extenders
+from bayplan.loop.points import EXTENDER
 from bayplan.loop.profile import Shared
 
 __all__ = ["BindingCycle", "activate", "start_binding"]
@@ -98,8 +100,8 @@ async def _bind(binding: BindingCycle) -> Status:
     shared, profile = binding.attempt.shared, binding.attempt.profile
     if not shared.may_write():
         return Error("this replica no longer leads; the pod is left to the next leader")
-    if profile.extenders is not None and await profile.extenders.bind(binding.assumed, binding.node_name):
-        return SUCCESS
+    if profile.extenders is not None and (done := await _bind_by_extender(binding, profile.extenders)) is not None:
+        return done
     began, status = shared.clock.monotonic(), SKIP
     for plugin in profile.binding:
         status = await _answer(plugin, "bind", binding)
@@ -107,6 +109,16 @@ async def _bind(binding: BindingCycle) -> Status:
             status = status if status.is_success else binding.attempt.refusal("Bind", status)
             break
     return _measured(binding, _BIND, status, began)
+
+
+async def _bind_by_extender(binding: BindingCycle, extenders: Extenders) -> Status | None:
+    """None when none of them binds the pod."""
+    try:
+        return SUCCESS if await extenders.bind(binding.assumed, binding.node_name) else None
+    except Exception as exception:
+        status = Error(f"{type(exception).__name__}: {exception}", exception=exception).by(EXTENDER)
+        binding.attempt.refusal(_BIND, status)
+        return status
 
 
 def _measured(binding: BindingCycle, point: str, status: Status, began: float) -> Status:

@@ -13,6 +13,7 @@ from typing import Any
 from bayplan.app.settings import Settings, load_settings
 from bayplan.config.own import DecisionSettings
 from bayplan.explain.wiring import Explaining
+from bayplan.loop.observer import Observer
 from bayplan.observe.clock import SystemClock
 from bayplan.sim.local import LocalCluster, LocalOptions
 
@@ -57,12 +58,17 @@ def raw_pod(name: str, *, cpu: str = "100m", annotations: dict[str, str] | None 
 
 @asynccontextmanager
 async def staged(
-    nodes: int = 4, *, decision_file: Path | None = None, config: Path | None = None, plugins: Sequence[str] = ()
+    nodes: int = 4,
+    *,
+    decision_file: Path | None = None,
+    config: Path | None = None,
+    plugins: Sequence[str] = (),
+    observers: Sequence[Observer] = (),
 ) -> AsyncIterator[Stage]:
     settings = [load_settings(None if config is None else str(config), list(plugins), enable=config is None)]
     decisions = DecisionSettings(file=str(decision_file or ""))
     explaining = Explaining(SystemClock(), settings=lambda: settings[-1], decisions=decisions)
-    options = LocalOptions(nodes=nodes, listen=False, observers=explaining.observers)
+    options = LocalOptions(nodes=nodes, listen=False, observers=[*explaining.observers, *observers])
     async with LocalCluster(settings[0], options) as local:
         explaining.attach(local.live)
         running = asyncio.create_task(explaining.run())

@@ -1,17 +1,24 @@
-"""Pods that got a node and were refused before they were bound: what each surface says about them."""
+"""Pods that got a node and were refused before they were bound, at each extension point: what each surface says."""
 
 from __future__ import annotations
 
+import io
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
+import aiohttp
 import pytest
-from tests.unit.explain.stage import raw_pod, staged
+from rich.console import Console
+from tests.unit.explain.stage import Stage, raw_pod, staged
 
-from bayplan.explain.builders import later_refusal_of
 from bayplan.explain.claims import NothingHelps, RefusedLater
-from bayplan.explain.pages.decision_log import LogQuery, group_log
-from bayplan.explain.wording import sentence
+from bayplan.explain.decision_printer import DecisionPrinter
+from bayplan.explain.model import Changes, PodExplanation
+from bayplan.explain.terminal import draw_changes, draw_pod
+from bayplan.server import ServerOptions, ServerParts, serve
 
 PLUGIN = '''
 from bayplan.framework import Plugin, Unschedulable
@@ -23,7 +30,7 @@ class Licences(Plugin):
         return []
 
     {method}(self, state, pod, node_name):
-        return Unschedulable("no licence is free")
+        {answer}
 '''
 CONFIG = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -33,51 +40,119 @@ profiles:
     multiPoint:
       enabled: [{name: Licences}]
 """
-
-
-@pytest.mark.parametrize(("method", "point"), [("def reserve", "Reserve"), ("def permit", "Permit")])
-async def test_a_refusal_after_the_choice_is_told_as_what_it_is(method: str, point: str, tmp_path: Path) -> None:
-    (tmp_path / "licences.py").write_text(PLUGIN.replace("{method}", method))
-    (tmp_path / "config.yaml").write_text(CONFIG)
-    async with staged(2, config=tmp_path / "config.yaml", plugins=[str(tmp_path / "licences.py")]) as stage:
-        await stage.create(raw_pod("web"))
-        await stage.settled(failed=1)
-        service = stage.explaining.service
-        explained = service.explain_pod("default/web")
-        changes = await service.changes("default/web")
-        board = await service.pending()
-        events = await stage.get("/api/v1/namespaces/default/events")
-        pod = await stage.get("/api/v1/namespaces/default/pods/web")
-
-    assert isinstance(explained.claim, RefusedLater)
-    assert explained.verdict.endswith(f"and then refused at {point} by Licences: no licence is free.")
-    assert explained.decision is not None and explained.decision.stopped_at == point
-    assert isinstance(changes.suggestions[0].claim, NothingHelps) and not changes.schedulable
-    assert f"refused at {point} by Licences" in changes.suggestions[0].sentence
-    assert board.causes[0].title == f"Licences at {point}: no licence is free"
-    assert "no licence is free" in json.dumps(events) + json.dumps(pod["status"])
-
-
 BINDS = (
     CONFIG
     + """    bind:
       disabled: [{name: DefaultBinder}]
 """
 )
+POINTS = {
+    "Reserve": "def reserve",
+    "Permit": "def permit",
+    "PreBind": "async def pre_bind",
+    "Bind": "async def bind",
+}
+REFUSES, FAILS = 'return Unschedulable("no licence is free")', 'raise RuntimeError("the licence server is down")'
+PODS, EVENTS = "/api/v1/namespaces/default/pods", "/apis/events.k8s.io/v1/namespaces/default/events"
 
 
-@pytest.mark.parametrize(("method", "point"), [("async def pre_bind", "PreBind"), ("async def bind", "Bind")])
-async def test_a_refusal_while_it_is_bound_is_told_by_records_and_log(method: str, point: str, tmp_path: Path) -> None:
-    (tmp_path / "licences.py").write_text(PLUGIN.replace("{method}", method))
-    (tmp_path / "config.yaml").write_text(BINDS if point == "Bind" else CONFIG)
-    async with staged(2, config=tmp_path / "config.yaml", plugins=[str(tmp_path / "licences.py")]) as stage:
-        service = stage.explaining.service
+@asynccontextmanager
+async def refusing(point: str, folder: Path, answer: str = REFUSES) -> AsyncIterator[tuple[Stage, list[str]]]:
+    """A pod that was refused once, and the log of `bayplan up`."""
+    (folder / "licences.py").write_text(PLUGIN.replace("{method}", POINTS[point]).replace("{answer}", answer))
+    (folder / "config.yaml").write_text(BINDS if point == "Bind" else CONFIG)
+    log: list[str] = []
+    printer = DecisionPrinter(log.append)
+    async with staged(
+        2, config=folder / "config.yaml", plugins=[str(folder / "licences.py")], observers=[printer]
+    ) as stage:
         await stage.create(raw_pod("web"))
-        await stage.until(lambda: stage.explaining.recorder.failed_count > 0)
-        last = next(record for record in service.recorder.of_pod("default/web") if record.stopped_at)
-        log = await service.listed(lambda _: group_log(service.recorder, LogQuery(outcome="unschedulable")))
+        service = stage.explaining.service
+        await stage.until(lambda: any(record.stopped_at for record in service.recorder.of_pod("default/web")))
+        await stage.until(lambda: stage.local.live.queue.place_of("default/web") is not None)
+        yield stage, log
 
-    refusal = later_refusal_of(last)
-    assert refusal is not None
-    assert sentence(refusal).endswith(f"and then refused at {point} by Licences: no licence is free.")
-    assert log.groups[0].reason == f"{point} Licences: no licence is free"
+
+async def asked(stage: Stage, *paths: str) -> list[Any]:
+    """What the browser gets."""
+    parts = ServerParts(routes=stage.explaining.routes())
+    async with (
+        serve(ServerOptions(port=0, is_plain_http=True), parts) as serving,
+        aiohttp.ClientSession() as session,
+    ):
+        return [await (await session.get(f"{serving.url}/bayplan/v1/{path}")).json() for path in paths]
+
+
+def drawn(explanation: PodExplanation, changes: Changes) -> str:
+    """What the terminal shows."""
+    console = Console(file=io.StringIO(), width=140)
+    for piece in (*draw_pod(explanation), *draw_changes(changes)):
+        console.print(piece)
+    assert isinstance(console.file, io.StringIO)
+    return " ".join(console.file.getvalue().split())
+
+
+async def condition_of(stage: Stage) -> dict[str, str]:
+    pod = await stage.get(f"{PODS}/web")
+    return next((each for each in pod["status"].get("conditions", ()) if each["type"] == "PodScheduled"), {})
+
+
+@pytest.mark.parametrize("point", POINTS)
+async def test_a_refusal_after_the_choice_is_told_as_what_it_is_on_every_surface(point: str, tmp_path: Path) -> None:
+    """A pod that PreBind refuses is on its way again at once where nothing else waits, as in kube-scheduler."""
+    async with refusing(point, tmp_path) as (stage, log):
+        service = stage.explaining.service
+        explained = service.explain_pod("default/web")
+        changes = await service.changes("default/web")
+        board = await service.pending()
+        page, pending, decisions, grouped, pods = await asked(
+            stage,
+            "explain/pod/default/web",
+            "pending",
+            "decisions?pod=default/web",
+            "log?outcome=unschedulable",
+            "pods",
+        )
+        while not (condition := await condition_of(stage)):
+            await stage.local.live.options.clock.sleep(0.01)
+        while "FailedScheduling" not in (events := json.dumps(await stage.get(EVENTS))):
+            await stage.local.live.options.clock.sleep(0.01)
+
+    told = f"and then refused at {point} by Licences: no licence is free."
+    # The log of `bayplan up`
+    assert [line for line in log if line.endswith(told)], log
+    # `bayplan explain`
+    assert told in drawn(explained, changes)
+    if explained.state == "pending":
+        assert isinstance(explained.claim, RefusedLater) and explained.verdict.endswith(told)
+        assert explained.decision is not None
+        assert (explained.decision.stopped_at, explained.decision.stopped_by) == (point, "Licences")
+    if point != "PreBind":
+        assert isinstance(changes.suggestions[0].claim, NothingHelps) and not changes.schedulable
+        assert f"refused at {point} by Licences" in changes.suggestions[0].sentence
+    # `bayplan pending`
+    assert board.causes[0].title == f"Licences at {point}: no licence is free"
+    # The browser
+    assert told in f"{page['verdict']} {page['note']}"
+    assert pending["causes"][0]["title"] == board.causes[0].title
+    assert (point, "no licence is free") in [(each.get("stoppedAt"), each.get("error")) for each in decisions]
+    assert grouped["groups"][0]["reason"] == f"{point} Licences: no licence is free"
+    assert pods["pods"][0]["state"] != "placed"
+    # The pod's condition and events
+    assert (condition["reason"], condition["status"]) == ("Unschedulable", "False")
+    assert "no licence is free" in condition["message"]
+    assert "no licence is free" in events
+
+
+@pytest.mark.parametrize("point", POINTS)
+async def test_a_plugin_that_fails_after_the_choice_is_named_with_its_point(point: str, tmp_path: Path) -> None:
+    async with refusing(point, tmp_path, FAILS) as (stage, log):
+        service = stage.explaining.service
+        last = next(each for each in service.recorder.of_pod("default/web") if each.stopped_at)
+        while not (condition := await condition_of(stage)):
+            await stage.local.live.options.clock.sleep(0.01)
+
+    assert (last.stopped_at, last.stopped_by, last.outcome) == (point, "Licences", "error")
+    assert [line for line in log if f"refused at {point} by Licences: " in line and "server is down" in line]
+    assert condition["reason"] == "SchedulerError"
+    assert f'running {point} plugin "Licences": ' in condition["message"]

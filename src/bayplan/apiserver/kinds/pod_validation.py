@@ -1,4 +1,4 @@
-"""What a pod must look like, and what of it may change.
+"""What a pod must look like; `pod_updates` says what of it may change.
 
 Covers what scheduling and the simulated kubelets rely on, with the messages of the real API server; rules about
 container runtimes are left out.
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from bayplan.apiserver.kinds.content_cache import ContentCache
 from bayplan.apiserver.kinds.metadata import LABEL_HINT, is_dns_label, is_subdomain, validate_label
+from bayplan.apiserver.kinds.pod_updates import validate_update
 from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.encoding import Json, JsonValue
 from bayplan.apiserver.protocol.errors import Cause
@@ -23,18 +24,13 @@ _EFFECTS = ("NoExecute", "NoSchedule", "PreferNoSchedule")
 _WHEN_UNSATISFIABLE = ("DoNotSchedule", "ScheduleAnyway")
 _NODE_OPERATORS = ("DoesNotExist", "Exists", "Gt", "In", "Lt", "NotIn")
 _LABEL_OPERATORS = ("DoesNotExist", "Exists", "In", "NotIn")
-UPDATE_FORBIDDEN = (
-    "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
-    "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
-    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
-)
 
 
 def validate_pod(document: Json, old: Json | None) -> list[Cause]:
     spec = document.get("spec", {})
-    if old is not None:
-        return [] if spec == old.get("spec") else _validate_update(spec, old.get("spec", {}))
-    return validate_pod_spec(spec, "spec")
+    if old is None:
+        return validate_pod_spec(spec, "spec")
+    return [] if spec == old.get("spec") else validate_pod_spec(spec, "spec") + validate_update(spec, old["spec"])
 
 
 def validate_pod_spec(spec: Json, path: str) -> list[Cause]:
@@ -269,36 +265,3 @@ def _volumes(volumes: list[Json], path: str) -> list[Cause]:
             causes.append(errors.duplicate_value(f"{path}[{index}].name", name))
         seen.add(name)
     return causes
-
-
-def _validate_update(new: Json, old: Json) -> list[Cause]:
-    """Only images, deadlines, added tolerations, removed gates and (while gated) tightened selectors may change."""
-    causes = []
-    if len(new.get("containers") or []) != len(old.get("containers") or []):
-        causes.append(errors.forbidden_field("spec.containers", "pod updates may not add or remove containers"))
-        return causes
-    added_gates = _gate_names(new) - _gate_names(old)
-    if added_gates:
-        detail = f"only deletion is allowed, but found new scheduling gate '{min(added_gates)}'"
-        causes.append(errors.forbidden_field("spec.schedulingGates", detail))
-    if _comparable(new, old) != _comparable(old, old):
-        causes.append(errors.forbidden_field("spec", UPDATE_FORBIDDEN))
-    return causes
-
-
-def _gate_names(spec: Json) -> set[str]:
-    return {gate.get("name", "") for gate in spec.get("schedulingGates") or []}
-
-
-def _comparable(spec: Json, old: Json) -> Json:
-    """A spec with the changeable parts removed."""
-    mutable = {"activeDeadlineSeconds", "terminationGracePeriodSeconds", "schedulingGates", "ephemeralContainers"}
-    if _gate_names(old):
-        mutable |= {"nodeSelector", "affinity"}
-    kept = {name: value for name, value in spec.items() if name not in mutable}
-    if all(item in (spec.get("tolerations") or []) for item in old.get("tolerations") or []):
-        kept.pop("tolerations", None)
-    for group in ("containers", "initContainers"):
-        if kept.get(group):
-            kept[group] = [{k: v for k, v in c.items() if k not in ("image", "resources")} for c in kept[group]]
-    return kept

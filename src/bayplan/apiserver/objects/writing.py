@@ -20,6 +20,7 @@ from bayplan.apiserver.kinds.metadata import (
     stamp_new,
     validate_metadata,
 )
+from bayplan.apiserver.kinds.pod_updates import validate_resize
 from bayplan.apiserver.objects import managed_fields
 from bayplan.apiserver.objects.admission_attributes import CREATE, DELETE, AdmissionAttributes
 from bayplan.apiserver.objects.admission_attributes import UPDATE as UPDATED
@@ -219,6 +220,8 @@ class ObjectWriter:
         self._mutate(attributes, caller)
         # What these may change, the rules of an update forbid.
         self._validate(kind, new, None if caller.subresource in (_EPHEMERAL, _RESIZE) else old)
+        if caller.subresource == _RESIZE and (causes := validate_resize(new, old)):
+            raise errors.invalid(kind.kind, new["metadata"]["name"], causes, group=kind.group)
         self._judge(attributes, caller)
         if kind.generation and _wanted(kind, old) != _wanted(kind, new):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
@@ -405,9 +408,14 @@ def _with_part(old: Json, new: Json, subresource: str) -> Json:
     """The old spec of a pod with the part that a subresource may change."""
     if subresource == _EPHEMERAL:
         return old | {"ephemeralContainers": new.get("ephemeralContainers") or []}
-    wanted = {one.get("name"): one.get("resources") or {} for one in new.get("containers") or ()}
-    containers = [one | {"resources": wanted.get(one["name"], one.get("resources", {}))} for one in old["containers"]]
-    return old | {"containers": containers}
+    changed = old
+    for group in ("containers", "initContainers"):
+        wanted = {one.get("name"): one.get("resources") or {} for one in new.get(group) or ()}
+        containers = [
+            one | {"resources": wanted.get(one["name"], one.get("resources", {}))} for one in old.get(group) or ()
+        ]
+        changed = changed | ({group: containers} if containers else {})
+    return changed
 
 
 def _restore(old: Json, new: Json, name: str) -> None:

@@ -6,12 +6,18 @@ import { ask, post } from "../questions.js";
 export async function showChanges(path, holder) {
   try {
     const found = await ask(`${path}/changes`);
-    const said = (entries) => (entries || []).map((entry) => entry.sentence);
+    const said = (entries) => (entries || []).map((entry) => [sentence(entry.sentence), ...steps(entry)]);
     const title = found.isPlaced ? "What would move it" : "What would let it run";
     const headed = [["", said(found.suggestions)], ["Nearest misses", said(found.nearest)], ["Without a plugin", said(found.without)]].filter(([, list]) => list.length);
-    const lists = headed.map(([head, list]) => [head ? el("h3", {}, head) : null, el("ul", {}, list.map((line) => el("li", {}, sentence(line))))]);
+    const lists = headed.map(([head, list]) => [head ? el("h3", {}, head) : null, el("ul", {}, list.map((parts) => el("li", {}, ...parts)))]);
     holder.replaceChildren(lists.length ? card(title, ...lists, note(`Each was tried on a copy of the cluster. ${found.note || ""}`)) : "");
   } catch (error) { holder.replaceChildren(failed(error)); }
+}
+
+// How it is done: commands for a shell, and what no command does.
+function steps(entry) {
+  const commands = (entry.commands || []).map((command) => el("code", { class: "command" }, command));
+  return entry.how ? [...commands, note(entry.how)] : commands;
 }
 
 export function whatIfCard(key) {
