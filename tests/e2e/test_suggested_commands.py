@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import subprocess
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
 
-from bayplan.app.live import LiveOptions, LiveScheduler
-from bayplan.app.settings import load_settings
+from bayplan.app.live import LiveScheduler
 from bayplan.explain.edits import Edit
 from bayplan.explain.model import Suggestion
 from bayplan.explain.service import ExplainService
-from bayplan.explain.wiring import Explaining
 from bayplan.observe.clock import SystemClock
 from bayplan.plugins.community.capacity_scheduling.elastic_quota import ElasticQuota
 from bayplan.plugins.community.coscheduling.pod_group import PodGroup
@@ -27,8 +24,8 @@ from tests.controlplane.programs import program
 from tests.e2e.api_session import PODS, ApiSession, api_session
 from tests.e2e.claim_controller import make_claims
 from tests.e2e.clusters import Cluster
+from tests.e2e.explaining import explaining
 from tests.e2e.objects import JsonObject, node, pod
-from tests.e2e.running import RunSettings, scheduling
 from tests.truth.causes import CAUSES, generate
 from tests.truth.documents import SUBJECT, Case
 from tests.waiting import answer, until
@@ -72,16 +69,6 @@ async def put(api: ApiSession, case: Case) -> None:
     for each in case.pods:
         each["spec"]["terminationGracePeriodSeconds"] = 0
         await api.create(each)
-
-
-@contextlib.asynccontextmanager
-async def explaining(cluster: Cluster, plugin: str) -> AsyncIterator[tuple[LiveScheduler, ExplainService]]:
-    settings = load_settings(None, [])
-    explains = Explaining(SystemClock(), settings=lambda: settings)
-    run = RunSettings(config=_PLUGINS[plugin], options=LiveOptions(observers=explains.observers))
-    async with scheduling(cluster.kubeconfig, run) as live:
-        explains.attach(live)
-        yield live, explains.service
 
 
 async def suggested(live: LiveScheduler, service: ExplainService, key: str = SUBJECT) -> list[Suggestion]:
@@ -165,7 +152,7 @@ async def _do_another(cluster: Cluster, case: Case, done: list[tuple[str, ...]])
     """A suggestion of a manner that was not tried yet; whether there was one."""
     async with api_session(cluster.kubeconfig) as api:
         await put(api, case)
-        async with explaining(cluster, case.plugin) as (live, service):
+        async with explaining(cluster, _PLUGINS[case.plugin]) as (live, service):
             new = [
                 each
                 for each in await suggested(live, service)
@@ -227,7 +214,7 @@ async def test_pods_with_an_owner_are_changed_in_its_template(cluster: Cluster, 
             replicas = workload("ReplicaSet", "web-abc", ownerReferences=[reference])
             maker = await api.call("POST", collection_of("ReplicaSet"), replicas)
         await api.create(made_by(maker, "subject"))
-        async with explaining(cluster, "") as (live, service):
+        async with explaining(cluster) as (live, service):
             found = await suggested(live, service)
             chosen = next(each for each in found if manner(each.edits) == ("patchPod spec.nodeSelector",))
             for command in chosen.commands:
@@ -252,7 +239,7 @@ async def test_claims_from_templates_are_changed_in_the_template(cluster: Cluste
     async with api_session(cluster.kubeconfig) as api:
         await put(api, case)
         await make_claims(api)
-        async with explaining(cluster, "") as (live, service):
+        async with explaining(cluster) as (live, service):
             await until(lambda: _attempts(service) and "DynamicResources" in str(_attempts(service)[0].refused))
             found = await suggested(live, service)
             chosen = next(each for each in found if manner(each.edits) == ("patchClaim spec.devices.constraints",))

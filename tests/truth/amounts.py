@@ -18,7 +18,20 @@ def amount_of(text: str, resource: str) -> int:
 def requested(pod: JsonObject, resource: str) -> int:
     if resource == "pods":
         return 1
-    resources = pod["spec"]["containers"][0].get("resources", {})
+    spec = pod["spec"]
+    before = peak = 0
+    for each in spec.get("initContainers", ()):
+        if each.get("restartPolicy") == "Always":
+            before += _of_container(each, resource)
+            peak = max(peak, before)
+        else:
+            peak = max(peak, before + _of_container(each, resource))
+    together = before + sum(_of_container(each, resource) for each in spec["containers"])
+    return max(peak, together) + amount_of(str(spec.get("overhead", {}).get(resource, "0")), resource)
+
+
+def _of_container(container: JsonObject, resource: str) -> int:
+    resources = container.get("resources", {})
     found = resources.get("requests", {}).get(resource) or resources.get("limits", {}).get(resource) or "0"
     return amount_of(str(found), resource)
 

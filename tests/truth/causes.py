@@ -216,6 +216,38 @@ def _numa(chance: random.Random, case: Case) -> None:
     _subject(case, container={"resources": {"requests": amounts, "limits": dict(amounts)}})
 
 
+# What counts beside the containers
+
+
+def _init(chance: random.Random, case: Case) -> None:
+    """Containers that run before the others, some of them for as long as the pod does."""
+    _too_full(chance, case)
+    kinds = chance.choice((("once",), ("sidecar",), ("once", "sidecar"), ("sidecar", "once")))
+    _subject(case, cpu="300m")
+    for kind in kinds:
+        amounts = {"cpu": f"{chance.choice((200, 900, 1800))}m", "memory": "64Mi"}
+        container = {"name": kind, "image": "init:1", "resources": {"requests": amounts}}
+        more = {"restartPolicy": "Always"} if kind == "sidecar" else {}
+        case.pods[-1]["spec"].setdefault("initContainers", []).append({**container, **more})
+
+
+def _overhead(chance: random.Random, case: Case) -> None:
+    """What the runtime takes for itself; admission writes it into the pod."""
+    _too_full(chance, case)
+    overhead = {"cpu": f"{chance.choice((100, 700, 1200))}m", "memory": "120Mi"}
+    head = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "kata"}, "handler": "kata"}
+    case.objects.append({**head, "overhead": {"podFixed": overhead}})
+    _subject(case, cpu="400m", runtimeClassName="kata", overhead=overhead)
+
+
+def _too_full(chance: random.Random, case: Case) -> None:
+    """Nodes with a core left, or less."""
+    case.pods.clear()
+    for place, node in enumerate(case.nodes):
+        used = int(node["status"]["allocatable"]["cpu"]) * 1000 - chance.choice((500, 800, 1000))
+        case.pods.append(pod(f"fills-{place}", cpu=f"{used}m", node=node["metadata"]["name"]))
+
+
 # After the choice, and beside it
 
 
@@ -314,6 +346,8 @@ CAUSES: dict[str, Callable[[random.Random, Case], None]] = {
     "gang": _gang,
     "quota": _quota,
     "numa": _numa,
+    "init containers": _init,
+    "overhead": _overhead,
     "own plugin": _own_plugin,
     "own filter": _own_filter,
     "held": _held,

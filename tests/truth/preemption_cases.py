@@ -97,6 +97,27 @@ def _several(chance: random.Random, case: Case) -> None:
         case.pods.append(pod(f"rival-{place}", cpu="1500m", priorityClassName="high"))
 
 
+def _nominated(chance: random.Random, case: Case) -> None:
+    """A more important pod waits for its victim to end, which takes for ever; the subject must leave it the room."""
+    case.objects += [_priority("middle", 100), _priority("high", 1000)]
+    del case.nodes[2:]
+    case.pods.clear()
+    first, second = (node["metadata"]["name"] for node in case.nodes)
+    _low(case, "ends", first, _cpu_of(case.nodes[0]) - 100)
+    case.pods[-1]["metadata"] |= {
+        "deletionTimestamp": "2026-01-01T00:00:00Z",
+        "deletionGracePeriodSeconds": 0,
+        "finalizers": ["example.com/hold"],
+    }
+    left = chance.choice((200, 500))
+    case.pods.append(pod("stays", cpu=f"{_cpu_of(case.nodes[1]) - left}m", node=second, priorityClassName="high"))
+    pinned = {"kubernetes.io/hostname": first}
+    rival = pod("rival", cpu=f"{_cpu_of(case.nodes[0]) - 300}m", priorityClassName="high", nodeSelector=pinned)
+    rival["status"] = {"nominatedNodeName": first}
+    case.pods.append(rival)
+    case.pods.append(pod("subject", cpu=f"{chance.choice((100, 400, 600))}m", priorityClassName="middle"))
+
+
 def _budget(case: Case, app: str, allowed: int) -> JsonObject:
     """With the status that a controller gives it."""
     healthy = sum(each["metadata"]["labels"].get("app") == app for each in case.pods)
@@ -116,4 +137,5 @@ PREEMPTION_CAUSES = {
     "as important": _equals,
     "preemption of neighbours": _ports,
     "rivals": _several,
+    "nominated": _nominated,
 }

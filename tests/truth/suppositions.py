@@ -133,7 +133,9 @@ def _asking_little(world: World) -> Edit:
     resources = world.subject["spec"]["containers"][0].get("resources", {})
     nothing = {part: dict.fromkeys(resources.get(part, {})) for part in ("requests", "limits")}
     little = {"name": "main", "resources": {**nothing, "requests": {**nothing["requests"], "cpu": "1m"}}}
-    return Edit(kind="patchPod", name=SUBJECT, patch={"spec": {"containers": [little]}})
+    gone = [{"$patch": "delete", "name": each["name"]} for each in world.subject["spec"].get("initContainers", ())]
+    more = {"initContainers": gone} if gone else {}
+    return Edit(kind="patchPod", name=SUBJECT, patch={"spec": {"containers": [little], **more}})
 
 
 async def _too_large(world: World, claim: c.TooLarge) -> str:

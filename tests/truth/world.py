@@ -80,10 +80,12 @@ def evaluated(
         for pod in case.pods
         if key_of(pod) not in (subject, *without) and places.get(key_of(pod))
     ]
+    # Those that are nominated count on their nodes, if they are as important.
+    others += [pod for pod in case.pods if key_of(pod) != subject and pod.get("status", {}).get("nominatedNodeName")]
     asked = next(pod for pod in case.pods if key_of(pod) == subject)
     if little:
         container = {**asked["spec"]["containers"][0], "resources": {"requests": {"cpu": "1m"}}}
-        asked = {**asked, "spec": {**asked["spec"], "containers": [container]}}
+        asked = {**asked, "spec": {**asked["spec"], "containers": [container], "initContainers": [], "overhead": {}}}
     result = evaluate_case({"objects": [*case.nodes, *case.objects, *others], "pod": asked})
     assert isinstance(result, dict)  # a single pod
     return result

@@ -220,26 +220,45 @@ def _rounded_up(amount: int, name: str) -> int:
 
 
 def _with_smaller_requests(pod: Pod, lacking: dict[str, int]) -> PodSpec | None:
-    """Take the shortfall from the container that asks for most of it; None if that cannot be said simply."""
-    if pod.spec.resources is not None or any(
-        amount > pod_requests(pod).get(name, 0) for name, amount in lacking.items()
-    ):
+    """Less by the shortfall: of init containers that ask for more, and of the container that asks for most. None if
+    that cannot be said simply."""
+    if pod.spec.resources is not None:
         return None
-    containers = [_replace(container) for container in pod.spec.containers or []]
+    spec: PodSpec | None = pod.spec
     for name, amount in lacking.items():
-        largest = max(containers, key=lambda container: _request(container, name), default=None)
-        if largest is None or _request(largest, name) < amount:
-            return None
-        assert largest.resources is not None  # it requests something
-        reduced = {**(largest.resources.requests or {}), name: format_quantity(_request(largest, name) - amount, name)}
-        limits = largest.resources.limits
-        if limits and to_amounts(limits).get(name) == _request(largest, name):
-            # A pod whose limits are its requests stays one.
-            limits = {**limits, name: reduced[name]}
-        containers[containers.index(largest)] = _replace(
-            largest, resources=_replace(largest.resources, requests=reduced, limits=limits)
-        )
-    return _replace(pod.spec, containers=containers)
+        wanted = pod_requests(pod).get(name, 0) - amount - to_amounts(pod.spec.overhead).get(name, 0)
+        spec = _asking_at_most(spec, name, wanted) if spec is not None and wanted >= 0 else None
+    return spec
+
+
+def _asking_at_most(spec: PodSpec, name: str, most: int) -> PodSpec | None:
+    before, first = 0, []
+    for container in spec.init_containers or []:
+        asked = _request(container, name)
+        if container.restart_policy == "Always":
+            before += asked
+        elif before + asked > most:
+            container = _with_request(container, name, most - before)
+        first.append(container)
+    containers = list(spec.containers or [])
+    excess = before + sum(_request(container, name) for container in containers) - most
+    largest = max(containers, key=lambda container: _request(container, name), default=None)
+    if before > most or largest is None or _request(largest, name) < excess:
+        return None
+    if excess > 0:
+        containers[containers.index(largest)] = _with_request(largest, name, _request(largest, name) - excess)
+    return _replace(spec, containers=containers, init_containers=first or spec.init_containers)
+
+
+def _with_request(container: Container, name: str, amount: int) -> Container:
+    resources = container.resources
+    assert resources is not None  # it requests something
+    reduced = {**(resources.requests or {}), name: format_quantity(amount, name)}
+    limits = resources.limits
+    if limits and to_amounts(limits).get(name) == _request(container, name):
+        # A pod whose limits are its requests stays one.
+        limits = {**limits, name: reduced[name]}
+    return _replace(container, resources=_replace(resources, requests=reduced, limits=limits))
 
 
 def _request(container: Container, name: str) -> int:
