@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from bayplan.explain import claims as c
+from bayplan.loop.points import EXTENDER
 from tests.truth.documents import SUBJECT, JsonObject
 from tests.truth.experiments import key_of
 from tests.truth.world import World, all_hold, evaluated
@@ -39,6 +40,8 @@ def _is_because(world: World, claim: c.PendingTogether, pod: JsonObject, told: s
         return f"`{scheduler}`" in claim.title
     if "at Permit by" in claim.title:
         return claim.title.endswith(tuple(world.base.plugins))
+    if claim.title.startswith(f"{EXTENDER}: "):
+        return "no licence" in told
     if not claim.reason:
         return claim.title in told or claim.title.startswith("nothing: they fit")
     if any("resourceClaims" in each["spec"] for each in world.case.pods):

@@ -261,6 +261,14 @@ def _own_filter(chance: random.Random, case: Case) -> None:
     _subject(case, cpu="50m", labels={"app": "refused"})
 
 
+def _extender(chance: random.Random, case: Case) -> None:
+    """A program that is asked over HTTP, and refuses every second node, or all of them."""
+    case.plugin, case.is_asked_early = f"Extender:{chance.choice(('some', 'all'))}", False
+    _subject(case, cpu="50m")
+    if chance.random() < 0.3:
+        case.pods[-1]["spec"]["nodeSelector"] = {"disk": "ssd"}
+
+
 def _held(chance: random.Random, case: Case) -> None:
     """The sibling counts as a member, and nobody schedules it."""
     _gang_of(case, 2)
@@ -350,6 +358,7 @@ CAUSES: dict[str, Callable[[random.Random, Case], None]] = {
     "overhead": _overhead,
     "own plugin": _own_plugin,
     "own filter": _own_filter,
+    "extender": _extender,
     "held": _held,
     "released": _released,
     "deleted": _deleted,

@@ -27,6 +27,8 @@ class Case:
     """Claims, classes, budgets, groups, quotas, priority classes."""
     plugin: str = ""
     """A plugin that takes part and is none of the default ones; with an argument after a colon."""
+    is_asked_early: bool = True
+    """Whether what is said before anything was tried holds later: not if others come first, or have to be asked."""
     later: list[Edit] = field(default_factory=list)
     """What somebody does once the cluster has settled."""
 

@@ -13,6 +13,7 @@ from typing import Any, get_args
 from bayplan.explain import claims as c
 from bayplan.explain.claim_base import ClaimAboutPod
 from bayplan.explain.device_claims import DEVICES
+from bayplan.loop.points import EXTENDER
 from bayplan.loop.record import DecisionRecord, ScoredNode
 from tests.truth.amounts import asked_in_words, largest_in_words
 from tests.truth.board_executors import BOARD_EXECUTORS
@@ -33,6 +34,8 @@ async def execute(world: World, claim: c.Claim) -> str:
         unknown = unknown_names(world, claim)
         if unknown:
             return unknown
+    # Answers about what would be if say that extenders were not asked.
+    world.asks_extenders = not (world.case.plugin.startswith(EXTENDER) and isinstance(claim, get_args(c.IF)))
     return await EXECUTORS[type(claim)](world, claim)
 
 

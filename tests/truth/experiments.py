@@ -31,6 +31,7 @@ from bayplan.explain.service import ExplainService
 from bayplan.explain.wiring import Explaining
 from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.queued import QueuedPod
+from bayplan.loop.points import EXTENDER
 from bayplan.loop.record import DecisionRecord
 from bayplan.observe.clock import SystemClock
 from bayplan.plugins.community.capacity_scheduling.elastic_quota import ElasticQuota
@@ -42,10 +43,12 @@ from tests.companions.world import configuration
 from tests.patching import merged
 from tests.truth.documents import SUBJECT, Case, JsonObject, budget_status
 from tests.unit.explain.schema_check import problems
+from tests.unit.loop.extender_server import ExtenderServer, serving
 
 __all__ = ["Change", "Outcome", "Running", "observe", "running"]
 
 _PATIENCE_SECONDS = 30.0
+_HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,6 +64,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     """Pods that stay on a node, where only the subject is scheduled again."""
     only_devices: tuple[str, ...] = ()
     """The devices that are left, if not all are."""
+    without_extenders: bool = False
+    """Which is how suppositions are tried, and said to be."""
 
 
 @dataclass
@@ -151,10 +156,15 @@ class Running:
                 queued = live.queue.get(key)
                 held = live.held_pods.get(known.uid)
                 last = self.service.recorder.of_pod(key, most=1)
-                is_preempting = bool(last) and bool(last[0].nominated)
+                is_preempting = bool(last) and bool(last[0].nominated) and not self._are_held(last[0])
                 if held is None and (queued is None or is_preempting or not _has_waited(known, queued)):
                     return False
         return True
+
+    def _are_held(self, record: DecisionRecord) -> bool:
+        """Whether its victims end and never will have ended."""
+        pods = [self.local.live.watching.pod(*victim.pod.split("/")) for victim in record.victims]
+        return all(pod is not None and pod.is_terminating and pod.metadata.finalizers for pod in pods)
 
     def _are_budgets_settled(self) -> bool:
         """Whether the controller has counted the pods that are there."""
@@ -235,10 +245,14 @@ def _settings(plugin: str) -> Settings:
     }
     if not plugin:
         return load_settings(None, [])
+    own = [str(Path(__file__).parent / "refusing.py")] if plugin == "Refusing" else []
+    return _load(configurations[plugin], own)
+
+
+def _load(text: str, own: Sequence[str] = ()) -> Settings:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "config.yaml"
-        path.write_text(configurations[plugin])
-        own = [str(Path(__file__).parent / "refusing.py")] if plugin == "Refusing" else []
+        path.write_text(text)
         return load_settings(path, own)
 
 
@@ -361,10 +375,38 @@ async def running(
     case: Case, change: Change | None = None, ask_early: Callable[[Running], None] | None = None
 ) -> AsyncIterator[Running]:
     """The case at work, settled. `ask_early` is called when all pods wait and none has been tried."""
-    lead = asyncio.Event()
     change = change or Change()
     case = changed(case, change)
-    settings = _changed_settings(_settings(case.plugin), change)
+    async with (
+        _extended(case, change) as settings,
+        _running(case, _changed_settings(settings, change), ask_early) as found,
+    ):
+        yield found
+
+
+@asynccontextmanager
+async def _extended(case: Case, change: Change) -> AsyncIterator[Settings]:
+    """The settings of the case, with its extender at work if it has one."""
+    plugin, _, refused = case.plugin.partition(":")
+    if plugin != EXTENDER or change.without_extenders:
+        yield _settings("" if plugin == EXTENDER else case.plugin)
+        return
+    async with serving(ExtenderServer(filter=partial(_extender_refuses, refused))) as server:
+        entry = {"urlPrefix": server.url, "filterVerb": "filter", "nodeCacheCapable": True}
+        yield _load(f"{_HEAD}extenders: {json.dumps([entry])}\n")
+
+
+def _extender_refuses(which: str, question: JsonObject) -> JsonObject:
+    names = question["NodeNames"]
+    refused = [name for name in names if which == "all" or int(name[-1]) % 2 == 0]
+    return {"nodenames": [n for n in names if n not in refused], "failedNodes": dict.fromkeys(refused, "no licence")}
+
+
+@asynccontextmanager
+async def _running(
+    case: Case, settings: Settings, ask_early: Callable[[Running], None] | None
+) -> AsyncIterator[Running]:
+    lead = asyncio.Event()
     explaining = Explaining(SystemClock(), settings=lambda: settings)
     logged: list[LOGGED] = []
     printer = DecisionPrinter(lambda _: None, note=logged.append)

@@ -100,6 +100,7 @@ def _several(chance: random.Random, case: Case) -> None:
 def _nominated(chance: random.Random, case: Case) -> None:
     """A more important pod waits for its victim to end, which takes for ever; the subject must leave it the room."""
     case.objects += [_priority("middle", 100), _priority("high", 1000)]
+    case.is_asked_early = False
     del case.nodes[2:]
     case.pods.clear()
     first, second = (node["metadata"]["name"] for node in case.nodes)
@@ -115,7 +116,7 @@ def _nominated(chance: random.Random, case: Case) -> None:
     rival = pod("rival", cpu=f"{_cpu_of(case.nodes[0]) - 300}m", priorityClassName="high", nodeSelector=pinned)
     rival["status"] = {"nominatedNodeName": first}
     case.pods.append(rival)
-    case.pods.append(pod("subject", cpu=f"{chance.choice((100, 400, 600))}m", priorityClassName="middle"))
+    case.pods.append(pod("subject", cpu=f"{chance.choice((400, 600))}m", priorityClassName="middle"))
 
 
 def _budget(case: Case, app: str, allowed: int) -> JsonObject:

@@ -80,7 +80,7 @@ async def prove(seed: int, number: int, proof: Proof) -> None:
     places: list[str] = []
 
     def ask_early(found: Running) -> None:
-        claims.extend(_verdict(found))
+        claims.extend(_verdict(found) if case.is_asked_early else [])
         places.append(found.place)
 
     async with running(case, ask_early=ask_early) as found:
@@ -140,7 +140,7 @@ def _evaluated(case: Case) -> Iterator[c.Claim]:
 async def _claims(found: Running) -> tuple[list[c.Claim], bool]:
     """Everything that is said about the case, and whether a pod that waits got an answer."""
     service = found.service
-    subject = service.explain_pod(SUBJECT)
+    subject = service.explain_pod(SUBJECT, decision=await service.ask_extenders(SUBJECT))
     found.check("explain-pod", subject)
     claims: list[c.Claim] = [subject.claim] if subject.claim is not None else []
     has_answer = bool(claims)

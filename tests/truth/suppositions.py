@@ -102,9 +102,9 @@ async def _lacks(world: World, claim: c.Lacks) -> str:
     problems = []
     for resource, amount in claim.amounts.items():
         offered = amount_of(node["status"]["allocatable"].get(resource, "0"), resource)
-        used = sum(
-            requested(pod, resource) for pod in world.case.pods if world.base.nodes.get(key_of(pod)) == claim.node
-        )
+        there = [pod for pod in world.case.pods if world.base.nodes.get(key_of(pod)) == claim.node]
+        there += [pod for pod in world.case.pods if pod.get("status", {}).get("nominatedNodeName") == claim.node]
+        used = sum(requested(pod, resource) for pod in there)
         short = requested(world.subject, resource) - (offered - used)
         if short != amount_of(amount, resource):
             problems.append(f"{resource}: {short}")
@@ -121,6 +121,10 @@ async def _others_object(world: World, claim: c.Lacks) -> str:
     else:
         record = (await world.after(Change(edits=(_asking_little(world),)))).first
         refused = next((g.plugin for g in record.refused if claim.node in g.sample), "") if record is not None else ""
+    if refused == "NodeResourcesFit" and any(
+        pod.get("status", {}).get("nominatedNodeName") == claim.node for pod in world.case.pods
+    ):
+        refused = ""  # it lacks room for those that are there or nominated, whatever the subject asks
     return all_hold(
         (bool(refused) == bool(claim.also) or not refused, f"{refused} objects"),
         (not claim.also or refused in claim.also, f"{refused or 'nobody'} objects"),

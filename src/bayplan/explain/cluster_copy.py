@@ -143,6 +143,14 @@ class ClusterCopy:
         info.nominated_node_name = nominated or info.nominated_node_name
         self.nominator.put(info)
 
+    def nominated_before(self, pod: Pod, node_name: str) -> tuple[PodInfo, ...]:
+        """Waiting pods that are nominated to the node and as important as this one: it has to leave them the room."""
+        nominated = self.nominator.nominated_pods(node_name)
+        if not nominated:
+            return ()
+        info = self.info(pod)
+        return tuple(each for each in nominated if each.uid != info.uid and each.priority >= info.priority)
+
     def release_claims(self, pod: Pod) -> Callable[[], None]:
         """Drop the reservations of resource claims for a pod that leaves, and free the devices of those that nobody
         uses then, as the resource claim controller does. The answer takes it back."""

@@ -69,7 +69,7 @@ def nearest_nodes(copy: ClusterCopy, pod: Pod, misses: dict[int, tuple[str, ...]
     found = []
     for row, plugins in misses.items():
         info = table.at(row)
-        lacking = shortfall(pod, info.node, info)
+        lacking = shortfall(pod, info.node, info, nominated=copy.nominated_before(pod, info.name))
         if lacking:
             share = sum(amount / max(info.allocatable_of(name), 1) for name, amount in lacking.items())
             found.append((len(plugins), share, info.name, lacking, plugins))

@@ -53,6 +53,8 @@ class Trial:
     node: Node
     info: NodeInfo
     """The node as it is; what runs there."""
+    nominated: tuple[PodInfo, ...] = ()
+    """Pods that have to be left their room there."""
     evicted: tuple[PodInfo, ...] = ()
     done: tuple[str, ...] = ()
     """In words, each after "would fit if"."""
@@ -64,6 +66,9 @@ class Trial:
 
     def with_node(self, node: Node, what: str, effort: int) -> Trial:
         return self.changed(what, effort, node=node)
+
+    def shortfall(self, *more_evicted: PodInfo) -> dict[str, int]:
+        return shortfall(self.pod, self.node, self.info, (*self.evicted, *more_evicted), self.nominated)
 
     @property
     def is_of_daemon_set(self) -> bool:
@@ -160,20 +165,27 @@ def _node_name(trial: Trial) -> Iterator[Trial]:
         yield trial.with_pod(_replace(trial.pod.spec, node_name=""), "the pod named no node", SELECTOR)
 
 
-def shortfall(pod: Pod, node: Node, info: NodeInfo, evicted: tuple[PodInfo, ...] = ()) -> dict[str, int]:
-    """By resource, how much more the pod asks for than the node has left; `pods` for places."""
+def shortfall(
+    pod: Pod,
+    node: Node,
+    info: NodeInfo,
+    evicted: tuple[PodInfo, ...] = (),
+    nominated: tuple[PodInfo, ...] = (),
+) -> dict[str, int]:
+    """By resource, how much more the pod asks for than the node has left; `pods` for places. Pods that are `nominated`
+    to the node have to be left their room."""
     offered = to_amounts(node.status.allocatable)
     freed: dict[str, int] = {}
-    for victim in evicted:
-        for place, amount in victim.usage.vector:
+    for pods, sign in ((evicted, 1), (nominated, -1)):
+        for place, amount in (entry for each in pods for entry in each.usage.vector):
             name = info.resources.names[place]
-            freed[name] = freed.get(name, 0) + amount
+            freed[name] = freed.get(name, 0) + sign * amount
     lacking: dict[str, int] = {}
     for name, amount in pod_requests(pod).items():
         left = offered.get(name, 0) - info.requested_of(name) + freed.get(name, 0)
         if amount > left and amount > 0:
             lacking[name] = amount - left
-    places = offered.get("pods", 0) - len(info.pods) + len(evicted)
+    places = offered.get("pods", 0) - len(info.pods) + len(evicted) - len(nominated)
     if places < 1:
         lacking["pods"] = 1 - places
     return lacking
@@ -186,7 +198,7 @@ def human_amount(amount: int, resource: str) -> str:
 
 
 def _resources(trial: Trial) -> Iterator[Trial]:
-    lacking = shortfall(trial.pod, trial.node, trial.info, trial.evicted)
+    lacking = trial.shortfall()
     if not lacking:
         yield from _parts_of_requests(trial)
         return
@@ -274,13 +286,13 @@ def _evictions(trial: Trial, lacking: dict[str, int]) -> Iterator[Trial]:
     chosen: list[PodInfo] = []
     for pod in here:
         chosen.append(pod)
-        if not shortfall(trial.pod, trial.node, trial.info, (*trial.evicted, *chosen)):
+        if not trial.shortfall(*chosen):
             break
     else:
         return
     for pod in list(chosen):
         fewer = [other for other in chosen if other is not pod]
-        if not shortfall(trial.pod, trial.node, trial.info, (*trial.evicted, *fewer)):
+        if not trial.shortfall(*fewer):
             chosen = fewer
     if len(chosen) <= 5:
         names = ", ".join(pod.key for pod in chosen)

@@ -256,7 +256,8 @@ class _Search:
             given[plugins] = given.get(plugins, 0) + 1
             fewest = len(plugins)
             info = table.at(row)
-            yield from self._all_answered(Trial(pod, info.node, info, done=done), plugins)
+            nominated = self._copy.nominated_before(pod, info.name)
+            yield from self._all_answered(Trial(pod, info.node, info, nominated, done=done), plugins)
 
     def _all_answered(self, trial: Trial, plugins: tuple[str, ...]) -> Iterator[Trial]:
         if not plugins:
@@ -365,7 +366,7 @@ def _by_objections(copy: ClusterCopy, pod: Pod, misses: dict[int, tuple[str, ...
 
     def price(row: int) -> tuple[int, float, int]:
         info = table.at(row)
-        lacking = shortfall(pod, info.node, info)
+        lacking = shortfall(pod, info.node, info, nominated=copy.nominated_before(pod, info.name))
         shares = [amount / max(info.allocatable_of(name), 1) for name, amount in lacking.items()]
         return len(misses[row]), sum(shares), row
 
