@@ -134,3 +134,20 @@ def test_everybody_hears_of_slices_that_several_nodes_reach() -> None:
     objects.put(msgspec.convert(slice_of(device("a"), allNodes=True), ResourceSlice))
 
     assert devices.slice_changes.since(before) == {""}
+
+
+def test_claims_are_found_by_the_object_that_controls_them() -> None:
+    objects, devices = cluster(owned("uid-pod"))
+    assert [each.key for each in devices.claims_of("uid-pod")] == ["default/c"]
+
+    objects.put(owned("uid-other"))
+    assert devices.claims_of("uid-pod") == []
+    assert [each.key for each in devices.claims_of("uid-other")] == ["default/c"]
+
+    objects.remove(owned("uid-other"))
+    assert devices.claims_of("uid-other") == []
+
+
+def owned(uid: str) -> ResourceClaim:
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": uid, "controller": True}
+    return msgspec.convert(claim("c", request(), metadata={"ownerReferences": [owner]}), ResourceClaim)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 from tests.unit.plugins.intree.dynamic_resources.device_cases import (
     claim,
@@ -19,10 +20,12 @@ from tests.unit.plugins.intree.dynamic_resources.device_cases import (
     slice_of,
 )
 
+from bayplan.api.decode import decode_object
 from bayplan.api.devices import DeviceClass
 from bayplan.api.pod import Pod
 from bayplan.cluster.state import ClusterState
-from bayplan.plugins.intree.dynamic_resources.extended import device_requests
+from bayplan.plugins.intree.dynamic_resources.extended import DelegationColumns, device_requests
+from bayplan.testing import Harness
 
 GPU, IMPLICIT = "example.com/gpu", "deviceclass.resource.kubernetes.io/gpu"
 BACKED = device_class("gpu", extendedResourceName=GPU)
@@ -87,6 +90,47 @@ def test_of_two_classes_the_newer_stands_for_the_resource_and_else_the_first_by_
     found = state.device_classes.class_for(GPU)
 
     assert found is not None and found.name == expected
+
+
+class Delegations:
+    """The columns of two nodes, n0 and n1, asked again after each change."""
+
+    def __init__(self) -> None:
+        self.harness = Harness(nodes=["n0", "n1"])
+        cluster = self.harness.cluster
+        self.columns = DelegationColumns(cluster.nodes, cluster.device_classes)
+
+    def put(self, document: dict[str, Any]) -> None:
+        self.harness.add(decode_object(document))
+
+    def offer(self, name: str, amount: str) -> None:
+        offering = node(name)
+        offering["status"]["allocatable"][GPU] = amount
+        self.put(offering)
+
+    def read(self) -> dict[str, str]:
+        table = self.harness.cluster.nodes
+        rows = np.array([table.row_of[name] for name in ("n0", "n1")], dtype=np.intp)
+        groups, missing = self.columns.of((GPU,), rows)
+        told = dict.fromkeys(missing.tolist(), "missing")
+        for delegated, positions in groups.items():
+            told |= dict.fromkeys(positions.tolist(), "devices" if delegated else "offered")
+        return {name: told[position] for position, name in enumerate(("n0", "n1"))}
+
+
+def test_what_devices_stand_for_follows_nodes_and_classes() -> None:
+    cluster = Delegations()
+    assert cluster.read() == {"n0": "missing", "n1": "missing"}
+
+    cluster.put(BACKED)
+    assert cluster.read() == {"n0": "devices", "n1": "devices"}
+
+    cluster.offer("n0", "2")
+    assert cluster.read() == {"n0": "offered", "n1": "devices"}
+
+    cluster.offer("n0", "0")
+    cluster.offer("n1", "1")
+    assert cluster.read() == {"n0": "devices", "n1": "offered"}
 
 
 def _requests(init: list[dict[str, Any]], containers: list[dict[str, Any]]) -> tuple[list[str], list[str]]:
