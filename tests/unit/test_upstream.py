@@ -20,7 +20,7 @@ EXTERNAL-SCHEDULER started
 === RUN   TestGates/on
 --- FAIL: TestPorts (1.00s)
     --- PASS: TestPorts/free (0.10s)
-    --- FAIL: TestPorts/taken (0.90s)
+    --- PASS: TestPorts/taken (0.90s)
 --- PASS: TestQueue (0.00s)
 --- PASS: TestPlugins (0.00s)
 """
@@ -43,6 +43,36 @@ def test_a_test_that_never_ended_has_failed() -> None:
     outcome = parse(["=== RUN   TestPanics", "EXTERNAL-SCHEDULER started", "panic: no"])
 
     assert outcome.verdict("TestPanics") == "fail"
+
+
+def test_a_test_that_waits_for_its_turn_when_another_panics_is_still_to_be_run() -> None:
+    outcome = parse(["=== RUN   TestA/x", "=== PAUSE TestA/x", "=== RUN   TestA/y", "panic: no"])
+
+    assert list(outcome.leaves()) == ["TestA/y"]
+    assert outcome.unfinished == {"TestA/x", "TestA/y"}
+
+
+def test_a_result_in_the_middle_of_other_output_counts() -> None:
+    outcome = parse(["=== RUN   TestA", "EXTERNAL-SCHEDULER started", "I1117 a log line \x16--- PASS: TestA (1.00s)"])
+
+    assert outcome.verdicts() == {"TestA": "pass"}
+
+
+def test_a_scheduler_that_tests_share_says_something_about_those_that_use_it() -> None:
+    lines = ["=== RUN   TestA/x", "EXTERNAL-SCHEDULER serves TestA/y", "EXTERNAL-SCHEDULER started"]
+    outcome = parse([*lines, "--- PASS: TestA/x (1.00s)", "--- PASS: TestA/y/deep (1.00s)"])
+
+    assert outcome.verdicts() == {"TestA/x": "starts no scheduler", "TestA/y/deep": "pass"}
+
+
+def test_leaves_that_are_left_out_are_counted_apart_with_their_reason() -> None:
+    known: record.LeftOut = {"packages": {"q": "alpha"}, "leaves": {"p": {"Gt": "off by default"}}, "causes": {}}
+    verdicts = {"a": "pass", "with_Gt": "fail", "queue": "starts no scheduler", "b": "fail"}
+    outcomes: record.Outcomes = {"p": {"bayplan": verdicts, "kube-scheduler": verdicts | {"b": "pass"}}}
+
+    assert "| `p` | 4 | 2 | 2 | 1 | 2 |" in record.leaves_table(outcomes, known).splitlines()
+    reasons = record.leaves_reasons(outcomes, known).splitlines()
+    assert {"- 1: off by default", "- `q`: alpha", "- `p` `b` (bayplan)"} <= set(reasons)
 
 
 def test_the_table_counts_each_group() -> None:

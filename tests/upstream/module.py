@@ -1,7 +1,7 @@
 """Kubernetes' own tests as programs: its module is copied into a cache folder, patched, and compiled there.
 
 Nothing of Kubernetes is part of this repository. The module comes from the Go module proxy at the version of the
-control plane; two edits and one file of ours let an external program take the scheduler's place in the integration
+control plane; a few edits and two files of ours let an external program take the scheduler's place in the integration
 tests.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,39 @@ MODULE = "k8s.io/kubernetes"
 _RECIPE = 1
 _FLAGS = ("-mod=readonly", "-buildvcs=false", "-trimpath", "-p", "2", "-ldflags", "-s -w")
 
+_QUEUEING = "test/integration/scheduler/queueing"
+# Files of ours, each added to a package of the copy as external.go.
+_ADDED = {"external/external.go": "pkg/scheduler", "queueing/external.go": _QUEUEING}
+# What is replaced in the copy: the file, the text, which must occur once, and what takes its place.
+_EDITS = (
+    ("pkg/scheduler/scheduler.go", "func (sched *Scheduler) Run(", "func (sched *Scheduler) runInProcess("),
+    (
+        "pkg/scheduler/scheduler.go",
+        "\treturn sched, nil\n}",
+        "\trememberOptions(sched, options)\n\treturn sched, nil\n}",
+    ),
+    (
+        "pkg/scheduler/schedule_one.go",
+        "func (sched *Scheduler) ScheduleOne(",
+        "func (sched *Scheduler) scheduleOneInProcess(",
+    ),
+    (
+        f"{_QUEUEING}/queue.go",
+        "\tswitch tt.ExpectedInitialRejectingPhase {\n",
+        "\tif testCtx.Scheduler.IsExternal() {\n\t\trunExternally(t, testCtx, tt)\n\t\treturn\n\t}\n"
+        "\tswitch tt.ExpectedInitialRejectingPhase {\n",
+    ),
+    # Tests of claims run side by side and share one scheduler: each says that it uses it.
+    (
+        "test/integration/dra/dra.go",
+        "\tscheduler.start(tCtx, config)\n",
+        '\tfmt.Printf("EXTERNAL-SCHEDULER serves %s\\n", tCtx.Name())\n\tscheduler.start(tCtx, config)\n',
+    ),
+)
+# A scheduler that runs beside the test, in all packages: the test waits until the program has read the cluster.
+_RUNS = re.compile(r"\bgo (\w+\.Scheduler|sched)\.Run\(")
+_TESTS = ("util", "scheduler", "volumescheduling", "dra")
+
 
 class BuildFailed(Exception):
     """The Go tool could not build a program; the message says which."""
@@ -30,7 +64,7 @@ class BuildFailed(Exception):
 def cache_folder() -> Path:
     """The folder that holds the copy of the module and the programs built from it."""
     root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    digest = hashlib.sha256(str(_RECIPE).encode())
+    digest = hashlib.sha256(repr((_RECIPE, _ADDED, _EDITS, _RUNS, _TESTS)).encode())
     for path in sorted(path for path in GO.rglob("*") if path.is_file()):
         digest.update(path.relative_to(GO).as_posix().encode() + b"\0" + path.read_bytes())
     return root / "bayplan" / "upstream" / digest.hexdigest()[:12]
@@ -54,6 +88,11 @@ def source(package: str) -> Path:
     return _prepared() / "kubernetes" / package.removeprefix(MODULE).strip("/")
 
 
+def paths() -> dict[str, str]:
+    """The variables by which a program that was built with trimmed paths finds the data of its packages."""
+    return {"TEST_SRCDIR": str(cache_folder().parent), "TEST_WORKSPACE": cache_folder().name}
+
+
 def _prepared() -> Path:
     """The cache folder with the patched copy; it appears whole or not at all."""
     folder = cache_folder()
@@ -65,11 +104,15 @@ def _prepared() -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     scratch = folder.with_name(f"{folder.name}.{os.getpid()}")
     shutil.rmtree(scratch, ignore_errors=True)
-    shutil.copytree(_downloaded(), scratch / "kubernetes", copy_function=shutil.copyfile)
+    downloaded = _downloaded()
+    shutil.copytree(downloaded, scratch / "kubernetes", copy_function=shutil.copyfile)
+    # Under its name in trimmed paths, by which tests look for their data: see `paths`.
+    (scratch / MODULE).parent.mkdir()
+    (scratch / MODULE).with_name(downloaded.name).symlink_to("../kubernetes")
     for path in (scratch / "kubernetes").rglob("*"):
         if path.is_dir():
             path.chmod(0o755)
-    _patch(scratch / "kubernetes" / "pkg" / "scheduler")
+    _patch(scratch / "kubernetes")
     shutil.copytree(GO / "e2e", scratch / "e2e")
     shutil.copyfile(GO / "go.sum", scratch / "go.sum")
     text = (GO / "go.mod").read_text()
@@ -84,19 +127,20 @@ def _downloaded() -> Path:
     return Path(answer.strip())
 
 
-def _patch(scheduler: Path) -> None:
-    """Let the external program take the scheduler's place: see go/external/external.go."""
-    shutil.copyfile(GO / "external" / "external.go", scheduler / "external.go")
-    path = scheduler / "scheduler.go"
-    text = path.read_text()
-    for old, new in (
-        ("func (sched *Scheduler) Run(", "func (sched *Scheduler) runInProcess("),
-        ("\treturn sched, nil\n}", "\trememberOptions(sched, options)\n\treturn sched, nil\n}"),
-    ):
+def _patch(kubernetes: Path) -> None:
+    """Let the external program take the scheduler's place: see go/external and go/queueing."""
+    for name, folder in _ADDED.items():
+        shutil.copyfile(GO / name, kubernetes / folder / "external.go")
+    for place, old, new in _EDITS:
+        path = kubernetes / place
+        text = path.read_text()
         if text.count(old) != 1:
-            raise BuildFailed(f"{path.name} of {MODULE} is not as expected: {old!r} occurs {text.count(old)} times")
-        text = text.replace(old, new)
-    path.write_text(text)
+            raise BuildFailed(f"{place} of {MODULE} is not as expected: {old!r} occurs {text.count(old)} times")
+        path.write_text(text.replace(old, new))
+    for path in (path for name in _TESTS for path in (kubernetes / "test/integration" / name).rglob("*.go")):
+        text = path.read_text()
+        if _RUNS.search(text):
+            path.write_text(_RUNS.sub(r"\1.Start(", text))
 
 
 def _go(folder: Path, *arguments: str) -> str:

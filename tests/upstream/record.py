@@ -26,6 +26,16 @@ PAGES = {"kubernetes-e2e": REPOSITORY / "docs/cluster.md", "upstream": REPOSITOR
 # the real control plane without kubelets.
 # Leaves: by package, scheduler and leaf, the verdict.
 Outcomes: TypeAlias = dict[str, dict[str, Any]]
+# `packages` with a reason each, `leaves` by package and pattern, `causes` of leaves that fail.
+LeftOut: TypeAlias = dict[str, dict[str, Any]]
+
+_SUBJECTS = ("bayplan", "kube-scheduler")
+# Verdicts on leaves that say nothing about a program, as the documentation has them.
+_SILENT = {
+    "needs Go plugins": "the test brings plugins written in Go, which run in its own process",
+    "skip": "the test skips itself",
+    "starts no scheduler": "the test starts no scheduler: it calls the Go code, or is about the API server alone",
+}
 
 
 def load(path: Path) -> Outcomes:
@@ -115,44 +125,73 @@ def _short(spec: str) -> str:
     return " ".join(re.sub(r"\[[^\]]*\]", "", spec).split())
 
 
-def leaves_table(outcomes: Outcomes) -> str:
-    """By package: its leaves, those that say something about a program, and how many each scheduler passes."""
-    lines = ["| package | leaves | asked | Bayplan | kube-scheduler |", "|---|---|---|---|---|"]
+def leaves_table(outcomes: Outcomes, known: LeftOut) -> str:
+    """By package: its leaves, those that are left out, and how many of the others each scheduler passes."""
+    lines = ["| package | leaves | left out | asked | Bayplan | kube-scheduler |", "|---|---|---|---|---|---|"]
+    total: Counter[str] = Counter()
     for package, subjects in outcomes.items():
-        leaves = set().union(*subjects.values())
-        asked = {leaf for leaf in leaves if any(of.get(leaf) in ("pass", "fail") for of in subjects.values())}
-        passed = [
-            str(sum(verdict == "pass" for verdict in subjects[subject].values())) if subject in subjects else "-"
-            for subject in ("bayplan", "kube-scheduler")
-        ]
-        lines.append(f"| `{package}` | {len(leaves)} | {len(asked)} | {' | '.join(passed)} |")
-    return "\n".join(lines)
+        reasons = _reasons(package, subjects, known)
+        asked = {leaf for leaf, why in reasons.items() if not why}
+        counts = Counter(leaves=len(reasons), left=len(reasons) - len(asked), asked=len(asked))
+        for subject in subjects:
+            counts[subject] = sum(subjects[subject].get(leaf) == "pass" for leaf in asked)
+        total += counts
+        lines.append(_leaves_row(f"`{package}`", counts, subjects))
+    return "\n".join([*lines, _leaves_row("all", total, _SUBJECTS)])
 
 
-def left_out() -> dict[str, str]:
-    """Leaves, by a pattern of their names, that are not expected to pass with Bayplan, each with its reason."""
-    entries: dict[str, str] = yaml.safe_load(LEFT_OUT.read_text())
+def _leaves_row(name: str, counts: Counter[str], subjects: Collection[str]) -> str:
+    passed = [str(counts[subject]) if subject in subjects else "-" for subject in _SUBJECTS]
+    return f"| {name} | {counts['leaves']} | {counts['left']} | {counts['asked']} | {' | '.join(passed)} |"
+
+
+def _reasons(package: str, subjects: Mapping[str, Mapping[str, str]], known: LeftOut) -> dict[str, str]:
+    """Why each leaf of a package is left out; empty for those that are asked of a program."""
+    found = {}
+    for leaf in sorted(set().union(*subjects.values())):
+        verdicts = {of[leaf] for of in subjects.values() if leaf in of}
+        why = why_left_out(package, leaf, known)
+        found[leaf] = why or ("" if verdicts & {"pass", "fail"} else _SILENT[min(verdicts)])
+    return found
+
+
+def left_out() -> LeftOut:
+    """Leaves that say nothing about Bayplan, by package and a pattern of their names, each with its reason."""
+    entries: LeftOut = yaml.safe_load(LEFT_OUT.read_text())
     return entries
 
 
-def leaves_reasons(outcomes: Outcomes, known: Mapping[str, str]) -> str:
-    """The leaves that fail with either scheduler, with the reason where it is known."""
-    lines = []
+def why_left_out(package: str, leaf: str, known: LeftOut) -> str:
+    """The reason of the first pattern that matches the leaf, or none."""
+    patterns = known["leaves"].get(package, {})
+    return next((why for pattern, why in patterns.items() if re.search(pattern, leaf)), "")
+
+
+def leaves_reasons(outcomes: Outcomes, known: LeftOut) -> str:
+    """Why leaves and packages are left out, and the leaves that fail with either scheduler."""
+    whys: Counter[str] = Counter()
+    failing = []
     for package, subjects in outcomes.items():
-        for leaf in sorted(set().union(*subjects.values())):
-            failing = [subject for subject in subjects if subjects[subject].get(leaf) == "fail"]
-            if failing:
-                why = next((why for pattern, why in known.items() if re.search(pattern, leaf)), "no cause is known")
-                lines.append(f"- `{package}` `{leaf}` ({' and '.join(failing)}): {why}")
-    return "\n".join(["Leaves that fail:", "", *lines]) if lines else "No leaf fails."
+        for leaf, why in _reasons(package, subjects, known).items():
+            failed = [subject for subject in subjects if subjects[subject].get(leaf) == "fail"]
+            if why:
+                whys[why] += 1
+            elif failed:
+                failing.append(f"- `{package}` `{leaf}` ({' and '.join(failed)}){known['causes'].get(leaf, '')}")
+    return "\n".join(
+        ["Leaves that are left out, and why:", "", *(f"- {count}: {why}" for why, count in whys.most_common())]
+        + ["", "Packages that are left out, and why:", ""]
+        + [f"- `{package}`: {why}" for package, why in known["packages"].items()]
+        + (["", "Leaves that fail:", "", *failing] if failing else ["", "No other leaf fails."])
+    )
 
 
 def tables() -> dict[str, str]:
     """The generated part of each page."""
-    specs, leaves = load(SPECS), load(LEAVES)
+    specs, leaves, known = load(SPECS), load(LEAVES), left_out()
     return {
         "kubernetes-e2e": f"{specs_table(specs)}\n\n{specs_reasons(specs)}",
-        "upstream": f"{leaves_table(leaves)}\n\n{leaves_reasons(leaves, left_out())}",
+        "upstream": f"{leaves_table(leaves, known)}\n\n{leaves_reasons(leaves, known)}",
     }
 
 

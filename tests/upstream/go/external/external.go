@@ -1,9 +1,10 @@
 // The scheduler of an integration test, run as a program of its own.
 //
-// This file is added to a copy of k8s.io/kubernetes/pkg/scheduler at build time, together with two edits of scheduler.go:
-// New calls rememberOptions, and the original Run is called runInProcess. The scheduler that New builds still follows
-// the cluster, because tests wait for its cache, but it decides nothing: the program named by EXTERNAL_SCHEDULER does,
-// with the configuration that the test asked for.
+// This file is added to a copy of k8s.io/kubernetes/pkg/scheduler at build time, together with edits: New calls
+// rememberOptions, the original Run and ScheduleOne are called runInProcess and scheduleOneInProcess, and tests call Start
+// instead of Run in a goroutine. The scheduler that New builds still follows the cluster, because tests wait for its cache
+// and its queue, but it decides nothing: the program named by EXTERNAL_SCHEDULER does, with the configuration that the test
+// asked for.
 package scheduler
 
 import (
@@ -13,11 +14,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/rest"
@@ -28,34 +34,120 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/scheme"
 )
 
-// How long a program may take to end after it was interrupted.
-const grace = 10 * time.Second
+const (
+	// How long a program may take until it has read the cluster, on a busy machine.
+	startup = 2 * time.Minute
+	// How long a program may take to end after it was interrupted.
+	grace = 10 * time.Second
+)
+
+// What is known of a scheduler that a test has asked for.
+type externalScheduler struct {
+	options schedulerOptions
+	start   sync.Once
+	log     atomic.Value
+	ended   atomic.Bool
+}
 
 var remembered sync.Map
 
-func rememberOptions(sched *Scheduler, options schedulerOptions) { remembered.Store(sched, options) }
+func rememberOptions(sched *Scheduler, options schedulerOptions) {
+	remembered.Store(sched, &externalScheduler{options: options})
+}
 
-// Run starts the program and ends it with the context. Without a program the scheduler runs in this process.
-func (sched *Scheduler) Run(ctx context.Context) {
-	program := os.Getenv("EXTERNAL_SCHEDULER")
-	if program == "" {
-		sched.runInProcess(ctx)
-		return
-	}
+func externalOf(sched *Scheduler) *externalScheduler {
 	value, _ := remembered.Load(sched)
-	options := value.(schedulerOptions)
-	if len(options.frameworkOutOfTreeRegistry) > 0 {
-		// The test says nothing about the program; running it here only keeps the tests around it going.
-		fmt.Println("EXTERNAL-SCHEDULER needs plugins written in Go")
-		sched.runInProcess(ctx)
+	external, _ := value.(*externalScheduler)
+	return external
+}
+
+// IsExternal tells whether a program takes the place of this scheduler.
+func (sched *Scheduler) IsExternal() bool {
+	external := externalOf(sched)
+	return external != nil && os.Getenv("EXTERNAL_SCHEDULER") != "" && len(external.goPlugins()) == 0
+}
+
+// Start runs the program in the background, and returns when it has read the cluster: a scheduler in this process has read
+// it before it runs, and tests count their seconds from there.
+func (sched *Scheduler) Start(ctx context.Context) {
+	go sched.Run(ctx)
+	if !sched.IsExternal() {
 		return
 	}
-	if err := runProgram(ctx, program, options); err != nil {
-		fmt.Printf("EXTERNAL-SCHEDULER failed: %v\n", err)
+	external := externalOf(sched)
+	ready := regexp.MustCompile(os.Getenv("EXTERNAL_SCHEDULER_READY"))
+	for deadline := time.Now().Add(startup); time.Now().Before(deadline) && ctx.Err() == nil && !external.ended.Load(); {
+		if ready.Match(external.logged()) {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
 	}
 }
 
-func runProgram(ctx context.Context, program string, options schedulerOptions) error {
+// Run starts the program and ends it with the context. Without a program the scheduler runs in this process.
+func (sched *Scheduler) Run(ctx context.Context) {
+	if !sched.IsExternal() {
+		sched.sayWhyInProcess()
+		sched.runInProcess(ctx)
+		return
+	}
+	external := externalOf(sched)
+	external.start.Do(func() {
+		if err := external.runProgram(ctx, os.Getenv("EXTERNAL_SCHEDULER")); err != nil {
+			fmt.Printf("EXTERNAL-SCHEDULER failed: %v\n", err)
+		}
+		external.ended.Store(true)
+	})
+}
+
+// ScheduleOne lets the program schedule all pods there are: it cannot be stopped after one.
+func (sched *Scheduler) ScheduleOne(ctx context.Context) {
+	if !sched.IsExternal() {
+		sched.sayWhyInProcess()
+		sched.scheduleOneInProcess(ctx)
+		return
+	}
+	sched.Start(ctx)
+}
+
+// The test says nothing about the program; running it here only keeps the tests around it going.
+func (sched *Scheduler) sayWhyInProcess() {
+	if external := externalOf(sched); external != nil && os.Getenv("EXTERNAL_SCHEDULER") != "" {
+		external.start.Do(func() { fmt.Println("EXTERNAL-SCHEDULER needs plugins written in Go") })
+	}
+}
+
+// ExternalAttempts counts how often the program has tried to schedule a pod, by its log.
+func (sched *Scheduler) ExternalAttempts(pod *v1.Pod) int {
+	name := regexp.QuoteMeta(pod.Namespace + "/" + pod.Name)
+	pattern := strings.ReplaceAll(os.Getenv("EXTERNAL_SCHEDULER_ATTEMPT"), "POD", name)
+	return len(regexp.MustCompile(pattern).FindAll(externalOf(sched).logged(), -1))
+}
+
+// What the program has written to its log.
+func (external *externalScheduler) logged() []byte {
+	path, _ := external.log.Load().(string)
+	text, _ := os.ReadFile(path)
+	return text
+}
+
+// The plugins of the test that the program would need; those that let every pod pass are left out.
+func (external *externalScheduler) goPlugins() []string {
+	var names []string
+	for name := range external.options.frameworkOutOfTreeRegistry {
+		if !slices.Contains(passingPlugins(), name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func passingPlugins() []string {
+	return strings.Split(os.Getenv("EXTERNAL_SCHEDULER_PASSING_PLUGINS"), ",")
+}
+
+func (external *externalScheduler) runProgram(ctx context.Context, program string) error {
+	options := external.options
 	if options.kubeConfig == nil {
 		return fmt.Errorf("the test gives no address of the API server")
 	}
@@ -77,6 +169,7 @@ func runProgram(ctx context.Context, program string, options schedulerOptions) e
 		return err
 	}
 	defer log.Close()
+	external.log.Store(log.Name())
 	command := exec.CommandContext(ctx, program, "--config", config, "--secure-port", "0")
 	command.Env = append(os.Environ(), "CHANGED_FEATURE_GATES="+changedGates(), "EMULATED_VERSION="+emulatedVersion())
 	command.Stdout, command.Stderr = log, log
@@ -141,10 +234,14 @@ func writeConfiguration(path, kubeconfig string, options schedulerOptions) error
 	if err := scheme.Scheme.Convert(&versioned, &config, nil); err != nil {
 		return err
 	}
-	config.Profiles, config.Extenders = options.profiles, options.extenders
+	config.Extenders, config.Profiles = options.extenders, nil
+	for _, profile := range options.profiles {
+		config.Profiles = append(config.Profiles, withoutPassingPlugins(profile))
+	}
 	config.PercentageOfNodesToScore = &options.percentageOfNodesToScore
-	config.PodInitialBackoffSeconds = options.podInitialBackoffSeconds
-	config.PodMaxBackoffSeconds = options.podMaxBackoffSeconds
+	// Tests that look into the queue ask for no backoff at all, which a configuration cannot.
+	config.PodInitialBackoffSeconds = max(1, options.podInitialBackoffSeconds)
+	config.PodMaxBackoffSeconds = max(1, options.podMaxBackoffSeconds)
 	config.Parallelism = options.parallelism
 	config.LeaderElection.LeaderElect = false
 	config.ClientConnection.Kubeconfig = kubeconfig
@@ -156,4 +253,21 @@ func writeConfiguration(path, kubeconfig string, options schedulerOptions) error
 		return err
 	}
 	return os.WriteFile(path, text.Bytes(), 0o600)
+}
+
+// The profile without the plugins that only exist in the test.
+func withoutPassingPlugins(profile schedulerapi.KubeSchedulerProfile) schedulerapi.KubeSchedulerProfile {
+	if profile.Plugins == nil {
+		return profile
+	}
+	profile.Plugins = profile.Plugins.DeepCopy()
+	points := reflect.ValueOf(profile.Plugins).Elem()
+	for i := range points.NumField() {
+		if set, ok := points.Field(i).Addr().Interface().(*schedulerapi.PluginSet); ok {
+			set.Enabled = slices.DeleteFunc(set.Enabled, func(plugin schedulerapi.Plugin) bool {
+				return slices.Contains(passingPlugins(), plugin.Name)
+			})
+		}
+	}
+	return profile
 }
