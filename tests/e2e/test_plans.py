@@ -57,8 +57,9 @@ async def bayplan(*arguments: str, folder: Path) -> Any:
     return json.loads(done.stdout)
 
 
-async def run_in_order(commands: list[str], kubeconfig: Path) -> None:
-    """The lines of a plan, as somebody would paste them into a shell."""
+async def run_in_order(commands: list[str], kubeconfig: Path, api: ApiSession) -> None:
+    """The lines of a plan, as somebody runs them in a shell who looks after each whether the replacement has a node."""
+    count = len(await api.pods())
     path = f"{program('kubectl').parent}{os.pathsep}{os.environ['PATH']}"
     for line in commands:
         done = await asyncio.to_thread(
@@ -71,26 +72,26 @@ async def run_in_order(commands: list[str], kubeconfig: Path) -> None:
             timeout=90,
         )
         assert done.returncode == 0, f"{line}: {done.stdout}{done.stderr}"
+        await all_placed(api, count)
+
+
+async def all_placed(api: ApiSession, count: int) -> None:
+    for _ in range(1000):
+        found = (await places(api)).values()
+        if len(found) == count and all(found):
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError(f"{count} pods do not come to have nodes")
 
 
 async def places(api: ApiSession) -> dict[str, str]:
     return {each["metadata"]["name"]: each["spec"].get("nodeName", "") for each in await api.pods()}
 
 
-async def arrived(api: ApiSession, controller: ReplicaController, count: int) -> list[str]:
+async def arrived(api: ApiSession, controller: ReplicaController) -> list[str]:
     """The nodes of the pods that replaced others, in the order in which those left."""
-    found: dict[str, str] = {}
-
-    async def look() -> bool:
-        found.clear()
-        found.update(await places(api))
-        return len(controller.created) == count and all(found.get(name) for name in controller.created)
-
-    for _ in range(200):
-        if await look():
-            break
-        await asyncio.sleep(0.05)
-    return [found.get(name, "") for name in controller.created]
+    found = await places(api)
+    return [found[name] for name in controller.created]
 
 
 async def budget_allows(api: ApiSession, name: str, count: int) -> None:
@@ -115,8 +116,8 @@ async def test_the_commands_of_a_drain_run_as_printed_and_every_pod_lands_where_
             await budget_allows(api, "web", 1)
             plan = await bayplan("plan", "drain", "a", "--kubeconfig", str(reader_of(cluster)), folder=tmp_path)
             async with scheduling(cluster.kubeconfig):
-                await run_in_order(plan["commands"], cluster.kubeconfig)
-                landed = await arrived(api, controller, 4)
+                await run_in_order(plan["commands"], cluster.kubeconfig, api)
+                landed = await arrived(api, controller)
         unschedulable = (await api.call("GET", "/api/v1/nodes/a"))["spec"].get("unschedulable")
 
         assert [move["source"] for move in plan["moves"]] == ["a"] * 4
@@ -136,8 +137,8 @@ async def test_the_commands_of_a_defragmentation_empty_the_nodes_that_they_are_f
         async with keeping_replicas(cluster.kubeconfig) as controller:
             plan = await bayplan("plan", "defrag", "--kubeconfig", str(reader_of(cluster)), folder=tmp_path)
             async with scheduling(cluster.kubeconfig):
-                await run_in_order(plan["commands"], cluster.kubeconfig)
-                landed = await arrived(api, controller, len(plan["moves"]))
+                await run_in_order(plan["commands"], cluster.kubeconfig, api)
+                landed = await arrived(api, controller)
 
         assert len(plan["moves"]) == 2
         assert landed == [move["target"] for move in plan["moves"]]
