@@ -248,7 +248,7 @@ def test_what_of_a_pod_may_change(api: ApiClient, pods: str, change: Json, statu
         ({"affinity": _required(_OTHER_TERM)}, _REFUSED),
         ({"affinity": _required(_TERM, _OTHER_TERM)}, _REFUSED),
         ({"affinity": None}, _REFUSED),
-        ({"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": []}}}, _TAKEN),
+        ({"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": []}}}, _REFUSED),
         ({"topologySpreadConstraints": [_SPREAD]}, _REFUSED),
         ({"schedulingGates": None}, _TAKEN),
         ({"schedulingGates": None, "nodeSelector": {"a": None}}, _REFUSED),

@@ -23,6 +23,7 @@ _GROUPS = ("containers", "initContainers")
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _MIRROR = "kubernetes.io/config.mirror"
 _RESIZABLE = ("cpu", "memory")
+_THERE_OR_NOT = ("podAffinity", "podAntiAffinity")
 
 
 def validate_update(new: Json, old: Json) -> list[Cause]:
@@ -63,10 +64,14 @@ def _with(document: Json, name: str, value: JsonValue) -> Json:
 
 
 def _without_nothing(value: JsonValue) -> JsonValue:
-    """Without what is absent, empty or null, which are the same to the server."""
+    """Without what is absent, empty or null, which are the same to the server; but for parts that are there or not."""
     if isinstance(value, dict):
         kept = {name: _without_nothing(part) for name, part in value.items()}
-        return {name: part for name, part in kept.items() if part not in (None, {}, [])}
+        return {
+            name: part
+            for name, part in kept.items()
+            if part not in (None, {}, []) or (part == {} and name in _THERE_OR_NOT)
+        }
     return [_without_nothing(part) for part in value] if isinstance(value, list) else value
 
 
