@@ -17,11 +17,10 @@ import os
 import re
 import signal
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -29,6 +28,7 @@ from typing import Any
 import msgspec
 from tests.controlplane import ControlPlane, ControlPlaneOptions
 
+from bench.busy import busy_loops
 from bench.bytecode import compile_sources
 from bench.clusters import make_node
 from bench.versus.cluster import BenchCluster
@@ -83,7 +83,7 @@ async def _measure(plane: ControlPlane, options: argparse.Namespace) -> dict[str
         await cluster.create(_running_pods(options.pods, options.nodes))
         timings: dict[str, list[Timing]] = {name: [] for name in options.scheduler}
         numbers = count()
-        with _busy_loops(options.busy):
+        with busy_loops(options.busy):
             for number in range(options.rounds):
                 for name in in_turn(options.scheduler, number):
                     one = _failover if options.failover else _start
@@ -157,17 +157,6 @@ async def _running(plane: ControlPlane, name: str, extra: Json) -> AsyncIterator
         yield running
     finally:
         await asyncio.to_thread(process.__exit__, None, None, None)
-
-
-@contextmanager
-def _busy_loops(number: int) -> Iterator[None]:
-    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(number)]
-    try:
-        yield
-    finally:
-        for loop in loops:
-            loop.kill()
-            loop.wait()
 
 
 def _nodes(number: int) -> Iterator[Json]:

@@ -3,6 +3,7 @@
     python -m bench.versus                                     everything, the most important workloads first
     python -m bench.versus --group target --rounds 3           the workloads that the targets were written for
     python -m bench.versus --workload plain --nodes 500 5000   one workload, two sizes
+    python -m bench.versus --workload preemption --busy 4      beside four processes that only compute
     python -m bench.versus --smoke                             every workload, tiny, once: does it all work?
     python -m bench.versus --report                            the report again, from what is there
 
@@ -134,7 +135,7 @@ class _Measurement:
         workload, nodes = step.workload, step.nodes
         pods = workload.pod_count(nodes, self.options.pods)
         if step.what == RAW:
-            rate = await raw_binding_rate(self.plane, stage, workload, nodes, pods)
+            rate = await raw_binding_rate(self.plane, stage, workload, nodes, pods, busy=self.options.busy)
             return Raw(session=self.session, workload=workload.name, nodes=nodes, per_second=rate)
         task = Task(
             session=self.session,
@@ -143,6 +144,8 @@ class _Measurement:
             nodes=nodes,
             pods=pods,
             rate=step.rate,
+            busy=self.options.busy,
+            is_asked=step.is_asked,
             give_up_seconds=self.options.give_up,
             profile=self._profile(step) if self.options.profile else None,
         )
@@ -173,6 +176,7 @@ def _told(record: Record) -> str:
     assert isinstance(record, Run)
     return (
         f"{record.bound:,} of {record.pods:,} bound, {record.pods_per_second:,.0f} pods/s, "
+        f"the last after {record.last_bound_seconds:.2f} s, "
         f"p99 {record.p99_ms:,.0f} ms, decision {record.decision_ms:.3f} ms, "
         f"CPU {record.cpu_life_per_1000:.2f} s per 1,000, peak {record.peak_mib:,.0f} MiB"
     )
@@ -208,6 +212,7 @@ def _options() -> argparse.Namespace:
     add("--rounds", type=int, default=3)
     add("--mode", default="both", choices=["both", "backlog", "arrival", "none"], help="`none` for --growth alone")
     add("--arrival", type=float, help="pods a second arriving, for every workload (default: as each says; 0: none)")
+    add("--busy", type=int, default=0, help="processes that compute beside it")
     add("--only", default="", choices=["", *SCHEDULERS], help="one scheduler only")
     add("--kube-scheduler-up-to", type=int, metavar="NODES", help="leave kube-scheduler out at larger sizes")
     add("--give-up", type=float, default=300.0, metavar="SECONDS", help="end a run that takes longer")

@@ -85,13 +85,24 @@ class Provisioner:
     async def work(self) -> None:
         while True:
             claim = await self._due.get()
-            volume = volume_for(claim.metadata.name, claim.metadata.uid, claim.spec.storage_class_name)
-            await self._cluster.create_one(volume)
-            change = {
-                "metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
-                "spec": {"volumeName": volume["metadata"]["name"]},
-            }
-            await self._cluster.patch(f"{_CLAIMS}/{claim.metadata.name}", change)
+            await bind_volume(
+                self._cluster, claim.metadata.name, uid=claim.metadata.uid, storage_class=claim.spec.storage_class_name
+            )
+
+
+async def choose_node(cluster: BenchCluster, claim: str, node: str) -> None:
+    """What a scheduler writes to a claim that waits for it."""
+    await cluster.patch(f"{_CLAIMS}/{claim}", {"metadata": {"annotations": {_SELECTED_NODE: node}}})
+
+
+async def bind_volume(cluster: BenchCluster, claim: str, *, uid: str = "", storage_class: str = "") -> None:
+    volume = volume_for(claim, uid, storage_class)
+    await cluster.create_one(volume)
+    change = {
+        "metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
+        "spec": {"volumeName": volume["metadata"]["name"]},
+    }
+    await cluster.patch(f"{_CLAIMS}/{claim}", change)
 
 
 def volume_for(claim: str, uid: str, storage_class: str) -> Json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import os
 import statistics
@@ -15,9 +16,11 @@ from pathlib import Path
 import msgspec
 from tests.controlplane import ControlPlane
 
+from bench.busy import busy_loops
+from bench.versus.asking import Answers, asking
 from bench.versus.cluster import BenchCluster, collection_of
 from bench.versus.records import Run
-from bench.versus.schedulers import SCHEDULERS, Running
+from bench.versus.schedulers import ADMIN, SCHEDULERS, Running
 from bench.versus.stage import Stage
 from bench.versus.usage import CpuSample, machine_seconds, peak_mib, sample
 from bench.versus.watching import PodWatch
@@ -38,13 +41,19 @@ class Task:
     pods: int
     rate: float = 0.0
     """Pods a second that arrive; 0: a backlog."""
+    busy: int = 0
+    """Processes that compute beside it."""
+    is_asked: bool = False
+    """Whether a client asks Bayplan questions meanwhile (`bench.versus.asking`)."""
     give_up_seconds: float = 300.0
     profile: Path | None = None
     """Where to write a profile of Bayplan."""
 
     @property
     def mode(self) -> str:
-        return f"arrival {self.rate:g}/s" if self.rate else "backlog"
+        beside = [", asked"] if self.is_asked else []
+        beside += [f", {self.busy} busy loops"] if self.busy else []
+        return "".join([f"arrival {self.rate:g}/s" if self.rate else "backlog", *beside])
 
 
 class _Meters:
@@ -88,7 +97,7 @@ class _Meters:
 
 
 async def measure(plane: ControlPlane, stage: Stage, task: Task) -> Run:
-    with no_pauses():
+    with no_pauses(), busy_loops(task.busy):
         return await (_arrival if task.rate else _backlog)(plane, stage, task)
 
 
@@ -102,9 +111,12 @@ async def _backlog(plane: ControlPlane, stage: Stage, task: Task) -> Run:
             began = time.perf_counter()
             async with _running(plane, task) as running:
                 meters.know(running.pid)
-                await _wait(watch, running, task)
+                answers = Answers(running.url, plane.token_for(*ADMIN))
+                async with asking(answers, begin) if task.is_asked else contextlib.nullcontext():
+                    await _wait(watch, running, task)
                 await meters.finish(running)
-    return summary(task, watch, meters, began=began, created=dict.fromkeys(watch.bound, began))
+    created = dict.fromkeys(watch.bound, began)
+    return summary(task, watch, meters, began=began, created=created, answers=answers.seconds)
 
 
 async def _arrival(plane: ControlPlane, stage: Stage, task: Task) -> Run:
@@ -172,7 +184,15 @@ def no_pauses() -> Iterator[None]:
         gc.enable()
 
 
-def summary(task: Task, watch: PodWatch, meters: _Meters, *, began: float, created: dict[str, float]) -> Run:
+def summary(
+    task: Task,
+    watch: PodWatch,
+    meters: _Meters,
+    *,
+    began: float,
+    created: dict[str, float],
+    answers: dict[str, list[float]] | None = None,
+) -> Run:
     times = sorted(watch.bound.values())
     waits = sorted(1e3 * (moment - created[pod]) for pod, moment in watch.bound.items() if pod in created)
     first, last = meters.first, meters.last
@@ -189,7 +209,7 @@ def summary(task: Task, watch: PodWatch, meters: _Meters, *, began: float, creat
         nodes=task.nodes,
         pods=task.pods,
         bound=len(times),
-        pods_per_second=rate_of(times),
+        pods_per_second=rate_of(times, since=began if task.workload.counts_whole else None),
         p50_ms=statistics.median(waits) if waits else 0.0,
         p99_ms=waits[int(0.99 * (len(waits) - 1))] if waits else 0.0,
         cpu_life_per_1000=1000 * life / max(len(times), 1),
@@ -201,11 +221,14 @@ def summary(task: Task, watch: PodWatch, meters: _Meters, *, began: float, creat
         timeline=points(times, began),
         created=points(sorted(created.values()), began),
         created_per_second=rate_of(sorted(created.values())) if task.rate else 0.0,
+        answers=answers or {},
     )
 
 
-def rate_of(times: list[float]) -> float:
-    """From the first to the last; 0 when there is no time between them."""
+def rate_of(times: list[float], *, since: float | None = None) -> float:
+    """From the first to the last, or all of them from a moment on; 0 when there is no time between them."""
+    if since is not None:
+        return len(times) / (times[-1] - since) if times else 0.0
     seconds = times[-1] - times[0] if times else 0.0
     return (len(times) - 1) / seconds if seconds else 0.0
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from bench.versus.workload import Workload
 
-RAW = "raw"
+RAW, OURS = "raw", "bayplan"
 _GUESS_SECONDS = {RAW: 18.0, "kube-scheduler": 32.0, "bayplan": 20.0}
 
 
@@ -34,16 +34,18 @@ class Step:
     what: str
     """A scheduler, or `raw` for the raw binding rate."""
     rate: float = 0.0
+    is_asked: bool = False
+    """Whether a client asks questions meanwhile."""
 
     @property
     def title(self) -> str:
-        how = f", {self.rate:g}/s arriving" if self.rate else ""
+        how = f", {self.rate:g}/s arriving" if self.rate else ", asked" if self.is_asked else ""
         return f"{self.workload.name}, {self.nodes:,} nodes{how}, round {self.round + 1}: {self.what}"
 
     @property
-    def kind(self) -> tuple[str, int, str, float]:
+    def kind(self) -> tuple[str, int, str, float, bool]:
         """Steps of one kind take about the same time."""
-        return (self.workload.name, self.nodes, self.what, self.rate)
+        return (self.workload.name, self.nodes, self.what, self.rate, self.is_asked)
 
 
 def steps(workloads: Iterable[Workload], choice: Choice) -> list[Step]:
@@ -63,6 +65,7 @@ def _steps_at(workload: Workload, nodes: int, choice: Choice) -> list[Step]:
     found = []
     for number in range(choice.rounds if "backlog" in choice.modes else 0):
         found += [Step(workload, nodes, number, what) for what in (RAW, *in_turn(schedulers, number))]
+        found += [Step(workload, nodes, number, OURS, is_asked=True)] if workload.asked and OURS in schedulers else []
     for number in range(choice.rounds if rate and "arrival" in choice.modes else 0):
         found += [Step(workload, nodes, number, what, rate) for what in in_turn(schedulers, number)]
     return found

@@ -27,12 +27,13 @@ class Run:
     workload: str
     scheduler: str
     mode: str
-    """`backlog`, or `arrival 200/s`."""
+    """`backlog` or `arrival 200/s`; with `, asked` or `, 4 busy loops` where that went on beside it."""
     nodes: int
     pods: int
     bound: int
     pods_per_second: float
-    """From the first to the last binding, as a watcher sees them."""
+    """From the first to the last binding, as a watcher sees them; where `Workload.counts_whole`, from the start of the
+    scheduler or the first creation."""
     p50_ms: float
     p99_ms: float
     """From creation to binding as a watcher sees both; in a backlog from the start of the scheduler."""
@@ -51,6 +52,13 @@ class Run:
     """(seconds, created so far)."""
     created_per_second: float = 0.0
     """What arrival came to, which on a busy machine is less than was asked for."""
+    answers: dict[str, list[float]] = field(default_factory=dict)
+    """Seconds that answers took, by question, where somebody asked meanwhile."""
+
+    @property
+    def last_bound_seconds(self) -> float:
+        """From the start of the scheduler (in a backlog) or the first creation to the last binding."""
+        return self.timeline[-1][0] if self.timeline else 0.0
 
     @property
     def key(self) -> Key:
@@ -177,6 +185,7 @@ def medians(runs: Iterable[Run]) -> dict[str, float]:
         "peak_mib",
         "decision_ms",
         "first_bound_seconds",
+        "last_bound_seconds",
         "created_per_second",
     )
     return {name: statistics.median(getattr(run, name) for run in runs) for name in names} if runs else {}

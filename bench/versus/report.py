@@ -25,6 +25,7 @@ _SPEED_HEAD = (
     "ratio",
     "raw bindings/s",
     "of raw",
+    "all bound after, s (ks / bp)",
     "decision ms (ks / bp)",
     "p50 ms (ks / bp)",
     "p99 ms (ks / bp)",
@@ -72,9 +73,10 @@ def markdown(results: Results, workloads: list[Workload]) -> str:
         results.about(),
         "Both schedulers ran in turn on the same objects of one API server, client QPS raised to 10,000 on both sides; "
         "Bayplan scores every node. Medians of rounds. pods/s count from the first to the last binding that a watcher "
-        "sees, latency from creation to binding as it sees both (in a backlog: from the start of the scheduler). "
+        "sees (of pods that evict others or wait for volumes: from the start of the scheduler), latency from creation "
+        "to binding as it sees both (in a backlog: from the start of the scheduler). "
         "The raw binding rate is what a bare client with 48 requests in flight got just before each round, with the "
-        "same pods and as the same user, seen by the same watcher.",
+        "same pods and as the same user, seen by the same watcher; evictions and volumes that pods need included.",
         "## Speed",
         table(_SPEED_HEAD, (_speed_row(results, key) for key in keys)),
         "## Targets",
@@ -86,6 +88,8 @@ def markdown(results: Results, workloads: list[Workload]) -> str:
         "`others` everybody else on the machine: with more than a tenth of a core there, it was not quiet.",
         table(_CPU_HEAD, (row for key in keys for row in _cpu_rows(results, key))),
     ]
+    if asked := [run for key in keys for run in results.newest(key) if run.answers]:
+        parts += ["## Answers", _answers_text(asked)]
     if results.growth:
         parts += ["## Growth", _growth_text(newest_growth(results))]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -124,6 +128,7 @@ def _speed_row(results: Results, key: Key) -> list[str]:
         f"{ratio:.1f}" if ratio else "-",
         f"{raw:,.0f}" if raw else "-",
         f"{ours[rate] / raw:.0%}" if ours and raw else "-",
+        pair("last_bound_seconds", ".1f"),
         pair("decision_ms", ".3f"),
         pair("p50_ms", ",.0f"),
         pair("p99_ms", ",.0f"),
@@ -135,7 +140,7 @@ def _shortfall(mode: str, *sides: dict[str, float]) -> str:
     """Pods that came slower than asked for are said, because latency then means something else."""
     if not mode.startswith("arrival"):
         return ""
-    asked = float(mode.removeprefix("arrival ").removesuffix("/s"))
+    asked = float(mode.partition(",")[0].removeprefix("arrival ").removesuffix("/s"))
     came = [side["created_per_second"] for side in sides if side]
     return f" (came at {' / '.join(f'{rate:.0f}' for rate in came)})" if min(came) < 0.95 * asked else ""
 
@@ -189,6 +194,18 @@ def _cores(runs: list[Run], process: str) -> float:
     return statistics.median(run.cores(process) for run in runs)
 
 
+def _answers_text(runs: list[Run]) -> str:
+    rows = []
+    for question in runs[0].answers:
+        taken = [1e3 * seconds for run in runs for seconds in run.answers.get(question, ())]
+        rows.append([question, f"{len(taken)}", f"{statistics.median(taken):,.0f}", f"{max(taken):,.0f}"])
+    return (
+        "What a client waited for answers of Bayplan that it asked one after the other, from the first binding of a "
+        "backlog on; the rows with `asked` above have what that cost pods.\n\n"
+        + table(("question", "asked", "median ms", "slowest ms"), iter(rows))
+    )
+
+
 def newest_growth(results: Results) -> list[Growth]:
     newest = max((each.session for each in results.growth), default="")
     return [each for each in results.growth if each.session == newest]
@@ -238,7 +255,7 @@ def pictures(results: Results, workloads: list[Workload]) -> Iterator[tuple[str,
             rows = [_bar_row(results, key) for key in some]
             yield f"pods-per-second-{name}{nodes}.svg", charts.bars(rows, f"Backlog on {nodes:,} nodes")
     for key in keys:
-        name = f"{key[0]}-{key[2]}{'-arrival' if key[1] != 'backlog' else ''}.svg"
+        name = f"{key[0]}-{key[2]}{_suffix(key[1])}.svg"
         title = f"{key[0]}: {key[1]}, {key[2]:,} nodes, created and scheduled pods"
         yield name, charts.over_time(_time_series(results.newest(key)), title)
     growth = newest_growth(results)
@@ -251,6 +268,12 @@ def pictures(results: Results, workloads: list[Workload]) -> Iterator[tuple[str,
             title = f"{workload}: time per decision by the schedulers' own metrics"
             picture = charts.against_nodes(both, title, up="ms a decision")
             yield f"decision-against-nodes-{workload}.svg", picture
+
+
+def _suffix(mode: str) -> str:
+    """Of the name of a file: nothing for a backlog, `-arrival`, and what else went on."""
+    how, *beside = mode.split(", ")
+    return "".join(["-arrival" if how != "backlog" else "", *(f"-{each.replace(' ', '-')}" for each in beside)])
 
 
 def _bar_row(results: Results, key: Key) -> tuple[str, dict[str, float], float]:

@@ -29,8 +29,11 @@ _ALGORITHM = r"^scheduler_scheduling_algorithm_duration_seconds_{}(?:{{[^}}]*}})
 class Running:
     """A scheduler process: whose CPU to count, and what its own metrics say."""
 
-    def __init__(self, pid: int, *, metrics: Callable[[], str], is_alive: Callable[[], bool], log: Path) -> None:
+    def __init__(
+        self, pid: int, *, metrics: Callable[[], str], is_alive: Callable[[], bool], log: Path, url: str = ""
+    ) -> None:
         self.pid = pid
+        self.url = url
         self.log = log
         self.metrics = metrics
         self.is_alive = is_alive
@@ -96,6 +99,7 @@ def bayplan(plane: ControlPlane, extra: dict[str, Any], profile: Path | None = N
                 metrics=lambda: _scrape(plane, port),
                 is_alive=lambda: process.poll() is None,
                 log=log_path,
+                url=f"https://127.0.0.1:{port}",
             )
         finally:
             _end(process)

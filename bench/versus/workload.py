@@ -89,6 +89,13 @@ class Workload:
     """Resource claims of measured pods are made from their templates, once the pods are there."""
     provisions: bool
     """Claims of measured pods get their volumes from a provisioner in the bench, once a scheduler chose the node."""
+    evicts: int
+    """So many of the pods on its node that each measured pod must evict."""
+    asked: bool
+    """Whether Bayplan is also measured while a client asks questions."""
+    counts_whole: bool
+    """Whether pods/s count from the start of the scheduler or the first creation, not from the first binding: of pods
+    that have to wait for something, one scheduler may bind some early and another all of them at the end."""
     config: Json
     arrival: float
     """Pods a second at which it is also measured with pods arriving; 0: not."""
@@ -189,6 +196,9 @@ def read_workload(document: Json, shared: Json) -> Workload:
         churn=_churn(churn, shared) if churn else None,
         makes_claims=measure.get("makesClaims", False),
         provisions=measure.get("provisions", False),
+        evicts=measure.get("evicts", 0),
+        asked=document.get("asked", False),
+        counts_whole=measure.get("countsWhole", False),
         config=document.get("config") or {},
         arrival=document.get("arrival", 0.0),
         targets=shared["targets"] | (document.get("targets") or {}),

@@ -108,6 +108,11 @@ def test_a_rate_is_counted_from_the_first_to_the_last() -> None:
     assert rate_of([]) == 0.0
 
 
+def test_a_rate_may_count_from_an_earlier_moment() -> None:
+    assert rate_of([1.0, 1.5, 2.0], since=0.5) == 2.0
+    assert rate_of([], since=0.5) == 0.0
+
+
 def test_the_mean_decision_is_read_from_the_metrics_of_both() -> None:
     name = "scheduler_scheduling_algorithm_duration_seconds"
     text = f'# HELP x\n{name}_bucket{{le="1"}} 4\n{name}_sum 0.02\n{name}_count 4\n'

@@ -20,6 +20,16 @@ def test_arrival_comes_after_the_backlog_where_a_workload_asks_for_it() -> None:
     assert [(step.what, step.rate) for step in plan[3:]] == [("kube-scheduler", 200), ("bayplan", 200)]
 
 
+def test_a_workload_with_questions_is_also_measured_while_they_are_asked() -> None:
+    plan = steps(load_workloads(["questions"]), Choice(schedulers=BOTH, rounds=1))
+
+    assert [(step.what, step.is_asked) for step in plan[1:]] == [
+        ("kube-scheduler", False),
+        ("bayplan", False),
+        ("bayplan", True),
+    ]
+
+
 def test_modes_and_rates_can_be_chosen() -> None:
     mixed, templates = load_workloads(["mixed"]), load_workloads(["templates-100"])
 

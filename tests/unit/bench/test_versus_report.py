@@ -33,7 +33,7 @@ def test_a_row_has_both_sides_their_ratio_and_the_share_of_the_raw_rate() -> Non
     cells = row(markdown(results(), load_workloads()), "| plain | backlog")
 
     assert cells[2:9] == ["5,000", "3,000", "300", "1,200", "4.0", "1,500", "80%"]
-    assert cells[9] == "2.500 / 0.100"
+    assert cells[9:11] == ["4.0 / 4.0", "2.500 / 0.100"]
 
 
 def test_targets_are_counted_and_shown() -> None:
@@ -68,6 +68,15 @@ def test_arrival_slower_than_asked_for_is_said() -> None:
     found.add(a_run("bayplan", mode="arrival 200/s", created_per_second=120.0))
 
     assert "arrival 200/s (came at 120)" in markdown(found, load_workloads())
+
+
+def test_answers_are_shown_where_somebody_asked_and_the_run_has_a_row_of_its_own() -> None:
+    found = results()
+    found.add(a_run("bayplan", mode="backlog, asked", answers={"pending": [0.25, 0.02, 0.03]}))
+    text = markdown(found, load_workloads())
+
+    assert row(text, "| pending")[1:] == ["3", "30", "250"]
+    assert row(text, "| plain | backlog, asked")[4:7] == ["-", "1,200", "-"]
 
 
 def test_an_empty_report_is_a_report() -> None:
