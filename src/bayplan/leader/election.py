@@ -28,6 +28,8 @@ JITTER_FACTOR = 1.2
 
 _RELEASED_LEASE_SECONDS = 1
 _WATCHDOG_GRACE_SECONDS = 20.0
+_TIMER_SECONDS = 0.001
+"""As much too early may a timer wake."""
 
 _log = logging.getLogger(__name__)
 
@@ -128,10 +130,19 @@ class LeaderElector:
     async def _acquire(self) -> None:
         _log.info("attempting to acquire leader lease %s as %s", self._lease.label, self._identity)
         while not await self._try_to_lead(timeout=self._settings.renew_deadline):
-            await self._clock.sleep(self._settings.retry_period * (1.0 + JITTER_FACTOR * self._draw()))
+            retry_seconds = self._settings.retry_period * (1.0 + JITTER_FACTOR * self._draw())
+            await self._clock.sleep(min(retry_seconds, self._seconds_to_expiry()))
         self._is_leading = True
         _log.info("successfully acquired lease %s", self._lease.label)
         self._on_started_leading()
+
+    def _seconds_to_expiry(self) -> float:
+        """Until the lease of another replica expires unless it is renewed: looking then, and not up to two periods
+        later, is what makes a failover short. Infinite when it is not held, or has expired already."""
+        record = self._observed
+        if record is None or not self._is_held_by_another(record):
+            return math.inf
+        return self._observed_at + record.duration_seconds - self._clock.monotonic() + _TIMER_SECONDS
 
     async def _hold(self) -> None:
         """Renew until the deadline passes without success, or another replica holds the lease."""

@@ -16,14 +16,14 @@ from .support import LeaseServer, Reply
 class Candidate:
     """A replica with a diary of what election told it."""
 
-    def __init__(self, name: str, server: LeaseServer, clock: VirtualClock) -> None:
+    def __init__(self, name: str, server: LeaseServer, clock: VirtualClock, *, draw: float = 0.0) -> None:
         self.server = server
         self.diary: list[str] = []
         self.elector = LeaderElector(
             server,
             identity=name,
             clock=clock,
-            draw=lambda: 0.0,
+            draw=lambda: draw,
             on_started_leading=lambda: self.diary.append("started"),
             on_stopped_leading=lambda: self.diary.append("stopped"),
             on_new_leader=lambda identity: self.diary.append(f"leader={identity}"),
@@ -99,6 +99,22 @@ async def test_a_leader_that_vanishes_is_followed_after_its_lease(clock: Virtual
 
     assert two.elector.is_leader
     assert server.spec["leaseTransitions"] == 1
+    await two.stop()
+
+
+async def test_a_follower_looks_at_the_moment_at_which_the_lease_expires(
+    clock: VirtualClock, server: LeaseServer
+) -> None:
+    one = Candidate("one", server, clock)
+    await clock.run_for(0.0)
+    two = Candidate("two", server, clock, draw=0.7)
+    await clock.run_for(0.0)
+    await one.die()
+    await clock.run_for(14.9)
+    assert not two.elector.is_leader
+    await clock.run_for(0.2)
+
+    assert two.elector.is_leader
     await two.stop()
 
 
