@@ -33,8 +33,8 @@ NODES = 500
 ALLOWED = 1.3
 _TRIES = 4
 _LOADED = (
-    "import bayplan.app.run, bayplan.explain.wiring; from bayplan.plugins.intree import default_registry; "
-    "default_registry()"
+    "import bayplan.app.run, bayplan.app.authentication, bayplan.explain.wiring, bayplan.explain.endpoints; "
+    "import bayplan.server.serving; from bayplan.plugins.intree import default_registry; default_registry()"
 )
 
 

@@ -20,8 +20,7 @@ from bayplan.app.run_options import RunOptions
 from bayplan.client.errors import ClientError, InvalidResponse, api_error
 from bayplan.client.transport import Transport
 from bayplan.observe.clock import Clock
-from bayplan.server import Review
-from bayplan.server.options import AuthenticationOptions, AuthorityText, RequestHeaderOptions, ServingError
+from bayplan.server.options import AuthenticationOptions, AuthorityText, RequestHeaderOptions, Review, ServingError
 
 __all__ = ["ClientAuthorities", "LookupFailed", "find_authorities", "review_with"]
 

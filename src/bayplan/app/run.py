@@ -1,8 +1,9 @@
 """`bayplan run`: a scheduler process, from start to hand-over.
 
-    connect -> serve health -> reflect the cluster -> lead -> schedule -> (SIGHUP: reload) -> SIGTERM: finish
+    connect -> reflect the cluster -> serve health -> lead -> schedule -> (SIGHUP: reload) -> SIGTERM: finish
 
-A replica competes for the lease once it has read the cluster; with `delayCacheUntilActive` it is the other way round.
+What serves is loaded while the API server works on the first lists; nothing is scheduled before it serves. A replica
+competes for the lease once it has read the cluster; with `delayCacheUntilActive` it is the other way round.
 
 Losing the lease ends the process with status 1, at once and without another binding, as a new leader may already be at
 work. SIGTERM and SIGINT finish the bindings under way, hand the lease over and end with status 0.
@@ -16,13 +17,12 @@ import signal
 import socket
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
 
 from bayplan import __version__
 from bayplan.api.kinds import ObjectKind
-from bayplan.app.authentication import ClientAuthorities, find_authorities, review_with
 from bayplan.app.cache_debugger import CacheDebugger
 from bayplan.app.connections import Connections, connected
 from bayplan.app.decision_logger import DecisionLogger
@@ -41,13 +41,17 @@ from bayplan.observe.component_metrics import LOOP_STALLS
 from bayplan.observe.logs import Log, LogSettings, configure_logging
 from bayplan.observe.metrics import MetricsRegistry
 from bayplan.observe.watchdog import StallLimits, Watchdog
-from bayplan.server.serving import serve
+
+if TYPE_CHECKING:
+    from bayplan.app.authentication import ClientAuthorities
 
 __all__ = ["RunOptions", "SchedulerProcess", "run_scheduler"]
 
 T = TypeVar("T")
 _log = structlog.get_logger()
 _PATIENCE_AT_START_SECONDS = 30.0
+_TURNS_TO_ASK = 10
+"""So many turns of the event loop, and the API server works on the first lists."""
 
 
 async def run_scheduler(options: RunOptions) -> int:
@@ -82,6 +86,7 @@ class SchedulerProcess:
         self._options = options
         self._clock = clock
         self._leads = asyncio.Event()
+        self._serves = asyncio.Event()
         self._stop = asyncio.Event()
         self._exit_status = 0
         self.live: LiveScheduler | None = None
@@ -161,9 +166,9 @@ class SchedulerProcess:
         self._follow_signals()
         try:
             async with self._watchdog.watching():
-                found = await self._unless_stopped(self._look_up())
-                if found is not None:
-                    await self._serve_and_work(*found)
+                kinds = await self._unless_stopped(self._discover())
+                if kinds is not None:
+                    await self._read_and_work(kinds)
         finally:
             await self._debugger.close()
             self._unfollow_signals()
@@ -181,11 +186,7 @@ class SchedulerProcess:
             stopping.cancel()
             await asyncio.gather(working, stopping, return_exceptions=True)
 
-    async def _look_up(self) -> tuple[list[ObjectKind], ClientAuthorities | None]:
-        kinds = await self._discover()
-        return kinds, await find_authorities(self._options, self._connections.token_reviews, self._clock)
-
-    async def _serve_and_work(self, kinds: list[ObjectKind], authorities: ClientAuthorities | None) -> None:
+    async def _read_and_work(self, kinds: list[ObjectKind]) -> None:
         self.live = LiveScheduler(
             self._transport,
             self._settings.config,
@@ -195,11 +196,31 @@ class SchedulerProcess:
             self._live_options(),
         )
         self._decision_log.attach(self.live)
+        scheduling = asyncio.create_task(self._schedule(self.live), name="scheduler")
+        try:
+            await self._serve_and_work(self.live, scheduling)
+        finally:
+            scheduling.cancel()
+            await asyncio.gather(scheduling, return_exceptions=True)
+
+    async def _serve_and_work(self, live: LiveScheduler, scheduling: asyncio.Task[None]) -> None:
+        for _ in range(_TURNS_TO_ASK):
+            await asyncio.sleep(0)
+        from bayplan.app.authentication import find_authorities, review_with
+        from bayplan.server.serving import serve
+
+        async def look_up() -> tuple[ClientAuthorities | None]:
+            return (await find_authorities(self._options, self._connections.token_reviews, self._clock),)
+
+        found = await self._unless_stopped(look_up())
+        if found is None:
+            return
+        (authorities,) = found
         routes = self._extras.routes() if self._extras is not None else []
         review = review_with(self._connections.token_reviews, self._connections.access_reviews)
         parts = make_parts(self._facts, self._registry, review, self._clock, routes)
         beside = [
-            asyncio.create_task(self._run_extras(self.live), name="extras"),
+            asyncio.create_task(self._run_extras(live), name="extras"),
             asyncio.create_task(self._run_controllers(), name="controllers"),
         ]
         server = self._options.server
@@ -208,7 +229,8 @@ class SchedulerProcess:
             beside.append(asyncio.create_task(authorities.follow(), name="client authorities"))
         try:
             async with serve(server, parts):
-                await self._work(self.live)
+                self._serves.set()
+                await self._work(live, scheduling)
         finally:
             for task in beside:
                 task.cancel()
@@ -257,8 +279,7 @@ class SchedulerProcess:
         except Exception:
             _log.exception("the controllers ended; scheduling goes on without them")
 
-    async def _work(self, live: LiveScheduler) -> None:
-        scheduling = asyncio.create_task(self._schedule(live), name="scheduler")
+    async def _work(self, live: LiveScheduler, scheduling: asyncio.Task[None]) -> None:
         leading = asyncio.create_task(self._lead(live, self.elector), name="leader election") if self.elector else None
         stopping = asyncio.create_task(self._stop.wait(), name="signals")
         waited_for = {scheduling, stopping} | ({leading} if leading else set())
@@ -297,16 +318,17 @@ class SchedulerProcess:
             hint_observer=self._metrics.hint_asked,
             on_move=self._decision_log.moved,
             recorder=self._options.recorder,
+            wait_to_lead=self._wait_to_lead,
         )
-        if self.elector is None:
-            return options
-        return replace(options, is_leader=self._still_leads, wait_to_lead=self._wait_to_lead)
+        return options if self.elector is None else replace(options, is_leader=self._still_leads)
 
     def _still_leads(self) -> bool:
         return self.elector is None or self.elector.is_leader
 
     async def _wait_to_lead(self) -> None:
-        await self._leads.wait()
+        await self._serves.wait()
+        if self.elector is not None:
+            await self._leads.wait()
 
     async def _wind_down(
         self, scheduling: asyncio.Task[None], leading: asyncio.Task[None] | None, stopping: asyncio.Task[bool]

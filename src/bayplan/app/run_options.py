@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
-from starlette.routing import BaseRoute
 
 from bayplan.app.live import ChangeRecorder, LiveScheduler
 from bayplan.app.settings import Settings
@@ -19,6 +18,9 @@ from bayplan.loop.observer import Observer
 from bayplan.observe.clock import Clock
 from bayplan.observe.metrics import MetricsRegistry
 from bayplan.server.options import ServerOptions
+
+if TYPE_CHECKING:
+    from starlette.routing import BaseRoute
 
 __all__ = ["Extras", "RunOptions"]
 

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-from starlette.routing import BaseRoute
+from typing import TYPE_CHECKING, Any
 
 from bayplan import __version__
 from bayplan.app.client_metrics import register_client
@@ -23,8 +21,10 @@ from bayplan.observe.clock import Clock
 from bayplan.observe.exposition import render
 from bayplan.observe.metrics import MetricsRegistry
 from bayplan.observe.process_metrics import register_build, register_process
-from bayplan.server.health import HealthChecks
-from bayplan.server.options import Review, ServerParts
+from bayplan.server.options import HealthChecks, Review, ServerParts
+
+if TYPE_CHECKING:
+    from starlette.routing import BaseRoute
 
 __all__ = ["LocalMetrics", "ProcessFacts", "make_metrics", "make_parts"]
 

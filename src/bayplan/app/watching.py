@@ -54,15 +54,20 @@ class _ApiResourceList(msgspec.Struct):
 
 async def served_kinds(transport: Transport, kinds: Iterable[ObjectKind] = KINDS) -> list[ObjectKind]:
     """The kinds of our table that this API server serves."""
-    served: dict[str, set[str]] = {}
-    found = []
-    for kind in kinds:
-        root = f"/apis/{kind.api_version}" if kind.group else f"/api/{kind.version}"
-        if root not in served:
-            served[root] = await _resources(transport, root)
-        if kind.plural in served[root]:
-            found.append(kind)
-    return found
+    kinds = list(kinds)
+    first, *others = dict.fromkeys(_root(kind) for kind in kinds)
+    # A server that is away or refuses is asked once.
+    served = {first: await _resources(transport, first)}
+    answers = await asyncio.gather(*(_resources(transport, root) for root in others), return_exceptions=True)
+    for root, answer in zip(others, answers, strict=True):
+        if isinstance(answer, BaseException):
+            raise answer
+        served[root] = answer
+    return [kind for kind in kinds if kind.plural in served[_root(kind)]]
+
+
+def _root(kind: ObjectKind) -> str:
+    return f"/apis/{kind.api_version}" if kind.group else f"/api/{kind.version}"
 
 
 async def _resources(transport: Transport, root: str) -> set[str]:

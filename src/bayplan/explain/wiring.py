@@ -12,8 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
-
-from starlette.routing import BaseRoute
+from typing import TYPE_CHECKING
 
 from bayplan.app.live import LiveScheduler
 from bayplan.app.live_api import LiveApi
@@ -21,7 +20,6 @@ from bayplan.app.settings import Settings
 from bayplan.config.own import DecisionSettings
 from bayplan.explain.annotating import Annotator
 from bayplan.explain.decision_file import DecisionFile, newest_decisions
-from bayplan.explain.endpoints import explain_routes
 from bayplan.explain.pages.timeline import EVERY_SECONDS
 from bayplan.explain.service import ExplainService, Sources
 from bayplan.framework.handle import ApiPort
@@ -30,7 +28,9 @@ from bayplan.loop.recorder import DecisionRecorder
 from bayplan.observe.clock import Clock
 from bayplan.observe.component_metrics import DECISION_RECORD_BYTES, DECISION_RECORDS, DECISION_RECORDS_DROPPED
 from bayplan.observe.metrics import MetricsRegistry
-from bayplan.server.dashboard import dashboard_routes
+
+if TYPE_CHECKING:
+    from starlette.routing import BaseRoute
 
 __all__ = ["Explaining"]
 
@@ -77,6 +77,9 @@ class Explaining:
         self.recorder.cluster = live.cache.cluster
 
     def routes(self, *, with_dashboard: bool = True) -> list[BaseRoute]:
+        from bayplan.explain.endpoints import explain_routes
+        from bayplan.server.dashboard import dashboard_routes
+
         return [*explain_routes(self.service, self._clock), *(dashboard_routes() if with_dashboard else ())]
 
     def note_reload(self, what: str, problems: Sequence[str]) -> None:

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -20,28 +19,17 @@ from starlette.routing import BaseRoute, Route
 
 from bayplan.observe.component_metrics import HEALTH_CHECK, HEALTH_CHECKS
 from bayplan.observe.metrics import MetricsRegistry
+from bayplan.server.options import Check, HealthChecks
 
-__all__ = ["Check", "HealthChecks", "HealthCounts", "health_routes"]
+__all__ = ["HealthCounts", "health_routes"]
 
 _log = logging.getLogger(__name__)
 _LONGEST_NAME = 64
 _MOST_NAMES = 10
 
-Check = Callable[[], str | None]
-"""A check returns None on success, otherwise the reason of the failure. An exception counts as a failure."""
-
 
 def ping() -> None:
     """Succeeds whenever the event loop runs."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class HealthChecks:
-    """Checks by endpoint and name, in the order in which they are listed. No checks at all stands for `ping`."""
-
-    healthz: Mapping[str, Check] = field(default_factory=dict)
-    livez: Mapping[str, Check] = field(default_factory=dict)
-    readyz: Mapping[str, Check] = field(default_factory=dict)
 
 
 class HealthCounts:

@@ -11,18 +11,20 @@ import ipaddress
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
-
-from starlette.routing import BaseRoute
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bayplan.observe.clock import Clock, SystemClock
-from bayplan.server.health import HealthChecks
+
+if TYPE_CHECKING:
+    from starlette.routing import BaseRoute
 
 __all__ = [
     "DEFAULT_PORT",
     "AuthenticationOptions",
     "AuthorityText",
     "AuthorizationOptions",
+    "Check",
+    "HealthChecks",
     "Limits",
     "PodAccess",
     "RequestHeaderOptions",
@@ -168,6 +170,19 @@ class ServerOptions:
             raise ServingError(
                 f"`{self.bind_address}` is not an address to listen on\nhint: 127.0.0.1, 0.0.0.0, ::1 or :: are usual"
             ) from error
+
+
+Check = Callable[[], str | None]
+"""A check returns None on success, otherwise the reason of the failure. An exception counts as a failure."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HealthChecks:
+    """Checks by endpoint and name, in the order in which they are listed. No checks at all stands for `ping`."""
+
+    healthz: Mapping[str, Check] = field(default_factory=dict)
+    livez: Mapping[str, Check] = field(default_factory=dict)
+    readyz: Mapping[str, Check] = field(default_factory=dict)
 
 
 def _nothing_as_text(accept: str) -> tuple[bytes, str]:
