@@ -1,12 +1,13 @@
 """From the start of a process to its first binding, and from the death of a leader to the next one; side by side.
 
-    python -m bench.start [--nodes 5000] [--pods 50000] [--rounds 3] [--busy 4] [--failover]
+    python -m bench.start [--nodes 5000] [--pods 50000] [--rounds 3] [--busy 0 4] [--failover] [--all]
 
 Nodes with running pods are created once, on one real API server. Then both schedulers take turns: a pod is created, the
 process is started, and what counts is the time until a watch shows the pod on a node, and the CPU time of the process
 until then. With `--failover` two replicas run, the leader is killed (SIGKILL), a pod is created at that moment, and the
 time runs until it is bound; the lease settings are the same for both schedulers. `--busy` keeps that many processes
-computing beside it.
+computing beside it, one series of rounds for each number; `--all` measures starts and failovers, each on its own and
+beside four busy loops, on one cluster.
 """
 
 from __future__ import annotations
@@ -50,19 +51,30 @@ class Timing:
     cpu_seconds: float
 
 
+@dataclass(frozen=True)
+class Series:
+    """Rounds of one kind."""
+
+    is_failover: bool
+    busy: int
+
+
 def main() -> int:
     options = _options()
     compile_sources()
     with ControlPlane(ControlPlaneOptions(users={ADMIN[0]: ADMIN[1], SCHEDULER: ()})) as plane:
-        timings = asyncio.run(_measure(plane, options))
-    what = "from the death of the leader to the next binding" if options.failover else "from the start to a binding"
-    print(f"{what}: {options.nodes:,} nodes, {options.pods:,} pods, {options.busy} busy loops")
+        asyncio.run(_measure(plane, options))
+    return 0
+
+
+def _print(options: argparse.Namespace, series: Series, timings: dict[str, list[Timing]]) -> None:
+    what = "from the death of the leader to the next binding" if series.is_failover else "from the start to a binding"
+    print(f"{what}: {options.nodes:,} nodes, {options.pods:,} pods, {series.busy} busy loops")
     for name, found in timings.items():
         seconds, cpu = [each.seconds for each in found], [each.cpu_seconds for each in found]
         listed = ", ".join(f"{each:.2f}" for each in seconds)
         line = f"  {name:<16}{statistics.median(seconds):6.2f} s ({listed})"
-        print(line if options.failover else f"{line}, {statistics.median(cpu):.2f} s of CPU")
-    return 0
+        print(line if series.is_failover else f"{line}, {statistics.median(cpu):.2f} s of CPU", flush=True)
 
 
 def _options() -> argparse.Namespace:
@@ -70,30 +82,45 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--nodes", type=int, default=5_000)
     parser.add_argument("--pods", type=int, default=50_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--busy", type=int, default=0, help="processes that compute beside it")
+    parser.add_argument("--busy", type=int, nargs="+", default=[0], help="processes that compute beside it")
     parser.add_argument("--failover", action="store_true", help="from the death of the leader to the next binding")
+    parser.add_argument("--all", action="store_true", help="starts and failovers, each without and with busy loops")
     parser.add_argument("--scheduler", nargs="+", choices=list(SCHEDULERS), default=list(SCHEDULERS))
     return parser.parse_args()
 
 
-async def _measure(plane: ControlPlane, options: argparse.Namespace) -> dict[str, list[Timing]]:
+def _series(options: argparse.Namespace) -> list[Series]:
+    if options.all:
+        return [Series(is_failover, busy) for is_failover in (False, True) for busy in (0, 4)]
+    return [Series(options.failover, busy) for busy in options.busy]
+
+
+async def _measure(plane: ControlPlane, options: argparse.Namespace) -> None:
     cluster = BenchCluster(plane.token_kubeconfig(plane.token_for(*ADMIN)))
     try:
         await cluster.create(_nodes(options.nodes))
         await cluster.create(_running_pods(options.pods, options.nodes))
-        timings: dict[str, list[Timing]] = {name: [] for name in options.scheduler}
         numbers = count()
-        with busy_loops(options.busy):
-            for number in range(options.rounds):
-                for name in in_turn(options.scheduler, number):
-                    one = _failover if options.failover else _start
-                    took = await one(plane, cluster, name, f"waiting-{next(numbers)}")
-                    timings[name].append(took)
-                    line = f"round {number + 1}, {name}: {took.seconds:.2f} s, {took.cpu_seconds:.2f} s of CPU"
-                    print(line, file=sys.stderr, flush=True)
-        return timings
+        for series in _series(options):
+            with busy_loops(series.busy):
+                timings = await _rounds(plane, cluster, options, series, numbers)
+            _print(options, series, timings)
     finally:
         await cluster.close()
+
+
+async def _rounds(
+    plane: ControlPlane, cluster: BenchCluster, options: argparse.Namespace, series: Series, numbers: Iterator[int]
+) -> dict[str, list[Timing]]:
+    timings: dict[str, list[Timing]] = {name: [] for name in options.scheduler}
+    one = _failover if series.is_failover else _start
+    for number in range(options.rounds):
+        for name in in_turn(options.scheduler, number):
+            took = await one(plane, cluster, name, f"waiting-{next(numbers)}")
+            timings[name].append(took)
+            line = f"round {number + 1}, {name}: {took.seconds:.2f} s, {took.cpu_seconds:.2f} s of CPU"
+            print(line, file=sys.stderr, flush=True)
+    return timings
 
 
 async def _start(plane: ControlPlane, cluster: BenchCluster, name: str, pod: str) -> Timing:
