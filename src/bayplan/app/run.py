@@ -50,8 +50,6 @@ __all__ = ["RunOptions", "SchedulerProcess", "run_scheduler"]
 T = TypeVar("T")
 _log = structlog.get_logger()
 _PATIENCE_AT_START_SECONDS = 30.0
-_TURNS_TO_ASK = 10
-"""So many turns of the event loop, and the API server works on the first lists."""
 
 
 async def run_scheduler(options: RunOptions) -> int:
@@ -204,8 +202,9 @@ class SchedulerProcess:
             await asyncio.gather(scheduling, return_exceptions=True)
 
     async def _serve_and_work(self, live: LiveScheduler, scheduling: asyncio.Task[None]) -> None:
-        for _ in range(_TURNS_TO_ASK):
-            await asyncio.sleep(0)
+        # In a thread: meanwhile the API server works on the lists, and the event loop turns.
+        await asyncio.to_thread(_load_endpoints)
+        routes = await asyncio.to_thread(self._extras.routes) if self._extras is not None else []
         from bayplan.app.authentication import find_authorities, review_with
         from bayplan.server.serving import serve
 
@@ -216,7 +215,6 @@ class SchedulerProcess:
         if found is None:
             return
         (authorities,) = found
-        routes = self._extras.routes() if self._extras is not None else []
         review = review_with(self._connections.token_reviews, self._connections.access_reviews)
         parts = make_parts(self._facts, self._registry, review, self._clock, routes)
         beside = [
@@ -400,6 +398,11 @@ class SchedulerProcess:
             _log.info(what, profiles=[p.scheduler_name for p in self._settings.profiles])
         if self._extras is not None:
             self._extras.note_reload(what, problems)
+
+
+def _load_endpoints() -> None:
+    import bayplan.app.authentication
+    import bayplan.server.serving  # noqa: F401 - whoever imports them after this finds them loaded
 
 
 def _note_cautions(settings: Settings) -> None:

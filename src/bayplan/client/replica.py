@@ -49,9 +49,9 @@ class Replica(Generic[T]):
         """Objects whose present version could not be decoded, with the reason; the first hundred of them."""
         return MappingProxyType(self._rejected)
 
-    def keep(self, item: T) -> None:
-        """`item` is the present version of its object."""
-        key = object_key(item.metadata)
+    def keep(self, item: T, key: str = "") -> None:
+        """`item` is the present version of its object; `key` is its key, where that is known already."""
+        key = key or object_key(item.metadata)
         if self._rejected:
             self._rejected.pop(key, None)
         kept = item if self._transform is None else self._transformed(item)

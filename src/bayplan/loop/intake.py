@@ -82,10 +82,11 @@ class Intake:
             self._pod_unassigned(old, new)
 
     def _pod_assigned(self, old: Pod | None, new: Pod) -> None:
-        info = self._cache.info(new)
-        before = self._cache.pod(info.uid)
-        was_assumed = self._cache.is_assumed(info.uid)
-        self._cache.add_pod(info)
+        cache = self._cache
+        info = cache.info(new)
+        before = cache.pod(info.uid)
+        was_assumed = before is not None and cache.is_assumed(info.uid)
+        cache.add_pod(info)
         if old is None or not old.spec.node_name:
             if self._is_ours(info.scheduler_name):
                 self._queue.delete(info)
