@@ -43,6 +43,8 @@ from bayplan.observe.metrics import MetricsRegistry
 from bayplan.observe.watchdog import StallLimits, Watchdog
 
 if TYPE_CHECKING:
+    from starlette.routing import BaseRoute
+
     from bayplan.app.authentication import ClientAuthorities
 
 __all__ = ["RunOptions", "SchedulerProcess", "run_scheduler"]
@@ -202,9 +204,11 @@ class SchedulerProcess:
             await asyncio.gather(scheduling, return_exceptions=True)
 
     async def _serve_and_work(self, live: LiveScheduler, scheduling: asyncio.Task[None]) -> None:
-        # In a thread: meanwhile the API server works on the lists, and the event loop turns.
-        await asyncio.to_thread(_load_endpoints)
-        routes = await asyncio.to_thread(self._extras.routes) if self._extras is not None else []
+        routes: list[BaseRoute] = []
+        if self._options.server.is_enabled:
+            # In a thread: meanwhile the API server works on the lists, and the event loop turns.
+            await asyncio.to_thread(_load_endpoints)
+            routes = await asyncio.to_thread(self._extras.routes) if self._extras is not None else []
         from bayplan.app.authentication import find_authorities, review_with
         from bayplan.server.serving import serve
 

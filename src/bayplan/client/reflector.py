@@ -65,8 +65,8 @@ _log = logging.getLogger(__name__)
 class ReflectorSettings:
     """Settings of a reflector.
 
-    Pages of `page_size` are large: in pages of 500 the API server took twice the CPU time for 50,000 pods, and each page
-    waits for a processor twice, in the server and here, which on a busy machine is what a start then consists of.
+    Pages of `page_size` are large: in pages of 500 the API server took twice the CPU time for 50,000 pods, and a page
+    waits for a processor twice, in the server and here, which is most of a start on a busy machine.
     `is_streaming` asks for the list as a stream of events (Kubernetes 1.32 and etcd 3.5 or newer; older ones make the
     reflector fall back). It spares the server's memory and costs it more CPU than a paged list, so it is off.
     `watch_seconds` is the least time the server keeps a watch open; up to as much again is added at random. A watch

@@ -103,7 +103,7 @@ async def test_it_lists_and_then_follows_changes(clock: VirtualClock) -> None:
     assert watched.reflector.stats.resource_version == "8"
     assert watched.reflector.stats.events == 3
     assert not watched.reflector.stats.is_connected
-    assert transport.calls[0].query == {"fieldSelector": "spec.x=1", "labelSelector": "app=web", "limit": "500"}
+    assert transport.calls[0].query == {"fieldSelector": "spec.x=1", "labelSelector": "app=web", "limit": "5000"}
     assert transport.watches[0].query == {
         "fieldSelector": "spec.x=1",
         "labelSelector": "app=web",
