@@ -1,8 +1,8 @@
 """Decodes lists and watch events into typed objects, and isolates objects that cannot be decoded.
 
-The caller names a msgspec Struct type; fields that it does not have are skipped while scanning and never built. A whole
-page, or a whole event, is decoded at once. Only when that fails is the same input decoded object by object, so that one
-that does not fit its type is reported by name and the others are kept.
+The caller names a msgspec Struct type; fields that it does not have are skipped while scanning and never built. A page
+of a list is cut into its objects first, and each is decoded when it is used: thousands at once would have left the
+processor's caches by then. One that does not fit its type is reported by name and the others are kept.
 """
 
 from __future__ import annotations
@@ -61,11 +61,10 @@ class Rejected(msgspec.Struct, frozen=True):
     reason: str
 
 
-class ListPage(msgspec.Struct, Generic[T]):
-    """One page of a list."""
+class ListPage(msgspec.Struct):
+    """One page of a list, its objects not decoded yet."""
 
-    items: list[T]
-    rejected: list[Rejected]
+    items: list[msgspec.Raw]
     resource_version: str
     continue_token: str
 
@@ -94,11 +93,6 @@ class RejectedEvent(msgspec.Struct, frozen=True):
 class _ListMeta(msgspec.Struct, rename="camel"):
     resource_version: str = ""
     continue_token: str = msgspec.field(default="", name="continue")
-
-
-class _TypedPage(msgspec.Struct, Generic[T]):
-    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
-    items: list[T] | None = None
 
 
 class _RawPage(msgspec.Struct):
@@ -132,16 +126,22 @@ class ObjectDecoder(Generic[T]):
 
     def __init__(self, object_type: type[T]) -> None:
         self._object = msgspec.json.Decoder(object_type)
-        self._page: msgspec.json.Decoder[_TypedPage[T]] = msgspec.json.Decoder(_TypedPage[object_type])  # type: ignore[valid-type]
         self._event: msgspec.json.Decoder[Event[T]] = msgspec.json.Decoder(Event[object_type])  # type: ignore[valid-type]
 
-    def page(self, body: bytes) -> ListPage[T]:
-        """Decode one page of a list. Raises `InvalidResponse` when it is no list at all."""
+    def page(self, body: bytes) -> ListPage:
+        """Cut one page of a list into its objects. Raises `InvalidResponse` when it is no list at all."""
         try:
-            page = self._page.decode(body)
-        except _NOT_JSON:
-            return self._page_by_item(body)
-        return ListPage(page.items or [], [], page.metadata.resource_version, page.metadata.continue_token)
+            page = _RAW_PAGE.decode(body)
+        except _NOT_JSON as error:
+            raise InvalidResponse(f"the answer is not a list of objects: {error}") from error
+        return ListPage(page.items or [], page.metadata.resource_version, page.metadata.continue_token)
+
+    def item(self, raw: msgspec.Raw) -> T | Rejected:
+        """Decode one object of a page."""
+        try:
+            return self._object.decode(raw)
+        except _NOT_JSON as error:
+            return _rejected(bytes(raw), str(error))
 
     def event(self, line: bytes) -> Event[T] | Bookmark | RejectedEvent:
         """Decode one line of a watch. Raises the `ApiError` that an ERROR event carries."""
@@ -152,20 +152,6 @@ class ObjectDecoder(Generic[T]):
         if event.type in ("ADDED", "MODIFIED", "DELETED"):
             return event
         return self._odd_event(line, f"unknown event type `{event.type}`")
-
-    def _page_by_item(self, body: bytes) -> ListPage[T]:
-        try:
-            raw = _RAW_PAGE.decode(body)
-        except _NOT_JSON as error:
-            raise InvalidResponse(f"the answer is not a list of objects: {error}") from error
-        items: list[T] = []
-        rejected: list[Rejected] = []
-        for item in raw.items or []:
-            try:
-                items.append(self._object.decode(item))
-            except _NOT_JSON as error:
-                rejected.append(_rejected(bytes(item), str(error)))
-        return ListPage(items, rejected, raw.metadata.resource_version, raw.metadata.continue_token)
 
     def _odd_event(self, line: bytes, reason: str) -> Bookmark | RejectedEvent:
         """Bookmarks, errors, and objects that do not fit their type: rare, so decoded a second time."""

@@ -29,6 +29,7 @@ from bayplan.client.decoding import (
     LineSplitter,
     ListPage,
     ObjectDecoder,
+    Rejected,
     RejectedEvent,
     T,
     object_key,
@@ -259,7 +260,7 @@ class Reflector(Generic[T]):
             await asyncio.gather(coming, return_exceptions=True)
         self._finish_list(page.resource_version)
 
-    async def _get_page(self, limit: int, token: str) -> ListPage[T]:
+    async def _get_page(self, limit: int, token: str) -> ListPage:
         query = dict(self._selectors)
         if limit:
             query["limit"] = str(limit)
@@ -272,13 +273,15 @@ class Reflector(Generic[T]):
             raise api_error(response.status, response.body, headers=response.headers)
         return self._decoder.page(response.body)
 
-    async def _apply_page(self, page: ListPage[T], listed: set[str]) -> None:
-        for rejected in page.rejected:
-            listed.add(rejected.key)
-            self.replica.reject(rejected)
-        keep = self.replica.keep
+    async def _apply_page(self, page: ListPage, listed: set[str]) -> None:
+        decode, keep = self._decoder.item, self.replica.keep
         for start in range(0, len(page.items), _OBJECTS_PER_SLICE):
-            for item in page.items[start : start + _OBJECTS_PER_SLICE]:
+            for raw in page.items[start : start + _OBJECTS_PER_SLICE]:
+                item = decode(raw)
+                if isinstance(item, Rejected):
+                    listed.add(item.key)
+                    self.replica.reject(item)
+                    continue
                 key = object_key(item.metadata)
                 listed.add(key)
                 keep(item, key)

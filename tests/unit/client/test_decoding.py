@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.client import decoding
-from bayplan.client.decoding import Bookmark, Event, LineSplitter, ObjectDecoder, RejectedEvent, object_key
+from bayplan.client.decoding import Bookmark, Event, LineSplitter, ObjectDecoder, Rejected, RejectedEvent, object_key
 from bayplan.client.errors import Gone, InvalidResponse, ServerError
 
 from .support import Meta, Thing, bookmark, event, page, status, thing
@@ -18,8 +18,8 @@ DECODER = ObjectDecoder(Thing)
 def test_a_page_is_decoded_with_its_version_and_the_way_on() -> None:
     decoded = DECODER.page(page([thing("a", 1), thing("b", 2)], 7, "more").body)
 
-    assert [item.metadata.name for item in decoded.items] == ["a", "b"]
-    assert (decoded.resource_version, decoded.continue_token, decoded.rejected) == ("7", "more", [])
+    assert [DECODER.item(raw).metadata.name for raw in decoded.items] == ["a", "b"]
+    assert (decoded.resource_version, decoded.continue_token) == ("7", "more")
 
 
 def test_an_empty_list_may_be_null() -> None:
@@ -28,17 +28,20 @@ def test_an_empty_list_may_be_null() -> None:
 
 def test_one_bad_item_of_a_page_is_rejected_by_name() -> None:
     decoded = DECODER.page(page([thing("a", 1), thing("b", 2, value="many"), thing("c", 3)], 7).body)
+    good, bad, last = map(DECODER.item, decoded.items)
 
-    assert [item.metadata.name for item in decoded.items] == ["a", "c"]
-    assert [rejected.key for rejected in decoded.rejected] == ["ns/b"]
-    assert "Expected `int`, got `str`" in decoded.rejected[0].reason
-    assert decoded.rejected[0].metadata.resource_version == "2"
+    assert (good.metadata.name, last.metadata.name) == ("a", "c")
+    assert isinstance(bad, Rejected)
+    assert bad.key == "ns/b"
+    assert "Expected `int`, got `str`" in bad.reason
+    assert bad.metadata.resource_version == "2"
 
 
 def test_an_item_without_readable_metadata_is_rejected_without_a_name() -> None:
-    decoded = DECODER.page(b'{"metadata": {}, "items": [{"metadata": 7}]}')
+    (item,) = map(DECODER.item, DECODER.page(b'{"metadata": {}, "items": [{"metadata": 7}]}').items)
 
-    assert [rejected.key for rejected in decoded.rejected] == [""]
+    assert isinstance(item, Rejected)
+    assert item.key == ""
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b'{"items": 7}', b"\xff", b"[]"])

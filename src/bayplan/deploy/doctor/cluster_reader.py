@@ -51,8 +51,11 @@ class ClusterReader:
         query = {"limit": _PAGE} | ({"fieldSelector": field_selector} if field_selector else {})
         while True:
             page = decoder.page(await self.call("GET", path, query=query))
-            items += page.items
-            rejected += page.rejected
+            for item in map(decoder.item, page.items):
+                if isinstance(item, Rejected):
+                    rejected.append(item)
+                else:
+                    items.append(item)
             if not page.continue_token:
                 return items, rejected
             query = {**query, "continue": page.continue_token}
