@@ -136,7 +136,8 @@ class _Measurement:
         pods = workload.pod_count(nodes, self.options.pods)
         if step.what == RAW:
             rate = await raw_binding_rate(self.plane, stage, workload, nodes, pods, busy=self.options.busy)
-            return Raw(session=self.session, workload=workload.name, nodes=nodes, per_second=rate)
+            whole = workload.counts_whole
+            return Raw(session=self.session, workload=workload.name, nodes=nodes, per_second=rate, is_whole=whole)
         task = Task(
             session=self.session,
             workload=workload,

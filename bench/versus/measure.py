@@ -209,7 +209,7 @@ def summary(
         nodes=task.nodes,
         pods=task.pods,
         bound=len(times),
-        pods_per_second=rate_of(times, since=began if task.workload.counts_whole else None),
+        pods_per_second=rate_of(times),
         p50_ms=statistics.median(waits) if waits else 0.0,
         p99_ms=waits[int(0.99 * (len(waits) - 1))] if waits else 0.0,
         cpu_life_per_1000=1000 * life / max(len(times), 1),

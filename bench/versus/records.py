@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Iterable
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,7 @@ class Run:
     pods: int
     bound: int
     pods_per_second: float
-    """From the first to the last binding, as a watcher sees them; where `Workload.counts_whole`, from the start of the
-    scheduler or the first creation."""
+    """From the first to the last binding, as a watcher sees them."""
     p50_ms: float
     p99_ms: float
     """From creation to binding as a watcher sees both; in a backlog from the start of the scheduler."""
@@ -61,6 +60,11 @@ class Run:
         return self.timeline[-1][0] if self.timeline else 0.0
 
     @property
+    def whole_per_second(self) -> float:
+        """Pods a second in that time."""
+        return self.bound / self.last_bound_seconds if self.last_bound_seconds else 0.0
+
+    @property
     def key(self) -> Key:
         return (self.workload, self.mode, self.nodes)
 
@@ -84,6 +88,8 @@ class Raw:
     workload: str
     nodes: int
     per_second: float
+    is_whole: bool = False
+    """Whether it did all that pods needed before their bindings, and counts from its start."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,6 +130,16 @@ class Results:
             Session: self.sessions,
         }
         places[type(record)].append(record)
+
+    def counted_whole(self, workloads: Collection[str]) -> Results:
+        """The same with pods/s of these workloads counted from the start. Raw rates of bindings alone are left out
+        there."""
+        runs = [
+            replace(run, pods_per_second=run.whole_per_second) if run.workload in workloads else run
+            for run in self.runs
+        ]
+        raw = [each for each in self.raw if each.is_whole == (each.workload in workloads)]
+        return Results(runs, raw, self.growth, self.sessions)
 
     def measured(self) -> list[Key]:
         return list(dict.fromkeys(run.key for run in self.runs))

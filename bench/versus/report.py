@@ -58,6 +58,7 @@ _CPU_HEAD = (
 def save(folder: Path, results: Results, workloads: list[Workload]) -> str:
     """Write everything; the Markdown is returned."""
     folder.mkdir(parents=True, exist_ok=True)
+    results = results.counted_whole({workload.name for workload in workloads if workload.counts_whole})
     text = markdown(results, workloads)
     (folder / "versus.md").write_text(text)
     (folder / "versus.json").write_text(json.dumps(document(results, workloads), indent=1) + "\n")

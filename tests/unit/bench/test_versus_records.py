@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.versus.records import FILE, Growth, Raw, Session, append, medians, read
+from bench.versus.records import FILE, Growth, Raw, Results, Session, append, medians, read
 from tests.unit.bench.runs import a_run
 
 KEY = ("plain", "backlog", 5000)
@@ -70,3 +70,14 @@ def test_medians_are_taken_figure_by_figure() -> None:
     assert medians(runs)["peak_mib"] == 180.0
     assert medians(runs)["cpu_window_per_1000"] == 0.5
     assert medians([]) == {}
+
+
+def test_workloads_that_wait_for_something_count_from_the_start() -> None:
+    found = Results()
+    found.add(a_run(pods_per_second=80.0))
+    found.add(Raw(session="2026-01-01T00:00:00", workload="plain", nodes=5000, per_second=1500.0))
+    whole = found.counted_whole({"plain"})
+
+    assert whole.runs[0].pods_per_second == 3000 / 4.0
+    assert not whole.raw
+    assert found.counted_whole(set()) == found
