@@ -146,7 +146,7 @@ def _custom_schema(kind: ServedKind) -> Json:
     }
     properties["kind"] = {"type": "string", "description": "The kind of this object."}
     reference = {"$ref": _REF + schema_name("meta.v1.ObjectMeta")}
-    properties["metadata"] = {"allOf": [reference], "description": "Standard object metadata."}
+    properties["metadata"] = {"allOf": [reference], "description": "Standard object's metadata."}
     return {**kind.schema, "type": "object", "properties": properties}
 
 
