@@ -95,6 +95,7 @@ def specs_table(outcomes: Outcomes) -> str:
         verdicts = Counter(outcome["verdict"] for outcome in specs.values())
         ran = [outcome for outcome in specs.values() if outcome["verdict"] != "left out"]
         verdicts.update("real" for outcome in ran if outcome.get("real") == "pass")
+        verdicts.update("not tried" for outcome in ran if "real" not in outcome)
         total += verdicts
         lines.append(_specs_row(group, verdicts))
     return "\n".join([*lines, _specs_row("all", total)])
@@ -102,9 +103,10 @@ def specs_table(outcomes: Outcomes) -> str:
 
 def _specs_row(group: str, verdicts: Counter[str]) -> str:
     run = verdicts["pass"] + verdicts["fail"]
+    real = "-" if verdicts["not tried"] else str(verdicts["real"])
     return (
         f"| {group} | {run + verdicts['left out']} | {verdicts['left out']} "
-        f"| {run} | {verdicts['pass']} | {verdicts['fail']} | {verdicts['real']} |"
+        f"| {run} | {verdicts['pass']} | {verdicts['fail']} | {real} |"
     )
 
 

@@ -196,6 +196,7 @@ def main() -> int:
     left_out = [(group, spec, why) for group, spec in chosen if (why := needs[spec]) is not None]
     specs = [(group, spec) for group, spec in chosen if needs[spec] is None]
     logs = options.logs or Path(tempfile.mkdtemp(prefix="kubernetes-e2e-"))
+    logs.mkdir(parents=True, exist_ok=True)
     server = "real" if options.real else "embedded"
     if options.real:
         subprocess.run([BUILD_SCRIPT, "--only", _REAL_PROGRAMS], check=True, stdout=subprocess.DEVNULL)

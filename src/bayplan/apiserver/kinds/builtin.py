@@ -10,6 +10,7 @@ from bayplan.apiserver.kinds import limit_rules as limits
 from bayplan.apiserver.kinds import quota_rules as quotas
 from bayplan.apiserver.kinds import workload_columns as show
 from bayplan.apiserver.kinds import workload_rules as workloads
+from bayplan.apiserver.kinds.builtin_certificates import certificate_kinds
 from bayplan.apiserver.kinds.builtin_flow_control import flow_control_kinds
 from bayplan.apiserver.kinds.builtin_networking import networking_kinds
 from bayplan.apiserver.kinds.builtin_services import access_kinds, admission_kinds, other_kinds, storage_kinds
@@ -60,6 +61,7 @@ def builtin_kinds() -> list[ServedKind]:
         *access_kinds(),
         *admission_kinds(),
         *flow_control_kinds(),
+        *certificate_kinds(),
         *other_kinds(),
     ]
 
@@ -311,6 +313,7 @@ def _workloads() -> list[ServedKind]:
             status=True,
             generation=True,
             default=workloads.default_daemon_set,
+            admit=workloads.admit_daemon_set,
             validate=workloads.validate_template,
         ),
         builtin_kind("apps.v1.ControllerRevision", "controllerrevisions"),
@@ -357,6 +360,7 @@ def _policy_and_priorities() -> list[ServedKind]:
             group="scheduling.k8s.io",
             namespaced=False,
             short_names=("pc",),
+            generation=True,
             columns=show.PRIORITY_CLASS,
             default=rules.default_priority_class,
             admit=rules.admit_priority_class,

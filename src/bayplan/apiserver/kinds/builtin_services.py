@@ -141,7 +141,11 @@ def other_kinds() -> list[ServedKind]:
             validate=rules.validate_lease,
         ),
         builtin_kind(
-            "discovery.v1.EndpointSlice", "endpointslices", group="discovery.k8s.io", columns=show.ENDPOINT_SLICE
+            "discovery.v1.EndpointSlice",
+            "endpointslices",
+            group="discovery.k8s.io",
+            generation=True,
+            columns=show.ENDPOINT_SLICE,
         ),
         builtin_kind(
             "resource.v1.ResourceClaim",
@@ -175,6 +179,7 @@ def other_kinds() -> list[ServedKind]:
             "resource.v1.DeviceClass",
             "deviceclasses",
             namespaced=False,
+            generation=True,
             validate=device_rules.validate_class,
             **devices,
         ),

@@ -17,6 +17,7 @@ from bayplan.apiserver.protocol.selectors import is_label_key, is_label_value
 
 _EFFECTS = ("NoExecute", "NoSchedule", "PreferNoSchedule")
 _HIGHEST_USER_PRIORITY = 1_000_000_000
+_AFFINITY_SECONDS = 3 * 3600
 _SERVICE_NETWORK = ipaddress.ip_network("10.96.0.0/12")
 _CONFIG_KEY = re.compile(r"^[-._a-zA-Z0-9]{1,253}$")
 _RBAC_GROUP = "rbac.authorization.k8s.io"
@@ -128,6 +129,8 @@ def default_persistent_volume(document: Json) -> None:
     spec = document.setdefault("spec", {})
     spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
     spec.setdefault("volumeMode", "Filesystem")
+    if isinstance(spec.get("hostPath"), dict):
+        spec["hostPath"].setdefault("type", "")
 
 
 def persistent_volume_status(document: Json) -> None:
@@ -195,11 +198,22 @@ def default_service(document: Json) -> None:
     spec.setdefault("sessionAffinity", "None")
     for port in spec.get("ports") or ():
         port.setdefault("protocol", "TCP")
-        port.setdefault("targetPort", port.get("port", 0))
+        port["targetPort"] = port.get("targetPort") or port.get("port", 0)
+    if spec["sessionAffinity"] == "None":
+        spec.pop("sessionAffinityConfig", None)
+    elif ((spec.get("sessionAffinityConfig") or {}).get("clientIP") or {}).get("timeoutSeconds") is None:
+        spec["sessionAffinityConfig"] = {"clientIP": {"timeoutSeconds": _AFFINITY_SECONDS}}
+    if spec["type"] in ("LoadBalancer", "NodePort") or (spec["type"] == "ClusterIP" and spec.get("externalIPs")):
+        spec.setdefault("externalTrafficPolicy", "Cluster")
+    if spec["type"] == "LoadBalancer":
+        spec.setdefault("allocateLoadBalancerNodePorts", True)
     if spec["type"] != "ExternalName":
         spec.setdefault("internalTrafficPolicy", "Cluster")
-        spec.setdefault("ipFamilies", ["IPv4"])
-        spec.setdefault("ipFamilyPolicy", "SingleStack")
+        # Where neither an address nor a selector says what it is for, it may have addresses of both kinds.
+        is_open = spec.get("clusterIP") == "None" and not spec.get("selector") and "ipFamilies" not in spec
+        policy = spec.setdefault("ipFamilyPolicy", "RequireDualStack" if is_open else "SingleStack")
+        both = is_open and policy != "SingleStack"
+        spec.setdefault("ipFamilies", ["IPv4", "IPv6"] if both else ["IPv4"])
 
 
 def admit_service(document: Json, old: Json | None, admission: Admission) -> None:

@@ -69,10 +69,10 @@ def _default_container(container: Json, *, host_network: bool, requests_from_lim
     for name in ("livenessProbe", "readinessProbe", "startupProbe"):
         if container.get(name):
             _default_probe(container[name])
+    for hook in (container.get("lifecycle") or {}).values():
+        _default_request(hook)
     for variable in container.get("env") or ():
-        reference = (variable.get("valueFrom") or {}).get("fieldRef")
-        if reference:
-            reference.setdefault("apiVersion", "v1")
+        _default_reference(variable.get("valueFrom") or {})
 
 
 def _pull_policy(image: str) -> str:
@@ -91,9 +91,22 @@ def _requests_from_limits(resources: Json) -> None:
 def _default_probe(probe: Json) -> None:
     for name, value in _PROBE_DEFAULTS.items():
         probe.setdefault(name, value)
-    if probe.get("httpGet"):
-        probe["httpGet"].setdefault("scheme", "HTTP")
-        probe["httpGet"].setdefault("path", "/")
+    _default_request(probe)
+    if isinstance(probe.get("grpc"), dict):
+        probe["grpc"].setdefault("service", "")
+
+
+def _default_request(action: JsonValue) -> None:
+    if isinstance(action, dict) and isinstance(action.get("httpGet"), dict):
+        request = action["httpGet"]
+        request["scheme"] = request.get("scheme") or "HTTP"
+        request["path"] = request.get("path") or "/"
+
+
+def _default_reference(source: Json) -> None:
+    """Of a field of the pod, for a variable or a file."""
+    if isinstance(source.get("fieldRef"), dict):
+        source["fieldRef"]["apiVersion"] = source["fieldRef"].get("apiVersion") or "v1"
 
 
 def _default_volume(volume: Json) -> None:
@@ -107,6 +120,13 @@ def _default_volume(volume: Json) -> None:
     for projected in (volume.get("projected") or {}).get("sources") or ():
         if projected.get("serviceAccountToken"):
             projected["serviceAccountToken"].setdefault("expirationSeconds", 3600)
+        for item in (projected.get("downwardAPI") or {}).get("items") or ():
+            _default_reference(item)
+    for item in (volume.get("downwardAPI") or {}).get("items") or ():
+        _default_reference(item)
+    claim = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
+    if isinstance(claim, dict):
+        claim.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
 
 
 # ---- admission

@@ -16,6 +16,7 @@ from bayplan.apiserver.protocol.selectors import matches_label_selector
 _PERCENT = re.compile(r"^\d{1,3}%$")
 _POLICIES = ("Allow", "Forbid", "Replace")
 JOB_LABELS = ("batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name")
+_TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
 
 def _default_template(spec: Json) -> None:
@@ -57,8 +58,15 @@ def default_stateful_set(document: Json) -> None:
     spec.setdefault("podManagementPolicy", "OrderedReady")
     spec.setdefault("revisionHistoryLimit", 10)
     strategy = spec.setdefault("updateStrategy", {})
-    if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
-        strategy.setdefault("rollingUpdate", {}).setdefault("partition", 0)
+    if not strategy.get("type"):
+        strategy["type"] = "RollingUpdate"
+        strategy.setdefault("rollingUpdate", {})
+    if strategy["type"] == "RollingUpdate" and isinstance(strategy.get("rollingUpdate"), dict):
+        strategy["rollingUpdate"].setdefault("partition", 0)
+    for claim in spec.get("volumeClaimTemplates") or ():
+        claim |= {"kind": "PersistentVolumeClaim", "apiVersion": "v1"}
+        claim.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
+        claim["status"] = {"phase": "Pending"} | (claim.get("status") or {})
     retention = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
     retention.setdefault("whenDeleted", "Retain")
     retention.setdefault("whenScaled", "Retain")
@@ -75,6 +83,18 @@ def default_daemon_set(document: Json) -> None:
         rolling.setdefault("maxSurge", 0)
 
 
+def admit_daemon_set(document: Json, old: Json | None, admission: Admission) -> None:
+    """Count the changes of the template in an annotation, as older clients expect it."""
+    generation = 1
+    if old is not None:
+        known = (old["metadata"].get("annotations") or {}).get(_TEMPLATE_GENERATION, "1")
+        generation = int(known) if known.isdecimal() else 1
+        generation += old["spec"].get("template") != document["spec"].get("template")
+    document["metadata"]["annotations"] = (document["metadata"].get("annotations") or {}) | {
+        _TEMPLATE_GENERATION: str(generation)
+    }
+
+
 def default_job(document: Json) -> None:
     spec = document.setdefault("spec", {})
     _default_template(spec)
@@ -85,7 +105,17 @@ def default_job(document: Json) -> None:
     spec.setdefault("backoffLimit", 6 if spec.get("backoffLimitPerIndex") is None else 2**31 - 1)
     spec.setdefault("completionMode", "NonIndexed")
     spec.setdefault("suspend", False)
-    spec.setdefault("podReplacementPolicy", "TerminatingOrFailed")
+    spec.setdefault("podReplacementPolicy", "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed")
+    _default_job_rules(spec)
+    if spec.get("manualSelector") is None:
+        spec["manualSelector"] = False
+
+
+def _default_job_rules(spec: Json) -> None:
+    """Of a Job, or of the template of a CronJob."""
+    for rule in (spec.get("podFailurePolicy") or {}).get("rules") or ():
+        for pattern in rule.get("onPodConditions") or ():
+            pattern["status"] = pattern.get("status") or "True"
 
 
 def admit_job(document: Json, old: Json | None, admission: Admission) -> None:
@@ -99,6 +129,8 @@ def admit_job(document: Json, old: Json | None, admission: Admission) -> None:
         labels[label] = value
         labels[label.rpartition("/")[2]] = value
     spec["selector"] = {"matchLabels": {JOB_LABELS[0]: uid}}
+    if not document["metadata"].get("labels"):
+        document["metadata"]["labels"] = dict(labels)
 
 
 def default_pod_template(document: Json) -> None:
@@ -117,6 +149,7 @@ def default_cron_job(document: Json) -> None:
     spec.setdefault("failedJobsHistoryLimit", 1)
     template = spec.setdefault("jobTemplate", {}).setdefault("spec", {})
     _default_template(template)
+    _default_job_rules(template)
 
 
 def validate_cron_job(document: Json, old: Json | None) -> list[Cause]:

@@ -31,6 +31,7 @@ def subresources_of(kind: ServedKind) -> list[str]:
     return names + {
         "pods": ["binding", "ephemeralcontainers", "eviction", "log", "resize"],
         "namespaces": ["finalize"],
+        "certificatesigningrequests.certificates.k8s.io": ["approval"],
         "serviceaccounts": ["token"],
     }.get(kind.resource, [])
 

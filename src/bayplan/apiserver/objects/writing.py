@@ -39,12 +39,14 @@ from bayplan.observe.clock import Clock
 
 _GENERATE_ATTEMPTS = 8
 # Writes of these subresources leave the spec unchanged, so nothing is defaulted, admitted or validated again.
-_UNCHECKED = frozenset({"binding", "status"})
+_UNCHECKED = frozenset({"binding", "status", "approval"})
 # Bindings and evictions reach this point as changes of pods, which is not what a webhook would be sent.
 _UNREVIEWED = frozenset({"binding", "eviction"})
 _IDENTITY = ("name", "namespace", "uid", "creationTimestamp", "resourceVersion")
 _EPHEMERAL, _RESIZE = "ephemeralcontainers", "resize"
-PLAIN_SUBRESOURCES = frozenset({"status", _EPHEMERAL, _RESIZE})
+# The conditions of an approval are part of the status.
+_STATUSES = ("status", "approval")
+PLAIN_SUBRESOURCES = frozenset({*_STATUSES, _EPHEMERAL, _RESIZE})
 """Subresources that are read and written like the object, and let a part of it change."""
 Change = Callable[[Json], Json]
 """Takes a copy of the current object and returns the wanted one."""
@@ -391,7 +393,7 @@ def _separate_subresources(kind: ServedKind, old: Json, new: Json, subresource: 
     """Keep the old status on writes to the main resource, and everything but status on writes to status."""
     if not kind.status:
         return
-    if subresource == "status":
+    if subresource in _STATUSES:
         for name in [name for name in (*old, *new) if name not in ("status", "metadata", "kind", "apiVersion")]:
             _restore(old, new, name)
         if kind.is_custom:
