@@ -4,29 +4,20 @@ import { el, failed } from "./dom.js";
 import { number } from "./format.js";
 import { listenToKeys } from "./keyboard.js";
 import { searchBox } from "./search.js";
-import { configPage } from "./pages/config.js";
-import { decisionsPage } from "./pages/decisions.js";
-import { nodePage } from "./pages/node.js";
-import { nodesPage } from "./pages/nodes.js";
-import { overviewPage } from "./pages/overview.js";
-import { pluginsPage } from "./pages/plugins.js";
-import { podPage } from "./pages/pod.js";
-import { podsPage } from "./pages/pods.js";
-import { preemptionsPage } from "./pages/preemptions.js";
-import { queuePage } from "./pages/queue.js";
 
+// A page's script is fetched when it is first shown: the first content waits for a third of the files.
 const PAGES = {
-  overview: ["Overview", overviewPage],
-  pods: ["Pods", podsPage],
-  decisions: ["Decisions", decisionsPage],
-  queue: ["Queue", queuePage],
-  pending: ["Queue", queuePage],
-  preemptions: ["Preemptions", preemptionsPage],
-  nodes: ["Nodes", nodesPage],
-  node: ["Node", nodePage],
-  pod: ["Pod", podPage],
-  plugins: ["Plugins", pluginsPage],
-  config: ["Configuration", configPage],
+  overview: ["Overview", async () => (await import("./pages/overview.js")).overviewPage],
+  pods: ["Pods", async () => (await import("./pages/pods.js")).podsPage],
+  decisions: ["Decisions", async () => (await import("./pages/decisions.js")).decisionsPage],
+  queue: ["Queue", async () => (await import("./pages/queue.js")).queuePage],
+  pending: ["Queue", async () => (await import("./pages/queue.js")).queuePage],
+  preemptions: ["Preemptions", async () => (await import("./pages/preemptions.js")).preemptionsPage],
+  nodes: ["Nodes", async () => (await import("./pages/nodes.js")).nodesPage],
+  node: ["Node", async () => (await import("./pages/node.js")).nodePage],
+  pod: ["Pod", async () => (await import("./pages/pod.js")).podPage],
+  plugins: ["Plugins", async () => (await import("./pages/plugins.js")).pluginsPage],
+  config: ["Configuration", async () => (await import("./pages/config.js")).configPage],
 };
 const PARENT = { node: "nodes", pod: "pods", pending: "queue" };
 const main = document.getElementById("main");
@@ -48,7 +39,7 @@ const titleRow = (text, controls) => el("div", { class: "title" }, el("h1", {}, 
 
 async function show() {
   const { name, path, query } = place();
-  const [title, page] = PAGES[name];
+  const [title, load] = PAGES[name];
   for (const anchor of document.querySelectorAll("nav a")) {
     if (anchor.hash === `#/${PARENT[name] || name}`) {
       anchor.setAttribute("aria-current", "page");
@@ -64,6 +55,8 @@ async function show() {
   main.replaceChildren(titleRow(title), el("p", { class: "soft" }, "loading …"));
   const context = { path, query, isShown: () => mine === visit, setQuery: (change) => mine === visit && setQuery(change) };
   try {
+    const page = await load().catch(() => { throw new Error(`the scheduler at ${location.host} does not answer`); });
+    if (mine !== visit) return;
     const made = await page(context);
     if (mine !== visit) return made.close?.();
     shown = made;
@@ -124,4 +117,6 @@ const search = searchBox();
 document.getElementById("search").append(...search.content);
 listenToKeys(search);
 connect();
-show();
+await show();
+// The scripts of the other pages, one after the other, so that they are there when the scheduler is not.
+for (const [, load] of Object.values(PAGES)) await load().catch(() => {});

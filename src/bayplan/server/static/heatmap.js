@@ -162,4 +162,4 @@ function stepOf(value) {
   return step;
 }
 
-export const heatScale = () => el("span", { class: "scale" }, "empty", STEPS.map((_, step) => el("i", { class: `fill-${step}` })), "full", el("i", { class: "cordoned" }), "cordoned");
+export const heatScale = () => el("span", { class: "scale" }, "empty", STEPS.map((_, step) => el("i", { class: `fill-${step}` })), "full", el("i", { class: "none" }), "offers none", el("i", { class: "cordoned" }), "cordoned");
