@@ -68,8 +68,10 @@ class Journal:
         return database
 
     def _take_over(self) -> None:
-        """Bring what a killed process noted down into the database."""
-        records = self._log.left_behind()
+        """Bring what a killed process noted down into the database. One that was killed here, or while it emptied the
+        log, left changes that are there already, maybe older ones alone: they must not be brought in again."""
+        known = self._carried_over() or 0
+        records = [record for record in self._log.left_behind() if record.revision > known]
         pending = {(one.resource, (one.namespace, one.name)): one.raw for one in records}
         if pending and not self._write(pending, max(one.revision for one in records)):
             raise UnusableDataDir(
@@ -82,8 +84,13 @@ class Journal:
 
     def revision(self) -> int:
         """Where the counter goes on from; zero for a new file."""
+        carried_over = self._carried_over()
+        return 0 if carried_over is None else carried_over + _REVISIONS_SKIPPED_ON_START
+
+    def _carried_over(self) -> int | None:
+        """All changes up to this revision are in the database; None for a new file."""
         found = self._database.execute("SELECT value FROM facts WHERE name = 'revision'").fetchone()
-        return int(found[0]) + _REVISIONS_SKIPPED_ON_START if found else 0
+        return int(found[0]) if found else None
 
     def rows(self) -> Iterator[Row]:
         yield from self._database.execute("SELECT resource, namespace, name, object FROM objects")

@@ -6,13 +6,17 @@ import contextlib
 import errno
 import os
 import resource
+import shutil
 import signal
+import sqlite3
 import ssl
 import subprocess
 import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +24,7 @@ import pytest
 import yaml
 
 from bayplan.apiserver.protocol.encoding import encode
-from bayplan.apiserver.storage import change_log
+from bayplan.apiserver.storage import change_log, persistence
 from bayplan.apiserver.storage.persistence import Journal
 from bayplan.apiserver.storage.store import Entry, NotStored, Store
 
@@ -54,7 +58,8 @@ class FaultPoints:
         _real_truncate(file, size)
 
 
-_real_write, _real_truncate = os.write, os.ftruncate
+_real_write, _real_truncate, _real_open = os.write, os.ftruncate, os.open
+_real_connect = sqlite3.connect
 
 
 class Database:
@@ -99,14 +104,16 @@ def write_until_killed(
         patched.setattr(change_log.os, "write", points.write)
         patched.setattr(change_log.os, "ftruncate", points.truncate)
         for number in range(WRITES):
-            name, value = f"m{number % 3}", b'{"n":%d}' % number
-            asked = answered | {name: value}
-            put(store, name, value)
-            answered = asked
             if number % 2:
+                # The next change comes while what came before it is being carried over.
                 pending, journal._pending = journal._pending, {}
                 journal._log.switch()
-                assert journal._write(pending, journal._revision)
+                revision = journal._revision
+            asked = answered | {f"m{number // 2 % 2}": b'{"n":%d}' % number}
+            put(store, f"m{number // 2 % 2}", b'{"n":%d}' % number)
+            answered = asked
+            if number % 2:
+                assert journal._write(pending, revision)
                 journal._log.forget_carried_over()
     real.close()
     journal._log.close()
@@ -127,7 +134,53 @@ async def test_a_kill_at_any_write_loses_nothing_that_was_answered(
         kills += 1
 
     assert kills > 20
-    assert len(answered) == 3
+    assert len(answered) == 2
+
+
+def start_until_killed(folder: Path, points: FaultPoints, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that is killed while it takes over what the one before it left."""
+    opened: list[Callable[[], None]] = []
+
+    def connect(*arguments: Any, **options: Any) -> Database:
+        real = _real_connect(*arguments, **options)
+        opened.append(real.close)
+        return Database(real, points)
+
+    def open_file(*arguments: Any) -> int:
+        file = _real_open(*arguments)
+        opened.append(partial(os.close, file))
+        return file
+
+    with monkeypatch.context() as patched, contextlib.suppress(Killed):
+        patched.setattr(persistence.sqlite3, "connect", connect)
+        patched.setattr(change_log.os, "open", open_file)
+        patched.setattr(change_log.os, "ftruncate", points.truncate)
+        Journal(folder)
+    for close in opened:
+        close()
+
+
+async def test_a_kill_at_any_write_of_a_start_loses_nothing_that_was_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does one while a process starts that was to take over after a start that was killed."""
+    starts = 0
+    for kill_after in count():
+        left, first = tmp_path / f"left-{kill_after}", FaultPoints(kill_after)
+        answered, asked = write_until_killed(left, first, monkeypatch)
+        for kill_again_after in count():
+            folder = Path(shutil.copytree(left, tmp_path / f"{kill_after}-{kill_again_after}"))
+            points = FaultPoints(kill_again_after)
+            start_until_killed(folder, points, monkeypatch)
+            starts += points.left < 0
+            assert kept(folder) in (answered, asked), (kill_after, kill_again_after)
+            shutil.rmtree(folder)
+            if points.left >= 0:
+                break
+        if first.left >= 0:
+            break
+
+    assert starts > 200
 
 
 def failing(problem: int, written: int = 3) -> Callable[[int, bytes], int]:
