@@ -21,7 +21,6 @@ from bayplan.api.meta import LabelSelector
 from bayplan.api.pod import Pod
 from bayplan.api.selectors import SelectorError, compile_selector
 from bayplan.apiserver.cluster import EmbeddedCluster
-from bayplan.apiserver.protocol.exchange import Request
 from bayplan.apiserver.protocol.quantity import BadQuantity, canonical_quantity
 from bayplan.apiserver.protocol.selectors import BadSelector, parse_field_selector, parse_label_selector
 from bayplan.apiserver.server.http import Connection, HttpServer
@@ -39,7 +38,8 @@ from bayplan.sim.engine.simulation import SimulationError
 from bayplan.sim.recording.file import RecordingError, RecordingFile
 from bayplan.sim.recording.replay import replay_recording
 from tests.cel.fuzz import Mutator, check
-from tests.e2e.objects import node, pod, spread
+from tests.e2e.objects import pod, spread
+from tests.fuzz.api_targets import ApiRequests, Schemas
 from tests.fuzz.file_targets import Failed, Protobuf, Traces
 from tests.fuzz.mutation import mutated_bytes, mutated_document, mutated_text
 
@@ -238,82 +238,6 @@ class Scenarios(Target):
         return given
 
 
-class ApiRequests(Target):
-    """Objects and definitions as clients may send them to the embedded API server: never an answer of 500."""
-
-    _DEFINITION: Mapping[str, Any] = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "things.example.com"},
-        "spec": {
-            "group": "example.com",
-            "scope": "Namespaced",
-            "names": {"plural": "things", "kind": "Thing", "singular": "thing", "shortNames": ["th"]},
-            "versions": [
-                {
-                    "name": "v1",
-                    "served": True,
-                    "storage": True,
-                    "subresources": {"status": {}},
-                    "schema": {
-                        "openAPIV3Schema": {
-                            "type": "object",
-                            "properties": {
-                                "spec": {
-                                    "type": "object",
-                                    "properties": {
-                                        "n": {"type": "integer", "minimum": 1, "maximum": 9, "default": 3},
-                                        "s": {"type": "string", "pattern": "^a+$", "enum": ["a", "aa"]},
-                                        "l": {"type": "array", "items": {"type": "string"}, "maxItems": 3},
-                                        "q": {"anyOf": [{"type": "integer"}, {"type": "string"}]},
-                                    },
-                                    "required": ["n"],
-                                }
-                            },
-                        }
-                    },
-                }
-            ],
-        },
-    }
-    _THING: Mapping[str, Any] = {
-        "apiVersion": "example.com/v1",
-        "kind": "Thing",
-        "metadata": {"name": "t", "labels": {"a": "b"}},
-        "spec": {"n": 1, "s": "a", "l": ["x"], "q": 5},
-    }
-
-    def __init__(self) -> None:
-        logging.getLogger("bayplan.apiserver").setLevel(logging.CRITICAL)
-        cluster = EmbeddedCluster(nodes=1, listen=False, clock=VirtualClock(), simulate=False)
-        self._api, self._token = cluster.api, cluster.token
-        pods, crds = "/api/v1/namespaces/default/pods", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-        self._things = "/apis/example.com/v1/namespaces/default/things"
-        self._seeds = [(pods, pod("p", ports=[80])), ("/api/v1/nodes", node("n")), (crds, self._DEFINITION)]
-        self._seeds.append((self._things, self._THING))
-        self._call("POST", crds, json.dumps(self._DEFINITION).encode())
-
-    def attempt(self, random: Random) -> object:
-        path, seed = random.choice(self._seeds)
-        body = json.dumps(mutated_document(seed, random)).encode()
-        if random.random() < 0.2:
-            body = mutated_bytes(body, random)
-        own = f"{path}/{seed['metadata']['name']}"
-        if random.random() < 0.2:
-            self._call("DELETE", own, b"")
-        else:
-            self._call("POST", path, json.dumps(seed).encode())
-        method, path = random.choice([("POST", path), ("PUT", own), ("PATCH", own)])
-        if self._call(method, path, body) >= 500:
-            raise Failed((method, path, body))
-        return body
-
-    def _call(self, method: str, path: str, body: bytes) -> int:
-        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
-        headers = {"content-type": kind, "accept": "application/json", "authorization": f"Bearer {self._token}"}
-        return self._api.handle(Request(method, path, {}, headers, body)).status
-
-
 class _Wire(asyncio.Transport):
     """Where a connection under test writes."""
 
@@ -475,6 +399,7 @@ TARGETS: dict[str, Callable[[], Target]] = {
     "watches": Watches,
     "scenarios": Scenarios,
     "api": ApiRequests,
+    "schemas": Schemas,
     "http-answers": HttpAnswers,
     "http-requests": HttpRequests,
     "recordings": Recordings,
