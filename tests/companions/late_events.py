@@ -18,7 +18,7 @@ class LateEvents:
         self._transport = transport
         self._clock = clock
         self._random = random.Random(seed)
-        self._most = most_seconds
+        self.most_seconds = most_seconds
         self.is_frozen = False
         """While it is set, watches say nothing, also new ones."""
         self.deleted: list[str] = []
@@ -28,19 +28,19 @@ class LateEvents:
         if method == "DELETE" and "/pods/" in path:
             self.deleted.append(path)
         if method != "GET":
-            await self._clock.sleep(self._random.choice((0.0, 0.1, self._most / 4)) * self._random.random())
+            await self._clock.sleep(self._random.choice((0.0, 0.1, self.most_seconds / 4)) * self._random.random())
         return await self._transport.request(method, path, **options)
 
     @contextlib.asynccontextmanager
     async def stream(self, path: str, *, query: Mapping[str, str] | None = None) -> AsyncIterator[AsyncIterator[bytes]]:
         async with self._transport.stream(path, query=query) as pieces:
-            yield self._late(pieces, self._most if path == "/api/v1/pods" else 0.0)
+            yield self._late(pieces, is_late=path == "/api/v1/pods")
 
-    async def _late(self, pieces: AsyncIterator[bytes], most: float) -> AsyncIterator[bytes]:
+    async def _late(self, pieces: AsyncIterator[bytes], *, is_late: bool) -> AsyncIterator[bytes]:
         async for piece in pieces:
             for event in piece.splitlines(keepends=True):
-                if most:
-                    await self._clock.sleep(self._random.choice((0.0, 0.1, most)) * self._random.random())
+                if is_late and self.most_seconds:
+                    await self._clock.sleep(self._random.choice((0.0, 0.1, self.most_seconds)) * self._random.random())
                 while self.is_frozen:
                     await self._clock.sleep(1.0)
                 yield event

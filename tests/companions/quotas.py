@@ -39,31 +39,48 @@ async def _counts(world: World) -> dict[str, int]:
     return {name: sum(key.startswith(f"{name}/") for key in keys) for name in ("lender", "borrower", "bystander")}
 
 
-async def borrowed_quota_is_reclaimed(world: World) -> None:
-    """The borrower takes what the lender leaves idle; when the lender comes, the borrower goes back to its min and no
-    further, and a third namespace within its min is left alone."""
+async def set_up(world: World) -> None:
+    """Three namespaces with a quota each, and room for what they guarantee."""
     await world.install(ElasticQuota)
     for name in ("lender", "borrower", "bystander"):
         await _namespace(world, name)
         await world.put(ElasticQuota, "quota", {"spec": {"min": {"cpu": GUARANTEED}}}, namespace=name)
     await world.api.create(*(node(f"n{i}", cpu="4") for i in range(3)))
+
+
+async def lend(world: World, *, wanted: int = 10) -> None:
+    """The borrower takes what the lender leaves idle."""
+    await world.api.create(*_pods("bystander", GUARANTEED), namespace="bystander")
+    await world.until_bound(GUARANTEED)
+    await world.api.create(*_pods("borrower", wanted), namespace="borrower")
+    await world.until_bound(3 * GUARANTEED)
+    assert await _counts(world) == {"lender": 0, "borrower": 8, "bystander": 4}
+
+
+async def ask_back(world: World) -> None:
+    await world.api.create(*_pods("lender", GUARANTEED), namespace="lender")
+
+
+async def see_given_back(world: World, *, seconds: float = 60.0) -> None:
+    async def lender_is_whole() -> bool:
+        counts = await _counts(world)
+        assert counts["bystander"] == GUARANTEED, counts
+        assert counts["borrower"] >= GUARANTEED, counts
+        return counts["lender"] == GUARANTEED
+
+    await world.until(lender_is_whole, what="the lender has its own back", seconds=seconds)
+    await world.wait(3)
+    assert await _counts(world) == {"lender": 4, "borrower": 4, "bystander": 4}
+
+
+async def borrowed_quota_is_reclaimed(world: World) -> None:
+    """The borrower takes what the lender leaves idle; when the lender comes, the borrower goes back to its min and no
+    further, and a third namespace within its min is left alone."""
+    await set_up(world)
     async with world.scheduling(CAPACITY):
-        await world.api.create(*_pods("bystander", GUARANTEED), namespace="bystander")
-        await world.until_bound(GUARANTEED)
-        await world.api.create(*_pods("borrower", 10), namespace="borrower")
-        await world.until_bound(3 * GUARANTEED)
-        assert await _counts(world) == {"lender": 0, "borrower": 8, "bystander": 4}
-        await world.api.create(*_pods("lender", GUARANTEED), namespace="lender")
-
-        async def lender_is_whole() -> bool:
-            counts = await _counts(world)
-            assert counts["bystander"] == GUARANTEED, counts
-            assert counts["borrower"] >= GUARANTEED, counts
-            return counts["lender"] == GUARANTEED
-
-        await world.until(lender_is_whole, what="the lender has its own back")
-        await world.wait(3)
-        assert await _counts(world) == {"lender": 4, "borrower": 4, "bystander": 4}
+        await lend(world)
+        await ask_back(world)
+        await see_given_back(world)
 
 
 async def what_is_no_quantity_is_refused(world: World) -> None:

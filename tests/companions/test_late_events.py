@@ -15,7 +15,7 @@ from bayplan.plugins.community.capacity_scheduling.elastic_quota import ElasticQ
 from tests.companions import quotas
 from tests.companions.late_events import LateEvents
 from tests.companions.world import World, embedded_world
-from tests.e2e.objects import node, pod
+from tests.e2e.objects import node, pod, priority_class
 
 DEFAULTS = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -69,10 +69,7 @@ async def test_quotas_take_back_what_was_lent_and_no_more(seed: int) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_each_preemptor_evicts_one_pod_where_one_is_enough(seed: int) -> None:
     async with late_world(seed) as (world, opened):
-        body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 9}
-        path = "/apis/scheduling.k8s.io/v1/priorityclasses"
-        assert (await world.transport.request("POST", path, body=json.dumps(body).encode())).status == 201
-        await world.api.create(*(node(f"n{i}", cpu="4") for i in range(3)))
+        await world.api.create(priority_class("high", 9), *(node(f"n{i}", cpu="4") for i in range(3)))
         async with world.scheduling(DEFAULTS):
             await world.api.create(*(pod(f"low-{i}", cpu="1") for i in range(14)))
             await world.until_bound(12)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,7 @@ class World:
         self.clock = clock
         self.connect = connect
         """A connection of its own, for a scheduler."""
+        self._lifelines: dict[asyncio.Task[None], Lifeline] = {}
         self.api = ApiSession(transport)  # type: ignore[arg-type]  # it uses `request` alone
 
     async def install(self, *kinds: type[Any]) -> None:
@@ -151,9 +153,11 @@ class World:
         else:
             await asyncio.sleep(seconds)
 
-    async def until(self, holds: Callable[[], Awaitable[bool]], *, what: str, seconds: float = 60.0) -> None:
-        """Let time pass until something holds."""
-        step = 0.25 if isinstance(self.clock, VirtualClock) else 0.05
+    async def until(
+        self, holds: Callable[[], Awaitable[bool]], *, what: str, seconds: float = 60.0, step: float = 0.25
+    ) -> None:
+        """Let time pass, a step at a time where the clock is virtual, until something holds."""
+        step = step if isinstance(self.clock, VirtualClock) else 0.05
         deadline = self.clock.monotonic() + seconds
         while not await holds():
             if self.clock.monotonic() >= deadline:
@@ -181,18 +185,25 @@ class World:
         finally:
             await self.end(task)
 
-    async def start_scheduler(self, config: str, *, seed: int = 0) -> tuple[LiveScheduler, asyncio.Task[None]]:
+    async def start_scheduler(
+        self, config: str, *, seed: int = 0, may_lead: asyncio.Event | None = None
+    ) -> tuple[LiveScheduler, asyncio.Task[None]]:
+        """With `may_lead`, a replica that stands by until then, while another one leads."""
         registry, loaded = default_registry(), load_config(config)
-        transport = self._lifeline = Lifeline(self.connect())
+        options = LiveOptions(clock=self.clock, seed=seed, drain_seconds=5.0)
+        if may_lead is not None:
+            options = replace(options, wait_to_lead=partial(_wait_for, may_lead), others_led_until=self.clock.monotonic)
+        transport = Lifeline(self.connect())
         live = LiveScheduler(
             transport,
             loaded,
             resolve_profiles(loaded, registry),
             registry,
             await served_kinds(transport),
-            LiveOptions(clock=self.clock, seed=seed, drain_seconds=5.0),
+            options,
         )
         task = asyncio.create_task(live.run(), name="scheduler")
+        self._lifelines[task] = transport
 
         async def is_ready() -> bool:
             return live.is_ready.is_set() or task.done()
@@ -202,7 +213,7 @@ class World:
 
     async def kill(self, task: asyncio.Task[None]) -> None:
         """End a scheduler as a lost machine does: from now on nothing that it writes arrives."""
-        self._lifeline.cut()
+        self._lifelines[task].cut()
         await self.end(task)
 
     async def end(self, task: asyncio.Task[None]) -> None:
@@ -213,6 +224,10 @@ class World:
 
         await self.until(is_over, what="scheduler ended")
         await asyncio.gather(task, return_exceptions=True)
+
+
+async def _wait_for(event: asyncio.Event) -> None:
+    await event.wait()
 
 
 @contextlib.asynccontextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import socket
 from abc import abstractmethod
@@ -75,6 +76,8 @@ class LiveOptions(CoreOptions):
     """Of the cycles in which every plugin is timed."""
     wait_to_lead: Callable[[], Awaitable[None]] | None = None
     """Awaited after the caches are synced and before the first pod is scheduled."""
+    others_led_until: Callable[[], float] = lambda: -math.inf
+    """Asked then: until when another replica may have led, by the monotonic clock."""
     recorder: ChangeRecorder | None = None
 
 
@@ -187,6 +190,7 @@ class LiveScheduler:
             _log.info("the cluster is read", nodes=len(self.cache.cluster.nodes), pods=len(self.cache))
             if self.options.wait_to_lead is not None:
                 await self._first_of(self.options.wait_to_lead(), background)
+                await self._first_of(self.watching.catch_up(self.options.others_led_until()), background)
             _log.info("scheduling begins", **self.queue.sizes._asdict())
             await self._first_of(self.scheduler.run(), background)
         finally:

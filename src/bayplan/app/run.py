@@ -166,7 +166,7 @@ class SchedulerProcess:
         self._follow_signals()
         try:
             async with self._watchdog.watching():
-                kinds = await self._unless_stopped(self._discover())
+                kinds = await self._unless_stopped(self._look_around())
                 if kinds is not None:
                     await self._read_and_work(kinds)
         finally:
@@ -185,6 +185,13 @@ class SchedulerProcess:
             working.cancel()
             stopping.cancel()
             await asyncio.gather(working, stopping, return_exceptions=True)
+
+    async def _look_around(self) -> list[ObjectKind]:
+        """What is served; and who leads, before anything is read, so that it is known since when nobody does."""
+        kinds = await self._discover()
+        if self.elector is not None:
+            await self.elector.look()
+        return kinds
 
     async def _read_and_work(self, kinds: list[ObjectKind]) -> None:
         self.live = LiveScheduler(
@@ -322,7 +329,10 @@ class SchedulerProcess:
             recorder=self._options.recorder,
             wait_to_lead=self._wait_to_lead,
         )
-        return options if self.elector is None else replace(options, is_leader=self._still_leads)
+        if self.elector is None:
+            return options
+        elector = self.elector
+        return replace(options, is_leader=self._still_leads, others_led_until=lambda: elector.free_since)
 
     def _still_leads(self) -> bool:
         return self.elector is None or self.elector.is_leader

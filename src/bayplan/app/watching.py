@@ -15,9 +15,11 @@ from typing import Any
 import msgspec
 import structlog
 
+from bayplan.api.devices import ResourceClaim
 from bayplan.api.kinds import DEVICE_TAINT_RULES, KINDS, ObjectKind
 from bayplan.api.meta import KubeObject
 from bayplan.api.pod import Pod
+from bayplan.api.storage import PersistentVolume, PersistentVolumeClaim
 from bayplan.api.workload import PriorityClass
 from bayplan.client.backoff import Draw
 from bayplan.client.errors import api_error
@@ -33,6 +35,8 @@ __all__ = ["DISPENSABLE", "Watching", "served_kinds", "wanted_kinds"]
 _log = structlog.get_logger()
 DISPENSABLE = (PriorityClass,)
 """Read for explanations only: no decision reads them, and kube-scheduler's own role does not grant them."""
+_WRITTEN = (Pod, ResourceClaim, PersistentVolumeClaim, PersistentVolume)
+"""What a scheduler writes and decides by."""
 _PATIENCE_SECONDS = 10.0
 """A server that has just started refuses all users until it has read its roles."""
 _REPEAT_SECONDS = 30.0
@@ -137,6 +141,12 @@ class Watching:
     def expect_pods(self) -> None:
         """A pod was bound just now, which the watch of pods must show."""
         self.reflectors[Pod].expect_event()
+
+    async def catch_up(self, until: float) -> None:
+        """Know everything that another leader wrote until then, by the monotonic clock. The watch may not have told
+        yet: pods would be bound into room that is taken, and others evicted beside those that are gone already."""
+        written = [self.reflectors[kind] for kind in _WRITTEN if kind in self.reflectors]
+        await asyncio.gather(*(reflector.refresh() for reflector in written if reflector.listed_at <= until))
 
     async def run(self) -> None:
         """Reflect until cancelled. Nodes come before pods, so that few pods are orphans at the start."""

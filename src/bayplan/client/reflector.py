@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic
@@ -139,6 +140,10 @@ class Reflector(Generic[T]):
         self._is_written = False
         self._refusals = 0
         self._watching_since: float | None = None
+        self._list_began = -math.inf
+        self._round: asyncio.Task[None] | None = None
+        self.listed_at = -math.inf
+        """When the last whole list began, by the monotonic clock: what was written before is known."""
         self.replica = Replica(path, on_change, transform=transform)
         self.synced = asyncio.Event()
         self.stats = ReflectorStats()
@@ -158,8 +163,28 @@ class Reflector(Generic[T]):
         if self._expected_by is None:
             self._expected_by = self._clock.monotonic() + self._settings.answer_seconds
 
+    async def refresh(self) -> None:
+        """List again, and wait until that is done: a watch may be late by any time, or have fallen silent."""
+        self._needs_list = True
+        self.synced.clear()
+        if self._round is not None:
+            self._round.cancel()
+        await self.synced.wait()
+
     async def run(self) -> None:
         """Reflect until cancelled."""
+        while True:
+            self._round = asyncio.create_task(self._reflect(), name=f"a round of {self._path}")
+            try:
+                await asyncio.wait([self._round])
+            finally:
+                self._round.cancel()
+                await asyncio.wait([self._round])
+            if not self._round.cancelled():
+                self._round.result()
+
+    async def _reflect(self) -> None:
+        """Until something fails, or `refresh` ends it."""
         while True:
             delay = await self._attempt()
             await self._clock.sleep(delay)
@@ -232,7 +257,7 @@ class Reflector(Generic[T]):
 
     async def _list(self) -> None:
         """Read all pages and apply each as it comes; then whatever was in none of them is gone."""
-        self._listed = set()
+        self._listed, self._list_began = set(), self._clock.monotonic()
         limit, token = self._settings.page_size, ""
         coming = asyncio.create_task(self._get_page(limit, token), name=f"a page of {self._path}")
         try:
@@ -243,7 +268,8 @@ class Reflector(Generic[T]):
                     if not token:
                         raise
                     # The list's resourceVersion expired. List again in one page, which cannot expire half-way.
-                    self._listed, limit, token = set(), 0, ""
+                    self._listed, self._list_began = set(), self._clock.monotonic()
+                    limit, token = 0, ""
                     coming = asyncio.create_task(self._get_page(limit, token), name=f"all of {self._path}")
                     continue
                 if page.continue_token and page.continue_token == token:
@@ -293,6 +319,7 @@ class Reflector(Generic[T]):
         self._listed = None
         self._needs_list = False
         self._refusals = 0
+        self.listed_at = self._list_began
         self.stats.lists += 1
         self.stats.resource_version = resource_version
         self.synced.set()
@@ -303,6 +330,8 @@ class Reflector(Generic[T]):
         """Follow one stream to its end. As a list, it begins with every object there is."""
         splitter = LineSplitter()
         self._listed = set() if is_list else None
+        if is_list:
+            self._list_began = self._clock.monotonic()
         async with (
             self._unless_silent(),
             self._transport.stream(self._path, query=self._watch_query(is_list=is_list)) as chunks,

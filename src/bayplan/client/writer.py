@@ -3,7 +3,8 @@
 A binding must be correct under every failure. It is not repeatable: the second attempt of a binding that went through
 is answered 409. So after an attempt whose outcome is unknown, whatever error ends the attempts is followed by reading
 the pod: if it is the same pod and on the requested node, this scheduler has bound it. Reading is retried for long:
-releasing the resources of a pod whose binding is in doubt would assign them twice.
+releasing the resources of a pod whose binding is in doubt would assign them twice. A deletion is looked after the same
+way: a victim taken for one that stays would be followed by another one.
 
 Writes wait for one of `max_in_flight` slots, in order.
 """
@@ -31,20 +32,21 @@ _PINNED_STATUS_POLICY = RetryPolicy(attempts=4, backoff=_STATUS_BACKOFF)
 _STATUS_POLICY = RetryPolicy(attempts=4, backoff=_STATUS_BACKOFF, repeats_conflicts=True)
 
 
-class _BoundPodMeta(msgspec.Struct):
+class _FoundPodMeta(msgspec.Struct, rename="camel"):
     uid: str = ""
+    deletion_timestamp: str | None = None
 
 
-class _BoundPodSpec(msgspec.Struct, rename="camel"):
+class _FoundPodSpec(msgspec.Struct, rename="camel"):
     node_name: str = ""
 
 
-class _BoundPod(msgspec.Struct):
-    metadata: _BoundPodMeta = msgspec.field(default_factory=_BoundPodMeta)
-    spec: _BoundPodSpec = msgspec.field(default_factory=_BoundPodSpec)
+class _FoundPod(msgspec.Struct):
+    metadata: _FoundPodMeta = msgspec.field(default_factory=_FoundPodMeta)
+    spec: _FoundPodSpec = msgspec.field(default_factory=_FoundPodSpec)
 
 
-_BOUND_POD = msgspec.json.Decoder(_BoundPod)
+_FOUND_POD = msgspec.json.Decoder(_FoundPod)
 
 
 class Writer:
@@ -103,7 +105,7 @@ class Writer:
         self, outcome: SendOutcome, error: ApiError | NoAnswer, *, namespace: str, name: str, uid: str, node: str
     ) -> None:
         """Return if the pod is on `node` after all; else raise what is true of it."""
-        if not _may_be_bound(outcome):
+        if not _may_be_done(outcome):
             raise error
         pod = await self._look_at(namespace, name)
         if pod.metadata.uid != uid:
@@ -114,15 +116,15 @@ class Writer:
             what = f'pod {namespace}/{name} is already assigned to node "{pod.spec.node_name}"'
             raise Conflict(what, code=409, reason="Conflict") from error
 
-    async def _look_at(self, namespace: str, name: str) -> _BoundPod:
+    async def _look_at(self, namespace: str, name: str) -> _FoundPod:
         look = await self._sender.send(WriteRequest(method="GET", path=_pod_path(namespace, name)), _LOOK_POLICY)
         if isinstance(look.error, NotFound):
             raise look.error
         if look.response is None:
-            what = f"whether pod {namespace}/{name} is bound is unknown: {look.error}"
+            what = f"what became of pod {namespace}/{name} is unknown: {look.error}"
             raise NoAnswer(what, may_have_been_processed=True) from look.error
         try:
-            return _BOUND_POD.decode(look.response.body)
+            return _FOUND_POD.decode(look.response.body)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise InvalidResponse(f"the answer about pod {namespace}/{name} is not a pod: {error}") from error
 
@@ -147,22 +149,32 @@ class Writer:
             raise outcome.error
 
     async def delete_pod(self, namespace: str, name: str, *, uid: str = "", grace_seconds: int | None = None) -> None:
-        """Delete a pod; one that does not exist any more counts as deleted. With `uid`, a successor of the same name
-        stays."""
+        """Delete a pod; one that does not exist any more counts as deleted, and so does one that terminates after an
+        attempt whose outcome is unknown. With `uid`, a successor of the same name stays."""
         body = delete_options(uid, grace_seconds)
         request = WriteRequest(method="DELETE", path=_pod_path(namespace, name), body=body)
         async with self._places:
             outcome = await self._sender.send(request, _DELETE_POLICY)
-        if outcome.error is not None and not isinstance(outcome.error, NotFound):
-            raise outcome.error
+            if outcome.error is None or isinstance(outcome.error, NotFound):
+                return
+            if _may_be_done(outcome) and await self._is_deleted(namespace, name, uid):
+                return
+        raise outcome.error
+
+    async def _is_deleted(self, namespace: str, name: str, uid: str) -> bool:
+        try:
+            pod = await self._look_at(namespace, name)
+        except NotFound:
+            return True
+        return bool(pod.metadata.deletion_timestamp) or (bool(uid) and pod.metadata.uid != uid)
 
     def resource(self, group: str, version: str, plural: str, *, namespaced: bool = True) -> ResourceClient:
         """A client for any resource, built in or custom."""
         return ResourceClient(ResourceType(group, version, plural, namespaced), self._transport, self._sender)
 
 
-def _may_be_bound(outcome: SendOutcome) -> bool:
-    """Whether an error leaves open that one of our attempts bound the pod."""
+def _may_be_done(outcome: SendOutcome) -> bool:
+    """Whether an error leaves open that one of our attempts did what was asked for."""
     error = outcome.error
     if isinstance(error, NotFound):
         return False

@@ -91,6 +91,7 @@ class LeaderElector:
         self._observed_at = 0.0
         self._is_leading = False
         self._leads_until = 0.0
+        self._free_since = math.inf
         self._leader = ""
         self._last_problem = ""
 
@@ -104,6 +105,11 @@ class LeaderElector:
         return self._is_leading and self._clock.monotonic() < self._leads_until
 
     @property
+    def free_since(self) -> float:
+        """Once this replica leads: since when nobody else can have led, by the monotonic clock."""
+        return self._free_since
+
+    @property
     def leader(self) -> str:
         """The holder of the lease when it was last read; empty when there was none."""
         return self._leader
@@ -113,6 +119,15 @@ class LeaderElector:
         """False when this replica holds a lease that expired 20 s ago: its renewal is stuck."""
         expired_for = self._clock.monotonic() - (self._observed_at + self._settings.lease_duration)
         return not self._is_leading or expired_for <= _WATCHDOG_GRACE_SECONDS
+
+    async def look(self) -> None:
+        """Read the lease once, to know from now on how long it has been free."""
+        try:
+            found = await self._lease.get(timeout=self._settings.renew_deadline)
+        except LeaseUnavailable as error:
+            self._complain(str(error))
+        else:
+            self._observe(found or LeaseRecord())
 
     async def run(self) -> None:
         """Wait to become leader, lead, and return when leadership is lost."""
@@ -187,6 +202,9 @@ class LeaderElector:
             if not isinstance(renewed, LostRace):
                 return renewed
         found = await self._lease.get(timeout=timeout)
+        if not self._is_leading:
+            self._observe(found or LeaseRecord())
+            self._free_since = self._observed_at + (found.duration_seconds if found and found.holder else 0)
         if found is None:
             created = await self._lease.create(self._ours(LeaseRecord()), timeout=timeout)
             return None if isinstance(created, LostRace) else created

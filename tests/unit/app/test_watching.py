@@ -62,6 +62,28 @@ async def test_everything_that_may_be_read_is_waited_for() -> None:
     assert made.is_synced
 
 
+async def test_what_another_leader_wrote_is_read_again_unless_it_was_read_since() -> None:
+    clock = VirtualClock()
+    made = watching(ByPath(), clock, Node, Pod, ResourceClaim)
+    running = asyncio.create_task(made.run())
+    await clock.run_for(1)
+    before = dict(_lists(made))
+    await made.catch_up(-1.0)
+    assert _lists(made) == before
+
+    catching_up = asyncio.create_task(made.catch_up(clock.monotonic()))
+    await clock.run_for(1)
+    await catching_up
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+    assert _lists(made) == {Node: before[Node], Pod: before[Pod] + 1, ResourceClaim: before[ResourceClaim] + 1}
+
+
+def _lists(made: Watching) -> dict[type, int]:
+    return {kind: reflector.stats.lists for kind, reflector in made.reflectors.items()}
+
+
 @pytest.mark.parametrize("kind", [Node, Pod, CSINode, PersistentVolume, PodDisruptionBudget, ResourceClaim])
 async def test_a_kind_that_decisions_read_is_never_done_without(kind: type) -> None:
     clock = VirtualClock()

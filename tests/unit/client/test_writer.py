@@ -141,11 +141,11 @@ async def test_a_look_at_the_pod_outlasts_the_restart_of_a_server(
 
 async def test_only_when_nobody_can_tell_is_the_outcome_unknown(clock: VirtualClock) -> None:
     work, _ = _bind(clock, RESET)
-    with pytest.raises(NoAnswer, match="whether pod team/web is bound is unknown"):
+    with pytest.raises(NoAnswer, match="what became of pod team/web is unknown"):
         await _run(clock, work)
 
     work, _ = _bind(clock, RESET, TAKEN, Response(200, {}, b"<html>"))
-    with pytest.raises(NoAnswer, match="whether pod team/web is bound is unknown"):
+    with pytest.raises(NoAnswer, match="what became of pod team/web is unknown"):
         await _run(clock, work)
 
     work, _ = _bind(clock, RESET, TAKEN, Response(200, {}, b'{"spec": 1}'))
@@ -205,6 +205,26 @@ async def test_deleting_a_pod_that_is_gone_is_a_success(clock: VirtualClock) -> 
     with pytest.raises(Conflict):
         await _run(clock, Writer(transport, clock=clock, draw=no_draw).delete_pod("team", "web", uid="u-1"))
     assert transport.calls[0].json["preconditions"] == {"uid": "u-1"}
+
+
+@pytest.mark.parametrize(
+    "left", [{"uid": "another"}, {"uid": "u-1", "deletionTimestamp": "2026-01-01T00:00:00Z"}, None]
+)
+async def test_a_deletion_that_may_have_been_done_is_looked_after(
+    clock: VirtualClock, left: dict[str, object] | None
+) -> None:
+    found = answer(200, {"metadata": left}) if left else refusal(404, "NotFound")
+    transport = ScriptedTransport(in_turn(*[RESET] * 5, found))
+
+    await _run(clock, Writer(transport, clock=clock, draw=no_draw).delete_pod("team", "web", uid="u-1"))
+
+    assert [call.method for call in transport.calls] == ["DELETE"] * 5 + ["GET"]
+
+
+async def test_a_deletion_that_was_not_done_is_an_error(clock: VirtualClock) -> None:
+    transport = ScriptedTransport(in_turn(*[RESET] * 5, answer(200, {"metadata": {"uid": "u-1"}})))
+    with pytest.raises(NoAnswer, match="reset"):
+        await _run(clock, Writer(transport, clock=clock, draw=no_draw).delete_pod("team", "web", uid="u-1"))
 
 
 async def test_no_more_writes_are_under_way_than_allowed(clock: VirtualClock) -> None:

@@ -118,6 +118,37 @@ async def test_a_follower_looks_at_the_moment_at_which_the_lease_expires(
     await two.stop()
 
 
+async def test_a_leader_knows_until_when_another_may_have_led(clock: VirtualClock, server: LeaseServer) -> None:
+    one = Candidate("one", server, clock)
+    await one.elector.look()
+    await clock.run_for(3.0)
+    assert one.elector.free_since == 0.0
+
+    two = Candidate("two", server, clock)
+    await clock.run_for(20.0)
+    await one.die()
+    await clock.run_for(20.0)
+    assert two.elector.is_leader
+    assert 20.0 < two.elector.free_since <= clock.monotonic()
+
+    three = Candidate("three", server, clock)
+    await clock.run_for(5.0)
+    released_at = clock.monotonic()
+    await two.stop()
+    await clock.run_for(5.0)
+    assert three.elector.is_leader
+    assert three.elector.free_since >= released_at
+    await three.stop()
+
+    await clock.run_for(5.0)
+    late = Candidate("late", server, clock)
+    await late.elector.look()
+    looked_at = clock.monotonic()
+    await clock.run_for(1.0)
+    assert late.elector.free_since == looked_at
+    await late.stop()
+
+
 async def test_a_leader_that_is_cancelled_hands_over_at_once(clock: VirtualClock, server: LeaseServer) -> None:
     one = Candidate("one", server, clock)
     await clock.run_for(0.0)
