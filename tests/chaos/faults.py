@@ -18,7 +18,7 @@ from tests.e2e.clusters import Cluster
 from tests.e2e.objects import node
 from tests.fault.faulty_proxy import broken_answers, failing_writes, no_fault
 
-_BURN = "while True: pass"
+BURN = "while True: pass"
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,8 @@ async def configuration_is_read_again(scene: Scene) -> None:
 async def lease_is_taken_by_somebody(scene: Scene) -> None:
     with contextlib.suppress(ClientError, AssertionError):
         lease = await scene.api.call("GET", LEASE)
-        lease["spec"] |= {"holderIdentity": "somebody", "leaseDurationSeconds": 2}
+        # For as long as a lease of theirs: whoever led may go on until its deadline, which is shorter.
+        lease["spec"] |= {"holderIdentity": "somebody", "leaseDurationSeconds": 6}
         await scene.api.call("PUT", LEASE, lease, allow=[409])
 
 
@@ -151,7 +152,7 @@ async def clock_jumps(scene: Scene) -> None:
 
 
 async def both_cores_are_busy(scene: Scene) -> None:
-    burning = [await asyncio.create_subprocess_exec(sys.executable, "-c", _BURN) for _ in range(2)]
+    burning = [await asyncio.create_subprocess_exec(sys.executable, "-c", BURN) for _ in range(2)]
     await scene.wait(2, 8)
     for process in burning:
         process.kill()

@@ -1,8 +1,8 @@
 """A proxy between a client and the API server that breaks what it is told to break.
 
-It listens without TLS on loopback and speaks to the server as the admin. Watches are passed on as they come; everything
-else is read whole. A fault may be answered instead of the server, or after the server has acted and the answer is lost:
-to the client both look alike, which is the point.
+It listens on loopback, with TLS if it is given a context, and speaks to the server as the admin. Watches are passed on
+as they come; everything else is read whole. A fault may be answered instead of the server, or after the server has
+acted and the answer is lost: to the client both look alike, which is the point.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import json
 import random
 import ssl
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 
@@ -27,6 +27,7 @@ _WRITES = ("POST", "PUT", "PATCH", "DELETE")
 
 
 class Fault(Enum):
+    UNAUTHORIZED = 401
     CONFLICT = 409
     TOO_MANY_REQUESTS = 429
     SERVER_ERROR = 500
@@ -87,10 +88,12 @@ def broken_answers(share: float, dice: random.Random) -> Plan:
 
 
 class FaultyProxy:
-    """Running while the `async with` lasts. `plan` may be replaced at any time."""
+    """Running while the `async with` lasts. `plan` may be replaced at any time, `tls` and `host` for the next move."""
 
-    def __init__(self, cluster: Cluster, plan: Plan = no_fault) -> None:
+    def __init__(self, cluster: Cluster, plan: Plan = no_fault, *, tls: ssl.SSLContext | None = None) -> None:
         self.plan = plan
+        self.tls = tls
+        self.host = "127.0.0.1"
         self.faults: Counter[Fault] = Counter()
         self._url = cluster.url
         self._tls = ssl.create_default_context(cafile=str(cluster.ca_file))
@@ -111,10 +114,13 @@ class FaultyProxy:
         app.router.add_route("*", "/{path:.*}", self._handle)
         self._runner = web.AppRunner(app, handle_signals=False, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0)
-        await site.start()
+        await self._listen()
         self.port = self._runner.addresses[0][1]
         return self
+
+    async def _listen(self) -> None:
+        assert self._runner is not None
+        await web.TCPSite(self._runner, self.host, self.port, ssl_context=self.tls).start()
 
     async def __aexit__(self, *_: object) -> None:
         assert self._runner is not None
@@ -123,19 +129,30 @@ class FaultyProxy:
         await self._runner.cleanup()
         await self._session.close()
 
-    def kubeconfig(self, folder: Path) -> Path:
-        """How a client gets here."""
+    def kubeconfig(
+        self, folder: Path, *, cluster: Mapping[str, object] | None = None, user: Mapping[str, object] | None = None
+    ) -> Path:
+        """How a client gets here; more fields of its cluster and its user may be given."""
+        server = f"{'https' if self.tls else 'http'}://127.0.0.1:{self.port}"
         document = {
             "apiVersion": "v1",
             "kind": "Config",
-            "clusters": [{"name": "proxy", "cluster": {"server": f"http://127.0.0.1:{self.port}"}}],
-            "users": [{"name": "nobody", "user": {}}],
+            "clusters": [{"name": "proxy", "cluster": {"server": server, **(cluster or {})}}],
+            "users": [{"name": "nobody", "user": dict(user or {})}],
             "contexts": [{"name": "proxy", "context": {"cluster": "proxy", "user": "nobody"}}],
             "current-context": "proxy",
         }
         path = folder / "proxy-kubeconfig"
         path.write_text(yaml.safe_dump(document))
         return path
+
+    def cut_connections(self) -> None:
+        """Break every connection, whatever happens on it."""
+        assert self._runner is not None
+        assert self._runner.server is not None
+        for connection in self._runner.server.connections:
+            if connection.transport is not None:
+                connection.transport.abort()
 
     def cut_watches(self) -> int:
         """Break every watch that is open; how many there were."""
@@ -159,13 +176,13 @@ class FaultyProxy:
         return self.cut_watches()
 
     async def move(self, away: Callable[[], Awaitable[None]]) -> None:
-        """Listen nowhere during `away`, then at the same port again."""
+        """Listen nowhere during `away`, then at the same port again; connections stay."""
         assert self._runner is not None
         for site in list(self._runner.sites):
             await site.stop()
         self.cut_watches()
         await away()
-        await web.TCPSite(self._runner, "127.0.0.1", self.port).start()
+        await self._listen()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         fault = self.plan(request)
@@ -188,7 +205,8 @@ class FaultyProxy:
         headers = {name: request.headers[name] for name in ("Accept", "Content-Type") if name in request.headers}
         headers["Accept-Encoding"] = "identity"
         body = await request.read() if request.can_read_body else None
-        target = f"{self._url}{request.raw_path}"
+        # What a client asks a proxy for has the server before the path.
+        target = f"{self._url}{request.rel_url.raw_path_qs}"
         async with self._session.request(request.method, target, data=body, headers=headers) as answer:
             if "watch" in request.query:
                 return await self._pass_on(request, answer, is_short=fault is Fault.SHORT_BODY)
@@ -245,7 +263,13 @@ def _abort(request: web.Request) -> web.Response:
 
 
 def _refusal(code: int) -> web.Response:
-    reasons = {409: "Conflict", 429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable"}
+    reasons = {
+        401: "Unauthorized",
+        409: "Conflict",
+        429: "TooManyRequests",
+        500: "InternalError",
+        503: "ServiceUnavailable",
+    }
     status = {
         "kind": "Status",
         "apiVersion": "v1",

@@ -61,9 +61,22 @@ async def survive(cluster: Cluster, disturb: Disturb, *, kubeconfig: Path | None
             await disturb(live, api, ledger)
             await all_bound(live, ledger, PODS)
             pods = await account_for(live, api)
+        assert await untruths(api) == []
     assert ledger.moved() == {}
     assert len([p for p in pods if p["spec"].get("nodeName")]) == len(pods)
     return ledger
+
+
+async def untruths(api: ApiSession) -> list[str]:
+    """Conditions and events that are false where every pod has a node, and had a place at any time."""
+    conditions = [
+        f"{pod['metadata']['name']} says PodScheduled={condition['status']}"
+        for pod in await api.pods()
+        for condition in pod["status"].get("conditions", [])
+        if condition["type"] == "PodScheduled" and condition["status"] != "True"
+    ]
+    failed = await api.events(reason="FailedScheduling")
+    return conditions + [event["note"] for event in failed if "nodes are available" in event["note"]]
 
 
 @pytest.mark.slow

@@ -1,12 +1,11 @@
-"""Five hundred pods in flight while the machine misbehaves: clocks, names, credential plugins.
-
-Tokens, certificates and proxies that change are tested beside the client (`tests/unit/client`).
-"""
+"""Five hundred pods in flight while the machine misbehaves: clocks, names, credential plugins, busy cores."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 import socket
 import sys
 from collections.abc import AsyncIterator
@@ -18,13 +17,15 @@ import pytest
 import yaml
 
 from bayplan.app.live import LiveScheduler
+from tests.chaos.faults import BURN
 from tests.chaos.replicas import Replica, Replicas
+from tests.controlplane import ControlPlane
 from tests.controlplane.process import Guard
 from tests.e2e.api_session import ApiSession, api_session
 from tests.e2e.clusters import Cluster
 from tests.e2e.ledger import Ledger, keeping_ledger, overcommitted
 from tests.fault.faulty_proxy import FaultyProxy
-from tests.fault.test_faults import PODS, batch, survive, tight_nodes
+from tests.fault.test_faults import PODS, batch, survive, tight_nodes, untruths
 from tests.waiting import answer, until
 
 pytestmark = pytest.mark.slow
@@ -41,8 +42,12 @@ async def two_replicas(cluster: Cluster, folder: Path) -> AsyncIterator[tuple[Ap
                 await answer(replicas.leader, what="a leader")
                 yield api, ledger, replicas
                 await until(lambda: ledger.bound == PODS, what="all bound", instead=lambda: ledger.bound)
+                leader = await leader_of(replicas)
+                leader.process.send(signal.SIGUSR2)
+                await until(lambda: "the cache agrees with the API server" in leader.log, what="the cache compared")
             assert ledger.moved() == {}
             assert overcommitted(await api.items("/api/v1/nodes"), await api.pods()) == []
+            assert await untruths(api) == []
     finally:
         guard.close()
 
@@ -70,6 +75,33 @@ async def test_a_clock_that_jumps_by_an_hour_costs_nobody_the_lease(
             replica.set_clock("+0")
         await until(lambda: ledger.bound == PODS, what="all bound", instead=lambda: ledger.bound)
         assert await leader_of(replicas) is leader
+        assert await api.events(reason="FailedScheduling") == []
+
+
+@asynccontextmanager
+async def busy_cores() -> AsyncIterator[None]:
+    burning = [await asyncio.create_subprocess_exec(sys.executable, "-c", BURN) for _ in range(os.cpu_count() or 1)]
+    try:
+        yield
+    finally:
+        for process in burning:
+            process.kill()
+            await process.wait()
+
+
+async def test_all_cores_are_busy_for_a_minute_and_the_leader_keeps_its_lease(
+    empty_control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    """A lease of six seconds, to be renewed within five."""
+    async with two_replicas(empty_control_plane, tmp_path) as (api, _, replicas):
+        leader = await leader_of(replicas)
+        pods = batch("pod", PODS)
+        async with busy_cores():
+            for start in range(0, PODS, PODS // 10):
+                await api.create(*pods[start : start + PODS // 10])
+                await asyncio.sleep(6)
+        assert await leader_of(replicas) is leader
+        assert "stopped leading" not in leader.log
         assert await api.events(reason="FailedScheduling") == []
 
 
