@@ -14,7 +14,7 @@ from bayplan.observe.clock import Clock
 class LateEvents:
     """The order of events is kept. Counts the pods that are deleted through it."""
 
-    def __init__(self, transport: Transport, clock: Clock, *, seed: int, most_seconds: float = 1.5) -> None:
+    def __init__(self, transport: Transport, clock: Clock, *, seed: int, most_seconds: float) -> None:
         self._transport = transport
         self._clock = clock
         self._random = random.Random(seed)

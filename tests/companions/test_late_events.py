@@ -24,6 +24,8 @@ podInitialBackoffSeconds: 1
 podMaxBackoffSeconds: 2
 """
 SEEDS = range(4)
+LATE_SECONDS = (1.5, 0.3, 4.0, 8.0)
+"""How late an event may be, by seed."""
 
 
 @asynccontextmanager
@@ -32,7 +34,8 @@ async def late_world(seed: int) -> AsyncIterator[tuple[World, list[LateEvents]]]
         connect, opened = world.connect, list[LateEvents]()
 
         def late() -> LateEvents:
-            opened.append(LateEvents(connect(), world.clock, seed=seed))
+            most = LATE_SECONDS[seed % len(LATE_SECONDS)]
+            opened.append(LateEvents(connect(), world.clock, seed=seed, most_seconds=most))
             return opened[-1]
 
         world.connect = late
