@@ -13,9 +13,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from bayplan.api.storage import ObjectReference, PersistentVolume
+from bayplan.client.errors import ClientError
 from bayplan.client.reflector import Reflector
 from tests.e2e.api_session import CLOCK, ApiSession, transport_to
 
+_PAUSE_SECONDS = 0.3
 _CLAIMS = "/api/v1/namespaces/{}/persistentvolumeclaims/{}"
 
 
@@ -33,12 +35,17 @@ class VolumeController:
             self._due.put_nowait(new)
 
     async def run(self) -> None:
+        """Until cancelled. What cannot be written now, because the API server is away, is tried again."""
         while True:
             volume = await self._due.get()
-            if volume.spec.claim_ref is None:
-                await self._set_phase(volume, "Available")
-            else:
-                await self._bind(volume, volume.spec.claim_ref)
+            try:
+                if volume.spec.claim_ref is None:
+                    await self._set_phase(volume, "Available")
+                else:
+                    await self._bind(volume, volume.spec.claim_ref)
+            except (ClientError, AssertionError):
+                await asyncio.sleep(_PAUSE_SECONDS)
+                self._due.put_nowait(volume)
 
     async def _set_phase(self, volume: PersistentVolume, phase: str) -> None:
         await self._api.call("PATCH", f"/api/v1/persistentvolumes/{volume.name}/status", {"status": {"phase": phase}})
