@@ -3,7 +3,8 @@
 What may be sent again depends on what the first attempt may have done:
 
     429                                 not processed: send again after Retry-After
-    connection refused, none was free   not processed: send again
+    connection refused, none was free,  not processed: send again
+    no credential that can be used
     5xx, reset, timeout                 unknown: send again only what does the same thing twice, and remember that the
                                         next answer may be about our own first attempt (`Outcome.is_retry_of_unknown`)
     success, and no JSON object         as with no answer
@@ -23,7 +24,10 @@ from bayplan.client.backoff import Backoff, BackoffSettings, Draw
 from bayplan.client.errors import (
     ApiError,
     Conflict,
+    ConnectionFailed,
+    CredentialError,
     Forbidden,
+    KubeconfigError,
     NoAnswer,
     ServerError,
     TooManyRequests,
@@ -108,6 +112,9 @@ class RetryingSender:
                 error = _failure(request, response)
             except NoAnswer as no_answer:
                 error = no_answer
+            except (KubeconfigError, CredentialError) as unusable:
+                # While files or tokens are renewed, those that are there may not fit together.
+                error = ConnectionFailed(unusable.message, may_have_been_processed=False)
             was_unknown, is_unknown = is_unknown, is_unknown or _may_have_been_processed(error)
             if attempts_left == 0 or not _is_worth_repeating(error, policy):
                 return SendOutcome(None, error, was_unknown)

@@ -5,7 +5,17 @@ import asyncio
 import pytest
 
 from bayplan.client.backoff import BackoffSettings
-from bayplan.client.errors import Conflict, ConnectionFailed, NoAnswer, NotFound, NotSent, RequestTimeout, ServerError
+from bayplan.client.errors import (
+    Conflict,
+    ConnectionFailed,
+    CredentialError,
+    KubeconfigError,
+    NoAnswer,
+    NotFound,
+    NotSent,
+    RequestTimeout,
+    ServerError,
+)
 from bayplan.client.retry import RetryingSender, RetryPolicy, SendOutcome, WriteRequest
 from bayplan.client.transport import Response
 from bayplan.observe.clock import VirtualClock
@@ -20,6 +30,8 @@ OK = answer(201, {})
 RESET = ConnectionFailed("reset", may_have_been_processed=True)
 REFUSED = ConnectionFailed("refused", may_have_been_processed=False)
 LATE = RequestTimeout("late", may_have_been_processed=True)
+HALF_RENEWED = KubeconfigError("the certificate and its key cannot be used", hint="wait")
+NO_TOKEN = CredentialError("the plugin failed", hint="wait")
 
 
 async def _sent(
@@ -32,7 +44,7 @@ async def _sent(
 
 
 @pytest.mark.parametrize("policy", [TWICE_IS_FINE, ONLY_ONCE])
-@pytest.mark.parametrize("first", [refusal(429, "TooManyRequests"), REFUSED])
+@pytest.mark.parametrize("first", [refusal(429, "TooManyRequests"), REFUSED, HALF_RENEWED, NO_TOKEN])
 async def test_what_was_not_processed_is_always_sent_again(
     clock: VirtualClock, policy: RetryPolicy, first: Response | Exception
 ) -> None:

@@ -10,6 +10,7 @@ from bayplan.client.errors import (
     ConnectionFailed,
     Forbidden,
     InvalidResponse,
+    KubeconfigError,
     NoAnswer,
     NotFound,
     RequestTimeout,
@@ -22,6 +23,7 @@ from bayplan.observe.clock import VirtualClock
 from .support import Call, ScriptedTransport, answer, in_turn, no_draw, refusal
 
 RESET = ConnectionFailed("reset", may_have_been_processed=True)
+UNUSABLE = KubeconfigError("the certificate and its key cannot be used", hint="wait")
 REFUSED = ConnectionFailed("refused", may_have_been_processed=False)
 LATE = RequestTimeout("late", may_have_been_processed=True)
 OK = answer(201, {"kind": "Status"})
@@ -118,7 +120,10 @@ async def test_when_every_attempt_is_unclear_the_pod_itself_tells(clock: Virtual
         await _run(clock, work)
 
 
-@pytest.mark.parametrize("last", [REFUSED, refusal(403, "Forbidden"), refusal(401, "Unauthorized"), refusal(429)])
+REFUSALS = [refusal(403, "Forbidden"), refusal(401, "Unauthorized"), refusal(429)]
+
+
+@pytest.mark.parametrize("last", [REFUSED, UNUSABLE, *REFUSALS])
 async def test_an_attempt_that_may_have_gone_through_is_not_forgotten_for_a_later_refusal(
     clock: VirtualClock, last: Response | Exception
 ) -> None:
