@@ -70,7 +70,9 @@ async def test_certificates_of_both_sides_are_renewed_on_disk(cluster: Cluster, 
 
         user = {"client-certificate": str(tmp_path / "client.crt"), "client-key": str(tmp_path / "client.key")}
         authority = {"certificate-authority": str(tmp_path / "ca.crt")}
-        await survive(cluster, renew, kubeconfig=proxy.kubeconfig(tmp_path, cluster=authority, user=user))
+        kubeconfig = proxy.kubeconfig(tmp_path, cluster=authority, user=user)
+        # All connections shake hands at once, both sides of them in this process.
+        await survive(cluster, renew, kubeconfig=kubeconfig, patience=10.0)
 
 
 async def test_a_proxy_that_forwards_drops_all_connections_and_goes_away(cluster: Cluster, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,22 +41,24 @@ def batch(prefix: str, count: int, **spec: Any) -> list[dict[str, object]]:
     return [pod(f"{prefix}-{i}", cpu="100m", labels={"app": prefix}, **spec) for i in range(count)]
 
 
-def impatient(transport: Transport) -> Transport:
+def impatient(transport: Transport, *, seconds: float = _IMPATIENT_SECONDS) -> Transport:
     """The same transport, but a request without an answer is given up soon: tests do not wait half a minute."""
     assert isinstance(transport, HttpTransport)
-    transport._default_timeout = _IMPATIENT_SECONDS
+    transport._default_timeout = seconds
     return transport
 
 
 Disturb = Callable[[LiveScheduler, ApiSession, Ledger], Awaitable[None]]
 
 
-async def survive(cluster: Cluster, disturb: Disturb, *, kubeconfig: Path | None = None) -> Ledger:
+async def survive(
+    cluster: Cluster, disturb: Disturb, *, kubeconfig: Path | None = None, patience: float = _IMPATIENT_SECONDS
+) -> Ledger:
     """Create the pods, let the scheduler start on them, disturb it, and account for everything at the end."""
     async with api_session(cluster.kubeconfig) as api, keeping_ledger(cluster.kubeconfig) as ledger:
         await api.create(*tight_nodes())
         await api.create(*batch("pod", PODS))
-        settings = RunSettings(wrap=impatient)
+        settings = RunSettings(wrap=partial(impatient, seconds=patience))
         async with scheduling(kubeconfig or cluster.kubeconfig, settings) as live:
             await until(lambda: ledger.bound >= 20, what="the first bindings")
             await disturb(live, api, ledger)
