@@ -10,7 +10,6 @@ import pytest
 from bayplan.client.backoff import BackoffSettings
 from bayplan.client.errors import ConnectionFailed, api_error
 from bayplan.client.reflector import Reflector, ReflectorSettings
-from bayplan.client.transport import Response
 from bayplan.observe.clock import VirtualClock
 
 from .support import Call, ScriptedTransport, Thing, bookmark, event, in_turn, no_draw, page, refusal, status, thing
@@ -113,42 +112,6 @@ async def test_it_lists_and_then_follows_changes(clock: VirtualClock) -> None:
         "timeoutSeconds": "300",
         "resourceVersion": "5",
     }
-
-
-@pytest.mark.parametrize("trouble", [stream_of(), stream_of(CUT)], ids=["a silent watch", "a pause between attempts"])
-async def test_what_was_written_before_a_refresh_is_known_after_it(clock: VirtualClock, trouble: Stream) -> None:
-    transport = ScriptedTransport(in_turn(page([thing("a", 1)], 5), page([thing("b", 6)], 7)), streams_in_turn(trouble))
-    watched = Watched(clock, transport)
-
-    async with watched.running(0.5):
-        assert watched.diary == ["+a1"]
-        began = clock.monotonic()
-        refreshing = asyncio.create_task(watched.reflector.refresh())
-        await clock.run_for(0.0)
-        await refreshing
-
-    assert watched.diary == ["+a1", "+b6", "-a1"]
-    assert watched.reflector.listed_at == began
-
-
-async def test_a_list_that_began_before_a_refresh_does_not_count(clock: VirtualClock) -> None:
-    first = asyncio.Event()
-
-    async def slow() -> Response:
-        await first.wait()
-        return page([thing("a", 1)], 5)
-
-    answers = [slow(), page([thing("b", 6)], 7)]
-    transport = ScriptedTransport(lambda call: answers.pop(0), streams_in_turn(stream_of()))
-    watched = Watched(clock, transport)
-
-    async with watched.running():
-        refreshing = asyncio.create_task(watched.reflector.refresh())
-        await clock.run_for(0.0)
-        first.set()
-        await refreshing
-
-    assert watched.diary == ["+b6"]
 
 
 async def test_pages_are_put_together(clock: VirtualClock) -> None:
