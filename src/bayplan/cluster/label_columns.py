@@ -1,21 +1,21 @@
 """Node labels as columns: for a key, the value id of every row.
 
 A column is made when its key is first read and kept up to date from then on. Value ids are dense from 0,
-so they double as the domains of a topology key. The id of a value that no node has any more is used again, and columns
-that were made long ago make room for newer ones, so neither nodes nor pods can make this grow without end. Both happen
-only when a node changes: ids and columns stay as they are throughout a decision, and for as long as `node_changes` of
-the table stands still.
+so they double as the domains of a topology key. The id of a value that no node has any more is used again, columns
+that were made long ago make room for newer ones, and all keys that no node has share one column, so neither nodes nor
+pods can make this grow without end. All of it changes only when a node changes: ids and columns stay as they are
+throughout a decision, and for as long as `node_changes` of the table stands still.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterator
 
 import numpy as np
 
 from bayplan.cluster.axes import ABSENT, Int32N, Rows
 from bayplan.cluster.interned import Interned
-from bayplan.cluster.node_info import NodeInfo
 
 __all__ = ["MOST_COLUMNS", "LabelColumn", "LabelColumns"]
 
@@ -105,26 +105,45 @@ class LabelColumns:
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._columns: dict[str, LabelColumn] = {}
+        self._absent = LabelColumn("", capacity)
+        """Of every key that no node has; pods may name as many of them as they like."""
+        self._labels: dict[int, dict[str, str]] = {}
+        """By row, as last written."""
+        self._nodes_with: Counter[str] = Counter()
+        """By key."""
 
-    def column(self, key: str, rows: Iterable[NodeInfo | None]) -> LabelColumn:
-        """The column of a key, filled from `rows` when it is new."""
+    def column(self, key: str) -> LabelColumn:
+        """The column of a key, filled when it is new."""
         column = self._columns.get(key)
-        if column is None:
-            column = self._columns[key] = LabelColumn(key, self._capacity)
-            for info in rows:
-                if info is not None:
-                    column.set(info.row, info.labels.get(key))
+        if column is not None:
+            return column
+        if not self._nodes_with[key]:
+            return self._absent
+        column = self._columns[key] = LabelColumn(key, self._capacity)
+        for row, labels in self._labels.items():
+            column.set(row, labels.get(key))
         return column
 
     def __iter__(self) -> Iterator[LabelColumn]:
-        """The columns that were read so far."""
+        """The columns that were read so far, of keys that some node had then."""
         return iter(self._columns.values())
 
     def set_row(self, row: int, labels: dict[str, str]) -> None:
         if len(self._columns) > MOST_COLUMNS:
             self._make_room()
+        self._note(row, labels)
         for key, column in self._columns.items():
             column.set(row, labels.get(key))
+
+    def _note(self, row: int, labels: dict[str, str]) -> None:
+        before = self._labels.pop(row, {})
+        if labels:
+            self._labels[row] = labels
+        for key in before.keys() - labels.keys():
+            self._nodes_with[key] -= 1
+            if not self._nodes_with[key]:
+                del self._nodes_with[key]
+        self._nodes_with.update(labels.keys() - before.keys())
 
     def _make_room(self) -> None:
         """Drop the older half. Pods may name any key; a column that is read again is made again."""
@@ -133,5 +152,5 @@ class LabelColumns:
 
     def grow(self, capacity: int) -> None:
         self._capacity = capacity
-        for column in self._columns.values():
+        for column in (self._absent, *self._columns.values()):
             column.grow(capacity)

@@ -168,13 +168,15 @@ class NodeColumns:
 
     def label_values(self, key: str) -> Int32N:
         """For each position the value id of the key, ABSENT where the node lacks it."""
-        column: Int32N = self._cut(("label", key), self.table.label(key).values)
-        return column
+        column = self.table.label(key)
+        values: Int32N = self._cut(("label", column.key), column.values)
+        return values
 
     def label_bins(self, key: str) -> Rows:
         """As `label_values`, with `domains` in place of ABSENT and of the type that `take` needs."""
-        column: Rows = self._cut(("bins", key), self.table.label(key).bins())
-        return column
+        column = self.table.label(key)
+        bins: Rows = self._cut(("bins", column.key), column.bins())
+        return bins
 
     def by_label(self, key: str, answers: _Column) -> _Column:
         """What is given for each value id, and once more at the end for nodes without the key, one entry a position.

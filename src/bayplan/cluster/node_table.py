@@ -80,7 +80,7 @@ class NodeTable:
         return info
 
     def label(self, key: str) -> LabelColumn:
-        return self._labels.column(key, self.infos)
+        return self._labels.column(key)
 
     def label_columns(self) -> LabelColumns:
         """Every label column that was read so far."""

@@ -2,8 +2,8 @@
 
 Assigned pods that no selector distinguishes (same namespace, same labels, terminating or not) form a class. A counter
 holds how many pods of a query are on each row; it is computed once from the classes, and from then on every pod that
-joins or leaves a matching class changes one number. A counter that changed often and was not read meanwhile is dropped:
-a pod with a thousand terms costs others nothing once it has its node.
+joins or leaves a matching class changes one number. A counter that changed often, or that was asked about new classes
+often, and was not read meanwhile is dropped: a pod with a thousand terms costs others nothing once it has its node.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class RowCounter(RowCounts):
         super().__init__(capacity)
         self.query = query
         self.unread_moves = 0
-        """Changes since it was last read."""
+        """Changes, and new classes that it was asked about, since it was last read."""
 
 
 class PodClass:
@@ -184,6 +184,17 @@ class PodIndex:
         if is_any_unread:
             self._stop({counter for counter in counters if counter.unread_moves > most})
 
+    def _ask_counters(self, pod_class: PodClass) -> None:
+        """Which counters mean a new class. To ask one costs as much as a change of it."""
+        near = self._counters_near(pod_class)
+        pod_class.counters = [counter for counter in near if pod_class.is_meant_by(counter.query)]
+        most = _MOST_UNREAD_MOVES // max(len(near), 1)
+        for counter in near:
+            counter.unread_moves += 1
+        unread = {counter for counter in near if counter.unread_moves > most}
+        if unread:
+            self._stop(unread)
+
     def relabel(self, before: PodInfo, after: PodInfo, row: int) -> None:
         """Move a pod to another class on the same row. Counters that match both classes do not change."""
         key = self._key_of(before)
@@ -219,10 +230,10 @@ class PodIndex:
                 for name, value in pod.labels.items():
                     self._by_label.setdefault((pod.namespace, name, value), {})[key] = pod_class
             if self._counters_at:
-                pod_class.counters = [c for c in self._counters_near(pod_class) if pod_class.is_meant_by(c.query)]
+                self._ask_counters(pod_class)
         return pod_class
 
-    def _counters_near(self, pod_class: PodClass) -> Iterable[RowCounter]:
+    def _counters_near(self, pod_class: PodClass) -> list[RowCounter]:
         """Counters that may match a class, by what their queries require at least."""
         namespace, at = pod_class.namespace, self._counters_at
         places = [_ANYWHERE, (namespace, "", ""), *((namespace, key, value) for key, value in pod_class.labels.items())]

@@ -27,6 +27,8 @@ __all__ = ["PodShape", "ShapeTable", "Usage", "usage_of"]
 
 T = TypeVar("T")
 _LATEST = 1024
+_LATEST_BYTES = 1 << 20
+"""Of keys."""
 _MOST_KEPT_BYTES = 1 << 14
 """A shape with a larger key is kept no longer than the pods that have it, and has bulk."""
 _BULK_PER_BYTE = 24
@@ -344,7 +346,9 @@ class ShapeTable:
         """By all that is not labels, one of the shapes that have it and are not pinned."""
         self._by_template: WeakValueDictionary[tuple[bytes, bytes], PodShape] = WeakValueDictionary()
         """By labels and the rest, one of the pinned shapes that have them."""
-        self._latest: deque[PodShape] = deque(maxlen=_LATEST)
+        self._latest: deque[tuple[PodShape, int]] = deque()
+        """With the sizes of their keys."""
+        self._latest_bytes = 0
         self._made = 0
         self._prepare: list[WeakMethod[Callable[[PodShape], None]]] = []
 
@@ -367,12 +371,18 @@ class ShapeTable:
             shape = self._pinned(pod, labels, rest, pinned_to) if pinned_to else self._unpinned(pod, rest)
             self._shapes[key] = shape
             size = len(labels) + len(rest)
-            if size <= _MOST_KEPT_BYTES:
-                shape.bulk = 0  # one that is made from another has that one's
-                self._latest.append(shape)
-            else:
-                shape.bulk = size * _BULK_PER_BYTE
+            # One that is made from another has that one's bulk.
+            shape.bulk = 0 if size <= _MOST_KEPT_BYTES else size * _BULK_PER_BYTE
+            if not shape.bulk and not pod.spec.scheduling_gates:
+                self._keep(shape, size)
         return shape
+
+    def _keep(self, shape: PodShape, size: int) -> None:
+        """For pods to come. Pods whose gates are gone have another shape."""
+        self._latest.append((shape, size))
+        self._latest_bytes += size
+        while len(self._latest) > _LATEST or self._latest_bytes > _LATEST_BYTES:
+            self._latest_bytes -= self._latest.popleft()[1]
 
     def place_again(self, resources: Collection[str]) -> Collection[PodShape]:
         """Have the shapes that name one of these resources follow the resource axis; the shapes."""

@@ -116,18 +116,38 @@ def test_growing_adds_rows_without_the_key() -> None:
 def test_columns_that_nobody_needs_any_more_make_room_when_a_node_changes() -> None:
     """Pods may name any number of keys. What was asked for last stays; the rest comes back when asked for again."""
     columns = LabelColumns(2)
-    for number in range(MOST_COLUMNS):
-        columns.column(f"key-{number}", [])
+    keys = [f"key-{number}" for number in range(MOST_COLUMNS + 1)]
+    columns.set_row(1, dict.fromkeys(keys, "x"))
+    for key in keys[:-1]:
+        columns.column(key)
     columns.set_row(0, {})
     assert len(list(columns)) == MOST_COLUMNS
-    asked_last = columns.column("one-more", [])
+    asked_last = columns.column(keys[-1])
     assert len(list(columns)) == MOST_COLUMNS + 1, "a column must not vanish while a decision may be using it"
 
-    columns.set_row(0, {"one-more": "x"})
+    columns.set_row(0, {keys[-1]: "y"})
 
     assert len(list(columns)) == MOST_COLUMNS // 2
-    assert columns.column("one-more", []) is asked_last
-    assert asked_last.values.tolist() == [0, ABSENT]
+    assert columns.column(keys[-1]) is asked_last
+    assert asked_last.values.tolist() == [1, 0]
+    assert columns.column(keys[0]).values.tolist() == [ABSENT, 0]
+
+
+def test_keys_that_no_node_has_take_no_memory_until_one_has_them() -> None:
+    columns = LabelColumns(2)
+    columns.set_row(0, {"zone": "a"})
+    absent = {columns.column(f"made-up-{number}") for number in range(1000)}
+    assert len(absent) == 1
+    assert absent.pop().values.tolist() == [ABSENT, ABSENT]
+    assert list(columns) == []
+
+    columns.grow(3)
+    columns.set_row(2, {"made-up-7": "x"})
+    assert columns.column("made-up-7").values.tolist() == [ABSENT, ABSENT, 0]
+    assert columns.column("made-up-8").values.tolist() == [ABSENT] * 3
+
+    columns.set_row(2, {})
+    assert columns.column("made-up-7").values.tolist() == [ABSENT] * 3
 
 
 def test_ids_of_values_that_some_node_has_are_known() -> None:

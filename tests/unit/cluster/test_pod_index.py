@@ -129,6 +129,18 @@ def test_counters_that_nobody_reads_are_dropped_and_come_back_right() -> None:
     assert index.counter(unread[7]).rows.tolist() == [75] * 4
 
 
+def test_counters_that_are_asked_about_new_classes_and_never_read_are_dropped_and_come_back_right() -> None:
+    index = _index()
+    others = [Selector((Requirement("app", "NotIn", (f"x{number}",)),)) for number in range(1000)]
+    for selector in others:
+        index.counter(PodQuery(((None, selector),)))
+    for number in range(5):
+        index.add(_info(f"job-{number}", job=str(number)), 1)
+
+    assert not list(index.counters())
+    assert index.counter(PodQuery(((None, others[0]),))).rows.tolist() == [0, 5, 0, 0]
+
+
 def test_pods_with_very_many_labels_are_counted_and_fill_no_index() -> None:
     index, many = _index(), {f"l{number}": "v" for number in range(1000)}
     index.add(_info("a", app="x", **many), 0)

@@ -26,7 +26,8 @@ class SecondUseCache(Generic[T]):
     def __init__(self, *, bytes_per_row: int, most_bytes: int) -> None:
         self._most_rows = most_bytes // bytes_per_row
         self._kept: OrderedDict[Hashable, T] = OrderedDict()
-        self._seen_once: OrderedDict[Hashable, None] = OrderedDict()
+        self._seen_once: OrderedDict[int, None] = OrderedDict()
+        """Hashes of keys: a key may hold all that a large pod says."""
         self._bulk: dict[Hashable, int] = {}
 
     def __len__(self) -> int:
@@ -48,12 +49,13 @@ class SecondUseCache(Generic[T]):
 
     def offer(self, key: Hashable, thing: T, *, rows: int, bulk: int = 0) -> None:
         """Keep a thing if its key was offered before. `bulk` is what it takes beside its rows, if that is much."""
-        if key not in self._kept and key not in self._seen_once:
-            self._seen_once[key] = None
+        mark = hash(key)
+        if key not in self._kept and mark not in self._seen_once:
+            self._seen_once[mark] = None
             if len(self._seen_once) > _MOST_SEEN_ONCE:
                 self._seen_once.popitem(last=False)
             return
-        self._seen_once.pop(key, None)
+        self._seen_once.pop(mark, None)
         self._kept[key] = thing
         if bulk:
             self._bulk[key] = bulk
