@@ -10,7 +10,8 @@ garbage. So its threshold is only a safety net, for plugins that make cycles, an
 - Afterwards, once a second: the young generations when the scheduler is idle or when there are many new objects, and
   all generations every few minutes.
 
-Each collection is followed by a pause a hundred times as long.
+Each collection is followed by a pause a hundred times as long. While the scheduler is idle, freed memory is given back
+to the machine as well.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from collections.abc import Callable
 from typing import Final
 
 from bayplan.observe.clock import Clock
+from bayplan.observe.freed_memory import FreedMemory
 
 __all__ = ["GarbageCollection"]
 
@@ -42,6 +44,7 @@ class GarbageCollection:
         self._is_idle = is_idle
         self._affordable_at = self._collected_all_at = clock.monotonic()
         self._before: tuple[int, int, int] | None = None
+        self._freed = FreedMemory()
 
     def start(self) -> None:
         # What is there by now, modules for the most part, stays: to look for garbage among it would delay the start.
@@ -63,10 +66,14 @@ class GarbageCollection:
     def collect_due(self) -> None:
         """Collect what is due, unless the last collection was too recent."""
         began = self._clock.monotonic()
-        generation = self._due(began) if began >= self._affordable_at else None
-        if generation is None:
+        if began < self._affordable_at:
             return
-        gc.collect(generation)
+        generation = self._due(began)
+        if generation is not None:
+            gc.collect(generation)
+        has_trimmed = self._is_idle() and self._freed.give_back()
+        if generation is None and not has_trimmed:
+            return
         ended = self._clock.monotonic()
         self._affordable_at = ended + (ended - began) / _SHARE_OF_TIME
         if generation == _ALL:

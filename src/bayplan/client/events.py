@@ -152,6 +152,8 @@ class EventRecorder:
         self._settings = settings or RecorderSettings()
         self._jobs: deque[_Job] = deque()
         self._series: dict[_SeriesKey, _Recorded] = {}
+        self._keys_of: dict[str, list[_SeriesKey]] = {}
+        """Of the series about an object, by its uid."""
         self._has_jobs = asyncio.Event()
         self._last_nanos = 0
         self._is_forbidden = False
@@ -188,6 +190,14 @@ class EventRecorder:
         if self._enqueue(_Job(recorded, False, now)) and can_repeat:
             self._remember(key, recorded)
 
+    def forget(self, uid: str) -> None:
+        """An object is gone: nothing will happen to it again. What its series count is written."""
+        for key in list(self._keys_of.get(uid, ())):
+            recorded = self._series[key]
+            if recorded.is_created and recorded.count > recorded.written_count:
+                self._enqueue_patch(recorded, self._clock.monotonic())
+            self._drop(key)
+
     async def run(self) -> None:
         """Send queued events until cancelled."""
         async with asyncio.TaskGroup() as tasks:
@@ -217,10 +227,20 @@ class EventRecorder:
             self._enqueue_patch(known, now)
 
     def _remember(self, key: _SeriesKey, recorded: _Recorded) -> None:
-        self._series.pop(key, None)
+        if key in self._series:
+            self._drop(key)
         if len(self._series) >= self._settings.series_size:
-            del self._series[next(iter(self._series))]
+            self._drop(next(iter(self._series)))
         self._series[key] = recorded
+        self._keys_of.setdefault(key.regarding.uid, []).append(key)
+
+    def _drop(self, key: _SeriesKey) -> None:
+        if self._series.pop(key, None) is None:
+            return
+        keys = self._keys_of[key.regarding.uid]
+        keys.remove(key)
+        if not keys:
+            del self._keys_of[key.regarding.uid]
 
     async def _refresh_series(self) -> None:
         while True:
@@ -232,7 +252,7 @@ class EventRecorder:
                 if has_more and (is_over or now - recorded.written_at >= SERIES_REFRESH_SECONDS):
                     self._enqueue_patch(recorded, now)
                 if is_over:
-                    del self._series[key]
+                    self._drop(key)
 
     def _enqueue_patch(self, recorded: _Recorded, now: float) -> None:
         if self._enqueue(_Job(recorded, is_patch=True, noted_at=now)):
@@ -288,7 +308,7 @@ class EventRecorder:
         except (ClientError, ValueError) as error:
             self.stats.failed += 1
             if not job.is_patch:
-                self._series.pop(job.recorded.key, None)
+                self._drop(job.recorded.key)
             self._complain(job, error)
 
     def _complain(self, job: _Job, error: Exception) -> None:

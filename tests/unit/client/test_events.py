@@ -367,3 +367,27 @@ def test_names_of_events_fit_into_names_of_objects() -> None:
 @pytest.mark.parametrize(("host", "expected"), [("h", "sched-h"), ("h" * 200, "sched-" + "h" * 122)])
 def test_the_reporting_instance_is_controller_and_host_within_128(host: str, expected: str) -> None:
     assert reporting_instance("sched", host) == expected
+
+
+async def test_the_series_of_an_object_that_is_gone_are_written_and_forgotten(clock: VirtualClock) -> None:
+    recording = Recording(clock)
+    other = EventSubject("Pod", "api", "team", "u-2")
+    async with recording.running():
+        for pod in (POD, other):
+            recording.failed(pod=pod)
+        await clock.run_for(1)
+        for _ in range(3):
+            recording.failed()
+        await clock.run_for(1)
+        assert recording.methods == ["POST", "POST", "PATCH"]
+
+        recording.recorder.forget(POD.uid)
+        recording.recorder.forget("never seen")
+        await clock.run_for(1)
+        assert recording.methods == ["POST", "POST", "PATCH", "PATCH"]
+        assert b'"count":4' in (recording.transport.calls[-1].body or b"")
+
+        recording.failed()
+        recording.failed(pod=other)
+        await clock.run_for(1)
+        assert recording.methods[4:] == ["POST", "PATCH"], "a new event of the one, a series of the other"
