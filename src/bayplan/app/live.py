@@ -9,6 +9,7 @@ import socket
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import structlog
@@ -34,6 +35,7 @@ from bayplan.config.profiles import ResolvedProfile
 from bayplan.framework.registry import Registry
 from bayplan.framework.times import SAMPLED_SHARE, Sampling
 from bayplan.loop.observer import Observer, Observers
+from bayplan.observe.turns import Turns
 
 __all__ = ["ChangeRecorder", "LiveOptions", "LiveScheduler"]
 
@@ -124,15 +126,15 @@ class LiveScheduler:
         if self._recorder is not None:
             settings = Settings(config=config, profiles=tuple(profiles), registry=registry)
             self._recorder.begin(settings, [kind.name for kind in kinds], seed=self.options.seed)
-        self.watching = Watching(
-            transport, kinds, lambda kind: self._recorded(self.intake.handler(kind)), clock=clock, draw=dice.random
-        )
+        self.watching = Watching(transport, kinds, self._handler, clock=clock, draw=dice.random)
         self.custom_resources = CustomResourceReflectors(
             transport, lambda name: self._recorded(self.intake.object_handler(name)), clock=clock, draw=dice.random
         )
         self.custom_resources.follow(watched_resources(self._core.frameworks))
         self.is_ready = asyncio.Event()
         """Set once the caches hold the whole cluster."""
+        self.turns = Turns(lambda: bool(self.queue.sizes.active))
+        """For what is done in this thread beside scheduling."""
         self.garbage_collection = GarbageCollection(clock, is_idle=self._is_idle)
 
     def _make_edges(self) -> Edges:
@@ -145,6 +147,15 @@ class LiveScheduler:
             extender_http=self._extender_http,
             sampling=self.sampling,
         )
+
+    def _handler(self, kind: type) -> Handler:
+        handle = self._recorded(self.intake.handler(kind))
+        return handle if kind is not Pod else partial(self._pod_changed, handle)
+
+    def _pod_changed(self, handle: Handler, old: Pod | None, new: Pod | None) -> None:
+        handle(old, new)
+        if new is None and old is not None:
+            self.events.forget(old.uid)
 
     def _recorded(self, handle: Handler) -> Handler:
         return handle if self._recorder is None else self._recorder.around(handle)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bayplan import __version__
@@ -76,15 +77,26 @@ class LocalMetrics:
 
     def parts(self, routes: Sequence[BaseRoute]) -> ServerParts:
         """These pages, and /metrics."""
-        return ServerParts(routes=routes, clock=self._clock, metrics=lambda accept: render(self._registry, accept))
+        return ServerParts(
+            routes=routes,
+            clock=self._clock,
+            metrics=lambda accept: render(self._registry, accept),
+            turn=partial(_turn, lambda: self.live),
+        )
 
 
 def make_parts(
     facts: ProcessFacts, registry: MetricsRegistry, review: Review, clock: Clock, routes: Sequence[BaseRoute] = ()
 ) -> ServerParts:
+    shown: tuple[object, Mapping[str, Any]] = (None, {})
+
     def configuration() -> Mapping[str, Any]:
+        """Made once for each configuration."""
+        nonlocal shown
         settings = facts.settings()
-        return effective_dict(settings.config, settings.profiles)
+        if shown[0] is not settings:
+            shown = (settings, effective_dict(settings.config, settings.profiles))
+        return shown[1]
 
     def resources() -> Any:
         live = facts.live()
@@ -102,8 +114,16 @@ def make_parts(
         is_profiling=facts.is_profiling,
         set_verbosity=facts.set_verbosity,
         routes=routes,
+        turn=partial(_turn, facts.live),
         clock=clock,
     )
+
+
+async def _turn(live: Callable[[], LiveScheduler | None]) -> None:
+    """Wait until the scheduler leaves its thread to a client."""
+    current = live()
+    if current is not None:
+        await current.turns.take()
 
 
 def _health(facts: ProcessFacts) -> HealthChecks:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import structlog
@@ -111,8 +112,11 @@ class ClusterCopy:
         self.generation = 0
         """Of the original when the copy was taken."""
         self.deciders: Mapping[str, Decider] = self.deciders_with(profiles)
-        self.trial_deciders: Mapping[str, Decider] = self.deciders_with(map(_without_post_filters, profiles))
+
+    @cached_property
+    def trial_deciders(self) -> Mapping[str, Decider]:
         """Those that find a node or do not, and look no further."""
+        return self.deciders_with(map(_without_post_filters, self.profiles))
 
     @classmethod
     def build(
@@ -120,6 +124,9 @@ class ClusterCopy:
     ) -> Work[ClusterCopy]:
         copy = cls(profiles, registry)
         cache = copy.cache
+        yield
+        copy.trial_deciders  # noqa: B018 - made here, in a step of its own
+        yield
         steps: list[tuple[Callable[..., object], Iterable[tuple[object, ...]]]] = [
             (cache.add_node, ((node,) for node in objects.nodes)),
             (cache.put_object, ((item,) for item in objects.others)),

@@ -19,7 +19,7 @@ asked wrongly is answered with a Status that says so. Only reads; a what-if is p
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from math import inf
 from typing import Any
 
@@ -28,26 +28,29 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
-from bayplan.explain.admission import Admit, ClientGone, Handler, QuestionAdmission, QuestionLimits
+from bayplan.explain.admission import Admit, Handler, QuestionAdmission, QuestionLimits
 from bayplan.explain.pages.answers import PageAnswers, number_in, text_in
 from bayplan.explain.service import ExplainService, NotReady, UnknownObject
+from bayplan.explain.time_slices import Work
 from bayplan.explain.whatif import ScenarioError, read_scenario
+from bayplan.loop.notes import Note, Restored
 from bayplan.observe.clock import Clock
 from bayplan.observe.redaction import redacted
 from bayplan.server.answers import Refusal
+from bayplan.server.connected import NOBODY_LISTENS, ClientGone
 
 __all__ = ["PREFIX", "explain_routes"]
 
 PREFIX = "/bayplan/v1"
 _MOST_DECISIONS = 1000
+_RECORDS_AT_A_TIME = 50
 _EVERY_SECONDS = 1.0
 _encode = msgspec.json.Encoder().encode
-_NOBODY_LISTENS = 499
 
 
 def explain_routes(service: ExplainService, clock: Clock) -> list[BaseRoute]:
     """To be given to `ServerParts.routes`, or to any Starlette router."""
-    admission = QuestionAdmission(clock)
+    admission = QuestionAdmission(clock, lambda: service.turns)
     pages = _Pages(service, clock, admission.limits)
     lists = PageAnswers(service)
     quick: dict[str, Handler] = {
@@ -55,9 +58,7 @@ def explain_routes(service: ExplainService, clock: Clock) -> list[BaseRoute]:
         "/nodes": lists.nodes,
         "/timeline": lists.timeline,
         "/config": pages.config,
-        "/decisions": pages.decisions,
         "/explain/pod/{namespace}/{name}": pages.pod,
-        "/explain/node/{name}": pages.node,
     }
     listing: dict[str, Handler] = {
         "/pods": lists.pods,
@@ -66,6 +67,8 @@ def explain_routes(service: ExplainService, clock: Clock) -> list[BaseRoute]:
         "/log/decisions": lists.logged,
         "/preemptions": lists.preemptions,
         "/plugins": pages.plugins,
+        "/decisions": pages.decisions,
+        "/explain/node/{name}": pages.node,
     }
     changes, on_copy = "/explain/pod/{namespace}/{name}/changes", admission.long("on a copy")
     in_turn = admission.long("lists")
@@ -81,11 +84,14 @@ def explain_routes(service: ExplainService, clock: Clock) -> list[BaseRoute]:
 
 
 def _answering(handler: Handler, admit: Admit) -> Callable[[Request], Awaitable[Response]]:
+    async def encoded(request: Request) -> bytes:
+        return _encode(await handler(request))
+
     async def answer(request: Request) -> Response:
         try:
-            return Response(_encode(await admit(request, handler)), media_type="application/json")
+            return Response(await admit(request, encoded), media_type="application/json")
         except ClientGone:
-            return Response(status_code=_NOBODY_LISTENS)
+            return Response(status_code=NOBODY_LISTENS)
         except UnknownObject as error:
             raise Refusal(404, str(error.args[0])) from error
         except NotReady as error:
@@ -102,6 +108,8 @@ class _Pages:
         self._clock = clock
         self._limits = limits
         self._tick: tuple[float, bytes] = (-inf, b"")
+        self._config: tuple[object, Any] = (None, None)
+        """The configuration at work, and the page about it."""
 
     async def overview(self, request: Request) -> Any:
         return self._service.overview()
@@ -111,7 +119,10 @@ class _Pages:
         return {"plugins": await self._service.plugins(), "reloads": reloads}
 
     async def config(self, request: Request) -> Any:
-        return redacted(msgspec.to_builtins(self._service.config()))
+        settings = self._service.settings
+        if self._config[0] is not settings:
+            self._config = (settings, redacted(msgspec.to_builtins(self._service.config())))
+        return self._config[1]
 
     async def pending(self, request: Request) -> Any:
         namespace = text_in(request, "namespace")
@@ -121,7 +132,9 @@ class _Pages:
         limit = number_in(request, "limit", 100, most=_MOST_DECISIONS)
         pod = request.query_params.get("pod", "")
         recorder = self._service.recorder
-        return recorder.of_pod(pod, most=limit) if pod else recorder.latest(limit)
+        if pod:
+            return recorder.of_pod(pod, most=limit)
+        return await self._service.listed(lambda _: _encoded_records(recorder.newest(limit)))
 
     async def pod(self, request: Request) -> Any:
         key = _key(request)
@@ -132,7 +145,7 @@ class _Pages:
         return await self._service.changes(_key(request))
 
     async def node(self, request: Request) -> Any:
-        return self._service.explain_node(request.path_params["name"])
+        return await self._service.listed(lambda _: self._service.explaining_node(request.path_params["name"]))
 
     async def whatif(self, request: Request) -> Any:
         scenario = await request.body()
@@ -161,6 +174,15 @@ class _Pages:
             event = b"event: overview\ndata: " + _encode(self._service.overview()) + b"\n\n"
             self._tick = (now, event)
         return event
+
+
+def _encoded_records(notes: Sequence[Note | Restored]) -> Work[msgspec.Raw]:
+    """As a list of all of them; made and encoded a few at a time."""
+    pieces = []
+    for start in range(0, len(notes), _RECORDS_AT_A_TIME):
+        pieces.append(_encode([note.record() for note in notes[start : start + _RECORDS_AT_A_TIME]])[1:-1])
+        yield
+    return msgspec.Raw(b"[" + b",".join(pieces) + b"]")
 
 
 def _key(request: Request) -> str:

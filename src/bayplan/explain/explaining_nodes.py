@@ -12,6 +12,7 @@ from bayplan.cluster.resources import CPU, MEMORY
 from bayplan.explain.claims import NodeAnswers, NodeStands
 from bayplan.explain.device_report import devices_of_node
 from bayplan.explain.model import NodeExplanation, PendingHere, ResourceFill, RunningPod
+from bayplan.explain.time_slices import Work
 from bayplan.explain.views import ClusterView
 from bayplan.explain.wording import sentence
 from bayplan.framework.status import Status
@@ -24,7 +25,8 @@ _MOST_PODS = 100
 _MOST_SHAPES = 40
 
 
-def explained_node(view: ClusterView, node: NodeInfo, waiting: Iterable[PodInfo]) -> NodeExplanation:
+def explained_node(view: ClusterView, node: NodeInfo, waiting: Iterable[PodInfo]) -> Work[NodeExplanation]:
+    pending = yield from _pending_here(view, node, waiting)
     explanation = NodeExplanation(
         node=node.name,
         verdict="",
@@ -37,7 +39,7 @@ def explained_node(view: ClusterView, node: NodeInfo, waiting: Iterable[PodInfo]
         allowed_pods=node.allowed_pods,
         pods=_largest(view, node),
         devices=devices_of_node(view.cache.cluster, node),
-        pending=_pending_here(view, node, waiting),
+        pending=pending,
     )
     explanation.claim = _stands(explanation)
     explanation.verdict = sentence(explanation.claim)
@@ -83,14 +85,18 @@ def _largest(view: ClusterView, node: NodeInfo) -> list[RunningPod]:
     ]
 
 
-def _pending_here(view: ClusterView, node: NodeInfo, waiting: Iterable[PodInfo]) -> list[PendingHere]:
+def _pending_here(view: ClusterView, node: NodeInfo, waiting: Iterable[PodInfo]) -> Work[list[PendingHere]]:
     """Pods of one shape get one answer."""
     groups: dict[int, list[PodInfo]] = {}
     for info in waiting:
         if info.scheduler_name in view.deciders:
             groups.setdefault(info.shape.number, []).append(info)
     largest = sorted(groups.values(), key=lambda pods: -len(pods))[:_MOST_SHAPES]
-    return [_answer(view, node, pods) for pods in largest]
+    answers = []
+    for pods in largest:
+        answers.append(_answer(view, node, pods))
+        yield
+    return answers
 
 
 def _answer(view: ClusterView, node: NodeInfo, pods: list[PodInfo]) -> PendingHere:

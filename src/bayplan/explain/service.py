@@ -42,7 +42,7 @@ from bayplan.explain.pending import BINDING, PERMIT, PendingBoard, Stuck, Waitin
 from bayplan.explain.placing import held_back_by
 from bayplan.explain.plugin_page import CodeReader, PluginState, plugins_of
 from bayplan.explain.suggestions import find_changes, find_moves
-from bayplan.explain.time_slices import Work, in_slices
+from bayplan.explain.time_slices import Work, at_once, in_slices
 from bayplan.explain.views import LiveView
 from bayplan.explain.whatif import Scenario, WhatIf, play
 from bayplan.explain.wording import sentence
@@ -50,6 +50,7 @@ from bayplan.loop.decide import Decision
 from bayplan.loop.decide_with_extenders import decide_with_extenders
 from bayplan.loop.record import UNDER_WAY, DecisionRecord
 from bayplan.loop.recorder import DecisionRecorder
+from bayplan.observe.turns import Turns
 from bayplan.queue.places import Place
 
 __all__ = ["ExplainService", "NotReady", "Sources", "UnknownObject"]
@@ -105,6 +106,16 @@ class ExplainService:
         if live is None or not live.is_ready.is_set():
             raise NotReady("the scheduler has not seen the cluster yet; try again in a moment")
         return live
+
+    @property
+    def settings(self) -> Settings:
+        """The configuration at work."""
+        return self._sources.settings()
+
+    @property
+    def turns(self) -> Turns:
+        """Raises `NotReady`."""
+        return self.live.turns
 
     def view(self) -> LiveView:
         live = self.live
@@ -263,21 +274,27 @@ class ExplainService:
     # Nodes, pending pods, everything
 
     def explain_node(self, name: str) -> NodeExplanation:
+        """At once. Raises `UnknownObject`."""
+        return at_once(self.explaining_node(name))
+
+    def explaining_node(self, name: str) -> Work[NodeExplanation]:
+        """Raises `UnknownObject`."""
         live = self.live
         node = live.cache.cluster.node(name)
         if node is None:
             raise UnknownObject(f"no node `{name}`")
-        explanation = explained_node(self.view(), node, [info for info, _, gate in self._pending_pods() if not gate])
+        waiting = [info for info, _, gate in self._pending_pods() if not gate]
+        explanation = yield from explained_node(self.view(), node, waiting)
         explanation.attempts = self.recorder.of_node(name, most=_ATTEMPTS)
         return explanation
 
     async def pending(self, *, with_change: bool = False, namespace: str = "") -> PendingBoard:
         """Of one namespace, or of all."""
-        clock = self.live.options.clock
+        await self.turns.take()
         stuck: Stuck = {}
         pods = [*self._pending_pods(), *self._held_pods(), *self._bound_again(), *self._pods_of_others()]
         pods = [entry for entry in pods if not namespace or entry[0].namespace == namespace]
-        board = await in_slices(group_pending(self.view(), pods, stuck, self._last_attempt), clock)
+        board = await in_slices(group_pending(self.view(), pods, stuck, self._last_attempt), self.turns)
         if with_change and stuck:
             board.change, board.frees = await self._on_copy(
                 lambda copy: find_best_change(copy, stuck, total=board.total)
@@ -346,14 +363,14 @@ class ExplainService:
     async def listed(self, question: Callable[[LiveScheduler], Work[T]]) -> T:
         """Ask about the scheduler at work, in turns with its work."""
         live = self.live
-        return await in_slices(question(live), live.options.clock)
+        return await in_slices(question(live), self.turns)
 
     async def plugins(self) -> list[PluginState]:
         live = self.live
         probe = next(iter(live.cache.pods()), None) or next((info for info, _, _ in self._pending_pods()), None)
         registry = self._sources.settings().registry
         work = plugins_of(self.view(), self.recorder, registry, probe, live.options.clock.monotonic, self._code)
-        return await in_slices(work, live.options.clock)
+        return await in_slices(work, self.turns)
 
     def config(self) -> ConfigPage:
         return config_page(self._sources.settings())
@@ -361,8 +378,9 @@ class ExplainService:
     async def whatif(self, scenario: Scenario) -> WhatIf:
         """Raises `ScenarioError`."""
         settings = self._sources.settings()
+        await self.turns.take()
         work = play(self._objects(), settings.profiles, settings.registry, scenario)
-        answer = await in_slices(work, self.live.options.clock)
+        answer = await in_slices(work, self.turns)
         answer.note = self._left_out()
         return answer
 
@@ -382,13 +400,14 @@ class ExplainService:
     async def _on_copy(self, question: Callable[[ClusterCopy], Work[T]]) -> T:
         """Ask a copy of the cluster as it is, or as it was a few seconds ago; one question at a time changes it."""
         self.view()
-        clock = self.live.options.clock
+        clock, turns = self.live.options.clock, self.turns
         async with self._copying:
+            await turns.take()
             if self._copy is None or not self._is_fresh(self._copy, clock.monotonic()):
                 settings = self._sources.settings()
                 build = ClusterCopy.build(self._objects(), settings.profiles, settings.registry)
-                self._copy = (clock.monotonic(), await in_slices(build, clock))
-            return await in_slices(question(self._copy[1]), clock)
+                self._copy = (clock.monotonic(), await in_slices(build, turns))
+            return await in_slices(question(self._copy[1]), turns)
 
     def _is_fresh(self, kept: tuple[float, ClusterCopy], now: float) -> bool:
         made_at, copy = kept

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from email.utils import formatdate
 
 from starlette.exceptions import HTTPException
@@ -21,6 +22,7 @@ from bayplan.server.options import Limits
 __all__ = ["Guard"]
 
 _log = logging.getLogger(__name__)
+_PROBES = frozenset(("healthz", "livez", "readyz"))
 _HARMLESS_METHODS = frozenset(("GET", "HEAD", "OPTIONS"))
 _SECURITY_HEADERS: tuple[tuple[bytes, bytes], ...] = (
     (b"x-content-type-options", b"nosniff"),
@@ -35,8 +37,9 @@ _SECURITY_HEADERS: tuple[tuple[bytes, bytes], ...] = (
 
 
 class Guard:
-    def __init__(self, app: ASGIApp, limits: Limits, clock: Clock) -> None:
+    def __init__(self, app: ASGIApp, limits: Limits, clock: Clock, *, turn: Callable[[], Awaitable[None]]) -> None:
         self._app = app
+        self._turn = turn
         self._limits = limits
         self._now = clock.now
         self.is_stopping = False
@@ -48,6 +51,8 @@ class Guard:
         answer = _Answer(send, self._date())
         try:
             _check(scope, self._limits)
+            if scope["path"].split("/")[1] not in _PROBES:
+                await self._turn()
             await self._app(scope, _LimitedBody(receive, self._limits.body_bytes), answer.send)
         except Refusal as refusal:
             await answer.refuse(scope, receive, refusal)

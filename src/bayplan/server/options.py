@@ -7,6 +7,7 @@ does not depend on the scheduler.
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -189,6 +190,10 @@ def _nothing_as_text(accept: str) -> tuple[bytes, str]:
     return b"", "text/plain; charset=utf-8"
 
 
+async def _at_once() -> None:
+    await asyncio.sleep(0)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ServerParts:
     """What the endpoints serve. Callables run in the event loop and must be quick."""
@@ -213,4 +218,7 @@ class ServerParts:
     """Whether /debug/pprof is served; evaluated for every request."""
     set_verbosity: Callable[[int], None] | None = None
     """For PUT /debug/flags/v; without it the path does not exist."""
+    turn: Callable[[], Awaitable[None]] = _at_once
+    """Awaited before each request is answered, except probes, and between pieces: the event loop may have more
+    important work."""
     clock: Clock = field(default_factory=SystemClock)

@@ -6,7 +6,6 @@ pieces, so that a scrape of a hundred thousand pods does not delay scheduling.
 
 from __future__ import annotations
 
-import asyncio
 import platform
 from collections.abc import AsyncIterator, Iterable
 from datetime import UTC, datetime, timedelta
@@ -57,7 +56,7 @@ class _Pages:
         return Response(body, media_type=content_type)
 
     async def resource_metrics(self, request: Request) -> Response:
-        return StreamingResponse(_in_turns(self._parts.resource_metrics()), media_type=PROMETHEUS_TEXT)
+        return StreamingResponse(self._in_turns(self._parts.resource_metrics()), media_type=PROMETHEUS_TEXT)
 
     async def slis(self, request: Request) -> Response:
         body, content_type = render(self._counts.registry, request.headers.get("accept", ""))
@@ -90,8 +89,7 @@ class _Pages:
         self._parts.set_verbosity(int(text))
         return PlainTextResponse(f"the verbosity is {int(text)} now\n")
 
-
-async def _in_turns(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
-    for piece in pieces:
-        yield piece
-        await asyncio.sleep(0)
+    async def _in_turns(self, pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
+        for piece in pieces:
+            yield piece
+            await self._parts.turn()

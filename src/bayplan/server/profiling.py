@@ -6,7 +6,8 @@
 
 The paths are those of Go programs, so that rules that grant them to people fit here too; the answers are text, not Go's
 format. Answers hold names of functions and files, never values. Whether profiling is on is evaluated at every request.
-A thread samples a hundred times a second, which costs less than a percent; one profile at a time.
+A thread samples a hundred times a second, which costs less than a percent; one profile and one heap at a time, each
+ended when its client is gone.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import sys
 import threading
 import tracemalloc
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Sequence
 from types import CodeType, FrameType
 
 from starlette.requests import Request
@@ -25,6 +26,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from bayplan.server.answers import Refusal
+from bayplan.server.connected import NOBODY_LISTENS, ClientGone, while_connected
 
 __all__ = ["PROFILING_PATHS", "profiling_routes"]
 
@@ -42,6 +44,8 @@ _MOST_STACKS = 20_000
 _MOST_TASKS = 10_000
 _MOST_TYPES = 100
 _OBJECTS_AT_A_TIME = 10_000
+_TASKS_AT_A_TIME = 100
+_REST_SECONDS = 0.001
 _MOST_LINES = 50
 _FOLDERS = ("/site-packages/", "/src/", f"/python{sys.version_info.major}.{sys.version_info.minor}/")
 
@@ -50,7 +54,7 @@ Stack = tuple[CodeType, ...]
 
 
 def profiling_routes(is_on: Callable[[], bool]) -> list[BaseRoute]:
-    profiler = _Profiler()
+    profile, heap = _OneAtATime(_profile), _OneAtATime(_heap)
 
     def when_on(page: Page) -> Page:
         async def guarded(request: Request) -> Response:
@@ -63,9 +67,9 @@ def profiling_routes(is_on: Callable[[], bool]) -> list[BaseRoute]:
     return [
         Route("/debug/pprof", when_on(_index)),
         Route("/debug/pprof/", when_on(_index)),
-        Route("/debug/pprof/profile", when_on(profiler.profile)),
+        Route("/debug/pprof/profile", when_on(profile)),
         Route("/debug/pprof/goroutine", when_on(_goroutine)),
-        Route("/debug/pprof/heap", when_on(_heap)),
+        Route("/debug/pprof/heap", when_on(heap)),
     ]
 
 
@@ -73,24 +77,37 @@ async def _index(request: Request) -> Response:
     return PlainTextResponse(_INDEX)
 
 
-# Time
+class _OneAtATime:
+    """A page whose work takes a while, in a thread that ends when `stop` is set."""
 
-
-class _Profiler:
-    def __init__(self) -> None:
+    def __init__(self, work: Callable[[Request], Callable[[threading.Event], str]]) -> None:
+        self._work = work
         self._is_busy = False
 
-    async def profile(self, request: Request) -> Response:
-        seconds = _seconds(request)
+    async def __call__(self, request: Request) -> Response:
+        work, stop = self._work(request), threading.Event()
         if self._is_busy:
-            raise Refusal(429, "a profile is being taken; one at a time", headers={"retry-after": "10"})
-        self._is_busy, stop = True, threading.Event()
+            raise Refusal(429, "this is being measured already; one at a time", headers={"retry-after": "10"})
+        self._is_busy = True
         try:
-            stacks = await asyncio.to_thread(_sample, seconds, stop)
+            return PlainTextResponse(await while_connected(request, asyncio.to_thread(work, stop)))
+        except ClientGone:
+            return Response(status_code=NOBODY_LISTENS)
         finally:
             stop.set()
             self._is_busy = False
-        return PlainTextResponse("".join(f"{_folded(stack)} {count}\n" for stack, count in stacks.most_common()))
+
+
+# Time
+
+
+def _profile(request: Request) -> Callable[[threading.Event], str]:
+    seconds = _seconds(request)
+
+    def work(stop: threading.Event) -> str:
+        return "".join(f"{_folded(stack)} {count}\n" for stack, count in _sample(seconds, stop).most_common())
+
+    return work
 
 
 def _seconds(request: Request) -> float:
@@ -153,15 +170,17 @@ async def _goroutine(request: Request) -> Response:
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     for ident, frame in sys._current_frames().items():
         lines += [f"thread {names.get(ident, ident)}", *_told(_stack_of(frame)), ""]
-    for (kind, stack), count in _alike(list(tasks)[:_MOST_TASKS]).most_common():
+    for (kind, stack), count in (await _alike(list(tasks)[:_MOST_TASKS])).most_common():
         lines += [f"{count} tasks `{kind}`" if count > 1 else f"task `{kind}`", *_told(stack), ""]
     return PlainTextResponse("\n".join(lines))
 
 
-def _alike(tasks: Iterable[asyncio.Task[object]]) -> Counter[tuple[str, Stack]]:
+async def _alike(tasks: Sequence[asyncio.Task[object]]) -> Counter[tuple[str, Stack]]:
     """Tasks by the first word of their name and by where they are."""
     found: Counter[tuple[str, Stack]] = Counter()
-    for task in tasks:
+    for number, task in enumerate(tasks, 1):
+        if number % _TASKS_AT_A_TIME == 0:
+            await asyncio.sleep(_REST_SECONDS)
         codes = tuple(frame.f_code for frame in task.get_stack(limit=_DEEPEST))
         found[task.get_name().split(" ")[0].split("-")[0], codes] += 1
     return found
@@ -174,9 +193,9 @@ def _told(stack: Stack) -> list[str]:
 # Memory
 
 
-async def _heap(request: Request) -> Response:
+def _heap(request: Request) -> Callable[[threading.Event], str]:
     count = _by_line if tracemalloc.is_tracing() else _by_type
-    return PlainTextResponse("\n".join([*_facts(), "", *await asyncio.to_thread(count), ""]))
+    return lambda stop: "\n".join([*_facts(), "", *count(stop), ""])
 
 
 def _facts() -> list[str]:
@@ -187,19 +206,21 @@ def _facts() -> list[str]:
     ]
 
 
-def _by_type() -> list[str]:
+def _by_type(stop: threading.Event) -> list[str]:
     counts: Counter[type] = Counter()
     objects = gc.get_objects()
     for start in range(0, len(objects), _OBJECTS_AT_A_TIME):
-        # In pieces, so that the event loop runs in between.
         counts.update(map(type, objects[start : start + _OBJECTS_AT_A_TIME]))
+        # A thread that computes without a rest keeps the interpreter from the event loop for 5 ms at a time.
+        if stop.wait(_REST_SECONDS):
+            break
     head = f"{len(objects)} objects that the collector follows, by type; PYTHONTRACEMALLOC=1 adds lines of source"
     del objects
     found = counts.most_common(_MOST_TYPES)
     return [head, *(f"{count:>10} {kind.__module__}.{kind.__qualname__}" for kind, count in found)]
 
 
-def _by_line() -> list[str]:
+def _by_line(stop: threading.Event) -> list[str]:
     statistics = tracemalloc.take_snapshot().statistics("lineno")
     head = f"{sum(each.size for each in statistics)} bytes, by the line of source that asked for them"
     return [head, *map(_line, statistics[:_MOST_LINES])]

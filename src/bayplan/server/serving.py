@@ -67,7 +67,7 @@ async def serve(options: ServerOptions, parts: ServerParts) -> AsyncIterator[Ser
         yield Serving()
         return
     tls = None if options.is_plain_http else ServingTls(options, parts.clock, hosts=_own_names(options))
-    guard = Guard(build_app(options, parts), options.limits, parts.clock)
+    guard = Guard(build_app(options, parts), options.limits, parts.clock, turn=parts.turn)
     state = ServerState()
     listener = await _listen(options, guard, state, tls)
     try:

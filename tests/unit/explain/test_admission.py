@@ -12,11 +12,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from tests.unit.explain.stage import Stage, raw_pod, staged
+from tests.waiting import until
 
-from bayplan.explain.admission import ClientGone, QuestionAdmission, QuestionLimits
+from bayplan.explain.admission import QuestionAdmission, QuestionLimits
 from bayplan.explain.endpoints import PREFIX
 from bayplan.observe.clock import SystemClock
+from bayplan.observe.turns import Turns
 from bayplan.server import ServerOptions, ServerParts, serve
+from bayplan.server.connected import ClientGone
 
 HUGE = b'{"addNodes": [{"like": "%s", "count": 10000}]}'
 
@@ -107,9 +110,10 @@ class _Bench:
     """One page behind an admission, and a client."""
 
     def __init__(self, limits: QuestionLimits) -> None:
-        self.admission = QuestionAdmission(SystemClock(), limits)
+        self.turns = Turns()
+        self.admission = QuestionAdmission(SystemClock(), lambda: self.turns, limits)
         self.let_go = asyncio.Event()
-        self.at_work = self.most_at_work = 0
+        self.at_work = self.most_at_work = self.asked = self.answered = 0
 
     async def work(self, request: Request) -> str:
         self.at_work += 1
@@ -118,9 +122,11 @@ class _Bench:
             await self.let_go.wait()
         finally:
             self.at_work -= 1
+        self.answered += 1
         return "done"
 
     async def page(self, request: Request) -> Response:
+        self.asked += 1
         admit = self.admission.quick if request.url.path == "/quick" else self.admission.long("one")
         try:
             return JSONResponse(await admit(request, self.work))
@@ -149,6 +155,22 @@ async def test_questions_wait_for_each_other_and_too_many_are_sent_away(path: st
     assert [task.result()[0] for task in refused] == [429, 429]
     assert [status for status, _ in answers] == [200, 200, 200]
     assert bench.most_at_work == 1
+
+
+@pytest.mark.parametrize("path", ["/quick", "/long"])
+async def test_clients_that_wait_for_one_answer_share_one_that_was_begun_after_they_asked(path: str) -> None:
+    bench = _Bench(QuestionLimits())
+    async with bench.served() as url:
+        first = asyncio.create_task(asked(url, "GET", path))
+        await until(lambda: bench.at_work == 1)
+        others = [asyncio.create_task(asked(url, "GET", path)) for _ in range(4)]
+        different = asyncio.create_task(asked(url, "GET", f"{path}?other"))
+        await until(lambda: bench.asked == 6)
+        bench.let_go.set()
+        statuses = [(await task)[0] for task in (first, *others, different)]
+
+    assert statuses == [200] * 6
+    assert bench.answered == 3
 
 
 async def test_a_question_that_takes_too_long_is_given_up() -> None:

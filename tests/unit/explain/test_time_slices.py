@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from bayplan.explain.time_slices import Work, at_once, in_slices
-from bayplan.observe.clock import SystemClock
+from bayplan.observe.turns import Turns
 
 
 def counting(to: int, log: list[str]) -> Work[int]:
@@ -35,17 +35,13 @@ async def test_others_have_their_turn() -> None:
             turns += 1
             await asyncio.sleep(0)
 
-    class Fast(SystemClock):
-        """Every look at it is a slice later."""
+    class Short(Turns):
+        """Every turn is over at once."""
 
-        time = 0.0
-
-        def monotonic(self) -> float:
-            self.time += 1.0
-            return self.time
+        is_over = True
 
     task = asyncio.create_task(other())
-    assert await in_slices(counting(20, []), Fast()) == 20
+    assert await in_slices(counting(20, []), Short()) == 20
     task.cancel()
 
     assert turns >= 20
@@ -53,7 +49,7 @@ async def test_others_have_their_turn() -> None:
 
 async def test_a_question_that_is_given_up_cleans_up() -> None:
     log: list[str] = []
-    task = asyncio.create_task(in_slices(counting(10**9, log), SystemClock()))
+    task = asyncio.create_task(in_slices(counting(10**9, log), Turns()))
     await asyncio.sleep(0.02)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -68,4 +64,4 @@ async def test_a_failure_comes_through() -> None:
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        await in_slices(failing(), SystemClock())
+        await in_slices(failing(), Turns())

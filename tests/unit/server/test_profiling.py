@@ -76,6 +76,49 @@ async def test_there_is_one_profile_at_a_time(monkeypatch: pytest.MonkeyPatch) -
     assert third.status == 200
 
 
+async def test_a_profile_ends_with_the_client_that_asked_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    def sample(seconds: float, stop: threading.Event) -> Counter[profiling.Stack]:
+        begun.set()
+        stop.wait()
+        ended.set()
+        return Counter()
+
+    monkeypatch.setattr(profiling, "_sample", sample)
+    async with serving(PLAIN, ON) as client:
+        first = asyncio.create_task(client.get("/debug/pprof/profile?seconds=60"))
+        await until(begun.is_set)
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        await until(ended.is_set)
+        monkeypatch.undo()
+
+        assert (await client.get("/debug/pprof/profile?seconds=0.05")).status == 200
+
+
+async def test_there_is_one_heap_at_a_time_and_it_ends_with_its_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    def by_type(stop: threading.Event) -> list[str]:
+        begun.set()
+        stop.wait()
+        ended.set()
+        return []
+
+    monkeypatch.setattr(profiling, "_by_type", by_type)
+    async with serving(PLAIN, ON) as client:
+        first = asyncio.create_task(client.get("/debug/pprof/heap"))
+        await until(begun.is_set)
+        assert (await client.get("/debug/pprof/heap")).status == 429
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        await until(ended.is_set)
+        monkeypatch.undo()
+
+        assert (await client.get("/debug/pprof/heap")).status == 200
+
+
 async def test_threads_and_tasks_say_where_they_are_and_alike_ones_are_counted() -> None:
     waiting = [asyncio.create_task(asyncio.Event().wait(), name=f"bind ns/pod-{i}") for i in range(3)]
     await asyncio.sleep(0)
