@@ -87,10 +87,11 @@ bench-memory: $(STAMP) ## 150,000 pods on 5,000 nodes
 	@$(BIN)/python -m bench.memory
 
 bench-neighbours: $(STAMP) ## plain pods beside twenty kinds of hostile objects; fails beyond 1.5 times
-	@$(BIN)/python -m bench.neighbours
+	@$(BIN)/python -m bench.neighbours $(BENCH_ARGS)
 
 bench-hammering: $(STAMP) ## binding latency beside twenty clients that ask everything; fails beyond twice
-	@$(BIN)/python -m bench.hammering
+	@tests/controlplane/build.sh
+	@$(BIN)/python -m bench.hammering $(BENCH_ARGS)
 
 bench-apiserver: $(STAMP) ## the embedded API server: creates per second, memory
 	@$(BIN)/python -m bench.apiserver

@@ -1,6 +1,7 @@
-"""Twenty kinds of objects that nobody should have to pay for but their owner, as an API server sends them.
+"""Kinds of objects that nobody should have to pay for but their owner, as an API server accepts and sends them.
 
-Each function makes the objects of one kind, all in the namespace `hostile` where there are namespaces.
+Each function makes the objects of one kind, all in the namespace `hostile` where there are namespaces. An object of a
+name that came before replaces that one.
 """
 
 from __future__ import annotations
@@ -20,13 +21,18 @@ QUOTAS = "/apis/scheduling.x-k8s.io/v1alpha1/elasticquotas"
 TOPOLOGIES = "/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies"
 _HUGE = str(2**63 - 1)
 _TERMS = 1000
+_ANNOTATION_BYTES = (256 << 10) - 64
+"""All that an API server allows, key included."""
 
 
 def pod(name: str, *, node: str = "", **spec: Any) -> Json:
     requests = spec.pop("requests", {"cpu": "1m"})
     metadata = {"name": name, "namespace": spec.pop("namespace", "hostile"), "uid": f"uid-{name}"}
     metadata |= spec.pop("metadata", {})
-    containers = spec.pop("containers", [{"name": "main", "resources": {"requests": requests}}])
+    limits = {name: amount for name, amount in requests.items() if "/" in name}
+    resources = {"requests": requests, "limits": limits} if limits else {"requests": requests}
+    containers = spec.pop("containers", [{"name": "main", "resources": resources}])
+    containers = [{"image": "registry.example/none"} | container for container in containers]
     placed = {"nodeName": node} if node else {}
     whole = {"schedulerName": "default-scheduler", "priority": 0, "containers": containers, **placed, **spec}
     return {
@@ -76,6 +82,27 @@ def _with_terms(field: str, is_weighted: bool, *, is_running: bool) -> Callable[
     return make
 
 
+def _with_node_terms(is_weighted: bool) -> Callable[[], Objects]:
+    """Pods that wait, because no node has the labels, or that would rather be on nodes that there are not."""
+
+    def make() -> Objects:
+        for number in range(10):
+            found = [
+                {"matchExpressions": [{"key": f"wanted-{number}-{i}", "operator": "Exists"}]} for i in range(_TERMS)
+            ]
+            required = {"nodeSelectorTerms": found}
+            affinity: Json = {"requiredDuringSchedulingIgnoredDuringExecution": required}
+            if is_weighted:
+                weighted = [{"weight": 1, "preference": term} for term in found]
+                affinity = {
+                    "preferredDuringSchedulingIgnoredDuringExecution": weighted,
+                    "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": found[:1]},
+                }
+            yield PODS, pod(f"node-terms-{number}", affinity={"nodeAffinity": affinity})
+
+    return make
+
+
 def tolerations() -> Objects:
     many = [{"key": f"k{i}", "operator": "Exists"} for i in range(5000)]
     yield from ((PODS, pod(f"tolerant-{n}", node=f"node-{n:04}", tolerations=many)) for n in range(10))
@@ -98,7 +125,8 @@ def volumes() -> Objects:
     for number in range(10):
         names = [f"claim-{number}-{i}" for i in range(500)]
         for name in names:
-            spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "none"}
+            resources = {"requests": {"storage": "1Gi"}}
+            spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "none", "resources": resources}
             metadata = {"name": name, "namespace": "hostile", "uid": f"uid-{name}"}
             yield CLAIMS, {"kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec, "status": {}}
         mounted = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in names]
@@ -136,7 +164,7 @@ def of_other_schedulers() -> Objects:
 
 def long_annotations() -> Objects:
     for number in range(100):
-        many = {"annotations": {"text": f"{number}" + "x" * (256 << 10)}}
+        many = {"annotations": {"text": f"{number:03}" + "x" * (_ANNOTATION_BYTES - 3)}}
         yield PODS, pod(f"annotated-{number}", node=f"node-{number:04}", metadata=many)
 
 
@@ -148,7 +176,8 @@ def namespaces() -> Objects:
 
 def node(name: str, **fields: Any) -> Json:
     room = {"cpu": "64", "memory": "256Gi", "pods": "2000", "ephemeral-storage": "100Gi"}
-    labels = {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": f"zone-{hash(name) % 3}"}
+    zone = f"zone-{sum(name.encode()) % 3}"
+    labels = {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": zone}
     labels |= fields.pop("labels", {})
     return {
         "kind": "Node",
@@ -159,11 +188,12 @@ def node(name: str, **fields: Any) -> Json:
 
 
 def node_churn() -> Objects:
-    """Closed nodes with labels and taints of their own."""
-    for number in range(300):
-        labels = {f"made-up-{number}-{i}": str(i) for i in range(50)}
-        taints = [{"key": f"t{number}-{i}", "effect": "NoSchedule"} for i in range(20)]
-        yield NODES, node(f"churn-{number}", labels=labels, taints=taints, unschedulable=True)
+    """Closed nodes with labels and taints of their own, which change again and again."""
+    for version in range(3):
+        for number in range(300):
+            labels = {f"made-up-{version}-{number}-{i}": str(i) for i in range(50)}
+            taints = [{"key": f"t{version}-{number}-{i}", "effect": "NoSchedule"} for i in range(20)]
+            yield NODES, node(f"churn-{number}", labels=labels, taints=taints, unschedulable=True)
 
 
 def pod_groups() -> Objects:
@@ -198,7 +228,11 @@ KINDS: dict[str, Callable[[], Objects]] = {
     "running, preferred anti-affinity": _with_terms("podAntiAffinity", True, is_running=True),
     "running, required anti-affinity": _with_terms("podAntiAffinity", False, is_running=True),
     "waiting, preferred affinity": _with_terms("podAffinity", True, is_running=False),
+    "waiting, required affinity": _with_terms("podAffinity", False, is_running=False),
+    "waiting, preferred anti-affinity": _with_terms("podAntiAffinity", True, is_running=False),
     "waiting, required anti-affinity": _with_terms("podAntiAffinity", False, is_running=False),
+    "waiting, preferred node affinity": _with_node_terms(is_weighted=True),
+    "waiting, required node affinity": _with_node_terms(is_weighted=False),
     "tolerations": tolerations,
     "labels": labels,
     "host ports": host_ports,

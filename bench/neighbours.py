@@ -1,6 +1,6 @@
 """Noisy neighbours: what plain pods of one namespace cost while another holds hostile objects.
 
-    python -m bench.neighbours [--kinds "host ports" gates] [--nodes 300] [--pods 300] [--rounds 3]
+    python -m bench.neighbours [--kinds "host ports" gates] [--nodes 300] [--pods 300] [--rounds 3] [--versus]
 
 For each kind of `bench.hostile`, in a process of its own: CPU per plain pod and resident memory in a quiet cluster,
 with the objects there, and after they are gone. The scheduler is whole and reads its objects as JSON from a server that
@@ -8,6 +8,7 @@ answers at once. Costs are medians of rounds; each ratio compares measurements o
 costs more than `MOST_CPU` times its quiet cost, when memory grows by more than `MOST_MEMORY` times, beyond what the
 objects themselves take, or does not come back: more than `MOST_KEPT` times the Python objects of the quiet cluster are
 left, or more than `MOST_LEFT` times its resident memory. What was derived from the last thousand templates stays.
+With `--versus`, on a real API server and beside kube-scheduler (`bench.versus.neighbours`).
 """
 
 from __future__ import annotations
@@ -63,7 +64,6 @@ class Server:
         self._queues: dict[str, asyncio.Queue[bytes]] = defaultdict(asyncio.Queue)
         self._version = 1
         self.bound = 0
-        self.binding_seconds = 0.0
 
     def put(self, path: str, item: hostile.Json) -> str:
         """Add or replace an object; its key."""
@@ -94,8 +94,6 @@ class Server:
         may_send: Callable[[], bool] = always,
     ) -> Response:
         if path.endswith("/binding") and body is not None:
-            if self.binding_seconds:
-                await asyncio.sleep(self.binding_seconds)
             binding = msgspec.json.decode(body)
             metadata = binding["metadata"]
             item = msgspec.json.decode(self._objects[hostile.PODS][f"{metadata['namespace']}/{metadata['name']}"])
@@ -161,6 +159,21 @@ class Stage:
             while not is_true():  # noqa: ASYNC110  # counted by the server
                 await asyncio.sleep(0.002)
 
+    async def add(self, objects: hostile.Objects) -> dict[tuple[str, str], int]:
+        """Until they are digested; the bytes of each by path and key."""
+        sizes: dict[tuple[str, str], int] = {}
+        for number, (path, item) in enumerate(objects):
+            sizes[path, self.server.put(path, item)] = len(json.dumps(item))
+            if number % 100 == 0:
+                await asyncio.sleep(0)
+        await self.quiet()
+        return sizes
+
+    async def remove(self, sizes: dict[tuple[str, str], int]) -> None:
+        while sizes:
+            self.server.drop(*sizes.popitem()[0])
+        await self.quiet()
+
     async def quiet(self) -> None:
         """Until all that was told is digested and nothing is being scheduled."""
         await self._until(lambda: all(queue.empty() for queue in self.server._queues.values()))
@@ -173,28 +186,18 @@ def resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
 
-async def measure(
-    kind: str, *, nodes: int, pods: int, rounds: int, clock: Callable[[], float] = time.process_time
-) -> dict[str, float]:
+async def measure(kind: str, *, nodes: int, pods: int, rounds: int) -> dict[str, float]:
     stage = Stage(nodes)
     running = asyncio.create_task(stage.live.run())
     await stage.live.is_ready.wait()
-    cost = partial(stage.cost_of_plain_pods, pods, rounds, clock)
+    cost = partial(stage.cost_of_plain_pods, pods, rounds)
     await cost()
     quiet_cpu, quiet_memory = await cost(), resident_bytes()
     quiet_objects = sys.getallocatedblocks()
-    size, objects = 0, []
-    for path, item in hostile.KINDS[kind]():
-        objects.append((path, stage.server.put(path, item)))
-        size += len(json.dumps(item))
-        if len(objects) % 100 == 0:
-            await asyncio.sleep(0)
-    await stage.quiet()
+    sizes = await stage.add(hostile.KINDS[kind]())
+    size = sum(sizes.values())
     hostile_cpu, hostile_memory = await cost(), resident_bytes()
-    del item
-    while objects:
-        stage.server.drop(*objects.pop())
-    await stage.quiet()
+    await stage.remove(sizes)
     after_cpu = await cost()
     left, kept = resident_bytes(), sys.getallocatedblocks()
     running.cancel()
@@ -225,7 +228,12 @@ def main() -> int:
     parser.add_argument("--pods", type=int, default=300)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--one", action="store_true", help="measure in this process and print JSON")
+    parser.add_argument("--versus", action="store_true", help="on a real API server, beside kube-scheduler")
     options = parser.parse_args()
+    if options.versus:
+        from bench.versus.neighbours import main as side_by_side
+
+        return side_by_side(options)
     numbers = {"nodes": options.nodes, "pods": options.pods, "rounds": options.rounds}
     if options.one:
         print(json.dumps(asyncio.run(measure(options.kinds[0], **numbers))))

@@ -20,8 +20,8 @@ import signal
 import statistics
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -34,7 +34,7 @@ from bench.bytecode import compile_sources
 from bench.clusters import make_node
 from bench.versus.cluster import BenchCluster
 from bench.versus.plan import in_turn
-from bench.versus.schedulers import ADMIN, SCHEDULER, SCHEDULERS, Running
+from bench.versus.schedulers import ADMIN, SCHEDULER, SCHEDULERS, Running, started
 from bench.versus.usage import cpu_seconds
 from bench.versus.watching import PodWatch
 
@@ -135,7 +135,7 @@ async def _start(plane: ControlPlane, cluster: BenchCluster, name: str, pod: str
 
     async with PodWatch(cluster, 1, prefix=pod, on_last=bound) as watch:
         began = time.perf_counter()
-        async with _running(plane, name, {}) as process:
+        async with started(plane, name, {}) as process:
             if watch.all_bound.is_set():
                 # A scheduler may bind before it says that it is ready.
                 cpu = cpu_seconds(process.pid)
@@ -148,11 +148,11 @@ async def _failover(plane: ControlPlane, cluster: BenchCluster, name: str, pod: 
     extra = {"leaderElection": _LEASE}
     await cluster.transport.request("DELETE", _LEASES)
     async with AsyncExitStack() as stack:
-        leader = await stack.enter_async_context(_running(plane, name, extra))
+        leader = await stack.enter_async_context(started(plane, name, extra))
         first = await stack.enter_async_context(PodWatch(cluster, 1, prefix=f"{pod}-first"))
         await cluster.create([_pod(f"{pod}-first")])
         await _until_bound(first, leader)
-        second = await stack.enter_async_context(_running(plane, name, extra))
+        second = await stack.enter_async_context(started(plane, name, extra))
         watch = await stack.enter_async_context(PodWatch(cluster, 1, prefix=f"{pod}-next"))
         await _until_read(second, name)
         began = time.perf_counter()
@@ -173,17 +173,6 @@ async def _until_read(standby: Running, name: str) -> None:
 async def _until_bound(watch: PodWatch, process: Running) -> None:
     if not await watch.wait(_GIVE_UP_SECONDS, goes_on=process.is_alive):
         raise SystemExit(f"the pod was not bound; the scheduler said:\n{process.log.read_text()[-2000:]}")
-
-
-@asynccontextmanager
-async def _running(plane: ControlPlane, name: str, extra: Json) -> AsyncIterator[Running]:
-    """A scheduler, started and stopped in a thread: the watch must not miss what it does meanwhile."""
-    process = SCHEDULERS[name](plane, extra, None)
-    running = await asyncio.to_thread(process.__enter__)
-    try:
-        yield running
-    finally:
-        await asyncio.to_thread(process.__exit__, None, None, None)
 
 
 def _nodes(number: int) -> Iterator[Json]:

@@ -72,6 +72,18 @@ class BenchCluster:
 
         await side_by_side(objects, delete_one)
 
+    async def delete_all(self, path: str) -> None:
+        """Everything of a collection."""
+        await self._deleted(path, {})
+
+    async def finish_namespace(self, item: Json) -> None:
+        """What a controller does once a deleted namespace is empty."""
+        name = item["metadata"]["name"]
+        body = msgspec.json.encode({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}, "spec": {}})
+        response = await self.transport.request("PUT", f"/api/v1/namespaces/{name}/finalize", body=body)
+        if response.status >= 300 and response.status != 404:
+            raise RuntimeError(f"ending the namespace {name} was answered {response.status}: {response.body[:300]!r}")
+
     async def _deleted(self, path: str, query: dict[str, str]) -> Response:
         response = await self.transport.request("DELETE", path, query=query, body=_NO_GRACE, timeout=600)
         if response.status >= 300 and response.status not in (404, 409, 429, 504):

@@ -8,8 +8,8 @@ import gc
 import os
 import statistics
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from bench.busy import busy_loops
 from bench.versus.asking import Answers, asking
 from bench.versus.cluster import BenchCluster, collection_of
 from bench.versus.records import Run
-from bench.versus.schedulers import ADMIN, SCHEDULERS, Running
+from bench.versus.schedulers import ADMIN, Running, started
 from bench.versus.stage import Stage
 from bench.versus.usage import CpuSample, machine_seconds, peak_mib, sample
 from bench.versus.watching import PodWatch
@@ -109,7 +109,7 @@ async def _backlog(plane: ControlPlane, stage: Stage, task: Task) -> Run:
         watch = PodWatch(stage.cluster, task.pods, on_first=meters.at_first, on_last=meters.at_last)
         async with watch:
             began = time.perf_counter()
-            async with _running(plane, task) as running:
+            async with started(plane, task.scheduler, task.workload.config, task.profile) as running:
                 meters.know(running.pid)
                 answers = Answers(running.url, plane.token_for(*ADMIN))
                 async with asking(answers, begin) if task.is_asked else contextlib.nullcontext():
@@ -126,28 +126,15 @@ async def _arrival(plane: ControlPlane, stage: Stage, task: Task) -> Run:
     async with stage.run(workload, task.nodes, task.pods + _WARM_UP_PODS, with_pods=False) as begin:
         meters.begin = begin
         watch = PodWatch(cluster, task.pods, with_creation=True, on_first=meters.at_first, on_last=meters.at_last)
-        async with _running(plane, task) as running:
+        async with started(plane, task.scheduler, task.workload.config, task.profile) as running:
             meters.know(running.pid)
             await _warm_up(cluster, running, task)
             async with watch:
                 began = time.perf_counter()
-                await _create_steadily(cluster, bodies, task.rate)
+                await create_steadily(cluster, bodies, task.rate)
                 await _wait(watch, running, task)
             await meters.finish(running)
     return summary(task, watch, meters, began=began, created=watch.created)
-
-
-@asynccontextmanager
-async def _running(plane: ControlPlane, task: Task) -> AsyncIterator[Running]:
-    """The scheduler, started and stopped in a thread, because the watcher must not miss what it does meanwhile."""
-    process = SCHEDULERS[task.scheduler](plane, task.workload.config, task.profile)
-    running = await asyncio.to_thread(process.__enter__)
-    try:
-        yield running
-    except BaseException:
-        await asyncio.to_thread(process.__exit__, None, None, None)
-        raise
-    await asyncio.to_thread(process.__exit__, None, None, None)
 
 
 async def _wait(watch: PodWatch, running: Running, task: Task) -> None:
@@ -163,7 +150,7 @@ async def _warm_up(cluster: BenchCluster, running: Running, task: Task) -> None:
         await _wait(watch, running, task)
 
 
-async def _create_steadily(cluster: BenchCluster, bodies: list[tuple[str, bytes]], rate: float) -> None:
+async def create_steadily(cluster: BenchCluster, bodies: list[tuple[str, bytes]], rate: float) -> None:
     began = time.perf_counter()
     async with asyncio.TaskGroup() as group:
         for i, (path, body) in enumerate(bodies):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import signal
 import ssl
@@ -9,8 +10,8 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +31,11 @@ class Running:
     """A scheduler process: whose CPU to count, and what its own metrics say."""
 
     def __init__(
-        self, pid: int, *, metrics: Callable[[], str], is_alive: Callable[[], bool], log: Path, url: str = ""
+        self, pid: int, *, url: str, metrics: Callable[[], str], is_alive: Callable[[], bool], log: Path
     ) -> None:
         self.pid = pid
         self.url = url
+        """Where it answers, over TLS."""
         self.log = log
         self.metrics = metrics
         self.is_alive = is_alive
@@ -79,7 +81,13 @@ def scheduler_kubeconfig(plane: ControlPlane) -> Path:
 def kube_scheduler(plane: ControlPlane, extra: dict[str, Any], profile: Path | None = None) -> Iterator[Running]:
     path = _write_config(Path(plane.folder), extra)
     with plane.start_kube_scheduler(path, kubeconfig=scheduler_kubeconfig(plane)) as process:
-        yield Running(process.pid, metrics=process.metrics, is_alive=lambda: process.is_running, log=process.log_path)
+        yield Running(
+            process.pid,
+            url=process.url,
+            metrics=process.metrics,
+            is_alive=lambda: process.is_running,
+            log=process.log_path,
+        )
 
 
 @contextmanager
@@ -96,10 +104,10 @@ def bayplan(plane: ControlPlane, extra: dict[str, Any], profile: Path | None = N
         try:
             yield Running(
                 process.pid,
+                url=f"https://127.0.0.1:{port}",
                 metrics=lambda: _scrape(plane, port),
                 is_alive=lambda: process.poll() is None,
                 log=log_path,
-                url=f"https://127.0.0.1:{port}",
             )
         finally:
             _end(process)
@@ -130,3 +138,16 @@ def _scrape(plane: ControlPlane, port: int) -> str:
 
 
 SCHEDULERS = {"kube-scheduler": kube_scheduler, "bayplan": bayplan}
+
+
+@asynccontextmanager
+async def started(
+    plane: ControlPlane, name: str, extra: dict[str, Any], profile: Path | None = None
+) -> AsyncIterator[Running]:
+    """A scheduler, started and stopped in a thread: a watcher in the loop must not miss what it does meanwhile."""
+    process = SCHEDULERS[name](plane, extra, profile)
+    running = await asyncio.to_thread(process.__enter__)
+    try:
+        yield running
+    finally:
+        await asyncio.to_thread(process.__exit__, None, None, None)

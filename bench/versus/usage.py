@@ -42,7 +42,12 @@ def machine_seconds() -> float:
 
 def peak_mib(pid: int) -> float:
     """The most memory it ever held. Children are added, though their peaks may have been at other times."""
-    return sum(_own_peak_mib(each) for each in family(pid))
+    return sum(_status_mib(each, "VmHWM") for each in family(pid))
+
+
+def resident_mib(pid: int) -> float:
+    """What it holds now."""
+    return sum(_status_mib(each, "VmRSS") for each in family(pid))
 
 
 def family(pid: int) -> list[int]:
@@ -59,8 +64,8 @@ def _own_cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / _TICKS if fields else 0.0
 
 
-def _own_peak_mib(pid: int) -> float:
-    found = re.search(r"VmHWM:\s+(\d+) kB", _read(Path(f"/proc/{pid}/status")))
+def _status_mib(pid: int, field: str) -> float:
+    found = re.search(rf"{field}:\s+(\d+) kB", _read(Path(f"/proc/{pid}/status")))
     return int(found[1]) / 1024 if found else 0.0
 
 
