@@ -333,9 +333,9 @@ def _is_actuated(pod: Pod) -> bool:
 class ShapeTable:
     """Finds the shape of a pod, making it when the template is new.
 
-    A shape is kept as long as a pod has it; the latest ones are also kept for pods to come. Every pod gets other
-    labels when it is bound, and every pod of a DaemonSet is pinned to another node; so a shape that differs from a
-    known one in its labels alone, or in its pin alone, is made from that one.
+    A shape is kept as long as a pod has it; the latest ones are also kept for pods to come, unless they are large or
+    gated. Every pod gets other labels when it is bound, and every pod of a DaemonSet is pinned to another node; so a
+    shape that differs from a known one in its labels alone, or in its pin alone, is made from that one.
     """
 
     def __init__(self, resources: ResourceAxis) -> None:

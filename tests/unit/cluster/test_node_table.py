@@ -85,6 +85,7 @@ def test_nodes_that_come_and_go_for_years_leave_nothing_behind() -> None:
     """Each node has a name of its own, and taints with the time of day, as an autoscaler writes them."""
     cache = Cache()
     table = cache.cluster.nodes
+    cache.add_node(node("n0"))
     hostname = table.label("kubernetes.io/hostname")
     for number in range(2000):
         cache.add_node(node(f"n{number}", taints=[f"ToBeDeleted={number}:NoSchedule"]))

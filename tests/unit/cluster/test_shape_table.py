@@ -23,7 +23,25 @@ def test_shapes_that_no_pod_has_are_let_go_but_for_the_latest() -> None:
         table.shape_of(pod("job", labels={"job": str(number)}))
     gc.collect()
 
-    assert len(table) <= 1_024
+    assert len(table) == 1_024
+
+
+def test_shapes_of_gated_pods_go_with_them() -> None:
+    table = ShapeTable(ResourceAxis())
+    for number in range(10):
+        table.shape_of(pod("gated", gates=[f"gate-{number}"]))
+    gc.collect()
+
+    assert len(table) == 0
+
+
+def test_what_is_kept_for_pods_to_come_is_bounded_by_its_size() -> None:
+    table = ShapeTable(ResourceAxis())
+    for number in range(300):
+        table.shape_of(pod("job", labels={"job": f"{number}{'x' * 10_000}"}, node="n1"))
+    gc.collect()
+
+    assert 50 < len(table) < 105
 
 
 def test_a_shape_stays_while_a_pod_has_it() -> None:
