@@ -72,11 +72,17 @@ async def put(api: ApiSession, case: Case) -> None:
 
 
 async def suggested(live: LiveScheduler, service: ExplainService, key: str = SUBJECT) -> list[Suggestion]:
+    """None for a pod that fits as it is."""
+
+    def is_placed() -> bool:
+        return any(info.key == key for info in live.cache.pods())
+
     def is_known() -> bool:
-        return live.queue.place_of(key) in (Place.GATED, Place.UNSCHEDULABLE, Place.BACKOFF) and not _is_new(live, key)
+        waits = live.queue.place_of(key) in (Place.GATED, Place.UNSCHEDULABLE, Place.BACKOFF)
+        return is_placed() or (waits and not _is_new(live, key))
 
     await until(is_known, what=f"{key} tried", instead=lambda: live.queue.place_of(key))
-    return (await service.changes(key)).suggestions
+    return [] if is_placed() else (await service.changes(key)).suggestions
 
 
 def _is_new(live: LiveScheduler, key: str) -> bool:
@@ -94,8 +100,9 @@ def shell(cluster: Cluster, command: str) -> None:
 
 
 async def node_of(api: ApiSession, name: str) -> str:
+    """The node that it has; or will have once its volumes are there, which nobody provides beside a bare API server."""
     found = await api.call("GET", f"{PODS}/{name}", allow=[404])
-    return str(found.get("spec", {}).get("nodeName", ""))
+    return str(found.get("spec", {}).get("nodeName") or found.get("status", {}).get("nominatedNodeName", ""))
 
 
 async def do(cluster: Cluster, api: ApiSession, suggestion: Suggestion) -> None:
@@ -111,7 +118,7 @@ _CAUSES: dict[str, list[tuple[str, ...]]] = {
     "selector": [("patchNode metadata.labels",), ("patchPod spec.nodeSelector",)],
     "node affinity": [("patchPod spec.affinity.nodeAffinity",)],
     "two causes": [("patchPod spec.nodeSelector spec.tolerations",)],
-    "anti-affinity": [("patchPod spec.affinity.podAntiAffinity",), ("patchPod metadata.labels",)],
+    "anti-affinity": [("patchPod spec.affinity.podAntiAffinity",)],
     "affinity": [("patchPod spec.affinity.podAffinity",)],
     "kept away": [("patchPod metadata.labels",), ("deletePod",)],
     "spread": [("patchPod spec.topologySpreadConstraints",)],
@@ -127,7 +134,7 @@ _CAUSES: dict[str, list[tuple[str, ...]]] = {
     "devices refused": [("patchClaim spec.devices.requests",)],
     "no group": [("create",)],
     "gang": [("addPod",)],
-    "quota": [("patch spec.max",)],
+    "quota": [("patch spec.max.cpu spec.min.cpu",), ("patch spec.min.cpu",)],
 }
 """What is changed at least, by cause."""
 
@@ -138,14 +145,14 @@ async def test_commands_of_suggestions_are_accepted_and_the_pod_gets_its_node(
 ) -> None:
     done: list[tuple[str, ...]] = []
     number = list(CAUSES).index(cause)
-    for case in (generate(seed, number) for seed in range(1, 9)):
+    for case in (generate(seed, number) for seed in range(1, 13)):
         while len(done) < _MOST_FOR_A_CAUSE and await _do_another(cluster, case, done):
             cluster.clear()
         if set(_CAUSES[cause]) <= set(done):
             break
         cluster.clear()
 
-    assert set(_CAUSES[cause]) <= set(done)
+    assert set(_CAUSES[cause]) <= set(done), done
 
 
 async def _do_another(cluster: Cluster, case: Case, done: list[tuple[str, ...]]) -> bool:

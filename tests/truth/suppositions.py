@@ -87,7 +87,7 @@ async def _would_move(world: World, claim: c.WouldMove) -> str:
 
 
 async def _without(world: World, claim: c.Without) -> str:
-    after = await world.after(Change(without_plugin=claim.plugin))
+    after = await world.again(without_plugin=claim.plugin)
     feasible = after.record.feasible if after.record is not None else -1
     return all_hold(
         (feasible == claim.nodes, f"{feasible} nodes fit"),

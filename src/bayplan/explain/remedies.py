@@ -341,15 +341,14 @@ def _spread(trial: Trial) -> Iterator[Trial]:
 
 def _pod_affinity(trial: Trial) -> Iterator[Trial]:
     affinity = trial.pod.spec.affinity
-    required = "required_during_scheduling_ignored_during_execution"
     if affinity is not None:
-        for name, words in (("pod_affinity", "affinity to other pods"), ("pod_anti_affinity", "anti-affinity")):
-            side = getattr(affinity, name)
-            if side is not None and side.required:
-                loose: Affinity = _replace(affinity, **{name: _replace(side, **{required: None})})
-                yield trial.with_pod(
-                    _replace(trial.pod.spec, affinity=loose), f"the pod's required {words} were left out", RELAXED
-                )
+        rules = (("pod_affinity", "affinity to other pods"), ("pod_anti_affinity", "anti-affinity"))
+        found = [rule for rule in rules if (side := getattr(affinity, rule[0])) is not None and side.required]
+        for few in [*([rule] for rule in found), *([found] if len(found) > 1 else [])]:
+            loose = _without_required(affinity, *(name for name, _ in few))
+            words = " and ".join(words for _, words in few)
+            spec = _replace(trial.pod.spec, affinity=loose)
+            yield trial.with_pod(spec, f"the pod's required {words} were left out", RELAXED)
     if trial.pod.labels and trial.pod.controller is None:
         # Whoever controls a pod knows it by its labels.
         metadata = _replace(trial.pod.metadata, labels=None)
@@ -359,6 +358,11 @@ def _pod_affinity(trial: Trial) -> Iterator[Trial]:
     if 0 < len(objectors) <= 3 and all(map(_stays_away, objectors)):
         names = ", ".join(pod.key for pod in objectors)
         yield trial.without(objectors, f"{names} left {trial.node.name}")
+
+
+def _without_required(affinity: Affinity, *sides: str) -> Affinity:
+    nothing = {"required_during_scheduling_ignored_during_execution": None}
+    return _replace(affinity, **{side: _replace(getattr(affinity, side), **nothing) for side in sides})
 
 
 def _volumes(trial: Trial) -> Iterator[Trial]:

@@ -238,3 +238,19 @@ def test_a_group_that_nobody_made_is_to_be_made() -> None:
 
     assert "if the PodGroup default/gang existed with minMember 1" in first.sentence
     assert (first.edits[0].kind, first.edits[0].object["kind"]) == ("create", "PodGroup")
+
+
+def test_two_rules_about_neighbours_are_left_out_together() -> None:
+    """One plugin has both, and each alone keeps the pod from the node."""
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}
+    absent = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "absent"}}}
+    document: dict[str, Any] = msgspec.to_builtins(pod("db"))
+    document["spec"]["affinity"] = {"podAffinity": {required: [absent]}, "podAntiAffinity": {required: [term]}}
+    waiting = msgspec.convert(document, type(pod("db")))
+    running = pod("web", labels={"app": "web"}, node="n1")
+    changes = changes_for([node("n1", labels={"kubernetes.io/hostname": "n1"})], waiting, (running,))
+
+    assert "if the pod's required affinity to other pods and anti-affinity were left out" in sentences(
+        changes.suggestions
+    )
