@@ -12,11 +12,32 @@ SCRIPTS = sorted(path.relative_to(STATIC).as_posix() for path in STATIC.rglob("*
 MOST_LINES = 200
 
 
-def test_every_script_is_named_in_the_page_so_that_none_waits_for_another() -> None:
-    page = (STATIC / "index.html").read_text()
-    named = re.findall(r'(?:src|href)="([\w/]+\.js)"', page)
+def test_scripts_of_every_page_are_named_in_the_document_so_that_none_waits_for_another() -> None:
+    document = (STATIC / "index.html").read_text()
+    named = re.findall(r'(?:src|href)="([\w/]+\.js)"', document)
 
-    assert sorted(named) == SCRIPTS
+    assert sorted(named) == sorted(_needed("app.js"))
+
+
+def test_each_page_is_a_script_that_is_fetched_when_it_is_shown() -> None:
+    fetched = re.findall(r'\(await import\("\./([\w/]+\.js)"\)\)\.(\w+)', (STATIC / "app.js").read_text())
+    missing = [f"{name}: {page}" for name, page in fetched if f"function {page}(" not in (STATIC / name).read_text()]
+    used = _needed("app.js").union(*(_needed(name) for name, _ in fetched))
+
+    assert missing == []
+    assert sorted(used) == SCRIPTS
+
+
+def _needed(name: str) -> set[str]:
+    """A script and all that it imports at once."""
+    found, waiting = set(), [name]
+    while waiting:
+        each = waiting.pop()
+        if each not in found:
+            found.add(each)
+            targets = re.findall(r'^import \{[^}]*\} from "([^"]+)";', (STATIC / each).read_text(), re.MULTILINE)
+            waiting += [((STATIC / each).parent / to).resolve().relative_to(STATIC).as_posix() for to in targets]
+    return found
 
 
 def test_every_import_leads_to_a_script_and_every_name_is_exported_there() -> None:
