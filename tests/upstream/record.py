@@ -137,7 +137,7 @@ def leaves_table(outcomes: Outcomes, known: LeftOut) -> str:
         counts = Counter(leaves=len(reasons), left=len(reasons) - len(asked), asked=len(asked))
         for subject in subjects:
             counts[subject] = sum(subjects[subject].get(leaf) == "pass" for leaf in asked)
-            counts[f"{subject} run"] = sum(leaf in subjects[subject] for leaf in asked)
+            counts[f"{subject} run"] = sum(subjects[subject].get(leaf) in ("pass", "fail") for leaf in asked)
         total += counts
         lines.append(_leaves_row(f"`{package}`", counts))
     return "\n".join([*lines, _leaves_row("all", total)])
