@@ -78,7 +78,7 @@ def screen(request: pytest.FixtureRequest, environment: dict[str, str], tmp_path
     try:
         for line in (before, load.format(words.partition(" ")[0]), "clear; echo rea''dy"):
             found.type(line, "Enter")
-        found.wait_for("\nready" if shell == "bash" else "ready")
+        found.wait_for("ready")
         yield found
     finally:
         found.close()
