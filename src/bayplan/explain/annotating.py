@@ -32,7 +32,7 @@ _log = structlog.get_logger()
 
 class Annotator(Observer):
     def __init__(self, recorder: DecisionRecorder, api: Callable[[], ApiPort | None]) -> None:
-        """`recorder` hears of bindings before this does."""
+        """`recorder` must be notified of a binding before this listener is."""
         self._recorder = recorder
         self._api = api
         self._waiting: deque[PodInfo] = deque(maxlen=_MOST_WAITING)

@@ -11,12 +11,13 @@ from collections.abc import Mapping, Sequence
 from bayplan.api.requests import pod_requests
 from bayplan.cluster.node_table import NodeTable
 from bayplan.cluster.pod_info import PodInfo
-from bayplan.explain.claims import NOW, Chosen, FitsNowhere, GoesTo, HeldBack, RefusedLater, WouldPreempt
-from bayplan.explain.device_claims import LacksDevices
+from bayplan.explain.claims.devices import LacksDevices
+from bayplan.explain.claims.phrases import error_itself
+from bayplan.explain.claims.pods import NOW, Chosen, FitsNowhere, GoesTo, HeldBack, RefusedLater, WouldPreempt
 from bayplan.explain.device_report import device_report, lacks
 from bayplan.explain.model import Now
-from bayplan.explain.objections import sole_objectors
-from bayplan.explain.remedies import human_amount
+from bayplan.explain.suggestions.objections import sole_objectors
+from bayplan.explain.suggestions.remedies import human_amount
 from bayplan.explain.views import ClusterView
 from bayplan.framework.device_findings import DeviceExaminer
 from bayplan.framework.runtime.framework import Framework
@@ -63,6 +64,7 @@ def chosen_of(record: DecisionRecord, *, is_bound: bool = True) -> Chosen:
         plugin=decisive_plugin(record.points, runner_up.points) if runner_up is not None and record.ties == 1 else "",
         victims=tuple(victim.pod for victim in record.victims),
         is_bound=is_bound,
+        scored=record.scored,
     )
 
 
@@ -71,7 +73,12 @@ def later_refusal_of(record: DecisionRecord) -> RefusedLater | None:
     if not record.stopped_at:
         return None
     return RefusedLater(
-        pod=record.pod, node=record.node, point=record.stopped_at, plugin=record.stopped_by, message=record.error
+        pod=record.pod,
+        node=record.node,
+        point=record.stopped_at,
+        plugin=record.stopped_by,
+        message=error_itself(record.stopped_at, record.stopped_by, record.error),
+        has_failed=record.outcome == "error",
     )
 
 
@@ -86,7 +93,8 @@ def decisive_plugin(first: Mapping[str, Points], second: Mapping[str, Points]) -
 
 def summary_of(record: DecisionRecord) -> str:
     """For an annotation: node, score, runner-up."""
-    parts = [f"{record.node}: {record.feasible} of {record.nodes} nodes fit"]
+    some = f", {record.scored} of them scored" if record.scored else ""
+    parts = [f"{record.node}: {record.feasible} of {record.nodes} nodes fit{some}"]
     if record.is_scored:
         parts.append(f"{record.total} point{'' if record.total == 1 else 's'}")
     if record.runner_up is not None:
@@ -113,7 +121,7 @@ def now_of(framework: Framework, decision: Decision, *, most: int = MOST_BEST) -
         node=decision.node_name,
         message=decision.message,
         nodes=count,
-        feasible=decision.feasible_nodes,
+        feasible=decision.fitting_nodes,
         funnel=funnel_of(_counts(refused), [call.name for call in framework.filter_calls], count),
         refused=refused,
         best=best_nodes(decision, most=most),
@@ -135,9 +143,16 @@ def _counts(refused: Sequence[Refused]) -> dict[str, int]:
 
 
 def now_claim(
-    framework: Framework, info: PodInfo, decision: Decision, now: Now, *, place: str = "", is_offline: bool = False
+    framework: Framework,
+    info: PodInfo,
+    decision: Decision,
+    now: Now,
+    *,
+    place: str = "",
+    is_offline: bool = False,
+    sample: int = 0,
 ) -> NOW:
-    """The one sentence about a pod that waits."""
+    """The one sentence about a pod that waits. `sample`: how many nodes the scheduler scores at a time, if not all."""
     if now.node:
         second = now.best[1] if len(now.best) > 1 else None
         first = now.best[0] if now.best else None
@@ -155,6 +170,7 @@ def now_claim(
             else "",
             place=place,
             is_offline=is_offline,
+            sample=sample if 0 < sample < now.feasible else 0,
         )
     if now.preemption is not None:
         victims = tuple(victim.pod for victim in now.preemption.victims)

@@ -4,8 +4,8 @@
     decisions.jsonl.1    the one before, and so on up to `keep`
 
 The first line of each file is its version. Only the user of the process can read the files: names of pods may be
-nobody else's business. A listener of the decision record hands attempts over as they settle; `run` writes them in
-batches beside the loop. A line that was cut off by a crash, or that somebody edited, is left out when reading, and
+confidential. A listener of the decision record hands attempts over as they settle; `run` writes them in
+batches beside the loop. A line that was cut off by a crash, or was edited, is left out when reading, and
 counted. A full disk costs records, never a decision.
 """
 

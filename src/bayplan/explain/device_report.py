@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-import msgspec
-
 from bayplan.cluster.node_info import NodeInfo
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.cluster.state import ClusterState
-from bayplan.explain.device_claims import (
+from bayplan.explain.claims.device_wording import DEVICE_WORDS, device_phrase
+from bayplan.explain.claims.devices import (
     ABOUT_NODE,
     ABOUT_ONE,
     ClaimUnreachable,
@@ -33,7 +32,7 @@ from bayplan.explain.device_claims import (
     NoDevices,
     PoolUnused,
 )
-from bayplan.explain.device_wording import DEVICE_WORDS, device_phrase
+from bayplan.explain.model import DeviceFact, DeviceReport, NodeDevice, NodeDeviceReport, NodeFact, RequestDevices
 from bayplan.framework.device_findings import (
     DeviceExaminer,
     DeviceFinding,
@@ -45,68 +44,11 @@ from bayplan.framework.device_findings import (
 from bayplan.framework.runtime.framework import Framework
 from bayplan.loop.decide import Decision
 
-__all__ = [
-    "DeviceFact",
-    "DeviceReport",
-    "NodeDevice",
-    "NodeDeviceReport",
-    "RequestDevices",
-    "device_report",
-    "devices_of_node",
-    "devices_of_pod",
-    "lacking_cause",
-    "lacks",
-]
+__all__ = ["device_report", "devices_of_node", "devices_of_pod", "lacking_cause", "lacks"]
 
 _MOST_LOOKED_AT = 300
 _MOST_NODES = 8
 _MOST_DEVICES = 128
-
-
-class DeviceFact(msgspec.Struct, kw_only=True, rename="camel"):
-    device: str
-    state: str
-    """free, taken, tainted, refused, short or elsewhere"""
-    phrase: str
-    """After the name of the device."""
-    claim: ABOUT_ONE
-
-
-class RequestDevices(msgspec.Struct, kw_only=True, rename="camel"):
-    """The devices of a node for one request, or for one alternative of a request."""
-
-    request: str
-    """`claim/request`"""
-    device_class: str
-    asked: int
-    """0 for all devices."""
-    usable: int
-    devices: list[DeviceFact]
-
-
-class NodeFact(msgspec.Struct, kw_only=True, rename="camel"):
-    sentence: str
-    claim: ABOUT_NODE
-
-
-class NodeDeviceReport(msgspec.Struct, kw_only=True, rename="camel"):
-    node: str
-    missing: int
-    """How many devices too few would do; 0 where it is something else."""
-    requests: list[RequestDevices]
-    facts: list[NodeFact]
-    """About the node as a whole: constraints, pools, claims that are out of reach."""
-    error: str = ""
-
-
-class DeviceReport(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
-    """Nodes that were refused for their devices, those where the fewest are missing first."""
-
-    nodes: list[NodeDeviceReport]
-    refused: int
-    """How many there are."""
-    looked_at: int
-    """How many of them were looked at."""
 
 
 def device_report(framework: Framework, decision: Decision) -> DeviceReport | None:
@@ -274,19 +216,6 @@ def _without_node(claim: ABOUT_NODE) -> str:
         case PoolUnused():
             return f"a pool is not used: {claim.problem}"
     return "its claim has devices elsewhere"
-
-
-class NodeDevice(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
-    """A device of a node, whoever asks."""
-
-    device: str
-    state: str
-    """free, taken, shared (and perhaps not used up) or tainted"""
-    owners: list[str] = []
-    """Resource claims that have it."""
-    users: list[str] = []
-    """Pods for which these are reserved."""
-    taints: list[str] = []
 
 
 def devices_of_node(cluster: ClusterState, node: NodeInfo) -> list[NodeDevice]:

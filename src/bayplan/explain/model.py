@@ -1,4 +1,4 @@
-"""What terminal, browser and programs are given about one pod or one node: plain data, small whatever the cluster.
+"""What terminal, browser and programs are given: plain data, small whatever the cluster. No engine is imported here.
 
 What was decided (`Decided`, made of a frozen record) and what holds at present (`Now`, computed) are different types
 and stand apart; every sentence comes from a claim about one of them. All names on the wire are camelCase. What is put
@@ -11,10 +11,9 @@ from typing import Any
 
 import msgspec
 
-from bayplan.explain.claims import IF, NOW, THEN, NodeAnswers, NodeStands
-from bayplan.explain.device_claims import HasDevices
-from bayplan.explain.device_report import DeviceReport, NodeDevice
-from bayplan.explain.edits import Edit
+from bayplan.explain.claims.base import Edit
+from bayplan.explain.claims.devices import ABOUT_NODE, ABOUT_ONE, HasDevices
+from bayplan.explain.claims.pods import IF, NOW, THEN, NodeAnswers, NodeStands, PendingTogether, Played
 from bayplan.loop.record import (
     DecisionRecord,
     PermitWait,
@@ -31,14 +30,26 @@ __all__ = [
     "VERSION",
     "Changes",
     "Decided",
+    "DeviceFact",
+    "DeviceReport",
+    "EvictedPod",
+    "NodeDevice",
+    "NodeDeviceReport",
     "NodeExplanation",
+    "NodeFact",
     "Now",
+    "PendingBoard",
+    "PendingCause",
     "PendingHere",
+    "Placement",
     "PodExplanation",
     "QueueState",
+    "RequestDevices",
     "ResourceFill",
     "RunningPod",
     "Suggestion",
+    "Waiting",
+    "WhatIf",
     "decided_of",
 ]
 
@@ -63,6 +74,8 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """How many nodes had the highest total."""
     tie_break: str
     feasible: int
+    scored: int
+    """How many of these were scored, where a sample was; 0 where all were."""
     nodes: int
     funnel: tuple[Step, ...]
     victims: tuple[Victim, ...]
@@ -157,7 +170,7 @@ class Changes(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
 class PodExplanation(msgspec.Struct, kw_only=True, rename="camel"):
     pod: str
     state: str
-    """placed, binding, pending, gated, held, or gone"""
+    """placed, binding, pending, gated, held, or gone; unknown where records alone are read"""
     verdict: str
     """The dominant reason in one sentence."""
     version: str = VERSION
@@ -199,7 +212,7 @@ class RunningPod(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=Tru
 
 
 class PendingHere(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
-    """What a node says to one kind of pending pod."""
+    """The verdict on a node for one kind of pending pod."""
 
     pod: str
     """One of them."""
@@ -232,3 +245,142 @@ class NodeExplanation(msgspec.Struct, kw_only=True, rename="camel"):
     pending: list[PendingHere] = []
     attempts: list[DecisionRecord] = []
     """Recent decisions for this node."""
+
+
+# Devices
+
+
+class DeviceFact(msgspec.Struct, kw_only=True, rename="camel"):
+    device: str
+    state: str
+    """free, taken, tainted, refused, short or elsewhere"""
+    phrase: str
+    """After the name of the device."""
+    claim: ABOUT_ONE
+
+
+class RequestDevices(msgspec.Struct, kw_only=True, rename="camel"):
+    """The devices of a node for one request, or for one alternative of a request."""
+
+    request: str
+    """`claim/request`"""
+    device_class: str
+    asked: int
+    """0 for all devices."""
+    usable: int
+    devices: list[DeviceFact]
+
+
+class NodeFact(msgspec.Struct, kw_only=True, rename="camel"):
+    sentence: str
+    claim: ABOUT_NODE
+
+
+class NodeDeviceReport(msgspec.Struct, kw_only=True, rename="camel"):
+    node: str
+    missing: int
+    """How many devices too few would do; 0 where it is something else."""
+    requests: list[RequestDevices]
+    facts: list[NodeFact]
+    """About the node as a whole: constraints, pools, claims that are out of reach."""
+    error: str = ""
+
+
+class DeviceReport(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
+    """Nodes that were refused for their devices, those where the fewest are missing first."""
+
+    nodes: list[NodeDeviceReport]
+    refused: int
+    """How many there are."""
+    looked_at: int
+    """How many of them were looked at."""
+
+
+class NodeDevice(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
+    """A device of a node, whatever pods request."""
+
+    device: str
+    state: str
+    """free, taken, shared (and perhaps not used up) or tainted"""
+    owners: list[str] = []
+    """Resource claims that have it."""
+    users: list[str] = []
+    """Pods for which these are reserved."""
+    taints: list[str] = []
+
+
+# Pending pods
+
+
+class Waiting(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
+    """A pending pod, as the queue has it."""
+
+    pod: str
+    place: str = ""
+    since: float = 0.0
+    attempts: int = 0
+    rejected_by: list[str] = []
+    """Who refused it at its last attempt."""
+
+
+class PendingCause(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
+    title: str
+    plugin: str
+    reasons: list[str] = []
+    count: int = 0
+    pods: list[Waiting] = []
+    """Some of them, longest waiting first."""
+    message: str = ""
+    """The message of one of them."""
+    claim: PendingTogether | None = None
+
+
+class PendingBoard(msgspec.Struct, kw_only=True, rename="camel"):
+    verdict: str
+    version: str = VERSION
+    total: int = 0
+    causes: list[PendingCause] = []
+    """Most pods first."""
+    change: Suggestion | None = None
+    """The one that would free the most."""
+    frees: int = 0
+    """How many of the pending pods would then find a node, one after the other."""
+    claim: PendingTogether | None = None
+    """What the verdict says."""
+
+
+# Scenarios
+
+
+class Placement(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
+    pod: str
+    node: str = ""
+    total: int = 0
+    message: str = ""
+    origin: str = "pending"
+    """pending, added, evicted, or the node that the pod was drained from"""
+
+
+class EvictedPod(msgspec.Struct, kw_only=True, rename="camel"):
+    pod: str
+    node: str
+    by: str
+    """The pod that would take its place."""
+
+
+class WhatIf(msgspec.Struct, kw_only=True, rename="camel"):
+    verdict: str
+    version: str = VERSION
+    claim: Played | None = None
+    """What the verdict says, and of which pods."""
+    node_count: int
+    placed: list[Placement] = []
+    pending: list[Placement] = []
+    placed_count: int = 0
+    pending_count: int = 0
+    evicted: list[EvictedPod] = []
+    evicted_count: int = 0
+    note: str = ""
+    """What the answer leaves out."""
+    nodes_used: dict[str, int] = {}
+    """How many of the pods each node got."""

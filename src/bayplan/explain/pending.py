@@ -8,37 +8,40 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import islice
 
 import msgspec
 
 from bayplan.api.decode import InputError
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.explain.builders import root_cause
-from bayplan.explain.claims import Frees, PendingTogether, WouldFit
-from bayplan.explain.cluster_copy import ClusterCopy
-from bayplan.explain.commands import commands_for
+from bayplan.explain.claims.base import Edit
+from bayplan.explain.claims.phrases import listed
+from bayplan.explain.claims.pods import Frees, PendingTogether, WouldFit
+from bayplan.explain.claims.wording import sentence
 from bayplan.explain.device_report import device_report, lacking_cause
-from bayplan.explain.edits import Edit, apply_edits, patched
-from bayplan.explain.model import VERSION, Suggestion
-from bayplan.explain.phrases import listed
-from bayplan.explain.placing import Placing
-from bayplan.explain.suggestions import find_changes
-from bayplan.explain.time_slices import Work
+from bayplan.explain.last_attempts import LastRefusal, LateRefusal, no_refusals
+from bayplan.explain.model import PendingBoard, PendingCause, Suggestion, Waiting
+from bayplan.explain.suggestions.commands import commands_for
+from bayplan.explain.suggestions.search import find_changes
 from bayplan.explain.views import ClusterView
-from bayplan.explain.wording import sentence
+from bayplan.explain.whatif.cluster_copy import ClusterCopy
+from bayplan.explain.whatif.edits import apply_edits, patched
+from bayplan.explain.whatif.placing import Placing
 from bayplan.framework.device_findings import DeviceExaminer
 from bayplan.loop.points import EXTENDER
-from bayplan.loop.record import DecisionRecord
 from bayplan.loop.recorder import refused_nodes
+from bayplan.observe.time_slices import Work
 
-__all__ = ["BINDING", "PERMIT", "PendingBoard", "PendingCause", "Stuck", "Waiting", "find_best_change", "group_pending"]
+__all__ = ["BINDING", "PERMIT", "Stuck", "find_best_change", "group_pending"]
 
 _MOST_SHAPES = 500
 _MOST_NAMED = 200
 _CAUSES_TRIED = 5
 _SUGGESTIONS_TRIED = 4
-_MOST_TRIED = 5_000
-"""Pods that a change is tried with; more are said to be at least as many."""
+_AT_ONCE = 50
+_MOST_TRIED = 2_000
+"""Pods that a change is tried with, those of its cause first; more are said to be at least as many."""
 FITS = "fits"
 GATED = "gated"
 PERMIT = "permit"
@@ -46,62 +49,23 @@ BINDING = "binding"
 OTHERS = "other scheduler"
 
 
-class Waiting(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
-    """A pending pod, as the queue has it."""
-
-    pod: str
-    place: str = ""
-    since: float = 0.0
-    attempts: int = 0
-    rejected_by: list[str] = []
-    """Who refused it at its last attempt."""
-
-
-class PendingCause(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
-    title: str
-    plugin: str
-    reasons: list[str] = []
-    count: int = 0
-    pods: list[Waiting] = []
-    """Some of them, longest waiting first."""
-    message: str = ""
-    """What one of them was told."""
-    claim: PendingTogether | None = None
-
-
-class PendingBoard(msgspec.Struct, kw_only=True, rename="camel"):
-    verdict: str
-    version: str = VERSION
-    total: int = 0
-    causes: list[PendingCause] = []
-    """Most pods first."""
-    change: Suggestion | None = None
-    """The one that would free the most."""
-    frees: int = 0
-    """How many of the pending pods would then find a node, one after the other."""
-    claim: PendingTogether | None = None
-    """What the verdict says."""
-
-
 Stuck = dict[str, list[str]]
 """By the title of a cause, all of its pods, for trying what would help them."""
-
-
-LastAttempt = Callable[[str], DecisionRecord | None]
-"""The latest attempt of `namespace/name` that has ended and is on record."""
 
 
 def group_pending(
     view: ClusterView,
     pods: Sequence[tuple[PodInfo, Waiting, str]],
     stuck: Stuck | None = None,
-    last_attempt: LastAttempt = lambda _: None,
+    last_refusal: LastRefusal = no_refusals,
 ) -> Work[PendingBoard]:
     """`pods` are (pod, what the queue says of it, plugin that holds it back if any); `stuck` is filled."""
     causes: dict[tuple[str, tuple[str, ...]], PendingCause] = {}
-    known: dict[tuple[int, tuple[str, ...], bool], PendingCause] = {}
+    known: dict[tuple[int, tuple[str, ...], bool, str], PendingCause] = {}
     for info, waiting, gate in pods:
-        alike = info.shape.number, tuple(waiting.rejected_by), bool(waiting.attempts)
+        late = last_refusal(info.uid) if waiting.attempts else None
+        said = late.title if late is not None else ""
+        alike = info.shape.number, tuple(waiting.rejected_by), bool(waiting.attempts), said
         if waiting.place == PERMIT:
             cause = PendingCause(title=f"held at Permit by {gate}", plugin=gate, reasons=[PERMIT])
         elif gate:
@@ -114,7 +78,7 @@ def group_pending(
         elif len(known) >= _MOST_SHAPES:
             cause = PendingCause(title=f"not looked at: only {_MOST_SHAPES} kinds of pods are", plugin="")
         else:
-            cause = known[alike] = _cause_of(view, info, waiting, last_attempt)
+            cause = known[alike] = _cause_of(view, info, waiting, late)
             yield
         group = causes.setdefault((cause.plugin, tuple(cause.reasons)), msgspec.structs.replace(cause, pods=[]))
         group.count += 1
@@ -142,16 +106,15 @@ def _together(total: int, cause: PendingCause) -> PendingTogether:
     return PendingTogether(total=total, count=cause.count, title=cause.title, reason=reason, pods=names)
 
 
-def _cause_of(view: ClusterView, info: PodInfo, waiting: Waiting, last_attempt: LastAttempt) -> PendingCause:
-    record = last_attempt(waiting.pod) if waiting.attempts else None
-    if waiting.place == BINDING and record is not None:
-        return _refused_later(record)
+def _cause_of(view: ClusterView, info: PodInfo, waiting: Waiting, late: LateRefusal | None) -> PendingCause:
+    if waiting.place == BINDING and late is not None:
+        return _refused_later(late)
     decision = view.decide(info)
     if decision.is_scheduled and EXTENDER in waiting.rejected_by:
         said = "refused by an extender at the last attempt"
         return PendingCause(title=f"{EXTENDER}: {said}", plugin=EXTENDER, reasons=[said])
-    if decision.is_scheduled and record is not None and record.stopped_at:
-        return _refused_later(record)
+    if decision.is_scheduled and late is not None:
+        return _refused_later(late)
     if decision.is_scheduled:
         return PendingCause(title="nothing: they fit and wait for their turn", plugin="", reasons=[FITS])
     if decision.diagnosis is None:
@@ -164,9 +127,8 @@ def _cause_of(view: ClusterView, info: PodInfo, waiting: Waiting, last_attempt: 
     return PendingCause(title=title, plugin=plugin, reasons=[reason], message=decision.message)
 
 
-def _refused_later(record: DecisionRecord) -> PendingCause:
-    title = f"{record.stopped_by} at {record.stopped_at}: {record.error}"
-    return PendingCause(title=title, plugin=record.stopped_by, reasons=[record.error], message=record.error)
+def _refused_later(late: LateRefusal) -> PendingCause:
+    return PendingCause(title=late.title, plugin=late.plugin, reasons=[late.error_itself], message=late.error)
 
 
 def _of_any(reason: str, info: PodInfo) -> str:
@@ -180,6 +142,7 @@ def find_best_change(copy: ClusterCopy, stuck: Stuck, *, total: int) -> Work[tup
     `total` is how many are pending, those included that no change of this kind is for."""
     best: Frees | None = None
     counted = [key for keys in stuck.values() for key in keys if key in copy.waiting]
+    counted.sort(key=lambda key: -copy.waiting[key].priority)  # they have their turns in this order
     largest = sorted(stuck.values(), key=lambda keys: -len(keys))
     for keys in largest[:_CAUSES_TRIED]:
         pod = next((copy.waiting[key] for key in keys if key in copy.waiting), None)
@@ -202,31 +165,42 @@ def _freed_by(
     copy: ClusterCopy, claim: WouldFit, group: Sequence[str], counted: Sequence[str], total: int
 ) -> Work[Frees | None]:
     """A change of one pod is made to all of its group that it changes: they most likely come from one template."""
-    edits = [edit for edit in claim.edits if edit.kind != "patchPod"]
-    for edit in claim.edits:
-        if edit.kind == "patchPod":
-            edits += [
-                Edit(kind="patchPod", name=name, patch=edit.patch)
-                for name in group
-                if name in copy.waiting and patched(copy.waiting[name], edit.patch) != copy.waiting[name]
-            ]
+    within = set(islice(dict.fromkeys([*group, *counted]), _MOST_TRIED))
+    tried = [key for key in counted if key in within]
+    edits = yield from _for_all_like_it(copy, claim, [key for key in group if key in within])
+    undo: list[Callable[[], None]] = []
     try:
-        undo = apply_edits(copy, edits)
+        for start in range(0, len(edits), _AT_ONCE):
+            undo.append(apply_edits(copy, edits[start : start + _AT_ONCE]))
+            yield
+        placing = Placing(copy, [(copy.waiting[key], "pending") for key in tried], preempts=False)
+        undo.append(placing.undo)
+        yield from placing.run()
+        freed = {each.pod for each in placing.placed} & within
     except InputError:
         return None
-    tried = counted[:_MOST_TRIED]
-    placing = Placing(copy, [(copy.waiting[key], "pending") for key in tried], preempts=False)
-    try:
-        yield from placing.run()
-        freed = {each.pod for each in placing.placed} & set(tried)
     finally:
-        placing.undo()
-        undo()
+        for step in reversed(undo):
+            step()
+    what = re.sub(r"\bthe pod\b|(?<=\blike )it\b", claim.pod, claim.what)
     return Frees(
         pod=claim.pod,
-        what=claim.what if len(edits) == len(claim.edits) else f"{claim.what}, and the same for those like it",
+        what=what if len(edits) == len(claim.edits) else f"{what}, and the same for those like it",
         edits=tuple(edits),
         count=len(freed),
         of=total,
         is_limited=len(tried) < len(counted),
     )
+
+
+def _for_all_like_it(copy: ClusterCopy, claim: WouldFit, group: Sequence[str]) -> Work[list[Edit]]:
+    edits = [edit for edit in claim.edits if edit.kind != "patchPod"]
+    for edit in claim.edits:
+        if edit.kind == "patchPod":
+            for number, name in enumerate(group):
+                pod = copy.waiting.get(name)
+                if pod is not None and patched(pod, edit.patch) != pod:
+                    edits.append(Edit(kind="patchPod", name=name, patch=edit.patch))
+                if not number % _AT_ONCE:
+                    yield
+    return edits

@@ -14,9 +14,7 @@ from typing import Any
 
 import msgspec
 
-from bayplan.explain.model import VERSION, NodeExplanation, PodExplanation
-from bayplan.explain.pending import PendingBoard
-from bayplan.explain.whatif import WhatIf
+from bayplan.explain.model import VERSION, NodeExplanation, PendingBoard, PodExplanation, WhatIf
 
 __all__ = ["OUTPUTS", "schema"]
 

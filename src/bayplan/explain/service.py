@@ -1,8 +1,8 @@
 """Every question that people ask a running scheduler, answered from its state and its records.
 
-Terminal and browser come in through `bayplan.explain.endpoints`; this is the part without HTTP. All of it runs in the
-scheduler's thread between two decisions, reads, and changes nothing. What takes long works on a copy of the cluster,
-in slices between the scheduling; the copy is kept for a few seconds, because questions come in groups.
+Terminal and browser come in through `bayplan.explain.http.endpoints`; this is the part without HTTP. All of it runs in
+the scheduler's thread between two decisions, reads, and changes nothing. What takes long works on a copy of the
+cluster, in slices between the scheduling; the copy is kept for a few seconds, because questions come in groups.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from bayplan.app.offline import OfflineScheduler
 from bayplan.app.settings import Settings
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.explain.builders import chosen_of, decide_on, held_back_claim, later_refusal_of, now_claim, now_of
-from bayplan.explain.case import decide_in_full
-from bayplan.explain.claims import (
+from bayplan.explain.claims.pods import (
     THEN,
     Chosen,
     GoesTo,
@@ -31,26 +30,39 @@ from bayplan.explain.claims import (
     RefusedLater,
     Unplaced,
 )
-from bayplan.explain.cluster_copy import ClusterCopy, ClusterObjects, objects_of_snapshot
-from bayplan.explain.config_page import ConfigPage, config_page
+from bayplan.explain.claims.wording import sentence
 from bayplan.explain.device_report import devices_of_pod
-from bayplan.explain.explaining_nodes import explained_node
-from bayplan.explain.model import Changes, NodeExplanation, PodExplanation, QueueState, Suggestion, decided_of
-from bayplan.explain.overview import Overview, overview_of
+from bayplan.explain.last_attempts import LastRefusal, last_refusals
+from bayplan.explain.model import (
+    Changes,
+    NodeExplanation,
+    PendingBoard,
+    PodExplanation,
+    QueueState,
+    Suggestion,
+    Waiting,
+    WhatIf,
+    decided_of,
+)
+from bayplan.explain.offline.case import decide_in_full
+from bayplan.explain.pages.configuration import ConfigPage, config_page
+from bayplan.explain.pages.nodes import explained_node
+from bayplan.explain.pages.overview import Overview, overview_of
+from bayplan.explain.pages.plugins import CodeReader, PluginState, plugins_of
 from bayplan.explain.pages.timeline import Timeline
-from bayplan.explain.pending import BINDING, PERMIT, PendingBoard, Stuck, Waiting, find_best_change, group_pending
-from bayplan.explain.placing import held_back_by
-from bayplan.explain.plugin_page import CodeReader, PluginState, plugins_of
-from bayplan.explain.suggestions import find_changes, find_moves
-from bayplan.explain.time_slices import Work, at_once, in_slices
+from bayplan.explain.pending import BINDING, PERMIT, Stuck, find_best_change, group_pending
+from bayplan.explain.suggestions.relocation import find_moves
+from bayplan.explain.suggestions.search import find_changes
 from bayplan.explain.views import LiveView
-from bayplan.explain.whatif import Scenario, WhatIf, play
-from bayplan.explain.wording import sentence
+from bayplan.explain.whatif.cluster_copy import ClusterCopy, ClusterObjects, objects_of_cluster
+from bayplan.explain.whatif.placing import held_back_by
+from bayplan.explain.whatif.scenario import Scenario, play
 from bayplan.loop.decide import Decision
 from bayplan.loop.decide_with_extenders import decide_with_extenders
-from bayplan.loop.record import UNDER_WAY, DecisionRecord
+from bayplan.loop.record import UNDER_WAY
 from bayplan.loop.recorder import DecisionRecorder
-from bayplan.observe.turns import Turns
+from bayplan.loop.select import nodes_to_find
+from bayplan.observe.time_slices import Turns, Work, at_once, in_slices
 from bayplan.queue.places import Place
 
 __all__ = ["ExplainService", "NotReady", "Sources", "UnknownObject"]
@@ -94,9 +106,9 @@ class ExplainService:
         """(time, what happened, problems), oldest first."""
         self._views_made = 0
 
-    def note_reload(self, what: str, problems: list[str]) -> None:
+    def note_reload(self, time: float, what: str, problems: list[str]) -> None:
         """A reload was tried, in words; no problems means that the new version is at work."""
-        self.reloads.append((self.live.options.clock.now(), what, problems))
+        self.reloads.append((time, what, problems))
         del self.reloads[:-50]
 
     @property
@@ -128,7 +140,7 @@ class ExplainService:
     # Pods
 
     async def ask_extenders(self, key: str) -> Decision | None:
-        """The decision with the word of the extenders, which are asked as in an attempt; None where there are none."""
+        """The decision with the answers of the extenders, requested as in an attempt; None where there are none."""
         live, view = self.live, self.view()
         namespace, _, name = key.rpartition("/")
         pod = live.watching.pod(namespace, name)
@@ -144,11 +156,10 @@ class ExplainService:
         live, view = self.live, self.view()
         namespace, _, name = key.rpartition("/")
         pod = live.watching.pod(namespace, name)
-        records = self.recorder.of_pod(key, most=_ATTEMPTS)
         if pod is None:
-            return self._gone(key, records)
+            return self._gone(key)
         info = live.cache.pod(pod.uid) or view.info(pod)
-        records = [record for record in records if record.uid == info.uid]
+        records = self.recorder.of_pod(key, uid=info.uid, most=_ATTEMPTS)
         explanation = PodExplanation(pod=info.key, uid=info.uid, profile=info.scheduler_name, state="", verdict="")
         explanation.attempts, explanation.queue = records, self._queue_state(info)
         if info.scheduler_name in view.deciders:
@@ -159,21 +170,40 @@ class ExplainService:
             self._explain_waiting(explanation, info)
         if explanation.claim is not None:
             explanation.verdict = sentence(explanation.claim)
+        self._note_preemption(explanation, is_ending=pod.is_terminating)
         return explanation
 
-    def _gone(self, key: str, records: list[DecisionRecord]) -> PodExplanation:
-        """A pod that left: for whom, if it was preempted, and what was decided about it."""
-        taken_by = self.recorder.preempted_for(key)
-        if not records and taken_by is None:
+    def _gone(self, key: str) -> PodExplanation:
+        """The last deleted pod of that name: the pod that preempted it, if one did, and what was decided about it."""
+        records, preempted = self.recorder.of_pod(key, most=_ATTEMPTS), self._preempted(key)
+        newest = records[0] if records else None
+        if newest is None and preempted is None:
             raise UnknownObject(f"no pod `{key}`, and no record of one")
-        explanation = PodExplanation(pod=key, state="gone", verdict="", attempts=records)
-        if records:
-            explanation.decision, explanation.uid = decided_of(records[0]), records[0].uid
-        claim: THEN = Unplaced(pod=key, message=records[0].message if records and not records[0].node else "")
-        if taken_by is not None and taken_by.preemption is not None:
-            claim = Preempted(pod=key, by=taken_by.pod, node=taken_by.preemption.node, time=taken_by.time)
-        explanation.claim, explanation.verdict = claim, sentence(claim)
+        uid = newest.uid if newest is not None else ""
+        claim: THEN = Unplaced(pod=key, message=newest.message if newest is not None and not newest.node else "")
+        if preempted is not None and (newest is None or newest.uid == preempted[0] or newest.time < preempted[1].time):
+            uid, claim = preempted
+        records = [record for record in records if record.uid == uid]
+        explanation = PodExplanation(pod=key, uid=uid, state="gone", verdict=sentence(claim), claim=claim)
+        explanation.attempts, explanation.decision = records, decided_of(records[0]) if records else None
+        self._note_preemption(explanation)
         return explanation
+
+    def _preempted(self, key: str) -> tuple[str, Preempted] | None:
+        """The uid of the last pod of that name which had to leave for another, and what is said about it."""
+        taken_by = self.recorder.preempted_for(key)
+        if taken_by is None or taken_by.preemption is None:
+            return None
+        uid = next(victim.uid for victim in taken_by.victims if victim.pod == key)
+        return uid, Preempted(pod=key, by=taken_by.pod, node=taken_by.preemption.node, time=taken_by.preemption.time)
+
+    def _note_preemption(self, explanation: PodExplanation, *, is_ending: bool = False) -> None:
+        """That the pod had to leave, while it ends; or that another pod of its name had."""
+        preempted = self._preempted(explanation.pod)
+        if preempted is None or (preempted[0] == explanation.uid and not is_ending):
+            return
+        whose = "" if preempted[0] == explanation.uid else "Another pod of this name: "
+        explanation.note = f"{explanation.note} {whose}{sentence(preempted[1])}".strip()
 
     def _explain_now(
         self, explanation: PodExplanation, info: PodInfo, decision: Decision | None, *, in_full: bool
@@ -189,7 +219,15 @@ class ExplainService:
         explanation.now.time = self.live.options.clock.now()
         if not info.node_name:
             place = explanation.queue.place if explanation.queue is not None else ""
-            explanation.claim = now_claim(framework, info, decision, explanation.now, place=place)
+            sample = self._sample(info.scheduler_name)
+            explanation.claim = now_claim(framework, info, decision, explanation.now, place=place, sample=sample)
+
+    def _sample(self, scheduler_name: str) -> int:
+        """How many nodes the profile scores at a time; 0 where it scores all."""
+        profile = self.live.profiles.get(scheduler_name)
+        nodes = len(self.live.cache.cluster.nodes)
+        enough = nodes_to_find(nodes, profile.decider.percentage_of_nodes_to_score) if profile is not None else nodes
+        return enough if enough < nodes else 0
 
     def _explain_placed(self, explanation: PodExplanation, info: PodInfo) -> None:
         """From the record of the attempt that placed it; without one, nothing is said about why."""
@@ -205,7 +243,7 @@ class ExplainService:
         else:
             explanation.claim = Chosen(pod=info.key, node=info.node_name, by="", nodes=0, feasible=0, is_bound=is_bound)
             explanation.note = "There is no record of the decision: it was made before this process, or by others."
-        refusal = None if is_bound else self._last_refusal(info.key)
+        refusal = None if is_bound else self._last_refusal(info.key, info.uid)
         if refusal is not None:
             explanation.note = f"At its last attempt, {sentence(refusal)}"
         if held is not None:
@@ -229,13 +267,14 @@ class ExplainService:
         if explanation.queue is not None and explanation.queue.place == Place.GATED.value and gate is not None:
             explanation.state, explanation.claim = "gated", held_back_claim(info, gate)
             return
-        refusal = self._last_refusal(info.key)
+        refusal = self._last_refusal(info.key, info.uid)
         if refusal is not None and isinstance(explanation.claim, GoesTo):
             explanation.claim = refusal
 
-    def _last_refusal(self, key: str) -> RefusedLater | None:
-        """What its latest attempt that has ended was refused by after the choice, if it was."""
-        last = self._last_attempt(key)
+    def _last_refusal(self, key: str, uid: str) -> RefusedLater | None:
+        """What the pod's latest attempt that has ended was refused by after the choice, if it was."""
+        ended = (each for each in self.recorder.of_pod(key, uid=uid, most=2) if each.outcome != UNDER_WAY)
+        last = next(ended, None)
         return later_refusal_of(last) if last is not None else None
 
     def _queue_state(self, info: PodInfo) -> QueueState:
@@ -257,19 +296,23 @@ class ExplainService:
         """What would let a pending pod run, or move a placed one. Raises `UnknownObject`."""
         namespace, _, name = key.rpartition("/")
         found = await self._on_copy(lambda copy: _changes_of(copy, key, self.live.watching.pod(namespace, name)))
-        found.note = self._left_out()
-        last = self._last_attempt(key)
-        if found.schedulable and last is not None and last.stopped_at in _AFTER_THE_COPY:
+        found.note = " ".join(filter(None, (found.note, self._left_out())))
+        pod = self.live.watching.pod(namespace, name)
+        refusal = self._last_refusal(key, pod.uid) if pod is not None else None
+        if found.schedulable and refusal is not None and refusal.point in _AFTER_THE_COPY:
             # Nothing is bound on a copy: whether it would be refused there again is not known.
-            reason = f"at its last attempt it was refused at {last.stopped_at} by {last.stopped_by}: {last.error}"
-            claim = NothingHelps(pod=key, reason=reason)
+            claim = NothingHelps(pod=key, reason=f"at its last attempt {sentence(refusal)}")
             found.schedulable, found.suggestions = False, [Suggestion(sentence=sentence(claim), claim=claim)]
         return found
 
     def _left_out(self) -> str:
-        """Said with answers about a cluster that is not there: extenders can only be asked about the one that is."""
+        """Said with answers about a cluster that is not there: extenders can only be asked about the one that is, and
+        which nodes would be in a sample is not known."""
         named = {e.name for p in self.live.profiles.values() if p.extenders is not None for e in p.extenders.all}
-        return f"Without the word of {', '.join(sorted(named))}." if named else ""
+        said = [f"Without the word of {', '.join(sorted(named))}."] if named else []
+        if any(self._sample(name) for name in self.live.profiles):
+            said.append("All nodes were scored; the scheduler scores some at a time and may take another that fits.")
+        return " ".join(said)
 
     # Nodes, pending pods, everything
 
@@ -292,28 +335,25 @@ class ExplainService:
         """Of one namespace, or of all."""
         await self.turns.take()
         stuck: Stuck = {}
-        pods = [*self._pending_pods(), *self._held_pods(), *self._bound_again(), *self._pods_of_others()]
+        last = await in_slices(last_refusals(self.recorder), self.turns)
+        pods = [*self._pending_pods(), *self._held_pods(), *self._bound_again(last), *self._pods_of_others()]
         pods = [entry for entry in pods if not namespace or entry[0].namespace == namespace]
-        board = await in_slices(group_pending(self.view(), pods, stuck, self._last_attempt), self.turns)
+        board = await in_slices(group_pending(self.view(), pods, stuck, last), self.turns)
         if with_change and stuck:
             board.change, board.frees = await self._on_copy(
                 lambda copy: find_best_change(copy, stuck, total=board.total)
             )
         return board
 
-    def _last_attempt(self, key: str) -> DecisionRecord | None:
-        """The latest that has ended."""
-        return next((record for record in self.recorder.of_pod(key, most=2) if record.outcome != UNDER_WAY), None)
-
-    def _bound_again(self) -> list[tuple[PodInfo, Waiting, str]]:
+    def _bound_again(self, last_refusal: LastRefusal) -> list[tuple[PodInfo, Waiting, str]]:
         """Pods on the way to a node again after they were refused on that way."""
         cache, held = self.live.cache, self.live.held_pods
         assumed = [info for uid in cache.assumed() if held.get(uid) is None and (info := cache.pod(uid)) is not None]
-        attempts = [(info, self._last_attempt(info.key)) for info in assumed]
+        refusals = [(info, last_refusal(info.uid)) for info in assumed]
         return [
-            (info, Waiting(pod=info.key, place=BINDING, attempts=last.attempt), "")
-            for info, last in attempts
-            if last is not None and last.stopped_at
+            (info, Waiting(pod=info.key, place=BINDING, attempts=late.attempt), "")
+            for info, late in refusals
+            if late is not None
         ]
 
     def _held_pods(self) -> list[tuple[PodInfo, Waiting, str]]:
@@ -323,7 +363,7 @@ class ExplainService:
         ]
 
     def _pods_of_others(self) -> list[tuple[PodInfo, Waiting, str]]:
-        """Pods that wait for a scheduler which is none of ours; perhaps nobody runs it."""
+        """Pods that wait for a scheduler that is not one of ours and may not be running."""
         view = self.view()
         return [
             (view.info(pod), Waiting(pod=pod.key, place="elsewhere"), "")
@@ -395,7 +435,7 @@ class ExplainService:
             for pod in live.queue.nominations.nominated_pods(node)
         }
         frameworks = [profile.framework for profile in live.profiles.values()]
-        return objects_of_snapshot(live.cache, waiting, nominations, more_kinds=watched_resources(frameworks))
+        return objects_of_cluster(live.cache, waiting, nominations, more_kinds=watched_resources(frameworks))
 
     async def _on_copy(self, question: Callable[[ClusterCopy], Work[T]]) -> T:
         """Ask a copy of the cluster as it is, or as it was a few seconds ago; one question at a time changes it."""
@@ -420,9 +460,11 @@ def _changes_of(copy: ClusterCopy, key: str, known: Pod | None) -> Work[Changes]
     if key not in copy.waiting and known is not None and not known.spec.node_name:
         copy.add_waiting(known)  # it was being tried when the copy was taken
     pod = copy.waiting.get(key)
-    if pod is not None and pod.spec.scheduler_name in copy.deciders:
+    if pod is not None:
         return (yield from find_changes(copy, pod))
     placed = next((info for info in copy.cache.pods() if info.key == key), None)
-    if placed is None or placed.scheduler_name not in copy.deciders:
+    if placed is None:
         raise UnknownObject(f"no pod `{key}` that this scheduler looks after")
+    if placed.scheduler_name not in copy.deciders:
+        return Changes(pod=key, is_placed=True)  # where it would go is for its own scheduler to say
     return (yield from find_moves(copy, placed))

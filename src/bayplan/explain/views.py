@@ -18,6 +18,7 @@ from bayplan.framework.handle import Handle
 from bayplan.framework.offline import NoApi, SilentRecorder, drop_task
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.points import ExtensionPoint
+from bayplan.framework.runtime.call import call_plugin
 from bayplan.framework.runtime.framework import Framework
 from bayplan.framework.times import Sampling
 from bayplan.loop.decide import Decider, Decision, NodeSearch, decide
@@ -84,15 +85,15 @@ def _quiet_decider(decider: Decider) -> Decider:
 
 
 class _Quiet(Framework):
-    """A framework whose PostFilters look and do not act. Shares everything else with the one it stands for."""
+    """A framework whose PostFilters compute a result without side effects. Shares all else with the original."""
 
     def __init__(self, original: Framework) -> None:
         self.__dict__.update(original.__dict__)
         self.plugins = dict(original.plugins)
         self._harmless: list[Plugin] = []
         for plugin in original.at(ExtensionPoint.POST_FILTER):
-            twin = plugin.dry_copy(_quiet_handle(plugin))
-            if twin is not None:
+            twin = call_plugin(plugin, "dry_copy", original.complain, _quiet_handle(plugin))
+            if isinstance(twin, Plugin):
                 self.plugins[plugin.name] = twin
                 self._harmless.append(twin)
 

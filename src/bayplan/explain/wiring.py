@@ -77,14 +77,14 @@ class Explaining:
         self.recorder.cluster = live.cache.cluster
 
     def routes(self, *, with_dashboard: bool = True) -> list[BaseRoute]:
-        from bayplan.explain.endpoints import explain_routes
+        from bayplan.explain.http.endpoints import explain_routes
         from bayplan.server.dashboard import dashboard_routes
 
         return [*explain_routes(self.service, self._clock), *(dashboard_routes() if with_dashboard else ())]
 
     def note_reload(self, what: str, problems: Sequence[str]) -> None:
         """Has the shape of `bayplan.sim.reloading.ReloadReport`."""
-        self.service.note_reload(what, list(problems))
+        self.service.note_reload(self._clock.now(), what, list(problems))
 
     async def run(self) -> None:
         """Until cancelled; the decision file is complete then."""

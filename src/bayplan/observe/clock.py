@@ -1,7 +1,7 @@
 """The clock interface: time is an input, so that tests and simulations control it.
 
 Everything in Bayplan that reads the time or waits takes a `Clock`. `SystemClock` is the machine's clock; `VirtualClock`
-advances only when it is told to. This module starts no threads and keeps no global clock.
+advances only when it is called to. This module starts no threads and keeps no global clock.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class VirtualClock:
             heapq.heappop(self._sleepers)[2].set_result(None)
 
     def move_to(self, elapsed: float) -> None:
-        """Move time without waking anybody: sleepers wait for the next `advance`, or for whoever cancels them."""
+        """Move time without waking sleepers: they wait for the next `advance`, or until they are cancelled."""
         self._elapsed = elapsed
 
     async def run_for(self, seconds: float) -> None:

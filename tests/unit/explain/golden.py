@@ -16,9 +16,9 @@ from bayplan.api.node import Node
 from bayplan.api.pod import Pod
 from bayplan.app.offline import OfflineScheduler
 from bayplan.config import load_config, resolve_profiles
-from bayplan.explain.cluster_copy import ClusterCopy, ClusterObjects
-from bayplan.explain.time_slices import at_once
+from bayplan.explain.whatif.cluster_copy import ClusterCopy, ClusterObjects
 from bayplan.framework.registry import Registry
+from bayplan.observe.time_slices import at_once
 from bayplan.plugins.intree import default_registry
 
 GOLDEN = Path(__file__).parents[2] / "parity" / "golden"

@@ -10,10 +10,10 @@ import pytest
 from tests.unit.explain.golden import Case, read_pod, scheduler_for, single_pod_cases
 
 from bayplan.explain.builders import chosen_of, decide_on, decisive_plugin, now_claim, now_of
-from bayplan.explain.case import decide_in_full
-from bayplan.explain.claims import Chosen, GoesTo, WouldPreempt
+from bayplan.explain.claims.pods import Chosen, GoesTo, WouldPreempt
+from bayplan.explain.claims.wording import sentence
 from bayplan.explain.model import Now
-from bayplan.explain.wording import sentence
+from bayplan.explain.offline.case import decide_in_full
 from bayplan.framework.queued import QueuedPod
 from bayplan.loop.notes import funnel_of
 from bayplan.loop.record import Points, Step

@@ -14,10 +14,10 @@ import pytest
 from rich.console import Console
 from tests.unit.explain.stage import Stage, raw_pod, staged
 
-from bayplan.explain.claims import NothingHelps, RefusedLater
-from bayplan.explain.decision_printer import DecisionPrinter
+from bayplan.explain.claims.pods import NothingHelps, RefusedLater
 from bayplan.explain.model import Changes, PodExplanation
-from bayplan.explain.terminal import draw_changes, draw_pod
+from bayplan.explain.terminal.decision_printer import DecisionPrinter
+from bayplan.explain.terminal.explanations import draw_changes, draw_pod
 from bayplan.server import ServerOptions, ServerParts, serve
 
 PLUGIN = '''
@@ -35,6 +35,8 @@ class Licences(Plugin):
 CONFIG = """
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
+podInitialBackoffSeconds: 600
+podMaxBackoffSeconds: 600
 profiles:
 - plugins:
     multiPoint:
@@ -145,14 +147,45 @@ async def test_a_refusal_after_the_choice_is_told_as_what_it_is_on_every_surface
 
 
 @pytest.mark.parametrize("point", POINTS)
-async def test_a_plugin_that_fails_after_the_choice_is_named_with_its_point(point: str, tmp_path: Path) -> None:
+async def test_a_plugin_that_fails_after_the_choice_is_told_as_what_it_is_on_every_surface(
+    point: str, tmp_path: Path
+) -> None:
+    """An exception is no refusal: the pod backs off, and every surface names the plugin, the point and the error."""
     async with refusing(point, tmp_path, FAILS) as (stage, log):
         service = stage.explaining.service
-        last = next(each for each in service.recorder.of_pod("default/web") if each.stopped_at)
+        explained = service.explain_pod("default/web")
+        changes = await service.changes("default/web")
+        board = await service.pending()
+        page, pending, decisions, grouped, pods = await asked(
+            stage, "explain/pod/default/web", "pending", "decisions?pod=default/web", "log?outcome=error", "pods"
+        )
         while not (condition := await condition_of(stage)):
             await stage.local.live.options.clock.sleep(0.01)
+        while "FailedScheduling" not in (events := json.dumps(await stage.get(EVENTS))):
+            await stage.local.live.options.clock.sleep(0.01)
 
-    assert (last.stopped_at, last.stopped_by, last.outcome) == (point, "Licences", "error")
-    assert [line for line in log if f"refused at {point} by Licences: " in line and "server is down" in line]
-    assert condition["reason"] == "SchedulerError"
-    assert f'running {point} plugin "Licences": ' in condition["message"]
+    error = "RuntimeError: the licence server is down"
+    told = f"and then failed at {point} in Licences: {error}."
+    everything = [*log, drawn(explained, changes), json.dumps([page, pending, decisions, grouped])]
+    assert not [text for text in everything if "refused at" in text]
+    # The log of `bayplan up`
+    assert [line for line in log if line.endswith(told)], log
+    # `bayplan explain`
+    assert told in drawn(explained, changes) and explained.verdict.endswith(told)
+    assert isinstance(explained.claim, RefusedLater) and explained.claim.has_failed
+    assert isinstance(changes.suggestions[0].claim, NothingHelps) and not changes.schedulable
+    assert f"failed at {point} in Licences: {error}" in changes.suggestions[0].sentence
+    # `bayplan pending`
+    assert [cause.title for cause in board.causes] == [f"Licences failed at {point}: {error}"]
+    # The browser
+    assert page["verdict"] == explained.verdict
+    assert pending["causes"][0]["title"] == board.causes[0].title
+    in_full = f'running {point} plugin "Licences": {error}'
+    assert (point, "Licences", in_full, "error") in [
+        (each.get("stoppedAt"), each.get("stoppedBy"), each.get("error"), each["outcome"]) for each in decisions
+    ]
+    assert [group["reason"] for group in grouped["groups"]] == [f"{point} Licences: {error}"]
+    assert pods["pods"][0]["state"] == "backoff"
+    # The pod's condition and events
+    assert (condition["reason"], condition["status"], condition["message"]) == ("SchedulerError", "False", in_full)
+    assert json.dumps(in_full)[1:-1] in events

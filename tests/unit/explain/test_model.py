@@ -12,7 +12,7 @@ from tests.unit.explain.stage import raw_pod, staged
 
 from bayplan.explain.model import VERSION, PodExplanation
 from bayplan.explain.schemas import OUTPUTS, schema
-from bayplan.explain.whatif import AddedNodes, Scenario
+from bayplan.explain.whatif.scenario import AddedNodes, Scenario
 
 PUBLISHED = Path(__file__).parents[3] / "docs" / "reference"
 REQUIRED = {"time", "node", "total", "points", "runnerUp", "ties", "feasible", "nodes", "funnel", "victims"}

@@ -9,7 +9,7 @@ from tests.unit.explain.stage import Stage, raw_pod, staged
 
 from bayplan.explain.builders import decide_on, now_of
 from bayplan.explain.service import ExplainService, NotReady, Sources, UnknownObject
-from bayplan.explain.whatif import AddedNodes, AddedPods, Scenario, ScenarioError
+from bayplan.explain.whatif.scenario import AddedNodes, AddedPods, Scenario, ScenarioError
 from bayplan.loop.recorder import DecisionRecorder
 from bayplan.observe.clock import VirtualClock
 from bayplan.testing import pod
@@ -100,6 +100,16 @@ async def test_a_node_says_who_fits() -> None:
     assert (node.pending[0].plugin, node.pending[0].reasons) == ("NodeResourcesFit", ["Insufficient cpu"])
     assert [record.pod for record in node.attempts] == ["default/web"]
     assert node.verdict.endswith("0 of 1 pending pods would fit here now.")
+
+
+async def test_a_node_says_how_many_pods_it_was_not_asked_about() -> None:
+    async with staged(1) as stage:
+        await stage.create(*(raw_pod(f"big-{number}", cpu=str(900 + number)) for number in range(45)))
+        await stage.settled(failed=45)
+        node = stage.explaining.service.explain_node("node-1")
+
+    told = "0 of 40 pending pods would fit here now; 5 more pods of other kinds were not looked at."
+    assert node.verdict.endswith(told)
 
 
 async def test_pending_pods_are_grouped_and_the_best_change_is_found() -> None:

@@ -6,7 +6,7 @@ from bayplan.app.settings import load_settings
 from bayplan.config.own import DecisionSettings
 from bayplan.explain.wiring import Explaining
 from bayplan.loop.record import DecisionRecord
-from bayplan.observe.clock import SystemClock
+from bayplan.observe.clock import SystemClock, VirtualClock
 from bayplan.observe.metrics import MetricsRegistry
 
 
@@ -28,3 +28,11 @@ def test_metrics_say_how_many_records_are_kept_and_how_many_made_room() -> None:
     assert 0 < kept < 20
     assert kept + dropped == 20
     assert read["bayplan_decision_record_bytes"] == explaining.recorder.bytes_kept
+
+
+def test_a_reload_before_the_cluster_was_read_is_noted_as_well() -> None:
+    clock = VirtualClock()
+    explaining = Explaining(clock, settings=lambda: load_settings(None, []))
+    explaining.note_reload("configuration reloaded", ())
+
+    assert explaining.service.reloads == [(clock.now(), "configuration reloaded", [])]

@@ -7,29 +7,21 @@ shown alone.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
 import msgspec
 
-from bayplan.explain.time_slices import Work
+from bayplan.explain.claims.phrases import error_itself, template_of
 from bayplan.loop.notes import Note, Restored
 from bayplan.loop.record import DecisionRecord
 from bayplan.loop.recorder import DecisionRecorder
+from bayplan.observe.time_slices import Work
 
-__all__ = ["DecisionGroup", "LogPage", "LogQuery", "LoggedDecision", "decisions_of", "group_log", "template_of"]
+__all__ = ["DecisionGroup", "LogPage", "LogQuery", "LoggedDecision", "decisions_of", "group_log"]
 
 _AT_ONCE = 256
 _MOST_NOTES = 20_000
 """So many of the newest are looked at; older ones are found by the name of a pod."""
 _MOST_GROUPS = 500
-_GENERATED = re.compile(r"(-([bcdfghjklmnpqrstvwxz2456789]{5}|[bcdfghjklmnpqrstvwxz2456789]{8,10}|[0-9]+))+$")
-"""What controllers add to names: the letters of `generateName`, the hash of a template, an ordinal, a time."""
-
-
-@lru_cache(maxsize=20_000)
-def template_of(name: str) -> str:
-    """The name without what its controller added."""
-    return _GENERATED.sub("", name) or name
 
 
 class LogQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -161,12 +153,12 @@ def _said(note: Note | Restored) -> str:
         return f"preempts {count} pod{'' if count == 1 else 's'} on {preemption.node}"
     if isinstance(note, Note):
         refused, message = (note.failure.refused, note.failure.message) if note.failure is not None else ((), "")
-        stopped, error = f"{note.stopped_at} {note.stopped_by}".strip(), note.error
+        point, plugin, error = note.stopped_at, note.stopped_by, note.error
     else:
         refused, message = note.past.refused, note.past.message
-        stopped, error = f"{note.past.stopped_at} {note.past.stopped_by}".strip(), note.past.error
-    if stopped:
-        return f"{stopped}: {error}"
+        point, plugin, error = note.past.stopped_at, note.past.stopped_by, note.past.error
+    if point:
+        return f"{f'{point} {plugin}'.strip()}: {error_itself(point, plugin, error)}"
     if refused:
         return f"{refused[0].plugin or 'PreFilter'}: {'; '.join(refused[0].reasons)}"
     return error or message

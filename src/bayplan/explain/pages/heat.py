@@ -8,7 +8,7 @@ import numpy as np
 from bayplan.app.live import LiveScheduler
 from bayplan.cluster.axes import Int64N
 from bayplan.cluster.node_table import NodeTable
-from bayplan.explain.explaining_nodes import ZONE_LABEL
+from bayplan.explain.pages.nodes import ZONE_LABEL
 
 __all__ = ["Heat", "HeatMaps"]
 

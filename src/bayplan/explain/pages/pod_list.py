@@ -16,8 +16,8 @@ import msgspec
 
 from bayplan.api.pod import Pod
 from bayplan.app.live import LiveScheduler
-from bayplan.explain.explaining_nodes import ZONE_LABEL
-from bayplan.explain.time_slices import Work
+from bayplan.explain.pages.nodes import ZONE_LABEL
+from bayplan.observe.time_slices import Work
 
 __all__ = ["ListedNode", "ListedPod", "PodFilter", "PodPage", "SearchResult", "find_by_name", "list_pods", "state_of"]
 
@@ -25,7 +25,7 @@ PLACED = "placed"
 BINDING = "binding"
 HELD = "held"
 UNSERVED = "unserved"
-"""Waits for a scheduler that is none of ours; perhaps nobody runs it."""
+"""Waits for a scheduler that is not one of ours and may not be running."""
 BEING_SCHEDULED = "being scheduled"
 _AT_ONCE = 512
 _MOST_OFFSET = 10_000
@@ -79,7 +79,7 @@ class PodPage(msgspec.Struct, kw_only=True, rename="camel"):
 
 
 class _Row(NamedTuple):
-    """Ordered by what is asked for, then by name; no two have one name."""
+    """Ordered as requested, then by name; no two have one name."""
 
     order: str | float
     key: str
@@ -187,7 +187,7 @@ def _batches(live: LiveScheduler) -> Iterator[Sequence[tuple[str, Pod]]]:
 
 
 def state_of(live: LiveScheduler, pod: Pod) -> tuple[str, tuple[str, ...]]:
-    """Where the pod is on its way, and who holds it back."""
+    """The state of the pod, and what holds it back."""
     if pod.spec.node_name:
         return PLACED, ()
     if pod.spec.scheduler_name not in live.profiles:

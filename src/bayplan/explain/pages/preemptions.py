@@ -6,10 +6,10 @@ from statistics import median
 
 import msgspec
 
-from bayplan.explain.time_slices import Work
 from bayplan.loop.notes import Note, Restored
 from bayplan.loop.record import CandidateKey, Preemption, Victim
 from bayplan.loop.recorder import DecisionRecorder
+from bayplan.observe.time_slices import Work
 
 __all__ = ["ListedPreemption", "PreemptionPage", "list_preemptions"]
 

@@ -1,12 +1,14 @@
 """Figures over time: depth of the queue by state, pods a second, latency, and how full the cluster is.
 
-Sampled by a task of its own, whether anybody looks or not, into three rings: a point a second for five minutes, one
-in 15 seconds for an hour, one in six minutes for a day. A sample costs some sums over columns.
+Sampled by a task of its own, whether or not a client reads them, into three rings: a point a second for five minutes,
+one in 15 seconds for an hour, one in six minutes for a day. A sample costs some sums over columns.
 """
 
 from __future__ import annotations
 
+import math
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 
@@ -17,7 +19,7 @@ from bayplan.app.live import LiveScheduler
 from bayplan.loop.recorder import DecisionRecorder
 from bayplan.queue.places import POD_ADD
 
-__all__ = ["EVERY_SECONDS", "SPANS", "Sample", "Timeline", "TimelinePage", "utilisation_of"]
+__all__ = ["EVERY_SECONDS", "SPANS", "Sample", "Timeline", "TimelinePage", "percentiles", "utilisation_of"]
 
 SPANS = {"5m": (1.0, 300), "1h": (15.0, 240), "1d": (360.0, 240)}
 """By name, seconds between two points, and how many are kept."""
@@ -127,11 +129,24 @@ def _sample(
 
 def _latencies(recorder: DecisionRecorder, count: int) -> tuple[float | None, float | None]:
     """Of the pods bound since the last point, the newest of them if there are more than the recorder keeps."""
-    newest = np.array(list(islice(reversed(recorder.latencies), count)), dtype=np.float64)
-    if not len(newest):
+    newest = list(islice(reversed(recorder.latencies), count))
+    if not newest:
         return None, None
-    p50, p99 = np.percentile(newest, (50, 99)) * 1000
-    return round(float(p50), 3), round(float(p99), 3)
+    p50, p99 = percentiles(newest, 0.5, 0.99)
+    return round(p50 * 1000, 3), round(p99 * 1000, 3)
+
+
+def percentiles(values: Iterable[float], *shares: float) -> list[float]:
+    """The values below which such shares of all lie, between two neighbours in proportion.
+
+    As NumPy's, which loads a hundredth of a second's worth of modules when it is first called.
+    """
+    ordered, found = sorted(values), []
+    for share in shares:
+        place = share * (len(ordered) - 1)
+        low, high = ordered[int(place)], ordered[math.ceil(place)]
+        found.append(low + (high - low) * (place % 1))
+    return found
 
 
 def utilisation_of(live: LiveScheduler) -> dict[str, float]:

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from tests.unit.explain.stage import Stage, raw_pod, staged
 
-from bayplan.explain.pages.decision_log import LogPage, LogQuery, decisions_of, group_log, template_of
-from bayplan.explain.time_slices import at_once
+from bayplan.explain.claims.phrases import template_of
+from bayplan.explain.pages.decision_log import LogPage, LogQuery, decisions_of, group_log
 from bayplan.loop.recorder import DecisionRecorder
 from bayplan.observe.clock import SystemClock
+from bayplan.observe.time_slices import at_once
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 from tests.unit.explain.stage import Stage, raw_pod, staged
 
 from bayplan.explain.pages.pod_list import PodFilter, PodPage, SearchResult, find_by_name, list_pods
-from bayplan.explain.time_slices import at_once
+from bayplan.observe.time_slices import at_once
 
 
 def listed(stage: Stage, **query: Any) -> PodPage:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bayplan.explain.pages.preemptions import list_preemptions
-from bayplan.explain.time_slices import at_once
 from bayplan.loop.record import DecisionRecord, Preemption, Victim
 from bayplan.loop.recorder import DecisionRecorder
 from bayplan.observe.clock import SystemClock
+from bayplan.observe.time_slices import at_once
 
 
 def attempt(number: int, *, uid: str = "1", node: str = "", preempts: bool = False, got: str = "") -> DecisionRecord:

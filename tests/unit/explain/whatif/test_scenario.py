@@ -1,0 +1,89 @@
+"""What-if: preemption is played on the copy, and nothing else notices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from bayplan.api.pod import Pod
+from bayplan.config.loading import default_config
+from bayplan.config.profiles import resolve_profiles
+from bayplan.explain.model import WhatIf
+from bayplan.explain.whatif.cluster_copy import ClusterObjects
+from bayplan.explain.whatif.scenario import Scenario, play
+from bayplan.observe.time_slices import at_once
+from bayplan.plugins.intree import default_registry
+from bayplan.testing import node, pod
+
+
+def owned(made: Pod) -> Pod:
+    owner = {"kind": "ReplicaSet", "name": "web", "apiVersion": "apps/v1", "uid": "r", "controller": True}
+    patched: dict[str, Any] = msgspec.to_builtins(made)
+    patched["metadata"]["ownerReferences"] = [owner]
+    return msgspec.convert(patched, Pod)
+
+
+def played(*, placed: list[tuple[Pod, str]], waiting: list[Pod], nodes: int = 1) -> WhatIf:
+    registry = default_registry()
+    objects = ClusterObjects(
+        nodes=[node(f"n{i}", cpu=2) for i in range(nodes)], placed=placed, others=[], waiting=waiting
+    )
+    return at_once(play(objects, resolve_profiles(default_config(), registry), registry, Scenario()))
+
+
+def test_an_important_pod_takes_the_place_of_others() -> None:
+    low = [(pod(f"low-{i}", cpu="1", priority=1), "n0") for i in range(2)]
+    answer = played(placed=low, waiting=[pod("high", cpu="2", priority=100)])
+
+    assert [(p.pod, p.node) for p in answer.placed] == [("default/high", "n0")]
+    assert [(e.pod, e.node, e.by) for e in answer.evicted] == [
+        ("default/low-0", "n0", "default/high"),
+        ("default/low-1", "n0", "default/high"),
+    ]
+    assert answer.verdict == "The pod would be placed, on 1 node, and 2 pods would be evicted."
+
+
+def test_victims_that_a_controller_makes_again_wait_in_line() -> None:
+    low = owned(pod("low", cpu="2", priority=1))
+    answer = played(placed=[(low, "n0")], waiting=[pod("high", cpu="2", priority=100)])
+
+    assert [(p.pod, p.origin) for p in answer.pending] == [("default/low", "evicted")]
+    assert "Insufficient cpu" in answer.pending[0].message
+
+
+def test_nobody_is_evicted_for_a_pod_of_the_same_priority() -> None:
+    answer = played(placed=[(pod("first", cpu="2"), "n0")], waiting=[pod("second", cpu="2")])
+
+    assert (answer.evicted, answer.pending_count) == ([], 1)
+    assert "No preemption victims found" in answer.pending[0].message
+
+
+def test_a_pod_that_is_held_back_stays_so() -> None:
+    answer = played(placed=[], waiting=[pod("gated", gates=["example.com/wait"])])
+
+    assert answer.placed == []
+    assert "example.com/wait" in answer.pending[0].message
+
+
+def test_pods_that_come_after_one_that_preempts_find_its_victims_still_there() -> None:
+    """As in a cluster, where pods take their time to end: the second one preempts too, though both would fit."""
+    low = [(pod("low-0", cpu="2", priority=50), "n0"), (pod("low-1", cpu="2", priority=1), "n1")]
+    waiting = [pod("high", cpu="1", priority=100, node_selector={"kubernetes.io/hostname": "n0"})]
+    waiting.append(pod("middle", cpu="1", priority=40))
+    answer = played(placed=low, waiting=waiting, nodes=2)
+
+    assert [(p.pod, p.node) for p in answer.placed] == [("default/high", "n0"), ("default/middle", "n1")]
+    assert [(e.pod, e.by) for e in answer.evicted] == [
+        ("default/low-0", "default/high"),
+        ("default/low-1", "default/middle"),
+    ]
+
+
+def test_pods_that_found_no_node_come_again_when_victims_have_left() -> None:
+    low = [(pod("low", cpu="2", priority=1), "n0")]
+    waiting = [pod("polite", cpu="1", priority=200, preemption_policy="Never"), pod("high", cpu="1", priority=100)]
+    answer = played(placed=low, waiting=waiting)
+
+    assert sorted(p.pod for p in answer.placed) == ["default/high", "default/polite"]
+    assert answer.pending == [] and answer.evicted_count == 1
