@@ -89,6 +89,27 @@ async def test_each_preemptor_evicts_one_pod_where_one_is_enough(seed: int) -> N
         assert len(opened[-1].deleted) == 6
 
 
+TWO_PROFILES = f"{DEFAULTS}profiles: [{{schedulerName: default-scheduler}}, {{schedulerName: other-scheduler}}]\n"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_preemptors_of_two_profiles_evict_one_pod_each(seed: int) -> None:
+    async with late_world(seed) as (world, opened):
+        await world.api.create(priority_class("high", 9), *(node(f"n{i}", cpu="4") for i in range(3)))
+        async with world.scheduling(TWO_PROFILES):
+            await world.api.create(*(pod(f"low-{i}", cpu="1") for i in range(12)))
+            await world.until_bound(12)
+            names = ("default-scheduler", "other-scheduler")
+            high = [pod(f"high-{i}", cpu="1", priorityClassName="high", schedulerName=names[i % 2]) for i in range(6)]
+            await world.api.create(*high)
+
+            async def high_are_placed() -> bool:
+                return sum("/high-" in key for key in await world.bound()) == 6
+
+            await world.until(high_are_placed, what="six pods of high priority placed", seconds=300)
+        assert len(opened[-1].deleted) == 6
+
+
 async def test_watches_that_freeze_are_noticed_and_pods_are_bound_nevertheless() -> None:
     """A proxy may hold back the watches and let everything else pass."""
     async with late_world(0) as (world, opened):

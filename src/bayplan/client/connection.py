@@ -67,6 +67,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._max_response_bytes = max_response_bytes
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
+        self.time = self._loop.time
         self._parser = httptools.HttpResponseParser(self)
         self._buffer = buffer
         self._answer: asyncio.Future[Response] | None = None

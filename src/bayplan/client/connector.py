@@ -153,5 +153,5 @@ def _explained(error: OSError) -> str:
             f"TLS failed: {error.reason or 'unknown reason'}; check the port, and the client certificate if one is set"
         )
     if isinstance(error, ConnectionRefusedError):
-        return "connection refused; is the API server running there?"
+        return "connection refused; nothing listens there"
     return str(getattr(error, "strerror", None) or error) or type(error).__name__

@@ -143,6 +143,13 @@ class ObjectDecoder(Generic[T]):
         except _NOT_JSON as error:
             return _rejected(bytes(raw), str(error))
 
+    def metadata(self, raw: msgspec.Raw) -> PartialMetadata:
+        """Name and version of one object of a page; empty if it cannot be decoded."""
+        try:
+            return _PARTIAL.decode(raw).metadata
+        except _NOT_JSON:
+            return PartialMetadata()
+
     def event(self, line: bytes) -> Event[T] | Bookmark | RejectedEvent:
         """Decode one line of a watch. Raises the `ApiError` that an ERROR event carries."""
         try:

@@ -144,7 +144,7 @@ class ExecCredentials:
         """The answer's status, or an error that names what is wrong and shows none of it: it may hold a token."""
         try:
             credential = _DECODER.decode(output)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise self._failed("did not print an ExecCredential as JSON") from None
         if credential.kind != "ExecCredential" or credential.api_version != self._plugin.api_version:
             raise self._failed(f"did not answer with kind ExecCredential of {self._plugin.api_version}")
@@ -163,7 +163,7 @@ class ExecCredentials:
         mode = self._plugin.interactive_mode
         has_terminal = sys.stdin is not None and sys.stdin.isatty()
         if mode == "Always" and not has_terminal:
-            raise self._failed("wants to ask a person (interactiveMode Always), and there is no terminal")
+            raise self._failed("has to prompt (interactiveMode Always), and there is no terminal")
         return mode != "Never" and has_terminal
 
     def _child_environment(self, *, interactive: bool) -> dict[str, str]:

@@ -78,12 +78,25 @@ class HttpTransport:
         extra = _rendered_headers(headers, body=body, content_type=content_type)
         seconds = self._default_timeout if timeout is None else timeout
         identity = self._access.credentials.cached() or await self._access.credentials.obtain()
-        response = await self._send(method, target, extra, body, identity, seconds, may_send)
-        if response.status == 401 and self._access.credentials.reject(identity):
-            fresh = await self._access.credentials.obtain()
-            if fresh != identity:
-                response = await self._send(method, target, extra, body, fresh, seconds, may_send)
-        return response
+        is_refreshed = False
+        while True:
+            head = f"{method} {target} HTTP/1.1\r\n{self._head(identity)}{extra}\r\n".encode("latin-1")
+            connection = self._pool.take_resting() or await self._wait_for_connection(seconds)
+            try:
+                if not may_send():
+                    raise NotSent(f"{method} {target} was not sent: this replica no longer leads")
+                response = await connection.exchange(head + body if body else head, seconds)
+            except asyncio.CancelledError:
+                connection.close()
+                raise
+            finally:
+                self._pool.release(connection)
+            if response.status != 401 or is_refreshed or not self._access.credentials.reject(identity):
+                return response
+            refused, identity = identity, await self._access.credentials.obtain()
+            if identity == refused:
+                return response
+            is_refreshed = True
 
     @contextlib.asynccontextmanager
     async def stream(self, path: str, *, query: Mapping[str, str] | None = None) -> AsyncIterator[AsyncIterator[bytes]]:
@@ -113,28 +126,6 @@ class HttpTransport:
             raise ConnectionFailed("the client is closed", may_have_been_processed=False)
 
     # requests
-
-    async def _send(
-        self,
-        method: str,
-        target: str,
-        extra: str,
-        body: bytes | None,
-        identity: Identity,
-        timeout: float,
-        may_send: Callable[[], bool],
-    ) -> Response:
-        head = f"{method} {target} HTTP/1.1\r\n{self._head(identity)}{extra}\r\n".encode("latin-1")
-        connection = self._pool.take_resting() or await self._wait_for_connection(timeout)
-        try:
-            if not may_send():
-                raise NotSent(f"{method} {target} was not sent: this replica no longer leads")
-            return await connection.exchange(head + body if body else head, timeout)
-        except asyncio.CancelledError:
-            connection.close()
-            raise
-        finally:
-            self._pool.release(connection)
 
     async def _wait_for_connection(self, timeout: float) -> HttpConnection:
         try:

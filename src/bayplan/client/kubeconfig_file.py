@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TypeVar
 
 import msgspec
-import yaml
 
+from bayplan.api.documents import DocumentError, read_plain
 from bayplan.client.errors import KubeconfigError
 
 JsonValue = object
@@ -167,10 +167,9 @@ def _read_document(path: Path, named_by: str) -> KubeconfigDocument | None:
 def _parsed(text: bytes, path: Path) -> JsonValue:
     """The YAML value. The error names the line and never quotes it: lines of a kubeconfig are secrets."""
     try:
-        return _without_nulls(yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)
+        return _without_nulls(read_plain(text).value)
+    except DocumentError as error:
+        place = f"{path}:{error.line}" if error.line else str(path)
         raise KubeconfigError(
             f"the kubeconfig `{place}` is not YAML", hint="open it at that place; `kubectl config view` reads it too"
         ) from None

@@ -63,17 +63,16 @@ class ConnectionPool:
 
     def take_resting(self) -> HttpConnection | None:
         """An idle connection, without waiting; None when there is none."""
-        now = asyncio.get_running_loop().time()
         while self._resting:
             connection = self._resting.pop()
-            if self._is_good(connection, now):
+            if self._is_good(connection, connection.time()):
                 return connection
             self.discard(connection)
         return None
 
     def release(self, connection: HttpConnection) -> None:
         """Return a connection to the pool; one that is no longer usable is closed and frees its slot."""
-        now = asyncio.get_running_loop().time()
+        now = connection.time()
         if not connection.is_open or now >= connection.retire_at or self._is_closed:
             self.discard(connection)
             return
@@ -125,7 +124,7 @@ class ConnectionPool:
         self._opening -= 1
         self._all.add(connection)
         age = self._settings.max_age_seconds * (1.0 + self._settings.spread * (2.0 * self._draw() - 1.0))
-        connection.retire_at = asyncio.get_running_loop().time() + age
+        connection.retire_at = connection.time() + age
         return connection
 
     async def _wait_turn(self) -> HttpConnection | None:

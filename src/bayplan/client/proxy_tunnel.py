@@ -77,7 +77,7 @@ class ProxyTunnel(asyncio.BufferedProtocol):
         if not version.startswith("HTTP/1.") or not status[:3].isdigit():
             self._fail(ProxyRefused("the proxy's answer to CONNECT is not HTTP"))
         elif status.startswith("407"):
-            self._fail(ProxyRefused(f"the proxy wants other credentials ({status}); check the user in the proxy's URL"))
+            self._fail(ProxyRefused(f"the proxy needs other credentials ({status}); check the user in the proxy's URL"))
         elif not status.startswith("2"):
             self._fail(ProxyRefused(f"the proxy opened no tunnel: {status}"))
         elif rest:

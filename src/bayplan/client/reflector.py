@@ -20,10 +20,11 @@ import contextlib
 import logging
 import math
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Generic
 
-from bayplan.client.backoff import Backoff, BackoffSettings, Draw
+import msgspec
+
+from bayplan.client.backoff import Backoff, Draw
 from bayplan.client.decoding import (
     Bookmark,
     Event,
@@ -49,9 +50,13 @@ from bayplan.client.errors import (
     Unauthorized,
     api_error,
 )
+from bayplan.client.reflector_settings import ReflectorSettings, ReflectorStats
 from bayplan.client.replica import Replica
 from bayplan.client.transport import Transport
+from bayplan.client.watch_proof import BRIEF_WATCH_SECONDS, WatchProof
 from bayplan.observe.clock import Clock
+
+__all__ = ["Reflector", "ReflectorSettings", "ReflectorStats"]
 
 _HEALTHY_AFTER_SECONDS = 1.0
 _REFUSALS_BEFORE_RELIST = 5
@@ -61,48 +66,6 @@ _SECONDS_BETWEEN_LOOKS = (5.0, 2.0)
 _TOO_LARGE = "ResourceVersionTooLarge"
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReflectorSettings:
-    """Settings of a reflector.
-
-    Pages of `page_size` are large: in pages of 500 the API server took twice the CPU time for 50,000 pods, and a page
-    waits for a processor twice, in the server and here, which is most of a start on a busy machine.
-    `is_streaming` asks for the list as a stream of events (Kubernetes 1.32 and etcd 3.5 or newer; older ones make the
-    reflector fall back). It spares the server's memory and costs it more CPU than a paged list, so it is off.
-    `watch_seconds` is the least time the server keeps a watch open; up to as much again is added at random. A watch
-    that is silent for `stall_seconds` is taken for dead, since bookmarks come about once a minute; and so is one that
-    is silent for `answer_seconds` after a write of our own that must show on it.
-    """
-
-    page_size: int = 5_000
-    is_streaming: bool = False
-    watch_seconds: float = 300.0
-    stall_seconds: float = 90.0
-    answer_seconds: float = 10.0
-    list_timeout_seconds: float = 120.0
-    backoff: BackoffSettings = field(default_factory=BackoffSettings)
-
-
-@dataclass(slots=True)
-class ReflectorStats:
-    """Counters and state of a reflector. While a watch is open, `last_error` is empty and `is_forbidden` False."""
-
-    lists: int = 0
-    watches: int = 0
-    events: int = 0
-    is_connected: bool = False
-    resource_version: str = ""
-    last_error: str = ""
-    is_forbidden: bool = False
-    is_silent: bool = False
-    """Whether a watch was found dead, and no other has said anything since."""
-
-    @property
-    def relists(self) -> int:
-        """Lists after the first."""
-        return max(0, self.lists - 1)
 
 
 class Reflector(Generic[T]):
@@ -140,10 +103,18 @@ class Reflector(Generic[T]):
         self._is_written = False
         self._refusals = 0
         self._watching_since: float | None = None
-        self._list_began = -math.inf
+        self._list_began = self._refresh_began = -math.inf
         self._round: asyncio.Task[None] | None = None
-        self.listed_at = -math.inf
-        """When the last whole list began, by the monotonic clock: what was written before is known."""
+        self._is_brief = False
+        self._proof = WatchProof(
+            self._current_version,
+            lambda: self.stats.resource_version,
+            clock=clock,
+            on_proved=self._note_known,
+            on_failed=self.list_again,
+        )
+        self.known_until = -math.inf
+        """By the monotonic clock: what was written before is known, by a list that began then, or by proof."""
         self.replica = Replica(path, on_change, transform=transform)
         self.synced = asyncio.Event()
         self.stats = ReflectorStats()
@@ -163,28 +134,76 @@ class Reflector(Generic[T]):
         if self._expected_by is None:
             self._expected_by = self._clock.monotonic() + self._settings.answer_seconds
 
-    async def refresh(self) -> None:
-        """List again, and wait until that is done: a watch may be late by any time, or have fallen silent."""
+    def list_again(self) -> None:
+        """Begin to list again: a watch may be late by any time, or have fallen silent."""
         self._needs_list = True
+        self._refresh_began = self._clock.monotonic()
         self.synced.clear()
+        self._restart()
+
+    def prepare_refresh(self) -> None:
+        """`refresh` may follow in a second: have a watch open then that can prove to be up to date."""
+        if self._is_provable:
+            self._is_brief = True
+            self._restart()
+
+    def refresh(self) -> None:
+        """Begin to learn everything that was written until now, by proof that the watch has shown it where a list would
+        take more than one page, else by a list. Not `synced` until then."""
+        if not self._is_provable:
+            self.list_again()
+            return
+        self._refresh_began = self._clock.monotonic()
+        self.synced.clear()
+        self._proof.begin()
+        if not self._is_brief:
+            self.prepare_refresh()
+
+    async def catch_up(self, moment: float) -> None:
+        """Wait until everything is known that was written before then, by the monotonic clock."""
+        if self.known_until > moment:
+            return
+        is_under_way = not self.synced.is_set() and self._refresh_began > moment
+        if not is_under_way:
+            self.refresh()
+        await self.synced.wait()
+
+    @property
+    def _is_provable(self) -> bool:
+        return self.stats.is_connected and not self._needs_list and len(self.objects) > self._settings.page_size
+
+    async def _current_version(self) -> str:
+        return (await self._get_page(1, "")).resource_version
+
+    def _note_known(self, until: float) -> None:
+        self._proof.end()
+        self.known_until = until
+        self.synced.set()
+
+    def _restart(self) -> None:
         if self._round is not None:
             self._round.cancel()
-        await self.synced.wait()
 
     async def run(self) -> None:
         """Reflect until cancelled."""
-        while True:
-            self._round = asyncio.create_task(self._reflect(), name=f"a round of {self._path}")
-            try:
-                await asyncio.wait([self._round])
-            finally:
-                self._round.cancel()
-                await asyncio.wait([self._round])
-            if not self._round.cancelled():
-                self._round.result()
+        try:
+            while True:
+                await self._run_round()
+        finally:
+            self._proof.end()
+
+    async def _run_round(self) -> None:
+        self._round = asyncio.create_task(self._reflect(), name=f"a round of {self._path}")
+        try:
+            await asyncio.wait([self._round])
+        finally:
+            self._round.cancel()
+            await asyncio.wait([self._round])
+        if not self._round.cancelled():
+            self._round.result()
 
     async def _reflect(self) -> None:
-        """Until something fails, or `refresh` ends it."""
+        """Until something fails, or another round is wanted."""
         while True:
             delay = await self._attempt()
             await self._clock.sleep(delay)
@@ -201,6 +220,7 @@ class Reflector(Generic[T]):
             self._learn_from(error)
         finally:
             self.stats.is_connected = False
+        self._is_brief = False
         was_healthy = self._was_healthy(events_before)
         self._report(failure, was_healthy=was_healthy)
         if was_healthy and not isinstance(failure, TooManyRequests):
@@ -242,6 +262,8 @@ class Reflector(Generic[T]):
     # listing
 
     async def _list_and_watch(self) -> None:
+        if self._needs_list:
+            self._proof.end()
         if self._needs_list and self._can_stream:
             try:
                 await self._watch(is_list=True)
@@ -301,8 +323,12 @@ class Reflector(Generic[T]):
 
     async def _apply_page(self, page: ListPage, listed: set[str]) -> None:
         decode, keep = self._decoder.item, self.replica.keep
+        is_first = not self.stats.lists
         for start in range(0, len(page.items), _OBJECTS_PER_SLICE):
             for raw in page.items[start : start + _OBJECTS_PER_SLICE]:
+                if not is_first and (key := self._known_as(raw)):
+                    listed.add(key)
+                    continue
                 item = decode(raw)
                 if isinstance(item, Rejected):
                     listed.add(item.key)
@@ -313,16 +339,24 @@ class Reflector(Generic[T]):
                 keep(item, key)
             await asyncio.sleep(0)
 
+    def _known_as(self, raw: msgspec.Raw) -> str:
+        """The key of an object that is known in this very version, which is most of them when they are listed again."""
+        metadata = self._decoder.metadata(raw)
+        key = object_key(metadata)
+        known = self.objects.get(key)
+        if known is None or known.metadata.uid != metadata.uid:
+            return ""
+        return key if known.metadata.resource_version == metadata.resource_version else ""
+
     def _finish_list(self, resource_version: str) -> None:
         assert self._listed is not None
         self.replica.drop_all_but(self._listed)
         self._listed = None
         self._needs_list = False
         self._refusals = 0
-        self.listed_at = self._list_began
         self.stats.lists += 1
         self.stats.resource_version = resource_version
-        self.synced.set()
+        self._note_known(self._list_began)
 
     # watching
 
@@ -346,11 +380,13 @@ class Reflector(Generic[T]):
                 self._expected_by, self.stats.is_silent = None, False
                 for line in splitter.feed(chunk):
                     self._handle(line)
+                if self._proof.is_open:
+                    self._proof.pass_version(self.stats.resource_version)
         if self._needs_list:
             raise ConnectionFailed(f"the list of {self._path} ended half-way", may_have_been_processed=True)
 
     def _watch_query(self, *, is_list: bool) -> dict[str, str]:
-        seconds = self._settings.watch_seconds * (1.0 + self._draw())
+        seconds = BRIEF_WATCH_SECONDS if self._is_brief else self._settings.watch_seconds * (1.0 + self._draw())
         query = {
             **self._selectors,
             "watch": "1",

@@ -1,10 +1,11 @@
 """The writes of a scheduler: bindings, pod status, evictions, and any other resource through `resource`.
 
 A binding must be correct under every failure. It is not repeatable: the second attempt of a binding that went through
-is answered 409. So after an attempt whose outcome is unknown, whatever error ends the attempts is followed by reading
-the pod: if it is the same pod and on the requested node, this scheduler has bound it. Reading is retried for long:
-releasing the resources of a pod whose binding is in doubt would assign them twice. A deletion is looked after the same
-way: a victim taken for one that stays would be followed by another one.
+is answered 409. So after a 409, or an attempt whose outcome is unknown, whatever error ends the attempts is followed by
+reading the pod: if it is the same pod and on the requested node, it is bound, by this scheduler or by a leader before
+it whose request was late. Reading is retried for long: releasing the resources of a pod whose binding is in doubt would
+assign them twice. A deletion is looked after the same way: a victim taken for one that stays would be followed by
+another one.
 
 Writes wait for one of `max_in_flight` slots, in order.
 """
@@ -94,18 +95,21 @@ class Writer:
         request = WriteRequest(method="POST", path=f"{_pod_path(namespace, name)}/binding", body=body)
         self._bindings_under_way += 1
         try:
-            async with self._places:
+            await self._places.acquire()
+            try:
                 outcome = await self._sender.send(request, _BINDING_POLICY)
                 if outcome.error is not None:
                     await self._settle(outcome, outcome.error, namespace=namespace, name=name, uid=uid, node=node)
+            finally:
+                self._places.release()
         finally:
             self._bindings_under_way -= 1
 
     async def _settle(
         self, outcome: SendOutcome, error: ApiError | NoAnswer, *, namespace: str, name: str, uid: str, node: str
     ) -> None:
-        """Return if the pod is on `node` after all; else raise what is true of it."""
-        if not _may_be_done(outcome):
+        """Return if the pod is on `node` after all, by whichever attempt or replica; else raise what is true of it."""
+        if not _may_be_done(outcome) and not isinstance(error, Conflict):
             raise error
         pod = await self._look_at(namespace, name)
         if pod.metadata.uid != uid:

@@ -7,7 +7,9 @@
 A lease counts as expired when this replica has observed no change of it for the lease's duration; clocks of other
 machines are never compared. Leadership also ends by the local clock: `is_leader` is False from the moment the deadline
 passes, even if the event loop was blocked and no callback has run yet, so a replica that resumes late binds nothing.
-The deadline is shorter than the lease, so leadership ends before another replica can acquire it.
+The deadline is shorter than the lease, so leadership ends before another replica can acquire it. A follower is notified
+when the deadline of the leader has passed (`on_lease_overdue`), and can get ready while the lease runs out; and once
+more a second before (`on_lease_late`), if two renewals should have come by then.
 
 Losing the lease ends `run`; the process then exits or restarts. Cancelling `run` releases the lease at once.
 """
@@ -28,6 +30,7 @@ JITTER_FACTOR = 1.2
 
 _RELEASED_LEASE_SECONDS = 1
 _WATCHDOG_GRACE_SECONDS = 20.0
+_LATE_SECONDS = 1.0
 _TIMER_SECONDS = 0.001
 """As much too early may a timer wake."""
 
@@ -77,6 +80,8 @@ class LeaderElector:
         on_started_leading: Callable[[], None],
         on_stopped_leading: Callable[[], None],
         on_new_leader: Callable[[str], None] = lambda identity: None,
+        on_lease_late: Callable[[], None] = lambda: None,
+        on_lease_overdue: Callable[[], None] = lambda: None,
         settings: ElectionSettings | None = None,
     ) -> None:
         self._settings = settings or ElectionSettings()
@@ -87,6 +92,10 @@ class LeaderElector:
         self._on_started_leading = on_started_leading
         self._on_stopped_leading = on_stopped_leading
         self._on_new_leader = on_new_leader
+        self._on_lease_late = on_lease_late
+        self._on_lease_overdue = on_lease_overdue
+        self._late = self._overdue = ("", "")
+        """The last renewal, holder and time, that no other followed in time."""
         self._observed: LeaseRecord | None = None
         self._observed_at = 0.0
         self._is_leading = False
@@ -106,7 +115,7 @@ class LeaderElector:
 
     @property
     def free_since(self) -> float:
-        """Once this replica leads: since when nobody else can have led, by the monotonic clock."""
+        """Once this replica leads: since when no other replica can have led, by the monotonic clock."""
         return self._free_since
 
     @property
@@ -145,19 +154,47 @@ class LeaderElector:
     async def _acquire(self) -> None:
         _log.info("attempting to acquire leader lease %s as %s", self._lease.label, self._identity)
         while not await self._try_to_lead(timeout=self._settings.renew_deadline):
+            self._note_overdue()
             retry_seconds = self._settings.retry_period * (1.0 + JITTER_FACTOR * self._draw())
-            await self._clock.sleep(min(retry_seconds, self._seconds_to_expiry()))
+            await self._clock.sleep(min(retry_seconds, self._seconds_to_look()))
         self._is_leading = True
         _log.info("successfully acquired lease %s", self._lease.label)
         self._on_started_leading()
 
-    def _seconds_to_expiry(self) -> float:
-        """Until the lease of another replica expires unless it is renewed: looking then, and not up to two periods
-        later, is what makes a failover short. Infinite when it is not held, or has expired already."""
-        record = self._observed
+    def _seconds_to_look(self) -> float:
+        """Until the leader is late, its deadline passes or its lease expires unless it is renewed: looking then, and
+        not up to two periods later, is what makes a failover short. Infinite when it is not held, or has expired
+        already."""
+        record, now = self._observed, self._clock.monotonic()
         if record is None or not self._is_held_by_another(record):
             return math.inf
-        return self._observed_at + record.duration_seconds - self._clock.monotonic() + _TIMER_SECONDS
+        moments = (self._late_after(record), self._led_for(record), record.duration_seconds)
+        ends = (self._observed_at + seconds for seconds in moments)
+        return min(end for end in ends if end > now) - now + _TIMER_SECONDS
+
+    def _late_after(self, record: LeaseRecord) -> float:
+        return max(self._led_for(record) - _LATE_SECONDS, 2 * self._settings.retry_period)
+
+    def _led_for(self, record: LeaseRecord) -> float:
+        """For how long its holder may write after a renewal: up to its deadline, which is known where it has the
+        settings of this replica; else as long as the lease lasts."""
+        if not record.holder:
+            return 0.0
+        is_alike = record.duration_seconds == math.ceil(self._settings.lease_duration)
+        return self._settings.renew_deadline if is_alike else record.duration_seconds
+
+    def _note_overdue(self) -> None:
+        """Once for every renewal that the leader owes."""
+        record = self._observed
+        if record is None or not self._is_held_by_another(record):
+            return
+        renewal, seconds = (record.holder, record.renewed), self._clock.monotonic() - self._observed_at
+        if renewal != self._overdue and seconds >= self._led_for(record):
+            self._overdue = renewal
+            self._on_lease_overdue()
+        elif renewal not in (self._late, self._overdue) and seconds >= self._late_after(record):
+            self._late = renewal
+            self._on_lease_late()
 
     async def _hold(self) -> None:
         """Renew until the deadline passes without success, or another replica holds the lease."""
@@ -204,7 +241,7 @@ class LeaderElector:
         found = await self._lease.get(timeout=timeout)
         if not self._is_leading:
             self._observe(found or LeaseRecord())
-            self._free_since = self._observed_at + (found.duration_seconds if found and found.holder else 0)
+            self._free_since = self._observed_at + (self._led_for(found) if found else 0.0)
         if found is None:
             created = await self._lease.create(self._ours(LeaseRecord()), timeout=timeout)
             return None if isinstance(created, LostRace) else created

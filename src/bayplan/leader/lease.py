@@ -122,7 +122,8 @@ class LeaseClient:
         try:
             raw = msgspec.json.decode(answer.body, type=dict[str, Any])
             spec = msgspec.convert(raw.get("spec") or {}, _Spec)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            msgspec.convert(raw.get("metadata") or {}, dict[str, Any])  # it is written back
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise LeaseUnavailable(f"lease {self.label} cannot be read: {error}") from error
         return LeaseRecord(
             holder=spec.holder_identity or "",

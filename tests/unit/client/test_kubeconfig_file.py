@@ -45,6 +45,8 @@ def test_an_empty_file_is_an_empty_kubeconfig(tmp_path: Path) -> None:
         (b"users:\n- name: x\n  user: {token: secret-value\n", "not YAML"),
         (b"\xff\xfe\x00", "not YAML"),
         (b"a: &a [*a]", "not YAML"),
+        (b"- " * 100_000 + b"a", "not YAML"),
+        (b"a: " + b"[" * 100_000, "not YAML"),
         (b"just words", "not as expected"),
         (b"clusters: {name: x}", r"not as expected.*clusters"),
         (b"users: [{name: x, user: {token: 12345}}]", r"not as expected.*token"),
@@ -68,7 +70,7 @@ def test_a_yaml_error_names_its_line(tmp_path: Path) -> None:
     path = tmp_path / "config"
     path.write_text("clusters: []\nusers:\n\t- bad\n")
 
-    with pytest.raises(KubeconfigError, match=f"{path}:3:1"):
+    with pytest.raises(KubeconfigError, match=f"{path}:3`"):
         read_merged([path], named_by="--kubeconfig")
 
 

@@ -98,12 +98,19 @@ async def test_a_pod_that_went_elsewhere_while_no_answer_came_is_a_conflict(cloc
         await _run(clock, work)
 
 
-async def test_a_conflict_at_the_first_attempt_needs_no_look(clock: VirtualClock) -> None:
-    work, calls = _bind(clock, TAKEN)
+async def test_a_pod_that_a_leader_before_this_one_bound_to_the_same_node_is_bound(clock: VirtualClock) -> None:
+    work, calls = _bind(clock, TAKEN, pod())
+    await _run(clock, work)
 
-    with pytest.raises(Conflict):
+    assert [call.method for call in calls] == ["POST", "GET"]
+
+
+async def test_a_pod_that_somebody_else_bound_elsewhere_is_a_conflict(clock: VirtualClock) -> None:
+    work, calls = _bind(clock, TAKEN, pod(node="n2"))
+
+    with pytest.raises(Conflict, match='already assigned to node "n2"'):
         await _run(clock, work)
-    assert len(calls) == 1
+    assert [call.method for call in calls] == ["POST", "GET"]
 
 
 async def test_when_every_attempt_is_unclear_the_pod_itself_tells(clock: VirtualClock) -> None:

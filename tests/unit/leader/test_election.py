@@ -27,6 +27,8 @@ class Candidate:
             on_started_leading=lambda: self.diary.append("started"),
             on_stopped_leading=lambda: self.diary.append("stopped"),
             on_new_leader=lambda identity: self.diary.append(f"leader={identity}"),
+            on_lease_late=lambda: self.diary.append("late"),
+            on_lease_overdue=lambda: self.diary.append("overdue"),
         )
         self.task = asyncio.create_task(self.elector.run(), name=name)
 
@@ -147,6 +149,50 @@ async def test_a_leader_knows_until_when_another_may_have_led(clock: VirtualCloc
     await clock.run_for(1.0)
     assert late.elector.free_since == looked_at
     await late.stop()
+
+
+async def test_a_follower_is_told_once_when_the_leader_is_late_and_when_it_is_past_its_deadline(
+    clock: VirtualClock, server: LeaseServer
+) -> None:
+    one = Candidate("one", server, clock)
+    await clock.run_for(0.0)
+    two = Candidate("two", server, clock, draw=0.7)
+    await clock.run_for(60.0)
+    assert two.diary == ["leader=one"]
+
+    died_at = clock.monotonic()
+    await one.die()
+    while "late" not in two.diary:
+        await clock.run_for(0.1)
+    late_at = clock.monotonic()
+    await clock.run_for(0.9)
+    assert two.diary == ["leader=one", "late"]
+    await clock.run_for(0.2)
+    assert two.diary == ["leader=one", "late", "overdue"]
+    overdue_at = clock.monotonic()
+    await clock.run_for(5.0)
+
+    assert two.diary == ["leader=one", "late", "overdue", "leader=two", "started"]
+    assert 9.0 <= late_at - died_at <= 14.0
+    assert two.elector.free_since < overdue_at
+    await two.stop()
+
+
+async def test_a_deadline_that_is_not_known_is_taken_to_be_the_end_of_the_lease(
+    clock: VirtualClock, server: LeaseServer
+) -> None:
+    one = Candidate("one", server, clock)
+    await clock.run_for(0.0)
+    server.spec["leaseDurationSeconds"] = 20
+    two = Candidate("two", server, clock)
+    await clock.run_for(0.0)
+    seen_at = clock.monotonic()
+    await one.die()
+    await clock.run_for(21.0)
+
+    assert two.diary == ["leader=one", "late", "leader=two", "started"]
+    assert two.elector.free_since == seen_at + 20
+    await two.stop()
 
 
 async def test_a_leader_that_is_cancelled_hands_over_at_once(clock: VirtualClock, server: LeaseServer) -> None:

@@ -65,6 +65,7 @@ async def test_a_write_keeps_what_the_lease_holds_besides() -> None:
         (Reply(500), "answered 500 to read"),
         (Reply(200, b"<html>"), "cannot be read"),
         (Reply(200, b'{"spec": {"leaseDurationSeconds": "long"}}'), "cannot be read"),
+        (Reply(200, b'{"metadata": "mine"}'), "cannot be read"),
         (OSError("no route"), "cannot reach the API server.*no route"),
     ],
 )
