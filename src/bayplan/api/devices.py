@@ -154,7 +154,7 @@ class DeviceTaintRuleSpec(Struct):
 
 
 class DeviceTaintRule(KubeObject):
-    """A taint that somebody other than the driver puts on devices."""
+    """A taint that an administrator, not the driver, puts on devices."""
 
     spec: DeviceTaintRuleSpec = msgspec.field(default_factory=DeviceTaintRuleSpec)
 

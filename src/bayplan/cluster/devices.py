@@ -26,7 +26,7 @@ class DeviceUse:
 
     def __init__(self) -> None:
         self.dedicated: Counter[DeviceId] = Counter()
-        """How many allocations have the whole device; more than one only where someone else overcommitted it."""
+        """How many allocations have the whole device; more than one only where another scheduler overcommitted it."""
         self._shares: Counter[DeviceId] = Counter()
         self.consumed: dict[DeviceId, Counter[str]] = {}
         """Capacity taken by shares, in billionths."""

@@ -354,10 +354,10 @@ class DynamicResources(Plugin):
                 continue
             holders = claim.status.reserved_for or []
             if not holders or [each.uid for each in holders] == [pod.uid]:
-                self.handle.start_task(f"deallocate claim {claim.key}", self._writer.deallocate(claim))
+                self.handle.start_task(f"deallocate claim {claim.key}", self._writer.deallocate(claim, pod.pod))
                 return _DEALLOCATED
         if stale is not None:
-            self.handle.start_task(f"delete claim {stale.key}", self._writer.delete(stale))
+            self.handle.start_task(f"delete claim {stale.key}", self._writer.delete(stale, pod.pod))
             return _DELETED
         return _STILL_PENDING
 

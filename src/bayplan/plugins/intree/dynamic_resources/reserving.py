@@ -15,7 +15,7 @@ from bayplan.plugins.intree.dynamic_resources.binding import (
 )
 from bayplan.plugins.intree.dynamic_resources.claims import is_reserved_for
 from bayplan.plugins.intree.dynamic_resources.extended import with_requests
-from bayplan.plugins.intree.dynamic_resources.writing import ClaimWriter
+from bayplan.plugins.intree.dynamic_resources.writing import ClaimWriter, check_unmoved
 
 __all__ = ["Reservations"]
 
@@ -48,25 +48,29 @@ class Reservations:
         return None
 
     def give_back(self, attempt: DeviceAttempt) -> None:
-        """Undo `take`, and what `write` has written by then."""
+        """Undo `take`, and what `write` has written by then. A reservation that came about meanwhile, by a leader whose
+        last requests are late, is not the attempt's to take back."""
         pod = attempt.pod.pod
         for number in attempt.reserved:
             self._devices.drop_in_flight(attempt.claims[number])
         for claim in attempt.claims:
-            known = claim if claim.name and claim is not attempt.extended else None
-            current = self._devices.claim(known.key) if known is not None else None
+            if not claim.name or claim is attempt.extended or not is_reserved_for(claim, pod):
+                continue
+            current = self._devices.claim(claim.key)
             if current is not None and current.status.allocation is not None and is_reserved_for(current, pod):
                 self._devices.releases.add((current.uid, pod.uid))
                 self._handle.start_task(f"release claim {current.key}", self._writer.release(current, pod))
         if attempt.extended is not None and not attempt.is_extended_in_memory:
-            self._handle.start_task(f"delete claim {attempt.extended.key}", self._writer.delete(attempt.extended))
+            self._handle.start_task(f"delete claim {attempt.extended.key}", self._writer.delete(attempt.extended, pod))
 
     async def write(self, attempt: DeviceAttempt) -> None:
         """Raises WriteFailed."""
         for number, claim in enumerate(attempt.claims):
             if claim is not attempt.extended:
                 await self._wait_for_release(claim, attempt.pod.uid)
-                attempt.claims[number] = self._devices.claim(claim.key) or claim
+                current = self._devices.claim(claim.key) or claim
+                check_unmoved(current, attempt.reserved.get(number) or claim.status.allocation)
+                attempt.claims[number] = current
             if not is_reserved_for(attempt.claims[number], attempt.pod.pod):
                 attempt.claims[number] = await self._write_claim(attempt, number)
 

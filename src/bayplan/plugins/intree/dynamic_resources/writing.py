@@ -1,24 +1,26 @@
 """What the plugin writes to the API server: allocations, reservations, the claims of extended resources.
 
-Every write of a claim is for the version that was read; when somebody else wrote in between, the claim is read anew and
-looked at again. What was written counts at once, before it comes back on the watch.
+Every write of a claim is for the version that was read; when another client wrote in between, the claim is read anew
+and looked at again. What was written counts at once, before it comes back on the watch. Nothing is taken back from a
+pod that is bound: its binding may be that of a leader before this one, or one whose answer was lost.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
-from bayplan.framework import ApiError, Conflict, Handle, NoAnswer, PodInfo
+from bayplan.framework import ApiError, Conflict, Handle, NoAnswer, NotFound, PodInfo
 from bayplan.framework.devices import AllocationResult, Devices, ResourceClaim, ResourceClaimConsumer
 from bayplan.framework.objects import Pod
 from bayplan.plugins.intree.dynamic_resources.claims import is_reserved_for
 from bayplan.plugins.intree.dynamic_resources.extended import RequestMapping
 
-__all__ = ["FINALIZER", "ClaimWriter", "WriteFailed"]
+__all__ = ["FINALIZER", "ClaimWriter", "WriteFailed", "check_unmoved"]
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
 _ATTEMPTS = 5
@@ -26,6 +28,8 @@ _FIRST_WAIT_SECONDS = 0.01
 _LONGEST_WAIT_SECONDS = 5.0
 _SERVER_ERRORS = 500
 _STATUS = "status"
+_GONE_OR_CHANGED = (NotFound, Conflict)
+K = TypeVar("K", Pod, ResourceClaim)
 
 
 class WriteFailed(Exception):
@@ -65,22 +69,28 @@ class ClaimWriter:
         raise WriteFailed(f"{what} claim {claim.key}: {failure}") from failure
 
     async def _read_again(self, claim: ResourceClaim) -> ResourceClaim:
-        """The claim as it is now, which counts from now on. Waits for an API server that does not answer."""
-        delay = _FIRST_WAIT_SECONDS
-        while True:
-            try:
-                found = await self._handle.api.get(ResourceClaim, claim.name, claim.namespace)
-                break
-            except Exception as error:
-                if not _is_unknown(error):
-                    raise WriteFailed(f"get updated claim {claim.key} after conflict: {error}") from error
-            await self._handle.clock.sleep(delay)
-            delay = min(2 * delay, _LONGEST_WAIT_SECONDS)
+        """The claim as it is now, which counts from now on."""
+        try:
+            found = await self._read(ResourceClaim, claim.name, claim.namespace)
+        except Exception as error:
+            raise WriteFailed(f"get updated claim {claim.key} after conflict: {error}") from error
         if found is None:
             missing = f'resourceclaims.resource.k8s.io "{claim.name}" not found'
             raise WriteFailed(f"get updated claim {claim.key} after conflict: {missing}")
         self._devices.wrote(found)
         return found
+
+    async def _read(self, kind: type[K], name: str, namespace: str) -> K | None:
+        """An object as it is now. Waits for an API server that does not answer."""
+        delay = _FIRST_WAIT_SECONDS
+        while True:
+            try:
+                return await self._handle.api.get(kind, name, namespace)
+            except Exception as error:
+                if not _is_unknown(error):
+                    raise
+            await self._handle.clock.sleep(delay)
+            delay = min(2 * delay, _LONGEST_WAIT_SECONDS)
 
     async def _write(
         self, claim: ResourceClaim, change: dict[str, Any], what: str, subresource: str = ""
@@ -143,31 +153,61 @@ class ClaimWriter:
             raise WriteFailed(f"{what}: {error}") from error
 
     async def release(self, claim: ResourceClaim, pod: Pod) -> None:
-        """Take the reservation for the pod back. Until that is written, `Devices.releases` says that it will be."""
-        entry = (claim.uid, pod.uid)
-        gone = [{"$patch": "delete", "uid": pod.uid}]
-        try:
-            await self._handle.api.patch(
-                claim, {"metadata": {"uid": claim.uid}, "status": {"reservedFor": gone}}, subresource=_STATUS
-            )
-            written = await self._handle.api.get(ResourceClaim, claim.name, claim.namespace)
-            if written is not None:
-                self._devices.wrote(written)
-        finally:
-            self._devices.releases.discard(entry)
+        """Take the reservation for the pod back. Until that is written, `Devices.releases` says that it will be.
 
-    async def deallocate(self, claim: ResourceClaim) -> None:
+        A pod that is bound keeps it: another replica, or a request of ours whose answer came too late, bound the pod to
+        the node of these devices. The write is for the version that was read, so that a copy of it that is still on
+        its way cannot take a later reservation away.
+        """
+        try:
+            delay = _FIRST_WAIT_SECONDS
+            while (found := await self._read(ResourceClaim, claim.name, claim.namespace)) is not None:
+                if found.uid != claim.uid or not is_reserved_for(found, pod) or await self._is_bound(pod):
+                    self._devices.wrote(found)
+                    return
+                try:
+                    self._devices.wrote(await self._handle.api.update(found, _without(found, pod), subresource=_STATUS))
+                    return
+                except Exception as error:
+                    if not isinstance(error, _GONE_OR_CHANGED) and not _is_unknown(error):
+                        raise
+                await self._handle.clock.sleep(delay)
+                delay = min(2 * delay, _LONGEST_WAIT_SECONDS)
+        finally:
+            self._devices.releases.discard((claim.uid, pod.uid))
+
+    async def _is_bound(self, pod: Pod) -> bool:
+        found = await self._read(Pod, pod.name, pod.namespace)
+        return found is not None and found.uid == pod.uid and bool(found.spec.node_name)
+
+    async def deallocate(self, claim: ResourceClaim, pod: Pod) -> None:
+        """Free the devices, unless the claim has changed or gone, or the pod is bound with them: then the next attempt
+        decides again."""
+        if await self._is_bound(pod):
+            return
         version = {"resourceVersion": claim.metadata.resource_version}
         cleared = {"allocation": None, "reservedFor": None, "devices": None}
-        written = await self._handle.api.update(claim, {"metadata": version, "status": cleared}, subresource=_STATUS)
-        self._devices.wrote(written)
+        with suppress(*_GONE_OR_CHANGED):
+            change = {"metadata": version, "status": cleared}
+            self._devices.wrote(await self._handle.api.update(claim, change, subresource=_STATUS))
 
-    async def delete(self, claim: ResourceClaim) -> None:
-        """Delete the claim of extended resources, which nobody else protects."""
+    async def delete(self, claim: ResourceClaim, pod: Pod) -> None:
+        """Delete the claim of extended resources, which no finalizer of others protects, if it is still there, and
+        unless the pod that it was made for is bound with it."""
+        if await self._is_bound(pod):
+            return
         finalizers = [each for each in claim.metadata.finalizers or () if each != FINALIZER]
-        if claim.metadata.finalizers and len(finalizers) < len(claim.metadata.finalizers):
-            await self._handle.api.update(claim, {"metadata": {"finalizers": finalizers or None}})
-        await self._handle.api.delete(claim)
+        with suppress(*_GONE_OR_CHANGED):
+            if claim.metadata.finalizers and len(finalizers) < len(claim.metadata.finalizers):
+                await self._handle.api.update(claim, {"metadata": {"finalizers": finalizers or None}})
+            await self._handle.api.delete(claim)
+
+
+def _without(claim: ResourceClaim, pod: Pod) -> dict[str, Any]:
+    """The change that takes the pod from the users of this version of the claim."""
+    users = [user for user in claim.status.reserved_for or () if user.uid != pod.uid]
+    version = {"resourceVersion": claim.metadata.resource_version}
+    return {"metadata": version, "status": {"reservedFor": msgspec.to_builtins(users) or None}}
 
 
 def _is_unknown(error: Exception) -> bool:
@@ -182,6 +222,13 @@ def _is_written(claim: ResourceClaim, pod: Pod, allocation: AllocationResult | N
     if claim.is_terminating or stored is None or not is_reserved_for(claim, pod):
         return False
     return allocation is None or stored.devices == allocation.devices
+
+
+def check_unmoved(claim: ResourceClaim, decided: AllocationResult | None) -> None:
+    """Raises WriteFailed for a claim that got other devices than those that the pod's node was chosen for."""
+    stored = claim.status.allocation
+    if stored is not None and decided is not None and stored.devices != decided.devices:
+        raise WriteFailed(f"claim {claim.key} got allocated elsewhere in the meantime")
 
 
 def _check(claim: ResourceClaim, allocation: AllocationResult | None) -> None:

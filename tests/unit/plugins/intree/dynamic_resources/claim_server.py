@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from bayplan.api.pod import Pod
 from bayplan.framework import Conflict
 from bayplan.framework.devices import ResourceClaim
 from bayplan.observe.clock import VirtualClock
@@ -38,15 +39,23 @@ class Api:
         self.calls: list[tuple[str, str, Json]] = []
         self.lost_answers: list[Exception] = []
         """Raised one by one for what was carried out."""
+        self.refusals: list[Exception] = []
+        """Raised one by one instead of carrying something out."""
         self.unread: list[Exception] = []
         """Raised one by one instead of the claim."""
+        self.node_name = ""
+        """Of every pod, whatever its name."""
 
-    async def get(self, kind: type[ResourceClaim], name: str, namespace: str = "") -> ResourceClaim | None:
+    async def get(self, kind: type[Any], name: str, namespace: str = "") -> Any:
         if self.unread:
             raise self.unread.pop(0)
+        if kind is Pod:
+            metadata = {"name": name, "namespace": namespace, "uid": f"uid-{name}"}
+            return msgspec.convert({"metadata": metadata, "spec": {"nodeName": self.node_name}}, Pod)
         return None if self.stored is None else msgspec.convert(self.stored, kind)
 
     async def update(self, item: ResourceClaim, change: Json, *, subresource: str = "") -> ResourceClaim:
+        self._refuse()
         if self.meanwhile:
             self.stored = self.meanwhile.pop(0)
             if self.stored is not None:
@@ -68,14 +77,13 @@ class Api:
         metadata = {**body["metadata"], "name": f"{body['metadata']['generateName']}x7", "uid": "new"}
         return msgspec.convert({**body, "metadata": metadata}, kind)
 
-    async def patch(self, item: ResourceClaim, change: Json, *, subresource: str = "") -> None:
-        self.calls.append(("patch", subresource, change))
-        if self.stored is not None and "reservedFor" in change.get("status", {}):
-            self.stored["status"].pop("reservedFor", None)
-            self.stored["metadata"]["resourceVersion"] = str(int(self.stored["metadata"]["resourceVersion"]) + 1)
-
     async def patch_pod(self, item: Any, change: Json, *, subresource: str = "") -> None:
         self.calls.append(("patch pod", subresource, change))
 
     async def delete(self, item: ResourceClaim) -> None:
+        self._refuse()
         self.calls.append(("delete", item.name, {}))
+
+    def _refuse(self) -> None:
+        if self.refusals:
+            raise self.refusals.pop(0)

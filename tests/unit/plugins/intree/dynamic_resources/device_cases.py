@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from bayplan.explain.cases import evaluate_case
+from bayplan.explain.offline.cases import evaluate_case
 
 Json = dict[str, Any]
 DRIVER = "gpu.example.com"

@@ -24,8 +24,9 @@ from bayplan.api.pod import Pod
 from bayplan.app.offline import OfflineScheduler
 from bayplan.app.settings import load_settings
 from bayplan.explain.builders import now_of
-from bayplan.explain.device_report import DeviceReport, lacking_cause, lacks
-from bayplan.explain.wording import sentence
+from bayplan.explain.claims.wording import sentence
+from bayplan.explain.device_report import lacking_cause, lacks
+from bayplan.explain.model import DeviceReport
 
 LARGE = f'device.attributes["{DRIVER}"].size > 4'
 

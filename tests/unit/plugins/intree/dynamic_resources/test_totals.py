@@ -18,7 +18,7 @@ from tests.unit.plugins.intree.dynamic_resources.device_cases import (
     slice_of,
 )
 
-from bayplan.explain.cases import evaluate_case
+from bayplan.explain.offline.cases import evaluate_case
 
 Json = dict[str, Any]
 GPU = "example.com/gpu"

@@ -13,7 +13,7 @@ from tests.unit.plugins.intree.dynamic_resources.device_cases import allocated, 
 from bayplan.api.pod import Pod
 from bayplan.cluster.devices import Devices
 from bayplan.cluster.objects import Objects
-from bayplan.framework import ApiError, NoAnswer
+from bayplan.framework import ApiError, Conflict, NoAnswer, NotFound
 from bayplan.framework.devices import AllocationResult, ResourceClaim
 from bayplan.plugins.intree.dynamic_resources.extended import RequestMapping
 from bayplan.plugins.intree.dynamic_resources.writing import FINALIZER, ClaimWriter, WriteFailed
@@ -203,25 +203,83 @@ async def test_no_mapping_is_an_error() -> None:
         await bench.writer.note_extended(info, bench.claim, [])
 
 
-async def test_a_reservation_is_taken_back_from_this_very_claim() -> None:
-    bench = Bench(HELD)
+MINE = claim("c", request(), status=allocated(result("a"), users=["other", "target"]))
+OTHER = {"resource": "pods", "name": "other", "uid": "uid-other"}
+
+
+async def test_a_reservation_is_taken_back_from_the_version_that_was_read() -> None:
+    bench = Bench(MINE)
+    version = MINE["metadata"]["resourceVersion"]
     await bench.writer.release(bench.claim, TARGET)
 
-    gone = [{"$patch": "delete", "uid": "uid-target"}]
-    change = {"metadata": {"uid": "uid-c"}, "status": {"reservedFor": gone}}
-    assert bench.api.calls == [("patch", "status", change)]
+    change = {"metadata": {"resourceVersion": version}, "status": {"reservedFor": [OTHER]}}
+    assert bench.api.calls == [("update", "status", change)]
+
+
+async def test_the_last_reservation_leaves_none_behind() -> None:
+    bench = Bench(claim("c", request(), status=allocated(result("a"), users=["target"])))
+    await bench.writer.release(bench.claim, TARGET)
+
+    assert bench.api.stored is not None
+    assert "reservedFor" not in bench.api.stored["status"]
+
+
+async def test_taking_back_goes_on_until_there_is_an_answer() -> None:
+    bench = Bench(MINE)
+    bench.api.unread += [NoAnswer("reset", may_have_been_processed=True)]
+    bench.api.refusals += [ApiError("etcd is away", code=503), Conflict("changed", code=409)]
+    await bench.writer.release(bench.claim, TARGET)
+
+    assert [kind for kind, _, _ in bench.api.calls] == ["update"]
+
+
+async def test_a_lost_answer_to_taking_back_is_not_followed_by_another_write() -> None:
+    bench = Bench(MINE)
+    bench.api.lost_answers.append(NoAnswer("reset", may_have_been_processed=True))
+    await bench.writer.release(bench.claim, TARGET)
+
+    assert [kind for kind, _, _ in bench.api.calls] == ["update"]
+    assert bench.devices.claim("default/c").status.reserved_for[0].uid == "uid-other"  # type: ignore[union-attr, index]
+
+
+@pytest.mark.parametrize("write", ["release", "deallocate", "delete"])
+async def test_nothing_is_taken_back_from_a_pod_that_is_bound_after_all(write: str) -> None:
+    """By a leader before this one, or by a binding whose answer was lost."""
+    bench = Bench(MINE)
+    bench.api.node_name = "n"
+    await getattr(bench.writer, write)(bench.claim, TARGET)
+
+    assert bench.api.calls == []
 
 
 async def test_deallocating_frees_the_devices_at_once() -> None:
     bench = Bench(HELD)
     assert bench.devices.use.dedicated
-    await bench.writer.deallocate(bench.claim)
+    await bench.writer.deallocate(bench.claim, TARGET)
 
     assert not bench.devices.use.dedicated
 
 
 async def test_deleting_takes_our_own_protection_away_first() -> None:
     bench = Bench(claim("c", request(), metadata={"finalizers": ["other", FINALIZER]}))
-    await bench.writer.delete(bench.claim)
+    await bench.writer.delete(bench.claim, TARGET)
 
     assert bench.api.calls == [("update", "", {"metadata": {"finalizers": ["other"]}}), ("delete", "c", {})]
+
+
+@pytest.mark.parametrize("refusal", [NotFound("not found", code=404), Conflict("another uid", code=409)])
+@pytest.mark.parametrize("write", ["release", "deallocate", "delete"])
+async def test_a_claim_that_is_gone_or_changed_meanwhile_is_left_alone(refusal: ApiError, write: str) -> None:
+    """Its owner may delete a claim at any time; nothing is left to take back then."""
+    bench = Bench(HELD)
+    bench.api.refusals.append(refusal)
+    if write == "release":
+        bench.devices.releases.add((bench.claim.uid, TARGET.uid))
+        await bench.writer.release(bench.claim, TARGET)
+    elif write == "deallocate":
+        await bench.writer.deallocate(bench.claim, TARGET)
+    else:
+        await bench.writer.delete(bench.claim, TARGET)
+
+    assert not bench.devices.releases
+    assert bench.api.calls == []
