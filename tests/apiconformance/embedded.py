@@ -13,11 +13,11 @@ from tests.apiconformance.client import ApiClient
 class EmbeddedThread:
     """An embedded cluster on a thread, for synchronous tests; without simulated parts unless asked."""
 
-    def __init__(self, *, nodes: int = 0, simulate: bool = False) -> None:
+    def __init__(self, *, nodes: int = 0, simulate: bool = False, authorization: str = "always-allow") -> None:
         self._started = threading.Event()
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
-        self.cluster = EmbeddedCluster(nodes=nodes, simulate=simulate)
+        self.cluster = EmbeddedCluster(nodes=nodes, simulate=simulate, authorization=authorization)
         self._thread = threading.Thread(target=self._run, name="embedded cluster")
 
     def start(self) -> None:

@@ -207,6 +207,23 @@ def test_an_event_is_seen_through_both_groups(api: ApiClient, namespace: str) ->
     assert [one["metadata"]["name"] for one in found] == ["happened"]
 
 
+def test_events_are_selected_by_their_source_or_else_by_who_reported_them(api: ApiClient, namespace: str) -> None:
+    events = f"/api/v1/namespaces/{namespace}/events"
+    target = {"kind": "Pod", "name": "a", "namespace": namespace}
+    old = {"involvedObject": target, "source": {"component": "kubelet"}, "reportingComponent": "example.com/other"}
+    new = {"involvedObject": target, "reportingComponent": "example.com/reporter"}
+    for name, event in (("old", old), ("new", new)):
+        api.create(events, event | {"metadata": {"name": name}, "reason": "A", "type": "Normal"})
+
+    def found(source: str) -> list[str]:
+        items = api.get(events, query={"fieldSelector": f"source={source}"}).body["items"]
+        return [item["metadata"]["name"] for item in items]
+
+    assert found("kubelet") == ["old"]
+    assert found("example.com/reporter") == ["new"]
+    assert found("example.com/other") == []
+
+
 def test_an_event_without_its_duties_is_invalid(api: ApiClient, namespace: str) -> None:
     body = {"metadata": {"name": "x"}, "regarding": {"namespace": namespace}, "type": "Normal", "reason": "R"}
     answer = api.post(f"/apis/events.k8s.io/v1/namespaces/{namespace}/events", body)

@@ -12,11 +12,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Hashable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
-__all__ = ["Document", "DocumentError", "Rows", "Table", "parse_documents"]
+__all__ = ["Document", "DocumentError", "PlainDocument", "Rows", "Table", "parse_documents", "read_plain"]
 
 MAX_DEPTH = 128
 MAX_ALIASED_VALUES = 200_000
@@ -44,7 +44,7 @@ class DocumentError(ValueError):
 class Table(dict[str, Any]):
     """A mapping. `lines` holds the line of each key, `repeated` the keys that were written twice and where."""
 
-    __slots__ = ("line", "lines", "repeated")
+    __slots__ = ("later", "line", "lines", "repeated")
 
     def __init__(self, line: int = 0) -> None:
         super().__init__()
@@ -52,6 +52,8 @@ class Table(dict[str, Any]):
         self.lines: dict[str, int] = {}
         self.repeated: list[tuple[str, int, int]] = []
         """(key, line of the first, line of the second). The first value is the one kept."""
+        self.later: dict[str, Any] = {}
+        """The last value of each repeated key."""
 
 
 class Rows(list[Any]):
@@ -95,6 +97,36 @@ def parse_documents(text: str) -> Iterator[Document]:
         raise DocumentError(f"not readable as YAML: {error}") from None
 
 
+class PlainDocument(NamedTuple):
+    """A document as bare dicts and lists, and its repeated keys, each with the line on which it stands again."""
+
+    value: Any
+    repeated: list[tuple[str, int]]
+
+
+def read_plain(content: bytes) -> PlainDocument:
+    """The single document of a request or a file, as Kubernetes reads it where it is not strict: the last of equal keys
+    counts, and what aliases stand for is copied. Raises `DocumentError`."""
+    try:
+        documents = list(parse_documents(content.decode("utf-8-sig")))
+    except UnicodeDecodeError as error:
+        raise DocumentError(f"not readable as YAML: {error.reason}") from None
+    if len(documents) > 1:
+        raise DocumentError("expected a single document, found another", line=documents[1].line)
+    repeated: list[tuple[str, int]] = []
+    value = _bare(documents[0].value, repeated) if documents else None
+    return PlainDocument(value, repeated)
+
+
+def _bare(value: Any, repeated: list[tuple[str, int]]) -> Any:
+    if isinstance(value, Rows):
+        return [_bare(item, repeated) for item in value]
+    if not isinstance(value, Table):
+        return value
+    repeated.extend((key, line) for key, _, line in value.repeated)
+    return {key: _bare(item, repeated) for key, item in (value | value.later).items()}
+
+
 def _json_document(text: str) -> Iterator[Document]:
     """JSON whose escapes YAML reads differently (pairs of surrogates); without line numbers."""
     try:
@@ -111,6 +143,7 @@ def _table(pairs: list[tuple[str, Any]]) -> Table:
     for key, value in pairs:
         if key in table:
             table.repeated.append((key, 0, 0))
+            table.later[key] = value
         else:
             table[key] = value
             table.lines[key] = 0
@@ -233,6 +266,7 @@ class _Builder:
             top.merges.append(value)
         elif top.key in top.value:
             top.value.repeated.append((top.key, top.value.lines[top.key], top.key_line))
+            top.value.later[top.key] = value
         else:
             top.value[top.key] = value
             top.value.lines[top.key] = top.key_line

@@ -9,7 +9,14 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import msgspec
+
 MAX_OPERATIONS = 10_000
+MAX_COPIED_BYTES = 3 * 1024 * 1024
+"""What `copy` operations may add to a document, as JSON, in one patch; the limit of kube-apiserver."""
+
+
+_LONGEST_INDEX = 20
 
 
 class BadPatch(Exception):
@@ -45,12 +52,32 @@ def json_patch(document: Any, operations: Any) -> Any:
         raise BadPatch("a JSON patch is a list of operations")
     if len(operations) > MAX_OPERATIONS:
         raise BadPatch(f"the allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}")
-    for operation in operations:
-        document = _run(document, operation)
+    allowance = _Allowance()
+    try:
+        for operation in operations:
+            document = _run(document, operation, allowance)
+    except RecursionError:
+        raise BadPatch("the patched document is nested too deeply", is_malformed=False) from None
     return document
 
 
-def _run(document: Any, operation: Any) -> Any:
+class _Allowance:
+    """Counts what copies add."""
+
+    def __init__(self) -> None:
+        self._copied_bytes = 0
+
+    def copy(self, value: Any) -> Any:
+        self._copied_bytes += len(msgspec.json.encode(value))
+        if self._copied_bytes > MAX_COPIED_BYTES:
+            problem = f"the accumulated size increase of copy is {self._copied_bytes}"
+            raise BadPatch(
+                f"Unable to complete the copy, {problem}, exceeding the limit {MAX_COPIED_BYTES}", is_malformed=False
+            )
+        return copy.deepcopy(value)
+
+
+def _run(document: Any, operation: Any, allowance: _Allowance) -> Any:
     if not isinstance(operation, dict) or not isinstance(operation.get("path"), str):
         raise BadPatch("each operation of a JSON patch is an object with `op` and `path`")
     name, path = operation.get("op"), _pointer(operation["path"])
@@ -65,7 +92,10 @@ def _run(document: Any, operation: Any) -> Any:
     if name == "test":
         return _test(document, path, operation)
     if name in ("move", "copy") and isinstance(operation.get("from"), str):
-        return _move_or_copy(document, path, _pointer(operation["from"]), is_move=name == "move")
+        source = _pointer(operation["from"])
+        if name == "move":
+            return _move(document, path, source)
+        return _add(document, path, allowance.copy(_resolve(document, source)))
     raise BadPatch(f"Unexpected kind: {name}")
 
 
@@ -84,7 +114,8 @@ def _missing(path: list[str]) -> BadPatch:
 def _index(items: list[Any], part: str, path: list[str], *, may_append: bool) -> int:
     if part == "-" and may_append:
         return len(items)
-    if not part.isascii() or not part.isdigit() or int(part) > len(items) - (0 if may_append else 1):
+    is_number = part.isascii() and part.isdigit() and len(part) < _LONGEST_INDEX
+    if not is_number or int(part) > len(items) - (0 if may_append else 1):
         raise BadPatch(f"the index `{part}` is out of bounds at /{'/'.join(path)}", is_malformed=False)
     return int(part)
 
@@ -141,10 +172,8 @@ def _test(document: Any, path: list[str], operation: dict[str, Any]) -> Any:
     return document
 
 
-def _move_or_copy(document: Any, path: list[str], source: list[str], *, is_move: bool) -> Any:
+def _move(document: Any, path: list[str], source: list[str]) -> Any:
     value = _resolve(document, source)
-    if is_move:
-        if path[: len(source)] == source and path != source:
-            raise BadPatch("a value cannot be moved into itself")
-        return _add(_remove(document, source), path, value)
-    return _add(document, path, copy.deepcopy(value))
+    if path[: len(source)] == source and path != source:
+        raise BadPatch("a value cannot be moved into itself")
+    return _add(_remove(document, source), path, value)

@@ -23,7 +23,7 @@ from bayplan.apiserver.simulation.controllers.group import Controllers
 from bayplan.apiserver.simulation.devices import DeviceModel
 from bayplan.apiserver.simulation.kubelets.kubelets import Kubelets, KubeletSettings
 from bayplan.apiserver.simulation.kubelets.nodes import make_nodes
-from bayplan.apiserver.storage.persistence import Journal
+from bayplan.apiserver.storage.persistence import Journal, UnusableDataDir
 from bayplan.apiserver.storage.store import Store
 from bayplan.observe.clock import Clock, SystemClock
 
@@ -82,11 +82,22 @@ class EmbeddedCluster:
         self.api = Api(clock=self.clock, settings=settings)
         self._journal = Journal(folder) if folder is not None else None
         if self._journal is not None:
-            self.api.restore(self._journal.rows(), revision=self._journal.revision())
+            self._restore(self._journal)
         self._initial = [*(make_nodes(nodes) if isinstance(nodes, int) else nodes), *objects]
         self._http = HttpServer(self.api.handle, self.api.handle_with_reviews)
         self.controllers = Controllers(self.api, devices)
         self.kubelets = Kubelets(self.api, kubelets)
+
+    def _restore(self, journal: Journal) -> None:
+        try:
+            self.api.restore(journal.rows(), revision=journal.revision())
+        except Exception as problem:
+            # Whatever a file holds that this program did not write.
+            journal.abandon()
+            raise UnusableDataDir(
+                f"an object in {journal.path} cannot be read: {type(problem).__name__}: {problem}\n"
+                "hint: move the file away or choose another directory"
+            ) from problem
 
     @property
     def store(self) -> Store:

@@ -34,7 +34,7 @@ Resolved = Callable[[Sequence[Value]], Value]
 
 _UNCHECKED = frozenset({TypeKind.DYN, TypeKind.ANY, TypeKind.PARAMETER})
 _WITH_METHODS = frozenset({"string", "google.protobuf.Timestamp", "google.protobuf.Duration"})
-"""Types whose values are asked for a method of the function's name, and then answer without naming it."""
+"""Types whose values have methods of their own; errors of those do not name the function."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 The variable `device` has the driver, whether it may be allocated several times, and attributes and capacities by
 domain. A domain that a device has nothing in is an empty map, so that only what is asked for in it is missing. This
-is the environment of Kubernetes 1.36; `bayplan.cel.environment` knows nothing of devices.
+is the environment of Kubernetes 1.36; `bayplan.cel.environment` is independent of devices.
 """
 
 from __future__ import annotations

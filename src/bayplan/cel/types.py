@@ -79,7 +79,7 @@ class Type:
         return self.kind is TypeKind.OPAQUE and self.name == "optional_type"
 
     def __str__(self) -> str:
-        """The name that a whole expression's type is told by."""
+        """The name of the type of a whole expression, for messages."""
         if self.kind is TypeKind.PARAMETER:
             return f"<{self.name}>"
         if not self.parameters:

@@ -85,3 +85,29 @@ def test_a_json_patch_that_does_not_fit_says_so(operation: Any) -> None:
         json_patch({"a": 1, "t": True, "l": []}, [operation])
 
     assert not raised.value.is_malformed
+
+
+@pytest.mark.parametrize("path", ["/a/y{}", "/{}"])
+def test_copies_that_double_a_document_are_stopped(path: str) -> None:
+    operations = [{"op": "copy", "from": "/a", "path": path.format(number)} for number in range(60)]
+    operations += [{"op": "copy", "from": "", "path": f"/z{number}"} for number in range(60)]
+
+    with pytest.raises(BadPatch, match="Unable to complete the copy") as refused:
+        json_patch({"a": {"x": "a" * 1000}}, operations)
+    assert not refused.value.is_malformed
+
+
+def test_copies_that_nest_a_document_without_end_are_stopped() -> None:
+    path = "/a" * 300
+    nested: dict[str, Any] = {}
+    for _ in range(300):
+        nested = {"a": nested}
+    operations = [{"op": "copy", "from": "", "path": path * times} for times in (1, 2, 4, 8, 16, 32)]
+
+    with pytest.raises(BadPatch, match="nested too deeply"):
+        json_patch(nested, operations)
+
+
+def test_an_index_of_thousands_of_digits_is_out_of_bounds() -> None:
+    with pytest.raises(BadPatch, match="out of bounds"):
+        json_patch({"a": [1]}, [{"op": "replace", "path": "/a/" + "9" * 5000, "value": 2}])

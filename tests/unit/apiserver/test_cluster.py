@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from bayplan.apiserver.cluster import EmbeddedCluster, UnsafeAddress, is_loopback
+from bayplan.apiserver.storage.change_log import Record, StorageLog
 from bayplan.apiserver.storage.persistence import UnusableDataDir
 from bayplan.observe.clock import VirtualClock
 
@@ -99,6 +100,16 @@ async def test_an_object_of_an_unknown_kind_is_a_clear_error() -> None:
     with pytest.raises(ValueError, match="no kind Nonsense in v1"):
         await cluster.start()
     await cluster.stop()
+
+
+@pytest.mark.parametrize("raw", [b"{", b"[]", b'{"metadata": 5}'])
+async def test_an_object_that_cannot_be_read_is_named_and_the_files_are_let_go(tmp_path: Path, raw: bytes) -> None:
+    log = StorageLog(tmp_path)
+    log.append(Record(1, "configmaps", "default", "odd", raw))
+    log.close()
+    for _ in range(2):
+        with pytest.raises(UnusableDataDir, match="cannot be read"):
+            quiet(data_dir=tmp_path)
 
 
 async def test_a_data_directory_keeps_objects_tokens_and_custom_resources(tmp_path: Path) -> None:

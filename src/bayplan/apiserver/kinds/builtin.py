@@ -81,6 +81,7 @@ def _running() -> list[ServedKind]:
             selectable=_POD_FIELDS,
             default=pod_admission.default_pod,
             admit=pod_admission.admit_pod,
+            admit_status=pod_admission.admit_pod_status,
             validate=pod_validation.validate_pod,
             keeps_status_on_create=True,
         ),
@@ -127,6 +128,7 @@ def _surroundings() -> list[ServedKind]:
             selectable=selectable("status.phase"),
             default=rules.default_namespace,
             admit=rules.admit_namespace,
+            admit_status=rules.admit_namespace_status,
             default_status=rules.namespace_status,
         ),
         builtin_kind(
@@ -173,6 +175,7 @@ def _surroundings() -> list[ServedKind]:
             singular="endpoints",
             short_names=("ep",),
             columns=show.ENDPOINTS,
+            default=rules.default_endpoints,
             creates_on_update=True,
         ),
     ]
@@ -228,7 +231,8 @@ def _volumes() -> list[ServedKind]:
             status=True,
             returns_deleted=True,
             default=rules.default_persistent_volume,
-            default_status=rules.persistent_volume_status,
+            admit=rules.admit_persistent_volume,
+            admit_status=rules.admit_persistent_volume_status,
             validate=rules.validate_persistent_volume,
         ),
         builtin_kind(
@@ -240,6 +244,7 @@ def _volumes() -> list[ServedKind]:
             returns_deleted=True,
             default=rules.default_claim,
             admit=rules.admit_claim,
+            admit_status=rules.admit_claim_status,
             default_status=rules.claim_status,
             validate=rules.validate_claim,
         ),

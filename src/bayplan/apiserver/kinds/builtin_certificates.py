@@ -1,4 +1,5 @@
-"""Built-in kinds, continued: requests for certificates. They are checked, stored and approved; nobody signs them."""
+"""Built-in kinds, continued: requests for certificates. They are checked, stored and approved; no controller signs
+them."""
 
 from __future__ import annotations
 
@@ -8,9 +9,8 @@ import binascii
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 
-from bayplan.apiserver.kinds.admission import Admission
 from bayplan.apiserver.kinds.columns import AGE, NAME, NONE, Cell, Column, at, get, human_duration
-from bayplan.apiserver.kinds.kind import ServedKind
+from bayplan.apiserver.kinds.kind import Admission, ServedKind
 from bayplan.apiserver.kinds.rows import builtin_kind, selectable
 from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.encoding import Json
@@ -62,7 +62,7 @@ def certificate_kinds() -> list[ServedKind]:
 
 
 def _admit_request(document: Json, old: Json | None, admission: Admission) -> None:
-    """Who asks is not for them to say, and what they ask for stays as it is."""
+    """The server sets who requests it, and a request does not change afterwards."""
     if old is not None:
         document["spec"] = old["spec"]
         return

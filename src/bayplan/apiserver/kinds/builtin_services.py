@@ -146,6 +146,7 @@ def other_kinds() -> list[ServedKind]:
             group="discovery.k8s.io",
             generation=True,
             columns=show.ENDPOINT_SLICE,
+            default=rules.default_endpoint_slice,
         ),
         builtin_kind(
             "resource.v1.ResourceClaim",

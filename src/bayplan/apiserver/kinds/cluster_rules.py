@@ -7,8 +7,9 @@ import ipaddress
 import re
 import zlib
 
-from bayplan.apiserver.kinds.admission import Admission
+from bayplan.apiserver.kinds.kind import Admission
 from bayplan.apiserver.kinds.limit_rules import apply_limits_to_claim
+from bayplan.apiserver.kinds.pod_admission import default_volume_source
 from bayplan.apiserver.kinds.pod_validation import validate_selector
 from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.encoding import Json
@@ -21,6 +22,7 @@ _AFFINITY_SECONDS = 3 * 3600
 _SERVICE_NETWORK = ipaddress.ip_network("10.96.0.0/12")
 _CONFIG_KEY = re.compile(r"^[-._a-zA-Z0-9]{1,253}$")
 _RBAC_GROUP = "rbac.authorization.k8s.io"
+_DATA_SOURCES = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
 
 
 def default_namespace(document: Json) -> None:
@@ -34,6 +36,10 @@ def namespace_status(document: Json) -> None:
     document["status"] = {"phase": "Active"}
 
 
+def admit_namespace_status(document: Json, old: Json, admission: Admission) -> None:
+    document["status"] = {"phase": "Active"} | (document.get("status") or {})
+
+
 def admit_namespace(document: Json, old: Json | None, admission: Admission) -> None:
     if old is not None and "finalizers" in old.get("spec", {}):
         # Only the finalize subresource removes the finalizer.
@@ -44,7 +50,14 @@ def admit_namespace(document: Json, old: Json | None, admission: Admission) -> N
 
 
 def default_node(document: Json) -> None:
-    document.setdefault("spec", {})
+    # Kubelets that read their configuration from the API are gone; the field is not stored any more.
+    spec = document.setdefault("spec", {})
+    spec.pop("configSource", None)
+    first, ranges = spec.get("podCIDR"), spec.get("podCIDRs") or []
+    if first and ranges[:1] != [first]:
+        spec["podCIDRs"] = [first]
+    elif ranges and ranges[0]:
+        spec["podCIDR"] = ranges[0]
     status = document.setdefault("status", {})
     if status.get("capacity") and not status.get("allocatable"):
         status["allocatable"] = dict(status["capacity"])
@@ -129,12 +142,23 @@ def default_persistent_volume(document: Json) -> None:
     spec = document.setdefault("spec", {})
     spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
     spec.setdefault("volumeMode", "Filesystem")
-    if isinstance(spec.get("hostPath"), dict):
-        spec["hostPath"].setdefault("type", "")
+    default_volume_source(spec)
 
 
-def persistent_volume_status(document: Json) -> None:
-    document["status"] = {"phase": "Pending"}
+def admit_persistent_volume(document: Json, old: Json | None, admission: Admission) -> None:
+    if old is None:
+        document["status"] = {"phase": "Pending", "lastPhaseTransitionTime": admission.now()}
+
+
+def admit_persistent_volume_status(document: Json, old: Json, admission: Admission) -> None:
+    """Note the time of a change of the phase, unless the client that changed it has done so."""
+    before, after = old.get("status") or {}, {"phase": "Pending"} | (document.get("status") or {})
+    document["status"] = after
+    stamp = "lastPhaseTransitionTime"
+    if after["phase"] != before.get("phase") and after.get(stamp) in (None, before.get(stamp)):
+        after[stamp] = admission.now()
+    elif stamp in before:
+        after.setdefault(stamp, before[stamp])
 
 
 def validate_persistent_volume(document: Json, old: Json | None) -> list[Cause]:
@@ -155,9 +179,14 @@ def claim_status(document: Json) -> None:
     document["status"] = {"phase": "Pending"}
 
 
+def admit_claim_status(document: Json, old: Json, admission: Admission) -> None:
+    document["status"] = {"phase": "Pending"} | (document.get("status") or {})
+
+
 def admit_claim(document: Json, old: Json | None, admission: Admission) -> None:
     """Keep a claim within the limits of its namespace; one that names no class gets the cluster's default class."""
     if old is None:
+        _normalize_data_source(document["spec"])
         apply_limits_to_claim(document, admission)
     if old is not None or "storageClassName" in document["spec"]:
         return
@@ -166,6 +195,27 @@ def admit_claim(document: Json, old: Json | None, admission: Admission) -> None:
         if annotations.get("storageclass.kubernetes.io/is-default-class") == "true":
             document["spec"]["storageClassName"] = storage_class["metadata"]["name"]
             return
+
+
+def _normalize_data_source(spec: Json) -> None:
+    """The two fields for the source of a claim's data say the same; what neither may name is dropped."""
+    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+    if reference is not None and reference.get("namespace"):
+        reference = None
+    if reference is None and source is not None and _source_kind(source) not in _DATA_SOURCES:
+        source = None
+    if reference is None and source is not None:
+        reference = dict(source)
+    elif source is None and reference is not None:
+        source = {name: value for name, value in reference.items() if name != "namespace"}
+    for name, value in (("dataSource", source), ("dataSourceRef", reference)):
+        spec.pop(name, None)
+        if value is not None:
+            spec[name] = value
+
+
+def _source_kind(source: Json) -> tuple[str, str]:
+    return source.get("apiGroup") or "", source.get("kind", "")
 
 
 def validate_claim(document: Json, old: Json | None) -> list[Cause]:
@@ -239,14 +289,39 @@ def validate_service(document: Json, old: Json | None) -> list[Cause]:
     if not spec.get("ports") and spec.get("clusterIP") != "None" and spec.get("type") != "ExternalName":
         causes.append(errors.required("spec.ports"))
     for index, port in enumerate(spec.get("ports") or []):
-        if not 0 < port.get("port", 0) < 65536:
-            detail = "must be between 1 and 65535, inclusive"
-            causes.append(errors.invalid_value(f"spec.ports[{index}].port", port.get("port", 0), detail))
+        for field in ("port", "targetPort"):
+            given = port.get(field, 0)
+            if isinstance(given, int) and not 0 < given < 65536:
+                detail = "must be between 1 and 65535, inclusive"
+                causes.append(errors.invalid_value(f"spec.ports[{index}].{field}", given, detail))
     return causes
+
+
+def default_endpoints(document: Json) -> None:
+    for subset in document.get("subsets") or ():
+        for port in subset.get("ports") or ():
+            port.setdefault("protocol", "TCP")
+
+
+def default_endpoint_slice(document: Json) -> None:
+    for endpoint in document.get("endpoints") or ():
+        endpoint.pop("deprecatedTopology", None)  # of versions before v1
+    for port in document.get("ports") or ():
+        port.setdefault("name", "")
+        port.setdefault("protocol", "TCP")
 
 
 def validate_config_map(document: Json, old: Json | None) -> list[Cause]:
     return _data_keys(document, ("data", "binaryData")) + _immutable_data(document, old)
+
+
+_PARTS_OF_SECRETS = {
+    "kubernetes.io/tls": ("tls.crt", "tls.key"),
+    "kubernetes.io/ssh-auth": ("ssh-privatekey",),
+    "kubernetes.io/basic-auth": ("username", "password"),
+    "kubernetes.io/dockercfg": (".dockercfg",),
+    "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
+}
 
 
 def default_secret(document: Json) -> None:
@@ -265,7 +340,20 @@ def validate_secret(document: Json, old: Json | None) -> list[Cause]:
     causes = _data_keys(document, ("data",)) + _immutable_data(document, old)
     if old is not None and old.get("type") != document.get("type"):
         causes.append(errors.invalid_value("type", document.get("type"), "field is immutable"))
-    return causes
+    return causes + _missing_parts(document)
+
+
+def _missing_parts(secret: Json) -> list[Cause]:
+    """What a secret of its type must have."""
+    kind, data = secret.get("type"), secret.get("data") or {}
+    if kind == "kubernetes.io/service-account-token":
+        annotations = (secret.get("metadata") or {}).get("annotations") or {}
+        name = "kubernetes.io/service-account.name"
+        return [] if annotations.get(name) else [errors.required(f"metadata.annotations[{name}]")]
+    needed = _PARTS_OF_SECRETS.get(str(kind), ())
+    if kind == "kubernetes.io/basic-auth" and any(key in data for key in needed):
+        return []
+    return [errors.required(f"data[{key}]") for key in needed if key not in data]
 
 
 def _data_keys(document: Json, fields: tuple[str, ...]) -> list[Cause]:
@@ -284,7 +372,7 @@ def _immutable_data(document: Json, old: Json | None) -> list[Cause]:
 def default_role_binding(document: Json) -> None:
     reference = document.get("roleRef")
     if isinstance(reference, dict):
-        reference.setdefault("apiGroup", _RBAC_GROUP)
+        reference["apiGroup"] = reference.get("apiGroup") or _RBAC_GROUP
     for subject in document.get("subjects") or ():
         if subject.get("kind") in ("User", "Group"):
             subject.setdefault("apiGroup", _RBAC_GROUP)

@@ -9,9 +9,9 @@ import re
 
 import re2
 
-from bayplan.apiserver.kinds.admission import Admission
 from bayplan.apiserver.kinds.crd_expressions import compile_rules
 from bayplan.apiserver.kinds.crd_schema import compiled_pattern
+from bayplan.apiserver.kinds.kind import Admission
 from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.encoding import Json, JsonValue
 from bayplan.apiserver.protocol.errors import Cause
@@ -140,6 +140,9 @@ def _validate_schema(schema: JsonValue, path: str, depth: int) -> list[Cause]:
         causes.append(errors.required(f"{path}.type", "must not be empty for specified object fields"))
     elif kind and kind not in _TYPES:
         causes.append(errors.not_supported(f"{path}.type", kind, _TYPES))
+    if schema.get("uniqueItems"):
+        detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
+        causes.append(errors.forbidden_field(f"{path}.uniqueItems", detail))
     if schema.get("pattern"):
         causes += _validate_pattern(schema["pattern"], f"{path}.pattern")
     if not isinstance(schema.get("properties", {}), dict):

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import copy
 import functools
-import ipaddress
-from urllib.parse import urlsplit
 
+import msgspec
 import re2
 
+from bayplan.apiserver.kinds.string_formats import has_format
 from bayplan.apiserver.kinds.type_table import ANY, Field, FieldType, builtin_types
 from bayplan.apiserver.protocol import errors
-from bayplan.apiserver.protocol.encoding import Json, JsonValue, parse_timestamp
+from bayplan.apiserver.protocol.encoding import Json, JsonValue
 from bayplan.apiserver.protocol.errors import Cause
 
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
@@ -144,8 +144,8 @@ def _check_string(value: str, schema: Json, path: str) -> list[Cause]:
     if pattern and not _matches(pattern, value):
         causes.append(errors.invalid_value(path, value, f"{path} in body should match '{pattern}'"))
     form = schema.get("format", "")
-    if form and not _has_format(value, form):
-        causes.append(errors.invalid_value(path, value, f"{path} in body must be of type {form}: {value!r}"))
+    if form and not has_format(value, form):
+        causes.append(errors.invalid_value(path, value, f'{path} in body must be of type {form}: "{value}"'))
     return causes
 
 
@@ -160,22 +160,6 @@ def _matches(pattern: str, value: str) -> bool:
         return compiled_pattern(pattern).search(value) is not None
     except re2.error:
         return True
-
-
-def _has_format(value: str, form: str) -> bool:
-    """Whether a text has a format; unknown formats accept every text."""
-    try:
-        if form == "date-time":
-            return parse_timestamp(value) != 0.0
-        if form == "ipv4":
-            return bool(ipaddress.IPv4Address(value))
-        if form == "ipv6":
-            return bool(ipaddress.IPv6Address(value))
-        if form == "uri":
-            return bool(urlsplit(value).scheme)
-    except ValueError:
-        return False
-    return True
 
 
 def _check_number(value: float, schema: Json, path: str) -> list[Cause]:
@@ -211,13 +195,14 @@ def _check_unique(value: list[JsonValue], schema: Json, path: str) -> list[Cause
     keys = schema.get("x-kubernetes-list-map-keys") if schema.get("x-kubernetes-list-type") == "map" else None
     if keys is None and schema.get("x-kubernetes-list-type") != "set":
         return []
-    seen: list[JsonValue] = []
+    seen: set[bytes] = set()
     causes = []
     for index, item in enumerate(value):
         name = {key: item.get(key) for key in keys} if keys and isinstance(item, dict) else item
-        if name in seen:
+        known_as = msgspec.json.encode(name, order="deterministic")
+        if known_as in seen:
             causes.append(errors.duplicate_value(f"{path}[{index}]", str(name)))
-        seen.append(name)
+        seen.add(known_as)
     return causes
 
 

@@ -190,7 +190,7 @@ def _printer(path: str, kind: str) -> Compute:
 def _walk(value: JsonValue, steps: list[str]) -> JsonValue:
     for step in steps:
         step = step.strip("[]'\"")
-        if isinstance(value, list) and step.isdigit() and int(step) < len(value):
+        if isinstance(value, list) and step.isdecimal() and len(step) < 10 and int(step) < len(value):
             value = value[int(step)]
         elif isinstance(value, dict) and step in value:
             value = value[step]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from bayplan.apiserver.kinds.admission import Admission
+from bayplan.apiserver.kinds.kind import Admission
 from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.encoding import Json
 from bayplan.apiserver.protocol.errors import Cause
@@ -39,6 +39,8 @@ def _default_requests(spec: Json) -> None:
                 asked["allocationMode"] = asked.get("allocationMode") or "ExactCount"
                 if asked["allocationMode"] == "ExactCount" and not asked.get("count"):
                     asked["count"] = 1
+                for toleration in asked.get("tolerations") or ():
+                    toleration["operator"] = toleration.get("operator") or "Equal"
 
 
 def admit_slice(document: Json, old: Json | None, admission: Admission) -> None:

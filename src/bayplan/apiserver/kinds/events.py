@@ -54,7 +54,12 @@ def validate_event(document: Json, old: Json | None) -> list[Cause]:
 
 
 def _namespace_matches(document: Json, target: Json, field: str) -> list[Cause]:
+    """An event with a time may be about an object of another namespace; those of older clients may not."""
     mine, theirs = document["metadata"].get("namespace", ""), target.get("namespace", "")
-    if mine == (theirs or _NAMESPACE_OF_CLUSTER_OBJECTS) or (not theirs and mine == "kube-system"):
+    if document.get("eventTime"):
+        fits = theirs or mine in (_NAMESPACE_OF_CLUSTER_OBJECTS, "kube-system")
+    else:
+        fits = mine == (theirs or _NAMESPACE_OF_CLUSTER_OBJECTS)
+    if fits:
         return []
     return [errors.invalid_value(field, theirs, "does not match event.namespace")]

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from bayplan.apiserver.kinds.columns import DEFAULT_COLUMNS, Column
 from bayplan.apiserver.kinds.type_table import ANY, FieldType
-from bayplan.apiserver.protocol.encoding import Json
+from bayplan.apiserver.protocol.encoding import Json, decode_object, timestamp
 from bayplan.apiserver.protocol.errors import Cause
-
-if TYPE_CHECKING:
-    from bayplan.apiserver.kinds.admission import Admission
+from bayplan.apiserver.protocol.identity import ApiUser
+from bayplan.apiserver.storage.store import Store
+from bayplan.observe.clock import Clock
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 FieldPath = tuple[str, ...]
@@ -32,6 +31,26 @@ class Scale:
     spec_path: FieldPath = ("spec", "replicas")
     status_path: FieldPath = ("status", "replicas")
     selector_path: FieldPath = ("spec", "selector")
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """What the hooks of a kind (defaulting, admission, validation) may read: the store, the time and the user."""
+
+    store: Store
+    clock: Clock
+    user: ApiUser
+
+    def find(self, resource: str, namespace: str, name: str) -> Json | None:
+        entry = self.store.get(resource, namespace, name)
+        return None if entry is None else decode_object(entry.raw)
+
+    def all(self, resource: str) -> Iterator[Json]:
+        for entry in self.store.listing(resource).entries:
+            yield decode_object(entry.raw)
+
+    def now(self) -> str:
+        return timestamp(self.clock.now())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,6 +90,8 @@ class ServedKind:
     admit: Callable[[Json, Json | None, Admission], None] | None = None
     validate: Callable[[Json, Json | None], list[Cause]] | None = None
     default_status: Callable[[Json], None] | None = None
+    admit_status: Callable[[Json, Json, Admission], None] | None = None
+    """Completes a written status, which is given with the object as it was."""
     warn: Callable[[Json], list[str]] | None = None
     """Warnings for the client that wrote an accepted object."""
     is_custom: bool = False
@@ -93,6 +114,11 @@ class ServedKind:
     @property
     def stored_as(self) -> str:
         return self.storage or self.resource
+
+    def empty_status(self) -> Json:
+        """What is written for a status in which nothing is set."""
+        status = self.type.fields.get("status")
+        return {} if status is None or self.is_custom else status.type.zero()
 
     @property
     def list_kind(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from bayplan.apiserver.kinds.admission import Admission
+from bayplan.apiserver.kinds.kind import Admission
 from bayplan.apiserver.kinds.pod_resources import Amounts, amounts_of, container_resources, pod_resources
 from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.encoding import Json
@@ -56,9 +56,9 @@ def limit_items(namespace: str, admission: Admission) -> list[Json]:
 
 def apply_limits_to_pod(document: Json, admission: Admission) -> None:
     """Give containers the default requests and limits of the namespace, and refuse a pod beyond its bounds."""
-    items = limit_items(document["metadata"].get("namespace", ""), admission)
-    if not items:
+    if not admission.store.count("limitranges"):
         return
+    items = limit_items(document["metadata"].get("namespace", ""), admission)
     spec = document["spec"]
     containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
     for item in (item for item in items if item.get("type") == "Container"):
@@ -154,8 +154,11 @@ def validate_runtime_class(document: Json, old: Json | None) -> list[Cause]:
 
 def apply_runtime_class(document: Json, admission: Admission) -> None:
     """Give a pod the overhead, the node selector and the tolerations of its runtime class."""
-    spec, name = document["spec"], document["metadata"].get("name", "")
+    spec = document["spec"]
     wanted = spec.get("runtimeClassName")
+    if not wanted and not spec.get("overhead"):
+        return
+    name = document["metadata"].get("name", "")
     found: Json = {}
     if wanted:
         known = admission.find(RUNTIME_CLASSES, "", wanted)

@@ -6,7 +6,10 @@ default tolerations, merges matchLabelKeys and sets the first status of a new po
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds.admission import Admission
+import functools
+import re
+
+from bayplan.apiserver.kinds.kind import Admission
 from bayplan.apiserver.kinds.limit_rules import apply_limits_to_pod, apply_runtime_class
 from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.encoding import Json, JsonValue
@@ -23,6 +26,25 @@ _SPEC_DEFAULTS = {
 _PROBE_DEFAULTS = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
 _VOLUME_MODES = ("secret", "configMap", "projected", "downwardAPI")
 _DEFAULT_FILE_MODE = 420
+_RBD_DEFAULTS = {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"}
+_AZURE_DEFAULTS = {"cachingMode": "ReadWrite", "fsType": "ext4", "readOnly": False, "kind": "Shared"}
+_VOLUME_DEFAULTS: dict[str, Json] = {
+    "hostPath": {"type": ""},
+    "iscsi": {"iscsiInterface": "default"},
+    "rbd": _RBD_DEFAULTS,
+    "scaleIO": {"storageMode": "ThinProvisioned", "fsType": "xfs"},
+    "azureDisk": _AZURE_DEFAULTS,
+}
+
+
+# Names of images
+_HOST = r"(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
+_DOMAIN = rf"(?:{_HOST}(?:\.{_HOST})*|\[[0-9a-fA-F:]+\])(?::[0-9]+)?"
+_PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_DIGEST = r"[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}"
+_REST = rf"(?P<path>{_PART}(?:/{_PART})*)(?::(?P<tag>\w[\w.-]{{0,127}}))?(?:@(?P<digest>{_DIGEST}))?"
+_IMAGE = re.compile(_REST, re.ASCII)
+_IMAGE_WITH_DOMAIN = re.compile(f"{_DOMAIN}/{_REST}", re.ASCII)
 
 
 def default_pod(document: Json) -> None:
@@ -75,12 +97,6 @@ def _default_container(container: Json, *, host_network: bool, requests_from_lim
         _default_reference(variable.get("valueFrom") or {})
 
 
-def _pull_policy(image: str) -> str:
-    last = image.rpartition("/")[2]
-    has_tag = ":" in last or "@" in last
-    return "Always" if not has_tag or last.endswith(":latest") else "IfNotPresent"
-
-
 def _requests_from_limits(resources: Json) -> None:
     limits = resources.get("limits") or {}
     requests = resources.setdefault("requests", {})
@@ -103,20 +119,44 @@ def _default_request(action: JsonValue) -> None:
         request["path"] = request.get("path") or "/"
 
 
+@functools.lru_cache(maxsize=1024)
+def _pull_policy(image: str) -> str:
+    """`Always` for an image without tag and digest or with the tag `latest`; what is no name of an image has no tag."""
+    first, slash, _ = image.partition("/")
+    # The part before the first slash is a domain if it cannot be a part of a path on the usual registry.
+    has_domain = bool(slash) and ("." in first or ":" in first or first == "localhost" or first != first.lower())
+    found = (_IMAGE_WITH_DOMAIN if has_domain else _IMAGE).fullmatch(image)
+    if found is None:
+        return "IfNotPresent"
+    return "Always" if (found["tag"] or ("" if found["digest"] else "latest")) == "latest" else "IfNotPresent"
+
+
 def _default_reference(source: Json) -> None:
-    """Of a field of the pod, for a variable or a file."""
+    """Of a field of the pod or a key of a file, for a variable or a file."""
     if isinstance(source.get("fieldRef"), dict):
         source["fieldRef"]["apiVersion"] = source["fieldRef"].get("apiVersion") or "v1"
+    if isinstance(source.get("fileKeyRef"), dict):
+        source["fileKeyRef"].setdefault("optional", False)
+
+
+def default_volume_source(volume: Json) -> None:
+    """Defaults that volumes of pods and persistent volumes share."""
+    for name, defaults in _VOLUME_DEFAULTS.items():
+        if isinstance(volume.get(name), dict):
+            for field, value in defaults.items():
+                volume[name].setdefault(field, value)
 
 
 def _default_volume(volume: Json) -> None:
     if len(volume) == 1:
         volume["emptyDir"] = {}
+    default_volume_source(volume)
     for source in _VOLUME_MODES:
         if isinstance(volume.get(source), dict):
             volume[source].setdefault("defaultMode", _DEFAULT_FILE_MODE)
-    if isinstance(volume.get("hostPath"), dict):
-        volume["hostPath"].setdefault("type", "")
+    if isinstance(volume.get("image"), dict):
+        image = volume["image"]
+        image["pullPolicy"] = image.get("pullPolicy") or _pull_policy(image.get("reference", ""))
     for projected in (volume.get("projected") or {}).get("sources") or ():
         if projected.get("serviceAccountToken"):
             projected["serviceAccountToken"].setdefault("expirationSeconds", 3600)
@@ -144,6 +184,13 @@ def admit_pod(document: Json, old: Json | None, admission: Admission) -> None:
     _add_default_tolerations(spec)
     _merge_match_label_keys(document, spec)
     document["status"] = _first_status(document, spec, admission)
+
+
+def admit_pod_status(document: Json, old: Json, admission: Admission) -> None:
+    """The class of service stays what it is."""
+    known = (old.get("status") or {}).get("qosClass")
+    if known and not (document.get("status") or {}).get("qosClass"):
+        document["status"] = (document.get("status") or {}) | {"qosClass": known}
 
 
 def _admit_service_account(document: Json, spec: Json, admission: Admission) -> None:

@@ -33,6 +33,18 @@ _SCOPES = (
     "CrossNamespacePodAffinity",
     "VolumeAttributesClass",
 )
+_CONFLICTS = ({"BestEffort", "NotBestEffort"}, {"Terminating", "NotTerminating"})
+_COMPUTE = ("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory")
+_STORAGE = tuple(f"{kind}ephemeral-storage" for kind in ("", "requests.", "limits."))
+_STANDARD = frozenset(
+    (*COUNTED_BY_NAME, *_COMPUTE, *_STORAGE, "pods", "requests.storage", "services.nodeports", "services.loadbalancers")
+)
+_HELD_BY_PODS = frozenset(("pods", *_COMPUTE))
+_HELD_BY_SCOPE = {
+    "BestEffort": frozenset(("pods",)),
+    "VolumeAttributesClass": frozenset(("persistentvolumeclaims", "requests.storage")),
+}
+"""What a quota of one scope may limit; quotas of the other scopes limit pods."""
 _CLASS = ".storageclass.storage.k8s.io/"
 
 
@@ -43,11 +55,38 @@ def validate_quota(document: Json, old: Json | None) -> list[Cause]:
         if amount < 0:
             detail = "must be greater than or equal to 0"
             causes.append(errors.invalid_value(f"spec.hard[{name}]", spec["hard"][name], detail))
-    unknown = [scope for scope in spec.get("scopes") or () if scope not in _SCOPES]
-    causes += [errors.invalid_value("spec.scopes", scope, "unsupported scope") for scope in unknown]
+    causes += _validate_names(spec.get("hard") or {}) + _validate_scopes(spec)
     if old is not None and (old.get("spec") or {}).get("scopes") != spec.get("scopes"):
         causes.append(errors.invalid_value("spec.scopes", str(spec.get("scopes")), "field is immutable"))
     return causes
+
+
+def _validate_names(hard: Json) -> list[Cause]:
+    causes: list[Cause] = []
+    for name in sorted(hard):
+        where = f"spec.hard[{name}]"
+        if "/" not in name and not _is_standard(name):
+            causes.append(errors.invalid_value(where, name, "must be a standard resource type or fully qualified"))
+            causes.append(errors.invalid_value(where, name, "must be a standard resource for quota"))
+    return causes
+
+
+def _is_standard(name: str) -> bool:
+    return name in _STANDARD or name.startswith(("hugepages-", "requests.hugepages-"))
+
+
+def _validate_scopes(spec: Json) -> list[Cause]:
+    scopes = list(spec.get("scopes") or ())
+    problems = []
+    for scope in scopes:
+        if scope not in _SCOPES:
+            problems.append("unsupported scope")
+            continue
+        held = _HELD_BY_SCOPE.get(scope, _HELD_BY_PODS)
+        limited = [name for name in spec.get("hard") or {} if _is_standard(name) and name not in held]
+        problems += ["unsupported scope applied to resource"] * len(limited)
+    problems += ["conflicting scopes"] * sum(pair <= set(scopes) for pair in _CONFLICTS)
+    return [errors.invalid_value("spec.scopes", scopes, problem) for problem in problems]
 
 
 # ---- usage

@@ -3,7 +3,7 @@
 `types/kubernetes-1.36.txt` declares every built-in type once. Validation, pruning, strategic merge, server-side
 apply and OpenAPI are all derived from it; `types/descriptions.txt` adds what `kubectl explain` says. Custom resources
 are translated into the same `FieldType` (see `crd_schema`), so that the rest of the server treats both alike.
-This module knows nothing about particular kinds.
+This module is independent of particular kinds.
 """
 
 from __future__ import annotations

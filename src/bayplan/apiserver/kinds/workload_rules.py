@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from bayplan.apiserver.kinds.admission import Admission
 from bayplan.apiserver.kinds.cron_schedule import BadSchedule, Schedule, is_time_zone
+from bayplan.apiserver.kinds.kind import Admission
 from bayplan.apiserver.kinds.pod_admission import default_pod_spec
 from bayplan.apiserver.kinds.pod_validation import validate_pod_spec, validate_selector
 from bayplan.apiserver.protocol import errors
@@ -32,8 +32,11 @@ def default_replica_set(document: Json) -> None:
 
 
 def default_replication_controller(document: Json) -> None:
-    default_replica_set(document)
-    spec = document["spec"]
+    spec = document.setdefault("spec", {})
+    spec.setdefault("replicas", 1)
+    if spec.get("template") is None:  # a pointer here, unlike in the other workloads
+        return
+    _default_template(spec)
     labels = spec["template"]["metadata"].get("labels") or {}
     if labels:
         spec.setdefault("selector", dict(labels))
@@ -80,7 +83,9 @@ def default_daemon_set(document: Json) -> None:
     if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
         rolling = strategy.setdefault("rollingUpdate", {})
         rolling.setdefault("maxUnavailable", 1)
-        rolling.setdefault("maxSurge", 0)
+    if isinstance(strategy.get("rollingUpdate"), dict):
+        strategy["rollingUpdate"].setdefault("maxUnavailable", 0)
+        strategy["rollingUpdate"].setdefault("maxSurge", 0)
 
 
 def admit_daemon_set(document: Json, old: Json | None, admission: Admission) -> None:
@@ -155,10 +160,13 @@ def default_cron_job(document: Json) -> None:
 def validate_cron_job(document: Json, old: Json | None) -> list[Cause]:
     spec = document["spec"]
     causes: list[Cause] = []
+    schedule = spec.get("schedule", "")
     try:
-        Schedule.parse(spec.get("schedule", ""))
+        if "TZ" in schedule:
+            raise BadSchedule("cannot use TZ or CRON_TZ in schedule, use timeZone field instead")
+        Schedule.parse(schedule)
     except BadSchedule as problem:
-        causes.append(errors.invalid_value("spec.schedule", spec.get("schedule", ""), str(problem)))
+        causes.append(errors.invalid_value("spec.schedule", schedule, str(problem)))
     if spec.get("timeZone") is not None and not is_time_zone(spec["timeZone"]):
         causes.append(errors.invalid_value("spec.timeZone", spec["timeZone"], f"unknown time zone {spec['timeZone']}"))
     if spec["concurrencyPolicy"] not in _POLICIES:
@@ -246,6 +254,8 @@ def validate_disruption_budget(document: Json, old: Json | None) -> list[Cause]:
         if isinstance(value, str) and not _PERCENT.match(value):
             detail = "a valid percent string must be a numeric string followed by an ending '%'"
             causes.append(errors.invalid_value(f"spec.{name}", value, detail))
+        elif isinstance(value, str) and int(value[:-1]) > 100:
+            causes.append(errors.invalid_value(f"spec.{name}", value, "must not be greater than 100%"))
         elif isinstance(value, int) and value < 0:
             causes.append(errors.invalid_value(f"spec.{name}", value, "must be greater than or equal to 0"))
     return causes + validate_selector(spec.get("selector"), "spec.selector")

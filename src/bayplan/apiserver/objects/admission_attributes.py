@@ -18,7 +18,7 @@ GROUP = "admissionregistration.k8s.io"
 
 @dataclass(frozen=True, slots=True)
 class AdmissionAttributes:
-    """Who wants to do what with which object."""
+    """The attributes of a request: user, verb and object."""
 
     kind: ServedKind
     operation: str

@@ -6,11 +6,7 @@ fields are dropped with a warning, or refused, as `fieldValidation` asks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
-import yaml
-
+from bayplan.api.documents import DocumentError, PlainDocument, read_plain
 from bayplan.apiserver.kinds.conform import WrongType, conform
 from bayplan.apiserver.kinds.kind import ServedKind
 from bayplan.apiserver.kinds.protobuf import MEDIA_TYPE, BadProtobuf, read_protobuf
@@ -23,42 +19,27 @@ _JSON_TYPES = ("application/json", "application/yaml")
 _decoders = StrictDecoders()
 
 
-class _PlainLoader(yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else yaml.SafeLoader):  # type: ignore[misc]
-    """YAML without aliases, so that a small body cannot grow into a large document, and with times kept as text."""
-
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError("aliases are not accepted")
-        return super().compose_node(parent, index)
-
-
-_PlainLoader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-
-
 def read_document(body: bytes, content_type: str) -> JsonValue:
     """Any JSON or YAML document."""
     media_type = content_type.partition(";")[0].strip().lower() or "application/json"
     if media_type not in _JSON_TYPES and not media_type.endswith(("+json", "+yaml")):
         raise errors.unsupported_media_type(_JSON_TYPES)
     if media_type.endswith("yaml"):
-        return _read_yaml(body)
+        document = _read_yaml(body).value
+        if not isinstance(document, dict):
+            raise errors.bad_request("error converting YAML to JSON: the document is not an object")
+        return document
     try:
         return decode(body)
     except BadJson as problem:
         raise errors.bad_request(f"couldn't get version/kind; json parse error: {problem}") from problem
 
 
-def _read_yaml(body: bytes) -> JsonValue:
+def _read_yaml(body: bytes) -> PlainDocument:
     try:
-        document = yaml.load(body, Loader=_PlainLoader)
-    except (yaml.YAMLError, ValueError, RecursionError) as problem:
+        return read_plain(body)
+    except DocumentError as problem:
         raise errors.bad_request(f"error converting YAML to JSON: {str(problem)[:300]}") from problem
-    if not isinstance(document, dict):
-        raise errors.bad_request("error converting YAML to JSON: the document is not an object")
-    return document
 
 
 def read_object(body: bytes, content_type: str, kind: ServedKind, *, validation: str, warnings: list[str]) -> Json:
@@ -78,28 +59,13 @@ def read_object(body: bytes, content_type: str, kind: ServedKind, *, validation:
 
 
 def _repetitions(body: bytes, *, is_json: bool, validation: str) -> list[str]:
-    """What is written twice in one object, in the words of the parser; looked for only where somebody wants to know."""
+    """What is written twice in one object, in the words of the parser; looked for only where the request asks for
+    it."""
     if validation == "Ignore" or (is_json and validation != "Strict"):
         return []
     if is_json:
         return [f'duplicate field "{path}"' for path in duplicate_fields(body)]
-    try:
-        return list(_repeated_keys(yaml.compose(body, Loader=_PlainLoader)))
-    except RecursionError as problem:
-        raise errors.bad_request("error converting YAML to JSON: nested too deeply") from problem
-
-
-def _repeated_keys(node: Any) -> Iterator[str]:
-    if isinstance(node, yaml.MappingNode):
-        seen: set[str] = set()
-        for key, value in node.value:
-            if key.value in seen:
-                yield f'line {key.start_mark.line + 1}: key "{key.value}" already set in map'
-            seen.add(key.value)
-            yield from _repeated_keys(value)
-    elif isinstance(node, yaml.SequenceNode):
-        for item in node.value:
-            yield from _repeated_keys(item)
+    return [f'line {line}: key "{key}" already set in map' for key, line in _read_yaml(body).repeated]
 
 
 def read_options(body: bytes, content_type: str) -> Json:

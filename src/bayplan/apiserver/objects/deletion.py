@@ -1,11 +1,12 @@
 """Deleting objects: preconditions, grace, finalizers, propagation.
 
 An object disappears at once, or is marked with a deletionTimestamp and disappears when its kubelet or the owners of
-its finalizers are done. The garbage collector does what propagation asks for (see `controllers.garbage`).
+its finalizers are done. The garbage collector does what propagation asks for (see `simulation.controllers.garbage`).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -20,6 +21,7 @@ ORPHAN = "orphan"
 _IMMORTAL_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
 _DEFAULT_GRACE_SECONDS = 30
 _POLICIES = ("Orphan", "Background", "Foreground")
+_NUMBER = re.compile(r"-?[0-9]{1,10}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ def _typed(document: Json, name: str, expected: type, default: JsonValue) -> Jso
 
 
 def _whole(text: str) -> int:
-    if not text.lstrip("-").isdigit() or len(text) > 10:
+    if not _NUMBER.fullmatch(text):
         raise errors.bad_request(f'invalid gracePeriodSeconds: "{text}"')
     return int(text)
 

@@ -1,7 +1,7 @@
 """Who owns which field: `metadata.managedFields`, kept on every write, and server-side apply on top of it.
 
 A manager that creates, updates or patches owns what it changed; a manager that applies owns exactly what it applied,
-conflicts with owners of what it would change unless forced, and removes what it no longer applies and nobody else
+conflicts with owners of what it would change unless forced, and removes what it no longer applies and no other manager
 owns. Works on documents the caller owns; never on stored bytes.
 """
 

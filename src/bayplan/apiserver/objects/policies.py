@@ -60,17 +60,11 @@ class BoundPolicies:
         self._kinds = kinds
         self._policies, self._bindings = policies, bindings
         self._bound: list[BoundPolicy] | None = None
-        self._stored_bindings = store.collection(bindings).entries
         for resource in (policies, bindings):
             store.listen(resource, self._on_change)
 
     def _on_change(self, resource: str, change: Change) -> None:
         self._bound = None
-
-    @property
-    def any(self) -> bool:
-        """Whether a policy is bound."""
-        return bool(self._stored_bindings)
 
     def concerning(self, attributes: AdmissionAttributes, namespace: Json | None) -> Iterator[BoundPolicy]:
         """The policies that select a write; of their own kinds, they select none."""
@@ -134,11 +128,13 @@ class AdmissionPolicies:
         self._store = store
         self._validating = BoundPolicies(store, kinds, POLICIES, BINDINGS)
         self._mutating = BoundPolicies(store, kinds, MUTATING, MUTATING_BINDINGS)
+        self._stored_bindings = [store.collection(resource).entries for resource in (BINDINGS, MUTATING_BINDINGS)]
 
     @property
     def any(self) -> bool:
         """Whether a policy is bound."""
-        return self._validating.any or self._mutating.any
+        validating, mutating = self._stored_bindings
+        return bool(validating or mutating)
 
     def namespace_of(self, attributes: AdmissionAttributes) -> Json | None:
         """The namespace of the object, if it has one."""
@@ -149,7 +145,7 @@ class AdmissionPolicies:
 
     def judge(self, attributes: AdmissionAttributes, warnings: list[str]) -> None:
         """Refuse a write that breaks a policy whose binding denies; warn where the binding warns."""
-        if not self._validating.any:
+        if not self._stored_bindings[0]:
             return
         namespace = self.namespace_of(attributes)
         for bound in self._validating.concerning(attributes, namespace):
@@ -178,7 +174,7 @@ class AdmissionPolicies:
 
         They look at it again after it was changed by others (`is_again`), those that ask for it.
         """
-        if attributes.document is None or not self._mutating.any:
+        if attributes.document is None or not self._stored_bindings[1]:
             return None
         namespace, document = self.namespace_of(attributes), attributes.document
         for bound in self._mutating.concerning(attributes, namespace):

@@ -98,6 +98,9 @@ class ObjectReader:
         """The state of the resource to show, and the key after which to begin."""
         version, match = request.query.get("resourceVersion", ""), request.query.get("resourceVersionMatch", "")
         _check_version_match(version, match, bool(token))
+        if "sendInitialEvents" in request.query:
+            cause = errors.forbidden_field("sendInitialEvents", "sendInitialEvents is forbidden for list")
+            raise errors.invalid("ListOptions", "", [cause], group="meta.k8s.io")
         if token:
             page = ObjectPage.read(token)
             if page.revision == 0:

@@ -82,7 +82,16 @@ def _field_predicate(kind: ServedKind, requirement: FieldRequirement) -> FieldPr
 
 def selectable_values(kind: ServedKind, document: Json) -> tuple[str, ...]:
     """The values of the kind's selectable fields, in the order of declaration."""
-    return tuple([_value_at(document, path, default) for path, default in kind.selectable.values()])
+    values = []
+    for path, default in kind.selectable.values():
+        if len(path) == 2 and type(default) is str:  # nearly all
+            part = document.get(path[0])
+            found = part.get(path[1]) if type(part) is dict else None
+            if found is None or type(found) is str:
+                values.append(default if found is None else found)
+                continue
+        values.append(_value_at(document, path, default))
+    return tuple(values)
 
 
 def _value_at(document: Json, path: FieldPath, default: str | FieldPath) -> str:

@@ -1,14 +1,13 @@
 """Admission webhooks: which ones look at a write, what they are sent, and what becomes of their answers.
 
 Writing is synchronous and changes nothing before everything was checked. A write that a webhook has yet to look at is
-therefore given up with `ReviewNeeded`; whoever asked for it calls the webhook and repeats the write with the answer at
+therefore given up with `ReviewNeeded`; the caller calls the webhook and repeats the write with the answer at
 hand (`Webhooks.answers`). If the object has changed meanwhile, the review differs and the webhook is called again.
 """
 
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -176,7 +175,7 @@ def _patched(webhook: Json, document: Json, response: Json) -> Json:
     try:
         operations = decode(base64.b64decode(str(response["patch"]), validate=True))
         patched = json_patch(decode_object(encode(document)), operations)
-    except (BadPatch, BadJson, binascii.Error) as problem:
+    except (BadPatch, BadJson, ValueError) as problem:
         raise errors.internal_error(f'webhook "{webhook["name"]}" sent a bad patch: {problem}') from problem
     if not isinstance(patched, dict) or not isinstance(patched.get("metadata"), dict):
         raise errors.internal_error(f'webhook "{webhook["name"]}" left no object')

@@ -10,8 +10,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from bayplan.apiserver.kinds.admission import Admission
-from bayplan.apiserver.kinds.kind import Kinds, ServedKind
+from bayplan.apiserver.kinds.kind import Admission, Kinds, ServedKind
 from bayplan.apiserver.kinds.metadata import (
     carry_over,
     drop_empty,
@@ -144,6 +143,8 @@ class ObjectWriter:
     def _prepared_for_create(self, kind: ServedKind, document: Json, caller: Caller, *, is_named: bool) -> Json:
         if kind.status and not kind.keeps_status_on_create:
             document.pop("status", None)
+            if zero := kind.empty_status():
+                document["status"] = zero
         if kind.generation:
             document["metadata"]["generation"] = 1
         drop_empty(document["metadata"])
@@ -151,12 +152,15 @@ class ObjectWriter:
             kind.default(document)
         if kind.admit is not None:
             kind.admit(document, None, self._admission(caller.user))
-        attributes = self._attributes(CREATE, kind, document, None, caller, is_named=is_named)
-        self._mutate(attributes, caller)
+        attributes = None
+        if self.is_guarded:
+            attributes = self._attributes(CREATE, kind, document, None, caller, is_named=is_named)
+            self._mutate(attributes, caller)
         if kind.default_status is not None:
             kind.default_status(document)
         self._validate(kind, document, None)
-        self._judge(attributes, caller)
+        if attributes is not None:
+            self._judge(attributes, caller)
         head = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": document["metadata"]}
         return head | document
 
@@ -211,6 +215,8 @@ class ObjectWriter:
         drop_empty(new["metadata"])
         attributes = self._attributes(UPDATED, kind, new, old, caller)
         if caller.subresource in _UNCHECKED and not kind.is_custom:
+            if kind.admit_status is not None:
+                kind.admit_status(new, old, self._admission(caller.user))
             self._mutate(attributes, caller)
             self._validate_metadata(kind, new, old)
             self._judge(attributes, caller)

@@ -1,6 +1,6 @@
 """JSON in and out: one place that decides how documents become bytes and times become text.
 
-Stored objects are JSON bytes; a decoded document is a plain dict and belongs to whoever decoded it.
+Stored objects are JSON bytes; a decoded document is a plain dict and belongs to the caller.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bayplan.apiserver.protocol.encoding import Json, JsonValue
+from bayplan.apiserver.protocol.encoding import Json, JsonValue, encode
 
 MAX_BODY_BYTES = 3 * 1024 * 1024
 NAMESPACE_MISMATCH = "the namespace of the provided object does not match the namespace sent on the request"
@@ -85,6 +85,8 @@ def _quoted(value: JsonValue) -> str:
         return f'"{value}"'
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return encode(value).decode()
     return "null" if value is None else str(value)
 
 

@@ -41,6 +41,7 @@ from bayplan.apiserver.protocol.identity import ADMIN, ANONYMOUS, ApiUser, Token
 from bayplan.apiserver.protocol.selectors import BadSelector, parse_field_selector
 from bayplan.apiserver.server.authorization import ApiAuthorizer, Attributes, RbacAuthorizer
 from bayplan.apiserver.server.discovery import Discovery
+from bayplan.apiserver.server.impersonation import impersonated
 from bayplan.apiserver.server.reviews import Reviews
 from bayplan.apiserver.server.routing import Route, resolve, segments_of
 from bayplan.apiserver.server.webhook_calls import call_webhook
@@ -127,7 +128,7 @@ class Api:
                 user = request.user
             else:
                 raise errors.unauthorized()
-        request.user = user
+        request.user = impersonated(user, request.headers, self.authorizer)
         parts = segments_of(request.path)
         if parts[0] in ("api", "apis") and len(parts) > (2 if parts[0] == "api" else 3):
             return self._resource(resolve(self.kinds, parts), request, warnings)
@@ -357,6 +358,6 @@ def _selected_name(verb: str, request: Request) -> str:
         return ""
     try:
         requirements = parse_field_selector(request.query.get("fieldSelector", ""))
-    except BadSelector:  # refused by whoever reads the objects
+    except BadSelector:  # the reader of the objects refuses it
         return ""
     return next((one.value for one in requirements if one.equal and one.field == "metadata.name"), "")

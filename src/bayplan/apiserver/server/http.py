@@ -1,8 +1,8 @@
 """The HTTP/1.1 transport: keep-alive, pipelining, chunked watches, limits; nothing about Kubernetes.
 
-One protocol object a connection, parsed by httptools. Requests of a connection are answered in order. A watch takes
-its connection over until it ends. Bodies over the limit, malformed requests and unknown methods get a Status, and
-the connection is closed when its state cannot be trusted any more.
+One protocol object a connection, parsed by httptools. Requests of a connection are answered in order, and while the
+client reads what was answered. A watch takes its connection over until it ends. Bodies over the limit, malformed
+requests and unknown methods get a Status, and the connection is closed when its state cannot be trusted any more.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from bayplan.apiserver.objects.webhooks import ReviewNeeded
 from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.exchange import ApiAnswer, Request, error_answer, parse_query
 from bayplan.apiserver.protocol.identity import ANONYMOUS, ApiUser, certificate_user
+from bayplan.apiserver.server.impersonation import REPEATED
 
 _log = logging.getLogger("bayplan.apiserver.server.http")
 _MAX_HEADER_BYTES = 64 * 1024
@@ -28,6 +29,8 @@ _MAX_PIPELINED = 128
 # As long as kube-apiserver waits for the head of a request; a body may take as long again.
 _HEAD_SECONDS = 32.0
 _REQUEST_SECONDS = 64.0
+_STALLED_SECONDS = 64.0
+"""A client that takes nothing of its answers for so long is dropped; watches have a limit of their own."""
 _SWEEP_SECONDS = 4.0
 _REASONS = {
     200: b"OK",
@@ -105,7 +108,7 @@ class Connection(asyncio.Protocol):
         self._headers: dict[str, str] = {}
         self._header_bytes = 0
         self._unparsed_bytes = 0
-        """Received since the head of the current request began, while it is not complete."""
+        """Received since the parser last handed something over: it gathers headers, trailers and sizes of chunks."""
         self._is_in_head = True
         self._began: float | None = asyncio.get_running_loop().time()
         """When the current request began to arrive; None between requests."""
@@ -117,6 +120,8 @@ class Connection(asyncio.Protocol):
         self._reviewing: asyncio.Task[None] | None = None
         self._can_write = asyncio.Event()
         self._can_write.set()
+        self._stalled_at: float | None = None
+        """When the client stopped reading its answers; None while it reads."""
 
     # ---- asyncio.Protocol
 
@@ -137,16 +142,25 @@ class Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._can_write.clear()
+        self._stalled_at = asyncio.get_running_loop().time()
+        if self._streaming is None and self._transport is not None:
+            # Answers that wait for their reader are enough. A watch keeps reading: that is how it learns of its end.
+            self._transport.pause_reading()
 
     def resume_writing(self) -> None:
         self._can_write.set()
+        self._stalled_at = None
+        if self._transport is not None:
+            if self._began is not None:  # the rest of that request could not arrive meanwhile
+                self._began = asyncio.get_running_loop().time()
+            self._transport.resume_reading()
+            self._work()
 
     def data_received(self, data: bytes) -> None:
-        if self._is_in_head:
-            self._unparsed_bytes += len(data)
+        self._unparsed_bytes += len(data)
         try:
             self._parser.feed_data(data)
-            if self._is_in_head and self._unparsed_bytes > _MAX_HEADER_BYTES + _MAX_URL_BYTES:
+            if self._unparsed_bytes > _MAX_HEADER_BYTES + _MAX_URL_BYTES:
                 # The parser hands a header over when it is complete, and would gather one without end.
                 self._refuse_and_close(errors.bad_request("the request headers are too large"))
         except httptools.HttpParserUpgrade:
@@ -178,7 +192,11 @@ class Connection(asyncio.Protocol):
         if self._header_bytes > _MAX_HEADER_BYTES:
             self._refusal = errors.bad_request("the request headers are too large")
             return
-        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+        if self._is_in_head:  # after it come trailers, which say nothing that counts here
+            known_as, text = name.decode("latin-1").lower(), value.decode("latin-1")
+            if known_as in self._headers and known_as.startswith("impersonate-"):
+                text = self._headers[known_as] + REPEATED + text
+            self._headers[known_as] = text
 
     def on_headers_complete(self) -> None:
         self._is_in_head = False
@@ -186,7 +204,11 @@ class Connection(asyncio.Protocol):
         if self._headers.get("expect", "").lower() == "100-continue" and self._transport is not None:
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
+    def on_chunk_header(self) -> None:
+        self._unparsed_bytes = 0
+
     def on_body(self, body: bytes) -> None:
+        self._unparsed_bytes = 0
         self._body_bytes += len(body)
         if self._body_bytes > errors.MAX_BODY_BYTES:
             self._refusal = errors.too_large()
@@ -197,6 +219,7 @@ class Connection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         keep_alive = self._parser.should_keep_alive()
         self._is_in_head = True
+        self._unparsed_bytes = 0
         self._began = None
         self._waiting.append((self._refusal or self._request(), keep_alive))
         if len(self._waiting) > _MAX_PIPELINED:
@@ -218,8 +241,8 @@ class Connection(asyncio.Protocol):
         return Request(method, text, parameters, self._headers, body, self._user)
 
     def _work(self) -> None:
-        """Answer what waits, until a watch takes the connection over or a webhook has to be called."""
-        while self._waiting and not (self._streaming or self._reviewing) and self._transport is not None:
+        """Answer what waits, until a watch takes the connection over, a webhook has to be called, or nobody reads."""
+        while self._waiting and self._can_answer():
             request, keep_alive = self._waiting.popleft()
             if not isinstance(request, Request):
                 self._send(error_answer(request), keep_alive=False)
@@ -231,6 +254,10 @@ class Connection(asyncio.Protocol):
                 self._reviewing = asyncio.get_running_loop().create_task(task, name="admission review")
             else:
                 self._answer(request, answer, keep_alive=keep_alive)
+
+    def _can_answer(self) -> bool:
+        is_busy = self._streaming is not None or self._reviewing is not None
+        return not is_busy and self._transport is not None and self._can_write.is_set()
 
     async def _answer_reviewed(self, request: Request, needed: ReviewNeeded, *, keep_alive: bool) -> None:
         answer = await self._server.handle_with_reviews(request, needed)
@@ -298,8 +325,14 @@ class Connection(asyncio.Protocol):
     # ---- ending
 
     def close_if_overdue(self, now: float) -> None:
+        if self._streaming is not None:
+            return
         limit = _HEAD_SECONDS if self._is_in_head else _REQUEST_SECONDS
-        if self._began is not None and now - self._began > limit and self._streaming is None:
+        if self._stalled_at is not None:
+            is_overdue = now - self._stalled_at > _STALLED_SECONDS
+        else:
+            is_overdue = self._began is not None and now - self._began > limit
+        if is_overdue:
             self.abort()
 
     def abort(self) -> None:

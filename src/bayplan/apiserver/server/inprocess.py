@@ -1,8 +1,8 @@
 """The same server without sockets: calls go to `Api.handle`, watches stream, faults can be injected.
 
-Fulfils the transport port of the client room by shape. That room's exceptions are not known here; whoever wires the
-two together passes them in as `TransportErrors`. Time is the cluster's clock, so that delays and timeouts cost no
-real time on a virtual one.
+Fulfils the transport port of the client room by shape. That room's exceptions are not imported here; the code that
+wires the two together passes them in as `TransportErrors`. Time is the cluster's clock, so that delays and timeouts
+cost no real time on a virtual one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The OpenAPI v2 document, for clients older than Kubernetes 1.27: one for all groups, as JSON or as protobuf.
 
 Derived from the v3 documents. kubectl before 1.27 (Debian ships 1.20) requests it before `apply` and for
-`explain`, and take the protobuf form only: the messages of the OpenAPI v2 specification, of which those that clients
+`explain`, and takes the protobuf form only: the messages of the OpenAPI v2 specification, of which those that clients
 read are written here (definitions, and the operations with their query parameters).
 """
 

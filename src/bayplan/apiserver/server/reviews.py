@@ -17,17 +17,20 @@ class Reviews:
         self._tokens = tokens
 
     def answer(self, kind: ServedKind, namespace: str, review: Json, user: ApiUser) -> Json:
-        spec = review.setdefault("spec", {})
-        if kind.kind == "SelfSubjectReview":
+        if kind.kind == "SelfSubjectReview":  # has no spec
             review["status"] = {"userInfo": _user_info(user)}
-        elif kind.kind == "TokenReview":
+            return review
+        spec = review.setdefault("spec", {})
+        if kind.kind == "TokenReview":
             review["status"] = self._token(spec)
         elif kind.kind == "SelfSubjectRulesReview":
-            review["status"] = self._rules(user, spec.get("namespace", ""))
+            review["spec"], review["status"] = {}, self._rules(user, spec.get("namespace", ""))
         elif kind.kind == "SelfSubjectAccessReview":
             review["status"] = self._access(kind, user, spec)
         else:
             review["status"] = self._access(kind, _subject(kind, spec), spec)
+        if kind.namespaced:
+            review.setdefault("metadata", {}).setdefault("namespace", namespace)
         return review
 
     def _access(self, kind: ServedKind, user: ApiUser, spec: Json) -> Json:
@@ -53,7 +56,7 @@ class Reviews:
     def _token(self, spec: Json) -> Json:
         user = self._tokens.user(spec.get("token", ""))
         if user is None:
-            return {"authenticated": False, "user": {}, "error": "invalid bearer token"}
+            return {"user": {}, "error": "invalid bearer token"}
         return {"authenticated": True, "user": _user_info(user), "audiences": [self._tokens.audience]}
 
     def _rules(self, user: ApiUser, namespace: str) -> Json:
@@ -76,4 +79,6 @@ def _user_info(user: ApiUser) -> Json:
     info: Json = {"username": user.name, "groups": list(user.groups)}
     if user.uid:
         info["uid"] = user.uid
+    if user.extra:
+        info["extra"] = {key: list(values) for key, values in user.extra.items()}
     return info

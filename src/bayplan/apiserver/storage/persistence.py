@@ -140,7 +140,7 @@ class Journal:
                     )
             self._database.execute("INSERT OR REPLACE INTO facts VALUES ('revision', ?)", (revision,))
             self._database.execute("COMMIT")
-        except sqlite3.Error:
+        except (sqlite3.Error, OverflowError):
             _log.exception("could not write %d objects to %s; they will be tried again", len(pending), self.path)
             if self._database.in_transaction:
                 self._database.execute("ROLLBACK")
@@ -156,5 +156,9 @@ class Journal:
             await self._task
         if not self._pending:
             self._log.forget_everything()
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Let the files go as they are."""
         self._log.close()
         self._database.close()

@@ -255,7 +255,7 @@ def _contains_ip(network: CIDR, ip: IP) -> Value:
 
 
 def _contains_text(network: CIDR, text: str) -> Value:
-    """Does not tell what is wrong with the address."""
+    """Raises an error that does not say what is wrong with the address."""
     if not _succeeds(_parse_ip, text):
         raise no_overload()
     return network.holds(_parse(text))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -113,6 +114,24 @@ def test_merge_rules_are_translated() -> None:
     assert object_type(SCHEMA, "x").fields["metadata"].type.name == "meta.v1.ObjectMeta"
 
 
+@pytest.mark.parametrize("kind", ["set", "map"])
+def test_lists_without_doubles_take_time_linear_in_their_length(kind: str) -> None:
+    """Comparing each of 50,000 with all others would take minutes."""
+    items = {"type": "object", "properties": {"name": {"type": "string"}}}
+    schema = {"type": "array", "x-kubernetes-list-type": kind, "x-kubernetes-list-map-keys": ["name"], "items": items}
+    value = [{"name": f"n{number}"} for number in range(50_000)]
+
+    began = time.process_time()
+    assert validate(value, schema, "spec") == []
+    assert time.process_time() - began < 20
+    assert [cause.field for cause in validate([*value, {"name": "n7"}], schema, "spec")] == ["spec[50000]"]
+
+
+@pytest.mark.parametrize(("value", "doubles"), [([1, True], 0), ([1, 1], 1), (["1", 1], 0), ([{"a": 1}, {"a": 1}], 1)])
+def test_equal_items_of_a_set_are_equal_as_json(value: list[Any], doubles: int) -> None:
+    assert len(validate(value, {"type": "array", "x-kubernetes-list-type": "set"}, "spec")) == doubles
+
+
 def test_a_pattern_takes_time_linear_in_the_text() -> None:
     schema = {"type": "string", "pattern": "^(a+)+$"}
 
@@ -122,12 +141,21 @@ def test_a_pattern_takes_time_linear_in_the_text() -> None:
 
 @pytest.mark.parametrize("pattern", ["(", "*a", "[z-a]", "(?=x)"])
 def test_a_pattern_that_is_none_is_a_problem_of_the_definition(pattern: str) -> None:
-    version = {"name": "v1", "served": True, "storage": True}
-    version |= {"schema": {"openAPIV3Schema": {"type": "object", "pattern": pattern}}}
+    assert problems_of({"type": "object", "pattern": pattern}) == ["spec.versions[0].schema.openAPIV3Schema.pattern"]
+
+
+def test_a_list_whose_items_are_all_compared_is_refused_as_upstream() -> None:
+    listed = {"type": "array", "uniqueItems": True, "items": {"type": "string"}}
+
+    found = problems_of({"type": "object", "properties": {"list": listed}})
+    assert found == ["spec.versions[0].schema.openAPIV3Schema.properties[list].uniqueItems"]
+
+
+def problems_of(schema: dict[str, Any]) -> list[str]:
+    """The fields that a definition of that schema is refused for."""
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
     names = {"plural": "foos", "singular": "foo", "kind": "Foo", "listKind": "FooList"}
     definition: dict[str, Any] = {"metadata": {"name": "foos.e.com"}}
     definition["spec"] = {"group": "e.com", "scope": "Cluster", "names": names, "versions": [version]}
 
-    causes = validate_definition(definition, None)
-
-    assert [cause.field for cause in causes] == ["spec.versions[0].schema.openAPIV3Schema.pattern"]
+    return [cause.field for cause in validate_definition(definition, None)]

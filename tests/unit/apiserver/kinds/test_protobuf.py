@@ -9,12 +9,13 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.apiconformance.made_objects import random_value, without_empty_parts
 
 from bayplan.apiserver.kinds.builtin import builtin_kinds
 from bayplan.apiserver.kinds.conform import conform
 from bayplan.apiserver.kinds.kind import ServedKind
 from bayplan.apiserver.kinds.protobuf import MEDIA_TYPE, BadProtobuf, read_protobuf, write_protobuf
-from bayplan.apiserver.kinds.type_table import FieldType, builtin_types
+from bayplan.apiserver.kinds.type_table import builtin_types
 from bayplan.apiserver.objects.bodies import read_object
 from bayplan.apiserver.protocol.encoding import encode
 
@@ -80,60 +81,10 @@ def test_unknown_numbers_are_skipped() -> None:
     assert read_protobuf(envelope(raw), POD)["metadata"] == {"name": "a"}
 
 
-TEXTS = ["", "a", "ä", "0", "true"]
-SCALARS: dict[str, list[Any]] = {
-    "string": TEXTS,
-    "int32": [0, 1, -1, 2**31 - 1, -(2**31)],
-    "int64": [0, 1, -1, 2**63 - 1, -(2**63)],
-    "bool": [True, False],
-    "number": [0, 1, 0.5, -2.25],
-    "quantity": ["0", "1", "500m", "1Gi"],
-    "intorstring": [0, 8080, "", "http", "25%"],
-    "time": ["2026-01-31T12:00:00Z", "1969-12-31T23:59:59Z"],
-    "microtime": ["2026-01-31T12:00:00.000001Z", "2026-01-31T12:00:00.250000Z"],
-    "bytes": ["", "AA==", "YWJj"],
-    "any": [{"a": [1, None, 0.5]}, "text", 0, False, [1]],
-}
-
-
-def value(declared: FieldType, chance: random.Random, depth: int) -> Any:
-    """A value of a type, zeros among them."""
-    element = declared.element or declared
-    if declared.kind == "struct":
-        names = chance.sample(sorted(declared.fields), min(len(declared.fields), chance.randrange(6))) if depth else []
-        return {name: value(declared.fields[name].type, chance, depth - 1) for name in names}
-    if declared.kind == "list":
-        return [value(element, chance, max(0, depth - 1)) for _ in range(chance.randrange(3))]
-    if declared.kind == "map":
-        return {name: value(element, chance, max(0, depth - 1)) for name in chance.sample(TEXTS, chance.randrange(3))}
-    if declared.kind == "union":
-        schema = value(element, chance, max(0, depth - 1))
-        lists: dict[str, Any] = {"schema-or-bool": chance.random() < 0.5, "schema-or-strings": ["a", ""]}
-        return chance.choice([schema, lists.get(declared.name, [schema])])
-    return chance.choice(SCALARS[declared.kind])
-
-
-def without_empty_parts(value: Any, declared: FieldType) -> Any:
-    """Without empty parts that are no pointers: in protobuf they are always there, so that they say nothing."""
-    if isinstance(value, list):
-        return [without_empty_parts(item, declared.element or declared) for item in value]
-    if not isinstance(value, dict) or declared.kind == "any":
-        return value
-    if declared.kind != "struct":
-        return {name: without_empty_parts(item, declared.element or declared) for name, item in value.items()}
-    kept = {}
-    for name, item in value.items():
-        member = declared.fields[name]
-        found = without_empty_parts(item, member.type)
-        if found != {} or member.is_pointer or member.type.kind != "struct":
-            kept[name] = found
-    return kept
-
-
 @pytest.mark.parametrize("kind", builtin_kinds(), ids=lambda kind: kind.resource)
 @pytest.mark.parametrize("seed", range(10))
 def test_json_yaml_and_protobuf_of_one_object_become_one_document(kind: ServedKind, seed: int) -> None:
-    document = value(kind.type, random.Random(f"{kind.kind} {seed}"), 7)
+    document = random_value(kind.type, random.Random(f"{kind.kind} {seed}"), 7)
     document |= {"apiVersion": kind.api_version, "kind": kind.kind}
     document.setdefault("metadata", {})
 

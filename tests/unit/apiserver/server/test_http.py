@@ -204,18 +204,24 @@ async def test_a_head_without_end_is_refused_while_it_arrives(server: EmbeddedCl
     start = endless if endless.startswith(b"GET") else b"GET /api HTTP/1.1\r\n" + endless
     async with connected(server) as wire:
         wire.send(start)
-        sent = 0
-        with contextlib.suppress(ConnectionError):
-            for _ in range(400):
-                wire.send(b"a" * 10_000)
-                await wire.writer.drain()
-                sent += 10_000
-                await asyncio.sleep(0)
-                if wire.reader.at_eof() or server._http.connections == set():
-                    break
-        await until(lambda: not server._http.connections)
+        sent = await _flood(server, wire, b"a" * 10_000)
 
     assert sent < 4_000_000
+
+
+async def _flood(server: EmbeddedCluster, wire: Wire, piece: bytes) -> int:
+    """Send until the server closes the connection; how many bytes that took."""
+    sent = 0
+    with contextlib.suppress(ConnectionError):
+        for _ in range(400):
+            wire.send(piece)
+            await wire.writer.drain()
+            sent += len(piece)
+            await asyncio.sleep(0)
+            if wire.reader.at_eof() or server._http.connections == set():
+                break
+    await until(lambda: not server._http.connections)
+    return sent
 
 
 @pytest.mark.parametrize("half", HALF)
@@ -236,3 +242,67 @@ async def test_a_request_that_does_not_arrive_is_given_up(
         idle.send(b"GET /version HTTP/1.1\r\n" + HEADERS + b"\r\n")
 
         assert (await idle.answer())[0] == 200
+
+
+@pytest.mark.parametrize("endless", [b"0\r\nX: ", b"0\r\nX", b"1;", b"00"])
+async def test_what_follows_or_divides_a_body_is_refused_when_it_has_no_end(
+    server: EmbeddedCluster, endless: bytes
+) -> None:
+    """Trailers, chunk sizes and their extensions are gathered by the parser as headers are."""
+    async with connected(server) as wire:
+        wire.send(b"PUT %b HTTP/1.1\r\n%bTransfer-Encoding: chunked\r\n\r\n%b" % (MAPS.encode(), HEADERS, endless))
+        filler = endless[-1:] if endless.startswith(b"00") else b"a"
+        sent = await _flood(server, wire, filler * 10_000)
+
+    assert sent < 4_000_000
+
+
+async def test_trailers_change_no_header(server: EmbeddedCluster) -> None:
+    async with connected(server) as wire:
+        wire.send(
+            b"GET /api/v1/pods HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+            b"0\r\nAuthorization: Bearer secret\r\n\r\n"
+        )
+
+        assert (await wire.answer())[0] == 401
+
+
+async def test_answers_that_nobody_reads_are_not_gathered(server: EmbeddedCluster) -> None:
+    async with connected(server) as wire, connected(server) as other:
+        other.send(get("/openapi/v2"))
+        size = int((await other.answer())[1]["content-length"])
+        wire.reader._transport.pause_reading()  # type: ignore[attr-defined]  # a client that reads nothing
+        for _ in range(100):
+            wire.send(get("/openapi/v2"))
+            await asyncio.sleep(0)
+        await until(lambda: any(not each._can_write.is_set() for each in server._http.connections))
+        other.send(get("/version"))
+        assert (await other.answer())[0] == 200
+        kept = max(each._transport.get_write_buffer_size() for each in server._http.connections if each._transport)
+
+    assert kept <= 2 * size
+
+
+async def test_a_client_that_takes_nothing_of_its_answers_is_dropped(
+    server: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with connected(server) as wire:
+        wire.reader._transport.pause_reading()  # type: ignore[attr-defined]  # a client that reads nothing
+        wire.send(get("/openapi/v2") * 20)
+        await until(lambda: any(not each._can_write.is_set() for each in server._http.connections))
+        monkeypatch.setattr(http, "_STALLED_SECONDS", 0.0)
+        server._http._sweep(asyncio.get_running_loop())
+
+        await until(lambda: not server._http.connections)
+
+
+async def test_a_client_that_reads_late_gets_all_its_answers_in_order(server: EmbeddedCluster) -> None:
+    async with connected(server) as wire:
+        wire.reader._transport.pause_reading()  # type: ignore[attr-defined]  # a client that reads nothing
+        for _ in range(20):
+            wire.send(get("/openapi/v2") + get("/version"))
+        await until(lambda: any(not each._can_write.is_set() for each in server._http.connections))
+        wire.reader._transport.resume_reading()  # type: ignore[attr-defined]
+        for _ in range(20):
+            assert "definitions" in (await wire.answer())[2]
+            assert "gitVersion" in (await wire.answer())[2]

@@ -79,6 +79,22 @@ async def test_an_old_template_is_found_again(driver: Driver) -> None:
     assert len(await names(driver, f"{APPS}/replicasets")) == 2
 
 
+@pytest.mark.parametrize(
+    ("before", "after"), [("3546343826724305832", "3546343826724305833"), ("9" * 30, "1"), ("x", "1")]
+)
+async def test_a_revision_follows_the_largest_of_64_bits(driver: Driver, before: str, after: str) -> None:
+    await driver.create(f"{APPS}/deployments", workload("Deployment", "web"))
+    await driver.settle()
+    (old,) = await driver.items(f"{APPS}/replicasets")
+    marked = {"metadata": {"annotations": {"deployment.kubernetes.io/revision": before}}}
+    await driver.patch(f"{APPS}/replicasets/{old['metadata']['name']}", marked)
+    await driver.patch(f"{APPS}/deployments/web", {"spec": {"template": {"metadata": {"annotations": {"v": "2"}}}}})
+    await driver.settle()
+    deployment = await driver.get(f"{APPS}/deployments/web")
+
+    assert deployment["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == after
+
+
 async def test_recreate_stops_everything_first(driver: Driver) -> None:
     await driver.create(f"{APPS}/deployments", workload("Deployment", "web", replicas=2, strategy={"type": "Recreate"}))
     await driver.settle()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
+import re
 
 from bayplan.apiserver.protocol.encoding import Json, JsonValue, encode_sorted, parse_timestamp
 from bayplan.apiserver.simulation.controllers.base import Controller
@@ -15,6 +16,8 @@ SETS = "replicasets.apps"
 HASH_LABEL = "pod-template-hash"
 REVISION = "deployment.kubernetes.io/revision"
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+_NUMBER = re.compile(r"[0-9]{1,19}")
+"""As long as a number of 64 bits can be."""
 
 
 class Deployments(Controller):
@@ -161,7 +164,7 @@ def _created(one: Json) -> tuple[float, str]:
 
 def _revision(one: Json) -> int:
     text = (one["metadata"].get("annotations") or {}).get(REVISION, "0")
-    return int(text) if text.isdigit() else 0
+    return int(text) if _NUMBER.fullmatch(text) else 0
 
 
 def _limits(rolling: Json, wanted: int) -> tuple[int, int]:
@@ -172,10 +175,10 @@ def _limits(rolling: Json, wanted: int) -> tuple[int, int]:
 
 def absolute(value: JsonValue, total: int, *, round_up: bool) -> int:
     """A number or a percentage of a total."""
-    if isinstance(value, str) and value.endswith("%") and value[:-1].isdigit():
+    if isinstance(value, str) and value.endswith("%") and _NUMBER.fullmatch(value[:-1]):
         share = int(value[:-1]) * total / 100
         return math.ceil(share) if round_up else math.floor(share)
-    return int(value) if isinstance(value, int) or str(value).isdigit() else 0
+    return int(value) if isinstance(value, int) or _NUMBER.fullmatch(str(value)) else 0
 
 
 def _status(deployment: Json, sets: list[Json], wanted_hash: str, now: str) -> Json:

@@ -63,7 +63,8 @@ class GarbageCollector:
 
     def _suspect(self, resource: str, entry: Entry) -> None:
         is_going = b'"deletionTimestamp"' in entry.raw and any(mark in entry.raw for mark in _FINALIZERS)
-        if is_going or any(self._is_doubtful(uid, entry) for uid in owner_uids(entry)):
+        owners = owner_uids(entry)
+        if is_going or (owners and any(self._is_doubtful(uid, entry) for uid in owners)):
             self._add((resource, entry.key))
 
     def _is_doubtful(self, uid: str, entry: Entry) -> bool:

@@ -153,7 +153,7 @@ def _matched_success_rule(spec: Json, standing: JobProgress) -> int | None:
 
 def index_of(pod: PodFacts) -> int:
     text = pod.labels.get(INDEX, "-1")
-    return int(text) if text.isdigit() else -1
+    return int(text) if text.isdecimal() else -1
 
 
 def parse_indexes(text: str) -> set[int]:

@@ -153,7 +153,7 @@ def _job_pod(job: Json, index: int | None, standing: JobProgress) -> Json:
 
 
 def _of_others(job: Json) -> list[Json]:
-    """Conditions that somebody else has written."""
+    """Conditions that another client has written."""
     return [c for c in job.get("status", {}).get("conditions") or () if c.get("type") not in _OWN]
 
 

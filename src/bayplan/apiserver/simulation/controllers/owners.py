@@ -1,4 +1,4 @@
-"""Who owns whom: an index over all resources, kept by listening to the store.
+"""Owners and dependents: an index over all resources, kept by listening to the store.
 
 Owner references are read from the stored bytes without decoding objects that have none.
 """

@@ -1,4 +1,4 @@
-"""Resource claims of pods: made from templates, released when their pods end, deallocated when nobody uses them."""
+"""Resource claims of pods: made from templates, released when their pods end, deallocated when no pod uses them."""
 
 from __future__ import annotations
 
