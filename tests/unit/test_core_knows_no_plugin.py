@@ -7,6 +7,7 @@ that is part of scheduling. What has to name a plugin is listed here, with the r
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,15 +43,21 @@ def imports_plugins(tree: ast.Module) -> bool:
 
 
 def named_plugins(tree: ast.Module, names: set[str]) -> set[str]:
-    """Names of plugins among the string constants. Exports are left out: an API type may have the name of a plugin."""
+    """Names of plugins in string constants. Exports are left out: an API type may have the name of a plugin; so are
+    docstrings, which may use one as an example."""
     exports = {
         id(each)
         for node in tree.body
         if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "__all__" for t in node.targets)
         for each in ast.walk(node.value)
     }
-    constants = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in exports]
-    return {node.value for node in constants if isinstance(node.value, str) and node.value in names}
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    constants = [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in exports | docstrings
+    ]
+    return {name for text in constants for name in names.intersection(re.findall(r"\w+", text))}
 
 
 def test_the_core_imports_no_plugin() -> None:

@@ -3,7 +3,8 @@
     from bayplan.framework import Plugin, PluginArgs, Unschedulable, normalize_highest
 
 Beside it, for those who need them: `bayplan.framework.objects` (Kubernetes objects, quantities, selectors),
-`bayplan.framework.columns` (the cluster as arrays) and `bayplan.framework.promises` (what only saves time).
+`bayplan.framework.columns` (the cluster as arrays), `bayplan.framework.devices` and `device_findings` (for plugins that
+allocate devices) and `bayplan.framework.promises` (what only saves time).
 `framework.runtime` is the engine that calls plugins; nothing else in this package imports it.
 """
 
@@ -21,6 +22,7 @@ from bayplan.framework.handle import (
     Clock,
     DryRun,
     Handle,
+    LastingState,
     Recorder,
     ResourceLister,
     WaitingPod,
@@ -77,6 +79,7 @@ __all__ = [
     "Handle",
     "Hint",
     "HistogramMetric",
+    "LastingState",
     "NoAnswer",
     "NoArgs",
     "NodeColumns",

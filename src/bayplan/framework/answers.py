@@ -6,31 +6,33 @@ checks answers here or in `bayplan.framework.runtime.call`; the sentence names p
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from functools import cache
 from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from bayplan.framework.plugin import Plugin
+from bayplan.framework.plugin import Plugin, PostFilterResult, PreFilterResult
 from bayplan.framework.points import contract_of
 
 __all__ = ["WrongAnswer", "check_answer", "is_answer"]
 
-_ALSO = {bool: (np.bool_,), int: (np.integer,)}
-"""Types of NumPy that stand for plain ones."""
+_ALSO: dict[type[Any], tuple[type[Any], ...]] = {bool: (np.bool_,), int: (np.integer,), frozenset: (set,)}
+"""Types that do as well as the declared one."""
 
 
 class WrongAnswer(TypeError):
     """A plugin returned something of another type than its contract declares."""
 
     def __init__(self, plugin: str, method: str, answer: object) -> None:
-        shown = f"{answer!r:.60}"
-        expected = contract_of(method).return_annotation
-        super().__init__(
-            f"plugin `{plugin}`: `{method}` returned {shown} ({type(answer).__name__}), expected `{expected}`"
-        )
+        returned, expected = f"{answer!r:.60} ({type(answer).__name__})", contract_of(method).return_annotation
+        field = _wrong_field(answer)
+        if field:
+            value, kind = getattr(answer, field), type(answer)
+            returned = f"a {kind.__name__} whose `{field}` is {value!r:.60} ({type(value).__name__})"
+            expected = getattr(kind.__annotations__[field], "__forward_arg__", kind.__annotations__[field])
+        super().__init__(f"plugin `{plugin}`: `{method}` returned {returned}, expected `{expected}`")
 
 
 def check_answer(plugin: str, method: str, answer: object) -> None:
@@ -45,14 +47,23 @@ def is_answer(method: str, answer: object) -> bool:
     # True and False are ints in Python; as a score they are a mistake.
     if isinstance(answer, bool) and bool not in allowed:
         return Hashable in allowed
-    return isinstance(answer, allowed)
+    return isinstance(answer, allowed) and not _wrong_field(answer)
+
+
+def _wrong_field(answer: object) -> str:
+    """The first field of a result that is of another type than the declared one, "" if there is none."""
+    types = _FIELDS.get(type(answer), {})
+    return next((name for name, kinds in types.items() if not isinstance(getattr(answer, name), kinds)), "")
 
 
 @cache
 def _types(method: str) -> tuple[type[Any], ...]:
-    declared = get_type_hints(_declaration(method), localns={"Plugin": Plugin})["return"]
+    return _runtime_types(get_type_hints(_declaration(method), localns={"Plugin": Plugin})["return"])
+
+
+def _runtime_types(declared: Any) -> tuple[type[Any], ...]:
     kinds = [_runtime_type(kind) for kind in get_args(declared) or (declared,)]
-    if get_origin(declared) in (list, tuple, np.ndarray):
+    if get_origin(declared) in (dict, frozenset, list, tuple, np.ndarray, Iterable):
         kinds = [_runtime_type(declared)]
     return (*kinds, *(also for kind in kinds for also in _ALSO.get(kind, ())))
 
@@ -66,3 +77,10 @@ def _runtime_type(kind: Any) -> type[Any]:
         return NoneType
     found: type[Any] = get_origin(kind) or kind
     return found
+
+
+_FIELDS: dict[type[Any], dict[str, tuple[type[Any], ...]]] = {
+    kind: {name: _runtime_types(declared) for name, declared in get_type_hints(kind).items()}
+    for kind in (PreFilterResult, PostFilterResult)
+}
+"""Answers whose fields are checked too."""

@@ -87,7 +87,7 @@ def _name(cls: type[Plugin]) -> Iterator[str]:
     elif not name:
         yield f"has no name; write `name = {cls.__name__!r}` or leave `name` out to take the class's"
     elif not _NAME.fullmatch(name):
-        yield f"the name `{name}` holds a space, `*` or `/`; use letters and digits, as in `ScoreByLabel`"
+        yield f"the name `{name}` holds a space, `*` or `/`; use letters and digits, as in `PreferZone`"
 
 
 def _args(cls: type[Plugin]) -> Iterator[str]:
@@ -196,8 +196,10 @@ def _strangers(cls: type[Plugin]) -> Iterator[str]:
         if _is_method(value):
             like, meant = _meant(name)
         elif isinstance(value, bool | Depends):
-            like = closest(name, _ATTRIBUTES, cutoff=_ALIKE)
-            meant = f"`{like} = {value}`" if like else ""
+            like = closest(name, (*_ATTRIBUTES, *_DECLARED), cutoff=_ALIKE)
+            shown = f"Depends.{value.name}" if isinstance(value, Depends) else value
+            if like is not None:
+                meant = f"`{_written(like)}`" if like in _DECLARED else f"`{like} = {shown}`"
         if meant:
             what = "a promise" if like is not None and hasattr(SpeedPromises, like) else "an extension point"
             yield f"`{name}` is not {what}; write {meant}, or start its name with `_` if it is your own"

@@ -2,7 +2,7 @@
 
     from bayplan.framework.device_findings import DeviceFinding, NodeFindings
 
-A plugin that defines `examine_devices` is asked about the nodes that it rejected, and about the node of a pod that has
+`examine_devices` of a plugin is called for the nodes that it rejected, and about the node of a pod that has
 one. Scheduling does not use any of this.
 """
 

@@ -12,7 +12,7 @@ from bayplan.cluster.axes import Rows
 from bayplan.cluster.node_table import NodeTable
 from bayplan.framework.status import Code, Status
 
-__all__ = ["Diagnosis", "FitError", "NoNodesError", "ObjectRemedy", "Remedy", "fit_message"]
+__all__ = ["Diagnosis", "FitError", "ObjectRemedy", "Remedy", "fit_message"]
 
 
 class Remedy(Enum):
@@ -139,10 +139,3 @@ class FitError(Exception):
 
     def __str__(self) -> str:
         return self.diagnosis.message
-
-
-class NoNodesError(Exception):
-    """The cluster has no nodes at all; nothing was asked of any plugin."""
-
-    def __init__(self) -> None:
-        super().__init__("no nodes available to schedule pods")

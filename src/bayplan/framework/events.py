@@ -1,7 +1,7 @@
 """Cluster events: what happened, and which of it may unblock a pod that a plugin rejected.
 
-A plugin lists the events that could change its mind, each with a hint function that looks at the change and says
-whether it is worth trying the pod again. A pod sleeps until a hint of a plugin that rejected it says `QUEUE`.
+A plugin lists the events that could change its answer, each with a hint function that looks at the change and says
+whether it is worth trying the pod again. A pod waits until a hint of a plugin that rejected it says `QUEUE`.
 """
 
 from __future__ import annotations
@@ -127,13 +127,13 @@ def by_shape(hint: H) -> H:
     """Mark a hint that answers alike for all pods of a shape, save for the pod that the event is about.
 
     Thousands of pods of one template may wait; a hint that looks at `pod.shape`, at the change and at the cluster, but
-    not at the name, the uid or the annotations of the waiting pod, is then asked once for all of them."""
+    not at the name, the uid or the annotations of the waiting pod, is then called once for all of them."""
     hint.is_by_shape = True  # type: ignore[attr-defined]
     return hint
 
 
 def is_by_shape(hint: HintFunction | None) -> bool:
-    """Whether one answer of the hint holds for all pods of a shape. A missing hint has one answer for everybody."""
+    """Whether one answer of the hint holds for all pods of a shape. A missing hint has one answer for all pods."""
     return hint is None or getattr(hint, "is_by_shape", False)
 
 

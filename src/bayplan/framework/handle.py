@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from bayplan.api.meta import KubeObject
@@ -25,6 +25,7 @@ __all__ = [
     "Clock",
     "DryRun",
     "Handle",
+    "LastingState",
     "Recorder",
     "ResourceLister",
     "WaitingPod",
@@ -32,6 +33,7 @@ __all__ = [
 ]
 
 K = TypeVar("K", bound=KubeObject)
+S = TypeVar("S")
 
 
 class WaitingPod(Protocol):
@@ -156,6 +158,23 @@ class Candidate(NamedTuple):
     """How many victims break a disruption budget."""
 
 
+class LastingState:
+    """State that outlives plugins: one object of each type for all profiles, kept when a reload replaces plugins.
+
+    It is for what cannot be read from the cluster state, such as requests that are under way."""
+
+    def __init__(self) -> None:
+        self._kept: dict[type[Any], Any] = {}
+
+    def get(self, kind: type[S]) -> S:
+        """The object of this type; made without arguments when it is first asked for. A file of plugins that is loaded
+        anew has new types."""
+        found: S | None = self._kept.get(kind)
+        if found is None:
+            found = self._kept[kind] = kind()
+        return found
+
+
 @dataclass(frozen=True, kw_only=True)
 class Handle:
     """Everything a plugin gets besides its arguments."""
@@ -177,6 +196,8 @@ class Handle:
     resources: Callable[[type[Any]], ResourceLister]
     """The lister of a custom resource type the plugin declared in `watches`."""
     profile_name: str = "default-scheduler"
+    lasting: LastingState = field(default_factory=LastingState)
+    """State that outlives plugins: `lasting.get(Type)` is one object for all profiles, kept over reloads."""
     call_later: Callable[[float, Callable[[], None]], None] = lambda _seconds, _callback: None
     """Call back after that many seconds, between two decisions; dropped when the scheduler stops. Offline, never."""
     review_candidates: Callable[[Sequence[Candidate]], Sequence[Candidate]] | None = None

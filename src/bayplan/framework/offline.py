@@ -21,7 +21,7 @@ class NoApiError(RuntimeError):
 
 
 class FixedNominator:
-    """Nominations that somebody states; no queue is behind it."""
+    """Nominations that are given as they are, without a queue."""
 
     def __init__(self, pods: Iterable[PodInfo] = ()) -> None:
         self._by_node: dict[str, dict[str, PodInfo]] = {}
@@ -73,7 +73,7 @@ class NoWaitingPods:
 
 class SilentRecorder:
     def event(self, pod: PodInfo, *, kind: str, reason: str, action: str, note: str) -> None:
-        """Nobody listens."""
+        """No-op: there is no API server to write the event to."""
 
 
 class NoApi:

@@ -101,7 +101,7 @@ def _imports_relatively(path: Path) -> bool:
     try:
         tree = ast.parse(path.read_bytes())
     except (SyntaxError, ValueError, OSError):
-        return False  # told better by whoever loads the file
+        return False  # loading the file gives the better message
     return any(isinstance(node, ast.ImportFrom) and node.level > 0 for node in ast.walk(tree))
 
 

@@ -193,7 +193,8 @@ class Plugin(SpeedPromises, Generic[A]):
 
         *When*: before the pod enters the active or back-off queue.
         *Answers*: success, or anything else to hold it back.
-        *Effect on the queue*: a held pod waits, without events or conditions, until an event of this plugin.
+        *Effect on the queue*: a held pod waits, without events or conditions, until an event of this plugin. A plugin
+        that fails holds the pod too; its event and condition then say so.
         *Must not* do I/O.
         """
         return None
@@ -204,6 +205,7 @@ class Plugin(SpeedPromises, Generic[A]):
         *When*: a pod is compared with another; exactly one plugin orders the queue, the same for all profiles.
         *Answers*: True when the first goes before the second. Write `sort_key` where one tuple per pod says it: it is
         faster.
+        *Effect on the queue*: pods are tried in this order.
         *Must not* contradict itself: it has to be a strict order.
         """
         return False
@@ -211,7 +213,10 @@ class Plugin(SpeedPromises, Generic[A]):
     def sort_key(self, queued: QueuedPod) -> tuple[Any, ...]:
         """Order the active queue by keys.
 
-        *When*: a pod enters the active queue. *Answers*: a tuple; smaller goes first.
+        *When*: a pod enters the active queue.
+        *Answers*: a tuple; smaller goes first.
+        *Effect on the queue*: pods are tried in this order.
+        *Must not* hold values that cannot be compared with those of another pod.
         """
         return ()
 
@@ -231,14 +236,20 @@ class Plugin(SpeedPromises, Generic[A]):
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> Status | None:
         """Update what `pre_filter` put into the state for another pod on the node.
 
-        *When*: a dry run places `added` on `node`; the state is a clone. *Answers*: success, or Error.
+        *When*: a dry run places `added` on `node`; the state is a clone.
+        *Answers*: success, or Error, with which the node is no candidate.
+        *Effect on the queue*: none.
+        *Must not* change anything but the state.
         """
         return None
 
     def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> Status | None:
         """Update what `pre_filter` put into the state for one pod less on the node.
 
-        *When*: a dry run takes `removed` off `node`; the state is a clone. *Answers*: success, or Error.
+        *When*: a dry run takes `removed` off `node`; the state is a clone.
+        *Answers*: success, or Error, with which the node is no candidate.
+        *Effect on the queue*: none.
+        *Must not* change anything but the state.
         """
         return None
 
@@ -269,6 +280,7 @@ class Plugin(SpeedPromises, Generic[A]):
         *When*: no node passed. *Answers*: a nomination (ends the phase), Unschedulable (the next plugin runs),
         Unresolvable (ends the phase). The reasons become the last part of the pod's message.
         *Effect on the queue*: none by itself; the pod waits for the events of the plugins that rejected nodes.
+        *Must not* wait: what takes time, such as evictions, goes to `handle.start_task`.
         """
         return None
 
@@ -279,7 +291,9 @@ class Plugin(SpeedPromises, Generic[A]):
 
         *When*: more than one node passed; `nodes` are those. With one feasible node it is not called, so that later
         points must not rely on what it writes to the state.
-        *Answers*: success, or Skip (leave this plugin's score out).
+        *Answers*: success, or Skip (leave this plugin's score out); anything else is an error, which ends the cycle.
+        *Effect on the queue*: none; after an error the pod backs off.
+        *Must not* change anything but the state.
         """
         return None
 
@@ -288,6 +302,8 @@ class Plugin(SpeedPromises, Generic[A]):
 
         *When*: once for the feasible nodes (or all nodes, if answers are kept).
         *Answers*: one raw score per position, whole numbers; after `normalize`, 0 to 100.
+        *Effect on the queue*: none; after an exception the pod backs off.
+        *Must not* change anything.
         """
         return nodes.pod_count * 0
 
@@ -296,14 +312,18 @@ class Plugin(SpeedPromises, Generic[A]):
 
         *When*: for each feasible node (or each node, if answers are kept).
         *Answers*: the raw score, a whole number; after `normalize`, 0 to 100.
+        *Effect on the queue*: none; after an exception the pod backs off.
+        *Must not* change anything.
         """
         return 0
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: Int64N) -> Int64N:
         """Turn raw scores into scores from 0 to 100.
 
-        *When*: after scoring, with the raw scores of the feasible nodes. *Answers*: as many scores.
-        The ready ones (`normalize = normalize_highest`) let answers be kept.
+        *When*: after scoring, with the raw scores of the feasible nodes.
+        *Answers*: as many scores. The ready ones (`normalize = normalize_highest`) let answers be kept.
+        *Effect on the queue*: none; after an exception the pod backs off.
+        *Must not* change anything.
         """
         return scores
 
@@ -312,8 +332,10 @@ class Plugin(SpeedPromises, Generic[A]):
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         """Book what the pod takes on the chosen node.
 
-        *When*: the pod was assumed on the node. *Answers*: success, or a rejection, which undoes all reservations.
+        *When*: the pod was assumed on the node.
+        *Answers*: success, or a rejection, which undoes all reservations.
         *Effect on the queue*: a rejected pod waits for an event of this plugin.
+        *Must not* wait.
         """
         return None
 
@@ -321,42 +343,59 @@ class Plugin(SpeedPromises, Generic[A]):
         """Undo `reserve`.
 
         *When*: anything after `reserve` failed; in reverse order, also for plugins whose `reserve` was not reached.
+        *Answers*: nothing.
+        *Effect on the queue*: none.
         *Must not* fail: be idempotent.
         """
 
     def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         """Allow, reject or delay the binding.
 
-        *When*: last step of the scheduling cycle. *Answers*: success, a rejection, or Wait(seconds).
+        *When*: last step of the scheduling cycle.
+        *Answers*: success, a rejection, or Wait(seconds).
         *Effect on the queue*: a rejected pod waits for an event of this plugin.
+        *Must not* wait itself: answer Wait, and decide later through `handle.waiting_pods`.
         """
         return None
 
     def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         """Tell whether `pre_bind` will have work to do.
 
-        *When*: before a wait at Permit. *Answers*: success if it will, Skip if not.
+        *When*: before a wait at Permit.
+        *Answers*: success if it will, Skip if not; anything else undoes everything.
+        *Effect on the queue*: none; a pod that is refused here is treated as one that `pre_bind` refuses.
+        *Must not* wait or change anything.
         """
         return None
 
     async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         """Do what must be done before the pod is bound.
 
-        *When*: in the binding cycle, before `bind`; it may wait. *Answers*: success, or a rejection or Error, which
-        undoes everything.
+        *When*: in the binding cycle, before `bind`; it may wait.
+        *Answers*: success, or a rejection or Error, which undoes everything.
+        *Effect on the queue*: a rejected pod waits for an event of this plugin; after an Error it backs off.
+        *Must not* leave anything behind when it fails, except what `unreserve` undoes.
         """
         return None
 
     async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         """Bind the pod to the node.
 
-        *When*: in the binding cycle; it may wait. *Answers*: success; Skip (the next plugin binds); anything else
-        undoes everything.
+        *When*: in the binding cycle; it may wait.
+        *Answers*: success; Skip (the next plugin binds); anything else undoes everything.
+        *Effect on the queue*: a pod that is not bound backs off.
+        *Must not* answer with success before the API server has the binding.
         """
         return SKIP
 
     def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Note that the pod was bound. *When*: after `bind`. *Must not* fail: nothing can be undone any more."""
+        """Note that the pod was bound.
+
+        *When*: after `bind`.
+        *Answers*: nothing.
+        *Effect on the queue*: none.
+        *Must not* fail: nothing can be undone any more.
+        """
 
 
 def declared_args(cls: type[Plugin[Any]]) -> Any:

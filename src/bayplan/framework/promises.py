@@ -161,7 +161,7 @@ class SpeedPromises:
     @property
     def version(self) -> int:
         """Raise it when something other than pods, nodes and arguments changed the answers. Changes of the custom
-        resources in `watches` raise it without your help."""
+        resources in `watches` raise it by themselves."""
         return self._version
 
     @version.setter
@@ -235,4 +235,4 @@ _ABOUT = {
     "names_pin": ("pre_filter",),
     "binds_at_once": ("bind",),
 }
-"""Promise to the methods that it speaks about."""
+"""Promise to the methods that it is about."""

@@ -1,10 +1,12 @@
-"""A pod in the queue: what queue-sort plugins compare and what the record of a decision tells about the wait."""
+"""A pod in the queue: what queue-sort plugins compare and what the record of a decision has about the wait."""
 
 from __future__ import annotations
 
 from bayplan.cluster.pod_info import PodInfo
 
 __all__ = ["QueuedPod"]
+
+_NONE: frozenset[str] = frozenset()
 
 
 class QueuedPod:
@@ -15,6 +17,7 @@ class QueuedPod:
         "backoff_expiration",
         "consecutive_errors",
         "flushed_at",
+        "gate_failure",
         "gating_plugin",
         "history",
         "info",
@@ -36,9 +39,10 @@ class QueuedPod:
         self.unschedulable_count = 0
         self.consecutive_errors = 0
         self.backoff_expiration: float | None = None
-        self.unschedulable_plugins: set[str] = set()
-        self.pending_plugins: set[str] = set()
+        self.unschedulable_plugins = self.pending_plugins = _NONE
         self.gating_plugin = ""
+        self.gate_failure = ""
+        """How a PreEnqueue plugin failed for the pod, as last reported."""
         self.flushed_at: float | None = None
         """Set when the five-minute timer, not an event, brought the pod back."""
         self.last_event = ""
@@ -62,5 +66,5 @@ class QueuedPod:
         return self.info.shape.priority
 
     @property
-    def rejectors(self) -> set[str]:
+    def rejectors(self) -> frozenset[str]:
         return self.unschedulable_plugins | self.pending_plugins

@@ -215,5 +215,5 @@ class ObjectLister:
         return sorted(self._objects.list(self._kind, namespace), key=lambda item: item.key)
 
     def on_change(self, callback: Callable[[Any, Any], None]) -> None:
-        """Call back with (old, new) after each change. Methods are held weakly, so a replaced plugin is let go."""
+        """Call back with (old, new) after each change. Methods are held weakly, so a replaced plugin can be freed."""
         self._objects.on_change(self._kind, callback)

@@ -9,6 +9,8 @@ A plugin returns nothing (or `SUCCESS`) when all is well, otherwise one of the c
 from __future__ import annotations
 
 from enum import IntEnum
+from functools import lru_cache
+from math import isnan
 
 __all__ = [
     "SKIP",
@@ -74,6 +76,14 @@ class Status:
         exception: BaseException | None = None,
         timeout_seconds: float = 0.0,
     ) -> None:
+        # Checked here rather than where it is read: the traceback then shows the line of the plugin.
+        if type(code) is not Code:
+            raise TypeError(f"the code of a status must be a `Code`, found {code!r:.60}")
+        if type(reasons) is not tuple:
+            raise TypeError(f"the reasons of a status must be a tuple of texts, found {reasons!r:.60}")
+        for reason in reasons:
+            if not isinstance(reason, str):
+                raise TypeError(f"a reason of a status must be a text, found {reason!r:.60}")
         self.code = code
         self.reasons = reasons
         self.plugin = plugin
@@ -115,6 +125,8 @@ class Status:
         """The same outcome, said by that plugin."""
         if self.plugin == plugin:
             return self
+        if self is SUCCESS or self is SKIP:
+            return _plain(self.code, plugin)
         return Status(
             self.code, self.reasons, plugin=plugin, exception=self.exception, timeout_seconds=self.timeout_seconds
         )
@@ -122,6 +134,12 @@ class Status:
 
 SUCCESS = Status(Code.SUCCESS)
 SKIP = Status(Code.SKIP)
+
+
+@lru_cache(maxsize=1024)
+def _plain(code: Code, plugin: str) -> Status:
+    """A status without reasons, made once for each plugin."""
+    return Status(code, plugin=plugin)
 
 
 def Unschedulable(*reasons: str) -> Status:  # noqa: N802 - reads as the outcome it makes
@@ -142,6 +160,8 @@ def Skip() -> Status:  # noqa: N802
 
 def Wait(timeout_seconds: float, *reasons: str) -> Status:  # noqa: N802
     """Permit: hold the pod for at most that long (15 minutes is the cap)."""
+    if isinstance(timeout_seconds, bool) or not isinstance(timeout_seconds, int | float) or isnan(timeout_seconds):
+        raise TypeError(f"`Wait` takes a number of seconds, found {timeout_seconds!r:.60}")
     return Status(Code.WAIT, reasons, timeout_seconds=timeout_seconds)
 
 

@@ -5,8 +5,8 @@ cycle of ten, drawn at random, and so do we, up to a number of them a second. `S
 `PluginTimes` belongs to one of them and is filled from its first extension point to its last, binding included. The
 other cycles pay for one countdown.
 
-A plugin whose answers are remembered is not called in every cycle; there is then no time to tell. Where a plugin is
-asked node by node, the time is that of all nodes together.
+A plugin whose answers are remembered is not called in every cycle, and then has no time. Where a plugin is called node
+by node, the time is that of all nodes together.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class PluginTimes:
         return [PluginTime(*key, seconds) for key, seconds in self._seconds.items()]
 
     def pass_on(self, listener: Callable[[str, str, str, float], None]) -> None:
-        """Tell (plugin, point, status, seconds) of what was measured, and from now on as it is measured."""
+        """Call back with (plugin, point, status, seconds) for what was measured, and from now on as it is measured."""
         for (plugin, point, status), seconds in self._seconds.items():
             listener(plugin, point, status, seconds)
         self._listener = listener

@@ -1,4 +1,4 @@
-"""Verdict columns: what one plugin says about every node, as small numbers with one Status each."""
+"""Verdict columns: the verdicts of one plugin on every node, as small numbers with one Status each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bayplan.framework.status import SUCCESS, Status
 __all__ = ["Ids", "StatusTable", "Verdicts", "no_rejections"]
 
 Ids = npt.NDArray[np.integer[Any]]
-"""As narrow as the plugin likes."""
+"""Of any width."""
 
 
 @lru_cache(maxsize=4)

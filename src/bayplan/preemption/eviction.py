@@ -2,9 +2,9 @@
 
 The last victim is evicted after all others: once it is terminating, so are they.
 
-A victim counts in the cluster state until the watch tells that it is gone, which may be long after it was evicted.
+A victim counts in the cluster state until the watch reports that it is gone, which may be long after it was evicted.
 Until then it is known here as leaving: it is not evicted again, its preemptor evicts no other pod, and whatever counts
-what is in use can count without it.
+what is in use can count without it. Plugins of other profiles, and those that a reload puts in place, know it too.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from bayplan.api.pod import PodCondition
 from bayplan.cluster.changes import NameLog
@@ -30,23 +32,33 @@ on that node, and may evict others."""
 _FEW_VICTIMS = 64
 
 
+@dataclass
+class EvictionsUnderWay:
+    """What is known of evictions that have not ended, of all profiles and over reloads (`Handle.lasting`)."""
+
+    last_victims: dict[str, PodInfo | None] = field(default_factory=dict)
+    """uid of the preemptor to its last victim; None until that one is being evicted."""
+    waiting_on: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Node of a last victim to the preemptors waiting for it: uid to `namespace/name`."""
+    victims: dict[str, list[PodInfo]] = field(default_factory=dict)
+    """uid of a preemptor to its victims that were there when last looked."""
+    leaving: dict[str, PodInfo] = field(default_factory=dict)
+    """By uid, victims that were there when last looked."""
+    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
+    releases: NameLog = field(default_factory=NameLog)
+    row_position: int = -1
+    remember_up_to: int = _FEW_VICTIMS
+
+
 class Evictions:
-    """The evictions that one plugin started and that have not ended."""
+    """Evicts for one plugin, knowing what the others evict."""
 
     def __init__(self, plugin: Plugin) -> None:
         self._plugin = plugin
-        self._under_way: dict[str, PodInfo | None] = {}
-        """uid of the preemptor to its last victim; None until that one is being evicted."""
-        self._waiting_on: dict[str, dict[str, str]] = {}
-        """Node of a last victim to the preemptors waiting for it: uid to `namespace/name`."""
-        self._victims: dict[str, list[PodInfo]] = {}
-        """uid of a preemptor to its victims that were there when last looked."""
-        self._leaving: dict[str, PodInfo] = {}
-        """By uid, victims that were there when last looked."""
-        self._turns = asyncio.Semaphore(_AT_ONCE)
-        self._releases = NameLog()
-        self._row_position = -1
-        self._remember_up_to = _FEW_VICTIMS
+
+    @cached_property
+    def _known(self) -> EvictionsUnderWay:
+        return self._handle.lasting.get(EvictionsUnderWay)
 
     @property
     def _handle(self) -> Handle:
@@ -69,24 +81,24 @@ class Evictions:
         return any(victim.node_name == node.name for victim in self._victims_left(pod.uid))
 
     def _victims_left(self, uid: str) -> list[PodInfo]:
-        left = [victim for victim in self._victims.pop(uid, ()) if self._is_there(victim)]
+        left = [victim for victim in self._known.victims.pop(uid, ()) if self._is_there(victim)]
         if left:
-            self._victims[uid] = left
+            self._known.victims[uid] = left
         return left
 
     def evicted(self) -> Collection[PodInfo]:
         """The victims that are there and are being evicted, or were."""
-        if not all(map(self._is_there, self._leaving.values())):
+        if not all(map(self._is_there, self._known.leaving.values())):
             self._forget_gone()
-        return self._leaving.values()
+        return self._known.leaving.values()
 
     def is_evicted(self, pod: PodInfo) -> bool:
         """Whether the pod is a victim that is there and is being evicted, or was."""
-        return pod.uid in self._leaving
+        return pod.uid in self._known.leaving
 
     def is_leaving(self, pod: PodInfo) -> bool:
         """Whether the pod is terminating, as far as the cluster state shows, or is evicted."""
-        return pod.is_terminating or pod.uid in self._leaving
+        return pod.is_terminating or pod.uid in self._known.leaving
 
     def _is_there(self, victim: PodInfo) -> bool:
         node = self._handle.cluster.node(victim.node_name)
@@ -94,16 +106,16 @@ class Evictions:
 
     def _forget_gone(self) -> None:
         """Drop what is known of victims that are gone, of all preemptors at times, since some never ask again."""
-        self._leaving = {uid: victim for uid, victim in self._leaving.items() if self._is_there(victim)}
-        for uid in list(self._victims):
+        self._known.leaving = {uid: victim for uid, victim in self._known.leaving.items() if self._is_there(victim)}
+        for uid in list(self._known.victims):
             self._victims_left(uid)
-        self._remember_up_to = 2 * len(self._leaving) + _FEW_VICTIMS
+        self._known.remember_up_to = 2 * len(self._known.leaving) + _FEW_VICTIMS
 
     def is_waited_for(self, uid: str) -> bool:
         """Whether a preemptor has victims that are not terminating yet, as far as the cluster state shows."""
-        if uid not in self._under_way:
+        if uid not in self._known.last_victims:
             return False
-        last = self._under_way[uid]
+        last = self._known.last_victims[uid]
         if last is None:
             return True
         node = self._handle.cluster.node(last.node_name)
@@ -113,22 +125,26 @@ class Evictions:
     def releases(self) -> NameLog:
         """`namespace/name` of each preemptor when `is_waited_for` may have become false of it."""
         table = self._handle.cluster.nodes
-        changed = table.row_changes.since(self._row_position)
-        self._row_position = table.row_changes.position
-        if self._waiting_on:
+        changed = table.row_changes.since(self._known.row_position)
+        self._known.row_position = table.row_changes.position
+        if self._known.waiting_on:
             nodes = None if changed is None else [table.infos[row] for row in set(changed.tolist())]
             # A row without a node held a removed one, whose name is unknown: all preemptors are checked, as few wait.
-            names = list(self._waiting_on) if nodes is None or None in nodes else [node.name for node in nodes if node]
+            names = (
+                list(self._known.waiting_on)
+                if nodes is None or None in nodes
+                else [node.name for node in nodes if node]
+            )
             for name in names:
-                for uid, key in self._waiting_on.get(name, {}).items():
+                for uid, key in self._known.waiting_on.get(name, {}).items():
                     if not self.is_waited_for(uid):
-                        self._releases.record(key)
-        return self._releases
+                        self._known.releases.record(key)
+        return self._known.releases
 
     def start(self, pod: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
         """Evict the victims that are not leaving already, in a task."""
         staying = [victim for victim in victims if not self.is_leaving(victim)]
-        if len(self._leaving) >= self._remember_up_to:
+        if len(self._known.leaving) >= self._known.remember_up_to:
             self._forget_gone()
         if staying:
             work = self._evict(pod, node_name, staying)
@@ -136,9 +152,9 @@ class Evictions:
             if inspect.getcoroutinestate(work) == inspect.CORO_CLOSED:
                 # Where nothing is carried out, as for an explanation, no pod leaves.
                 return
-            self._leaving.update((victim.uid, victim) for victim in staying)
-            self._under_way[pod.uid] = None
-        self._victims[pod.uid] = [victim for victim in victims if victim.uid in self._leaving]
+            self._known.leaving.update((victim.uid, victim) for victim in staying)
+            self._known.last_victims[pod.uid] = None
+        self._known.victims[pod.uid] = [victim for victim in victims if victim.uid in self._known.leaving]
 
     async def _evict(self, pod: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
         *others, last = victims
@@ -170,21 +186,23 @@ class Evictions:
     def _keep(self, pod: PodInfo, staying: Collection[str]) -> None:
         """Victims that could not be evicted may be chosen again."""
         for uid in staying:
-            self._leaving.pop(uid, None)
-        self._victims[pod.uid] = [victim for victim in self._victims.get(pod.uid, ()) if victim.uid not in staying]
+            self._known.leaving.pop(uid, None)
+        self._known.victims[pod.uid] = [
+            victim for victim in self._known.victims.get(pod.uid, ()) if victim.uid not in staying
+        ]
 
     def _wait_for(self, last: PodInfo, pod: PodInfo) -> None:
-        self._under_way[pod.uid] = last
-        self._waiting_on.setdefault(last.node_name, {})[pod.uid] = pod.key
-        self._releases.record(pod.key)
+        self._known.last_victims[pod.uid] = last
+        self._known.waiting_on.setdefault(last.node_name, {})[pod.uid] = pod.key
+        self._known.releases.record(pod.key)
 
     def _end(self, pod: PodInfo, last: PodInfo) -> None:
-        self._under_way.pop(pod.uid, None)
-        self._releases.record(pod.key)
-        waiting = self._waiting_on.get(last.node_name, {})
+        self._known.last_victims.pop(pod.uid, None)
+        self._known.releases.record(pod.key)
+        waiting = self._known.waiting_on.get(last.node_name, {})
         waiting.pop(pod.uid, None)
         if not waiting:
-            self._waiting_on.pop(last.node_name, None)
+            self._known.waiting_on.pop(last.node_name, None)
 
     async def _clear_lower_nominations(self, pod: PodInfo, node_name: str) -> None:
         lower = [p for p in self._handle.nominator.nominated_pods(node_name) if p.priority < pod.priority]
@@ -202,7 +220,7 @@ class Evictions:
                 reason="PreemptionByScheduler",
                 message=f"{pod.scheduler_name}: preempting to accommodate a higher priority pod",
             )
-            async with self._turns:
+            async with self._known.turns:
                 await self._handle.api.patch_pod_status(victim, condition=condition)
                 await self._handle.api.delete_pod(victim)
         self._handle.recorder.event(victim, kind="Normal", reason="Preempted", action="Preempting", note=note)

@@ -6,7 +6,6 @@ API server, and nothing here decides which node a pod gets.
 """
 
 from bayplan.queue.backoff import BackoffTimes
-from bayplan.queue.heap import sort_key_of
 from bayplan.queue.machine import QueuePolicy, SchedulingQueue
 from bayplan.queue.nominations import Nominations
 from bayplan.queue.places import Place, QueueSizes
@@ -24,5 +23,4 @@ __all__ = [
     "SchedulingQueue",
     "node_update_events",
     "pod_update_events",
-    "sort_key_of",
 ]

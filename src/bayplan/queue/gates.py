@@ -3,6 +3,8 @@
 A pod that a plugin holds back is *gated*: parked, without events or conditions, until an event of that plugin. The
 plugin that held it last is called first, because it most likely still does. A plugin that keeps a log of the pods that
 it released is not called for the others.
+
+A plugin that fails holds the pod as well. That is reported (`on_failure`), since no attempt will say it.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from bayplan.framework.queued import QueuedPod
 from bayplan.framework.status import Code, Status
 from bayplan.queue.unschedulable import Alike, UnschedulablePool
 
-__all__ = ["Gates", "PreEnqueue", "Releases"]
+__all__ = ["GateFailure", "Gates", "PreEnqueue", "Releases"]
 
 _log = logging.getLogger(__name__)
 
@@ -24,6 +26,8 @@ PreEnqueue = Callable[[PodInfo], Status | None]
 """Does not raise: a failure of the plugin is an Error status."""
 Releases = Callable[[], NameLog | None]
 """`namespace/name` of each pod that a plugin held and may hold no longer, in the order in which that came about."""
+GateFailure = Callable[[QueuedPod, Status], bool]
+"""Report that a plugin failed for a pod; False where that has to be tried again, as before this replica leads."""
 
 
 class Gates:
@@ -31,7 +35,10 @@ class Gates:
         self,
         by_profile: Mapping[str, Mapping[str, PreEnqueue]],
         releases: Mapping[str, Mapping[str, Releases]] | None = None,
+        *,
+        on_failure: GateFailure | None = None,
     ) -> None:
+        self._on_failure = on_failure
         self._by_profile = {profile: dict(plugins) for profile, plugins in by_profile.items()}
         self._released = {
             (profile, plugin): _Released(plugin, log)
@@ -69,8 +76,7 @@ class Gates:
         pre_enqueue = self._by_profile.get(queued.info.scheduler_name, {}).get(plugin)
         return pre_enqueue is not None and self._is_held_by(plugin, pre_enqueue, queued)
 
-    @staticmethod
-    def _is_held_by(plugin: str, pre_enqueue: PreEnqueue, queued: QueuedPod) -> bool:
+    def _is_held_by(self, plugin: str, pre_enqueue: PreEnqueue, queued: QueuedPod) -> bool:
         status = pre_enqueue(queued.info)
         if status is None or status.is_success:
             return False
@@ -78,8 +84,11 @@ class Gates:
             _log.error(
                 "plugin `%s` failed in PreEnqueue and holds pod `%s` back: %s", plugin, queued.key, status.message
             )
+            if self._on_failure is not None and queued.gate_failure != status.message:
+                queued.gate_failure = status.message if self._on_failure(queued, status) else ""
         queued.gating_plugin = plugin
-        queued.unschedulable_plugins.add(plugin)
+        if plugin not in queued.unschedulable_plugins:
+            queued.unschedulable_plugins |= {plugin}
         return True
 
 

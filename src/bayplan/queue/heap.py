@@ -15,16 +15,12 @@ import heapq
 import itertools
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator
-from functools import cmp_to_key
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from bayplan.framework.answers import check_answer
-from bayplan.framework.plugin import Plugin
-from bayplan.framework.points import defines
 from bayplan.framework.queued import QueuedPod
 
-__all__ = ["PodHeap", "SortKey", "by_priority", "key_from_less", "sort_key_of"]
+__all__ = ["PodHeap", "SortKey", "by_priority", "in_order"]
 
 _log = logging.getLogger(__name__)
 _STALE_ALLOWANCE = 64
@@ -41,33 +37,12 @@ def by_priority(queued: QueuedPod) -> tuple[int, float]:
     return -queued.priority, queued.timestamp
 
 
-def key_from_less(less: Callable[[QueuedPod, QueuedPod], bool]) -> SortKey:
-    def compare(first: QueuedPod, second: QueuedPod) -> int:
-        if less(first, second):
-            return -1
-        return 1 if less(second, first) else 0
-
-    return cmp_to_key(compare)
-
-
-def sort_key_of(plugin: Plugin) -> SortKey:
-    """The key function of a queue-sort plugin, by its `sort_key` where it has one, else by its `less`."""
-    if not defines(plugin, "sort_key"):
-        return key_from_less(_checked(plugin, "less"))
-    return _checked(plugin, "sort_key")
-
-
-def _checked(plugin: Plugin, method: str) -> Callable[..., Any]:
-    """The method, with a TypeError for an answer that the contract does not know."""
-    bound, wanted = getattr(plugin, method), bool if method == "less" else tuple
-
-    def checked(*queued: QueuedPod) -> Any:
-        answer = bound(*queued)
-        if type(answer) is not wanted:
-            check_answer(plugin.name, method, answer)
-        return answer
-
-    return checked
+def in_order(queued: Sequence[QueuedPod], sort_key: SortKey) -> list[int]:
+    """Positions in the order in which the pods would leave a heap, if all were in it; by priority if the key fails."""
+    try:
+        return sorted(range(len(queued)), key=[sort_key(each) for each in queued].__getitem__)
+    except Exception:
+        return sorted(range(len(queued)), key=[by_priority(each) for each in queued].__getitem__)
 
 
 class PodHeap:

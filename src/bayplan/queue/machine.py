@@ -36,7 +36,7 @@ from bayplan.framework.events import ClusterEvent, EventHint
 from bayplan.framework.queued import QueuedPod
 from bayplan.observe.clock import Clock
 from bayplan.queue.backoff import BackoffQueue, BackoffTimes
-from bayplan.queue.gates import Gates, PreEnqueue, Releases
+from bayplan.queue.gates import GateFailure, Gates, PreEnqueue, Releases
 from bayplan.queue.heap import PodHeap, SortKey, by_priority
 from bayplan.queue.in_flight import InFlight
 from bayplan.queue.nominations import Nominations
@@ -72,7 +72,7 @@ class QueuePolicy:
     """What the plugins of all profiles declare about queueing."""
 
     sort_key: SortKey = by_priority
-    """Of the one queue-sort plugin that all profiles share; see `heap.sort_key_of`."""
+    """Of the one queue-sort plugin that all profiles share; smaller goes first."""
     pre_enqueue: Mapping[str, Mapping[str, PreEnqueue]] = field(default_factory=dict)
     """Profile to plugin name to its PreEnqueue, in the order of the profile."""
     releases: Mapping[str, Mapping[str, Releases]] = field(default_factory=dict)
@@ -103,8 +103,10 @@ class SchedulingQueue:
         on_ready: Callable[[], None] = _no_bell,
         hint_observer: HintObserver | None = None,
         on_move: MoveListener | None = None,
+        on_gate_failure: GateFailure | None = None,
     ) -> None:
         self._clock = clock
+        self._on_gate_failure = on_gate_failure
         self._times = times or BackoffTimes()
         self._on_ready = on_ready
         self._hint_observer = hint_observer
@@ -116,7 +118,7 @@ class SchedulingQueue:
         """How many pods were popped."""
 
     def _use(self, policy: QueuePolicy) -> None:
-        self._gates = Gates(policy.pre_enqueue, policy.releases)
+        self._gates = Gates(policy.pre_enqueue, policy.releases, on_failure=self._on_gate_failure)
         self._registrations = Registrations(policy.registrations_of_all)
         self._requeueing = Requeueing(
             self._registrations, monotonic=self._clock.monotonic, observer=self._hint_observer
@@ -258,7 +260,8 @@ class SchedulingQueue:
             return present
         if info is not None:
             queued.info = info
-        queued.unschedulable_plugins, queued.pending_plugins = set(unschedulable_plugins), set(pending_plugins)
+        queued.unschedulable_plugins = frozenset(unschedulable_plugins)
+        queued.pending_plugins = frozenset(pending_plugins)
         strategy = Strategy.AFTER_BACKOFF
         if queued.rejectors:
             queued.unschedulable_count += 1

@@ -61,7 +61,8 @@ class Nominations:
         self.changes.record(node_name)
 
     def update(self, old: PodInfo, new: PodInfo) -> None:
-        """Follow the new status, except that silence on both sides keeps what memory holds."""
+        """Follow the new status. A pod whose status has no nomination before and after keeps the one that is kept
+        here."""
         kept = None
         if not old.nominated_node_name and not new.nominated_node_name:
             kept = self._node_of.get(old.uid)

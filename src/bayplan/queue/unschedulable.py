@@ -30,6 +30,7 @@ Kind = tuple[int, frozenset[str], frozenset[str], str]
 class _File(NamedTuple):
     number: int
     """Larger than those of all kinds that were there before."""
+    kind: Kind
     rejectors: list[Rejector]
     pods: Alike
 
@@ -126,15 +127,16 @@ class UnschedulablePool:
         return {kind: kinds[kind] for kind in (*again, *reversed(newer))}
 
     def _file(self, key: str, queued: QueuedPod) -> None:
-        blamed, pending = frozenset(queued.unschedulable_plugins), frozenset(queued.pending_plugins)
-        kind = self._kinds[key] = (queued.info.shape.number, blamed, pending, queued.gating_plugin)
+        blamed, pending = queued.unschedulable_plugins, queued.pending_plugins
+        kind = (queued.info.shape.number, blamed, pending, queued.gating_plugin)
         known = self._files.get(kind)
         if known is None:
             self.newest_file = next(self._file_numbers)
-            known = self._files[kind] = _File(self.newest_file, self._rejectors_of(queued), {})
+            known = self._files[kind] = _File(self.newest_file, kind, self._rejectors_of(queued), {})
             for rejector in known.rejectors:
                 self._by_rejector.setdefault(rejector, {})[kind] = known.pods
         known.pods[key] = queued
+        self._kinds[key] = known.kind
 
     def _unfile(self, key: str) -> None:
         kind = self._kinds.pop(key)

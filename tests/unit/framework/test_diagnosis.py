@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayplan.cluster.axes import Rows
-from bayplan.framework.diagnosis import Diagnosis, FitError, NoNodesError, fit_message
+from bayplan.framework.diagnosis import Diagnosis, FitError, fit_message
 from bayplan.framework.status import Code, Pending, Status, Unresolvable, Unschedulable
 from bayplan.testing import Harness
 
@@ -84,8 +84,7 @@ def test_statuses_can_be_asked_for_by_node() -> None:
     assert Diagnosis(total_nodes=2, groups=[(full, rows(1))]).names(rows(1)) == []
 
 
-def test_the_errors_carry_the_sentence() -> None:
+def test_the_error_carries_the_sentence() -> None:
     diagnosis = Diagnosis(total_nodes=1, groups=[(Unschedulable("full"), rows(0))])
 
     assert str(FitError(diagnosis)) == diagnosis.message
-    assert str(NoNodesError()) == "no nodes available to schedule pods"

@@ -108,3 +108,12 @@ def test_required_arguments_may_follow_optional_ones() -> None:
         weight: int
 
     assert msgspec.convert({"weight": 3}, Args) == Args(weight=3)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_text_of_an_extension_point_has_its_four_parts(method: str) -> None:
+    text = inspect.getdoc(getattr(Plugin, method)) or ""
+    parts = ("*When*", "*Answers*", "*Effect on the queue*", "*Must not*")
+
+    assert [text.count(part) for part in parts] == [1, 1, 1, 1]
+    assert sorted(parts, key=text.index) == list(parts)

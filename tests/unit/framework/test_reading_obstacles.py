@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.framework.test_reading import Labels, Neighbours, Requested
 
-from bayplan.framework import Depends, Plugin, PluginArgs, Unschedulable, normalize_highest
+from bayplan.framework import Depends, Plugin
 from bayplan.framework.reading import reading_of
 
 LIMIT = 3
-NAMES = ("a", "b")
 DEFAULTS = ("c",)
 SEEN: dict[str, int] = {}
 COUNTER = 0
@@ -29,10 +29,6 @@ def count_up() -> None:
     COUNTER += 1
 
 
-def share_of(node: Any, most: int) -> int:
-    return min(node.allocatable_of("cpu") // 1000, most)
-
-
 def remembered(method: Any) -> Any:
     @functools.wraps(method)
     def called(*arguments: Any) -> Any:
@@ -40,47 +36,6 @@ def remembered(method: Any) -> Any:
         return method(*arguments)
 
     return called
-
-
-class Labels(Plugin):
-    """Reads arguments, labels of both, constants, a helper, and rejects."""
-
-    class Args(PluginArgs):
-        key: str = "zone"
-        wanted: tuple[str, ...] = ("a",)
-
-    def filter(self, state: Any, pod: Any, node: Any) -> Any:
-        if any(taint.key == "broken" for taint in node.taints):
-            return Unschedulable("broken")
-        for name in NAMES:
-            if pod.labels.get(name, "") and not node.labels.get(name):
-                return Unschedulable(f"no {name}")
-        return None
-
-    def score(self, state: Any, pod: Any, node: Any) -> int:
-        points = 0
-        if node.labels.get(self.args.key) in self.args.wanted:
-            points += 50
-        try:
-            points += int(node.annotations["points"])
-        except (KeyError, ValueError):
-            points += LIMIT
-        return points + self._bonus(node) + share_of(node, 10) + len(pod.spec.containers or ())
-
-    def _bonus(self, node: Any) -> int:
-        return 10 if node.unschedulable else 0
-
-    normalize = normalize_highest
-
-
-class Requested(Plugin):
-    def score(self, state: Any, pod: Any, node: Any) -> int:
-        return max(0, 100 - len(node.pods)) if node.free("cpu") > 1000 else 0
-
-
-class Neighbours(Plugin):
-    def score(self, state: Any, pod: Any, node: Any) -> int:
-        return min(100, sum(1 for other in node.pods.values() if other.labels.get("app") == pod.labels.get("app")))
 
 
 class MutableGlobal(Plugin):

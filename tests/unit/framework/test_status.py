@@ -80,3 +80,18 @@ def test_what_a_status_carries_survives_being_said() -> None:
     assert SUCCESS.is_success
     assert "Mine" in repr(said := Unschedulable("x").by("Mine"))
     assert "Unschedulable" in repr(said)
+
+
+def test_a_status_with_anything_but_texts_is_an_error_where_it_is_made() -> None:
+    with pytest.raises(TypeError, match="a reason of a status must be a text, found 5"):
+        Unschedulable(5)  # type: ignore[arg-type] # the mistake that is tested
+    with pytest.raises(TypeError, match=r"must be a tuple of texts, found \['full'\]"):
+        Status(Code.UNSCHEDULABLE, ["full"])  # type: ignore[arg-type] # the mistake that is tested
+    with pytest.raises(TypeError, match="must be a `Code`, found 'no'"):
+        Status("no")  # type: ignore[arg-type] # the mistake that is tested
+
+
+@pytest.mark.parametrize("seconds", ["5", None, True, float("nan")])
+def test_a_wait_without_a_number_of_seconds_is_an_error(seconds: object) -> None:
+    with pytest.raises(TypeError, match="`Wait` takes a number of seconds, found"):
+        Wait(seconds)  # type: ignore[arg-type] # the mistake that is tested

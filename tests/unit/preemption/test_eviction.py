@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from bayplan.cluster.pod_info import PodInfo
+from bayplan.framework.handle import LastingState
 from bayplan.framework.offline import FixedNominator
-from bayplan.preemption.eviction import Evictions, kept_nomination
+from bayplan.preemption.eviction import Evictions, EvictionsUnderWay, kept_nomination
 from bayplan.testing import Harness, pod
 
 
@@ -22,7 +23,9 @@ class Bench:
         self.cache = self.harness.scheduler.cache
         self.deleted, self.fails_on = list[str](), set[str]()
         self.tasks, self.activated = list[Coroutine[Any, Any, None]](), list[str]()
+        self.lasting = LastingState()
         handle = SimpleNamespace(
+            lasting=self.lasting,
             cluster=self.harness.cluster,
             dry_run=self.harness.plugin("DefaultPreemption").handle.dry_run,
             nominator=FixedNominator(),
@@ -103,5 +106,6 @@ async def test_victims_of_preemptors_that_never_come_back_are_forgotten() -> Non
         await bench.tasks.pop()
         bench.cache.remove_pod(victim.uid)
 
-    assert len(bench.evictions._leaving) <= 64
-    assert len(bench.evictions._victims) <= 64
+    known = bench.lasting.get(EvictionsUnderWay)
+    assert len(known.leaving) <= 64
+    assert len(known.victims) <= 64

@@ -11,10 +11,13 @@ from bayplan.cluster.pod_info import PodInfo, pod_info
 from bayplan.cluster.resources import ResourceAxis
 from bayplan.cluster.shapes import ShapeTable
 from bayplan.framework.events import ALL, ActionType, ClusterEvent, EventHint, Hint, Resource
+from bayplan.framework.plugin import Plugin
 from bayplan.framework.queued import QueuedPod
+from bayplan.framework.runtime.call import sort_key_call
 from bayplan.framework.status import Status, Unresolvable
 from bayplan.observe.clock import VirtualClock
 from bayplan.queue import BackoffTimes, Nominations, Place, QueuePolicy, SchedulingQueue
+from bayplan.queue.heap import SortKey
 
 START = 1_700_000_000.0
 PROFILE = "default-scheduler"
@@ -30,6 +33,11 @@ GATES_GONE = ClusterEvent(Resource.POD, ActionType.UPDATE_POD_SCHEDULING_GATES_E
 EVERYTHING = ClusterEvent(Resource.ANY, ALL, "Everything")
 
 _shapes = ShapeTable(ResourceAxis())
+
+
+def sort_key_of(plugin: Plugin) -> SortKey:
+    """The order of a plugin as the scheduler takes it, without anyone to complain to."""
+    return sort_key_call(plugin, lambda *_complaint: None)
 
 
 def make_pod(

@@ -12,7 +12,7 @@ def failed(name: str = "pod", *, rejected: int = 0, errors: int = 0, at: float =
     queued = make_queued(name, timestamp=at, **keywords)
     queued.unschedulable_count, queued.consecutive_errors = rejected, errors
     if rejected and not errors:
-        queued.unschedulable_plugins = {"Fit"}
+        queued.unschedulable_plugins = frozenset({"Fit"})
     return queued
 
 

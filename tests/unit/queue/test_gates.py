@@ -5,7 +5,8 @@ import logging
 import pytest
 from tests.unit.queue.kit import PROFILE, ScriptedGate, make_queued
 
-from bayplan.framework.status import SUCCESS, Error, Skip, Unresolvable, Unschedulable
+from bayplan.framework.queued import QueuedPod
+from bayplan.framework.status import SUCCESS, Error, Skip, Status, Unresolvable, Unschedulable
 from bayplan.queue.gates import Gates
 
 
@@ -64,3 +65,25 @@ def test_a_pod_of_an_unknown_profile_is_held_by_nobody() -> None:
 
     assert not Gates({PROFILE: {"A": ScriptedGate(Unresolvable())}}).hold(queued)
     assert queued.gating_plugin == ""
+
+
+def test_a_failure_is_reported_once_as_soon_as_it_may_be() -> None:
+    reports: list[str] = []
+    leads = False
+
+    def report(queued: QueuedPod, status: Status) -> bool:
+        reports.append(f"{queued.key} {status.message} {leads}")
+        return leads
+
+    gate = ScriptedGate(Error("oops"))
+    gates, queued = Gates({PROFILE: {"Fragile": gate}}, on_failure=report), make_queued("web")
+    assert gates.hold(queued)
+    leads = True
+    assert gates.hold(queued)
+    assert gates.hold(queued)
+    gate.answer = Error("again")
+    assert gates.still_hold(queued)
+    gate.answer = Unresolvable("not yet")
+    assert gates.hold(queued)
+
+    assert reports == ["ns/web oops False", "ns/web oops True", "ns/web again True"]

@@ -5,10 +5,12 @@ import random
 from typing import Any
 
 import pytest
-from tests.unit.queue.kit import make_queued
+from tests.unit.queue.kit import make_queued, sort_key_of
 
+from bayplan.framework.plugin import Plugin
 from bayplan.framework.queued import QueuedPod
-from bayplan.queue.heap import PodHeap, by_priority, key_from_less, sort_key_of
+from bayplan.framework.runtime.call import key_from_less
+from bayplan.queue.heap import PodHeap, by_priority, in_order
 
 
 def heap_of(*pods: QueuedPod, sort_key: Any = by_priority) -> PodHeap:
@@ -113,7 +115,7 @@ def test_pods_that_come_in_order_stand_in_line_and_only_the_others_are_sorted_in
 
 
 def test_a_plugin_with_less_only_gives_the_same_order() -> None:
-    class ByNameBackwards:
+    class ByNameBackwards(Plugin):
         def less(self, first: QueuedPod, second: QueuedPod) -> bool:
             return first.info.name > second.info.name
 
@@ -129,7 +131,7 @@ def test_pods_that_less_cannot_tell_apart_leave_in_order_of_arrival() -> None:
 
 
 def test_a_plugin_with_sort_key_is_asked_for_it() -> None:
-    class ByName:
+    class ByName(Plugin):
         def sort_key(self, queued: QueuedPod) -> tuple[str]:
             return (queued.info.name,)
 
@@ -155,6 +157,25 @@ def test_a_sort_key_that_raises_loses_no_pod(caplog: pytest.LogCaptureFixture) -
     assert drained(heap) == ["bad", "c", "a"]
     assert "queue-sort plugin failed" in caplog.text
     assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize("exception", [ValueError("no"), SystemExit(3)])
+@pytest.mark.parametrize("method", ["sort_key", "less"])
+def test_a_plugin_that_raises_anything_loses_no_pod(method: str, exception: BaseException) -> None:
+    def fails(self: Plugin, *_queued: QueuedPod) -> bool:
+        raise exception
+
+    plugin = type("Fragile", (Plugin,), {method: fails})()
+    pods = [make_queued("a", priority=1), make_queued("b", priority=2)]
+
+    assert drained(heap_of(*pods, sort_key=sort_key_of(plugin))) == ["b", "a"]
+    assert in_order(pods, sort_key_of(plugin)) == [1, 0]
+
+
+def test_the_order_of_pods_that_stay_where_they_are_is_that_of_the_heap() -> None:
+    pods = [make_queued(name, priority=priority) for name, priority in (("a", 1), ("b", 3), ("c", 1), ("d", 2))]
+
+    assert [pods[place].info.name for place in in_order(pods, by_priority)] == drained(heap_of(*pods))
 
 
 def test_keys_that_cannot_be_compared_lose_no_pod() -> None:

@@ -16,11 +16,13 @@ from tests.unit.queue.kit import (
     fail,
     held,
     make_pod,
+    sort_key_of,
 )
 
 from bayplan.framework.events import EventHint
+from bayplan.framework.plugin import Plugin
 from bayplan.framework.queued import QueuedPod
-from bayplan.queue import BackoffTimes, Place, sort_key_of
+from bayplan.queue import BackoffTimes, Place
 
 # (new) to ACTIVE or GATED
 
@@ -48,7 +50,7 @@ def test_pods_are_popped_by_priority_then_by_arrival() -> None:
 
 
 def test_the_queue_sort_plugin_decides_the_order() -> None:
-    class LowestFirst:
+    class LowestFirst(Plugin):
         def less(self, first: QueuedPod, second: QueuedPod) -> bool:
             return first.priority < second.priority
 
@@ -201,7 +203,7 @@ def test_coming_back_refreshes_the_timestamp_and_clears_what_belonged_to_the_las
     bench.add()
     queued = bench.pop()
     queued.backoff_expiration = queued.flushed_at = 1.0
-    queued.unschedulable_plugins = {"Old"}
+    queued.unschedulable_plugins = frozenset({"Old"})
     bench.clock.advance(3)
 
     bench.queue.add_unschedulable_if_not_present(queued, pending_plugins={"Devices"})

@@ -14,12 +14,14 @@ from tests.unit.queue.kit import (
     fail,
     make_pod,
     queue_itself,
+    sort_key_of,
 )
 
 from bayplan.framework.events import WILDCARD, ActionType, ClusterEvent, EventHint, Resource
+from bayplan.framework.plugin import Plugin
 from bayplan.framework.queued import QueuedPod
 from bayplan.observe.clock import VirtualClock
-from bayplan.queue import Nominations, Place, QueuePolicy, SchedulingQueue, sort_key_of
+from bayplan.queue import Nominations, Place, QueuePolicy, SchedulingQueue
 
 # update
 
@@ -64,7 +66,7 @@ def test_an_update_replaces_an_active_pod_and_finds_its_place_anew() -> None:
 
 
 def test_a_less_plugin_sees_the_order_change_with_an_update() -> None:
-    class ByPriority:
+    class ByPriority(Plugin):
         def less(self, first: QueuedPod, second: QueuedPod) -> bool:
             return first.priority > second.priority
 

@@ -19,7 +19,7 @@ def make_queues() -> Queues:
     queues.active.push(make_queued("active"))
     queues.backoff.push(make_queued("backoff"))
     rejected, gated = make_queued("unschedulable"), make_queued("gated")
-    rejected.unschedulable_plugins = {"Fit"}
+    rejected.unschedulable_plugins = frozenset({"Fit"})
     gated.gating_plugin = "Gate"
     queues.pool.add(rejected)
     queues.pool.add(gated)

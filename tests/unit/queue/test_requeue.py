@@ -28,7 +28,7 @@ def make_requeueing(*entries: tuple[str, EventHint], observer: Any = None) -> Re
 
 def rejected(*plugins: str, pending: tuple[str, ...] = (), profile: str = PROFILE) -> QueuedPod:
     queued = make_queued(profile=profile)
-    queued.unschedulable_plugins, queued.pending_plugins = set(plugins), set(pending)
+    queued.unschedulable_plugins, queued.pending_plugins = frozenset(plugins), frozenset(pending)
     return queued
 
 

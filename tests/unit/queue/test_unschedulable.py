@@ -8,7 +8,7 @@ from bayplan.queue.unschedulable import Alike, Kind, Rejector, UnschedulablePool
 
 def rejected(name: str, *plugins: str, gated_by: str = "", profile: str = PROFILE) -> QueuedPod:
     queued = make_queued(name, profile=profile)
-    queued.unschedulable_plugins = set(plugins)
+    queued.unschedulable_plugins = frozenset(plugins)
     queued.gating_plugin = gated_by
     return queued
 
@@ -34,7 +34,7 @@ def test_pods_are_found_by_who_rejected_them() -> None:
 
 def test_a_pending_plugin_counts_as_a_rejector() -> None:
     queued = rejected("a")
-    queued.pending_plugins = {"Devices"}
+    queued.pending_plugins = frozenset({"Devices"})
 
     assert names(pool_of(queued).rejected_by([(PROFILE, "Devices")])) == ["a"]
 
@@ -66,7 +66,7 @@ def test_rejectors_are_read_when_a_pod_enters() -> None:
     """So a pod whose rejectors change is taken out first; taking it out works even if that was forgotten."""
     queued = rejected("a", "Fit")
     pool = pool_of(queued)
-    queued.unschedulable_plugins.add("Taint")
+    queued.unschedulable_plugins |= {"Taint"}
 
     assert names(pool.rejected_by([(PROFILE, "Taint")])) == []
     assert pool.remove("ns/a") is queued

@@ -32,8 +32,8 @@ NAMES = [f"p{number}" for number in range(6)]
 
 
 class Asked:
-    """A hint that queues pods of one size (that of the changed pod, if that has a node), and the pod that the event is
-    about."""
+    """A hint that queues pods of one size, and the pod that the event is about. The size is that of the changed pod;
+    one without a node helps no other. A hint that is marked as one by shapes answers by shapes alone."""
 
     def __init__(self) -> None:
         self.helped = ""
@@ -41,9 +41,10 @@ class Asked:
 
     def __call__(self, pod: PodInfo, old: Any, new: Any) -> Hint:
         self.times += 1
-        is_itself = any(isinstance(side, PodInfo) and side.uid == pod.uid for side in (old, new))
-        sizes = [_size(side) for side in (old, new) if isinstance(side, PodInfo) and side.node_name]
-        is_helped = _size(pod) == (sizes[0] if sizes else self.helped)
+        pods = [side for side in (old, new) if isinstance(side, PodInfo)]
+        sizes = [_size(side) for side in pods if side.node_name]
+        is_itself = any(side.uid == pod.uid for side in pods)
+        is_helped = _size(pod) == (sizes[0] if sizes else "" if pods else self.helped)
         return Hint.QUEUE if is_itself or is_helped else Hint.SKIP
 
 

@@ -11,16 +11,19 @@ Calls for every node and decision are in `node_calls`, with the same rules.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache, partial, update_wrapper
+from collections.abc import Callable, Iterator
+from functools import cache, cmp_to_key, partial, update_wrapper
 from typing import Any
 
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.answers import WrongAnswer, check_answer, is_answer
 from bayplan.framework.cycle import CycleState
+from bayplan.framework.diagnosis import ObjectRemedy
 from bayplan.framework.events import Hint, HintFunction
-from bayplan.framework.plugin import Plugin, PreFilterResult
-from bayplan.framework.points import ExtensionPoint
+from bayplan.framework.plugin import Plugin
+from bayplan.framework.points import ExtensionPoint, defines
 from bayplan.framework.promises import UNSIGNED, SpeedPromises
+from bayplan.framework.queued import QueuedPod
 from bayplan.framework.status import SUCCESS, Error, Status
 from bayplan.framework.times import PluginTimes
 
@@ -32,13 +35,17 @@ __all__ = [
     "Suspension",
     "await_plugin",
     "call_bound",
+    "call_object_remedies",
     "call_plugin",
     "call_promise",
     "caller",
     "error_status",
     "failed",
+    "has_raised",
     "hint_call",
+    "key_from_less",
     "not_given",
+    "sort_key_call",
 ]
 
 Complaint = Callable[[str, str, BaseException], None]
@@ -67,7 +74,7 @@ class Suspension(BaseException):
     """Ends a decision on behalf of the engine while a plugin is on the stack; never a failure of that plugin."""
 
 
-_PASSED_ON = (KeyboardInterrupt, GeneratorExit, Suspension)
+_PASSED_ON = (KeyboardInterrupt, Suspension)
 
 
 def call_plugin(plugin: Plugin, method: str, complain: Complaint, *arguments: Any) -> Any:
@@ -101,7 +108,7 @@ def call_bound(bound: Callable[..., Any], plugin: Plugin, method: str, complain:
     except BaseException as exception:
         return failed(plugin, method, complain, exception)
     kind = type(answer)
-    if kind is Status or kind is PreFilterResult or (answer is None and _may_be_none(method)):
+    if kind is Status or (answer is None and _may_be_none(method)):
         return answer
     if is_answer(method, answer):
         return answer
@@ -115,9 +122,11 @@ async def await_plugin(
     end the caller, and are passed on, from those of the plugin."""
     try:
         answer: Status | None = await getattr(plugin, method)(*arguments)
+        if answer is None and _may_be_none(method):
+            return SUCCESS
         check_answer(plugin.name, method, answer)
     except BaseException as exception:
-        if is_cancelled(exception):
+        if isinstance(exception, GeneratorExit) or is_cancelled(exception):  # the former closes this coroutine
             raise
         return failed(plugin, method, complain, exception)
     return SUCCESS if answer is None else answer.by(plugin.name)
@@ -160,12 +169,58 @@ def hint_call(plugin: Plugin, hint: HintFunction, complain: Complaint) -> HintFu
     return called
 
 
+def sort_key_call(plugin: Plugin, complain: Complaint) -> Callable[[QueuedPod], Any]:
+    """The order of a queue-sort plugin as a key, by its `sort_key` where it has one, else by its `less`. Key and
+    comparisons raise PluginFailure where the plugin fails, after the complaint."""
+    method = "sort_key" if defines(plugin, "sort_key") else "less"
+    bound, wanted = getattr(plugin, method), tuple if method == "sort_key" else bool
+
+    def called(*queued: QueuedPod) -> Any:
+        try:
+            answer = bound(*queued)
+            if type(answer) is not wanted:
+                check_answer(plugin.name, method, answer)
+        except BaseException as exception:
+            raise PluginFailure(failed(plugin, method, complain, exception)) from exception
+        return answer
+
+    return called if method == "sort_key" else key_from_less(called)
+
+
+def key_from_less(less: Callable[[QueuedPod, QueuedPod], bool]) -> Callable[[QueuedPod], Any]:
+    def compare(first: QueuedPod, second: QueuedPod) -> int:
+        if less(first, second):
+            return -1
+        return 1 if less(second, first) else 0
+
+    return cmp_to_key(compare)
+
+
+def call_object_remedies(plugin: Plugin, complain: Complaint, pod: PodInfo) -> Iterator[ObjectRemedy]:
+    """What the plugin proposes, until it fails: it may yield one proposal after another."""
+    try:
+        for remedy in plugin.object_remedies(pod):
+            if not isinstance(remedy, ObjectRemedy):
+                raise TypeError(
+                    f"plugin `{plugin.name}`: `object_remedies` proposed {remedy!r:.60}, expected an `ObjectRemedy`"
+                )
+            yield remedy
+    except BaseException as exception:
+        failed(plugin, "object_remedies", complain, exception)
+
+
 def failed(plugin: Plugin, method: str, complain: Complaint, exception: BaseException) -> Status:
     """Report an exception and turn it into an Error status of the plugin."""
     if isinstance(exception, _PASSED_ON):
         raise exception
     complain(plugin.name, method, exception)
     return error_status(exception).by(plugin.name)
+
+
+def has_raised(status: Status) -> bool:
+    """Whether a status stands for an exception or a wrong answer of its plugin, rather than being its answer."""
+    exception = status.exception
+    return exception is not None and status.reasons == error_status(exception).reasons
 
 
 def error_status(exception: BaseException) -> Status:

@@ -21,7 +21,15 @@ from bayplan.framework.cycle import CycleState
 from bayplan.framework.plugin import Plugin, PostFilterResult, PreFilterResult
 from bayplan.framework.points import ExtensionPoint, defines
 from bayplan.framework.promises import SpeedPromises
-from bayplan.framework.runtime.call import POINT_LABELS, Complaint, PluginFailure, call_bound, call_plugin, caller
+from bayplan.framework.runtime.call import (
+    POINT_LABELS,
+    Complaint,
+    PluginFailure,
+    call_bound,
+    call_plugin,
+    caller,
+    has_raised,
+)
 from bayplan.framework.runtime.dry_runs import DryRuns
 from bayplan.framework.runtime.node_calls import FilterCall, ScoreCall
 from bayplan.framework.runtime.outline import NO_RESTRICTION, PreFilterOutcome, PreFilterStep, PreScoreStep
@@ -84,7 +92,7 @@ class Framework:
             complain=complain,
             remember=remember,
         )
-        self._shares_plans = self._planner.shares_outlines
+        self._shares_plans = self._planner.shares_plans
         self._plans = SecondUseCache[Plan](bytes_per_row=ShapeEvaluation.BYTES_PER_ROW, most_bytes=64 * _MEBIBYTE)
 
     def at(self, point: ExtensionPoint) -> list[Plugin]:
@@ -243,6 +251,9 @@ class Framework:
             return PostFilterResult("")
         for plugin in plugins:
             answer = caller(state)(plugin, "post_filter", self.complain, state, pod, diagnosis)
+            if isinstance(answer, Status) and has_raised(answer):
+                # Errors that plugins answer with themselves keep their words, which are those of kube-scheduler.
+                answer = _explained(f'running PostFilter plugin "{plugin.name}": ', answer)
             result = answer if isinstance(answer, PostFilterResult) else None
             status = result.status if result is not None else answer
             if result is not None and (status is None or status.is_success):

@@ -130,8 +130,9 @@ class FilterCall:
             verdicts = self.plugin.filter_nodes(state, pod, nodes)
             if type(verdicts) is not Verdicts:
                 check_answer(self.name, "filter_nodes", verdicts)
-            if len(verdicts.ids) != len(nodes):
-                raise _wrong_length(self.name, "filter_nodes", len(verdicts.ids), len(nodes))
+            ids = verdicts.ids
+            if type(ids) is not np.ndarray or ids.dtype.kind not in "iub" or ids.shape != (len(nodes),):
+                raise _wrong_column(self.name, "filter_nodes", ids, len(nodes))
         except BaseException as exception:
             status = self.raised(exception, "filter_nodes")
             return Verdicts(np.ones(len(nodes), dtype=np.int32), (SUCCESS, status).__getitem__)
@@ -170,7 +171,7 @@ class FilterCall:
 
     def _node_by_node(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Verdicts:
         if len(self._statuses) > _MOST_STATUSES:
-            # Answers that are kept know their own table.
+            # Answers that are kept refer to the table that they were made with.
             self._statuses = StatusTable()
         ids = np.zeros(len(nodes), dtype=np.int32)
         number, one = self._statuses.number, self.one
@@ -296,11 +297,9 @@ class ScoreCall:
 
     def _whole(self, method: str, scores: Int64N, length: int) -> Int64N:
         """An array of as many whole numbers; a wrong answer otherwise."""
-        if type(scores) is not np.ndarray or scores.dtype.kind not in "iu":
+        if type(scores) is not np.ndarray or scores.dtype.kind not in "iu" or scores.shape != (length,):
             check_answer(self.name, method, scores)
-            raise TypeError(f"plugin `{self.name}`: `{method}` returned numbers of type {scores.dtype}, expected int64")
-        if len(scores) != length:
-            raise _wrong_length(self.name, method, len(scores), length)
+            raise _wrong_column(self.name, method, scores, length)
         return scores if scores.dtype == np.int64 else scores.astype(np.int64)
 
     def _failure(self, method: str, exception: BaseException) -> PluginFailure:
@@ -332,7 +331,7 @@ class ScoreCall:
 
 
 def _kept_by(plugin: Plugin, method: str) -> tuple[Depends, Premises | None]:
-    """What answers depend on, and as long as what holds: the author's statement needs nothing."""
+    """What answers depend on, and the premises of that; None where the author states it."""
     stated = stated_depends(plugin, method)
     if stated is not None:
         return stated, None
@@ -340,5 +339,14 @@ def _kept_by(plugin: Plugin, method: str) -> tuple[Depends, Premises | None]:
     return found.depends, found.premises
 
 
-def _wrong_length(plugin: str, method: str, found: int, wanted: int) -> TypeError:
-    return TypeError(f"plugin `{plugin}`: `{method}` answered for {found} nodes, expected {wanted}")
+def _wrong_column(plugin: str, method: str, column: Any, length: int) -> TypeError:
+    """What is wrong with a column that does not hold one whole number for each node."""
+    if type(column) is not np.ndarray:
+        problem = f"answered with a {type(column).__name__}, expected a plain array of NumPy"
+    elif column.dtype.kind not in "iu":
+        problem = f"returned numbers of type {column.dtype}, expected int64"
+    elif column.ndim != 1:
+        problem = f"answered with an array of {column.ndim} dimensions, expected one"
+    else:
+        problem = f"answered for {len(column)} nodes, expected {length}"
+    return TypeError(f"plugin `{plugin}`: `{method}` {problem}")

@@ -20,7 +20,16 @@ from bayplan.framework.runtime.remembered.combined_score import CombinedScoreCal
 from bayplan.framework.runtime.remembered.node_only_evaluation import NodeOnlyEvaluation
 from bayplan.framework.status import Status
 
-__all__ = ["NO_RESTRICTION", "Due", "Outline", "PreFilterOutcome", "PreFilterStep", "PreScoreStep", "ScoreOutline"]
+__all__ = [
+    "NO_RESTRICTION",
+    "Due",
+    "FilterGroups",
+    "Outline",
+    "PreFilterOutcome",
+    "PreFilterStep",
+    "PreScoreStep",
+    "ScoreOutline",
+]
 
 
 class PreFilterStep(NamedTuple):
@@ -84,11 +93,28 @@ class Due:
 
     def __init__(self, outline: Outline, idle: frozenset[str]) -> None:
         self.idle = idle
-        self.skip_filter = idle.union(outline.skip_filter)
-        self.pre_filters = [step for step in outline.pre_filters if step.is_settled or step.plugin.name not in idle]
-        self.filters = [call for call in outline.open_filters if call.name not in idle]
+        self.skip_filter = outline.skip_filter
+        self.pre_filters, self.filters = outline.pre_filters, outline.open_filters
+        if idle:
+            self.skip_filter = idle | outline.skip_filter
+            self.pre_filters = [step for step in outline.pre_filters if step.is_settled or step.plugin.name not in idle]
+            self.filters = [call for call in outline.open_filters if call.name not in idle]
         self.scores: list[ScoreCall] | None = None
         self.pre_scores: list[PreScoreStep] | None = None
+
+
+class FilterGroups:
+    """The filters that take part, in order, and how they run. Outlines that skip the same plugins share them."""
+
+    __slots__ = ("filters", "open_filters", "optimistic", "row_filters", "skipped", "watched")
+
+    def __init__(self, calls: list[FilterCall], skipped: frozenset[str]) -> None:
+        self.skipped = skipped
+        self.filters = [call for call in calls if call.name not in skipped]
+        self.open_filters = [call for call in self.filters if call.depends is Depends.CLUSTER]
+        self.row_filters = [call for call in self.filters if call.depends in (Depends.USE, Depends.ROW)]
+        self.optimistic = [call for call in self.row_filters if call.has_accepts_all and call.has_one]
+        self.watched = [call for call in self.row_filters if call not in self.optimistic]
 
 
 class Outline:
@@ -113,25 +139,24 @@ class Outline:
         self,
         number: int,
         *,
-        filters: list[FilterCall],
+        groups: FilterGroups,
         pre_filters: list[PreFilterStep],
-        skip_filter: set[str],
         versions: list[int],
     ) -> None:
         self.number = number
         """No other outline has it."""
-        self.filters = filters
+        self.filters = groups.filters
         """Every filter that takes part, in order."""
         self.pre_filters = pre_filters
-        self.skip_filter = skip_filter
+        self.skip_filter = groups.skipped
         self.versions = versions
         """Of all plugins, when the outline was made."""
-        self.open_filters = [call for call in filters if call.depends is Depends.CLUSTER]
+        self.open_filters = groups.open_filters
         """Filters that run in every decision."""
-        self.row_filters = [call for call in filters if call.depends in (Depends.USE, Depends.ROW)]
-        self.optimistic = [call for call in self.row_filters if call.has_accepts_all and call.has_one]
+        self.row_filters = groups.row_filters
+        self.optimistic = groups.optimistic
         """Those of them that mostly know, without evaluating each node, that all nodes pass."""
-        self.watched = [call for call in self.row_filters if call not in self.optimistic]
+        self.watched = groups.watched
         self.scores: ScoreOutline | None = None
         """Made for the first pod that needs it."""
         self._due: dict[frozenset[str], Due] = {}

@@ -1,9 +1,10 @@
 """Plans: what a decision about one pod shape runs, and what is known for all pods of the shape.
 
-A `Planner` makes an outline for a kind of pod (some fifty calls of plugins, shared by all shapes of a kind if every
-plugin that took part promises `settles_by_kind`), columns for what a pod signs (shared by pods with the same sign), and
-an evaluation from both. Nothing is shared with remembering off. A `Plan` is the outline of one shape with its
-evaluation, which is made when first needed: a pod that is pinned to one node never needs it.
+A `Planner` makes an outline for a kind of pod (some fifty calls of plugins, shared by all shapes of a kind to which the
+same plugins matter, if every plugin that keeps answers there promises `settles_by_kind`), columns for what a pod signs
+(shared by pods with the same sign), and an evaluation from both. Nothing is shared with remembering off. A `Plan` is
+the outline of one shape with its evaluation, which is made when first needed: a pod that is pinned to one node never
+needs it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from bayplan.framework.points import ExtensionPoint, defines
 from bayplan.framework.promises import UNSIGNED, Depends
 from bayplan.framework.runtime.call import Complaint, call_plugin, call_promise, not_given
 from bayplan.framework.runtime.node_calls import FilterCall, ScoreCall
-from bayplan.framework.runtime.outline import Due, Outline, PreFilterStep, PreScoreStep, ScoreOutline
+from bayplan.framework.runtime.outline import Due, FilterGroups, Outline, PreFilterStep, PreScoreStep, ScoreOutline
 from bayplan.framework.runtime.remembered.columns import FilterColumn, ScoreColumn
 from bayplan.framework.runtime.remembered.combined_score import CombinedScoreCall, combined_scores
 from bayplan.framework.runtime.remembered.evaluation import ShapeEvaluation
@@ -38,6 +39,8 @@ __all__ = ["Plan", "Planner"]
 C = TypeVar("C")
 _NODE_ONLY = (Depends.NODE, Depends.NODES)
 _WITH_PODS = (Depends.USE, Depends.ROW)
+_MOST_SETS = 256
+"""Of plugins that are skipped or idle together: a handful in most clusters."""
 
 
 class Plan:
@@ -186,8 +189,12 @@ class Planner:
         self._idlers = [(p, p.name, p.is_idle) for p in plugins if defines(p, "is_idle")]
         self._filter_depends = {call.name: call.depends for call in filter_calls}
         self._combined = combined_scores(score_calls, complain) if remember else []
+        self._personal = [p for p in self._choosy if not p.settles_by_kind]
+        """Plugins that may matter to one pod of a kind and not to another."""
         self.shares_outlines = remember and all(plugin.settles_by_kind for plugin in self._settling())
-        """Whether pods of one kind have one outline."""
+        """Whether pods of one kind have one outline, provided that the same plugins matter to them."""
+        self.shares_plans = self.shares_outlines and not self._personal
+        """Whether pods that differ in the node that they are pinned to alone have one plan."""
         remembered: list[FilterCall | ScoreCall] = [*filter_calls, *score_calls]
         node_only = [call for call in remembered if call.depends in _NODE_ONLY]
         self._shares_node_only = self.shares_outlines and all(call.plugin.signs_by_kind for call in node_only)
@@ -195,13 +202,18 @@ class Planner:
         self._filter_columns: SecondUseCache[FilterColumn] = _cache(4, mebibytes=32)
         self._score_columns: SecondUseCache[ScoreColumn] = _cache(8, mebibytes=32)
         self._evaluations: SecondUseCache[ShapeEvaluation] = _cache(ShapeEvaluation.BYTES_PER_ROW, mebibytes=64)
+        self._groups: dict[frozenset[str], FilterGroups] = {}
+        self._unsettled: dict[str, PreFilterStep] = {}
+        self._shared_as_of: list[int] | None = None
+        """Versions of the plugins for which groups and steps were made; outlines share them."""
+        self._idle_sets: dict[frozenset[str], frozenset[str]] = {}
         self._outlined = 0
 
     def _settling(self) -> list[Plugin]:
         """The plugins whose answers an outline keeps."""
         is_remembered = {call.name: call.is_remembered for call in self._score_calls}
         settled = [p for p in self._pre_filters if self._depends(p) is not Depends.CLUSTER]
-        return [*self._choosy, *settled, *(p for p in self._pre_scores if is_remembered.get(p.name, False))]
+        return [*settled, *(p for p in self._pre_scores if is_remembered.get(p.name, False))]
 
     def _depends(self, plugin: Plugin) -> Depends:
         return self._filter_depends.get(plugin.name, Depends.CLUSTER)
@@ -214,7 +226,8 @@ class Planner:
     def _outline(self, pod: PodInfo, versions: list[int]) -> Outline:
         if not self.shares_outlines:
             return self._make_outline(pod, versions)
-        key = (pod.shape.kind, pod.node_name)
+        relevant = [call_promise(p, "is_relevant", self._complain, pod) for p in self._personal]
+        key = (pod.shape.kind, pod.node_name, *relevant)
         outline = self._outlines.get(key)
         if outline is None or outline.versions != versions:
             outline = self._make_outline(pod, versions)
@@ -222,19 +235,30 @@ class Planner:
         return outline
 
     def _make_outline(self, pod: PodInfo, versions: list[int]) -> Outline:
+        if self._shared_as_of != versions:
+            self._shared_as_of = versions
+            self._groups.clear()
+            steps = [PreFilterStep(p, p.pre_filter, None, is_settled=False) for p in self._pre_filters]
+            self._unsettled = {step.plugin.name: step for step in steps}
         irrelevant = self._irrelevant(pod)
         skip_filter = {call.name for call in self._filter_calls if call.name in irrelevant}
         pre_filters = self._pre_filter_steps(pod, irrelevant, skip_filter)
-        filters = [call for call in self._filter_calls if call.name not in skip_filter]
         self._outlined += 1
-        return Outline(
-            self._outlined, filters=filters, pre_filters=pre_filters, skip_filter=skip_filter, versions=versions
-        )
+        groups = self._groups_without(frozenset(skip_filter))
+        return Outline(self._outlined, groups=groups, pre_filters=pre_filters, versions=versions)
+
+    def _groups_without(self, skipped: frozenset[str]) -> FilterGroups:
+        found = self._groups.get(skipped)
+        if found is None:
+            if len(self._groups) >= _MOST_SETS:
+                self._groups.clear()
+            found = self._groups[skipped] = FilterGroups(self._filter_calls, skipped)
+        return found
 
     def _irrelevant(self, pod: PodInfo) -> set[str]:
         return {p.name for p in self._choosy if not call_promise(p, "is_relevant", self._complain, pod)}
 
-    def idle(self, pod: PodInfo, skipped: set[str]) -> frozenset[str]:
+    def idle(self, pod: PodInfo, skipped: frozenset[str]) -> frozenset[str]:
         """Names of the plugins that have no effect at present, apart from those that are skipped anyway."""
         idle = []
         for plugin, name, is_idle in self._idlers:
@@ -249,7 +273,10 @@ class Planner:
                 answer = not_given(plugin, "is_idle", self._complain, exception, pod)
             if answer:
                 idle.append(name)
-        return frozenset(idle)
+        if len(self._idle_sets) >= _MOST_SETS:
+            self._idle_sets.clear()
+        found = frozenset(idle)
+        return self._idle_sets.setdefault(found, found)
 
     def _pre_filter_steps(self, pod: PodInfo, irrelevant: set[str], skip_filter: set[str]) -> list[PreFilterStep]:
         steps = []
@@ -257,18 +284,17 @@ class Planner:
         for plugin in self._pre_filters:
             if plugin.name in irrelevant:
                 continue
-            bound = plugin.pre_filter
             if self._depends(plugin) is Depends.CLUSTER:
-                steps.append(PreFilterStep(plugin, bound, None, is_settled=False))
+                steps.append(self._unsettled[plugin.name])
                 continue
             answer = call_plugin(plugin, "pre_filter", self._complain, CycleState(), pod, nodes)
             if isinstance(answer, Status) and answer.is_skip:
                 skip_filter.add(plugin.name)
             elif isinstance(answer, PreFilterResult):
                 # The named nodes differ within a kind, which leaves out the node that a pod is pinned to.
-                steps.append(PreFilterStep(plugin, bound, None, is_settled=False))
+                steps.append(self._unsettled[plugin.name])
             elif answer is not None and not (isinstance(answer, Status) and answer.is_success):
-                steps.append(PreFilterStep(plugin, bound, answer, is_settled=True))
+                steps.append(PreFilterStep(plugin, plugin.pre_filter, answer, is_settled=True))
         return steps
 
     def scores(self, outline: Outline, pod: PodInfo) -> ScoreOutline:

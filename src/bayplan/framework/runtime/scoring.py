@@ -15,7 +15,8 @@ from bayplan.framework.promises import Totals
 from bayplan.framework.runtime.filtering import FilterOutcome
 from bayplan.framework.runtime.node_calls import ScoreCall
 from bayplan.framework.runtime.plan import Plan
-from bayplan.framework.runtime.remembered.evaluation import ShapeEvaluation, best_of
+from bayplan.framework.runtime.remembered.evaluation import ShapeEvaluation
+from bayplan.framework.runtime.remembered.leading_rows import best_of
 
 __all__ = ["Scores", "score_feasible", "score_rows"]
 

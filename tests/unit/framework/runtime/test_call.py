@@ -3,28 +3,50 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
-from bayplan.framework import Code, Depends, EventHint, Hint, Plugin, Status, Verdicts, by_shape
+from bayplan.framework import (
+    Code,
+    Depends,
+    Error,
+    EventHint,
+    Hint,
+    ObjectRemedy,
+    Plugin,
+    PostFilterResult,
+    PreFilterResult,
+    Status,
+    Verdicts,
+    by_shape,
+)
 from bayplan.framework.answers import WrongAnswer, is_answer
+from bayplan.framework.objects import Pod
 from bayplan.framework.points import METHODS, contract_of
 from bayplan.framework.promises import UNSIGNED
 from bayplan.framework.runtime.call import (
     PluginFailure,
     Suspension,
     await_plugin,
+    call_object_remedies,
     call_plugin,
     call_promise,
     hint_call,
+    sort_key_call,
 )
 from bayplan.testing import Harness, node, pod
 
 SYNC = [method for method in METHODS if method not in ("pre_bind", "bind")]
-WRONG: list[Any] = [False, "no", 10, object()]
+
+
+def _nothing() -> Iterator[None]:
+    yield None
+
+
+WRONG: list[Any] = [False, "no", 10, [], object(), _nothing()]
 
 
 def plugin_with(**members: Any) -> type[Plugin]:
@@ -82,7 +104,9 @@ async def test_methods_that_wait_are_checked_too(method: str, answer: Any) -> No
     assert len(complaints) == 1
 
 
-@pytest.mark.parametrize("exception", [ValueError("bad"), SystemExit(3), asyncio.CancelledError(), MemoryError()])
+@pytest.mark.parametrize(
+    "exception", [ValueError("bad"), SystemExit(3), asyncio.CancelledError(), MemoryError(), GeneratorExit()]
+)
 def test_whatever_a_plugin_raises_is_its_error(exception: BaseException) -> None:
     complaints = Complaints()
 
@@ -182,6 +206,23 @@ def test_a_decision_with_a_wrong_answer_fails_with_that_reason(method: str, depe
         assert "Mine" in outcome.message
 
 
+def test_a_post_filter_that_raises_is_named_in_the_message() -> None:
+    members = {"filter": answering(Status(Code.UNSCHEDULABLE, ("full",))), "post_filter": raising(ValueError("boom"))}
+
+    outcome = Harness(nodes=[node("a")], plugins=[plugin_with(**members)], default_plugins=False).schedule(pod("p"))
+
+    assert outcome.message.endswith('1 full. running PostFilter plugin "Mine": ValueError: boom')
+
+
+def test_an_error_that_a_post_filter_answers_with_keeps_its_words() -> None:
+    error = Error("extenders disagree", exception=ValueError("extenders disagree"))
+    members = {"filter": answering(Status(Code.UNSCHEDULABLE, ("full",))), "post_filter": answering(error)}
+
+    outcome = Harness(nodes=[node("a")], plugins=[plugin_with(**members)], default_plugins=False).schedule(pod("p"))
+
+    assert outcome.message.endswith("1 full. extenders disagree")
+
+
 @pytest.mark.parametrize("method", ["reserve", "permit"])
 def test_a_wrong_answer_after_the_decision_refuses_the_pod(method: str) -> None:
     harness = Harness(nodes=[node("a")], plugins=[plugin_with(**{method: answering(False)})])
@@ -200,6 +241,75 @@ def test_columns_of_another_length_are_an_error() -> None:
     scores = plugin_with(score_nodes=lambda self, state, pod, nodes: np.zeros(3, dtype=np.int64))
     outcome = Harness(nodes=[node("a"), node("b")], plugins=[scores]).schedule(pod("p"))
     assert "`score_nodes` answered for 3 nodes, expected 2" in outcome.message
+
+
+@pytest.mark.parametrize(
+    ("ids", "problem"),
+    [
+        ([0, 0], "answered with a list, expected a plain array of NumPy"),
+        (np.zeros(2), "returned numbers of type float64, expected int64"),
+        (np.zeros((2, 2), dtype=np.int64), "answered with an array of 2 dimensions, expected one"),
+    ],
+)
+def test_columns_of_anything_but_whole_numbers_are_an_error(ids: Any, problem: str) -> None:
+    rejecting = plugin_with(filter_nodes=answering(Verdicts(ids, [Status(Code.SUCCESS)].__getitem__)))
+    outcome = Harness(nodes=[node("a"), node("b")], plugins=[rejecting]).schedule(pod("p"))
+    assert f"plugin `Mine`: `filter_nodes` {problem}" in outcome.message
+
+    outcome = Harness(nodes=[node("a"), node("b")], plugins=[plugin_with(score_nodes=answering(ids))]).schedule(
+        pod("p")
+    )
+    assert "plugin `Mine`: `score_nodes` " in outcome.message
+
+
+@pytest.mark.parametrize(
+    ("method", "answer", "problem"),
+    [
+        ("pre_filter", PreFilterResult("a"), "PreFilterResult whose `node_names` is 'a' (str)"),  # type: ignore[arg-type]
+        ("pre_filter", PreFilterResult(["a"]), "PreFilterResult whose `node_names` is ['a'] (list)"),  # type: ignore[arg-type]
+        ("post_filter", PostFilterResult(5), "PostFilterResult whose `nominated_node_name` is 5 (int)"),  # type: ignore[arg-type]
+        ("post_filter", PostFilterResult("a", "full"), "PostFilterResult whose `status` is 'full' (str)"),  # type: ignore[arg-type]
+        ("post_filter", PostFilterResult("a", victims=5), "PostFilterResult whose `victims` is 5 (int)"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_result_with_a_wrong_field_is_an_error_that_names_it(method: str, answer: Any, problem: str) -> None:
+    members = {method: answering(answer), "filter": answering(Status(Code.UNSCHEDULABLE, ("full",)))}
+
+    outcome = Harness(nodes=[node("a"), node("b")], plugins=[plugin_with(**members)]).schedule(pod("p"))
+
+    assert f"plugin `Mine`: `{method}` returned a {problem}, expected `" in outcome.message
+
+
+def test_a_set_of_node_names_does_as_well_as_a_frozen_one() -> None:
+    plugin = plugin_with(pre_filter=answering(PreFilterResult({"b"})))  # type: ignore[arg-type] # what is tested
+
+    assert Harness(nodes=[node("a"), node("b")], plugins=[plugin]).schedule(pod("p")).node_name == "b"
+
+
+def test_a_plugin_that_fails_to_order_pods_is_reported() -> None:
+    for members in ({"sort_key": answering("late")}, {"less": raising(SystemExit(3))}):
+        complaints = Complaints()
+        key = sort_key_call(plugin_with(**members)(), complaints)
+
+        with pytest.raises(PluginFailure):
+            sorted([None, None], key=key)  # type: ignore[arg-type] # no order reads it
+        assert [(plugin, method) for plugin, method, _ in complaints] == [("Mine", next(iter(members)))]
+
+
+def test_proposals_end_where_a_plugin_fails_to_make_them() -> None:
+    good = ObjectRemedy("the quota were larger", None, Pod())
+
+    def yields_and_fails(self: Any, _pod: Any) -> Iterator[Any]:
+        yield good
+        raise ValueError("no idea")
+
+    for method in (yields_and_fails, answering([good, "a larger quota", good]), answering([good, *"no"])):
+        complaints = Complaints()
+
+        found = list(call_object_remedies(plugin_with(object_remedies=method)(), complaints, None))  # type: ignore[arg-type]
+
+        assert found == [good]
+        assert [(plugin, method) for plugin, method, _ in complaints] == [("Mine", "object_remedies")]
 
 
 def test_a_verdict_without_a_status_is_an_error() -> None:

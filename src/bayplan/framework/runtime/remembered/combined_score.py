@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 
+import numpy as np
+
 from bayplan.cluster.node_columns import NodeColumns
 from bayplan.cluster.node_info import NodeInfo
+from bayplan.cluster.node_table import NodeTable
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.plugin import Plugin
@@ -94,6 +97,14 @@ class CombinedScoreCall:
                 self._complain(self._name, "combine_scores", exception)
         scores = [call.one(_NO_STATE, pod, node) for call in self.calls]
         return sum(score * call.weight for score, call in zip(scores, self.calls, strict=True)), scores[0]
+
+    def learn(self, pod: PodInfo, table: NodeTable, first: Shares, row: int | None) -> None:
+        """Write the scores of the first of `calls` for one row, or for all."""
+        if row is not None:
+            first[row] = self.one(pod, table.at(row))[1]
+            return
+        nodes = NodeColumns(table)
+        self.totals(pod, nodes, np.empty(len(nodes), dtype=np.int32), first[: table.size])
 
     def parts(self, pod: PodInfo, node: NodeInfo, total: int, first: int) -> list[int]:
         """The score of each of `calls` for one node, from the results of `totals` or `one`."""

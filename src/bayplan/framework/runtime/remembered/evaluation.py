@@ -9,8 +9,7 @@ For every shape the engine keeps, over all rows,
 
 so that choosing a node for the next pod of the same shape is one `argmax` after updating the few rows that changed.
 What depends on node objects alone comes from the `NodeOnlyEvaluation` of the shape's kind. Plugins that depend on the
-whole cluster are added per decision by the caller. Nothing here is needed for correctness: a new Evaluation gives the
-same answers as one that was updated a million times.
+whole cluster are added per decision by the caller. A new Evaluation gives the same answers as one that was updated.
 """
 
 from __future__ import annotations
@@ -37,16 +36,19 @@ from bayplan.framework.runtime.remembered.columns import (
     followed_log,
 )
 from bayplan.framework.runtime.remembered.combined_score import CombinedScoreCall
+from bayplan.framework.runtime.remembered.leading_rows import LeadingRows
 from bayplan.framework.runtime.remembered.node_only_evaluation import NO_NODE, NodeOnlyEvaluation, Normalized
 from bayplan.framework.runtime.status_groups import group_by_status
 from bayplan.framework.status import Status
 from bayplan.framework.verdicts import Ids
 
-__all__ = ["ShapeEvaluation", "best_of"]
+__all__ = ["ShapeEvaluation"]
 
 Ranks = np.ndarray[tuple[int], np.dtype[np.uint8]]
 _UNKNOWN = 255
 """In place of a score from 0 to 100."""
+_FEW_READS = 16
+"""After so many reads of rows one by one, all the others are computed in one pass: that costs as much."""
 _NO_STATE = CycleState()
 """Plugins whose answers are kept get no state: the answers must not depend on the cycle."""
 
@@ -93,11 +95,16 @@ class ShapeEvaluation:
         self._layout = -1
         self._row_position = self._node_position = -1
         self._shares_rank = False
+        self._leading = LeadingRows()
         self._most = node_only.most
         self.offset = 0
         """What uniform scores add to every feasible node; not part of `key`."""
         self.is_suspect = False
         """Whether some score was ever out of range: totals must then be computed by plugin and checked."""
+        self.has_shares = False
+        """Whether what a node gets depends on which other nodes are feasible."""
+        self.has_points_key = False
+        """Whether nodes with equal `points_key` have equal points."""
         self.points_known: dict[tuple[int, int, int], Any] = {}
         """By `points_key`, what a reader of points noted, as long as `base` is the same array."""
         self.rank_counts: list[int] = []
@@ -111,6 +118,7 @@ class ShapeEvaluation:
     key: Totals
     _first: Shares | None = None
     """The scores of the first of the combined plugins, where points by plugin are read."""
+    _reads = 0
 
     @property
     def filters(self) -> list[tuple[FilterCall, FilterColumn]]:
@@ -146,20 +154,19 @@ class ShapeEvaluation:
         first = self._first
         if first is None:
             self._node_only.has_points_read = True
-            first = self._first = np.empty(len(self.base), dtype=np.uint8)
-            first.fill(_UNKNOWN)
-        found = first.item(row)
-        if found == _UNKNOWN and self.combined is not None:
-            _, found = self.combined.one(self.pod, self.table.at(row))
-            first[row] = found
-        return found
+            first = self._first = np.full(len(self.base), _UNKNOWN, dtype=np.uint8)
+        if first.item(row) == _UNKNOWN and self.combined is not None:
+            self._reads += 1
+            self.combined.learn(self.pod, self.table, first, row if self._reads < _FEW_READS else None)
+        return first.item(row)
 
-    def points_key(self, row: int) -> tuple[int, int, int] | None:
-        """What the points of a row by plugin follow from; None where more would have to be known."""
-        node_only = self._node_only
-        if self._finals or self.combined is None or not node_only.has_one_final or self.has_shares:
-            return None
-        return self.base.item(row), node_only.base.item(row), self._first_of(row)
+    def points_key(self, row: int, total: int) -> tuple[int, int, int]:
+        """What the points by plugin of a feasible row follow from, whose entry in `key` is `total`."""
+        node_only, known = self._node_only, self._first
+        first = _UNKNOWN if known is None else known.item(row)
+        if first == _UNKNOWN:
+            first = self._first_of(row)
+        return total, node_only.base.item(row) if node_only.has_scores else 0, first
 
     @property
     def has_failures(self) -> bool:
@@ -167,17 +174,9 @@ class ShapeEvaluation:
         return any(call.has_failed for call, _ in (*self._node_only.filters, *self._row_filters))
 
     def best(self) -> tuple[int, Rows]:
-        """The highest total and the rows that have it."""
-        total, rows = best_of(self.key[: self.table.size])
+        """The highest total and the rows that have it; valid until the next update."""
+        total, rows = self._leading.among(self.key[: self.table.size])
         return total + self.offset, rows
-
-    @property
-    def has_shares(self) -> bool:
-        """Whether what a node gets depends on which other nodes are feasible."""
-        for entry in self.normalized:  # noqa: SIM110 - a generator costs more than the loop, every decision reads it
-            if entry.contribution is not None:
-                return True
-        return False
 
     @property
     def feasible_count(self) -> int:
@@ -346,13 +345,15 @@ class ShapeEvaluation:
 
     def _renormalize(self) -> None:
         """Compute the bounds, the contributions and the keys anew."""
-        self.offset = 0
+        self.offset, self.has_shares = 0, False
         self.key = self.base
+        self._leading.forget()
         for entry in self.normalized:
             if entry.column.is_uniform:
                 entry.contribution = None
                 self.offset += entry.column.uniform_share()
             else:
+                self.has_shares = True
                 entry.bounds = self._bounds(entry, self.rank == 0)
                 entry.contribution = entry.some(slice(None))
                 self._part_key()
@@ -360,6 +361,8 @@ class ShapeEvaluation:
         if self.feasible_count != self.table.size:
             self._part_key()
             np.copyto(self.key, -1, where=self.rank != 0)
+        is_plain = self.combined is not None and not self._finals and self._node_only.has_one_final
+        self.has_points_key = is_plain and not self.has_shares
 
     def _part_key(self) -> None:
         """Let `key` differ from `base`. Until then they are one array, and a row is updated once."""
@@ -377,7 +380,11 @@ class ShapeEvaluation:
             moved |= self._update_many(nodes, nodes_changed=nodes_changed)
         else:
             for row in nodes.rows.tolist():
+                was = self.key.item(row)
                 moved |= self._update_row(row, nodes_changed=nodes_changed)
+                self._leading.move(row, was, self.key.item(row))
+        if nodes_changed or len(nodes.rows) > FEW_ROWS:
+            self._leading.forget()
         if moved and self._bounds_moved():
             self._renormalize()
 
@@ -485,12 +492,6 @@ class ShapeEvaluation:
         pairs = zip(before[changed].tolist(), rank[changed].tolist(), strict=True)
         self._count(dict(zip(rows[changed].tolist(), pairs, strict=True)).values())
         return True
-
-
-def best_of(totals: Totals) -> tuple[int, Rows]:
-    """The highest of some totals and the places that have it."""
-    highest = totals[totals.argmax()]
-    return int(highest), (totals == highest).nonzero()[0]
 
 
 def _comes_first(ids: Ids, number: int, rank: Ranks) -> BoolN:

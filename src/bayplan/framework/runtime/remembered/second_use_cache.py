@@ -15,7 +15,7 @@ __all__ = ["SecondUseCache"]
 
 T = TypeVar("T")
 _MOST_SEEN_ONCE = 8192
-_AT_LEAST, _AT_MOST = 64, 1024
+_AT_LEAST, _AT_MOST = 64, 512
 _MOST_BULK = 4 * 1024 * 1024
 """Of all things that are kept, in bytes that do not grow with the rows."""
 
