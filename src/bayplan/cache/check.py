@@ -261,7 +261,7 @@ def _ports(cluster: ClusterState) -> Iterator[str]:
     for info in _nodes_of(cluster):
         stated = {(p.protocol or "TCP", p.host_port) for pod in info.pods.values() for p in pod.shape.host_ports}
         for key in set(info.ports.keys()) - stated:
-            yield f"port {key} is in use on node {info.name}, but no pod wants it"
+            yield f"port {key} is in use on node {info.name}, but no pod there requests it"
         for key in info.ports.keys():  # noqa: SIM118 - HostPorts is not a mapping
             right.setdefault(key, set()).add(info.row)
     if cluster.port_rows != right:

@@ -1,6 +1,6 @@
 """An attribute that is computed when first read and is a plain attribute from then on.
 
-Like functools.cached_property, without the lock that Python 3.11 still takes there: snapshots have one reader.
+Like functools.cached_property, without the lock that Python 3.11 still takes there: one thread reads it.
 """
 
 from __future__ import annotations

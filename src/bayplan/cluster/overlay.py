@@ -80,10 +80,6 @@ class OverlayColumns(NodeColumns):
         self._count(position, pod, -1)
         return twin
 
-    def count_in(self, position: int, pod: PodInfo) -> None:
-        """Count a pod on the node at a position, for plugins that read counts only: `info` does not show it."""
-        self._count(position, pod, 1)
-
     def count_in_all(self, used: Int64RN, nonzero: Int64RN, count: Int64N) -> None:
         """Count what pods use that come to every node, for plugins that read counts only."""
         self.used[: len(used)] += used

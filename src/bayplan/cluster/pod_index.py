@@ -51,7 +51,7 @@ class RowCounter(RowCounts):
         super().__init__(capacity)
         self.query = query
         self.unread_moves = 0
-        """Changes, and new classes that it was asked about, since it was last read."""
+        """Changes, and new classes that were compared with it, since it was last read."""
 
 
 class PodClass:

@@ -17,7 +17,17 @@ import msgspec
 
 from bayplan.api.node import normalized_image_name
 from bayplan.api.node_selectors import NodeTerm, RequiredNodes, compile_node_selector, compile_term
-from bayplan.api.pod import Affinity, Container, Pod, PodPort, PodResourceClaim, PodSpec, Toleration, Volume
+from bayplan.api.pod import (
+    Affinity,
+    Container,
+    Pod,
+    PodPort,
+    PodResourceClaim,
+    PodSpec,
+    SchedulingGate,
+    Toleration,
+    Volume,
+)
 from bayplan.api.requests import Amounts, has_pod_level_requests, pod_requests
 from bayplan.cluster.affinity_terms import PodTerms, compile_pod_terms, compile_readable_terms
 from bayplan.cluster.lazy import lazy
@@ -26,7 +36,7 @@ from bayplan.cluster.resources import NATIVE, ResourceAxis, Vector, is_counted
 __all__ = ["PodShape", "ShapeTable", "Usage", "usage_of"]
 
 T = TypeVar("T")
-_LATEST = 1024
+_LATEST = 256
 _LATEST_BYTES = 1 << 20
 """Of keys."""
 _MOST_KEPT_BYTES = 1 << 14
@@ -42,6 +52,7 @@ _SAME_FOR_ALL_PINS = (
     "claim_names",
     "requires_pin_alone",
 )
+_NAMELESS_GATES = [SchedulingGate()]
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode
 
 
@@ -442,7 +453,7 @@ def _rest_key(pod: Pod, pinned_to: str) -> bytes:
             spec.priority,
             spec.preemption_policy,
             spec.scheduler_name,
-            spec.scheduling_gates,
+            bool(spec.scheduling_gates),
             [entry.name for entry in spec.resource_claims or ()],
             spec.host_network,
             spec.host_users,
@@ -471,11 +482,14 @@ def _resized(pod: Pod) -> Any:
 
 
 def _without_identity(pod: Pod) -> PodSpec:
-    """Without what is a pod's own: where it runs, volumes that no plugin reads, and the names of its claims, which
-    DynamicResources reads from the pod itself."""
+    """Without what is a pod's own: where it runs, volumes that no plugin reads, the names of its claims, which
+    DynamicResources reads from the pod itself, and the names of its gates, which no decision comes to."""
     spec = pod.spec
-    if not spec.node_name and spec.volumes is None and not spec.resource_claims:
+    if not spec.node_name and spec.volumes is None and not spec.resource_claims and not spec.scheduling_gates:
         return spec
     kept = [v for v in spec.volumes or () if _matters(v)]
     claims = [PodResourceClaim(name=entry.name) for entry in spec.resource_claims or ()]
-    return msgspec.structs.replace(spec, node_name="", volumes=kept or None, resource_claims=claims or None)
+    gates = _NAMELESS_GATES if spec.scheduling_gates else None
+    return msgspec.structs.replace(
+        spec, node_name="", volumes=kept or None, resource_claims=claims or None, scheduling_gates=gates
+    )

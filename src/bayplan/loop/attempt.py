@@ -11,6 +11,7 @@ ends). Every event and condition about an attempt is written from here, and only
 from __future__ import annotations
 
 from bayplan.cluster.pod_info import PodInfo
+from bayplan.framework.cycle import CycleState
 from bayplan.framework.diagnosis import Diagnosis
 from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.queued import QueuedPod
@@ -25,21 +26,25 @@ CLEAR_NOMINATION = ""
 
 
 class Attempt:
-    __slots__ = ("assumed", "began", "decision", "is_refused_at_bind", "profile", "queued", "shared")
+    __slots__ = ("assumed", "began", "is_refused_at_bind", "node_name", "profile", "queued", "shared", "state")
 
     def __init__(self, shared: Shared, profile: Profile, queued: QueuedPod) -> None:
         self.shared = shared
         self.profile = profile
         self.queued = queued
         self.began = shared.clock.monotonic()
-        self.decision: Decision | None = None
+        self.state: CycleState | None = None
+        """Of the decision for a node; None without one. The decision itself is not kept while the pod is bound: its
+        rows are as long as the cluster, and with hundreds of bindings under way the next one would always be written to
+        memory that the processor's caches do not hold."""
+        self.node_name = ""
         self.assumed: PodInfo | None = None
         """The pod as it counts on its node; None before `assume` and after `undo`."""
         self.is_refused_at_bind = False
 
     def assume(self, decision: Decision) -> PodInfo:
         """Count the pod on the node that was decided on."""
-        self.decision = decision
+        self.state, self.node_name = decision.state, decision.node_name
         self.assumed = assumed = self.shared.cache.assume(self.queued.info, decision.node_name)
         return assumed
 
@@ -49,14 +54,14 @@ class Attempt:
         Unreserve runs in reverse order and for every plugin that defines it, whether or not its Reserve was reached.
         A second call does nothing.
         """
-        assumed, decision = self.assumed, self.decision
-        if assumed is None or decision is None:
+        assumed, state = self.assumed, self.state
+        if assumed is None or state is None:
             return None
         self.assumed = None
         self.shared.held_pods.release(assumed.uid)
-        complain, call = self.profile.framework.complain, caller(decision.state)
+        complain, call = self.profile.framework.complain, caller(state)
         for plugin in self.profile.unreserving:
-            call(plugin, "unreserve", complain, decision.state, assumed, decision.node_name)
+            call(plugin, "unreserve", complain, state, assumed, self.node_name)
         return self.shared.cache.forget(assumed.uid)
 
     def abandon(self) -> None:
@@ -83,7 +88,7 @@ class Attempt:
         """
         shared, queued = self.shared, self.queued
         shared.observer.attempt_failed(queued, status, shared.clock.monotonic() - self.began)
-        if diagnosis is None and status.is_rejected and self.decision is not None and not self.is_refused_at_bind:
+        if diagnosis is None and status.is_rejected and self.state is not None and not self.is_refused_at_bind:
             diagnosis = Diagnosis.of_one_node(status)
         info = queued.info
         current = shared.get_pod(info.namespace, info.name)
@@ -108,9 +113,9 @@ class Attempt:
             shared.status.report(current, reason=reason, message=message, nominated_node_name=nominated_node_name)
 
     def refusal(self, point: str, status: Status) -> Status:
-        """What a plugin said against the node that was chosen, after observers heard of it."""
-        if self.assumed is not None and self.decision is not None:
-            self.shared.observer.refused_after_choice(self.assumed, self.decision.node_name, point, status)
+        """The status of an attempt whose chosen node a plugin refused. Notifies the observers."""
+        if self.assumed is not None:
+            self.shared.observer.refused_after_choice(self.assumed, self.node_name, point, status)
         self.is_refused_at_bind = point == ExtensionPoint.BIND.label
         return failure_at(point, status)
 

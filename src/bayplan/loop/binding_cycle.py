@@ -19,6 +19,7 @@ from bayplan.framework.plugin import Plugin
 from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.runtime.call import POINT_LABELS, await_plugin, caller
 from bayplan.framework.status import SKIP, SUCCESS, Error, Status
+from bayplan.framework.times import PluginTimes
 from bayplan.loop.attempt import Attempt
 from bayplan.loop.decide_with_extenders import Extenders
 from bayplan.loop.points import EXTENDER
@@ -194,14 +195,17 @@ def _groups(plugins: Sequence[Plugin]) -> list[list[Plugin]]:
     return groups
 
 
-async def _answer(plugin: Plugin, method: str, binding: BindingCycle) -> Status:
-    times = binding.state.times
-    began = 0.0 if times is None else times.monotonic()
+def _answer(plugin: Plugin, method: str, binding: BindingCycle) -> Coroutine[Any, Any, Status]:
+    times, complain = binding.state.times, binding.attempt.profile.framework.complain
     arguments = (binding.state, binding.assumed, binding.node_name)
-    complain = binding.attempt.profile.framework.complain
-    status = await await_plugin(plugin, method, complain, *arguments, is_cancelled=_is_cancelled)
-    if times is not None:
-        times.add(plugin.name, POINT_LABELS[method], status.code.label, times.monotonic() - began)
+    answer = await_plugin(plugin, method, complain, *arguments, is_cancelled=_is_cancelled)
+    return answer if times is None else _timed(times, plugin, method, answer)
+
+
+async def _timed(times: PluginTimes, plugin: Plugin, method: str, answer: Coroutine[Any, Any, Status]) -> Status:
+    began = times.monotonic()
+    status = await answer
+    times.add(plugin.name, POINT_LABELS[method], status.code.label, times.monotonic() - began)
     return status
 
 

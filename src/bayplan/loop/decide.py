@@ -78,7 +78,7 @@ class Decision:
         """Status of the nodes that were not evaluated."""
         self.scores: Scores | None = None
         self.tied: Rows | None = None
-        """Rows with the highest total; None where nothing was chosen by points."""
+        """Rows with the highest total; None where nothing was chosen by points. Valid until the next decision."""
         self.marks: list[tuple[str, float]] = []
         """(phase, time at which it ended), the first entry being the start; empty without a clock."""
 
@@ -94,6 +94,13 @@ class Decision:
     def outline(self) -> Outline | None:
         """The part of the plan that all pods of the kind share."""
         return None if self._plan is None else self._plan.outline
+
+    @property
+    def fitting_nodes(self) -> int:
+        """How many nodes fit, as far as it is known: those included that a sample left out."""
+        if self.outcome is None or self.outcome.count == self.feasible_nodes:
+            return self.feasible_nodes
+        return self.outcome.count - sum([len(rows) for _, rows in self.refused])
 
     @property
     def is_scheduled(self) -> bool:

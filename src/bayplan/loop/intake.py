@@ -83,7 +83,7 @@ class Intake:
 
     def _pod_assigned(self, old: Pod | None, new: Pod) -> None:
         cache = self._cache
-        info = cache.info(new)
+        info = self._info(new)
         before = cache.pod(info.uid)
         was_assumed = before is not None and cache.is_assumed(info.uid)
         cache.add_pod(info)
@@ -113,7 +113,7 @@ class Intake:
 
     def _pod_unassigned(self, old: Pod | None, new: Pod) -> None:
         if old is None or not self._is_ours(old.spec.scheduler_name) or old.metadata.uid != new.metadata.uid:
-            self._queue.add(self._cache.info(new))
+            self._queue.add(self._info(new))
             return
         if old.metadata.resource_version and old.metadata.resource_version == new.metadata.resource_version:
             return
@@ -121,10 +121,16 @@ class Intake:
             if new.metadata.deletion_timestamp is not None and old.metadata.deletion_timestamp is None:
                 self._drop_assumed(self._cache.info(new))
             return
-        before, info = self._cache.info(old), self._cache.info(new)
+        before, info = self._cache.info(old), self._info(new)
         self._queue.update(before, info)
         if before.nominated_node_name and before.nominated_node_name != info.nominated_node_name:
             self._wake_lower(before)
+
+    def _info(self, pod: Pod) -> PodInfo:
+        """The pod with its shape. The containers of all pods of a template are one list: they are half of a pod."""
+        info = self._cache.info(pod)
+        pod.spec.containers = info.shape.spec.containers
+        return info
 
     def _drop_assumed(self, info: PodInfo) -> None:
         """A pod was deleted while its binding was under way."""

@@ -1,4 +1,4 @@
-"""Notes: attempts as the recorder keeps them, and the records that are made of them when somebody reads.
+"""Notes: attempts as the recorder keeps them, and the records that are made of them when they are read.
 
 A note is positional and without words, because one is made for every pod. What it has in common with other notes
 (filters, counts, points, failures) is shared, not copied.
@@ -83,6 +83,7 @@ class Note(msgspec.Struct, gc=False):
     stopped_at: str = ""
     stopped_by: str = ""
     error: str = ""
+    scored: int = 0
 
     def record(self) -> DecisionRecord:
         failure = self.failure or _NO_FAILURE
@@ -97,6 +98,7 @@ class Note(msgspec.Struct, gc=False):
             seconds=self.seconds,
             nodes=self.nodes,
             feasible=self.feasible,
+            scored=self.scored,
             funnel=self._funnel(),
             node=self.node,
             chosen_by=self._chosen_by(),
@@ -125,7 +127,8 @@ class Note(msgspec.Struct, gc=False):
     def _chosen_by(self) -> str:
         if not self.node:
             return ""
-        if self.chosen:
+        if self.chosen or (self.scored or self.feasible) > 1:
+            # Without a plugin that scores it, nodes have as many points as each other: none.
             return BY_POINTS
         return NOMINATION if self.looked_at == 0 else ONLY_NODE
 
@@ -146,9 +149,12 @@ class Note(msgspec.Struct, gc=False):
         return found
 
     def _funnel(self) -> tuple[Step, ...]:
-        if not self.looked_at:
+        if not self.looked_at and self.node:
             return ()
         rejected = self.rejected()
+        if not self.looked_at:
+            # No filter ran: what PreFilter said counts for every node.
+            return funnel_of(rejected, [call.name for call in self.filters], self.nodes)
         left_out = self.nodes - self.looked_at
         if left_out > 0 and BEFORE_FILTERS not in rejected:
             rejected[BEFORE_FILTERS] = left_out
@@ -167,6 +173,14 @@ class Restored(msgspec.Struct, gc=False):
     name: str
     node: str
     size: int
+
+    @property
+    def uid(self) -> str:
+        return self.past.uid
+
+    @property
+    def outcome(self) -> str:
+        return self.past.outcome
 
     @property
     def preemption(self) -> Preemption | None:

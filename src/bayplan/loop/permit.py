@@ -55,7 +55,7 @@ class HeldPod:
 
     @property
     def deadline(self) -> float:
-        """When the first of the plugins that hold the pod gives up, on the monotonic clock."""
+        """When the first time-out of the plugins that hold the pod passes, on the monotonic clock."""
         return min(self._deadlines.values(), default=0.0)
 
     def allow(self, plugin: str) -> None:

@@ -76,7 +76,8 @@ _kept_numbers: dict[Numbers, Numbers] = {}
 
 
 def _layout_of(plan: Plan) -> _Layout:
-    calls = plan.scores
+    outlined = plan.outline.scores
+    calls = plan.scores if outlined is None else outlined.scores
     found = _layouts.get(id(calls))
     if found is None or found.calls is not calls:
         if len(_layouts) >= _KEPT_LAYOUTS:
@@ -181,22 +182,28 @@ def leading_pair(decision: Decision, plan: Plan) -> LeadingPair:
     if decision.scores is not None:
         return _pair_of(decision, plan, decision.scores)
     layout, evaluation, row = _layout_of(plan), plan.evaluation, decision.row
+    total = second_total = decision.total - evaluation.offset
     if decision.ties > 1:
-        second, total = tied.item(0), decision.total
+        second = tied.item(0)
         if second == row:
             second = tied.item(1)
     else:
-        second, total = _second(evaluation.key[: evaluation.table.size], row, decision.feasible_nodes)
-        total += evaluation.offset
-    chosen = _numbers(layout, evaluation, row)
+        second, second_total = _second(evaluation.key[: evaluation.table.size], row, decision.feasible_nodes)
+    has_key = evaluation.has_points_key
+    key = evaluation.points_key(row, total) if has_key else None
+    chosen = _numbers(layout, evaluation, row, key)
     if second < 0:
         return layout.calls, chosen, "", 0, ()
-    name = evaluation.table.at(second).name
-    return layout.calls, chosen, name, total, _numbers(layout, evaluation, second)
+    second_key = evaluation.points_key(second, second_total) if has_key else None
+    # Nodes that are alike get the same points.
+    others = chosen if has_key and key == second_key else _numbers(layout, evaluation, second, second_key)
+    # A tie is kept as one object: a record holds both totals.
+    reached = decision.total if second_total == total else second_total + evaluation.offset
+    return layout.calls, chosen, evaluation.table.at(second).name, reached, others
 
 
 def _pair_of(decision: Decision, plan: Plan, scores: Scores) -> LeadingPair:
-    """Where some plugins were asked about the nodes that passed."""
+    """The same where some plugins scored the nodes that passed in this decision."""
     outcome, tied, row = decision.outcome, decision.tied, decision.row
     assert tied is not None  # the caller checked
     reader = PointsReader(plan, scores, is_shared=outcome is not None and outcome.passing is None)
@@ -224,9 +231,8 @@ def _second(totals: Int64N, place: int, feasible: int) -> tuple[int, int]:
     return (second, total) if total >= 0 else (-1, 0)
 
 
-def _numbers(layout: _Layout, evaluation: ShapeEvaluation, row: int) -> Numbers:
-    """As `PointsReader.numbers` where the answers of every plugin are remembered."""
-    key = evaluation.points_key(row)
+def _numbers(layout: _Layout, evaluation: ShapeEvaluation, row: int, key: tuple[int, int, int] | None) -> Numbers:
+    """As `PointsReader.numbers` where the answers of every plugin are remembered; `key` is that of the row's points."""
     if key is None:
         return _shared(tuple(_read(layout, evaluation, row)))
     known = evaluation.points_known

@@ -137,6 +137,9 @@ class DecisionRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel", 
     nodes: int = 0
     """How many nodes the cluster had."""
     feasible: int = 0
+    """How many of them fitted."""
+    scored: int = 0
+    """How many of these were scored, where a sample was (`percentageOfNodesToScore`); 0 where all were."""
     funnel: tuple[Step, ...] = ()
     """Filters that rejected no node are left out."""
     node: str = ""

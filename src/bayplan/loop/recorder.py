@@ -1,8 +1,8 @@
 """The recorder: keeps what was decided in every attempt, and what became of it.
 
 `DecisionRecorder` listens to the loop. It is on the path of every pod, so it notes numbers and things that live on
-anyway, a few microseconds a pod at any rate of scheduling, and makes a `DecisionRecord` of a note when somebody reads
-it. What is kept is bounded by memory; the oldest attempts are dropped first, and counted.
+anyway, a few microseconds a pod at any rate of scheduling, and makes a `DecisionRecord` of a note when it is
+read. What is kept is bounded by memory; the oldest attempts are dropped first, and counted.
 
 A note holds on to no column, node or pod. Numbers and groups that many attempts share are kept once.
 """
@@ -28,6 +28,7 @@ from bayplan.loop.notes import Failure, Note, Restored
 from bayplan.loop.observer import Observer
 from bayplan.loop.points import NOTHING_SCORED, leading_pair
 from bayplan.loop.record import (
+    UNDER_WAY,
     CandidateKey,
     DecisionRecord,
     PermitWait,
@@ -43,11 +44,9 @@ DEFAULT_MEMORY_BYTES = 64 * 2**20
 _NOTE_BYTES = 820
 """Of an attempt without its strings, its history and what it does not share; `bench.recorder` measures it."""
 _STEP_BYTES = 96
-_MOST_OPEN = 4096
 _MOST_SHARED = 20_000
 _SAMPLE = 3
 _MOST_GROUPS = 16
-_MOST_VICTIMS = 32
 _LONGEST_TEXT = 2048
 _RECENT = 5_000
 """So many of the newest attempts are summed up."""
@@ -68,6 +67,7 @@ class DecisionRecorder(Observer):
         self.dropped = 0
         """Attempts that had to make room for newer ones."""
         self._open: dict[str, Note] = {}
+        """By the uid of the pod; bindings that were cancelled never say how they ended, and go with their notes."""
         self._shared: dict[Any, Any] = {}
         self._preempting: dict[str, Preemption] = {}
         """By the uid of a pod that preempted and has no node yet."""
@@ -92,10 +92,17 @@ class DecisionRecorder(Observer):
         """Newest first."""
         return (note.record() for note in reversed(self._notes))
 
-    def of_pod(self, key: str, *, most: int = 50) -> list[DecisionRecord]:
-        """The attempts of one `namespace/name`, newest first."""
+    @property
+    def under_way(self) -> int:
+        """Attempts that are kept and whose outcome is not known yet."""
+        return len(self._open)
+
+    def of_pod(self, key: str, *, uid: str = "", most: int = 50) -> list[DecisionRecord]:
+        """The attempts of one `namespace/name`, newest first; with a uid, of that pod and of no other of its name."""
         namespace, _, name = key.rpartition("/")
-        return self._found(lambda note: note.name == name and note.namespace == namespace, most)
+        return self._found(
+            lambda note: note.name == name and note.namespace == namespace and uid in ("", note.uid), most
+        )
 
     def of_node(self, name: str, *, most: int = 50) -> list[DecisionRecord]:
         """The attempts that chose a node, newest first."""
@@ -142,6 +149,10 @@ class DecisionRecorder(Observer):
             restored = Restored(record, namespace, name, record.node, size)
             self._notes.append(restored)
             self._victims.update((victim.pod, restored) for victim in record.victims)
+            if record.node:
+                self._preempting.pop(record.uid, None)
+            elif record.preemption is not None:
+                self._preempting[record.uid] = record.preemption
             self.bytes_kept += size
             self._make_room()
 
@@ -149,73 +160,84 @@ class DecisionRecorder(Observer):
 
     def decided(self, queued: QueuedPod, decision: Decision, seconds: float) -> None:
         info, plan, outcome, node = queued.info, decision.plan, decision.outcome, decision.node_name
+        nodes = looked_at = decision.evaluated_nodes
         filters: Sequence[FilterCall] = ()
         counts: Sequence[int] = ()
-        calls, chosen, runner_up, runner_up_total, others = NOTHING_SCORED
+        pair = NOTHING_SCORED
         if plan is not None:
             filters = plan.outline.filters
-            if outcome is not None:
-                counts = outcome.first_rejections()
-                if outcome.overrides:
-                    counts = _with_overrides(counts, outcome, filters)
             if decision.tied is not None:
-                calls, chosen, runner_up, runner_up_total, others = leading_pair(decision, plan)
+                pair = leading_pair(decision, plan)
+        if outcome is None:
+            nodes = len(self.cluster.nodes)
+            if node and node == info.nominated_node_name:
+                looked_at = 0
+        else:
+            counts = outcome.first_rejections()
+            if outcome.passing is not None and outcome.overrides:
+                counts = _with_overrides(counts, outcome, filters)
         failure = None if node and not decision.refused else self._failure(decision)
-        times, marks = decision.state.times, decision.marks
-        history = tuple(queued.history)
-        self.count += 1
-        # What is kept costs more than the keeping, by the memory that the next decision must do without: numbers and
-        # what lives on anyway, but neither the decision nor, in most cycles, its marks.
+        times, history = decision.state.times, tuple(queued.history)
+        size = _NOTE_BYTES + len(info.name) + len(info.uid) + _STEP_BYTES * len(history)
+        fitting = feasible = decision.feasible_nodes
+        if outcome is not None and outcome.count != feasible:
+            fitting = decision.fitting_nodes
+        number = self.count = self.count + 1
+        # Memory that is kept displaces data of the next decision from the processor's caches, which costs more time
+        # than the note itself. So a note holds numbers and objects that live on anyway, but neither the decision nor,
+        # in most cycles, its marks.
         note = Note(
-            self.count,
+            number,
             self._now(),
             info.namespace,
             info.name,
             info.uid,
-            info.scheduler_name,
+            info.shape.spec.scheduler_name,
             queued.attempts,
             history,
             queued.last_event,
             seconds,
             self.cluster.generation,
-            decision.evaluated_nodes if outcome is not None else len(self.cluster.nodes),
-            0 if node and node == info.nominated_node_name and outcome is None else decision.evaluated_nodes,
-            decision.feasible_nodes,
+            nodes,
+            looked_at,
+            fitting,
             node,
             decision.total,
             decision.ties,
             filters,
             counts,
-            calls,
-            chosen,
-            runner_up,
-            runner_up_total,
-            others,
+            *pair,
             failure,
-            marks if times is not None or failure is not None else (),
+            decision.marks if times is not None or failure is not None else (),
             times,
-            _NOTE_BYTES + len(info.name) + len(info.uid) + _STEP_BYTES * len(history),
+            size,
         )
+        if fitting != feasible and node:
+            note.scored = feasible
         self._notes.append(note)
-        self.bytes_kept += note.size
+        self.bytes_kept += size
         if self.bytes_kept > self._memory_bytes:
             self._make_room()
         if failure is not None or self._preempting:
             self._note_preemption(note, queued, decision)
         self._open[info.uid] = note
-        if len(self._open) > _MOST_OPEN:
-            # Bindings that were cancelled never say how they ended.
-            del self._open[next(iter(self._open))]
 
     def _make_room(self) -> None:
         while self.bytes_kept > self._memory_bytes and len(self._notes) > 1:
             old = self._notes.popleft()
             self.bytes_kept -= old.size
             self.dropped += 1
+            if old.outcome == UNDER_WAY and self._open.get(old.uid) is old:
+                del self._open[old.uid]
             if old.preemption is not None:
-                for victim in old.preemption.victims:
-                    if self._victims.get(victim.pod) is old:
-                        del self._victims[victim.pod]
+                self._forget_preemption(old, old.preemption)
+
+    def _forget_preemption(self, old: Note | Restored, preemption: Preemption) -> None:
+        for victim in preemption.victims:
+            if self._victims.get(victim.pod) is old:
+                del self._victims[victim.pod]
+        if self._preempting.get(old.uid) is preemption:
+            del self._preempting[old.uid]
 
     def _share(self, value: T) -> T:
         """The same value as others have, kept once."""
@@ -245,10 +267,8 @@ class DecisionRecorder(Observer):
             extra = 200 * (len(found.victims) + 1)
             note.size += extra
             self.bytes_kept += extra
-            if len(self._preempting) > _MOST_OPEN:
-                del self._preempting[next(iter(self._preempting))]
         elif note.node:
-            # The attempt that gets the node also says for whose sake it was free.
+            # The attempt that then gets the node also carries the preemption that freed it.
             earlier = self._preempting.pop(queued.uid, None)
             note.preemption = earlier if earlier is not None and earlier.node == note.node else None
 
@@ -282,8 +302,9 @@ class DecisionRecorder(Observer):
         self.latencies.append(seconds)
         note = self._open.pop(queued.info.uid, None)
         if note is not None:
-            note.outcome = "bound"
-            self._settle(note, seconds)
+            note.outcome, note.outcome_seconds = "bound", seconds
+            if self.on_settled:
+                self._settle(note, seconds)
 
     def plugin_failed(self, plugin: str, point: str, exception: BaseException) -> None:
         self.plugin_errors[plugin] = self.plugin_errors.get(plugin, 0) + 1
@@ -296,9 +317,9 @@ class DecisionRecorder(Observer):
                 listener(record)
 
 
-def _with_overrides(counts: list[int], outcome: FilterOutcome, filters: Sequence[FilterCall]) -> list[int]:
+def _with_overrides(counts: Sequence[int], outcome: FilterOutcome, filters: Sequence[FilterCall]) -> list[int]:
     """First rejections by rank, those because of nominated pods included."""
-    counts = counts.copy()
+    counts = list(counts)
     ranks = {call.name: call.rank for call in filters}
     for status, rows in outcome.overrides:
         rank = ranks.get(status.plugin, len(counts))
@@ -313,10 +334,7 @@ def preemption_of(result: PostFilterResult | None, *, attempt: int = 0, time: fl
         return None
     return Preemption(
         node=result.nominated_node_name,
-        victims=tuple(
-            Victim(pod=victim.key, uid=victim.uid, priority=victim.priority)
-            for victim in result.victims[:_MOST_VICTIMS]
-        ),
+        victims=tuple(Victim(pod=victim.key, uid=victim.uid, priority=victim.priority) for victim in result.victims),
         victim_count=len(result.victims),
         candidates=result.candidates,
         keys=tuple(CandidateKey(key=key, value=value, left=left) for key, value, left in result.keys),

@@ -3,8 +3,8 @@
 Most of it is bindings, and nearly each is one request. Those share a few dozen tasks, which run one after the other: a
 task for each would be created, scheduled and destroyed for every pod, mostly to wait for a free connection.
 
-Nothing here knows what the work is. When so much is under way that deciding further ahead makes no sense, the scheduler
-waits here for room.
+What the work does is up to the caller. When so much is under way that deciding further ahead makes no sense, the
+scheduler waits here for room.
 """
 
 from __future__ import annotations
@@ -94,6 +94,8 @@ class Tasks:
                 if own is None or own.cancelling():
                     raise
             finally:
+                # A worker at rest keeps nothing of what it did last alive.
+                del work
                 self._brief_count -= 1
                 self._note_room()
 

@@ -23,7 +23,7 @@ def test_shapes_that_no_pod_has_are_let_go_but_for_the_latest() -> None:
         table.shape_of(pod("job", labels={"job": str(number)}))
     gc.collect()
 
-    assert len(table) == 1_024
+    assert len(table) == 256
 
 
 def test_shapes_of_gated_pods_go_with_them() -> None:
@@ -33,6 +33,15 @@ def test_shapes_of_gated_pods_go_with_them() -> None:
     gc.collect()
 
     assert len(table) == 0
+
+
+def test_pods_that_wait_for_gates_of_other_names_share_a_shape() -> None:
+    table = ShapeTable(ResourceAxis())
+    gated = table.shape_of(pod("a", gates=["gate-1"]))
+
+    assert table.shape_of(pod("b", gates=["gate-2", "gate-3"])) is gated
+    assert table.shape_of(pod("c")) is not gated
+    assert gated.spec.scheduling_gates
 
 
 def test_what_is_kept_for_pods_to_come_is_bounded_by_its_size() -> None:

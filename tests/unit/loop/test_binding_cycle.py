@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from typing import Any
 
+import msgspec
 import pytest
 from tests.unit.loop.kit import Call, Loop, node, pod, refusal, running
 
@@ -12,6 +14,7 @@ from bayplan.client.errors import ConnectionFailed
 from bayplan.client.transport import Response
 from bayplan.framework import SKIP, CycleState, Plugin, PodInfo, Status, Unschedulable, Wait
 from bayplan.loop import tasks
+from bayplan.loop.decide import Decision
 from bayplan.loop.observer import Observer
 from bayplan.plugins.intree.default_binder import DefaultBinder
 from bayplan.queue import Place
@@ -31,7 +34,12 @@ profiles:
 
 
 def refusing(answer: Response | Exception) -> Any:
+    """No binding; after a conflict the pod is read again, and still waits for a node."""
+
     def answered(call: Call) -> Response | Exception | None:
+        if call.method == "GET":
+            uid = pod(call.path.rpartition("/")[2]).metadata.uid
+            return Response(200, {}, msgspec.json.encode({"metadata": {"uid": uid}, "spec": {}}))
         return answer if call.path.endswith("/binding") else None
 
     return answered
@@ -49,6 +57,24 @@ async def test_a_bound_pod_is_told_of_in_an_event() -> None:
     assert (event["action"], event["type"], event["reportingController"]) == ("Binding", "Normal", "default-scheduler")
 
 
+def _decisions() -> list[Decision]:
+    return [each for each in gc.get_objects() if type(each) is Decision]
+
+
+async def test_a_decision_is_not_kept_while_its_pod_is_bound() -> None:
+    """Its rows are as long as the cluster, and hundreds of pods are bound at a time."""
+    loop = Loop(NODES)
+    loop.transport.hold = asyncio.Event()
+    before = {id(each) for each in _decisions()}
+    async with running(loop):
+        loop.put(pod("p"))
+        await loop.settle()
+
+        assert loop.transport.bindings == {"p": "n"}
+        assert not [each for each in _decisions() if id(each) not in before]
+        loop.transport.hold.set()
+
+
 @pytest.mark.parametrize(
     ("answer", "text"),
     [
@@ -58,10 +84,10 @@ async def test_a_bound_pod_is_told_of_in_an_event() -> None:
     ],
 )
 async def test_a_refused_binding_gives_the_room_back_and_tries_again(answer: Response | Exception, text: str) -> None:
-    loop = Loop(NODES)
+    loop, waiting = Loop(NODES), pod("p", cpu="1")
     loop.transport.answer = refusing(answer)
     async with running(loop):
-        loop.put(pod("p", cpu="1"))
+        loop.put(waiting)
         while not loop.transport.patches("p"):
             await loop.settle()
         assert loop.live.cache.assumed_count == 0

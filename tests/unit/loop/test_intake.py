@@ -36,6 +36,17 @@ def test_a_pod_that_is_bound_by_somebody_leaves_the_queue() -> None:
     assert [info.node_name for info in loop.live.cache.pods()] == ["n"]
 
 
+def test_pods_of_one_template_share_their_containers() -> None:
+    loop = Loop([node("n")])
+    pods = [pod("a", cpu="1"), pod("b", cpu="1"), pod("c", cpu="1", node="n"), pod("d", cpu="2")]
+    loop.put(*pods)
+    first, *alike, other = [each.spec.containers for each in pods]
+
+    assert all(each is first for each in alike)
+    assert other is not first
+    assert other != first
+
+
 def test_a_deleted_pod_leaves_the_queue_or_the_cache() -> None:
     loop = Loop([node("n")])
     waiting, placed = pod("w"), pod("q", node="n")

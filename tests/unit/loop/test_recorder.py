@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import msgspec
 import pytest
 
 from bayplan.framework.queued import QueuedPod
+from bayplan.framework.runtime.remembered.combined_score import CombinedScoreCall
 from bayplan.framework.status import Error, Unschedulable
 from bayplan.framework.times import Sampling
-from bayplan.loop.decide import Decision
+from bayplan.loop.decide import Decision, decide
 from bayplan.loop.record import DecisionRecord, PermitWait, Points
 from bayplan.loop.recorder import DecisionRecorder
 from bayplan.observe.clock import VirtualClock
@@ -94,6 +96,40 @@ def test_points_are_those_of_an_explained_decision(seed: int) -> None:
             best = sorted(explained.scores.totals.tolist())[-2:]
             assert recorder.latest(1)[0].runner_up is None or recorder.latest(1)[0].runner_up.total == best[0]
             harness.scheduler.assume(queued.info, decision.node_name)
+
+
+def test_points_of_all_nodes_are_computed_at_once_after_a_few_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pods of one template are spread over nodes that are alike: each of them would be the first on its node."""
+    calls, one = [], CombinedScoreCall.one
+    monkeypatch.setattr(CombinedScoreCall, "one", lambda self, *args: calls.append(1) or one(self, *args))
+    harness = Harness(nodes=[node(f"n{number}", cpu=2 + number % 5) for number in range(300)], always_score=False)
+    recorder = DecisionRecorder(VirtualClock())
+    for number in range(60):
+        queued, decision = decided(recorder, harness, f"web-{number}", cpu="300m")
+        read = len(calls)
+        explained = harness.scheduler.decide(queued.info, explains=True, always_score=True)
+        assert explained.scores is not None
+        place = explained.scores.rows.tolist().index(harness.cluster.nodes.row_of[decision.node_name])
+        raw = {plugin: int(each[place]) for plugin, each in explained.scores.raw.items()}
+        assert {plugin: each.raw for plugin, each in recorder.latest(1)[0].points.items()} == raw
+        del calls[read:]
+
+    assert len(calls) <= 20
+
+
+def test_where_a_sample_is_scored_the_record_tells_it_from_the_nodes_that_fitted() -> None:
+    recorder, harness = DecisionRecorder(VirtualClock()), Harness(nodes=[node(f"n{i}", cpu=4) for i in range(240)])
+    for number in range(40):
+        harness.scheduler.assume(harness.info(pod(f"full-{number}", cpu=4)), f"n{number}")
+    queued = QueuedPod(harness.info(pod("web", cpu=1)), 0.0)
+    decider = replace(harness.scheduler.deciders["default-scheduler"], percentage_of_nodes_to_score=50)
+    recorder.cluster = harness.cluster
+    recorder.decided(queued, decide(decider, queued.info), 0.001)
+    record = recorder.latest(1)[0]
+
+    assert (record.nodes, record.feasible, record.scored, record.chosen_by) == (240, 200, 120, "points")
+    assert [(step.plugin, step.left) for step in record.funnel] == [("NodeResourcesFit", 200)]
+    assert record.ties <= record.scored
 
 
 def test_where_one_node_fits_the_record_says_that_nothing_was_scored() -> None:
@@ -303,3 +339,61 @@ def test_times_are_told_by_extension_point_and_by_plugin() -> None:
     assert [phase for phase, _ in record.phases] == ["PreFilter", "Filter", "Score"]
     assert ("NodeResourcesFit", "Filter") in {(time.plugin, time.point) for time in record.times}
     assert recorder.plugin_times()["NodeResourcesFit", "Filter"][0] == 1
+
+
+def test_where_no_plugin_scores_several_nodes_fitted_and_one_was_drawn() -> None:
+    """A profile may have no score plugin, or those that it has may skip the pod."""
+    recorder = DecisionRecorder(VirtualClock())
+    harness = Harness(nodes=[node(name) for name in "abc"], plugins=[], default_plugins=False, always_score=False)
+    decided(recorder, harness)
+    record = recorder.latest(1)[0]
+
+    assert (record.feasible, record.ties, record.tie_break) == (3, 3, "drawn with the seed")
+    assert (record.chosen_by, record.points) == ("points", {})
+    assert record.runner_up is not None and record.runner_up.node != record.node
+
+
+def test_a_preemptor_that_gets_its_node_after_a_restart_still_has_its_victims() -> None:
+    recorder, harness = DecisionRecorder(VirtualClock()), Harness(nodes=[node("a", cpu=2)])
+    harness.scheduler.assume(harness.info(pod("low", cpu="2")), "a")
+    queued, decision = decided(recorder, harness, "vip", cpu="2", priority=10)
+    recorder.attempt_failed(queued, Unschedulable(decision.message), 0.003)
+
+    later = DecisionRecorder(VirtualClock())
+    later.restore(reversed(list(recorder)))
+    later.cluster = harness.cluster
+    harness.scheduler.cache.forget(recorder.latest(1)[0].victims[0].uid)
+    later.decided(queued, harness.scheduler.decide(queued.info), 0.001)
+
+    assert [victim.pod for victim in later.latest(1)[0].victims] == ["default/low"]
+
+
+def test_every_victim_of_a_preemption_is_kept_however_many_there_are() -> None:
+    recorder, harness = DecisionRecorder(VirtualClock()), Harness(nodes=[node("a", cpu=40, pods=200)])
+    for number in range(40):
+        harness.scheduler.assume(harness.info(pod(f"low-{number}", cpu="1")), "a")
+    decided(recorder, harness, "vip", cpu="40", priority=10)
+    record = recorder.latest(1)[0]
+
+    assert len(record.victims) == 40
+    assert all(recorder.preempted_for(f"default/low-{number}") is not None for number in range(40))
+
+
+def test_the_outcome_of_every_attempt_is_known_however_many_are_under_way() -> None:
+    """A large group waits at Permit as one, and is bound as one."""
+    recorder, harness, heard = DecisionRecorder(VirtualClock()), three_nodes(), []
+    recorder.on_settled.append(heard.append)
+    under_way = [decided(recorder, harness, f"member-{number}") for number in range(5_000)]
+    for queued, decision in under_way:
+        recorder.bound(queued, decision.node_name, 0.01)
+
+    assert len(heard) == 5_000
+    assert {record.outcome for record in recorder} == {"bound"}
+
+
+def test_attempts_that_never_say_how_they_ended_are_forgotten_with_their_records() -> None:
+    recorder, harness = DecisionRecorder(VirtualClock(), memory_bytes=4_000), three_nodes()
+    for number in range(50):
+        decided(recorder, harness, f"web-{number}")
+
+    assert len(recorder) < 5 and recorder.under_way == len(recorder)

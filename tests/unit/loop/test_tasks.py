@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 
 import pytest
 
@@ -116,6 +117,19 @@ async def test_brief_work_takes_turns_in_order(monkeypatch: pytest.MonkeyPatch) 
     await tasks.finish(timeout=60)
     assert log == ["a begins", "b begins", "a ends", "c begins", "c ends", "b ends"]
     assert len(tasks) == 0
+
+
+async def test_workers_at_rest_keep_nothing_of_what_they_did_alive() -> None:
+    tasks, log = Tasks(_no_failures), []
+    errand = Errand("a", log)
+    gone = weakref.ref(errand)
+    tasks.start_brief(errand)
+    del errand
+    await asyncio.sleep(0)
+
+    assert log == ["a begins", "a ends"]
+    assert gone() is None
+    await tasks.finish(timeout=60)
 
 
 async def test_brief_work_that_comes_when_all_others_have_just_ended_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
