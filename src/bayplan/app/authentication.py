@@ -176,7 +176,7 @@ def review_with(tokens: Transport, access: Transport | None = None) -> Review:
             raise api_error(response.status, response.body, headers=response.headers)
         try:
             return _decode(response.body)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise InvalidResponse(f"the answer from {path} is not an object: {error}") from error
 
     return review

@@ -25,10 +25,14 @@ from bayplan.cluster.pod_info import PodInfo
 from bayplan.config.model import SchedulerConfig
 from bayplan.config.profiles import ResolvedProfile
 from bayplan.framework.handle import ApiPort, Recorder
+from bayplan.framework.points import ExtensionPoint
+from bayplan.framework.queued import QueuedPod
 from bayplan.framework.registry import Registry
 from bayplan.framework.resources import ObjectLister
 from bayplan.framework.runtime.framework import Framework
+from bayplan.framework.status import Status
 from bayplan.framework.times import Sampling
+from bayplan.loop.attempt import failure_at
 from bayplan.loop.decide import Decider, NodeSearch
 from bayplan.loop.decide_with_extenders import Extenders
 from bayplan.loop.intake import Intake
@@ -118,6 +122,7 @@ class SchedulerCore:
             on_ready=bell.ring,
             hint_observer=options.hint_observer,
             on_move=options.on_move,
+            on_gate_failure=self._gate_failed,
         )
         self.profiles = self._make_profiles(profiles, frameworks, extenders)
         self.intake = Intake(
@@ -235,6 +240,19 @@ class SchedulerCore:
         for pod in pods:
             if not pod.spec.node_name and pod.spec.scheduler_name in names:
                 self.queue.add(self.cache.info(pod))
+
+    def _gate_failed(self, queued: QueuedPod, status: Status) -> bool:
+        """Write event and condition of a pod for which a PreEnqueue plugin failed; whether this replica may."""
+        info, edges = queued.info, self._edges
+        if not self._options.is_leader():
+            return False
+        note = failure_at(ExtensionPoint.PRE_ENQUEUE.label, status).message
+        recorder = self._ports.recorder(info.scheduler_name)
+        recorder.event(info, kind="Warning", reason="FailedScheduling", action="Scheduling", note=note)
+        current = edges.get_pod(info.namespace, info.name)
+        if current is not None:
+            edges.status.report(current, reason="SchedulerError", message=note, nominated_node_name=None)
+        return True
 
     def _pod_gone(self, pod: PodInfo) -> None:
         for profile in self.profiles.values():

@@ -10,9 +10,11 @@ Which types are followed changes with a reload: `follow` names all of them, and 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import msgspec
 import structlog
 
 from bayplan.client.backoff import Backoff, BackoffSettings, Draw
@@ -70,7 +72,7 @@ class CustomResourceReflectors:
             self._transport,
             info.path,
             kind,
-            self._handler(info.event_name),
+            _sharing(self._handler(info.event_name)),
             clock=self._clock,
             draw=self._draw,
             settings=self._settings,
@@ -109,6 +111,33 @@ class CustomResourceReflectors:
     def problems(self) -> list[str]:
         """Why a lister is empty or incomplete, a sentence each."""
         return [problem for followed in self._followed.values() for problem in followed.problems()]
+
+
+def _sharing(handle: Handler) -> Handler:
+    def changed(old: Any, new: Any) -> None:
+        if new is not None:
+            # A field that may hold anything may be nested deeper than Python calls go; it stays as it is.
+            with contextlib.suppress(RecursionError):
+                _share_strings(new, {})
+        handle(old, new)
+
+    return changed
+
+
+def _share_strings(item: Any, known: dict[str, str]) -> Any:
+    """Let equal strings of an object be one: one with thousands of entries has the same few names and amounts in all of
+    them, and they take more than the entries."""
+    if isinstance(item, str):
+        return known.setdefault(item, item)
+    if isinstance(item, list):
+        item[:] = [_share_strings(each, known) for each in item]
+    elif isinstance(item, dict):
+        for key, each in item.items():
+            item[key] = _share_strings(each, known)
+    elif isinstance(item, msgspec.Struct):
+        for name in item.__struct_fields__:
+            msgspec.structs.force_setattr(item, name, _share_strings(getattr(item, name), known))
+    return item
 
 
 class _Followed:

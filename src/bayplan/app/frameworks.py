@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,16 +11,17 @@ from bayplan.cluster.nominated import Nominator
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.cluster.state import ClusterState
 from bayplan.config.profiles import ResolvedProfile
+from bayplan.framework.args import PluginArgs
 from bayplan.framework.errors import PluginError
 from bayplan.framework.events import WILDCARD, EventHint
-from bayplan.framework.handle import ApiPort, Clock, Handle, Recorder, ResourceLister, WaitingPods
+from bayplan.framework.handle import ApiPort, Clock, Handle, LastingState, Recorder, ResourceLister, WaitingPods
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.points import ExtensionPoint, defines
 from bayplan.framework.registry import Registry
-from bayplan.framework.runtime.call import Complaint, call_plugin, call_promise, hint_call
+from bayplan.framework.runtime.call import Complaint, call_plugin, call_promise, hint_call, sort_key_call
 from bayplan.framework.runtime.framework import Framework
 from bayplan.loop.decide_with_extenders import EXTENDER
-from bayplan.queue import QueuePolicy, sort_key_of
+from bayplan.queue import QueuePolicy
 
 if TYPE_CHECKING:
     from bayplan.app.extenders import CandidateReview
@@ -52,6 +53,7 @@ class Ports:
     start_task: Callable[[str, Awaitable[None]], None]
     resources: Callable[[type[Any]], ResourceLister]
     complain: Complaint
+    lasting: LastingState = field(default_factory=LastingState)
     call_later: Callable[[float, Callable[[], None]], None] = lambda _seconds, _callback: None
 
 
@@ -79,10 +81,11 @@ def build_framework(
         start_task=ports.start_task,
         resources=_declared(ports.resources, {kind for cls in classes.values() for kind in cls.watches}),
         profile_name=profile.scheduler_name,
+        lasting=ports.lasting,
         call_later=ports.call_later,
         review_candidates=review_candidates,
     )
-    plugins: dict[str, Plugin] = {name: cls(profile.args.get(name), handle) for name, cls in classes.items()}
+    plugins = {name: _built(cls, profile.args.get(name), handle) for name, cls in classes.items()}
     framework = Framework(
         profile_name=profile.scheduler_name,
         cluster=ports.cluster,
@@ -93,6 +96,19 @@ def build_framework(
         remember=remember,
     )
     return framework
+
+
+def _built(cls: type[Plugin], args: PluginArgs | None, handle: Handle) -> Plugin:
+    try:
+        return cls(args, handle)
+    except (Exception, SystemExit) as exception:
+        raise _raised(cls.name, "setup", exception) from exception
+
+
+def _raised(plugin: str, method: str, exception: BaseException) -> PluginError:
+    """The error of a method without which there is no profile; it names the plugin."""
+    text = f"`{method}` raised {type(exception).__name__}: {exception}"
+    return PluginError(f"plugin `{plugin}`", (text.strip(": "),))
 
 
 def watched_resources(frameworks: Iterable[Framework]) -> list[type[Any]]:
@@ -120,7 +136,7 @@ def queue_policy(frameworks: Mapping[str, Framework], *, has_extenders: bool = F
     first = next(iter(frameworks.values()))
     extra = [(EXTENDER, EventHint(WILDCARD))] if has_extenders else []
     return QueuePolicy(
-        sort_key=sort_key_of(first.at(ExtensionPoint.QUEUE_SORT)[0]),
+        sort_key=sort_key_call(first.at(ExtensionPoint.QUEUE_SORT)[0], first.complain),
         pre_enqueue={
             name: {
                 plugin.name: partial(call_plugin, plugin, "pre_enqueue", framework.complain)
@@ -146,7 +162,10 @@ def _registrations(framework: Framework) -> list[tuple[str, EventHint]]:
 
 
 def _events_of(plugin: Plugin, complain: Complaint) -> list[EventHint]:
-    events = plugin.events_to_register()
+    try:
+        events = plugin.events_to_register()
+    except (Exception, SystemExit) as exception:
+        raise _raised(plugin.name, "events_to_register", exception) from exception
     if events is None:
         return [EventHint(WILDCARD)]
     if not isinstance(events, list) or not all(isinstance(event, EventHint) for event in events):

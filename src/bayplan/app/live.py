@@ -6,15 +6,17 @@ import asyncio
 import math
 import random
 import socket
+import threading
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import structlog
 
-from bayplan.api.devices import ResourceClaim
+from bayplan.api.devices import DeviceClass, ResourceClaim
 from bayplan.api.kinds import ObjectKind
 from bayplan.api.pod import Pod
 from bayplan.app.core import CoreOptions, Edges, SchedulerCore
@@ -35,7 +37,7 @@ from bayplan.config.profiles import ResolvedProfile
 from bayplan.framework.registry import Registry
 from bayplan.framework.times import SAMPLED_SHARE, Sampling
 from bayplan.loop.observer import Observer, Observers
-from bayplan.observe.turns import Turns
+from bayplan.observe.time_slices import Turns
 
 __all__ = ["ChangeRecorder", "LiveOptions", "LiveScheduler"]
 
@@ -99,7 +101,7 @@ class LiveScheduler:
         clock, dice = self.options.clock, random.Random(self.options.seed)
         self._recorder = self.options.recorder
         recorders = [self._recorder] if self._recorder is not None else []
-        shown = BindingsShown(lambda: self.watching.expect_pods())
+        shown = BindingsShown(lambda: self.watching)
         self.observer = Observers([*recorders, *self.options.observers, shown])
         may_write = self.options.is_leader
         self.writer = Writer(transport, clock=clock, draw=dice.random, may_write=may_write)
@@ -123,6 +125,8 @@ class LiveScheduler:
         self.scheduler, self._shell = self._core.scheduler, self._core.shell
         kinds = list(kinds)
         self.cache.cluster.devices.is_served = any(kind.type is ResourceClaim for kind in kinds)
+        self._loading: threading.Thread | None = None
+        self.cache.cluster.objects.on_change(DeviceClass, self._load_expressions)
         if self._recorder is not None:
             settings = Settings(config=config, profiles=tuple(profiles), registry=registry)
             self._recorder.begin(settings, [kind.name for kind in kinds], seed=self.options.seed)
@@ -133,9 +137,16 @@ class LiveScheduler:
         self.custom_resources.follow(watched_resources(self._core.frameworks))
         self.is_ready = asyncio.Event()
         """Set once the caches hold the whole cluster."""
-        self.turns = Turns(lambda: bool(self.queue.sizes.active))
+        self.turns = Turns(lambda: bool(self.queue.sizes.active), is_idle=self._is_idle)
         """For what is done in this thread beside scheduling."""
         self.garbage_collection = GarbageCollection(clock, is_idle=self._is_idle)
+
+    def _load_expressions(self, _old: DeviceClass | None, _new: DeviceClass | None) -> None:
+        """Load the language that selects devices once there are any, in a thread: the first pod with a claim would
+        hold the event loop for as long as that takes."""
+        if self._loading is None:
+            self._loading = threading.Thread(target=import_module, args=("bayplan.cel.devices",), daemon=True)
+            self._loading.start()
 
     def _make_edges(self) -> Edges:
         return Edges(

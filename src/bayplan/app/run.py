@@ -150,6 +150,8 @@ class SchedulerProcess:
             on_started_leading=self._leads.set,
             on_stopped_leading=self._leads.clear,
             on_new_leader=lambda leader: _note_leader(leader, identity, settings),
+            on_lease_late=self._prepare_to_follow,
+            on_lease_overdue=self._read_ahead,
             settings=settings,
         )
 
@@ -187,7 +189,8 @@ class SchedulerProcess:
             await asyncio.gather(working, stopping, return_exceptions=True)
 
     async def _look_around(self) -> list[ObjectKind]:
-        """What is served; and who leads, before anything is read, so that it is known since when nobody does."""
+        """Find out which kinds the API server serves, and who leads: read before all else, so that it is known since
+        when the lease has been free."""
         kinds = await self._discover()
         if self.elector is not None:
             await self.elector.look()
@@ -307,6 +310,16 @@ class SchedulerProcess:
             await self._wait_to_lead()
         await live.run()
 
+    def _prepare_to_follow(self) -> None:
+        """The leader owes renewals, and may be past its deadline soon."""
+        if self.live is not None and self.live.is_ready.is_set():
+            self.live.watching.prepare_refresh()
+
+    def _read_ahead(self) -> None:
+        """The leader may not write any more: learn now what it wrote, so that this is done when its lease expires."""
+        if self.live is not None and self.live.is_ready.is_set():
+            self.live.watching.refresh()
+
     async def _lead(self, live: LiveScheduler, elector: LeaderElector) -> None:
         """A replica that cannot see the cluster must not keep the lease from one that can."""
         if not self._reads_late:
@@ -416,7 +429,7 @@ class SchedulerProcess:
 
 def _load_endpoints() -> None:
     import bayplan.app.authentication
-    import bayplan.server.serving  # noqa: F401 - whoever imports them after this finds them loaded
+    import bayplan.server.serving  # noqa: F401 - loads them for later imports
 
 
 def _note_cautions(settings: Settings) -> None:

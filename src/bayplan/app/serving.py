@@ -1,6 +1,6 @@
 """What a scheduler process serves: health, metrics and configuration, put together from its parts.
 
-The server knows nothing of schedulers; this module gives it callables that read the current one.
+The server is independent of schedulers; this module gives it callables that read the current one.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ async def _turn(live: Callable[[], LiveScheduler | None]) -> None:
 
 def _health(facts: ProcessFacts) -> HealthChecks:
     def lease() -> str | None:
-        return None if facts.is_lease_healthy() else "this replica believes to lead with a lease that ran out long ago"
+        return None if facts.is_lease_healthy() else "this replica still leads with a lease that expired long ago"
 
     def shutdown() -> str | None:
         return "the process is shutting down" if facts.is_stopping() else None

@@ -4,7 +4,7 @@ At most one write a pod waits: a newer outcome replaces an older one. A write th
 that keeps failing for the same reason costs the API server nothing.
 
 A condition is written onto the version of the pod in which it was seen to be unassigned, so that it cannot contradict a
-binding that was made meanwhile, by whomever: the API server refuses it then, and the pod is read before another try.
+binding that another scheduler made meanwhile: the API server refuses it then, and the pod is read before another try.
 """
 
 from __future__ import annotations

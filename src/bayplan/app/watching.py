@@ -60,7 +60,7 @@ async def served_kinds(transport: Transport, kinds: Iterable[ObjectKind] = KINDS
     """The kinds of our table that this API server serves."""
     kinds = list(kinds)
     first, *others = dict.fromkeys(_root(kind) for kind in kinds)
-    # A server that is away or refuses is asked once.
+    # A server that is away or refuses gets one request, not one for each group.
     served = {first: await _resources(transport, first)}
     answers = await asyncio.gather(*(_resources(transport, root) for root in others), return_exceptions=True)
     for root, answer in zip(others, answers, strict=True):
@@ -138,15 +138,29 @@ class Watching:
         silent = [r for r in self.reflectors.values() if r.stats.is_silent and r.synced.is_set()]
         return _described(missing) + [f"{r.path} (its watch fell silent)" for r in silent]
 
-    def expect_pods(self) -> None:
-        """A pod was bound just now, which the watch of pods must show."""
-        self.reflectors[Pod].expect_event()
+    def expect_bound(self, namespace: str, name: str, *, uid: str) -> None:
+        """This pod was bound just now, which the watch of pods must show, unless it was faster than the answer."""
+        known = self.pod(namespace, name)
+        if known is not None and known.uid == uid and not known.spec.node_name:
+            self.reflectors[Pod].expect_event()
 
     async def catch_up(self, until: float) -> None:
         """Know everything that another leader wrote until then, by the monotonic clock. The watch may not have told
         yet: pods would be bound into room that is taken, and others evicted beside those that are gone already."""
-        written = [self.reflectors[kind] for kind in _WRITTEN if kind in self.reflectors]
-        await asyncio.gather(*(reflector.refresh() for reflector in written if reflector.listed_at <= until))
+        await asyncio.gather(*(reflector.catch_up(until) for reflector in self._written()))
+
+    def prepare_refresh(self) -> None:
+        """A leader may soon be past its deadline."""
+        for reflector in self._written():
+            reflector.prepare_refresh()
+
+    def refresh(self) -> None:
+        """Begin to learn all that leaders wrote until now."""
+        for reflector in self._written():
+            reflector.refresh()
+
+    def _written(self) -> list[Reflector[Any]]:
+        return [self.reflectors[kind] for kind in _WRITTEN if kind in self.reflectors]
 
     async def run(self) -> None:
         """Reflect until cancelled. Nodes come before pods, so that few pods are orphans at the start."""
@@ -199,8 +213,9 @@ def _described(reflectors: Iterable[Reflector[Any]]) -> list[str]:
 class BindingsShown(Observer):
     """Has the watch of pods checked after each binding of our own."""
 
-    def __init__(self, expect: Callable[[], None]) -> None:
-        self._expect = expect
+    def __init__(self, watching: Callable[[], Watching]) -> None:
+        self._watching = watching
 
     def bound(self, queued: QueuedPod, node_name: str, seconds: float) -> None:
-        self._expect()
+        info = queued.info
+        self._watching().expect_bound(info.namespace, info.name, uid=info.pod.uid)

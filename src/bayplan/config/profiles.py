@@ -240,11 +240,16 @@ class _Resolution:
             message = (
                 f'only one queue sort plugin required for profile with scheduler name "{name}", but got {len(sorts)}'
             )
-            hint = f"found {_list(sorts)}; disable the others" if sorts else "enable one, such as PrioritySort"
+            hint = f"found {_list(sorts)}; disable the others" if sorts else self._default_at(ExtensionPoint.QUEUE_SORT)
             self._refuse(f"{self.path}.plugins.queueSort", message, hint=hint)
         if not points[ExtensionPoint.BIND]:
             message = f'at least one bind plugin is needed for profile with scheduler name "{name}"'
-            self._refuse(f"{self.path}.plugins.bind", message, hint="enable one, such as DefaultBinder")
+            self._refuse(f"{self.path}.plugins.bind", message, hint=self._default_at(ExtensionPoint.BIND))
+
+    def _default_at(self, point: ExtensionPoint) -> str:
+        """A hint that names the plugin of the default profile at a point."""
+        names = [name for name, _ in self.registry.defaults if self._extends(name, point)]
+        return f"enable one, such as {names[0]}" if names else "enable one"
 
     def _check_disabled(self) -> None:
         """A name that disables nothing is a slip of the pen, unless it is a plugin that is gone."""

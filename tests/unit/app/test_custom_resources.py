@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+import msgspec
 from tests.unit.client.support import ScriptedTransport, page, refusal
 from tests.waiting import until
 
@@ -27,6 +28,11 @@ class Seat(CustomResource, group="seats.example.com", version="v1", plural="seat
 
 class Desk(CustomResource, group="seats.example.com", version="v1", plural="desks", scope="Cluster"):
     spec: SeatSpec
+
+
+class Room(CustomResource, group="seats.example.com", version="v1", plural="rooms", scope="Cluster"):
+    names: list[str] = msgspec.field(default_factory=list)
+    more: Any = None
 
 
 PATH = "/apis/seats.example.com/v1/seats"
@@ -160,3 +166,28 @@ async def test_without_types_there_is_nothing_to_wait_for() -> None:
         await resources.wait_until_settled()
 
         assert heard == []
+
+
+async def test_equal_strings_of_an_object_are_kept_once() -> None:
+    deep: Any = "end of it"
+    for _ in range(900):
+        deep = {"more": deep}
+    rooms = [_room("small", ["window", "window"], None), _room("deep", ["door", "door"], deep)]
+    server, kept = _Server(), dict[str, Any]()
+    server.lists["/apis/seats.example.com/v1/rooms"] = page(rooms, 7)
+    resources = CustomResourceReflectors(
+        server.transport, lambda _: lambda old, new: kept.update({new.name: new}), clock=SystemClock(), draw=lambda: 0.0
+    )
+    resources.follow([Room])
+    task = asyncio.create_task(resources.run())
+    await until(lambda: len(kept) == 2)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+    first, second = kept["small"].names
+    assert first is second
+    assert kept["deep"].names == ["door", "door"]
+
+
+def _room(name: str, names: list[str], more: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name, "uid": name, "resourceVersion": "1"}, "names": names, "more": more}

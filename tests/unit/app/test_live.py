@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
+import pytest
 from tests.unit.loop.kit import Loop, node, pod, running
+from tests.waiting import until
 
+from bayplan.api.devices import DeviceClass
+from bayplan.api.meta import Metadata
 from bayplan.config.loading import load_config
 from bayplan.config.profiles import resolve_profiles
 from bayplan.framework import Plugin, PluginArgs
@@ -178,3 +183,22 @@ async def test_a_plugin_that_is_called_for_each_node_sees_all_of_them_live_and_o
 
     assert loop.transport.bindings == {each.name: "n777" for each in pods}
     assert offline == loop.transport.bindings
+
+
+async def test_the_language_that_selects_devices_is_loaded_in_a_thread_before_a_claim_needs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loaded: list[tuple[str, bool]] = []
+
+    def load(name: str) -> None:
+        loaded.append((name, threading.current_thread() is threading.main_thread()))
+
+    monkeypatch.setattr("bayplan.app.live.import_module", load)
+    loop = Loop([node("n")])
+    async with running(loop):
+        assert loaded == []
+        for name in ("gpu", "nic"):
+            loop.live.intake.object_handler("DeviceClass")(None, DeviceClass(metadata=Metadata(name=name)))
+        await until(lambda: bool(loaded), what="the language loaded")
+
+    assert loaded == [("bayplan.cel.devices", False)]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 
 import pytest
 from structlog.testing import capture_logs
@@ -18,6 +19,7 @@ from bayplan.api.workload import PodDisruptionBudget, PriorityClass
 from bayplan.app.watching import Watching, served_kinds
 from bayplan.client.transport import Response
 from bayplan.observe.clock import VirtualClock
+from bayplan.testing.build import pod
 
 FORBIDDEN = {"kind": "Status", "code": 403, "reason": "Forbidden", "message": "you may not list this"}
 
@@ -34,6 +36,18 @@ class ByPath(Answering):
         if path in self.refused:
             return self.refusal
         return answer(200, {"metadata": {"resourceVersion": "1"}, "items": []})
+
+
+class Silent(ByPath):
+    """Lists are empty, and watches have nothing to say."""
+
+    @asynccontextmanager
+    async def stream(self, path: str, *, query: Mapping[str, str] | None = None) -> AsyncIterator[AsyncIterator[bytes]]:
+        yield self._nothing()
+
+    async def _nothing(self) -> AsyncIterator[bytes]:
+        await asyncio.Event().wait()
+        yield b""
 
 
 def watching(transport: Answering, clock: VirtualClock, *kinds: type) -> Watching:
@@ -78,6 +92,50 @@ async def test_what_another_leader_wrote_is_read_again_unless_it_was_read_since(
     await asyncio.gather(running, return_exceptions=True)
 
     assert _lists(made) == {Node: before[Node], Pod: before[Pod] + 1, ResourceClaim: before[ResourceClaim] + 1}
+
+
+async def test_what_is_read_ahead_is_not_read_twice() -> None:
+    clock = VirtualClock()
+    made = watching(ByPath(), clock, Node, Pod, ResourceClaim)
+    running = asyncio.create_task(made.run())
+    await clock.run_for(1)
+    before, led_until = dict(_lists(made)), clock.monotonic()
+    await clock.run_for(0.1)
+    made.refresh()
+    await clock.run_for(1)
+    await made.catch_up(led_until)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+    assert _lists(made) == {Node: before[Node], Pod: before[Pod] + 1, ResourceClaim: before[ResourceClaim] + 1}
+
+
+@pytest.mark.parametrize(
+    ("shown", "is_expected"),
+    [
+        (pod("p", uid="1"), True),
+        (pod("p", uid="1", node="n"), False),
+        (pod("p", uid="2"), False),
+        (None, False),
+    ],
+    ids=["as it was", "bound", "another pod of its name", "gone"],
+)
+async def test_a_binding_is_expected_on_the_watch_unless_it_was_there_before_its_answer(
+    shown: Pod | None, is_expected: bool
+) -> None:
+    """A watch that has nothing more to show is not taken for dead, and all pods listed again."""
+    clock = VirtualClock()
+    made = watching(Silent(), clock, Pod)
+    running = asyncio.create_task(made.run())
+    await clock.run_for(1)
+    if shown is not None:
+        made.reflectors[Pod].replica.keep(shown)
+    made.expect_bound("default", "p", uid="1")
+    await clock.run_for(20)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+    assert (made.reflectors[Pod].stats.lists > 1) == is_expected
 
 
 def _lists(made: Watching) -> dict[type, int]:

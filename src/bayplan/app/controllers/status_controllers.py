@@ -188,7 +188,7 @@ class StatusControllers:
             self._mark(mark)
             return
         except Conflict:
-            # Written by someone else meanwhile: the watch brings that version, and with it the mark.
+            # Another client wrote it meanwhile: the watch brings that version, and with it the mark.
             self._mark(mark)
             await self._options.clock.sleep(self._backoff.next_delay())
             return

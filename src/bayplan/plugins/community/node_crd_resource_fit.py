@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import Annotated
 
 import msgspec
@@ -17,6 +17,7 @@ from bayplan.framework import (
     Depends,
     EventHint,
     NodeInfo,
+    ObjectRemedy,
     Plugin,
     PodInfo,
     Resource,
@@ -24,6 +25,7 @@ from bayplan.framework import (
     Status,
     Unschedulable,
 )
+from bayplan.framework.objects import Metadata
 
 __all__ = ["ClusterScopedResource", "ClusterScopedResourceSpec", "NodeCRDResourceFit"]
 
@@ -54,6 +56,7 @@ class ClusterScopedResource(
     spec: ClusterScopedResourceSpec = msgspec.field(default_factory=ClusterScopedResourceSpec)
 
 
+_MOST_REMEDIES = 3
 _NOT_FOUND = Unschedulable("CRD for node not found")
 
 
@@ -95,6 +98,18 @@ class NodeCRDResourceFit(Plugin):
         total = sum(min(max(scores.get(name, 0), 0), MAX_NODE_SCORE) for name in requested)
         return -(-total // len(requested))
 
+    def object_remedies(self, pod: PodInfo) -> Iterator[ObjectRemedy]:
+        """Objects of a few nodes that enable what the pod requests: those that lack the least, then missing ones."""
+        requested, lister = _requested(pod), self.handle.resources(ClusterScopedResource)
+        known: dict[str, ClusterScopedResource | None] = {
+            node.name: lister.get(node.name) for node in self.handle.nodes()
+        }
+        missing = {name: [each for each in requested if not _enabled(item).get(each)] for name, item in known.items()}
+        lacking = [name for name, item in known.items() if item is None or missing[name]]
+        lacking.sort(key=lambda name: (known[name] is None, len(missing[name]), name))
+        for name in lacking[:_MOST_REMEDIES]:
+            yield _remedy(name, known[name], missing[name])
+
     def _spec(self, node: NodeInfo) -> ClusterScopedResourceSpec | None:
         found: ClusterScopedResource | None = self.handle.resources(ClusterScopedResource).get(node.name)
         return None if found is None else found.spec
@@ -110,3 +125,16 @@ def _requested(pod: PodInfo) -> tuple[str, ...]:
     """Names of the resources that the app containers request, sorted."""
     requirements = [container.resources for container in pod.shape.spec.containers or ()]
     return tuple(sorted({name for each in requirements if each is not None for name in each.requests or ()}))
+
+
+def _enabled(item: ClusterScopedResource | None) -> dict[str, bool]:
+    return (item.spec.resources_filter or {}) if item is not None else {}
+
+
+def _remedy(name: str, current: ClusterScopedResource | None, missing: list[str]) -> ObjectRemedy:
+    item = current or ClusterScopedResource(metadata=Metadata(name=name))
+    filters = {**_enabled(current), **dict.fromkeys(missing, True)}
+    wanted = msgspec.structs.replace(item, spec=msgspec.structs.replace(item.spec, resources_filter=filters))
+    changes = ["existed"] if current is None else []
+    changes += [f"enabled {' and '.join(missing)}"] if missing else []
+    return ObjectRemedy(f"ClusterScopedResources {name} {' and '.join(changes)}", current, wanted)

@@ -30,6 +30,7 @@ from bayplan.framework.objects import Node
 __all__ = ["NodeDeclaredFeatures"]
 
 _LACKING = Unresolvable("node(s) didn't match Pod's required features")
+_NONE: frozenset[str] = frozenset()
 
 
 class NodeDeclaredFeatures(Plugin):
@@ -106,7 +107,7 @@ def _infer_features(pod: PodInfo) -> frozenset[str]:
         features.add("RestartAllContainersOnContainerExits")
     if spec.host_network and spec.host_users is False:
         features.add("UserNamespacesHostNetworkSupport")
-    return frozenset(features)
+    return frozenset(features) if features else _NONE
 
 
 def _declares(node: Node, required: frozenset[str]) -> bool:

@@ -22,7 +22,7 @@ class SchedulingGates(Plugin):
     reasons = ("waiting for scheduling gates: [<gates>]",)
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
-        gates = pod.shape.spec.scheduling_gates
+        gates = pod.spec.scheduling_gates
         if not gates:
             return None
         return Unresolvable(f"waiting for scheduling gates: [{' '.join(gate.name for gate in gates)}]")

@@ -13,12 +13,14 @@ from tests.waiting import until
 
 from bayplan.api.pod import Pod, PodCondition
 from bayplan.cluster.pod_info import PodInfo
-from bayplan.explain.case import evaluate_one
+from bayplan.explain.offline.case import evaluate_one
 from bayplan.framework import ClusterEvent, CycleState, Depends, Error, Hint, NodeColumns, NodeInfo, Plugin, Status
 from bayplan.framework.events import ActionType, Resource
+from bayplan.framework.handle import LastingState
 from bayplan.framework.offline import FixedNominator
 from bayplan.plugins.intree.default_preemption import DefaultPreemption
 from bayplan.preemption import search
+from bayplan.preemption.eviction import EvictionsUnderWay
 from bayplan.testing import HOSTNAME, Harness, apart, expect, node, pdb, pod, selector, verdict_table
 
 NAME = "DefaultPreemption"
@@ -266,6 +268,7 @@ class Preempting:
         self.held: dict[str, Any] = {}
         real = self.harness.plugin(NAME).handle
         handle = SimpleNamespace(
+            lasting=LastingState(),
             review_candidates=None,
             cluster=real.cluster,
             dry_run=real.dry_run,
@@ -337,7 +340,7 @@ async def test_whoever_is_no_longer_held_back_is_named(happens: str) -> None:
     await task
 
     assert one.plugin.releases().since(position) == {"default/new"}
-    assert one.plugin._evictions._waiting_on == {}
+    assert one.plugin.handle.lasting.get(EvictionsUnderWay).waiting_on == {}
 
 
 async def test_few_victims_are_told_to_go_at_a_time() -> None:

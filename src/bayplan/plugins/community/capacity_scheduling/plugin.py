@@ -59,7 +59,7 @@ _UNDER_WAY = "waiting for the preemption for this pod to be finished"
 class _Claim:
     """What the pod adds to the quotas in this cycle."""
 
-    __slots__ = ("book", "everybody", "remaining", "with_nominated")
+    __slots__ = ("book", "of_all", "remaining", "with_nominated")
 
     def __init__(self, book: QuotaBook, own: Amounts) -> None:
         self.book = book
@@ -67,7 +67,7 @@ class _Claim:
         """As if the victims that are evicted already had left: what nominated pods are promised beside."""
         self.with_nominated = own
         """With the nominated pods of the same namespace that are not less important."""
-        self.everybody = own
+        self.of_all = own
         """With the pods of other namespaces that are nominated within their min, too."""
 
 
@@ -157,13 +157,13 @@ class CapacityScheduling(Plugin):
         state.put(CLAIM, claim)
         if pod.namespace not in book:
             return None
-        claim.with_nominated, claim.everybody = self._with_nominated(book, pod, own)
+        claim.with_nominated, claim.of_all = self._with_nominated(book, pod, own)
         claim.remaining = remaining = self._without(book, self._evictions.evicted())
         if book.is_over_max(pod.namespace, own) or remaining.is_over_max(pod.namespace, claim.with_nominated):
             return Unschedulable(
                 f"Pod {pod.key} is rejected in PreFilter because ElasticQuota {pod.namespace} is more than Max"
             )
-        if book.is_total_over_min(own) or remaining.is_total_over_min(claim.everybody):
+        if book.is_total_over_min(own) or remaining.is_total_over_min(claim.of_all):
             return Unschedulable(
                 f"Pod {pod.key} is rejected in PreFilter because total ElasticQuota used is more than min"
             )
@@ -171,17 +171,17 @@ class CapacityScheduling(Plugin):
 
     def _with_nominated(self, book: QuotaBook, pod: PodInfo, own: Amounts) -> tuple[Amounts, Amounts]:
         """The request together with nominated pods: of the namespace, and of all namespaces."""
-        namespace = everybody = own
+        namespace = of_all = own
         for other in self._nominated():
             if other.uid == pod.uid or other.namespace not in book:
                 continue
             is_sibling = other.namespace == pod.namespace
             if is_sibling and other.priority >= pod.priority:
                 namespace = summed(namespace, amounts_of(other))
-                everybody = summed(everybody, amounts_of(other))
+                of_all = summed(of_all, amounts_of(other))
             elif not is_sibling and not book.is_over_min(other.namespace):
-                everybody = summed(everybody, amounts_of(other))
-        return namespace, everybody
+                of_all = summed(of_all, amounts_of(other))
+        return namespace, of_all
 
     def _nominated(self) -> Iterator[PodInfo]:
         nominator = self.handle.nominator
@@ -256,7 +256,7 @@ class CapacityScheduling(Plugin):
             if other.priority >= pod.priority and other.uid != pod.uid
         ]
         room = NodeTrial(self.handle.dry_run, state, pod, table, row, nominated)
-        trial = QuotaTrial(room, book, pod, claim.with_nominated, claim.everybody, leaving)
+        trial = QuotaTrial(room, book, pod, claim.with_nominated, claim.of_all, leaving)
         return find_quota_victims(trial, victims, budgets)
 
     def _without(self, book: QuotaBook, leaving: Iterable[PodInfo]) -> QuotaBook:

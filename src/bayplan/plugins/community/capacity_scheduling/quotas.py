@@ -7,6 +7,7 @@ is no limit.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -29,19 +30,20 @@ class Quota(NamedTuple):
 class Quotas(dict[str, Quota]):
     """By namespace, with what they guarantee together."""
 
-    def __init__(self, quotas: Mapping[str, Quota]) -> None:
+    def __init__(self, quotas: Mapping[str, Quota], guaranteed: Amounts) -> None:
         super().__init__(quotas)
-        self.guaranteed: Amounts = {}
-        for quota in quotas.values():
-            for name, amount in quota.guaranteed.items():
-                self.guaranteed[name] = self.guaranteed.get(name, 0) + amount
+        self.guaranteed = guaranteed
 
 
 class QuotaReader:
-    """Reads the quotas of a cluster; an object that did not change is not read again."""
+    """Reads the quotas of a cluster; an object that did not change is neither read nor added up again."""
 
     def __init__(self) -> None:
         self._read: dict[str, tuple[ElasticQuota, Quota]] = {}
+        self._counted: dict[str, Quota] = {}
+        self._guaranteed: Amounts = {}
+        self._guarantors: Counter[str] = Counter()
+        """How many quotas guarantee a resource."""
 
     def read(self, items: Iterable[ElasticQuota]) -> Quotas:
         """Of several in one namespace the first by name counts."""
@@ -49,7 +51,20 @@ class QuotaReader:
         quotas: dict[str, Quota] = {}
         for _, (item, quota) in sorted(self._read.items()):
             quotas.setdefault(item.namespace, quota)
-        return Quotas(quotas)
+        for namespace in self._counted.keys() | quotas.keys():
+            before, now = self._counted.get(namespace), quotas.get(namespace)
+            if before is not now:
+                self._count(before, -1)
+                self._count(now, 1)
+        self._counted = quotas
+        return Quotas(quotas, dict(self._guaranteed))
+
+    def _count(self, quota: Quota | None, sign: int) -> None:
+        for name, amount in quota.guaranteed.items() if quota is not None else ():
+            self._guarantors[name] += sign
+            self._guaranteed[name] = self._guaranteed.get(name, 0) + sign * amount
+            if not self._guarantors[name]:
+                del self._guarantors[name], self._guaranteed[name]
 
     def _quota(self, item: ElasticQuota) -> Quota:
         known = self._read.get(item.key)

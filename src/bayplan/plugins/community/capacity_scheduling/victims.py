@@ -53,21 +53,21 @@ class QuotaTrial:
         book: QuotaBook,
         pod: PodInfo,
         with_nominated: Amounts,
-        everybody: Amounts,
+        of_all: Amounts,
         leaving: Collection[str],
     ) -> None:
         self.room = room
         self.book = book
         self._namespace = pod.namespace
         self._with_nominated = with_nominated
-        self._everybody = everybody
+        self._of_all = of_all
         self._leaving = leaving
 
     def keeps_quota(self) -> bool:
         book, namespace = self.book, self._namespace
         if namespace not in book:
             return True
-        return not book.is_over_max(namespace, self._with_nominated) and not book.is_total_over_min(self._everybody)
+        return not book.is_over_max(namespace, self._with_nominated) and not book.is_total_over_min(self._of_all)
 
     def reprieves(self, victim: PodInfo) -> bool:
         """Whether a victim is reprieved: added again, the pod still fits and no quota is exceeded. Otherwise it is

@@ -158,7 +158,7 @@ class Coscheduling(Plugin):
         return self._labelled.get(POD_GROUP_LABEL, pod.namespace, pod.labels.get(POD_GROUP_LABEL, ""))
 
     def object_remedies(self, pod: PodInfo) -> Iterator[ObjectRemedy]:
-        """The PodGroup, where the label names one that nobody made."""
+        """The PodGroup, where the label names one that does not exist."""
         key = group_key(pod)
         if key is not None and self._group_of(pod) is None:
             there = max(len(self._members(pod)), 1)

@@ -27,6 +27,7 @@ from bayplan.framework import (
     Plugin,
     PluginArgs,
     PodInfo,
+    Remedy,
     Resource,
     Status,
     StatusTable,
@@ -135,6 +136,7 @@ class ExpressionPolicy(Plugin[ExpressionPolicyArgs]):
         self._groups = Groups.of(_paths([*filters, *scores], "node"))
         # Narrower than the promise of the class where the expressions allow it: the engine reads it from the instance.
         vars(self).update(filter_depends=_depends(filters), score_depends=_depends(scores))
+        vars(self).update(remedies=tuple(_REMEDIES[name] for name in sorted(_REMEDIES.keys() & _read(filters, "pod"))))
 
     def sign(self, pod: PodInfo) -> Hashable:
         if self._pod_fields & BEYOND_SHAPE:
@@ -186,6 +188,12 @@ class ExpressionPolicy(Plugin[ExpressionPolicyArgs]):
         return events
 
 
+_REMEDIES = {
+    "nodeSelector": Remedy.NODE_AFFINITY,
+    "requests": Remedy.REQUESTS,
+    "tolerations": Remedy.TOLERATIONS,
+}
+"""What may be changed of a pod, by the field that expressions read."""
 _MOST_VARIABLES = 50_000
 """Nodes whose variables are kept; deleted nodes are forgotten when there are more."""
 

@@ -193,10 +193,11 @@ class Fragmentation:
             tally.rest.take(nodes, axis=0) + less.take(room, axis=0),
             None if tally.allowed is None else tally.allowed.take(nodes, axis=0),
         )
-        by_device: Int64N = np.zeros(free.shape, dtype=np.int64)
+        # A device without room comes behind one with the lowest score.
+        by_device: Int64N = np.full(free.shape, -1, dtype=np.int64)
         by_device[devices, nodes] = self._graded(tally.sums.take(nodes) - after)
         device = by_device.argmax(axis=0)
-        return by_device[device, np.arange(len(left))], device
+        return np.maximum(by_device[device, np.arange(len(left))], 0), device
 
     def _changes(self, milli: int) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.int16]]:
         """[room, class]: what becomes of the tallies when a share is taken from a device with so much room."""

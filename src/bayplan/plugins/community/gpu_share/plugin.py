@@ -10,8 +10,9 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Hashable
+from dataclasses import dataclass, field
 from enum import Enum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import msgspec
 import numpy as np
@@ -31,6 +32,7 @@ from bayplan.framework import (
     Plugin,
     PluginArgs,
     PodInfo,
+    Remedy,
     Resource,
     Skip,
     Status,
@@ -69,6 +71,7 @@ __all__ = [
 _NO_DEVICE = Unschedulable("node(s) had no GPU with enough room")
 _ODD_REQUEST = "requests {} thousandths of a GPU; more than 1000 must be a multiple of 1000"
 _NUMBER = re.compile(r"(\d+)\D*$")
+_WHOLE_NUMBER = re.compile(r"[0-9]{1,6}")
 _FEW_PODS = 4096
 _MEASURE_EVERY_SECONDS = 5.0
 _KEY_BITS = 20
@@ -105,18 +108,30 @@ class GpuShareFGDArgs(GpuShareArgs):
     typical_pods: list[TypicalPod] = msgspec.field(default_factory=list)
 
 
+@dataclass
+class HeldDevices:
+    """Indexes of the devices of pods, by uid, whose annotation may not be seen yet. All profiles share them, and they
+    outlive reloads."""
+
+    by_uid: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    forget_at: int = _FEW_PODS
+
+
 class _GpuShare(Plugin[GpuShareArgs]):
     """What all policies share: requests, devices, the filter, and the device that is reserved and written."""
 
     depends = Depends.USE
     reasons = _NO_DEVICE.reasons
+    remedies = (Remedy.REQUESTS,)
     permissions = (Permission("", "pods", ("patch",)),)
 
     def setup(self) -> None:
-        self._held: dict[str, tuple[int, ...]] = {}
-        self._forget_at = _FEW_PODS
         self._columns: DeviceColumns | None = None
         self._kinds: dict[GpuRequest, int] = {}
+
+    @cached_property
+    def _held(self) -> HeldDevices:
+        return self.handle.lasting.get(HeldDevices)
 
     def request(self, pod: PodInfo) -> GpuRequest:
         """The devices that a pod asks for."""
@@ -165,11 +180,12 @@ class _GpuShare(Plugin[GpuShareArgs]):
             return milli // WHOLE
         name = self.args.count_resource
         stated = node.allocatable_of(name) or node.labels.get(name) or node.annotations.get(name) or 0
-        return int(stated) if str(stated).isdigit() else 0
+        return int(stated) if _WHOLE_NUMBER.fullmatch(str(stated)) else 0
 
     def _devices_held(self, pod: PodInfo, request: GpuRequest, free: list[int]) -> tuple[int, ...]:
-        held = self._held.get(pod.uid) or _indexes(pod.annotations.get(self.args.index_annotation, ""))
-        if held and max(held) < len(free):
+        held = self._held.by_uid.get(pod.uid) or _indexes(pod.annotations.get(self.args.index_annotation, ""))
+        # An annotation that names more devices than the pod asks for is not trusted: other pods would lack them.
+        if held and max(held) < len(free) and len(set(held)) == len(held) == request.devices:
             return held
         return best_fitting(free, request)
 
@@ -198,7 +214,7 @@ class _GpuShare(Plugin[GpuShareArgs]):
         chosen = self.choose(pod, node, self.devices_of(node, without=pod.uid).free, request)
         if len(chosen) < request.devices:
             return _NO_DEVICE
-        self._held[pod.uid] = chosen
+        self._held.by_uid[pod.uid] = chosen
         return None
 
     def choose(self, pod: PodInfo, node: NodeInfo, free: list[int], request: GpuRequest) -> tuple[int, ...]:
@@ -206,22 +222,23 @@ class _GpuShare(Plugin[GpuShareArgs]):
         return best_fitting(free, request) if request.is_share else first_free(free, request)
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        self._held.pop(pod.uid, None)
+        self._held.by_uid.pop(pod.uid, None)
 
     def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
-        return None if pod.uid in self._held else Skip()
+        return None if pod.uid in self._held.by_uid else Skip()
 
     async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
-        index = "-".join(map(str, self._held[pod.uid]))
+        index = "-".join(map(str, self._held.by_uid[pod.uid]))
         await self.handle.api.patch_pod(pod, {"metadata": {"annotations": {self.args.index_annotation: index}}})
         return None
 
     def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Forget pods that are gone, once half of what is known may be about them."""
-        if len(self._held) > self._forget_at:
+        held = self._held
+        if len(held.by_uid) > held.forget_at:
             present = {uid for info in self.handle.nodes() for uid in info.pods}
-            self._held = {uid: held for uid, held in self._held.items() if uid in present}
-            self._forget_at = 2 * len(self._held) + _FEW_PODS
+            held.by_uid = {uid: devices for uid, devices in held.by_uid.items() if uid in present}
+            held.forget_at = 2 * len(held.by_uid) + _FEW_PODS
 
     def events_to_register(self) -> list[EventHint]:
         return [
@@ -383,8 +400,9 @@ class GpuShareFGD(_ScoredGpuShare):
         return self.fragmentation.tally(nodes.allocatable("cpu") - nodes.requested("cpu"), free, models)
 
     def choose(self, pod: PodInfo, node: NodeInfo, free: list[int], request: GpuRequest) -> tuple[int, ...]:
-        if not request.is_share:
-            return first_free(free, request)
+        if not request.is_share or not self.fragmentation.total:
+            # Without typical pods, one device is as good as another.
+            return super().choose(pod, node, free, request)
         wanted = pod.shape.amounts.get("cpu", 0)
         cpu = np.array([node.free("cpu") + wanted], dtype=np.int64)
         models = (node.labels.get(self.args.model_label, ""),)
@@ -432,4 +450,4 @@ def _number(name: str) -> int:
 
 
 def _indexes(text: str) -> tuple[int, ...]:
-    return tuple(int(word) for word in text.split("-") if word.isdigit())
+    return tuple(int(word) for word in text.split("-") if _WHOLE_NUMBER.fullmatch(word))

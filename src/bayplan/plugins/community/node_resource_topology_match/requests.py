@@ -61,8 +61,8 @@ class NumaRequests(NamedTuple):
 
 
 def requests_of(pod: PodInfo) -> NumaRequests:
-    """The requests of a pod, computed once per shape."""
-    found: NumaRequests = pod.shape.note(NumaRequests, lambda: _requests(pod.shape.spec))
+    """The requests of a pod, computed once for all shapes with the same containers."""
+    found: NumaRequests = pod.shape.note_on_amounts(NumaRequests, lambda shape: _requests(shape.spec))
     return found
 
 

@@ -43,3 +43,13 @@ def test_use_is_read_for_the_namespaces_that_are_asked_about() -> None:
     assert not book.is_over_max("ns-7", {"cpu": 2000})
     assert book.clone().is_over_max("ns-7", {"cpu": 2001})
     assert usage.asked == ["ns-7"]
+
+
+def test_what_is_guaranteed_follows_quotas_that_change_and_go() -> None:
+    reader, kept = QuotaReader(), quota("a")
+    first = reader.read([kept, quota("b", cpu="0")])
+    steps = ([kept], [kept, quota("b")], [quota("b", "other", "5")], [])
+    seen = [reader.read(items).guaranteed for items in steps]
+
+    assert seen == [{"cpu": 2000}, {"cpu": 4000}, {"cpu": 5000}, {}]
+    assert first.guaranteed == {"cpu": 2000}

@@ -50,7 +50,7 @@ def test_several_devices_are_given_whole() -> None:
     two = gpu_pod("two", 2000)
 
     expect(several.schedule(two)).scheduled_on("n1")
-    assert several.plugin("GpuShareBestFit")._held[two.uid] == (0, 2)
+    assert several.plugin("GpuShareBestFit")._held.by_uid[two.uid] == (0, 2)
 
 
 def test_more_than_a_device_must_be_whole_devices() -> None:
@@ -66,7 +66,7 @@ def test_a_share_goes_to_the_device_that_it_fits_best() -> None:
     new = gpu_pod("new", 700)
 
     expect(sharing.schedule(new)).scheduled_on("n1")
-    assert sharing.plugin("GpuShareBestFit")._held[new.uid] == (1,)
+    assert sharing.plugin("GpuShareBestFit")._held.by_uid[new.uid] == (1,)
 
 
 def test_a_pod_that_was_placed_by_others_counts_where_it_fits_best() -> None:
@@ -75,6 +75,14 @@ def test_a_pod_that_was_placed_by_others_counts_where_it_fits_best() -> None:
 
     expect(sharing.schedule(gpu_pod("whole", 1000))).scheduled_on("n1")
     expect(sharing.schedule(gpu_pod("rest", 700))).scheduled_on("n1")
+
+
+@pytest.mark.parametrize("index", ["²", "1-²", "9" * 5000, "-", "0-x", "0-1", "0-0"])
+def test_what_a_pod_of_others_says_of_its_devices_fails_nobody(index: str) -> None:
+    """Whoever may write annotations on a pod can write anything there."""
+    sharing = harness(gpu_node("n1"), pods=(running("odd", 300, "n1", index),))
+
+    expect(sharing.schedule(gpu_pod("whole", 1000))).scheduled_on("n1")
 
 
 def test_a_device_is_free_again_when_its_pod_is_gone() -> None:
@@ -139,7 +147,26 @@ def test_fgd_keeps_whole_devices_for_pods_that_need_them() -> None:
     new = gpu_pod("new", 300)
 
     expect(fgd.schedule(new)).scheduled_on("n2")
-    assert fgd.plugin("GpuShareFGD")._held[new.uid] == (1,)
+    assert fgd.plugin("GpuShareFGD")._held.by_uid[new.uid] == (1,)
+
+
+def test_fgd_gives_a_share_a_device_with_room_before_it_knows_any_typical_pod() -> None:
+    fgd = harness(gpu_node("n1"), plugin=GpuShareFGD, pods=(running("a", 600, "n1", "0"),))
+    new = gpu_pod("new", 600)
+
+    expect(fgd.schedule(new)).scheduled_on("n1")
+    assert fgd.plugin("GpuShareFGD")._held.by_uid[new.uid] == (1,)
+
+
+def test_fgd_gives_a_share_a_device_with_room_however_badly_that_scores() -> None:
+    """Taking from the one whole device costs all pods that need one: the lowest score that there is."""
+    typical = [{"cpuMilli": 100, "gpuMilli": 1000, "gpuCount": 8, "pods": 1}]
+    pods = (running("a", 1000, "n1", "0"),)
+    fgd = harness(gpu_node("n1", gpus=9), plugin=GpuShareFGD, pods=pods, typicalPods=typical)
+    new = gpu_pod("new", 600)
+
+    expect(fgd.schedule(new)).scheduled_on("n1")
+    assert fgd.plugin("GpuShareFGD")._held.by_uid[new.uid] == (1,)
 
 
 def test_the_second_key_decides_between_nodes_of_one_score() -> None:
@@ -154,6 +181,18 @@ def test_the_second_key_decides_between_nodes_of_one_score() -> None:
 def test_an_unknown_second_key_is_refused() -> None:
     with pytest.raises(Exception, match="secondKey"):
         harness(gpu_node("n1"), secondKey="Colour")
+
+
+def test_a_device_that_is_being_written_is_not_given_away_when_plugins_are_replaced() -> None:
+    """Another instance, of another profile or after a reload, sees the pod on its node without an annotation."""
+    first = gpu_pod("first", 300)
+    sharing = harness(gpu_node("n1"), pods=(running("a", 600, "n1", "1"),))
+    sharing.schedule(first)
+    old = sharing.plugin("GpuShareBestFit")
+    new = type(old)(old.args, old.handle)
+
+    assert old._held.by_uid[first.uid] == (1,)
+    assert new.devices_of(old.handle.cluster.node("n1")).free == [1000, 100]
 
 
 async def test_the_chosen_device_is_written_before_the_pod_is_bound() -> None:
