@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from bench.openb.plot import curves_svg
+from bench.openb.plot import Panel, panels_svg
 from bench.openb.policies import POLICIES
 from bench.openb.runs import DEMANDS, TIE_RULES, Curve, Job, Result, mean_curve, published, run_all
 
@@ -74,7 +74,7 @@ def _default(options: argparse.Namespace) -> int:
     if options.write:
         _write(options.write, curves, wanted)
     if options.plot:
-        options.plot.write_text(curves_svg(curves, wanted))
+        options.plot.write_text(panels_svg([Panel("default", curves, wanted)]))
     return 1 if problems else 0
 
 
@@ -112,11 +112,12 @@ def _variants(options: argparse.Namespace) -> int:
     jobs = [Job(policy, seed, trace) for trace in _VARIANTS for policy in options.policies for seed in seeds]
     jobs += [Job(policy, seed, tie_rule=rule) for policy in _TIED for rule in TIE_RULES for seed in seeds]
     runs = _run(jobs, options.jobs)
+    panels = [Panel(trace, _curves(runs, trace, options.policies), published(trace)) for trace in _VARIANTS]
     print("trace        policy          published    here     off")
     worst = 0.0
-    for (trace, policy, _), results in runs.items():
-        if trace != "default":
-            wanted, here = published(trace)[policy][130], mean_curve(result.curve for result in results)[130]
+    for trace, curves, published_curves in panels:
+        for policy, curve in curves.items():
+            wanted, here = published_curves[policy][130], curve[130]
             worst = max(worst, abs(here - wanted))
             print(f"{trace:<12} {policy:<15} {wanted:>9.2f} {here:>7.2f} {here - wanted:>+7.2f}")
     print(f"\nbetween equals, at 130 %   {'   '.join(f'{policy:<13}' for policy in _TIED)}")
@@ -124,7 +125,14 @@ def _variants(options: argparse.Namespace) -> int:
         cells = [", ".join(f"{result.curve[130]:.2f}" for result in runs["default", policy, rule]) for policy in _TIED]
         print(f"{rule:<26} {'   '.join(f'{cell:<13}' for cell in cells)}")
     print(f"\nfarthest from a published mean of ten seeds: {worst:.2f} points")
+    if options.plot:
+        options.plot.write_text(panels_svg(panels))
     return 0
+
+
+def _curves(runs: dict[tuple[str, str, str], list[Result]], trace: str, policies: list[str]) -> dict[str, Curve]:
+    rule = Job._field_defaults["tie_rule"]
+    return {policy: mean_curve(result.curve for result in runs[trace, policy, rule]) for policy in policies}
 
 
 if __name__ == "__main__":

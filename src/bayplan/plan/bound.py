@@ -1,4 +1,4 @@
-"""The least that nodes for some pods can cost, whoever places them: how far a policy is from the best possible.
+"""The least that nodes for some pods can cost, however pods are placed: how far a policy is from the best possible.
 
 A pod is its requests and the nodes that it may run on; what pods demand of each other is left out, so the true price is
 never lower. With OR-Tools (`bayplan[plan]`) CP-SAT packs the pods, and what it proves counts even where it does not

@@ -178,7 +178,7 @@ _OF_THE_NODE = frozenset(("NodeAffinity", "NodeName", "NodeUnschedulable", "Tain
 
 
 def _bound(cluster: MovableCluster, price: Callable[[NodeInfo], float], *, force: bool) -> Bound:
-    """The least price of nodes that hold all pods, where pods that nobody may evict stay."""
+    """The least price of nodes that hold all pods, where pods that may not be evicted stay."""
     nodes, places, bins = cluster.nodes(), dict[int, int](), list[PackedBin]()
     free, homes = dict[int, list[PodInfo]](), dict[str, int]()
     for place, node in enumerate(nodes):

@@ -1,8 +1,8 @@
 """Moves of running pods on a copy of a cluster: each is an eviction whose replacement the scheduler has placed there.
 
-The replacement goes through what an attempt goes through (`bayplan.explain.placing`), on the state that the moves
-before it left, without preemption. A disruption budget allows as many evictions as its status says; more wait until the
-replacements of those before are ready. Everything can be taken back.
+The replacement goes through what an attempt goes through (`bayplan.explain.whatif.placing`), on the state that the
+moves before it left, without preemption. A disruption budget allows as many evictions as its status says; more wait
+until the replacements of those before are ready. Everything can be taken back.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from bayplan.api.workload import PodDisruptionBudget
 from bayplan.app.settings import Settings
 from bayplan.cluster.node_info import NodeInfo
 from bayplan.cluster.pod_info import PodInfo
-from bayplan.explain.cluster_copy import ClusterCopy, ClusterObjects
-from bayplan.explain.placing import Placing
-from bayplan.explain.time_slices import at_once
+from bayplan.explain.whatif.cluster_copy import ClusterCopy, ClusterObjects
+from bayplan.explain.whatif.placing import Placing
 from bayplan.loop.decide import decide
+from bayplan.observe.time_slices import at_once
 
 __all__ = ["BudgetWait", "MovableCluster", "Move", "Stuck", "ends_with_its_node"]
 
@@ -136,7 +136,7 @@ class MovableCluster:
         return sorted(found, key=lambda pod: (-pod.pod.priority, -_largest_share(pod, info), pod.key))
 
     def objection(self, pod: PodInfo, *, force: bool = False) -> str:
-        """Why nobody may evict a pod; empty if that is allowed."""
+        """Why a pod may not be evicted; empty if that is allowed."""
         if pod.controller is None and not force:
             return "nothing makes it again: it has no controller (--force moves it all the same)"
         if pod.pod.annotations.get(_KEEP) == "false" and not force:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import as_completed
 from dataclasses import dataclass, replace
@@ -262,6 +263,8 @@ def _best_nodes(
 
 Condition = Callable[[Mapping[str, float], Mapping[str, float]], bool]
 """Whether it holds for the measures of a variant and those of the first one."""
+_MOST_CHARACTERS = 1_000
+"""How deep Python's parser goes depends on the version and on what called it."""
 
 
 def parse_condition(text: str, *, source: str = "--fail-if") -> Condition:
@@ -270,12 +273,23 @@ def parse_condition(text: str, *, source: str = "--fail-if") -> Condition:
     Names are measures, with `base.` those of the first variant; names that are no words go into brackets:
     `allocated["example.com/gpu"]`.
     """
+    if len(text) > _MOST_CHARACTERS:
+        problem = f"it has more than {_MOST_CHARACTERS:,} characters"
+        raise InputError(f"`{text:.60}` is no expression: {problem}", source=source)
+    rule = _Rule(text, source)
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)  # `1or 2` is an expression
+            tree = ast.parse(text.strip(), mode="eval").body
+        rule.value(tree, _Any(), _Any())
+    except InputError:
+        raise
     except SyntaxError as error:
         raise InputError(f"`{text}` is no expression: {error.msg}", source=source) from None
-    rule = _Rule(text, source)
-    rule.value(tree, _Any(), _Any())
+    except (ValueError, OverflowError, RecursionError, MemoryError) as error:
+        # Python's parser has limits of its own, and answers beyond them in one of these ways.
+        problem = str(error) or "it is nested too deeply"
+        raise InputError(f"`{text:.60}` is no expression: {problem}", source=source) from None
     return lambda own, base: bool(rule.value(tree, own, base))
 
 

@@ -150,11 +150,14 @@ def _measures(ledger: Ledger, stories: Sequence[PodStory], pending: int, seconds
         "evictions": ledger.evictions,
         "refusals": ledger.refusals,
     }
+    if seconds:
+        measures |= {f"pending.by.{name}": total / seconds for name, total in ledger.refused_seconds.items()}
+        measures["pending.mean"] = sum(waits) / seconds
     return {name: round(value, 6) for name, value in (measures | _over_time(ledger.samples)).items()}
 
 
 def _over_time(samples: Sequence[ClusterSample]) -> dict[str, float]:
-    """Means over the run, and the values at its end."""
+    """Means of the samples, and the values at the end."""
     if not samples:
         return {}
     last, found = samples[-1], dict[str, float]()
@@ -167,9 +170,6 @@ def _over_time(samples: Sequence[ClusterSample]) -> dict[str, float]:
     for name in last.gauges:
         found[name] = _mean([sample.gauges.get(name, 0.0) for sample in samples])
         found[f"{name}.end"] = last.gauges[name]
-    for name in dict.fromkeys(name for sample in samples for name in sample.pending_by):
-        found[f"pending.by.{name}"] = _mean([sample.pending_by.get(name, 0) for sample in samples])
-    found["pending.mean"] = _mean([sample.pending for sample in samples])
     found["nodes.empty"] = _mean([sample.empty_nodes for sample in samples])
     found["imbalance"] = _mean([sample.imbalance for sample in samples])
     found["cost"] = _mean([sample.price for sample in samples]) * last.time / 3600.0

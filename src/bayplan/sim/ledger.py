@@ -6,7 +6,7 @@ give curves of the same length. The numbers follow from the simulation alone: no
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 
@@ -58,6 +58,8 @@ class PodStory(msgspec.Struct):
     """Why the last attempt failed."""
     refused_by: str = ""
     """The plugins that refused it then."""
+    refused_since: float = 0.0
+    """When they were the first time, one attempt after the other."""
 
 
 class ClusterSample(msgspec.Struct, frozen=True):
@@ -97,6 +99,8 @@ class Ledger(Observer, WorldListener):
         """Exceptions of plugins, by plugin and extension point."""
         self._cluster: ClusterState | None = None
         self._gauges: Callable[[], dict[str, float]] = dict
+        self.refused_seconds: dict[str, float] = defaultdict(float)
+        """How long all pods together waited, by the plugins that refused them; complete after `finish`."""
         self._refused: Counter[str] = Counter()
         self._demand: Counter[str] = Counter()
         self._now = 0.0
@@ -145,9 +149,14 @@ class Ledger(Observer, WorldListener):
     def _blame(self, story: PodStory, plugins: str) -> None:
         """Count the pod under what refuses it now; under nothing once it has a node or is gone."""
         if plugins != story.refused_by:
+            self._count_refused_seconds(story)
             self._refused[story.refused_by] -= 1
             self._refused[plugins] += 1
-            story.refused_by = plugins
+            story.refused_by, story.refused_since = plugins, self._now
+
+    def _count_refused_seconds(self, story: PodStory) -> None:
+        if story.refused_by:
+            self.refused_seconds[story.refused_by] += self._now - story.refused_since
 
     def plugin_failed(self, plugin: str, point: str, exception: BaseException) -> None:
         self.failures[f"{plugin} at {point}: {type(exception).__name__}: {exception}"] += 1
@@ -190,8 +199,10 @@ class Ledger(Observer, WorldListener):
             self._demand[name] += amount
 
     def finish(self, now: float) -> None:
-        """Take the last sample."""
+        """Take the last sample, and count pods that still wait up to now."""
         self._now = now
+        for story in self.pods.values():
+            self._count_refused_seconds(story)
         self._take_sample(now)
 
     def _take_sample(self, time: float) -> None:

@@ -1,4 +1,4 @@
-"""Ctrl-C while runs are computed: it ends a run at once, and all processes that compute some, without a word.
+"""Ctrl-C while runs are computed: it ends a run at once, and all processes that compute some, without output.
 
 A terminal sends Ctrl-C to every process of a command. The workers ignore it from their first instruction on, so that
 none of them writes a traceback; the process that started them ends them.

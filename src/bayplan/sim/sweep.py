@@ -257,7 +257,7 @@ def _read(path: Path, key: str) -> CellResult | None:
     """A result that follows from the same inputs; None for any other file."""
     try:
         found = msgspec.json.decode(path.read_bytes(), type=CellResult)
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return None
     return found if (found.format, found.key) == (FORMAT, key) else None
 

@@ -100,10 +100,24 @@ def test_pods_that_wait_are_counted_by_the_plugins_that_refuse_them(tmp_path: Pa
     waiting = {sample.time: sample.pending_by for sample in outcome.samples}
     assert waiting[100.0] == {"NodeResourcesFit": 1}
     assert waiting[500.0] == {"NodeAffinity": 1, "NodeResourcesFit": 1}
-    assert outcome.measures["pending.by.NodeResourcesFit"] > outcome.measures["pending.by.NodeAffinity"] > 0.0
+    assert outcome.measures["pending.by.NodeResourcesFit"] == pytest.approx(1.0, abs=1e-4)
+    assert outcome.measures["pending.by.NodeAffinity"] == pytest.approx(0.5, abs=1e-4)
+    assert outcome.measures["pending.mean"] == pytest.approx(1.5, abs=1e-4)
     page = comparison_page([outcome], [], title="waiting")
     assert "pods waiting, refused by NodeAffinity" in page
     assert "waiting, refused by NodeAffinity, mean" in page
+
+
+def test_pods_that_wait_for_milliseconds_hardly_count_as_waiting() -> None:
+    """Pods that arrive at the moment of a sample are in it, but the mean is one over time."""
+    (outcome,) = run_variants(PLAN, [DEFAULT])
+
+    assert outcome.samples[0].pending > 20
+    assert outcome.measures["pending.mean"] == pytest.approx(
+        outcome.measures["wait.mean"] * outcome.measures["pods.arrived"] / outcome.seconds, abs=1e-5
+    )
+    assert 0.0 < outcome.measures["pending.mean"] < 0.001
+    assert "<td>&lt; 0.001</td>" in comparison_page([outcome], [], title="waiting")
 
 
 def test_the_page_shows_how_many_pods_were_placed_otherwise() -> None:
@@ -157,13 +171,21 @@ def test_a_condition_compares_measures(text: str, holds: bool) -> None:
     ("text", "problem"),
     [
         ("wait.p99 >", "is no expression"),
-        ("__import__('os')", "only numbers, measures"),
+        ("__import__('os')", r"--fail-if: `__import__\('os'\)`: only numbers, measures"),
         ("[1 for x in wait]", "only numbers, measures"),
         ("'a' > 1", "only numbers, measures"),
     ],
 )
 def test_other_expressions_are_refused(text: str, problem: str) -> None:
     with pytest.raises(InputError, match=problem):
+        parse_condition(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["-" * 6000 + "1 > 0", "a + " * 5000 + "1 > 0", "9" * 900 + " * 1.5 > 0", "(" * 400, "a\0b > 1"]
+)
+def test_an_expression_beyond_what_python_parses_is_bad_input(text: str) -> None:
+    with pytest.raises(InputError, match="is no expression"):
         parse_condition(text)
 
 

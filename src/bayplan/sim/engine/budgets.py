@@ -1,6 +1,6 @@
 """Disruption budgets of a simulated cluster: their status follows the pods, as the disruption controller has it.
 
-A pod counts as healthy from its binding until somebody asks for its deletion. Pods that are there or wait are the ones
+A pod counts as healthy from its binding until its deletion is requested. Pods that are there or wait are the ones
 that are expected, since controllers replace lost ones at once here. A budget that states neither `minAvailable` nor
 `maxUnavailable` keeps the status that it was given.
 """
@@ -69,7 +69,7 @@ class SimulatedBudgets(WorldListener):
             self._budgets.pop((old.namespace, old.name), None)
 
     def recount(self) -> None:
-        """Count anew, after pods were put into the world without a word."""
+        """Count anew, after pods were put into the world without notifications."""
         for budget in list(self._budgets.values()):
             self._count(budget)
 

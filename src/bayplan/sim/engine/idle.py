@@ -10,7 +10,7 @@ __all__ = ["CountingLoop", "IdleSelector", "made_on_this_loop"]
 
 
 class IdleSelector(selectors.DefaultSelector):
-    """Where a loop would block for want of ready tasks, those who wait for `idle` go on instead."""
+    """Where a loop would block for want of ready tasks, the tasks that wait for `idle` are resumed instead."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class IdleSelector(selectors.DefaultSelector):
 
 
 class CountingLoop(asyncio.SelectorEventLoop):
-    """Counts the tasks that were made on it, so that one who made them all knows of no others."""
+    """Counts the tasks that were made on it, so that the simulation can tell whether plugins made some."""
 
     tasks_made = 0
 

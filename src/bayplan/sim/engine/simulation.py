@@ -63,7 +63,7 @@ class SimulationOptions:
 
 
 class Owner(Protocol):
-    """What made a pod, and is told of its end."""
+    """What made a pod, and is notified of its end."""
 
     def pod_bound(self, pod: Pod) -> None: ...
 
@@ -87,7 +87,7 @@ class Simulation(WorldListener):
         self.budgets = SimulatedBudgets(self.world)
         self.listeners: list[WorldListener] = [self.budgets]
         self._clocked: list[Callable[[float, float], None]] = []
-        """The listeners that want to know of time."""
+        """The listeners that override `time_passes`."""
         self._durations: dict[str, float] = {}
         self._owners: dict[str, Owner] = {}
         self._after_attempt: deque[Callable[[], None]] = deque()

@@ -1,7 +1,7 @@
 """The objects of a simulated cluster, as an API server would hold them, and the writes that a scheduler makes to them.
 
 Each change reaches the scheduler at once, through the intake that takes the changes of a watch in a live one. Nothing
-here decides when something happens; that is the engine's.
+here decides when something happens; the engine does.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class WorldListener:
         """The pod has a node and runs."""
 
     def pod_deleted(self, pod: Pod) -> None:
-        """Somebody asked for the deletion of the pod."""
+        """The deletion of the pod was requested."""
 
     def pod_gone(self, pod: Pod, reason: str) -> None:
         """The pod is no more."""

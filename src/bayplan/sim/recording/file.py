@@ -2,7 +2,7 @@
 
 Each member is complete in itself, and its header has a subfield `BP` with its length, so that a reader finds the end of
 the last whole one without unpacking anything; `zcat` reads the file as well. A crash costs the last second at most. A
-file that reached its limit, or a disk that is full, ends the recording with a line in the log; whoever records goes on.
+file that reached its limit, or a disk that is full, ends the recording with a line in the log; scheduling goes on.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ class PlacedEntry(NamedTuple):
 
 
 def read_recording(path: Path, *, note: Callable[[str], None] = lambda _: None) -> Iterator[PlacedEntry]:
-    """The entries of a recording, a header first. Raises RecordingError; a torn end is told to `note`."""
+    """The entries of a recording, a header first. Raises RecordingError; a torn end is reported to `note`."""
     try:
         stream = path.open("rb", buffering=0)
     except OSError as error:

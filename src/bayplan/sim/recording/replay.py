@@ -155,7 +155,7 @@ class Replay(Simulation):
             self._reach(entry.time)
             try:
                 self._apply(entry)
-            except msgspec.MsgspecError as error:
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
                 what = f"cannot be replayed: {error}"
                 raise RecordingError(what, source=self._session.source, where=where) from error
             await self._finish_attempt()

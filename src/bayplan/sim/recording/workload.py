@@ -70,7 +70,7 @@ def _check(entry: ObjectChanged, source: str, where: str) -> None:
     try:
         if kind is not None:
             msgspec.json.decode(entry.object, type=kind)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise RecordingError(f"is damaged: {error}", source=source, where=where) from error
 
 

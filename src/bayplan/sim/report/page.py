@@ -116,7 +116,9 @@ def format_measure(name: str, value: float | None) -> str:
         return "–"
     if name.startswith(("allocated.", "stranded.")):
         return f"{100.0 * value:.2f}"
-    return f"{value:,.0f}" if value == round(value) else f"{value:,.3g}" if abs(value) < 100.0 else f"{value:,.0f}"
+    if value == round(value) or abs(value) >= 100.0:
+        return f"{value:,.0f}"
+    return f"{value:,.3g}" if abs(value) >= 0.001 else "< 0.001"
 
 
 def _legend(outcomes: Sequence[RunOutcome]) -> str:
@@ -132,7 +134,7 @@ def _table(outcomes: Sequence[RunOutcome]) -> str:
     head = "".join(f"<th>{escape(outcome.variant)}</th>" for outcome in outcomes)
     rows = []
     for name, words in measures_of(outcomes).items():
-        cells = "".join(f"<td>{format_measure(name, outcome.measures.get(name))}</td>" for outcome in outcomes)
+        cells = "".join(f"<td>{escape(format_measure(name, outcome.measures.get(name)))}</td>" for outcome in outcomes)
         rows.append(f'<tr title="{escape(name)}"><td>{escape(words)}</td>{cells}</tr>')
     return f"<h2>What matters</h2><table><tr><th></th>{head}</tr>{''.join(rows)}</table>"
 

@@ -26,10 +26,9 @@ def _of_workload(workload: str, results: Sequence[CellResult]) -> str:
     head = "".join(f"<th>{escape(name)}</th>" for name in variants)
     rows, plots = [], list[Plot]()
     for measure, words in measures_of(results).items():
-        cells = [format_mean(measure, summary[workload, name].get(measure)) for name in variants]
-        rows.append(
-            f'<tr title="{escape(measure)}"><td>{escape(words)}</td>{"".join(f"<td>{c}</td>" for c in cells)}</tr>'
-        )
+        means_of_variants = [format_mean(measure, summary[workload, name].get(measure)) for name in variants]
+        cells = "".join(f"<td>{escape(mean)}</td>" for mean in means_of_variants)
+        rows.append(f'<tr title="{escape(measure)}"><td>{escape(words)}</td>{cells}</tr>')
         values = [[_shown(measure, r) for r in results if r.variant == name] for name in variants]
         if len({value for each in values for value in each}) > 1:
             plots.append(dot_plot(list(zip(variants, values, strict=True)), title=words))

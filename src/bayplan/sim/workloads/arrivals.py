@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
-from itertools import count, islice
+from itertools import count, islice, repeat
 from pathlib import Path
 from random import Random
 
 from bayplan.api.decode import InputError
 from bayplan.apiserver.kinds.cron_schedule import BadSchedule, Schedule
 from bayplan.sim.workloads.model import Arrivals
-from bayplan.sim.workloads.units import rate_per_second, seconds_of
+from bayplan.sim.workloads.units import MOST_PODS, rate_per_second, seconds_of
 
 __all__ = ["Arrival", "arrival_times", "check_arrivals", "read_times"]
 
@@ -24,8 +24,8 @@ def check_arrivals(given: Arrivals, *, folder: Path) -> None:
     forms = [form for form in (given.at, given.rate, given.poisson, given.cron, given.times) if form is not None]
     if len(forms) != 1:
         raise ValueError("state one of at, rate, poisson, cron and times")
-    if given.count is not None and given.count < 0:
-        raise ValueError(f"count is {given.count}, expected 0 or more")
+    if given.count is not None and not 0 <= given.count <= MOST_PODS:
+        raise ValueError(f"count is {given.count}, expected 0 to {MOST_PODS}")
     seconds_of(given.start)
     if given.until is not None:
         seconds_of(given.until)
@@ -47,7 +47,7 @@ def arrival_times(given: Arrivals, dice: Random, *, start: float, end: float | N
     own_end = None if given.until is None else seconds_of(given.until)
     last = min((limit for limit in (end, own_end) if limit is not None), default=None)
     if given.at is not None:
-        yield from [(seconds_of(given.at), None)] * (1 if given.count is None else given.count)
+        yield from repeat((seconds_of(given.at), None), 1 if given.count is None else given.count)
         return
     if given.count is None and last is None and given.times is None:
         raise InputError("the workload never ends\nhint: state `count` or `until` of its arrivals, or --until")

@@ -19,7 +19,7 @@ from bayplan.api.pod import Pod
 from bayplan.sim.workloads.arrivals import check_arrivals
 from bayplan.sim.workloads.model import AddNodes, Item, WorkloadFile
 from bayplan.sim.workloads.openb import read_nodes
-from bayplan.sim.workloads.units import Durations, seconds_of
+from bayplan.sim.workloads.units import MOST_PODS, Durations, seconds_of
 
 __all__ = ["NodePool", "decode_template", "nodes_of", "pool_nodes", "read_cluster", "read_pools", "read_workload"]
 
@@ -181,10 +181,17 @@ def _check_item(item: Item, path: Path, line: Callable[[str], int]) -> None:
         _check(lambda: seconds_of(duration), path, line("duration"))
     if item.rollout is not None:
         _check(lambda: seconds_of(item.rollout.every if item.rollout else 0), path, line("rollout"))
+        _check_count("surge", item.rollout.surge, f"{path}:{line('rollout')}")
     for field in ("replicas", "completions", "parallelism"):
-        if getattr(item, field) < 1:
-            raise InputError(f"{field} is {getattr(item, field)}, expected 1 or more", source=f"{path}:{line(field)}")
+        _check_count(field, getattr(item, field), f"{path}:{line(field)}")
     decode_template(item, source=f"{path}:{line('template')}")
+
+
+def _check_count(field: str, given: int, place: str) -> None:
+    if given < 1:
+        raise InputError(f"{field} is {given}, expected 1 or more", source=place)
+    if given > MOST_PODS:
+        raise InputError(f"{field} is {given}, expected {MOST_PODS} or less", source=place)
 
 
 def _check_event(given: Any) -> None:

@@ -58,7 +58,7 @@ class Item(_Part, kw_only=True, frozen=True):
     namespace: str = "default"
     arrivals: Arrivals = Arrivals(at="0s")
     duration: Durations | str | None = None
-    """None: until somebody deletes the pod."""
+    """None: until the pod is deleted."""
     template: dict[str, Any]
     """metadata (labels, annotations) and spec of the pods."""
     replicas: int = 1

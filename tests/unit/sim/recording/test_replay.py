@@ -189,11 +189,12 @@ async def test_a_pod_that_the_replay_does_not_have_is_a_difference(tmp_path: Pat
     assert outcome.difference.choices[1].line.message == "not tried: it does not wait"
 
 
-async def test_objects_that_make_no_sense_are_an_error_with_the_place(tmp_path: Path) -> None:
+@pytest.mark.parametrize("metadata", [b"7", b'{"namespace":"defa\x90ult"}'], ids=["wrong type", "not UTF-8"])
+async def test_objects_that_make_no_sense_are_an_error_with_the_place(tmp_path: Path, metadata: bytes) -> None:
     path = tmp_path / "r"
     header = b'{"format":"bayplan-recording","version":1,"by":"scheduler","config":%s}'
     config = msgspec.json.encode({"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"})
-    write_lines(path, header % config, b'["+",6.0,"Pod",{"metadata":7}]')
+    write_lines(path, header % config, b'["+",6.0,"Pod",{"metadata":%s}]' % metadata)
 
     with pytest.raises(RecordingError, match="block 1, line 2: cannot be replayed: "):
         await replayed(path)

@@ -127,6 +127,13 @@ def test_nodes_are_drained_added_and_removed(tmp_path: Path) -> None:
             ":5: state one of at, rate, poisson, cron and times",
         ),
         ("items:\n- name: a\n  replicas: 0\n  " + POD + "\n", ":5: replicas is 0, expected 1 or more"),
+        ("items:\n- name: a\n  replicas: 99999999999\n  " + POD + "\n", "99999999999, expected 10000000 or less"),
+        ("items:\n- name: a\n  completions: 99999999\n  " + POD + "\n", ":5: completions is 99999999, expected 10"),
+        ("items:\n- name: a\n  rollout: {every: 1h, surge: 0}\n  " + POD + "\n", ":5: surge is 0, expected 1 or more"),
+        ("items:\n- name: a\n  arrivals: {at: 0s, count: 99999999999}\n  " + POD + "\n", "expected 0 to 10000000"),
+        ("items:\n- name: a\n  duration: {uniform: [8m, 2m]}\n  " + POD + "\n", ":5: the shortest time comes first"),
+        ("items:\n- name: a\n  duration: {lognormal: {median: 1m, sigma: 1e9}}\n  " + POD + "\n", ":5: sigma is a"),
+        ("items:\n- name: a\n  duration: {lognormal: {median: 1m, sigma: -1}}\n  " + POD + "\n", ":5: sigma is a"),
         (
             "items:\n- {name: a, " + POD + "}\n- {name: a, " + POD + "}\n",
             ":5: there are two items of the name `a`",
