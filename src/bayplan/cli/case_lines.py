@@ -17,7 +17,7 @@ import msgspec
 
 from bayplan.api.decode import InputError
 from bayplan.cli.output import BAD_INPUT, print_error, progress
-from bayplan.explain.cases import CaseError, CaseEvaluator
+from bayplan.explain.offline.cases import CaseError, CaseEvaluator
 
 __all__ = ["evaluate_lines"]
 

@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from bayplan.api.suggest import did_you_mean
-from bayplan.cli.output import CommandError
+from bayplan.cli.output import BAD_INPUT, CommandError
 from bayplan.client.access import ClusterAccess
-from bayplan.client.errors import ClientError, api_error
+from bayplan.client.errors import ClientError, KubeconfigError, NoAnswer, api_error
 from bayplan.client.http_transport import HttpTransport
 from bayplan.client.kubeconfig import find_access
 from bayplan.client.transport import Response
@@ -127,15 +127,21 @@ class ClusterClient:
 @asynccontextmanager
 async def connect(kubeconfig: str | None, context: str | None, namespace: str | None) -> AsyncIterator[ClusterClient]:
     """A cluster, closed afterwards. What goes wrong on the way is a CommandError with a hint."""
+    server = ""
     try:
         access = _access(kubeconfig, context)
+        server = access.server
         transport = HttpTransport(access, draw=random.Random().random)
         try:
             yield ClusterClient(transport, namespace or access.namespace)
         finally:
             await transport.close()
     except ClientError as error:
-        raise CommandError(str(error).split("\nhint:")[0], hint=getattr(error, "hint", ""), status=1) from error
+        status = BAD_INPUT if isinstance(error, KubeconfigError) else 1
+        what = str(error).split("\nhint:")[0]
+        if isinstance(error, NoAnswer) and server not in what:
+            what = f"{server}: {what}"
+        raise CommandError(what, hint=getattr(error, "hint", ""), status=status) from error
 
 
 def _access(kubeconfig: str | None, context: str | None) -> ClusterAccess:

@@ -95,7 +95,7 @@ def print_candidates(words: Sequence[str]) -> int:
     """`words` are those after the program, the last of them at the cursor."""
     found: list[Candidate] = []
     with contextlib.suppress(Exception):
-        # Whoever presses Tab wants candidates or nothing.
+        # An error message would end up in the command line that is being typed.
         found = candidates(list(words) or [""])
     names = sorted({each for each in found if each[0]})
     sys.stdout.writelines(f"{word}\t{about}\n" if about else f"{word}\n" for word, about in names)

@@ -39,7 +39,7 @@ def controllers(
 ) -> int:
     """Write the status of PodGroups and ElasticQuotas until they are stopped.
 
-    Coscheduling and CapacityScheduling work without it; it tells people and programs how far a group is and what a
+    Coscheduling and CapacityScheduling work without it; it shows how many pods of a group run and what a
     quota has in use. Definitions that are not installed yet are waited for.
     """
     from bayplan.app.controllers.process import ControllersProcessOptions, run_controllers

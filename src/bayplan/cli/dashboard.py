@@ -37,14 +37,14 @@ def dashboard(
 
 
 async def _serve(where: Endpoint, port: int) -> None:
-    from bayplan.explain.forwarding import forwarding_routes
+    from bayplan.explain.http.forwarding import forwarding_routes
     from bayplan.server import ServerOptions, ServerParts, ServingError, serve
 
     transport = transport_to(where)
     try:
         token = secrets.token_urlsafe(24)
         options = ServerOptions(port=port, is_plain_http=True, loopback_token=token)
-        async with serve(options, ServerParts(routes=forwarding_routes(transport))) as serving:
+        async with serve(options, ServerParts(routes=forwarding_routes(transport, where.server))) as serving:
             note(f"{serving.url}/dashboard/?token={token} shows {where.server}; Ctrl-C ends it")
             await asyncio.Event().wait()
     except ServingError as error:

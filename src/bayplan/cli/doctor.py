@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -113,13 +115,31 @@ def _print(findings: list[Finding], form: Format) -> None:
     if form != "table":
         print_value([{**finding._asdict(), "level": finding.level.value} for finding in findings], form)
         return
+    from rich.text import Text
+
+    from bayplan.explain.claims.phrases import counted
+
     console = result_console()
-    marks = {"error": "✗", "warning": "!", "ok": "✓"}
+    marks = {"error": ("✗", "red"), "warning": ("!", "yellow"), "ok": ("✓", "green")}
     for finding in findings:
-        console.print(f"{marks[finding.level.value]} {finding.what}")
-        if finding.why:
-            console.print(f"    why: {finding.why}")
-        if finding.fix:
-            console.print(f"    fix: {finding.fix}")
+        mark, style = marks[finding.level.value]
+        for line in _lines(finding, console.width):
+            shown = Text(line) if line.startswith(" ") else Text.assemble((mark, f"bold {style}"), line[1:])
+            console.print(shown, soft_wrap=True)
     counts = {level: sum(finding.level.value == level for finding in findings) for level in ("error", "warning")}
-    console.print(f"\n{counts['error']} error(s), {counts['warning']} warning(s)")
+    console.print(f"\n{counted(counts['error'], 'error')}, {counted(counts['warning'], 'warning')}")
+
+
+def _lines(finding: Finding, width: int) -> Iterator[str]:
+    """With a place for the mark; what does not fit on a line goes on below its beginning."""
+    parts = [("* ", finding.what), ("    why: ", finding.why), ("    fix: ", finding.fix)]
+    for beginning, text in parts:
+        if text:
+            yield from textwrap.wrap(
+                text,
+                width,
+                initial_indent=beginning,
+                subsequent_indent=" " * len(beginning),
+                break_long_words=False,
+                break_on_hyphens=False,
+            )

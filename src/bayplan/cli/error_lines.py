@@ -10,8 +10,8 @@ from cyclopts import CycloptsError
 from bayplan.api.decode import InputError
 from bayplan.app.settings import SettingsError
 from bayplan.config.errors import ConfigError
-from bayplan.explain.case import UnknownProfile
-from bayplan.explain.cases import CaseError
+from bayplan.explain.offline.case import UnknownProfile
+from bayplan.explain.offline.cases import CaseError
 from bayplan.framework.errors import PluginError
 from bayplan.sim.engine.simulation import SimulationError
 from bayplan.sim.sweep import SweepError

@@ -18,7 +18,7 @@ from bayplan.cli.output import CommandError, WideFormat, note, print_pieces, pri
 if TYPE_CHECKING:
     from bayplan.app.settings import Settings
     from bayplan.cli.manifests import Manifests
-    from bayplan.explain.evaluating import Evaluated
+    from bayplan.explain.offline.evaluating import Evaluated
 
 __all__ = ["evaluate", "evaluate_files"]
 
@@ -87,7 +87,7 @@ def evaluate_files(
 
 def _decide(manifests: Manifests, settings: Settings) -> list[Evaluated]:
     from bayplan.app.offline import OfflineScheduler
-    from bayplan.explain.evaluating import Evaluator
+    from bayplan.explain.offline.evaluating import Evaluator
 
     with progress("deciding", total=len(manifests.pods)) as done:
         session = Evaluator(OfflineScheduler(settings.profiles, settings.registry, manifests.objects))
@@ -112,7 +112,7 @@ def _settings(config: str | None, plugins: Sequence[str]) -> Settings:
 
 
 def _print(reports: Sequence[Evaluated], form: WideFormat, top: int) -> None:
-    from bayplan.explain.evaluating import machine_form
+    from bayplan.explain.offline.evaluating import machine_form
 
     if form == "table" or form == "wide":
         _print_tables(reports, top, is_wide=form == "wide")
@@ -122,7 +122,7 @@ def _print(reports: Sequence[Evaluated], form: WideFormat, top: int) -> None:
 
 
 def _print_tables(reports: Sequence[Evaluated], top: int, *, is_wide: bool) -> None:
-    from bayplan.explain.terminal import draw_evaluated, draw_summary
+    from bayplan.explain.terminal.explanations import draw_evaluated, draw_summary
 
     console = result_console(is_wide=is_wide)
     for report in reports:
@@ -141,7 +141,7 @@ def _evaluate_cases(
     require_schedulable: bool,
 ) -> int:
     from bayplan.cli.case_lines import evaluate_lines
-    from bayplan.explain.cases import CaseEvaluator
+    from bayplan.explain.offline.cases import CaseEvaluator
 
     if manifests:
         raise CommandError("--cases brings its own clusters and pods; leave out -f and --pod")

@@ -1,12 +1,12 @@
-"""`bayplan explain`: why a pod is where it is, or nowhere; what a node holds and says to those who wait.
+"""`bayplan explain`: why a pod is where it is, or nowhere; what a node holds, and the verdict on it for pending pods.
 
-Asks a running scheduler, or reads a decision file, which tells what was decided and not what would be decided now.
+Asks a running scheduler, or reads a decision file, which has what was decided and not what would be decided now.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -58,7 +58,7 @@ def explain(
     targets = read_targets(words, namespace_of(scheduler, namespace))
     form = output or "table"
     top = sys.maxsize if form == "wide" else top
-    where = endpoint(scheduler)
+    where = endpoint(scheduler, otherwise="read a decision file with --file")
     values: list[Any] = []
     for place, target in enumerate(targets):
         if place and form in _TABLES:
@@ -77,7 +77,7 @@ def explain(
 def _pod(where: Endpoint, key: str, output: WideFormat, top: int, brief: bool) -> list[Any]:
     """Draw it, or return what is to be printed."""
     from bayplan.explain.model import Changes, PodExplanation
-    from bayplan.explain.terminal import draw_changes
+    from bayplan.explain.terminal.explanations import draw_changes
 
     path = pod_path(key, "")
     is_table = output in _TABLES
@@ -92,7 +92,8 @@ def _pod(where: Endpoint, key: str, output: WideFormat, top: int, brief: bool) -
     if is_table:
         print_pieces(_console(output), draw_changes(changes))
         return []
-    explanation.suggestions, explanation.note = changes.suggestions, explanation.note or changes.note
+    explanation.suggestions = changes.suggestions
+    explanation.note = " ".join(filter(None, (explanation.note, changes.note)))
     explanation.nearest, explanation.without = changes.nearest, changes.without
     return [msgspec.to_builtins(explanation)]
 
@@ -102,7 +103,7 @@ def _console(output: WideFormat) -> Console:
 
 
 def _draw(explanation: PodExplanation, output: WideFormat, top: int) -> None:
-    from bayplan.explain.terminal import draw_pod
+    from bayplan.explain.terminal.explanations import draw_pod
 
     console = _console(output)
     print_pieces(console, draw_pod(explanation, top=top, width=console.width))
@@ -112,12 +113,13 @@ def _node(where: Endpoint, name: str, output: WideFormat) -> list[Any]:
     from urllib.parse import quote
 
     from bayplan.explain.model import NodeExplanation
-    from bayplan.explain.terminal import draw_node
+    from bayplan.explain.terminal.explanations import draw_node
 
     node = ask(where, f"/explain/node/{quote(name, safe='')}", NodeExplanation)
     if output not in _TABLES:
         return [msgspec.to_builtins(node)]
-    print_pieces(_console(output), draw_node(node))
+    console = _console(output)
+    print_pieces(console, draw_node(node, width=console.width))
     return []
 
 
@@ -131,11 +133,43 @@ def _from_file(path: Path, target: Target, output: WideFormat, top: int) -> list
         raise CommandError(problem, hint=hint) from error
     if bad:
         note(f"{path}: {bad} lines could not be read and are left out")
-    kind, key = target
-    found = [record for record in records if (record.node if kind == "node" else record.pod) == key]
+    if target.kind == "node":
+        return _node_from_records(path, target.name, records, output, top)
+    from bayplan.explain.file_answers import explained_from_records
+
+    explanation = explained_from_records(target.name, records)
+    if explanation is None:
+        raise _unknown(path, target, records)
+    return _shown(explanation, output, top)
+
+
+def _node_from_records(
+    path: Path, name: str, records: Sequence[DecisionRecord], output: WideFormat, top: int
+) -> list[Any]:
+    """The attempts that chose the node; on a terminal, the latest of them."""
+    from bayplan.explain.file_answers import explained_from_records
+
+    found = [record for record in records if record.node == name]
     if not found:
-        raise CommandError(f"{path}: no attempt about {kind} `{key}`", hint=_like(key, kind, records), status=1)
-    return _show_records(found, output, top, kind)
+        raise _unknown(path, Target("node", name), records)
+    if output not in _TABLES:
+        return [msgspec.to_builtins(found)]
+    explanation = explained_from_records(found[0].pod, found)
+    assert explanation is not None  # it is about the first of them
+    explanation.attempts = found
+    return _shown(explanation, output, top)
+
+
+def _shown(explanation: PodExplanation, output: WideFormat, top: int) -> list[Any]:
+    if output not in _TABLES:
+        return [msgspec.to_builtins(explanation)]
+    _draw(explanation, output, top)
+    return []
+
+
+def _unknown(path: Path, target: Target, records: Sequence[DecisionRecord]) -> CommandError:
+    kind, key = target
+    return CommandError(f"{path}: no attempt about {kind} `{key}`", hint=_like(key, kind, records), status=1)
 
 
 def _like(key: str, kind: str, records: Iterable[DecisionRecord]) -> str:
@@ -143,22 +177,3 @@ def _like(key: str, kind: str, records: Iterable[DecisionRecord]) -> str:
 
     like = closest(key, {record.node if kind == "node" else record.pod for record in records} - {""})
     return f"did you mean `{like}`?" if like else ""
-
-
-def _show_records(found: list[DecisionRecord], output: WideFormat, top: int, kind: str) -> list[Any]:
-    from bayplan.explain.builders import chosen_of
-    from bayplan.explain.claims import Unplaced
-    from bayplan.explain.model import PodExplanation, decided_of
-    from bayplan.explain.wording import sentence
-
-    if output not in _TABLES and kind == "node":
-        return [msgspec.to_builtins(found)]
-    newest = found[0]
-    explanation = PodExplanation(pod=newest.pod, uid=newest.uid, profile=newest.profile, state="gone", verdict="")
-    explanation.attempts, explanation.decision = found, decided_of(newest)
-    explanation.claim = chosen_of(newest) if newest.node else Unplaced(pod=newest.pod, message=newest.message)
-    explanation.verdict, explanation.state = sentence(explanation.claim), "placed" if newest.node else "gone"
-    if output not in _TABLES:
-        return [msgspec.to_builtins(explanation)]
-    _draw(explanation, output, top)
-    return []

@@ -11,13 +11,16 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
+from bayplan.api.decode import InputError
 from bayplan.api.suggest import closest
+from bayplan.cli.documents import FoundObject
 from bayplan.cli.options import option
+from bayplan.cli.output import note
 
 if TYPE_CHECKING:
     from bayplan.apiserver.kinds.type_table import FieldType
 
-__all__ = ["FIELD_VALIDATION", "Validate", "drop_unknown_fields", "unknown_fields"]
+__all__ = ["FIELD_VALIDATION", "Validate", "check_fields", "drop_unknown_fields", "unknown_fields"]
 
 Validate = Annotated[
     Literal["strict", "warn", "ignore"],
@@ -30,6 +33,15 @@ FIELD_VALIDATION = {"strict": "Strict", "warn": "Warn", "ignore": "Ignore"}
 def unknown_fields(document: dict[str, Any]) -> list[str]:
     """A sentence for each field that the object's kind does not have, with the name that was probably meant."""
     return [found.sentence for found in _found(document)]
+
+
+def check_fields(found: FoundObject, validate: str) -> None:
+    """Refuse, report or ignore the fields of an object of a file that its kind does not have. Raises `InputError`."""
+    problems = unknown_fields(found.item) if validate != "ignore" else []
+    if problems and validate == "strict":
+        raise InputError("; ".join(problems), source=found.source, where=found.where)
+    for problem in problems:
+        note(": ".join(part for part in (found.source, found.where, problem) if part))
 
 
 def drop_unknown_fields(document: dict[str, Any]) -> list[str]:

@@ -14,6 +14,7 @@ from bayplan.cli.cluster_access import ClusterClient, Discovered, connect
 from bayplan.cli.objects import Context, Kubeconfig, Namespace
 from bayplan.cli.options import option
 from bayplan.cli.output import CommandError, print_value, result_console
+from bayplan.cli.targets import kinds_and_names
 
 __all__ = ["get"]
 
@@ -68,13 +69,8 @@ def get(
 
 
 async def _wanted(cluster: ClusterClient, words: Sequence[str], namespace: str) -> list[_Wanted]:
-    if "/" in words[0]:
-        pairs = [part.partition("/")[::2] for word in words for part in word.split(",") if part]
-    else:
-        names = [part for word in words[1:] for part in word.split(",") if part] or [""]
-        pairs = [(kind, name) for kind in words[0].split(",") if kind for name in names]
     found = []
-    for kind, name in pairs:
+    for kind, name in kinds_and_names(words):
         resource = await cluster.named(kind)
         found.append(_Wanted(resource, name, resource.path(namespace, name)))
     return found

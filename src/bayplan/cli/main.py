@@ -140,15 +140,24 @@ def _program(path: str) -> str:
 
 
 def _help(program: str) -> str:
-    width = max(map(len, COMMANDS))
-    commands = "\n".join(f"  {name:<{width}}  {command.summary}" for name, command in COMMANDS.items())
+    import textwrap
+    from shutil import get_terminal_size
+
+    width, columns = max(map(len, COMMANDS)), max(40, get_terminal_size((120, 24)).columns)
+
+    def row(name: str, summary: str, width: int) -> str:
+        beginning = f"  {name:<{width}}  "
+        return textwrap.fill(summary, columns, initial_indent=beginning, subsequent_indent=" " * len(beginning))
+
+    about = "The Kubernetes scheduler and its scheduling framework, in Python."
+    commands = "\n".join(row(name, command.summary, width) for name, command in COMMANDS.items())
+    shown = row("--help, -h", f"this text; `{program} COMMAND --help` for a command", 13)
     examples = "\n".join(f"  # {what}\n  {program} {line}" for what, line in _EXAMPLES)
     return (
         f"usage: {program} COMMAND [OPTIONS]\n\n"
-        "The Kubernetes scheduler and its scheduling framework, in Python.\n\n"
+        f"{textwrap.fill(about, columns)}\n\n"
         f"commands:\n{commands}\n\n"
-        f"options:\n  --help, -h     this text; `{program} COMMAND --help` for a command\n"
-        "  --version, -V  the version\n\n"
+        f"options:\n{shown}\n{row('--version, -V', 'the version', 13)}\n\n"
         f"examples:\n{examples}"
     )
 

@@ -20,9 +20,9 @@ from bayplan.api.pod import Pod
 from bayplan.api.suggest import closest
 from bayplan.api.workload import PriorityClass
 from bayplan.cli.documents import STDIN, FoundObject, is_object_file, read_found_objects
-from bayplan.cli.field_validation import unknown_fields
+from bayplan.cli.field_validation import check_fields
 from bayplan.cli.output import CommandError, note, progress
-from bayplan.explain.raw_objects import complete_objects
+from bayplan.explain.whatif.raw_objects import complete_objects
 from bayplan.framework.resources import object_kinds
 
 __all__ = ["Manifests", "read_manifests"]
@@ -97,7 +97,7 @@ def _read(name: str, *, kinds: CustomKinds, leaves_out: bool, validate: str) -> 
                 left_out[found.item["kind"]] += 1
             else:
                 objects.append(_decoded(found, kinds))
-                _check_fields(found, validate)
+                check_fields(found, validate)
             done.step()
     if left_out:
         note(f"{name}: left out {_counts(left_out)}; scheduling does not read these kinds")
@@ -142,14 +142,6 @@ def _decoded(found: FoundObject, kinds: CustomKinds) -> KubeObject:
     decoded = decode_object(found.item, source=found.source, where=found.where, more_kinds=kinds)
     assert decoded is not None  # unread kinds are refused, not left out
     return decoded
-
-
-def _check_fields(found: FoundObject, validate: str) -> None:
-    problems = unknown_fields(found.item) if validate != "ignore" else []
-    if problems and validate == "strict":
-        raise InputError("; ".join(problems), source=found.source, where=found.where)
-    for problem in problems:
-        note(": ".join(part for part in (found.source, found.where, problem) if part))
 
 
 def _refuse_repeated(sources: Sources) -> None:

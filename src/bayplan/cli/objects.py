@@ -12,6 +12,7 @@ from bayplan.cli.cluster_access import ClusterClient, Discovered, connect
 from bayplan.cli.field_validation import FIELD_VALIDATION, Validate, drop_unknown_fields, unknown_fields
 from bayplan.cli.options import Names, option
 from bayplan.cli.output import CommandError, note, print_value
+from bayplan.cli.targets import kinds_and_names
 from bayplan.client.errors import ApiError
 from bayplan.client.transport import Response
 
@@ -133,12 +134,11 @@ async def _targets(
 ) -> list[tuple[Discovered, str, str]]:
     targets = []
     if what is not None:
-        kind, _, given = what.partition("/")
-        resource = await cluster.named(kind)
-        wanted = [given, *names] if given else list(names)
-        if not wanted:
-            raise CommandError(f"which {resource.kind} should be deleted?", hint=f"`bayplan delete {kind} NAME`")
-        targets += [(resource, cluster.namespace, name) for name in wanted]
+        for kind, name in kinds_and_names([what, *names]):
+            resource = await cluster.named(kind)
+            if not name:
+                raise CommandError(f"which {resource.kind} should be deleted?", hint=f"`bayplan delete {kind} NAME`")
+            targets.append((resource, cluster.namespace, name))
     for document in reversed(documents):
         metadata = document.get("metadata", {})
         resource = await cluster.of_kind(document.get("apiVersion", ""), document.get("kind", ""))

@@ -14,7 +14,7 @@ from bayplan.cli.output import print_pieces, print_value, progress, result_conso
 from bayplan.cli.scheduler_client import Endpoint, Scheduler, ask, endpoint
 
 if TYPE_CHECKING:
-    from bayplan.explain.pending import PendingBoard
+    from bayplan.explain.model import PendingBoard
 
 __all__ = ["pending"]
 
@@ -71,7 +71,7 @@ def pending(
 
 
 def _ask(where: Endpoint, query: dict[str, str]) -> PendingBoard:
-    from bayplan.explain.pending import PendingBoard
+    from bayplan.explain.model import PendingBoard
 
     return ask(where, "/pending", PendingBoard, query=query)
 
@@ -91,7 +91,7 @@ def _changes(where: Endpoint, query: dict[str, str]) -> Iterator[PendingBoard]:
 
 
 def _show(board: PendingBoard, form: str) -> None:
-    from bayplan.explain.terminal import draw_pending
+    from bayplan.explain.terminal.explanations import draw_pending
 
     if form == "name":
         sys.stdout.writelines(f"pod/{waiting.pod}\n" for cause in board.causes for waiting in cause.pods)
@@ -104,6 +104,6 @@ def _show(board: PendingBoard, form: str) -> None:
 
 
 def _show_change(board: PendingBoard) -> None:
-    from bayplan.explain.terminal import draw_best_change
+    from bayplan.explain.terminal.explanations import draw_best_change
 
     print_pieces(result_console(), draw_best_change(board))

@@ -83,11 +83,14 @@ def _named(spec: str) -> tuple[Registry, list[str], bool]:
 def _built(settings: Settings) -> dict[str, Plugin]:
     """The plugins with their arguments; none where `setup` needs a cluster, and then values count as constants."""
     from bayplan.app.offline import OfflineScheduler
+    from bayplan.framework.errors import PluginError
 
     try:
         scheduler = OfflineScheduler(settings.profiles, settings.registry, ())
     except Exception as error:
-        note(f"not built, as `setup` fails without a cluster: {type(error).__name__}: {error}")
+        # A failure of `setup` comes as one that names the plugin; its cause is what the author wants to see.
+        cause = error.__cause__ if isinstance(error, PluginError) and error.__cause__ is not None else error
+        note(f"not built, as `setup` fails without a cluster: {type(cause).__name__}: {cause}")
         return {}
     return {name: plugin for each in scheduler.deciders.values() for name, plugin in each.framework.plugins.items()}
 

@@ -152,7 +152,7 @@ def _limited(server: ServerOptions, own: BayplanConfig) -> ServerOptions:
     serving = own.serving
     limits = Limits(connections=serving.connections, connections_per_peer=serving.connections_per_address)
     if serving.review_pods:
-        from bayplan.explain.pod_access import pods_in
+        from bayplan.explain.http.pod_access import pods_in
 
         server = replace(server, authorization=replace(server.authorization, pods_in=pods_in))
     return replace(server, limits=limits)

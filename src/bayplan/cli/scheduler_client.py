@@ -55,6 +55,8 @@ class Endpoint:
     context: str | None = None
     authority: Path | None = None
     is_insecure: bool = False
+    otherwise: str = ""
+    """What the command can do without a scheduler, for hints."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,8 +83,10 @@ Scheduler = Annotated[SchedulerOptions | None, Parameter(name="*")]
 """The parameter of a command; its fields are options of the command."""
 
 
-def endpoint(options: SchedulerOptions | None = None) -> Endpoint:
+def endpoint(options: SchedulerOptions | None = None, *, otherwise: str = "") -> Endpoint:
     options = options or SchedulerOptions()
+    if options.context is not None:
+        _access_of(options)
     named, named_token = _scheduler_of(options.kubeconfig, options.context)
     given = urlsplit(options.server or os.environ.get("BAYPLAN_SERVER") or named or DEFAULT_SERVER)
     parts = given._replace(path="" if given.path == "/" else given.path, query="", fragment="")
@@ -99,20 +103,25 @@ def endpoint(options: SchedulerOptions | None = None) -> Endpoint:
         context=options.context,
         authority=_path(options.certificate_authority),
         is_insecure=options.insecure_skip_tls_verify,
+        otherwise=otherwise,
     )
 
 
 def namespace_of(options: SchedulerOptions | None, namespace: str | None) -> str:
     """The namespace that is named, that of the context, or `default`."""
+    access = None if namespace else _access_of(options or SchedulerOptions())
+    return namespace or (access.namespace if access is not None else "") or "default"
+
+
+def _access_of(options: SchedulerOptions) -> ClusterAccess | None:
+    """By the kubeconfig; None where there is none, which is reported where one is needed. A context that is named must
+    be there."""
     from bayplan.client.errors import KubeconfigError
     from bayplan.client.kubeconfig import find_access
     from bayplan.observe.clock import SystemClock
 
-    if namespace:
-        return namespace
-    options = options or SchedulerOptions()
     try:
-        access = find_access(
+        return find_access(
             clock=SystemClock(),
             environment=dict(os.environ),
             kubeconfig=_path(options.kubeconfig),
@@ -121,23 +130,22 @@ def namespace_of(options: SchedulerOptions | None, namespace: str | None) -> str
     except KubeconfigError as error:
         if options.context is not None:
             raise CommandError(str(error).splitlines()[0], hint=error.hint) from error
-        return "default"  # a kubeconfig that is needed is reported where it is
-    return access.namespace or "default"
+        return None
 
 
 def _scheduler_of(kubeconfig: str | None, context: str | None) -> tuple[str, str]:
     """Server and token of the scheduler, as the kubeconfig of `bayplan up` has them; empty for any other kubeconfig."""
-    import yaml
+    from bayplan.api.documents import read_plain
 
     name = kubeconfig or os.environ.get("KUBECONFIG", "").split(os.pathsep)[0] or "~/.kube/config"
     try:
-        config = yaml.safe_load(Path(name).expanduser().read_text(encoding="utf-8"))
+        config = read_plain(Path(name).expanduser().read_bytes()).value
         contexts = {entry["name"]: entry["context"] for entry in config["contexts"]}
         clusters = {entry["name"]: entry["cluster"] for entry in config["clusters"]}
         extensions = clusters[contexts[context or config["current-context"]]["cluster"]].get("extensions") or ()
         found: dict[str, str] = next((entry["extension"] for entry in extensions if entry["name"] == EXTENSION), {})
         return str(found.get("server", "")), str(found.get("token", ""))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return "", ""  # reported where the kubeconfig is needed
 
 
@@ -194,24 +202,27 @@ async def ask_over(
         method = "GET" if body is None else "POST"
         response = await transport.request(method, f"/bayplan/v1{path}", query=query, body=body)
     except ClientError as error:
-        raise CommandError(
-            f"{where.server} does not answer: {str(error).splitlines()[0]}",
-            hint="name the scheduler with --server or BAYPLAN_SERVER, or read a decision file with --file",
-        ) from error
+        reason = str(error).splitlines()[0].removeprefix(f"cannot reach {where.server}: ")
+        reached = "name the scheduler with --server or BAYPLAN_SERVER, one in a cluster after `kubectl port-forward`"
+        hint = f"{reached}; or {where.otherwise}" if where.otherwise else reached
+        raise CommandError(f"{where.server} does not answer: {reason}", hint=hint) from error
     if response.status >= 300:
         raise _refused(where, response.status, response.body)
     try:
         return msgspec.json.decode(response.body, type=kind)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise CommandError(f"{where.server} answered something unexpected: {error}") from error
 
 
 def _refused(where: Endpoint, status: int, body: bytes) -> CommandError:
     try:
         message = str(msgspec.json.decode(body, type=dict[str, Any]).get("message", ""))
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         message = ""
     hint = ""
+    if status in (400, 404) and message:
+        # The request is wrong, not the user: the scheduler's message says what.
+        return CommandError(f"{message}, says {where.server}", status=1)
     if status in (401, 403):
         hint = "present a user who may read the scheduler's endpoints: --kubeconfig or --token-file"
     return CommandError(f"{where.server} refused ({status}): {message or 'no reason given'}", hint=hint, status=1)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from bayplan.api.suggest import did_you_mean
 from bayplan.cli.output import CommandError
 
-__all__ = ["KINDS", "Target", "read_targets"]
+__all__ = ["KINDS", "Target", "kinds_and_names", "read_targets"]
 
 KINDS = {"pod": "pod", "pods": "pod", "po": "pod", "node": "node", "nodes": "node", "no": "node"}
 """By name and short name, as kubectl has them."""
@@ -22,17 +22,16 @@ class Target(NamedTuple):
 
 def read_targets(words: Sequence[str], namespace: str) -> list[Target]:
     """`KIND NAME...`, `KIND/NAME...`, names by comma; a pod may be `NAMESPACE/NAME`. Raises `CommandError`."""
-    first = words[0]
-    if "/" in first:
-        parts = [part for word in words for part in word.split(",") if part]
-        pairs = [(part.partition("/")[0], part.partition("/")[2]) for part in parts]
-    else:
-        names = [part for word in words[1:] for part in word.split(",") if part]
-        pairs = [(first, name) for name in names]
-        if not names:
-            kind = _kind(first)
-            raise CommandError(f"which {kind}?", hint=f"name it: `{kind} NAME`, or `{kind}/NAME`")
-    return [_target(_kind(kind), name, namespace) for kind, name in pairs]
+    return [_target(_kind(kind), name, namespace) for kind, name in kinds_and_names(words)]
+
+
+def kinds_and_names(words: Sequence[str]) -> list[tuple[str, str]]:
+    """(kind as it is written, name) of `KIND NAME...` and `KIND/NAME...`, also by comma; a kind alone has no name."""
+    if "/" in words[0]:
+        parts = [part.partition("/") for word in words for part in word.split(",") if part]
+        return [(kind, name) for kind, _, name in parts]
+    names = [part for word in words[1:] for part in word.split(",") if part] or [""]
+    return [(kind, name) for kind in words[0].split(",") if kind for name in names]
 
 
 def _kind(word: str) -> str:

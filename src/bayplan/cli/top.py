@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from bayplan.client.http_transport import HttpTransport
-    from bayplan.explain.overview import Overview
+    from bayplan.explain.model import PendingBoard
     from bayplan.explain.pages.decision_log import LogPage
+    from bayplan.explain.pages.overview import Overview
     from bayplan.explain.pages.timeline import TimelinePage
-    from bayplan.explain.pending import PendingBoard
 
 __all__ = ["Screen", "draw_screen", "top"]
 
@@ -35,7 +35,8 @@ EXAMPLES = """\
 """
 _BARS = "▁▂▃▄▅▆▇█"
 _CAUSES_EVERY = 3
-"""The causes are asked for in one of so many rounds: they take the scheduler longer than the rest."""
+"""The causes are requested in one of so many rounds: they take the scheduler longer than the rest."""
+_HINT = "  q ends"
 
 
 def top(
@@ -58,21 +59,21 @@ def top(
 
 
 class Screen:
-    """What is asked for one picture."""
+    """The requests for one picture."""
 
     def __init__(self, transport: HttpTransport, where: Endpoint) -> None:
         self._transport, self._where = transport, where
         self._rounds = 0
         self._causes: PendingBoard | None = None
 
-    async def picture(self, *, height: int, width: int) -> list[RenderableType]:
-        return list(draw_screen(*await self.figures(), height=height, width=width))
+    async def picture(self, *, height: int, width: int, hint: str = "") -> list[RenderableType]:
+        return list(draw_screen(*await self.figures(), height=height, width=width, hint=hint))
 
     async def figures(self) -> tuple[Overview, TimelinePage, LogPage, PendingBoard]:
-        from bayplan.explain.overview import Overview
+        from bayplan.explain.model import PendingBoard
         from bayplan.explain.pages.decision_log import LogPage
+        from bayplan.explain.pages.overview import Overview
         from bayplan.explain.pages.timeline import TimelinePage
-        from bayplan.explain.pending import PendingBoard
 
         overview = await ask_over(self._transport, self._where, "/overview", Overview)
         timeline = await ask_over(self._transport, self._where, "/timeline", TimelinePage)
@@ -84,21 +85,32 @@ class Screen:
 
 
 def draw_screen(
-    overview: Overview, timeline: TimelinePage, log: LogPage, board: PendingBoard, *, height: int, width: int
+    overview: Overview,
+    timeline: TimelinePage,
+    log: LogPage,
+    board: PendingBoard,
+    *,
+    height: int,
+    width: int,
+    hint: str = "",
 ) -> Iterator[RenderableType]:
     """As many causes and decisions as the height holds."""
     from rich.text import Text
 
-    from bayplan.explain.terminal import plain
+    from bayplan.explain.claims.phrases import counted
+    from bayplan.explain.terminal.tables import plain
 
     rows = max(2, (height - 14) // 2)
     queue = overview.queue
-    yield Text(f"{overview.nodes:,} nodes, {overview.pods:,} pods on them; q ends", style="bold")
+    waiting = [sum(at) for at in zip(timeline.active, timeline.backoff, timeline.gated, strict=True)]
+    yield Text.assemble(
+        (f"{counted(overview.nodes, 'node')}, {counted(overview.pods, 'pod')} on them", "bold"), (hint, "dim")
+    )
     yield Text()
     for name, values, said, style in (
         ("bound / s", timeline.bound, f"{overview.bound_per_second:,.1f}", "blue"),
         ("p99 ms", timeline.p99, f"{overview.p99_ms:,.1f}", "blue"),
-        ("waiting", timeline.active, f"{queue['active'] + queue['backoff'] + queue['gated']:,}", "yellow"),
+        ("waiting", waiting, f"{queue['active'] + queue['backoff'] + queue['gated']:,}", "yellow"),
         ("refused", timeline.unschedulable, f"{queue['unschedulable']:,}", "red"),
     ):
         bars = _sparkline(values, max(8, min(60, width - 26)))
@@ -114,10 +126,9 @@ def draw_screen(
 def _causes(board: PendingBoard, rows: int) -> RenderableType:
     from rich.text import Text
 
-    from bayplan.explain.terminal import plain, simple_table
+    from bayplan.explain.terminal.tables import plain, simple_table
 
-    table = simple_table("pods", "wait because of")
-    table.columns[0].justify = "right"
+    table = simple_table("pods", "wait because of", figures=("pods",))
     for cause in board.causes[:rows]:
         table.add_row(f"{cause.count:,}", Text(plain(cause.title), no_wrap=True, overflow="ellipsis"))
     return table if board.causes else Text("No pod is pending.", style="dim")
@@ -126,20 +137,27 @@ def _causes(board: PendingBoard, rows: int) -> RenderableType:
 def _decisions(log: LogPage, rows: int, now: float) -> RenderableType:
     from rich.text import Text
 
-    from bayplan.explain.terminal import plain, simple_table
+    from bayplan.explain.terminal.tables import plain, simple_table
 
     styles = {"bound": "blue", "unschedulable": "red", "error": "red"}
-    table = simple_table("ago", "pods", "outcome", "node or reason")
+    table = simple_table("ago", "pods", "outcome", "node or reason", figures=("ago",))
     for group in log.groups[:rows]:
         name = group.pod if group.pods == 1 else f"{group.pods:,} × {group.template}"
-        nodes = group.node if group.nodes == 1 else f"{group.nodes:,} nodes" if group.nodes else group.reason
+        nodes = group.node if group.nodes == 1 else f"{group.nodes:,} nodes"
         table.add_row(
-            f"{max(0, now - group.last):.0f} s",
+            _span(max(0.0, now - group.last)),
             Text(plain(name), no_wrap=True, overflow="ellipsis"),
             Text(group.outcome, style=styles.get(group.outcome, "")),
-            Text(plain(nodes), no_wrap=True, overflow="ellipsis"),
+            Text(plain(group.reason or nodes), no_wrap=True, overflow="ellipsis"),
         )
     return table if log.groups else Text("No pod was looked at yet.", style="dim")
+
+
+def _span(seconds: float) -> str:
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 1.5 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
 
 
 def _sparkline(values: Sequence[float | None], width: int) -> str:
@@ -169,10 +187,10 @@ async def _watch(where: Endpoint, interval: float) -> None:
 
     console = result_console()
     async with _screen(where) as screen:
-        first = await screen.picture(height=console.height, width=console.width)
+        first = await screen.picture(height=console.height, width=console.width, hint=_HINT)
         with _keys() as pressed, Live(Group(*first), console=console, screen=True, auto_refresh=False) as live:
             while not await pressed(interval):
-                pieces = await screen.picture(height=console.height, width=console.width)
+                pieces = await screen.picture(height=console.height, width=console.width, hint=_HINT)
                 live.update(Group(*pieces), refresh=True)
 
 

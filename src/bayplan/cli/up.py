@@ -238,7 +238,7 @@ async def _serve(
 ) -> int:
     from bayplan.app.decision_logger import DecisionLogger
     from bayplan.app.serving import LocalMetrics
-    from bayplan.explain.decision_printer import DecisionPrinter
+    from bayplan.explain.terminal.decision_printer import DecisionPrinter
     from bayplan.explain.wiring import Explaining
     from bayplan.observe.clock import SystemClock
     from bayplan.server.options import ServerOptions

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
 import msgspec
 
 from bayplan.cli.documents import read_found_objects
+from bayplan.cli.field_validation import Validate, check_fields
 from bayplan.cli.options import Names, option
 from bayplan.cli.output import CommandError, print_pieces, print_value, progress, result_console
 from bayplan.cli.scheduler_client import Scheduler, ask, endpoint
 
 __all__ = ["whatif"]
 
+_NODE = re.compile("^(nodes?|no)/")
 EXAMPLES = """\
-{program} whatif --drain node-3 --drain node-4
+{program} whatif --drain node-3,node-4
 {program} whatif --add-nodes node-1:5
 {program} whatif -f pod.yaml --count 100
 {program} whatif --weight ImageLocality=5 --disable InterPodAffinity
@@ -38,26 +41,27 @@ def whatif(
         Literal["table", "wide", "json", "yaml"] | None,
         option("--output", "-o", metavar="FORMAT", about="table by default; wide: a line a pod"),
     ] = None,
+    validate: Validate = "strict",
     scheduler: Scheduler = None,
 ) -> int:
     """Say where pods would go if nodes came or went, pods were added, or the scheduler were configured otherwise.
 
     Played on a copy of the cluster; nothing is written anywhere. Exit status: 0 played, 1 refused, 2 bad input.
     """
-    from bayplan.explain.terminal import draw_whatif
-    from bayplan.explain.whatif import WhatIf
+    from bayplan.explain.model import WhatIf
+    from bayplan.explain.terminal.whatif import draw_whatif
 
     scenario: dict[str, Any] = {
-        "edits": [{"kind": "removeNode", "name": name} for name in remove or ()],
+        "edits": [{"kind": "removeNode", "name": name} for name in _node_names(remove)],
         "addNodes": [_added(text) for text in add_nodes or ()],
-        "drain": drain or [],
+        "drain": _node_names(drain),
         "weights": dict(_weight(text) for text in weight or ()),
-        "disable": disable or [],
+        "disable": _split(disable),
         "pending": not without_pending,
         "addPods": [],
     }
     for name in filename or ():
-        _add_file(scenario, name, count)
+        _add_file(scenario, name, count, validate)
     if config is not None:
         scenario["config"] = next((found.item for found in read_found_objects(config)), None)
     where = endpoint(scheduler)
@@ -68,6 +72,16 @@ def whatif(
     else:
         print_pieces(result_console(), draw_whatif(answer, is_wide=output == "wide"))
     return 0
+
+
+def _split(given: Names) -> list[str]:
+    """Comma lists are taken as kubectl takes them."""
+    return [name for text in given or () for name in text.split(",") if name]
+
+
+def _node_names(given: Names) -> list[str]:
+    """`node-1`, `no/node-1`, or several of them."""
+    return [_NODE.sub("", name) for name in _split(given)]
 
 
 def _added(text: str) -> dict[str, Any]:
@@ -84,8 +98,9 @@ def _weight(text: str) -> tuple[str, int]:
     return name, int(number)
 
 
-def _add_file(scenario: dict[str, Any], name: str, count: int) -> None:
+def _add_file(scenario: dict[str, Any], name: str, count: int, validate: str) -> None:
     for found in read_found_objects(name):
+        check_fields(found, validate)
         kind = found.item.get("kind")
         if kind == "Pod":
             scenario["addPods"].append({"pod": found.item, "count": count})

@@ -56,10 +56,10 @@ class Cluster:
             command, input=given, capture_output=True, text=True, env=environment, timeout=120, check=False
         )
 
-    def until(self, *arguments: str, said: str) -> str:
+    def until(self, *arguments: str, said: str, **variables: str) -> str:
         """Run a command until it says something."""
         for _ in range(100):
-            done = self.run(*arguments)
+            done = self.run(*arguments, **variables)
             if said in done.stdout:
                 return done.stdout
             time.sleep(0.2)
@@ -106,14 +106,24 @@ class Terminal:
         deadline = time.monotonic() + seconds
         while said not in self.text:
             assert time.monotonic() < deadline, f"never said {said!r}: {self.text[-2000:]}"
-            if select.select([self._fd], [], [], 0.2)[0]:
+            self._read()
+
+    def _read(self) -> None:
+        if select.select([self._fd], [], [], 0.2)[0]:
+            try:
                 piece = os.read(self._fd, 65536).decode(errors="replace")
-                self.text += re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|\r", "", piece)
+            except OSError:  # the other side is closed
+                piece = ""
+            self.text += re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|\r", "", piece)
 
     def press(self, key: str) -> None:
         os.write(self._fd, key.encode())
 
-    def end(self) -> int:
-        status = self.process.wait(60)
+    def end(self, seconds: float = 60.0) -> int:
+        """Wait for the end, and read meanwhile: who sets a terminal back waits until all was read."""
+        deadline = time.monotonic() + seconds
+        while (status := self.process.poll()) is None:
+            assert time.monotonic() < deadline, f"does not end: {self.text[-2000:]}"
+            self._read()
         os.close(self._fd)
         return status

@@ -15,6 +15,7 @@ from bayplan.app.settings import load_settings
 from bayplan.cli.cluster_access import ClusterClient
 from bayplan.cli.evaluate import evaluate_files
 from bayplan.cli.field_validation import _type_of, unknown_fields
+from bayplan.cli.main import main
 from bayplan.cli.objects import _apply_one
 from bayplan.cli.output import CommandError
 from bayplan.client.http_transport import HttpTransport
@@ -78,6 +79,17 @@ def test_evaluate_warns_or_ignores_where_that_is_wanted(manifest: str, capsys: p
 
     assert evaluate_files([manifest], [], validate="ignore")[0].is_scheduled
     assert MEANT not in capsys.readouterr().err
+
+
+def test_whatif_refuses_a_misspelt_field_before_it_asks(manifest: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing listens at the address: who is not refused is told so."""
+    asked = ["whatif", "--server", "http://127.0.0.1:9", "-f", manifest]
+    assert main(asked) == 2
+    assert MEANT in capsys.readouterr().err
+
+    assert main([*asked, "--validate", "ignore"]) == 2
+    said = capsys.readouterr().err
+    assert "does not answer" in said and MEANT not in said
 
 
 async def test_apply_refuses_a_misspelt_field_and_says_what_was_meant(capsys: pytest.CaptureFixture[str]) -> None:

@@ -30,6 +30,7 @@ def test_top_draws_queue_rates_causes_and_decisions_and_ends_with_q(cluster: Clu
         "Insufficient cpu",
         "waiting for the scheduler `nobody`",
         "shop/cart",
+        "q ends",
     ):
         terminal.wait_for(said)
     terminal.press("q")
@@ -47,6 +48,7 @@ def test_top_ends_quietly_with_ctrl_c_and_prints_once_into_a_pipe(cluster: Clust
     assert status in (0, 130)
     assert "Traceback" not in terminal.text
     assert once.returncode == 0 and "wait because of" in once.stdout
+    assert "q ends" not in once.stdout
     assert max(map(len, once.stdout.splitlines())) <= 60
     assert "\x1b" not in once.stdout
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -107,6 +108,33 @@ def test_what_is_wrong_is_said(
 def test_servers_that_cannot_be_asked(server: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["pending", "--server", server]) == 2
     assert "error: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("command", "otherwise"),
+    [
+        (["dashboard"], ""),
+        (["pending"], ""),
+        (["whatif", "--drain", "n1"], ""),
+        (["top", "-o", "json"], ""),
+        (["explain", "pod", "web"], "; or read a decision file with --file"),
+    ],
+)
+def test_a_dead_server_is_named_with_what_to_do_and_nothing_is_announced(
+    command: list[str], otherwise: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The hint offers what the command takes, and nothing else."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        server = f"http://127.0.0.1:{taken.getsockname()[1]}"
+
+    assert main([*command, "--server", server]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.splitlines() == [
+        f"error: {server} does not answer: connection refused; nothing listens there",
+        "hint: name the scheduler with --server or BAYPLAN_SERVER, one in a cluster after `kubectl port-forward`"
+        f"{otherwise}",
+    ]
 
 
 def test_a_decision_file_is_read_without_a_scheduler(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -125,6 +125,26 @@ def test_a_large_cluster_says_that_it_starts_and_stops_on_ctrl_c_meanwhile(tmp_p
     assert (status, rest) == (0, "note: stopped\n")
 
 
+def test_a_kubeconfig_that_others_could_read_is_replaced_by_one_that_they_cannot(tmp_path: Path) -> None:
+    """Whoever has the old file open sees nothing of the new one: it is another file, renamed."""
+    kubeconfig, linked = tmp_path / "kubeconfig", tmp_path / "linked"
+    kubeconfig.write_text("of an earlier cluster")
+    kubeconfig.chmod(0o644)
+    linked.hardlink_to(kubeconfig)
+    with kubeconfig.open() as opened, start("--nodes=1", f"--kubeconfig-out={kubeconfig}") as process:
+        assert process.stdout is not None
+        assert any("get pods" in line for line in iter(process.stdout.readline, ""))
+        mode, content = kubeconfig.stat().st_mode & 0o777, kubeconfig.read_text()
+        process.send_signal(signal.SIGINT)
+        process.stdout.read()
+        seen = opened.read()
+
+    assert mode == 0o600
+    assert "token: " in content
+    assert (seen, linked.read_text()) == ("of an earlier cluster", "of an earlier cluster")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["kubeconfig", "linked"]
+
+
 def test_the_command_to_try_names_a_scheduler_that_is_there(tmp_path: Path) -> None:
     config = tmp_path / "scheduler.yaml"
     config.write_text(
