@@ -16,7 +16,6 @@ import pytest
 
 from bayplan.apiserver.simulation.devices import DeviceModel
 from bayplan.app.settings import Settings, load_settings
-from bayplan.explain.service import ExplainService
 from bayplan.explain.wiring import Explaining
 from bayplan.loop.recorder import DecisionRecorder
 from bayplan.observe.clock import SystemClock
@@ -55,7 +54,7 @@ class Stage:
 
     local: LocalCluster
     recorder: DecisionRecorder
-    service: ExplainService
+    explaining: Explaining
     url: str
     settings: list[Settings]
 
@@ -114,7 +113,7 @@ async def staged(
         async with serve(ServerOptions(port=0, is_plain_http=True, loopback_token=token), parts) as serving:
             running = asyncio.create_task(explaining.run())
             try:
-                yield Stage(local, explaining.recorder, explaining.service, serving.url, settings)
+                yield Stage(local, explaining.recorder, explaining, serving.url, settings)
             finally:
                 running.cancel()
                 await asyncio.gather(running, return_exceptions=True)

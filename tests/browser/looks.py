@@ -43,6 +43,9 @@ PAGES = {
     "pod-devices": "#/pod/ml/pretrain-0",
     "pod-gang": "#/pod/ml/allreduce-0",
     "pod-preempting": "#/pod/default/vip-0",
+    "pod-victim": "#/pod/default/batch-0",
+    "pod-elsewhere": "#/pod/default/legacy-0",
+    "pod-gated": "#/pod/default/deploy-0",
     "plugins": "#/plugins",
     "config": "#/config",
 }

@@ -19,29 +19,29 @@ MOST_PIXELS = 8000
 """Of height, on a telephone."""
 
 
-async def test_no_page_breaks_a_rule_of_accessibility(browser: Browser) -> None:
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 390])
+async def test_no_page_breaks_a_rule_of_accessibility(browser: Browser, width: int, scheme: str) -> None:
     broken: dict[str, list[str]] = {}
     elements: dict[str, int] = {}
     sideways: dict[str, int] = {}
     heights: dict[str, int] = {}
     async with showing(300) as stage:
         await fill(stage)
-        for scheme, width in (("light", 1440), ("dark", 1440), ("light", 390), ("dark", 390)):
-            async with visiting(browser, stage.url, color_scheme=scheme) as visit:
-                await visit.page.set_viewport_size({"width": width, "height": 844})
-                for name, address in PAGES.items():
-                    where = f"{name} {width} {scheme}"
-                    await visit.page.goto(f"{stage.url}/dashboard/{address}")
-                    await expect(visit.page.locator(page_of(address))).to_have_count(1)
-                    broken[where] = await violations(visit.page)
-                    elements[where] = await visit.page.evaluate("document.querySelectorAll('*').length")
-                    sideways[where] = await visit.page.evaluate(
-                        "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-                    )
-                    heights[where] = await visit.page.evaluate("document.documentElement.scrollHeight")
-                assert visit.problems == []
+        async with visiting(browser, stage.url, color_scheme=scheme) as visit:
+            await visit.page.set_viewport_size({"width": width, "height": 844})
+            for name, address in PAGES.items():
+                await visit.page.goto(f"{stage.url}/dashboard/{address}")
+                await expect(visit.page.locator(page_of(address))).to_have_count(1)
+                broken[name] = await violations(visit.page)
+                elements[name] = await visit.page.evaluate("document.querySelectorAll('*').length")
+                sideways[name] = await visit.page.evaluate(
+                    "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+                )
+                heights[name] = await visit.page.evaluate("document.documentElement.scrollHeight")
+            assert visit.problems == []
 
-    assert {where: found for where, found in broken.items() if found} == {}
-    assert {where: pixels for where, pixels in sideways.items() if pixels > 0} == {}
-    assert {where: count for where, count in elements.items() if count > MOST_ELEMENTS} == {}
-    assert {where: pixels for where, pixels in heights.items() if pixels > MOST_PIXELS} == {}
+    assert {name: found for name, found in broken.items() if found} == {}
+    assert {name: pixels for name, pixels in sideways.items() if pixels > 0} == {}
+    assert {name: count for name, count in elements.items() if count > MOST_ELEMENTS} == {}
+    assert {name: pixels for name, pixels in heights.items() if pixels > MOST_PIXELS} == {}

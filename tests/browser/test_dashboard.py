@@ -52,7 +52,9 @@ async def test_a_pending_pod_shows_its_cause_and_what_would_help(browser: Browse
         await page.click("nav >> text=Queue")
         await expect(page.locator(".verdict")).to_contain_text("3 because of NodeResourcesFit: Insufficient cpu")
         await page.click("text=Find the change that frees the most")
-        await expect(page.locator("[role=status] strong")).to_contain_text("of 4 pods would be freed", timeout=60_000)
+        await expect(page.locator("[role=status] strong")).to_contain_text(
+            "of 4 pending pods would find a node", timeout=60_000
+        )
         await page.click("summary:has-text('node affinity')")
         await page.click("text=default/picky-0")
         await expect(page.locator("#verdict")).to_contain_text("didn't match Pod's node affinity/selector")
@@ -170,7 +172,7 @@ async def test_a_plugin_reload_appears(browser: Browser, tmp_path: Path) -> None
         plugin.write_text(_plugin("Other"))
         stage.settings.append(load_settings(None, [str(plugin)], enable=True))
         stage.local.reload(stage.settings[-1])
-        stage.service.note_reload("reloaded mine.py", [])
+        stage.explaining.note_reload("reloaded mine.py", [])
         await expect(page.locator("main")).to_contain_text("Other", timeout=60_000)
         await expect(page.locator("main")).to_contain_text("reloaded mine.py")
         await page.click("nav >> text=Configuration")

@@ -37,16 +37,16 @@ async def test_a_large_cluster_is_shown_as_in_the_documentation(browser: Browser
         await page.screenshot(path=IMAGES / "pod.png", full_page=True)
         await page.click("nav >> text=Queue")
         await page.click("text=Find the change that frees the most")
-        await expect(page.locator("[role=status] strong")).to_contain_text("of 19 pods", timeout=60_000)
+        await expect(page.locator("[role=status] strong")).to_contain_text("of 19 pending pods", timeout=60_000)
         causes = await page.locator(".cause .count").all_inner_texts()
         shop = web_shop()
         for batch in range(10):
             await stage.create(*shop[batch * 30 : batch * 30 + 30])
             await asyncio.sleep(1.0)
-        await page.screenshot(path=IMAGES / "queue.png")
+        await page.screenshot(path=IMAGES / "queue.png", full_page=True)
         await page.click("nav >> text=Nodes")
         await expect(page.locator("canvas")).to_have_attribute("data-matching", str(NODES + 1))
-        await page.screenshot(path=IMAGES / "nodes.png")
+        await page.screenshot(path=IMAGES / "nodes.png", full_page=True)
         for name in ("pods", "decisions"):
             await page.click(f"nav >> text={name.capitalize()}")
             await expect(page.locator(page_of(f"#/{name}"))).to_have_count(1)
@@ -54,7 +54,7 @@ async def test_a_large_cluster_is_shown_as_in_the_documentation(browser: Browser
         await page.emulate_media(color_scheme="dark")
         await page.click("nav >> text=Overview")
         await expect(page.locator(".chart svg")).to_have_count(4)
-        await page.screenshot(path=IMAGES / "overview-dark.png")
+        await page.screenshot(path=IMAGES / "overview-dark.png", full_page=True)
 
     assert len(steps) >= 4 and steps[0].startswith("5,000") and "chosen" in steps[-1]
     assert causes == ["12", "5", "1", "1"]

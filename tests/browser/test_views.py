@@ -10,7 +10,7 @@ import pytest
 
 from tests.browser.conftest import expect, pod, staged, visiting
 from tests.browser.looks import fill, showing
-from tests.browser.scene import node, waiting
+from tests.browser.scene import node, preempt, waiting
 from tests.browser.test_pages import open_page
 
 if TYPE_CHECKING:
@@ -72,6 +72,21 @@ async def test_charts_have_round_times_and_units_on_their_axes(browser: Browser)
     assert visit.problems == []
 
 
+async def test_the_overview_names_causes_and_leaves_prose_to_those_who_unfold_it(browser: Browser) -> None:
+    async with staged(6) as stage, visiting(browser, stage.url) as visit:
+        page = visit.page
+        await stage.create(*waiting())
+        await stage.until(lambda: stage.recorder.failed_count >= 17)
+        await open_page(page, stage, "#/overview")
+        await expect(page.locator(".causes .cause")).to_have_count(4)
+        await expect(page.locator("section[aria-label='Latest decisions'] tbody tr")).to_have_count(2)
+        said = await page.locator("main").inner_text()
+
+    assert "nodes are available" not in said and "preemption:" not in said
+    assert said.count("Insufficient cpu") == 2
+    assert visit.problems == []
+
+
 async def test_causes_unfold_and_stay_unfolded_while_the_page_is_refreshed(browser: Browser) -> None:
     async with staged(6) as stage, visiting(browser, stage.url) as visit:
         page = visit.page
@@ -106,6 +121,7 @@ async def test_gangs_and_devices_are_explained_and_plugins_are_live(browser: Bro
         await open_page(page, stage, "#/pod/ml/allreduce-0")
         await expect(page.locator("#verdict")).to_contain_text("minMember of group: 8")
         await expect(page.locator("section[aria-label='What would let it run']")).to_contain_text("2 more pods like it")
+        await expect(page.locator("section[aria-label='Then against now']")).to_contain_text("Nothing differs")
         await open_page(page, stage, "#/pod/ml/pretrain-0")
         await expect(page.locator("#verdict")).to_contain_text("lack devices")
         await expect(page.locator("#devices table").first).to_contain_text("gpu-0, gpu-1, gpu-2, gpu-3")
@@ -121,6 +137,54 @@ async def test_gangs_and_devices_are_explained_and_plugins_are_live(browser: Bro
         await expect(page.locator("main tbody tr")).to_have_count(3)
 
     assert visit.problems == []
+
+
+async def test_a_pod_has_the_same_state_on_its_page_as_in_the_list_and_in_its_cause(browser: Browser) -> None:
+    names = {"train-0": "unschedulable", "deploy-0": "gated", "legacy-0": "unserved", "web-0": "placed"}
+    found: dict[str, tuple[str, str]] = {}
+    async with staged(6) as stage, visiting(browser, stage.url) as visit:
+        page = visit.page
+        await stage.create(pod("web-0"), *waiting())
+        await stage.until(lambda: stage.recorder.bound_count >= 1 and stage.recorder.failed_count >= 17)
+        for name in names:
+            await open_page(page, stage, f"#/pods?q={name}")
+            listed = (
+                await page.locator("main tbody tr", has_text=f"default/{name}").first.locator(".badge").inner_text()
+            )
+            await open_page(page, stage, f"#/pod/default/{name}")
+            found[name] = listed, await page.locator("section[aria-label=Verdict] .badge").inner_text()
+        await open_page(page, stage, "#/queue")
+        unserved = page.locator("details.cause", has_text="old-scheduler")
+        await unserved.locator("summary").first.click()
+        await expect(unserved.locator(".badge")).to_have_text("unserved")
+        await expect(page.locator(".tile", has_text="unserved")).to_contain_text("1")
+        await page.click("text=Find the change that frees the most")
+        await expect(page.locator("[role=status] .command").first).to_contain_text("kubectl", timeout=60_000)
+
+    assert found == {name: (state, state) for name, state in names.items()}
+    assert visit.problems == []
+
+
+async def test_victims_lead_to_their_preemptor_and_the_way_of_a_bound_pod_ends_with_its_binding(
+    browser: Browser,
+) -> None:
+    async with staged(3) as stage, visiting(browser, stage.url) as visit:
+        page = visit.page
+        await preempt(stage)
+        await stage.until(lambda: not stage.has_pods("batch-0"))
+        await open_page(page, stage, "#/pod/default/batch-0")
+        verdict = page.locator("section[aria-label=Verdict]")
+        await expect(verdict).to_contain_text("gone from edge-0 for default/vip-0.")
+        await expect(page.locator("section[aria-label='What if']")).to_be_hidden()
+        await verdict.locator("a", has_text="vip-0").click()
+        await expect(page.locator("section[aria-label='Who had to leave']")).to_contain_text("default/batch-0")
+        await expect(page.locator(".steps li").last).to_contain_text("bound at")
+        await expect(page.locator("section[aria-label='What if']")).to_be_visible()
+        await open_page(page, stage, "#/pod/default/nobody")
+        await expect(page.locator("[role=alert] code")).to_have_text("default/nobody")
+        await expect(page.locator("section[aria-label='What if']")).to_be_hidden()
+
+    assert [problem for problem in visit.problems if "404" not in problem] == []
 
 
 async def test_a_server_that_went_away_is_named_and_a_strange_address_leads_to_the_overview(browser: Browser) -> None:

@@ -8,15 +8,15 @@ from typing import TypeVar
 
 from starlette.requests import Request
 
-__all__ = ["NOBODY_LISTENS", "ClientGone", "while_connected"]
+__all__ = ["CLIENT_CLOSED_REQUEST", "ClientGone", "while_connected"]
 
 T = TypeVar("T")
-NOBODY_LISTENS = 499
-"""The status of an answer that nobody reads."""
+CLIENT_CLOSED_REQUEST = 499
+"""The status of an answer to a client that closed the connection; it is only logged."""
 
 
 class ClientGone(Exception):
-    """Nobody waits for the answer any more."""
+    """The client closed the connection before the answer."""
 
 
 async def while_connected(request: Request, work: Awaitable[T]) -> T:

@@ -105,7 +105,7 @@ class AuthorizationOptions:
     allowed_cache_seconds: float = 10.0
     denied_cache_seconds: float = 10.0
     pods_in: Callable[[str, str], PodAccess | None] = _about_no_pods
-    """(path, query) to the pods that the answer is about; whoever may not read them in the cluster is refused."""
+    """(path, query) to the pods that the answer is about; users who may not read those in the cluster are refused."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,7 +26,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from bayplan.server.answers import Refusal
-from bayplan.server.connected import NOBODY_LISTENS, ClientGone, while_connected
+from bayplan.server.connected import CLIENT_CLOSED_REQUEST, ClientGone, while_connected
 
 __all__ = ["PROFILING_PATHS", "profiling_routes"]
 
@@ -92,7 +92,7 @@ class _OneAtATime:
         try:
             return PlainTextResponse(await while_connected(request, asyncio.to_thread(work, stop)))
         except ClientGone:
-            return Response(status_code=NOBODY_LISTENS)
+            return Response(status_code=CLIENT_CLOSED_REQUEST)
         finally:
             stop.set()
             self._is_busy = False

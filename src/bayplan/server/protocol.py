@@ -56,8 +56,8 @@ class GuardedProtocol(H11Protocol):
 
     def _has_room(self) -> bool:
         """Whether this connection may stay. One more than allowed, from one peer or from all, replaces the one that was
-        silent for longest and has no request in progress: whoever holds connections keeps no probe out. While all are
-        busy, it gets one of the slots for probes, where the same holds."""
+        silent for longest and has no request in progress: a client that holds connections open cannot keep probes out.
+        While all are busy, it gets one of the slots for probes, where the same holds."""
         others = [
             each
             for each in self.connections

@@ -3,7 +3,7 @@
 import { el, svg } from "./dom.js";
 import { clock, minute, short } from "./format.js";
 
-const LEFT = 44, BOTTOM = 20, TOP = 8, RIGHT = 6;
+const LEFT = 44, BOTTOM = 20, TOP = 8, RIGHT = 6, TEXT = 26;
 
 export class Chart {
   // series: [{ name, hue, of: (page) => values }]
@@ -43,7 +43,8 @@ export class Chart {
     for (const time of roundTimes(first, last, step)) {
       const x = this.x(time);
       drawing.append(svg("line", { x1: Math.round(x), x2: Math.round(x), y1: y(0), y2: y(0) + 4, class: "grid" }));
-      if (x > LEFT + 20 && x < width - RIGHT - 20) drawing.append(label(x, height - 4, said(time), "middle"));
+      if (x < LEFT + TEXT) drawing.append(label(LEFT, height - 4, said(time), "start"));
+      else if (x < width - RIGHT - TEXT) drawing.append(label(x, height - 4, said(time), "middle"));
     }
     const xs = times.map(this.x);
     columns.forEach((values, place) => {

@@ -82,7 +82,7 @@ export const tile = (name, value, hue = "") => {
   const [figure, ...unit] = String(value).split(" ");
   return el("div", { class: `tile ${hue}` }, el("dt", {}, name), el("dd", {}, figure, unit.length ? el("small", {}, ` ${unit.join(" ")}`) : null));
 };
-export const failed = (error) => el("p", { class: "refuse", role: "alert" }, `${error.message || error}`);
+export const failed = (error) => el("p", { class: "refuse", role: "alert" }, sentence(`${error.message || error}`));
 export const note = (text) => el("p", { class: "soft" }, text);
 
 export const field = (id, label, control) => el("span", { class: "field" }, el("label", { for: id }, label), control);

@@ -20,9 +20,9 @@ export const short = (value) => {
   if (value >= 1e4) return `${Math.round(value / 1e3)}k`;
   return value >= 10 || Number.isInteger(value) ? number(Math.round(value)) : value.toFixed(1);
 };
-// As people write amounts: milli-cpu as cores from one core on, bytes in powers of 1024, everything else as it is.
+// As people write amounts: cpu in cores, bytes in powers of 1024, everything else as it is.
 export const amount = (resource, value) => {
-  if (resource === "cpu") return value && value < 1000 ? `${value}m` : number(Number((value / 1000).toFixed(value < 10000 ? 2 : value < 1e6 ? 1 : 0)));
+  if (resource === "cpu") return (value / 1000).toLocaleString("en", { maximumFractionDigits: value < 1000 ? 3 : value < 10000 ? 2 : value < 1e6 ? 1 : 0 });
   if (resource !== "memory" && !resource.endsWith("storage") && !resource.startsWith("hugepages")) return number(value);
   let unit = 0;
   while (value >= 1024 && unit < 5) { value /= 1024; unit += 1; }
@@ -35,6 +35,9 @@ export const kept = (text, most = 120) => (text.length > most ? `${text.slice(0,
 const MEANINGS = {
   placed: "use", bound: "use", binding: "use", "being scheduled": "", "under way": "",
   active: "wait", backoff: "wait", gated: "wait", held: "wait", pending: "wait",
-  unschedulable: "refuse", unserved: "refuse", error: "refuse", elsewhere: "wait",
+  unschedulable: "refuse", unserved: "refuse", error: "refuse", elsewhere: "use",
 };
+// Where the queue has a pod, in the words of the list of pods.
+const PLACES = { "in-flight": "being scheduled", permit: "held", elsewhere: "unserved" };
+export const stateAt = (place) => PLACES[place] || place;
 export const meaning = (word) => MEANINGS[word] || "";

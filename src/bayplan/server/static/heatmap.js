@@ -83,7 +83,7 @@ export class HeatMap {
   draw() {
     if (!this.cells.length) return;
     const colours = this.probes.map((probe) => getComputedStyle(probe).backgroundColor);
-    const style = getComputedStyle(this.status), none = colours[5];
+    const style = getComputedStyle(this.status);
     const pen = this.canvas.getContext("2d"), ratio = devicePixelRatio || 1;
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     pen.clearRect(0, 0, this.width, this.height);
@@ -96,11 +96,15 @@ export class HeatMap {
       const matches = !this.text || this.lower[row].includes(this.text);
       matching += matches;
       pen.globalAlpha = matches ? 1 : 0.15;
-      pen.fillStyle = fill[row] < 0 ? none : colours[stepOf(fill[row])];
-      pen.fillRect(x, y, side, side);
+      if (fill[row] >= 0) {
+        pen.fillStyle = colours[stepOf(fill[row])];
+        pen.fillRect(x, y, side, side);
+      }
       if (fill[row] < 0 || (matches && cordoned.has(row))) {
-        pen.strokeStyle = cordoned.has(row) ? colours[6] : colours[1];
-        pen.strokeRect(x + 0.5, y + 0.5, side - 1, side - 1);
+        const line = cordoned.has(row) && gap > 1 ? 2 : 1;
+        pen.strokeStyle = cordoned.has(row) ? colours[6] : colours[5];
+        pen.lineWidth = line;
+        pen.strokeRect(x + line / 2, y + line / 2, side - line, side - line);
       }
     }
     pen.globalAlpha = 1;
@@ -109,7 +113,6 @@ export class HeatMap {
       pen.strokeStyle = getComputedStyle(document.body).color;
       pen.lineWidth = 2;
       pen.strokeRect(x, y, side, side);
-      pen.lineWidth = 1;
     }
     this.canvas.dataset.matching = matching;
     if (this.at < 0) this.status.textContent = `${number(matching)} of ${number(this.state.names.length)} nodes`;
@@ -162,4 +165,6 @@ function stepOf(value) {
   return step;
 }
 
-export const heatScale = () => el("span", { class: "scale" }, "empty", STEPS.map((_, step) => el("i", { class: `fill-${step}` })), "full", el("i", { class: "none" }), "offers none", el("i", { class: "cordoned" }), "cordoned");
+export const heatScale = () => el("span", { class: "scale" },
+  el("span", {}, "empty", STEPS.map((_, step) => el("i", { class: `fill-${step}` })), "full"),
+  el("span", {}, el("i", { class: "none" }), "offers none"), el("span", {}, el("i", { class: "cordoned" }), "cordoned"));

@@ -14,7 +14,7 @@ export async function configPage() {
     el("code", { class: "name" }, JSON.stringify(entry.value)),
     el("span", { class: entry.source === "default" ? "soft" : "" }, entry.source),
   ]);
-  const said = written.length ? `${written.length} of ${values.length} values were written by somebody; the others are defaults.` : "Everything is a default.";
+  const said = written.length ? `${written.length} of ${values.length} values are set; the others are defaults.` : "Everything is a default.";
   return {
     content: [
       card("Values", table(said, ["path", "value", "source"], rows)),

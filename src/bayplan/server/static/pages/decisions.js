@@ -66,7 +66,7 @@ export function logTable(groups, { open = null, toggle = null, caption: text = "
   const rows = groups.flatMap((group) => {
     const key = JSON.stringify([group.template, group.outcome, group.reason || ""]);
     const isOpen = open?.has(key);
-    const name = group.pods === 1 ? podLink(group.pod) : toggle
+    const name = group.pods === 1 ? el("span", { class: toggle ? "alone" : null }, podLink(group.pod)) : toggle
       ? el("button", { type: "button", class: "link name", "data-focus": key, "aria-expanded": String(isOpen), onclick: () => toggle(key) }, el("span", { class: "turn", "aria-hidden": "true" }, isOpen ? "▾" : "▸"), group.template)
       : el("a", { class: "name", href: `#/decisions?q=${encodeURIComponent(group.template)}` }, group.template);
     const row = { key: `${key} ${group.count}`, cells: [
@@ -83,4 +83,4 @@ const inside = (decisions) => decisions.map((one) => ({ class: "inside", key: on
   podLink(one.pod), when(one.time), badge(one.outcome), `attempt ${number(one.attempt || 1)}`, one.node ? nodeLink(one.node) : "", duration(one.seconds || 0),
   one.outcome === "bound" ? lead(one) : `fits on ${number(one.feasible || 0)} of ${number(one.nodes || 0)} nodes`] }));
 
-const lead = (one) => (one.ahead === undefined || one.ahead === null ? `${plural(one.feasible || 0, "node")} fitted` : one.ahead ? `${number(one.ahead)} points ahead` : "tied, drawn");
+const lead = (one) => (one.ahead === undefined || one.ahead === null ? `${plural(one.feasible || 0, "node")} fitted` : one.ahead ? `${plural(one.ahead, "point")} ahead` : "tied, drawn");

@@ -21,7 +21,7 @@ function describe(node) {
   const pending = node.pending || [], pods = node.pods || [];
   return [
     el("section", { class: "card", "aria-label": "Verdict" }, el("p", { class: `verdict ${node.unschedulable ? "refuse" : "use"}` }, node.verdict),
-      el("p", { class: "soft name" }, [node.zone, ...(node.taints || [])].filter(Boolean).join(", "))),
+      el("p", { class: "soft name" }, [...(node.zone ? [`zone ${node.zone}`] : []), ...(node.taints || []).map((taint) => `taint ${taint}`)].join(", "))),
     el("div", { class: "flow" },
     card("Resources", table("", ["resource", "#requested", "#offered", "#share", ""], (node.resources || []).map(fillRow))),
     pending.length ? card("Pending pods here", table("", ["#pods", "such as", "here", "because"], pending.slice(0, SHOWN).map((group) => [

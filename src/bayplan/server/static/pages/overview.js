@@ -11,20 +11,20 @@ const CAUSES = 6;
 export const CHARTS = {
   rates: { label: "Pods a second", least: 4, series: [
     { name: "arriving", hue: "line", of: (page) => page.arriving },
-    { name: "bound", hue: "use", area: true, of: (page) => page.bound },
-    { name: "refused", hue: "refuse", of: (page) => page.failed }] },
+    { name: "refused", hue: "refuse", of: (page) => page.failed },
+    { name: "bound", hue: "use", area: true, of: (page) => page.bound }] },
   latency: { label: "From the start of an attempt to its binding", unit: " ms", least: 1, series: [
     { name: "p99", hue: "use", of: (page) => page.p99 },
     { name: "p50", hue: "use2", of: (page) => page.p50 }] },
   queue: { label: "Pods in the queue", least: 4, series: [
     { name: "unschedulable", hue: "refuse", area: true, of: (page) => page.unschedulable },
-    { name: "backing off", hue: "wait", of: (page) => page.backoff },
-    { name: "active", hue: "ink", of: (page) => page.active },
-    { name: "gated", hue: "line", of: (page) => page.gated }] },
+    { name: "active", hue: "wait", of: (page) => page.active },
+    { name: "backing off", hue: "wait2", of: (page) => page.backoff },
+    { name: "gated", hue: "wait3", of: (page) => page.gated }] },
   used: { label: "Requested of what nodes offer", unit: " %", most: 100, series: [
     { name: "cpu", hue: "use", area: true, of: (page) => page.used.cpu },
     { name: "memory", hue: "use2", of: (page) => page.used.memory },
-    { name: "pods", hue: "line", of: (page) => page.used.pods }] },
+    { name: "pods", hue: "use3", of: (page) => page.used.pods }] },
 };
 
 // Charts that share a span of time and one question.
@@ -86,7 +86,7 @@ function tilesOf(state) {
   const waiting = state.queue.active + state.queue.backoff + state.queue.gated;
   const facts = [
     ["scheduled a second", short(state.boundPerSecond), "use"],
-    ["p99 to bound", duration(state.p99Ms / 1000), "use"],
+    ["p99 to binding", duration(state.p99Ms / 1000), "use"],
     ["cpu requested", `${Math.round(state.used.cpu || 0)} %`, "use"],
     ["pods on nodes", short(state.pods), "use"],
     ["waiting", short(waiting), waiting ? "wait" : ""],

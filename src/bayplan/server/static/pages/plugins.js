@@ -23,7 +23,7 @@ function byProfile(plugins) {
 function pluginTable(rows) {
   const time = (value) => (value === undefined ? "" : duration(value / 1e6));
   const some = (value) => (value ? number(value) : "");
-  const measured = (p) => Object.entries(p.times || {}).map(([point, us]) => `${point} ${duration(us / 1e6)}`).join(", ");
+  const measured = (p) => Object.entries(p.times || {}).map(([point, us], place) => [place ? ", " : "", el("span", { class: "whole" }, `${point} ${duration(us / 1e6)}`)]);
   return table("Filter and score: one answer about every node, asked anew and measured now. In cycles: the mean of the one cycle in ten that is measured. Rejections and decisions are of the attempts on record.",
     ["plugin", "extension points", "#weight", "#filter", "#score", "in cycles", "#rejected", "#decided", "#influence", "#errors"],
     rows.map((p) => ({ key: p.plugin, cells: [
@@ -33,7 +33,7 @@ function pluginTable(rows) {
         (p.cautions || []).map((text) => el("div", { class: "refuse" }, text))),
       el("span", { class: "raw" }, (p.points || []).join(", ")),
       p.weight ? `×${p.weight}` : "", time(p.filterUs), time(p.scoreUs),
-      measured(p) ? el("span", { class: "raw", title: p.timed ? `${number(p.timed)} cycles` : null }, measured(p)) : "",
+      measured(p).length ? el("span", { class: "raw", title: p.timed ? `${number(p.timed)} cycles` : null }, measured(p)) : "",
       some(p.rejected), some(p.decided), some(p.influence), p.errors ? el("span", { class: "refuse" }, number(p.errors)) : ""] })), { long: true });
 }
 

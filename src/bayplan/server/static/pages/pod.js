@@ -1,7 +1,7 @@
 // One pod: the verdict first, then how it came about, its attempts, then against now, and what would change it.
 
-import { badge, card, el, failed, nodeLink, refill, sentence } from "../dom.js";
-import { ago, clock, duration } from "../format.js";
+import { badge, card, el, failed, nodeLink, podLink, refill, sentence } from "../dom.js";
+import { ago, clock, duration, stateAt } from "../format.js";
 import { ask, repeated } from "../questions.js";
 import { attemptsTable, differenceCard, thenAgainstNow } from "./pod_attempts.js";
 import { showChanges, whatIfCard } from "./pod_changes.js";
@@ -13,8 +13,9 @@ const STEPS = 12;
 export async function podPage(context) {
   const [namespace, name] = context.path;
   const path = `/explain/pod/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
-  const body = el("div", {}), changes = el("div", {});
+  const body = el("div", {}), changes = el("div", {}), whatIf = whatIfCard(`${namespace}/${name}`);
   let stamp = "", isThere = false;
+  whatIf.hidden = true;
 
   const question = repeated(context, 2, async (signal) => {
     const state = await ask(path, {}, { signal });
@@ -23,13 +24,14 @@ export async function podPage(context) {
     stamp = seen;
     isThere = true;
     refill(body, describe(state, context, changes));
+    whatIf.hidden = state.state === "gone";
     if (["pending", "placed", "gated"].includes(state.state)) showChanges(path, changes);
   }, (error) => { if (!isThere) refill(body, failed(error)); });
 
   await question.now();
   return {
     title: `${namespace}/${name}`,
-    content: [body, whatIfCard(`${namespace}/${name}`)],
+    content: [body, whatIf],
     onTick: question.tick,
     close: question.stop,
   };
@@ -41,11 +43,11 @@ function describe(state, context, changes) {
   const then = isWaiting ? null : state.decision, now = isWaiting || !state.decision ? state.now : null;
   return [
     el("section", { class: "card", "aria-label": "Verdict" }, el("p", { class: `verdict ${hue}`, id: "verdict" }, sentence(state.verdict)),
-      el("p", { class: "soft" }, badge(state.state), " ", state.node ? ["on ", nodeLink(state.node), ". "] : "", sourceOf(then), " ", state.note || "")),
+      el("p", { class: "soft" }, badge(stateOf(state)), " ", state.node ? ["on ", nodeLink(state.node), ". "] : "", leftFor(state.claim), sourceOf(then, now), " ", state.note || "")),
     el("div", { class: "flow" },
     ...(then ? decisionCards(then, "then", chosenPair(then)) : []),
     ...(now && state.state !== "gated" ? decisionCards(now, "now", now.best) : []),
-    then?.stoppedAt ? card("Refused after the choice", el("p", { class: "refuse" }, `At ${then.stoppedAt}${then.stoppedBy ? ` by ${then.stoppedBy}` : ""}: ${then.error}`)) : null,
+    then?.stoppedAt ? card(then.outcome === "error" ? "Failed after the choice" : "Refused after the choice", el("p", { class: "refuse" }, `At ${then.stoppedAt}${then.stoppedBy ? ` by ${then.stoppedBy}` : ""}: ${then.error}`)) : null,
     then?.permit ? card("Held at Permit", el("p", {}, held(then.permit))) : null,
     ownDevices(state.devices),
     changes,
@@ -57,7 +59,13 @@ function describe(state, context, changes) {
   ];
 }
 
-const sourceOf = (then) => (then ? `As decided ${ago(then.time)} (${clock(then.time)}).` : "On the cluster as it is now.");
+// As the list of pods has it.
+const stateOf = (state) => {
+  if (state.state !== "pending") return state.state;
+  return state.claim?.claim === "noScheduler" ? "unserved" : stateAt(state.queue?.place) || state.state;
+};
+const leftFor = (claim) => (claim?.claim === "preempted" ? ["from ", nodeLink(claim.node), " for ", podLink(claim.by), ". "] : "");
+const sourceOf = (then, now) => (then ? `As decided ${ago(then.time)} (${clock(then.time)}).` : now ? "On the cluster as it is now." : "");
 
 function held(permit) {
   const who = Object.entries(permit.plugins || {}).map(([plugin, seconds]) => `${plugin} (${seconds} s at most)`).join(", ");
@@ -65,11 +73,15 @@ function held(permit) {
 }
 
 function historyCard(state) {
-  const all = state.queue?.history?.length ? state.queue.history : state.attempts[0]?.history || [];
+  const isQueued = Boolean(state.queue?.history?.length), attempt = state.attempts[0];
+  const all = isQueued ? state.queue.history : attempt?.history || [];
   if (!all.length) return null;
   const steps = all.slice(-STEPS);
+  // The pod has left the queue: the outcome of its attempt is the last step.
+  const outcome = isQueued || attempt.outcome === "under way" ? "" : attempt.outcome;
+  const ended = all[all.length - 1][0] + (attempt?.outcomeSeconds || 0);
   return card("In the queue", el("ol", { class: "steps" }, steps.map(([time, place, cause], at) => {
-    const next = steps[at + 1];
-    return el("li", {}, el("span", {}, el("strong", {}, place), el("span", { class: "soft" }, ` ${next ? duration(next[0] - time) : `since ${clock(time)}`}`)), cause ? el("div", { class: "raw" }, cause) : null);
-  })));
+    const end = steps[at + 1]?.[0] ?? (outcome ? ended : null);
+    return el("li", {}, el("span", {}, el("strong", {}, place), el("span", { class: "soft" }, ` ${end === null ? `since ${clock(time)}` : duration(end - time)}`)), cause ? el("div", { class: "raw" }, cause) : null);
+  }), outcome ? el("li", {}, el("span", {}, el("strong", {}, outcome), el("span", { class: "soft" }, ` at ${clock(ended)}`))) : null));
 }

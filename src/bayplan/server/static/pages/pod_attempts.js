@@ -5,10 +5,10 @@ import { clock, duration, number } from "../format.js";
 
 // Of one pod; or, `withPod`, of the pods of one node.
 export function attemptsTable(attempts, { withPod = false } = {}) {
-  return table("", ["attempt", ...(withPod ? ["pod"] : []), "when", ...(withPod ? [] : ["woken by"]), "#fit on", "outcome", ...(withPod ? [] : ["node"]), "#decision", "#to outcome"], attempts.map((a) => ({ key: `${a.number}`, cells: [
+  return table("", ["#attempt", ...(withPod ? ["pod"] : []), "when", ...(withPod ? [] : ["woken by"]), "#fit on", "outcome", "#decision", "#to outcome"], attempts.map((a) => ({ key: `${a.number}`, cells: [
     number(a.attempt ?? 1), ...(withPod ? [podLink(a.pod)] : []), when(a.time), ...(withPod ? [] : [a.wokenBy || ""]),
     `${number(a.feasible || 0)} of ${number(a.nodes || 0)}`,
-    [badge(a.outcome || "under way"), a.stoppedAt ? ` at ${a.stoppedAt}` : ""], ...(withPod ? [] : [a.node ? nodeLink(a.node) : a.nominated ? ["nominated ", nodeLink(a.nominated)] : ""]),
+    [badge(a.outcome || "under way"), a.stoppedAt ? ` at ${a.stoppedAt}` : "", withPod ? "" : a.node ? [" on ", nodeLink(a.node)] : a.nominated ? [" nominated ", nodeLink(a.nominated)] : ""],
     duration(a.seconds || 0), a.outcomeSeconds ? duration(a.outcomeSeconds) : ""] })));
 }
 
@@ -49,10 +49,15 @@ function comparison(a, b, heads) {
     ["who would leave", victims(a), victims(b)],
   ].filter(([, one, two]) => one || two);
   const prose = [a.message, b.message];
-  return el("div", {}, table("", ["", ...heads.map((head) => `#${head}`)], rows.map(([name, one, two]) => ({ class: one === two ? "same" : "changed", cells: [name, one, two] })), { stack: false }),
+  return el("div", {}, rows.every(([, one, two]) => one === two) ? el("p", { class: "soft fine" }, "Nothing differs.") : null, table("", ["", ...heads.map((head) => `#${head}`)], rows.map(([name, one, two]) => ({ class: one === two ? "same" : "changed", cells: [name, value(name, one), value(name, two)] })), { stack: false }),
     prose.some(Boolean) ? folded("In kube-scheduler's words", prose.map((text, place) => (text ? `${heads[place]}: ${text}` : "")).filter(Boolean).join(" — ")) : null);
 }
 
+// Names may be long and break anywhere; words do not.
+const value = (name, text) => {
+  if (name === "who would leave") return text.split(", ").filter(Boolean).map((pod) => el("div", { class: "name pod" }, pod));
+  return name === "node" && text !== "none" ? el("span", { class: "name" }, text) : text;
+};
 // Where a nomination decided, no other node was looked at.
 const refusals = (of, count) => (of.chosenBy === "nomination" ? "not looked at" : number(count || 0));
 const said = (value) => (value === undefined ? "" : number(value));

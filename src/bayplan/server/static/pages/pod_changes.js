@@ -1,12 +1,15 @@
 // What would let a pod run or move it, tried on a copy of the cluster, and a form for what-ifs of one's own.
 
-import { card, el, failed, field, note, sentence } from "../dom.js";
+import { card, el, failed, field, folded, note, sentence } from "../dom.js";
+import { plural } from "../format.js";
 import { ask, post } from "../questions.js";
+
+const COMMANDS = 8;
 
 export async function showChanges(path, holder) {
   try {
     const found = await ask(`${path}/changes`);
-    const said = (entries) => (entries || []).map((entry) => [sentence(entry.sentence), ...steps(entry)]);
+    const said = (entries) => (entries || []).map((entry) => [sentence(entry.sentence), ...commandLines(entry)]);
     const title = found.isPlaced ? "What would move it" : "What would let it run";
     const headed = [["", said(found.suggestions)], ["Nearest misses", said(found.nearest)], ["Without a plugin", said(found.without)]].filter(([, list]) => list.length);
     const lists = headed.map(([head, list]) => [head ? el("h3", {}, head) : null, el("ul", {}, list.map((parts) => el("li", {}, ...parts)))]);
@@ -15,9 +18,10 @@ export async function showChanges(path, holder) {
 }
 
 // How it is done: commands for a shell, and what no command does.
-function steps(entry) {
-  const commands = (entry.commands || []).map((command) => el("code", { class: "command" }, command));
-  return entry.how ? [...commands, note(entry.how)] : commands;
+export function commandLines(entry, most = COMMANDS) {
+  const hidden = (entry.commands || []).length - most;
+  const commands = (entry.commands || []).slice(0, most).map((command) => el("code", { class: "command" }, command.split(" ").flatMap((word) => [el("span", {}, word), " "])));
+  return [...commands, hidden > 0 ? note(`and ${plural(hidden, "more such command")}`) : null, entry.how ? note(entry.how) : null].filter(Boolean);
 }
 
 export function whatIfCard(key) {
@@ -38,9 +42,10 @@ export function whatIfCard(key) {
 
 function played(result, key) {
   const mine = [...(result.placed || []), ...(result.pending || [])].find((entry) => entry.pod === key);
-  const about = mine ? `${key} ${mine.node ? `would go to ${mine.node}` : `would stay pending: ${mine.message}`}` : "";
+  const about = mine ? `${key} ${mine.node ? `would go to ${mine.node}` : "would stay pending"}.` : "";
   const gone = (result.evicted || []).filter((entry) => entry.by === key).map((entry) => entry.pod);
   return [el("p", {}, result.verdict), about ? el("p", { class: mine.node ? "use" : "refuse" }, about) : null,
+    mine?.message ? folded("In kube-scheduler's words", mine.message) : null,
     gone.length ? el("p", {}, `In its place would leave: ${gone.join(", ")}.`) : null,
     result.note ? note(result.note) : null].filter(Boolean);
 }

@@ -6,14 +6,16 @@ import { nearestDevices } from "./pod_devices.js";
 import { why } from "./preemptions.js";
 
 export function decisionCards(of, moment, best) {
-  const title = (text) => `${text} ${moment}`;
+  const title = (text) => `${text}, ${moment === "then" ? "as decided" : "now"}`;
+  const words = of.message ? folded("In kube-scheduler's words", of.message) : null;
+  const isRefused = of.refused.length && !of.node;
   return [
     of.nodes && of.chosenBy !== "nomination" ? card(title("Funnel"), funnel(of)) : null,
     best.length ? card(title("Score matrix"), matrix(of, best)) : null,
-    of.refused.length && !of.node ? card(title("Who refuses, and why"), refused(of)) : null,
+    isRefused ? card(title("Who refuses and why"), refused(of), words) : null,
     nearestDevices(of.devices),
     of.preemption ? card(moment === "then" ? "Who had to leave" : "Who would leave", victims(of.preemption)) : null,
-    of.message ? card("", folded("In kube-scheduler's words", of.message)) : null,
+    words && !isRefused ? card("", words) : null,
   ];
 }
 
@@ -47,8 +49,8 @@ function matrix(of, best) {
     })));
   const total = el("tr", { class: "total" }, el("th", { scope: "row" }, "total"), best.map((node) => el("td", { class: mark(node) }, number(node.total))));
   const text = `Weighted points; below them raw → normalised. ${plural(of.feasible || 0, "node")} fit, ${number(best.length)} shown.`;
-  return el("div", {}, el("p", {}, leadText(of, best)), el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Score matrix" }, el("table", { id: "matrix" },
-    el("caption", {}, text), el("thead", {}, head), el("tbody", {}, rows, total))));
+  return el("div", {}, el("p", {}, leadText(of, best)), el("p", { class: "soft fine" }, text), el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Score matrix" }, el("table", { id: "matrix" },
+    el("thead", {}, head), el("tbody", {}, rows, total))));
 }
 
 function leadText(of, best) {
@@ -76,5 +78,5 @@ export function timeCard(state) {
   const text = "A plugin whose remembered answers were used is not asked.";
   const slowest = Math.max(...(state.times || []).map((time) => time.seconds), 1e-9);
   const rows = (state.times || []).slice().sort((a, b) => b.seconds - a.seconds).map((time) => [time.plugin, time.point, duration(time.seconds), meter(time.seconds / slowest)]);
-  return card("Time", phases, rows.length ? table(text, ["plugin", "extension point", "#took", ""], rows) : null);
+  return card("Time taken, now", phases, rows.length ? table(text, ["plugin", "extension point", "#took", ""], rows) : null);
 }

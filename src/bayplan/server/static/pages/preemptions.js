@@ -29,7 +29,7 @@ function describe(page) {
   const rows = page.preemptions.map((one) => ({ key: `${one.pod} ${one.time}`, cells: [
     when(one.time), podLink(one.pod), nodeLink(one.node), victims(one), why(one),
     one.outcome ? [badge(one.outcome, one.outcome === "bound" ? "bound" : `on ${one.got}`), ` after ${duration(one.waited || 0)}`] : badge("pending", "waits")] }));
-  return table(`${plural(page.total, "preemption")}, ${plural(page.victims, "pod")} had to leave.`, ["when", "for", "on", "left", "why there", "then"], rows, { long: true });
+  return table(`${plural(page.total, "preemption")}, ${plural(page.victims, "pod")} had to leave.`, ["when", "for", "on", "left (priority)", "why there", "then"], rows, { long: true });
 }
 
 function victims(one) {
@@ -45,5 +45,6 @@ export function why(one) {
     if (key.left < before) steps.push(`${number(key.left)} by ${key.key}`);
     before = key.left;
   }
-  return [plural(one.candidates || 0, "candidate node"), ...steps].join(" → ");
+  const equal = before > 1 ? `, equal by every ${steps.length ? "further " : ""}criterion` : "";
+  return [plural(one.candidates || 0, "candidate node"), ...steps].join(" → ") + equal;
 }

@@ -1,11 +1,13 @@
 // The queue: its depth by state over time, and what pods wait for, by root cause.
 
-import { number, plural, span } from "../format.js";
+import { number, span, stateAt } from "../format.js";
 import { badge, card, el, failed, folded, meter, note, podLink, refill, sentence, table, tile } from "../dom.js";
 import { ask, repeated } from "../questions.js";
 import { chartGroup, hueOf } from "./overview.js";
+import { commandLines } from "./pod_changes.js";
 
 const SHOWN = 8;
+const COMMANDS = 3;
 
 export async function queuePage(context) {
   const tiles = el("dl", { class: "tiles" });
@@ -13,9 +15,11 @@ export async function queuePage(context) {
   const advice = el("div", { role: "status" });
   const button = el("button", { type: "button", onclick: findChange }, "Find the change that frees the most");
   const group = chartGroup(context, ["queue", "rates"]);
+  let unserved = 0;
   const causes = repeated(context, 4, async (signal) => {
     const state = await ask("/pending", {}, { signal });
     const most = Math.max(1, ...(state.causes || []).map((cause) => cause.count));
+    unserved = (state.causes || []).filter(isUnserved).reduce((sum, cause) => sum + cause.count, 0);
     refill(board, el("p", { class: `verdict ${state.total ? "wait" : "use"}` }, sentence(state.verdict)), ...(state.causes || []).map((cause) => causeRow(cause, most)));
   }, (error) => refill(board, failed(error)));
 
@@ -25,7 +29,7 @@ export async function queuePage(context) {
     try {
       const found = await ask("/pending", { change: "true" });
       advice.replaceChildren(found.change
-        ? el("p", {}, el("strong", {}, `${number(found.frees)} of ${plural(found.total, "pod")} would be freed: `), sentence(found.change.sentence))
+        ? el("div", {}, el("p", {}, el("strong", {}, sentence(found.change.sentence))), commandLines(found.change, COMMANDS))
         : el("p", {}, "No single change that was tried frees a pending pod."));
     } catch (error) { advice.replaceChildren(failed(error)); }
     button.disabled = false;
@@ -37,7 +41,7 @@ export async function queuePage(context) {
     content: [tiles, el("div", { class: "columns" }, group.cards), card("Waiting by reason", board, el("div", { class: "controls advice" }, button, advice))],
     onShown: group.start,
     onTick(state) {
-      tiles.replaceChildren(...tilesOf(state));
+      tiles.replaceChildren(...tilesOf(state, unserved));
       group.tick();
       causes.tick();
     },
@@ -45,8 +49,11 @@ export async function queuePage(context) {
   };
 }
 
-function tilesOf(state) {
+const isUnserved = (cause) => (cause.reasons || []).includes("other scheduler");
+
+function tilesOf(state, unserved) {
   const facts = [["active", state.queue.active, "wait"], ["backing off", state.queue.backoff, "wait"], ["unschedulable", state.queue.unschedulable, "refuse"], ["gated", state.queue.gated, "wait"], ["being scheduled", state.inFlight, "use"]];
+  if (unserved) facts.push(["unserved", unserved, "refuse"]);
   return facts.map(([name, value, hue]) => tile(name, number(value), value ? hue : ""));
 }
 
@@ -55,7 +62,7 @@ function causeRow(cause, most) {
   const pods = cause.pods || [], hidden = cause.count - Math.min(pods.length, SHOWN);
   const oldest = pods.length ? Math.min(...pods.map((waiting) => waiting.since || Infinity)) : Infinity;
   const longest = Number.isFinite(oldest) ? `for ${span(Math.max(0, Date.now() / 1000 - oldest))}` : "";
-  const rows = pods.slice(0, SHOWN).map((waiting) => [podLink(waiting.pod), badge(waiting.place), number(waiting.attempts || 0), waiting.since ? span(Math.max(0, Date.now() / 1000 - waiting.since)) : ""]);
+  const rows = pods.slice(0, SHOWN).map((waiting) => [podLink(waiting.pod), badge(stateAt(waiting.place)), number(waiting.attempts || 0), waiting.since ? span(Math.max(0, Date.now() / 1000 - waiting.since)) : ""]);
   return el("details", { class: "cause", "data-key": cause.title },
     el("summary", {}, el("span", { class: "count" }, number(cause.count)), meter(cause.count / most, hueOf(cause)), el("span", { class: "name" }, sentence(cause.title)), el("span", { class: "soft since" }, longest)),
     el("div", { class: "inner" }, table("", ["pod", "state", "#attempts", "#waiting for"], rows),
@@ -64,6 +71,6 @@ function causeRow(cause, most) {
 }
 
 function moreOf(cause) {
-  const state = (cause.reasons || []).includes("other scheduler") ? "unserved" : (cause.reasons || []).includes("gated") ? "gated" : "unschedulable,backoff,active";
+  const state = isUnserved(cause) ? "unserved" : (cause.reasons || []).includes("gated") ? "gated" : "unschedulable,backoff,active";
   return `#/pods?${new URLSearchParams({ state, ...(cause.plugin ? { reason: cause.plugin } : {}), sort: "waiting" })}`;
 }
