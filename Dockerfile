@@ -1,15 +1,17 @@
-# The image of the scheduler: bayplan and what it needs, nothing else, as a user without rights.
+# The image of the scheduler: bayplan and what it needs, nothing else, as a user without rights. Packages have the versions
+# of constraints.txt; /opt/bayplan/components.cdx.json lists what is installed (CycloneDX).
 #   docker build -t bayplan:0.1.0 .
 #   docker build -t mine:1 --build-arg PLUGINS="my-plugin==1.0" .      # with plugins from packages
 #   docker build --build-arg PYTHON=python@sha256:… .                  # on exactly this image
 ARG PYTHON=python:3.13.5-slim-bookworm
 FROM ${PYTHON} AS build
 WORKDIR /source
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml README.md LICENSE constraints.txt ./
 COPY src src
 ARG PLUGINS=""
 RUN python -m venv /opt/bayplan \
-    && /opt/bayplan/bin/pip install --no-cache-dir --disable-pip-version-check . ${PLUGINS} \
+    && /opt/bayplan/bin/pip install --no-cache-dir --disable-pip-version-check -c constraints.txt . ${PLUGINS} \
+    && /opt/bayplan/bin/python -m bayplan.deploy.components > /opt/bayplan/components.cdx.json \
     && /opt/bayplan/bin/python -m compileall -q /opt/bayplan/lib
 
 FROM ${PYTHON}

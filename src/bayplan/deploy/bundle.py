@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from bayplan.api.documents import read_plain
 from bayplan.app.settings import Settings, SettingsError, load_settings
 from bayplan.config.errors import ConfigError
 from bayplan.config.loading import load_config
@@ -120,7 +121,7 @@ def load_bundle(
         document, settings = _made_up(name or "bayplan", plugins)
     else:
         settings = load_settings(config, plugins)
-        document = yaml.safe_load(config.read_text(encoding="utf-8-sig"))
+        document = read_plain(config.read_bytes()).value
     first = settings.profiles[0].scheduler_name
     return Bundle(
         name=name or ("bayplan" if first == DEFAULT_SCHEDULER else first),
@@ -141,7 +142,7 @@ def _own(path: Path | None) -> tuple[Document, tuple[str, ...]]:
         loaded = load_own_config_file(path)
     except ConfigError as error:
         raise SettingsError(str(error).splitlines()) from error
-    document = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
+    document = read_plain(path.read_bytes()).value
     return {field: value for field, value in document.items() if field != "plugins"}, loaded.plugins
 
 

@@ -273,7 +273,7 @@ async def test_what_may_not_be_read_is_a_finding_and_the_rest_goes_on(bundle: Bu
     [
         ({"holderIdentity": "me", "renewTime": "2027-01-15T07:59:55Z"}, Level.OK, "me leads"),
         ({"holderIdentity": "me", "renewTime": "2027-01-15T07:00:00Z"}, Level.ERROR, "was last renewed"),
-        ({}, Level.WARNING, "nobody holds the lease"),
+        ({}, Level.WARNING, "no process holds the lease"),
     ],
 )
 async def test_the_lease_says_who_leads(spec: dict[str, Any], level: Level, text: str) -> None:

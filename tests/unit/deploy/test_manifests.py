@@ -71,6 +71,18 @@ def test_the_pod_is_locked_down() -> None:
     assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
 
 
+def test_the_pod_has_a_limit_of_memory_and_one_port_that_can_be_reached() -> None:
+    documents = _by_kind(_bundle("timestamp"))
+    template = documents["Deployment"]["spec"]["template"]
+    (container,) = template["spec"]["containers"]
+    policy = documents["NetworkPolicy"]["spec"]
+
+    assert container["resources"]["limits"]["memory"]
+    assert policy["podSelector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
+    assert policy["policyTypes"] == ["Ingress"]
+    assert policy["ingress"] == [{"ports": [{"protocol": "TCP", "port": 10259}]}]
+
+
 def test_two_replicas_elect_a_leader_under_a_lease_of_their_own() -> None:
     documents = _by_kind(_bundle("score-by-label"), replicas=2, namespace="sched")
     config = load_config(documents["ConfigMap"]["data"]["config.yaml"])

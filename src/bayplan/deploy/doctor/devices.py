@@ -18,7 +18,7 @@ _SHOWN = 5
 
 
 async def check_devices(reading: ClusterReader, pods: Sequence[Pod]) -> list[Finding]:
-    """Nothing, where no pod has resource claims and nobody publishes devices."""
+    """Nothing, where no pod has resource claims and no driver publishes devices."""
     asking = [pod for pod in pods if pod.spec.resource_claims and not pod.is_finished]
     if await reading.json_if_any(_ROOT) is None:
         return [_unserved(asking)] if asking else []
@@ -30,11 +30,19 @@ async def check_devices(reading: ClusterReader, pods: Sequence[Pod]) -> list[Fin
     specs += [item["spec"]["spec"] for item in await _items(reading, "resourceclaimtemplates")]
     found = [*check_classes(specs, classes), *check_pools(slices)]
     if asking and not slices:
-        what = f"{len(asking)} pod(s) have resource claims, and no driver publishes devices: {_named(asking)}"
+        what = f"{_who(asking)} resource claims, and no driver publishes devices: {_named(asking)}"
         why = "without a ResourceSlice there is nothing to allocate, and the pods stay pending"
         found.append(Finding(Level.ERROR, "devices", what, why, "kubectl get daemonsets -A  # install the driver"))
     drivers = sorted({each.spec.driver for each in slices})
-    return found or [Finding(Level.OK, "devices", f"devices of {', '.join(drivers)} in {len(slices)} slice(s)")]
+    return found or [Finding(Level.OK, "devices", f"devices of {', '.join(drivers)} in {_slices(len(slices))}")]
+
+
+def _who(asking: Sequence[Pod]) -> str:
+    return "1 pod has" if len(asking) == 1 else f"{len(asking):,} pods have"
+
+
+def _slices(count: int) -> str:
+    return "1 slice" if count == 1 else f"{count:,} slices"
 
 
 async def _items(reading: ClusterReader, plural: str) -> list[dict[str, Any]]:
@@ -43,7 +51,7 @@ async def _items(reading: ClusterReader, plural: str) -> list[dict[str, Any]]:
 
 
 def _unserved(asking: Sequence[Pod]) -> Finding:
-    what = f"{len(asking)} pod(s) have resource claims, and the API server does not serve resource.k8s.io/v1"
+    what = f"{_who(asking)} resource claims, and the API server does not serve resource.k8s.io/v1"
     why = "it is there since Kubernetes 1.34; until then such pods are held back"
     return Finding(
         Level.ERROR, "devices", f"{what}: {_named(asking)}", why, "kubectl api-versions | grep resource.k8s.io"
@@ -55,7 +63,7 @@ def _named(pods: Sequence[Pod]) -> str:
 
 
 def check_classes(specs: Iterable[dict[str, Any]], classes: set[str]) -> list[Finding]:
-    """Classes that claims or templates name and nobody made."""
+    """Classes that claims or templates name and that do not exist."""
     missing = sorted({name for spec in specs for name in _class_names(spec) if name not in classes})
     return [
         Finding(

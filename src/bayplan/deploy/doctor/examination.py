@@ -102,7 +102,7 @@ async def _check_lease(reading: ClusterReader, lease: Lease | None, now: float) 
     holder, renewed = spec.get("holderIdentity"), spec.get("renewTime")
     if not holder:
         why = "this scheduler has not started yet, or none of its replicas can reach the lease"
-        return [Finding(Level.WARNING, "lease", f"nobody holds the lease `{label}`", why, _logs(lease))]
+        return [Finding(Level.WARNING, "lease", f"no process holds the lease `{label}`", why, _logs(lease))]
     age = now - parse_time(renewed) if renewed else float("inf")
     if age > float(spec.get("leaseDurationSeconds") or 15):
         what = f"the lease `{label}` of {holder} was last renewed {age:.0f} s ago"

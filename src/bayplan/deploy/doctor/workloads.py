@@ -34,12 +34,12 @@ def check_pods(pods: Sequence[Pod], bundle: Bundle, *, now: float) -> list[Findi
     findings = []
     for name, waiting in sorted(by_name.items()):
         shown = ", ".join(pod.key for pod in waiting[:_SHOWN]) + (" …" if len(waiting) > _SHOWN else "")
+        who, them = ("1 pod waits", "it") if len(waiting) == 1 else (f"{len(waiting):,} pods wait", "them")
         findings.append(
             Finding(
                 Level.WARNING if name in ours or _oldest(waiting, now) < _PATIENCE_SECONDS else Level.ERROR,
                 "pods",
-                f"{len(waiting)} pod(s) wait for the scheduler `{name}`, and no scheduler of that name has looked at "
-                f"them: {shown}",
+                f"{who} for the scheduler `{name}`, and no scheduler of that name has looked at {them}: {shown}",
                 "if none of that name runs, they stay pending for ever, without an event that would say so",
                 _pods_fix(name, bundle),
             )
