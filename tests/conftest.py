@@ -1,7 +1,9 @@
-"""Settings of all tests: property tests are bounded by examples, not by time, and each test starts without a log."""
+"""Settings of all tests: property tests are bounded by examples, not by time, each test starts without a log, and the
+processes that tests start end by Ctrl-C."""
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +12,10 @@ from hypothesis import HealthCheck, settings
 
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-machine")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell without job control starts what runs in the background so, and all children would ignore Ctrl-C as well.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

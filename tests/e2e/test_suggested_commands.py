@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bayplan.app.live import LiveScheduler
-from bayplan.explain.edits import Edit
+from bayplan.explain.claims.base import Edit
 from bayplan.explain.model import Suggestion
 from bayplan.explain.service import ExplainService
 from bayplan.observe.clock import SystemClock
@@ -169,6 +169,18 @@ async def _do_another(cluster: Cluster, case: Case, done: list[tuple[str, ...]])
                 done.append(manner(new[0].edits))
                 await do(cluster, api, new[0])
             return bool(new)
+
+
+async def test_a_claim_is_made_with_its_volume_where_no_class_provides_one(cluster: Cluster, programs: None) -> None:
+    number = list(CAUSES).index("volume")
+    case = next(case for seed in range(1, 40) if not (case := generate(seed, number)).objects)
+    async with api_session(cluster.kubeconfig) as api:
+        await put(api, case)
+        async with explaining(cluster, "") as (live, service):
+            first = (await suggested(live, service))[0]
+            await do(cluster, api, first)
+
+    assert [edit.object["kind"] for edit in first.edits] == ["PersistentVolume", "PersistentVolumeClaim"]
 
 
 _WORKLOADS = {

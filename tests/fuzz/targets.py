@@ -32,16 +32,20 @@ from bayplan.client.kubeconfig import access_from
 from bayplan.client.kubeconfig_file import read_merged
 from bayplan.config.errors import ConfigError
 from bayplan.config.loading import load_config
-from bayplan.explain.whatif import ScenarioError, read_scenario
+from bayplan.explain.whatif.scenario import ScenarioError, read_scenario
 from bayplan.observe.clock import VirtualClock
 from bayplan.sim.engine.simulation import SimulationError
 from bayplan.sim.recording.file import RecordingError, RecordingFile
 from bayplan.sim.recording.replay import replay_recording
 from tests.cel.fuzz import Mutator, check
 from tests.e2e.objects import pod, spread
+from tests.fuzz.answer_targets import Completion, Credentials, Extenders, Leases, Questions
 from tests.fuzz.api_targets import ApiRequests, Schemas
+from tests.fuzz.body_targets import Bodies, Conditions, OwnConfig, Reviews
 from tests.fuzz.file_targets import Failed, Protobuf, Traces
 from tests.fuzz.mutation import mutated_bytes, mutated_document, mutated_text
+from tests.fuzz.plugin_targets import Annotations, CustomResources, Queries
+from tests.fuzz.record_targets import Cases, Changes, Decisions
 
 _EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -405,4 +409,19 @@ TARGETS: dict[str, Callable[[], Target]] = {
     "recordings": Recordings,
     "traces": Traces,
     "protobuf": Protobuf,
+    "cases": Cases,
+    "decisions": Decisions,
+    "changes": Changes,
+    "credentials": Credentials,
+    "leases": Leases,
+    "extenders": Extenders,
+    "questions": Questions,
+    "completion": Completion,
+    "custom-resources": CustomResources,
+    "annotations": Annotations,
+    "queries": Queries,
+    "bodies": Bodies,
+    "reviews": Reviews,
+    "conditions": Conditions,
+    "own-config": OwnConfig,
 }

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bayplan.explain.cases import evaluate_case
+from bayplan.explain.offline.cases import evaluate_case
 
 GOLDEN = Path(__file__).parent / "golden"
 

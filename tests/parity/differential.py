@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bayplan.explain.cases import evaluate_case
+from bayplan.explain.offline.cases import evaluate_case
 from tests.parity.conformance import GOLDEN, differences, read_cases
 from tests.parity.generate_devices import generate_devices
 from tests.parity.recombine import Case, recombine

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.explain.cases import evaluate_case
+from bayplan.explain.offline.cases import evaluate_case
 from tests.parity.allocator_facts import read_facts
 from tests.parity.conformance import differences
 

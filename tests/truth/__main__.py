@@ -68,7 +68,7 @@ def _give_up(pool: ProcessPoolExecutor, seed: int, numbers: Sequence[int]) -> No
 
 
 def _quiet() -> None:
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
 
 
 def _prove_one(seed: int, number: int) -> tuple[Proof, float]:

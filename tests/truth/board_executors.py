@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from bayplan.explain import claims as c
+from bayplan.explain.claims import pods as c
 from bayplan.loop.points import EXTENDER
 from tests.truth.documents import SUBJECT, JsonObject
 from tests.truth.experiments import key_of
 from tests.truth.world import World, all_hold, evaluated
 
 __all__ = ["BOARD_EXECUTORS"]
+
+_MANY = 40
+"""So many kinds of pods are looked at."""
 
 
 async def _pending_together(world: World, claim: c.PendingTogether) -> str:
@@ -47,7 +50,7 @@ def _is_because(world: World, claim: c.PendingTogether, pod: JsonObject, told: s
     if any("resourceClaims" in each["spec"] for each in world.case.pods):
         return claim.title.startswith("DynamicResources")
     plugin, _, reason = claim.title.partition(": ")
-    known = plugin.split(" at ")[0] in world.base.plugins or not plugin
+    known = plugin.split(" at ")[0].removesuffix(" failed") in world.base.plugins or not plugin
     return (known and all(part in told for part in reason.split(", "))) or claim.title in told or _fails(world, reason)
 
 
@@ -68,7 +71,8 @@ async def _node_stands(world: World, claim: c.NodeStands) -> str:
     return all_hold(
         (claim.pods == len(pods), f"{len(pods)} run there"),
         (claim.allowed == int(node["status"]["allocatable"]["pods"]), "another number of places"),
-        (claim.waiting == len(waiting), f"{len(waiting)} wait"),
+        (claim.waiting + claim.untried == len(waiting), f"{len(waiting)} wait"),
+        (not claim.untried or len(waiting) > _MANY, "all of them were looked at"),
         (claim.fits == fits, f"{fits} would fit"),
         (claim.is_cordoned == bool(node["spec"].get("unschedulable")), "cordoned, or not"),
     )

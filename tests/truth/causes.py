@@ -6,7 +6,8 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from bayplan.explain.edits import Edit
+from bayplan.explain.claims.base import Edit
+from tests.truth.community_cases import COMMUNITY_CAUSES
 from tests.truth.device_cases import DEVICE_CAUSES
 from tests.truth.documents import SUBJECT, Case, new_case, pod
 from tests.truth.preemption_cases import PREEMPTION_CAUSES
@@ -136,7 +137,7 @@ def _gate(chance: random.Random, case: Case) -> None:
 
 
 def _other_scheduler(chance: random.Random, case: Case) -> None:
-    _subject(case, schedulerName="nobody")
+    _subject(case, cpu=chance.choice(("200m", "200m", "64")), schedulerName="nobody")
 
 
 def _many(chance: random.Random, case: Case) -> None:
@@ -252,7 +253,7 @@ def _too_full(chance: random.Random, case: Case) -> None:
 
 
 def _own_plugin(chance: random.Random, case: Case) -> None:
-    case.plugin = f"Refusing:{chance.choice(('reserve', 'permit'))}"
+    case.plugin = f"Refusing:{chance.choice(('reserve', 'permit', 'reserve fails', 'permit fails', 'preBind fails'))}"
     _subject(case, cpu="50m", labels={"app": "refused"})
 
 
@@ -370,4 +371,5 @@ CAUSES: dict[str, Callable[[random.Random, Case], None]] = {
     **PREEMPTION_CAUSES,
     **DEVICE_CAUSES,
     **RULE_CAUSES,
+    **COMMUNITY_CAUSES,
 }

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from bayplan.api.quantity import value
-from bayplan.explain import device_claims as d
-from bayplan.explain.edits import Edit
+from bayplan.explain.claims import devices as d
+from bayplan.explain.claims.base import Edit
 from tests.truth.documents import JsonObject
 from tests.truth.experiments import Change, key_of
 from tests.truth.world import World, all_hold

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from bayplan.explain.edits import Edit
+from bayplan.explain.claims.base import Edit
 
 __all__ = ["SUBJECT", "Case", "JsonObject", "budget_status", "new_case", "pod"]
 

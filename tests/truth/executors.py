@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, get_args
 
-from bayplan.explain import claims as c
-from bayplan.explain.claim_base import ClaimAboutPod
-from bayplan.explain.device_claims import DEVICES
+from bayplan.explain.claims import pods as c
+from bayplan.explain.claims.base import ClaimAboutPod
+from bayplan.explain.claims.devices import DEVICES
 from bayplan.loop.points import EXTENDER
 from bayplan.loop.record import DecisionRecord, ScoredNode
 from tests.truth.amounts import asked_in_words, largest_in_words
@@ -68,6 +68,7 @@ def _choice(world: World, claim: c.Chosen, outcome: Outcome) -> str:
         (len(world.case.nodes) == claim.nodes, "another number of nodes"),
         (claim.by == record.chosen_by, f"it was chosen by {record.chosen_by}"),
         (record.feasible == claim.feasible, f"{record.feasible} nodes fit"),
+        (record.scored == claim.scored, f"{record.scored} were scored, or all"),
         (record.total == claim.total, f"{record.total} points"),
         (record.ties == claim.ties, f"{record.ties} ties"),
         (claim.runner_up == (second.node if second is not None else ""), "another runner-up"),
@@ -144,7 +145,7 @@ async def _unplaced(world: World, claim: c.Unplaced) -> str:
     """While it was there, it waited for what is said."""
     before = await world.after(Change())
     return all_hold(
-        (claim.pod not in world.base.nodes, "it is there"),
+        (claim.is_gone and claim.pod not in world.base.nodes, "it is there, or gone"),
         (before.nodes.get(claim.pod) == "", "it had a node"),
         (before.messages.get(claim.pod, "").startswith(claim.message), f"it said {before.messages}"),
     )
@@ -157,6 +158,7 @@ async def _refused_later(world: World, claim: c.RefusedLater) -> str:
     return all_hold(
         (not world.base.nodes.get(claim.pod), "it has a node"),
         (record is not None and (record.stopped_at, record.stopped_by) == (claim.point, claim.plugin), "elsewhere"),
+        (record is not None and claim.has_failed == (record.outcome == "error"), "refused, or failed"),
         (claim.message in world.base.messages.get(claim.pod, ""), f"its condition says {world.base.messages}"),
         (without.nodes.get(claim.pod) == claim.node, f"without {claim.plugin}: {without.nodes.get(claim.pod)}"),
     )
@@ -167,11 +169,11 @@ async def _refused_later(world: World, claim: c.RefusedLater) -> str:
 
 async def _picked(world: World, claim: c.Picked) -> str:
     """One of its attempts chose that node, for that reason; it fits there by the documents too."""
-    told = [(each.node, each.feasible, each.total, each.ties) for each in world.base.attempts]
+    told = [(each.node, each.feasible, each.scored, each.total, each.ties) for each in world.base.attempts]
     by = {each.node: each.chosen_by == "nomination" for each in world.base.attempts}
     scores = _scores(world) if not any(each.preemption for each in world.base.attempts) else None
     return all_hold(
-        ((claim.node, claim.feasible, claim.total, claim.ties) in told, f"its attempts chose {told}"),
+        ((claim.node, claim.feasible, claim.scored, claim.total, claim.ties) in told, f"its attempts chose {told}"),
         (by.get(claim.node) == claim.is_nominated, "nominated, or not"),
         (scores is None or claim.node in scores, f"{sorted(scores or ())} fit"),
         (scores is None or len(scores) == claim.feasible, f"{len(scores or ())} nodes fit"),
@@ -217,6 +219,7 @@ async def _goes_to(world: World, claim: c.GoesTo) -> str:
         (record.nodes == claim.nodes, f"{record.nodes} nodes"),
         (record.feasible == claim.feasible, f"{record.feasible} nodes fit"),
         (not record.is_scored or record.total == claim.total, f"{record.total} points"),
+        (not claim.sample, "all nodes are scored"),
         (claim.is_offline or claim.place in world.places, f"it was in {world.places}"),
         (not claim.plugin or claim.plugin in world.base.plugins, "there is no such plugin"),
         (not record.is_scored or record.ties == claim.ties, f"{record.ties} ties"),
@@ -256,7 +259,11 @@ def _sorted(reason: str) -> str:
 def _refused_then(world: World) -> Counter[tuple[str, str]]:
     record = world.first
     groups = record.refused if record is not None else ()
-    return Counter({(group.plugin, _sorted(", ".join(group.reasons))): group.count for group in groups})
+    found: Counter[tuple[str, str]] = Counter()
+    for group in groups:
+        # Nodes that lack the same for now and for ever are groups of their own.
+        found[group.plugin, _sorted(", ".join(group.reasons))] += group.count
+    return found
 
 
 def _refused_offline(case: Case) -> Counter[tuple[str, str]]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
 import msgspec
@@ -20,27 +18,23 @@ from bayplan.api.patches import merge_patch
 from bayplan.api.pod import Pod
 from bayplan.api.workload import PodDisruptionBudget
 from bayplan.app.garbage_collection import GarbageCollection
-from bayplan.app.settings import Settings, load_settings
+from bayplan.app.settings import Settings
 from bayplan.cluster.axes import Rows
-from bayplan.deploy.crds import crd_documents
-from bayplan.explain.claims import LOGGED
-from bayplan.explain.decision_printer import DecisionPrinter
-from bayplan.explain.edits import Edit
+from bayplan.explain.claims.base import Edit
+from bayplan.explain.claims.pods import LOGGED
 from bayplan.explain.schemas import schema
 from bayplan.explain.service import ExplainService
+from bayplan.explain.terminal.decision_printer import DecisionPrinter
 from bayplan.explain.wiring import Explaining
 from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.queued import QueuedPod
 from bayplan.loop.points import EXTENDER
 from bayplan.loop.record import DecisionRecord
 from bayplan.observe.clock import SystemClock
-from bayplan.plugins.community.capacity_scheduling.elastic_quota import ElasticQuota
-from bayplan.plugins.community.coscheduling.pod_group import PodGroup
-from bayplan.plugins.community.node_resource_topology_match.node_resource_topology import NodeResourceTopology
+from bayplan.queue.places import Place
 from bayplan.sim.local import LocalCluster, LocalOptions
-from tests.companions.quotas import CAPACITY
-from tests.companions.world import configuration
 from tests.patching import merged
+from tests.truth.configurations import definitions_for, loaded, settings_with
 from tests.truth.documents import SUBJECT, Case, JsonObject, budget_status
 from tests.unit.explain.schema_check import problems
 from tests.unit.loop.extender_server import ExtenderServer, serving
@@ -142,7 +136,7 @@ class Running:
     def _is_settled(self) -> bool:
         live = self.local.live
         sizes = live.queue.sizes
-        if live.cache.assumed_count - len(live.held_pods) > 0 or sizes.active or sizes.backoff:
+        if live.cache.assumed_count - len(live.held_pods) > 0 or sizes.active or sizes.backoff > self._failed():
             return False
         if not self._are_budgets_settled():
             return False
@@ -160,6 +154,11 @@ class Running:
                 if held is None and (queued is None or is_preempting or not _has_waited(known, queued)):
                     return False
         return True
+
+    def _failed(self) -> int:
+        """Pods whose last attempt ended with an error, and that back off from it for longer than anybody looks."""
+        last = [(self.service.recorder.of_pod(key, most=1), self.local.live.queue.place_of(key)) for key in self.pods]
+        return sum(place is Place.BACKOFF and bool(found) and found[0].outcome == "error" for found, place in last)
 
     def _are_held(self, record: DecisionRecord) -> bool:
         """Whether its victims end and never will have ended."""
@@ -234,28 +233,6 @@ def _has_waited(known: Pod, queued: QueuedPod) -> bool:
 _schema = lru_cache(schema)
 
 
-@lru_cache
-def _settings(plugin: str) -> Settings:
-    plugin, _, argument = plugin.partition(":")
-    configurations = {
-        "Refusing": configuration("Refusing", args={"Refusing": {"point": argument}}),
-        "Coscheduling": configuration("Coscheduling", disabled=["PrioritySort"]),
-        "CapacityScheduling": CAPACITY,
-        "NodeResourceTopologyMatch": configuration("NodeResourceTopologyMatch"),
-    }
-    if not plugin:
-        return load_settings(None, [])
-    own = [str(Path(__file__).parent / "refusing.py")] if plugin == "Refusing" else []
-    return _load(configurations[plugin], own)
-
-
-def _load(text: str, own: Sequence[str] = ()) -> Settings:
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "config.yaml"
-        path.write_text(text)
-        return load_settings(path, own)
-
-
 def _changed_settings(settings: Settings, change: Change) -> Settings:
     if not change.without_plugin and not change.weights:
         return settings
@@ -321,7 +298,8 @@ def _patch_node(case: Case, edit: Edit) -> None:
 
 def _patch_object(case: Case, edit: Edit) -> None:
     def patched(item: JsonObject) -> JsonObject:
-        is_meant = item["kind"] == edit.object["kind"] and key_of(item) == edit.name
+        names = key_of(item), item["metadata"]["name"] if "namespace" not in item["metadata"] else ""
+        is_meant = item["kind"] == edit.object["kind"] and edit.name in names
         return merge_patch(item, edit.patch) if is_meant else item
 
     case.objects[:] = [patched(item) for item in case.objects]
@@ -389,11 +367,11 @@ async def _extended(case: Case, change: Change) -> AsyncIterator[Settings]:
     """The settings of the case, with its extender at work if it has one."""
     plugin, _, refused = case.plugin.partition(":")
     if plugin != EXTENDER or change.without_extenders:
-        yield _settings("" if plugin == EXTENDER else case.plugin)
+        yield settings_with("" if plugin == EXTENDER else case.plugin)
         return
     async with serving(ExtenderServer(filter=partial(_extender_refuses, refused))) as server:
         entry = {"urlPrefix": server.url, "filterVerb": "filter", "nodeCacheCapable": True}
-        yield _load(f"{_HEAD}extenders: {json.dumps([entry])}\n")
+        yield loaded(f"{_HEAD}extenders: {json.dumps([entry])}\n")
 
 
 def _extender_refuses(which: str, question: JsonObject) -> JsonObject:
@@ -411,7 +389,7 @@ async def _running(
     logged: list[LOGGED] = []
     printer = DecisionPrinter(lambda _: None, note=logged.append)
     running_pods = [pod for pod in case.pods if pod["spec"].get("nodeName")]
-    first = [*_definitions(case), *case.objects, *running_pods]
+    first = [*definitions_for(case), *case.objects, *running_pods]
     options = LocalOptions(
         nodes=case.nodes,
         objects=first,
@@ -444,16 +422,6 @@ async def _running(
 
 async def _wait_for(event: asyncio.Event) -> None:
     await event.wait()
-
-
-def _definitions(case: Case) -> Sequence[JsonObject]:
-    kinds = {item["kind"] for item in case.objects}
-    return [crd for crd in _all_definitions() if crd["spec"]["names"]["kind"] in kinds]
-
-
-@lru_cache
-def _all_definitions() -> Sequence[JsonObject]:
-    return crd_documents([PodGroup, ElasticQuota, NodeResourceTopology])
 
 
 async def _create(local: LocalCluster, pod: JsonObject) -> None:

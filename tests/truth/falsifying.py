@@ -11,10 +11,10 @@ from typing import Any
 
 import msgspec
 
-from bayplan.explain import claims as c
-from bayplan.explain import device_claims as d
-from bayplan.explain.edits import Edit
-from bayplan.explain.wording import sentence
+from bayplan.explain.claims import devices as d
+from bayplan.explain.claims import pods as c
+from bayplan.explain.claims.base import Edit
+from bayplan.explain.claims.wording import sentence
 from tests.truth.documents import SUBJECT, Case
 
 __all__ = ["AS_TRUE", "falsified"]

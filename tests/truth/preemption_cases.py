@@ -61,6 +61,11 @@ def _never(chance: random.Random, case: Case) -> None:
     case.objects.append(_priority("polite", 1000, preemptionPolicy="Never"))
     _full(case, chance.randint(1, 3))
     case.pods.append(pod("subject", cpu="1500m", priorityClassName="polite"))
+    if chance.random() < 0.5:
+        # More important ones wait as well, and what becomes free is theirs first.
+        case.objects.append(_priority("first", 2000, preemptionPolicy="Never"))
+        for place in range(chance.randint(1, 2)):
+            case.pods.append(pod(f"first-{place}", cpu=f"{chance.choice((900, 1500))}m", priorityClassName="first"))
 
 
 def _equals(chance: random.Random, case: Case) -> None:

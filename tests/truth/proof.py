@@ -12,10 +12,10 @@ from typing import Any, get_args
 import msgspec
 
 from bayplan.cli.evaluate import evaluate_files
-from bayplan.explain import claims as c
+from bayplan.explain.claims import pods as c
+from bayplan.explain.claims.wording import sentence
 from bayplan.explain.model import PodExplanation, Suggestion
-from bayplan.explain.whatif import Scenario
-from bayplan.explain.wording import sentence
+from bayplan.explain.whatif.scenario import Scenario
 from tests.truth.causes import CAUSES, generate
 from tests.truth.device_executors import DEVICE_EXECUTORS
 from tests.truth.documents import SUBJECT, Case
@@ -145,7 +145,7 @@ async def _claims(found: Running) -> tuple[list[c.Claim], bool]:
     claims: list[c.Claim] = [subject.claim] if subject.claim is not None else []
     has_answer = bool(claims)
     claims += _device_claims(subject)
-    if subject.state in ("pending", "gated", "placed") and not isinstance(subject.claim, c.NoScheduler):
+    if subject.state in ("pending", "gated", "placed"):
         changes = await service.changes(SUBJECT)
         said = [*changes.suggestions, *changes.nearest, *changes.without]
         subject.suggestions, subject.nearest, subject.without = changes.suggestions, changes.nearest, changes.without

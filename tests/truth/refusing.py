@@ -1,4 +1,4 @@
-"""A plugin of a user's own that refuses every pod at the extension point of its arguments."""
+"""A plugin of a user's own that refuses every pod at the extension point of its arguments, or fails there."""
 
 from __future__ import annotations
 
@@ -10,20 +10,25 @@ REASON = "the licence is used up"
 class Refusing(Plugin):
     """Refuse the pod labelled `app=refused`.
 
-    *What it does*: refuses at one extension point.
+    *What it does*: refuses at one extension point, or raises there.
     *Rejects when*: the pod has the label.
     *Scores by*: nothing.
     *Retries on*: nothing.
-    *Arguments*: point.
+    *Arguments*: point, fails.
     """
 
     reasons = (REASON,)
 
     class Args(PluginArgs):
         point: str = "filter"
+        fails: bool = False
 
     def _answer(self, pod: PodInfo, point: str) -> Status | None:
-        return Unschedulable(REASON) if pod.labels.get("app") == "refused" and self.args.point == point else None
+        if pod.labels.get("app") != "refused" or self.args.point != point:
+            return None
+        if self.args.fails:
+            raise RuntimeError(REASON)
+        return Unschedulable(REASON)
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
         return self._answer(pod, "filter")

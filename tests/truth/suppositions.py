@@ -6,21 +6,22 @@ import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
-from bayplan.explain import claims as c
-from bayplan.explain.edits import Edit
+from bayplan.explain.claims import pods as c
+from bayplan.explain.claims.base import Edit
 from tests.truth.amounts import amount_of, asked_in_words, largest_in_words, requested
 from tests.truth.documents import SUBJECT, JsonObject
-from tests.truth.experiments import Change, Outcome, key_of
+from tests.truth.experiments import Outcome, key_of
 from tests.truth.world import World, all_hold, evaluated
 
 __all__ = ["SUPPOSITIONS"]
 
 _NODE, _POD = re.compile(r"\bnode-\d+\b"), re.compile(r"\bdefault/[\w-]+")
+_OTHER_NAME = re.compile(r"if the pod named the scheduler `([\w-]+)`: (.*?)\.?$")
 _HELD = re.compile(r"would be held on ([\w-]+) at Permit by (\w+)")
 
 
 async def _would_fit(world: World, claim: c.WouldFit) -> str:
-    after = await world.after(Change(edits=claim.edits))
+    after = await world.again(edits=claim.edits)
     node, record = after.nodes.get(claim.pod, ""), after.record
     if not node or record is None:
         return f"it stays pending: {record.message if record is not None else ''}"
@@ -38,7 +39,7 @@ async def _would_fit(world: World, claim: c.WouldFit) -> str:
 def _left(world: World, edits: Sequence[Edit], after: Outcome) -> list[str]:
     """Pods that ran and are gone, without those that the edits delete."""
     deleted = {edit.name for edit in edits if edit.kind == "deletePod"}
-    ran = [key_of(pod) for pod in world.case.pods if pod["spec"].get("nodeName")]
+    ran = [key for key, node in world.base.nodes.items() if node]
     return [key for key in ran if key not in after.nodes and key not in deleted]
 
 
@@ -46,7 +47,8 @@ def _told(world: World, what: str, edits: Sequence[Edit]) -> str:
     """Whether the words are about what the edits change: its names, its values, and no other node."""
     names = {edit.name.rpartition("/")[2] for edit in edits if edit.kind in ("patchNode", "deletePod", "create")}
     places = {key_of(pod): pod["spec"].get("nodeName", "") for pod in world.case.pods}
-    nodes = {edit.name for edit in edits if edit.kind == "patchNode"}
+    # Objects may have the name of the node that they are about.
+    nodes = {edit.name for edit in edits if edit.kind in ("patchNode", "patch", "create")}
     nodes |= {places.get(edit.name, "") for edit in edits if edit.kind == "deletePod"}
     for edit in edits:
         if edit.kind == "addNode":
@@ -54,11 +56,13 @@ def _told(world: World, what: str, edits: Sequence[Edit]) -> str:
             nodes |= set(_NODE.findall(what)) & {n["metadata"]["name"] for n in world.case.nodes}
     nodes |= set(_NODE.findall(str([edit.patch for edit in edits])))
     missing = [name for name in names if name not in what]
+    # More members of a group are named after the one that they are like.
+    pods = {edit.name for edit in edits} | {e.name.rpartition("-more-")[0] for e in edits if e.kind == "addPod"}
     return all_hold(
         (bool(what) and what != "another", "it does not say what"),
         (not missing, f"it does not name {missing}"),
         (set(_NODE.findall(what)) <= nodes, f"it names {set(_NODE.findall(what)) - nodes}"),
-        (set(_POD.findall(what)) <= {edit.name for edit in edits}, f"it names {_POD.findall(what)}"),
+        (set(_POD.findall(what)) <= pods, f"it names {_POD.findall(what)}"),
     )
 
 
@@ -115,11 +119,11 @@ async def _others_object(world: World, claim: c.Lacks) -> str:
     """Who refuses the node to a pod that asks next to nothing; its places for pods are not looked at."""
     if "pods" in claim.amounts:
         return all_hold((set(claim.also) <= set(world.base.plugins), "there is no such plugin"))
-    result = evaluated(world.case, little=True)
+    result = evaluated(world.case, little=True, nodes=world.base.nodes)
     if result is not None:
         refused = (result.get("prefilter") or result["nodes"].get(claim.node, {})).get("plugin", "")
     else:
-        record = (await world.after(Change(edits=(_asking_little(world),)))).first
+        record = (await world.again(edits=[_asking_little(world)])).first
         refused = next((g.plugin for g in record.refused if claim.node in g.sample), "") if record is not None else ""
     if refused == "NodeResourcesFit" and any(
         pod.get("status", {}).get("nominatedNodeName") == claim.node for pod in world.case.pods
@@ -148,7 +152,7 @@ async def _too_large(world: World, claim: c.TooLarge) -> str:
 
 
 async def _frees(world: World, claim: c.Frees) -> str:
-    after = await world.after(Change(edits=claim.edits))
+    after = await world.again(edits=claim.edits)
     waiting = [key for key, node in world.base.nodes.items() if not node]
     freed = sum(1 for key in waiting if after.nodes.get(key))
     return _told(world, claim.what, claim.edits) or all_hold(
@@ -162,13 +166,19 @@ async def _nothing_helps(world: World, claim: c.NothingHelps) -> str:
     if world.base.nodes.get(claim.pod):
         return "it runs"
     for what, edit in _simple_changes(world):
-        after = await world.after(Change(edits=(edit,)))
+        after = await world.again(edits=[edit])
         if after.nodes.get(claim.pod):
             return f"it runs {what}"
     held = _HELD.search(claim.reason)
     if held is not None:
         without = await world.again(without_plugin=held[2])
         return all_hold((without.nodes.get(claim.pod) == held[1], f"without {held[2]}: {without.nodes}"))
+    other = _OTHER_NAME.search(claim.reason)
+    if other is not None:
+        edit = Edit(kind="patchPod", name=claim.pod, patch={"spec": {"schedulerName": other[1]}})
+        under = await world.again(edits=[edit])
+        told = under.messages.get(claim.pod, "")
+        return all_hold((not under.nodes.get(claim.pod), "it runs"), (other[2] in told, f"it was told {told}"))
     said = [world.base.messages.get(claim.pod, "")]
     said += [record.message for record in (world.base.record, world.first) if record is not None]
     reasons = [part for part in re.split(r": |; ", claim.reason) if len(part) > 3]

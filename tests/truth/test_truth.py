@@ -7,8 +7,8 @@ from typing import get_args
 
 import pytest
 
-from bayplan.explain import claims
-from bayplan.explain.wording import WORDS
+from bayplan.explain.claims import pods as claims
+from bayplan.explain.claims.wording import WORDS
 from tests.truth.causes import CAUSES
 from tests.truth.executors import EXECUTORS
 from tests.truth.proof import Proof, prove

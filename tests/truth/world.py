@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from bayplan.explain.cases import evaluate_case
-from bayplan.explain.edits import Edit
+from bayplan.explain.claims.base import Edit
+from bayplan.explain.offline.cases import evaluate_case
 from bayplan.loop.record import DecisionRecord
 from tests.truth.documents import SUBJECT, Case, JsonObject
 from tests.truth.experiments import Change, Outcome, key_of, observe
@@ -40,13 +40,16 @@ class World:
             found = self._known[key] = await observe(self.case, change)
         return found
 
-    async def again(self, drained: Sequence[str] = (SUBJECT,), **changes: Any) -> Outcome:
-        """The subject alone, or some pods, scheduled anew, with everything else where it came to be."""
+    async def again(
+        self, *, edits: Sequence[Edit] = (), drained: Sequence[str] = (SUBJECT,), **changes: Any
+    ) -> Outcome:
+        """The subject, or some pods, scheduled anew beside those that wait, with everything else where it came to be:
+        what a user sees who does something about a cluster that he has asked about."""
         nodes = self.base.nodes
         others = tuple((pod, node) for pod, node in sorted(nodes.items()) if node and pod not in drained)
         changes |= {"drained": tuple(drained)} if tuple(drained) != (SUBJECT,) else {}
         gone = tuple(Edit(kind="deletePod", name=key_of(pod)) for pod in self.case.pods if key_of(pod) not in nodes)
-        return await self.after(Change(edits=gone, placed=others, **changes))
+        return await self.after(Change(edits=(*gone, *edits), placed=others, **changes))
 
     @property
     def first(self) -> DecisionRecord | None:

@@ -101,3 +101,8 @@ def test_every_room_either_may_draw_on_terminals_or_is_kept_from_it() -> None:
 
     assert kept | MAY_DRAW_ON_TERMINALS.keys() == modules_in(PACKAGE)
     assert kept & MAY_DRAW_ON_TERMINALS.keys() == set()
+
+
+def test_an_exception_that_no_import_needs_fails_the_check() -> None:
+    """import-linter reports such exceptions, unless a contract says otherwise."""
+    assert "unmatched_ignore_imports_alerting" not in (ROOT / ".importlinter").read_text()
