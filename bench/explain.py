@@ -20,10 +20,10 @@ from bayplan.app.offline import OfflineScheduler
 from bayplan.config.loading import default_config
 from bayplan.config.profiles import resolve_profiles
 from bayplan.explain.builders import decide_on, now_of
-from bayplan.explain.case import decide_in_full
-from bayplan.explain.cluster_copy import ClusterCopy, ClusterObjects, objects_of_snapshot
-from bayplan.explain.suggestions import find_changes
-from bayplan.explain.time_slices import at_once
+from bayplan.explain.offline.case import decide_in_full
+from bayplan.explain.suggestions.search import find_changes
+from bayplan.explain.whatif.cluster_copy import ClusterCopy, ClusterObjects, objects_of_snapshot
+from bayplan.observe.time_slices import at_once
 from bayplan.plugins.intree import default_registry
 from bayplan.testing import apart, pod, spread
 from bench.clusters import full_cluster, running_cluster

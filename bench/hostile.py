@@ -77,7 +77,7 @@ def _with_terms(field: str, is_weighted: bool, *, is_running: bool) -> Callable[
     def make() -> Objects:
         for number in range(10):
             node = f"node-{number:04}" if is_running else ""
-            yield PODS, pod(f"terms-{field}-{number}", node=node, affinity={field: {when: terms}})
+            yield PODS, pod(f"terms-{field.lower()}-{number}", node=node, affinity={field: {when: terms}})
 
     return make
 

@@ -7,7 +7,7 @@ with the objects there, and after they are gone. The scheduler is whole and read
 answers at once. Costs are medians of rounds; each ratio compares measurements of one process. Fails when a plain pod
 costs more than `MOST_CPU` times its quiet cost, when memory grows by more than `MOST_MEMORY` times, beyond what the
 objects themselves take, or does not come back: more than `MOST_KEPT` times the Python objects of the quiet cluster are
-left, or more than `MOST_LEFT` times its resident memory. What was derived from the last thousand templates stays.
+left, or more than `MOST_LEFT` times its resident memory. What was derived from the last 256 templates stays.
 With `--versus`, on a real API server and beside kube-scheduler (`bench.versus.neighbours`).
 """
 

@@ -8,7 +8,7 @@ what is bounded by their number during warm-up. A process of its own does what `
 endpoints, metrics and decision records, and says every few seconds what it holds, after a full garbage collection; how
 much that finds is reported too, so that nobody need wonder what memory would be without it.
 
-What is asserted: the first third, and no less than 15,000 pods, is warm-up (connections, the last 1,024 shapes, 8,192
+What is asserted: the first third, and no less than 15,000 pods, is warm-up (connections, the last 256 shapes, 8,192
 shapes seen once, 10,000 decisions, arenas of the allocator). A straight line is fitted through the rest, over the
 number of pods bound.
 Whatever the scheduler keeps of a pod that is gone costs at least a name or a uid: one allocation and some 90 bytes,

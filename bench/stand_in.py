@@ -48,10 +48,17 @@ _WRITE_SECONDS = 0.02
 
 
 class StandIn:
-    """One cluster: `nodes`, `pods` and other objects. `bound` is told of every binding, before it is answered."""
+    """One cluster: `nodes`, `pods` and other objects. `bound` is called for every binding, before it is answered, and
+    `announced` for every event that says so."""
 
     def __init__(
-        self, nodes: Iterable[Json], pods: Iterable[Json], *, others: Iterable[Json] = (), bound: Callable[[str], None]
+        self,
+        nodes: Iterable[Json],
+        pods: Iterable[Json],
+        *,
+        others: Iterable[Json] = (),
+        bound: Callable[[str], None],
+        announced: Callable[[], None],
     ) -> None:
         self._pods = {pod["metadata"]["name"]: pod for pod in pods}
         self._lists = {"nodes": _list(nodes), "pods": _list(self._pods.values())}
@@ -59,7 +66,7 @@ class StandIn:
             self._lists[plural] = _list([each for each in others if each["kind"] == kind])
         self._version = 1_000_000
         self.bound = bound
-        self.events = 0
+        self.announced = announced
         self.pod_watch: asyncio.Transport | None = None
 
     async def serve(self, context: ssl.SSLContext) -> asyncio.Server:
@@ -139,8 +146,9 @@ class _Connection(asyncio.Protocol):
         elif method == "DELETE" and "/pods/" in path:
             self._later(self._delete, path.rsplit("/", 1)[1])
         else:
-            self._server.events += "/events" in path
             self._transport.write(_answer(201, body))
+            if path.endswith("/events") and b'"reason":"Scheduled"' in body:
+                self._server.announced()
 
     def _later(self, write: Callable[..., None], *arguments: Any) -> None:
         asyncio.get_running_loop().call_later(_WRITE_SECONDS, write, *arguments)

@@ -6,8 +6,8 @@ Nodes with running pods are created once, on one real API server. Then both sche
 process is started, and what counts is the time until a watch shows the pod on a node, and the CPU time of the process
 until then. With `--failover` two replicas run, the leader is killed (SIGKILL), a pod is created at that moment, and the
 time runs until it is bound; the lease settings are the same for both schedulers. `--busy` keeps that many processes
-computing beside it, one series of rounds for each number; `--all` measures starts and failovers, each on its own and
-beside four busy loops, on one cluster.
+computing beside it, in another session than the schedulers, one series of rounds for each number; `--all` measures
+starts and failovers, each on its own and beside four busy loops, on one cluster.
 """
 
 from __future__ import annotations

@@ -100,7 +100,9 @@ def bayplan(plane: ControlPlane, extra: dict[str, Any], profile: Path | None = N
     command += ["--kubeconfig", str(scheduler_kubeconfig(plane)), "--secure-port", str(port), "-v", "1"]
     log_path = Path(plane.folder) / "bayplan.log"
     with log_path.open("w") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log)
+        # In a session of its own, as `tests.controlplane` starts kube-scheduler: where Linux shares processors among
+        # sessions first (sched_autogroup), it would otherwise share one part with the busy loops.
+        process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
         try:
             yield Running(
                 process.pid,
