@@ -100,10 +100,10 @@ bench-gangs: $(STAMP) ## 100 groups of 50 pods beside single pods; fails below h
 	@$(BIN)/python -m bench.gangs
 
 openb: $(STAMP) ## the openb GPU trace by six policies, ten seeds, beside the published results (JOBS=2)
-	@$(BIN)/python -m bench.openb --jobs $(JOBS)
+	@$(BIN)/python -m bench.openb --jobs $(JOBS) $(BENCH_ARGS)
 
 openb-variants: $(STAMP) ## a variant of each family of the trace, and what tie rules do to FGD (JOBS=2)
-	@$(BIN)/python -m bench.openb --variants --jobs $(JOBS)
+	@$(BIN)/python -m bench.openb --variants --jobs $(JOBS) $(BENCH_ARGS)
 
 soak: $(STAMP) ## ten minutes of pods coming and going; memory and descriptors must stay flat
 	@tests/controlplane/build.sh

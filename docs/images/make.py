@@ -19,7 +19,7 @@ from rich.console import Console
 
 from bayplan.cli.evaluate import evaluate_files
 from bayplan.cli.output import print_pieces
-from bayplan.explain.terminal import draw_evaluated
+from bayplan.explain.terminal.explanations import draw_evaluated
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parents[1] / "examples"
