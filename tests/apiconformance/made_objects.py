@@ -155,7 +155,7 @@ def _structs(value: Any, declared: FieldType, parts: tuple[str, ...] | None) -> 
             if parts is None or name in parts:
                 yield from _structs(item, declared.fields[name].type, None)
     elif declared.kind in ("list", "map") and declared.element is not None:
-        for item in value.values() if isinstance(value, dict) else value or ():  # a new definition's conditions are null
+        for item in value.values() if isinstance(value, dict) else value or ():  # null in new definitions
             yield from _structs(item, declared.element, None)
 
 
