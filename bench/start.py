@@ -1,13 +1,16 @@
 """From the start of a process to its first binding, and from the death of a leader to the next one; side by side.
 
     python -m bench.start [--nodes 5000] [--pods 50000] [--rounds 3] [--busy 0 4] [--failover] [--all]
+    python -m bench.start --nodes 15000 --pods 450000 --waiting 1000 --rounds 2
 
-Nodes with running pods are created once, on one real API server. Then both schedulers take turns: a pod is created, the
-process is started, and what counts is the time until a watch shows the pod on a node, and the CPU time of the process
-until then. With `--failover` two replicas run, the leader is killed (SIGKILL), a pod is created at that moment, and the
-time runs until it is bound; the lease settings are the same for both schedulers. `--busy` keeps that many processes
-computing beside it, in another session than the schedulers, one series of rounds for each number; `--all` measures
-starts and failovers, each on its own and beside four busy loops, on one cluster.
+Nodes with running pods are created once, on one real API server. Then both schedulers take turns: a pod is created,
+the process is started, and what counts is the time until a watch shows the pod on a node, and the CPU time of the
+process until then. With `--waiting` more pods wait, and what counts as well are the bindings a second from the first
+to the last and the most memory that the process held until then. With `--failover` two replicas run, the leader is
+killed (SIGKILL), a pod is created at that moment, and the time runs until it is bound; the lease settings are the same
+for both schedulers. `--busy` keeps that many processes computing beside it, in another session than the schedulers,
+one series of rounds for each number; `--all` measures starts and failovers, each on its own and beside four busy
+loops, on one cluster.
 """
 
 from __future__ import annotations
@@ -17,13 +20,13 @@ import asyncio
 import os
 import re
 import signal
-import statistics
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from itertools import count
+from statistics import median
 from typing import Any
 
 import msgspec
@@ -35,7 +38,7 @@ from bench.clusters import make_node
 from bench.versus.cluster import BenchCluster
 from bench.versus.plan import in_turn
 from bench.versus.schedulers import ADMIN, SCHEDULER, SCHEDULERS, Running, started
-from bench.versus.usage import cpu_seconds
+from bench.versus.usage import cpu_seconds, peak_mib
 from bench.versus.watching import PodWatch
 
 Json = dict[str, Any]
@@ -48,7 +51,11 @@ _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-sched
 @dataclass(frozen=True)
 class Timing:
     seconds: float
-    cpu_seconds: float
+    cpu_seconds: float = 0.0
+    mib: float = 0.0
+    """The most memory of the process until the last binding."""
+    rate: float = 0.0
+    """Bindings a second from the first to the last; 0 where one pod waited."""
 
 
 @dataclass(frozen=True)
@@ -71,16 +78,21 @@ def _print(options: argparse.Namespace, series: Series, timings: dict[str, list[
     what = "from the death of the leader to the next binding" if series.is_failover else "from the start to a binding"
     print(f"{what}: {options.nodes:,} nodes, {options.pods:,} pods, {series.busy} busy loops")
     for name, found in timings.items():
-        seconds, cpu = [each.seconds for each in found], [each.cpu_seconds for each in found]
-        listed = ", ".join(f"{each:.2f}" for each in seconds)
-        line = f"  {name:<16}{statistics.median(seconds):6.2f} s ({listed})"
-        print(line if series.is_failover else f"{line}, {statistics.median(cpu):.2f} s of CPU", flush=True)
+        seconds, cpu, mib, rate = zip(
+            *((one.seconds, one.cpu_seconds, one.mib, one.rate) for one in found), strict=True
+        )
+        line = f"  {name:<16}{median(seconds):6.2f} s ({', '.join(f'{each:.2f}' for each in seconds)})"
+        if not series.is_failover:
+            line += f", {median(cpu):.2f} s of CPU, {median(mib):,.0f} MiB"
+            line += f", {median(rate):,.0f} bindings/s" if options.waiting > 1 else ""
+        print(line, flush=True)
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=5_000)
     parser.add_argument("--pods", type=int, default=50_000)
+    parser.add_argument("--waiting", type=int, default=1, help="pods that wait for the start")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--busy", type=int, nargs="+", default=[0], help="processes that compute beside it")
     parser.add_argument("--failover", action="store_true", help="from the death of the leader to the next binding")
@@ -113,34 +125,38 @@ async def _rounds(
     plane: ControlPlane, cluster: BenchCluster, options: argparse.Namespace, series: Series, numbers: Iterator[int]
 ) -> dict[str, list[Timing]]:
     timings: dict[str, list[Timing]] = {name: [] for name in options.scheduler}
-    one = _failover if series.is_failover else _start
     for number in range(options.rounds):
         for name in in_turn(options.scheduler, number):
-            took = await one(plane, cluster, name, f"waiting-{next(numbers)}")
+            pod = f"waiting-{next(numbers)}"
+            if series.is_failover:
+                took = await _failover(plane, cluster, name, pod)
+            else:
+                took = await _start(plane, cluster, name, pod, options.waiting)
             timings[name].append(took)
-            line = f"round {number + 1}, {name}: {took.seconds:.2f} s, {took.cpu_seconds:.2f} s of CPU"
+            line = f"round {number + 1}, {name}: {took}"
             print(line, file=sys.stderr, flush=True)
     return timings
 
 
-async def _start(plane: ControlPlane, cluster: BenchCluster, name: str, pod: str) -> Timing:
-    """One pod waits; then the scheduler starts."""
-    await cluster.create([_pod(pod)])
+async def _start(plane: ControlPlane, cluster: BenchCluster, name: str, prefix: str, waiting: int) -> Timing:
+    """Pods wait; then the scheduler starts."""
+    await cluster.create(_pod(f"{prefix}-{place}") for place in range(waiting))
     process: Running | None = None
     cpu = 0.0
 
-    def bound() -> None:
+    def first_bound() -> None:
         nonlocal cpu
         cpu = cpu_seconds(process.pid) if process is not None else 0.0
 
-    async with PodWatch(cluster, 1, prefix=pod, on_last=bound) as watch:
+    async with PodWatch(cluster, waiting, prefix=f"{prefix}-", on_first=first_bound) as watch:
         began = time.perf_counter()
         async with started(plane, name, {}) as process:
-            if watch.all_bound.is_set():
-                # A scheduler may bind before it says that it is ready.
-                cpu = cpu_seconds(process.pid)
+            # A scheduler may bind before it says that it is ready.
+            cpu = cpu_seconds(process.pid) if watch.bound else 0.0
             await _until_bound(watch, process)
-    return Timing(watch.bound[pod] - began, cpu)
+            mib = peak_mib(process.pid)
+    first, last = min(watch.bound.values()), max(watch.bound.values())
+    return Timing(first - began, cpu, mib, (waiting - 1) / (last - first) if waiting > 1 else 0.0)
 
 
 async def _failover(plane: ControlPlane, cluster: BenchCluster, name: str, pod: str) -> Timing:
@@ -159,7 +175,7 @@ async def _failover(plane: ControlPlane, cluster: BenchCluster, name: str, pod: 
         os.kill(leader.pid, signal.SIGKILL)
         await cluster.create([_pod(f"{pod}-next")])
         await _until_bound(watch, second)
-        return Timing(watch.bound[f"{pod}-next"] - began, 0.0)
+        return Timing(watch.bound[f"{pod}-next"] - began)
 
 
 async def _until_read(standby: Running, name: str) -> None:
