@@ -133,7 +133,7 @@ async def _rounds(
             else:
                 took = await _start(plane, cluster, name, pod, options.waiting)
             timings[name].append(took)
-            line = f"round {number + 1}, {name}: {took}"
+            line = f"round {number + 1}, {name}: {took.seconds:.2f} s, {took.mib:,.0f} MiB, {took.rate:,.0f} bindings/s"
             print(line, file=sys.stderr, flush=True)
     return timings
 
