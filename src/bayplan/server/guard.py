@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from email.utils import formatdate
 
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bayplan.observe.clock import Clock
@@ -61,6 +62,8 @@ class Guard:
         except asyncio.CancelledError:
             if not self.is_stopping:
                 raise
+        except ClientDisconnect:
+            _log.debug("the client closed the connection while its request was read: %s", scope["path"])
         except Exception:
             _log.exception("%s %s failed", scope["method"], scope["path"])
             await answer.refuse(scope, receive, Refusal(500, "internal error; see the log"))

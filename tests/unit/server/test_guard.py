@@ -103,6 +103,27 @@ async def test_a_length_that_is_no_length_is_refused(length: str) -> None:
     assert answer[9:12] in (b"400", b"413")
 
 
+async def test_a_client_that_goes_while_its_request_is_read_leaves_no_error_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def reading(request: Request) -> Response:
+        begun.set()
+        try:
+            return await echo(request)
+        finally:
+            ended.set()
+
+    parts = ServerParts(routes=[Route("/echo", reading, methods=["POST"])])
+    async with serve(PLAIN, parts) as server:
+        async with raw_connection(server) as (_, writer):
+            writer.write(request_to("/echo", "Content-Length: 50", method="POST", body="hello"))
+            await asyncio.wait_for(begun.wait(), 60)
+        await asyncio.wait_for(ended.wait(), 60)
+    assert not [record for record in caplog.records if record.levelname in ("WARNING", "ERROR")]
+
+
 async def test_a_flood_of_headers_is_refused() -> None:
     large = await exchange(request_to("/healthz", *(f"X-{number}: {'y' * 1000}" for number in range(100))))
     many = await exchange(request_to("/healthz", *(f"X-{number}: y" for number in range(1_000))))
