@@ -235,6 +235,15 @@ def api_error(code: int, body: bytes, *, headers: Mapping[str, str] | None = Non
     return kind(message, code=code, reason=reason, retry_after=retry_after, causes=causes)
 
 
+def advice_to_follow(failure: ClientError) -> str:
+    """A hint what to do about the failure of a list or watch, where that is clear."""
+    if isinstance(failure, Forbidden):
+        return "; grant list and watch on it to this user (`bayplan doctor` names every rule that is missing)"
+    if isinstance(failure, Unauthorized):
+        return "; the credential is missing, wrong or expired: renew it where the kubeconfig says it comes from"
+    return ""
+
+
 def _kind(code: int, reason: str) -> type[ApiError]:
     by_reason = ERROR_BY_REASON.get(reason)
     if by_reason is not None and by_reason is not ApiError:

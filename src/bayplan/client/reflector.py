@@ -47,7 +47,7 @@ from bayplan.client.errors import (
     InvalidResponse,
     RequestTimeout,
     TooManyRequests,
-    Unauthorized,
+    advice_to_follow,
     api_error,
 )
 from bayplan.client.reflector_settings import ReflectorSettings, ReflectorStats
@@ -99,6 +99,9 @@ class Reflector(Generic[T]):
         self._can_stream = self._settings.is_streaming
         self._listed: set[str] | None = None
         self._heard_at = 0.0
+        self._changes_until_silence = 0
+        self._lacks_a_write = False
+        """A watch ended because a write of ours did not show; the list after it has not come yet."""
         self._expected_by: float | None = None
         self._is_written = False
         self._refusals = 0
@@ -251,9 +254,10 @@ class Reflector(Generic[T]):
     def _report(self, failure: ClientError | None, *, was_healthy: bool) -> None:
         if failure is None:
             return
-        text = f"{failure}{_advice(failure)}"
+        text = f"{failure}{advice_to_follow(failure)}"
         self.stats.is_forbidden = isinstance(failure, Forbidden)
-        is_worth_saying = not was_healthy or self.stats.is_silent
+        # Of a watch that was merely silent, the list after it tells whether it was dead.
+        is_worth_saying = not was_healthy or self._lacks_a_write
         is_news = text != self.stats.last_error and not isinstance(failure, Gone) and is_worth_saying
         self.stats.last_error = text
         level = logging.WARNING if is_news else logging.DEBUG
@@ -357,6 +361,19 @@ class Reflector(Generic[T]):
         self.stats.lists += 1
         self.stats.resource_version = resource_version
         self._note_known(self._list_began)
+        if self.stats.is_silent:
+            self._judge_silence()
+
+    def _judge_silence(self) -> None:
+        """A list was read after a watch had been silent. Where it shows nothing new, there was nothing to say:
+        kube-apiserver sends no bookmarks of a kind that nobody has changed since it started, unless etcd reports its
+        progress."""
+        missed = self.replica.changes - self._changes_until_silence
+        self._lacks_a_write = False
+        if missed:
+            _log.warning("the watch of %s was silent and had not shown %d changes", self._path, missed)
+        else:
+            self.stats.is_silent = False
 
     # watching
 
@@ -461,6 +478,8 @@ class Reflector(Generic[T]):
         except asyncio.CancelledError:
             if silence and reader.uncancel() == 0:
                 self.stats.is_silent = self._needs_list = True
+                self._lacks_a_write = self._expected_by is not None
+                self._changes_until_silence = self.replica.changes
                 raise RequestTimeout(f"the watch of {self._path} {silence}", may_have_been_processed=True) from None
             raise
         finally:
@@ -475,12 +494,3 @@ class Reflector(Generic[T]):
         if self._expected_by is not None and now >= self._expected_by:
             return f"did not show a write within {settings.answer_seconds:g} s"
         return ""
-
-
-def _advice(failure: ClientError) -> str:
-    """A hint what to do about the error, where that is clear."""
-    if isinstance(failure, Forbidden):
-        return "; grant list and watch on it to this user (`bayplan doctor` names every rule that is missing)"
-    if isinstance(failure, Unauthorized):
-        return "; the credential is missing, wrong or expired: renew it where the kubeconfig says it comes from"
-    return ""

@@ -37,6 +37,8 @@ class Replica(Generic[T]):
         self._transform = transform
         self._objects: dict[str, T] = {}
         self._rejected: dict[str, str] = {}
+        self.changes = 0
+        """How many were reported."""
         self.decode_errors = 0
         self.callback_errors = 0
 
@@ -101,6 +103,7 @@ class Replica(Generic[T]):
             return item
 
     def _tell(self, old: T | None, new: T | None) -> None:
+        self.changes += 1
         try:
             self._on_change(old, new)
         except Exception:

@@ -60,6 +60,8 @@ class _HealthPage:
         self._endpoint = endpoint
         self._checks = checks
         self._counts = counts
+        self._problems: dict[str, str] = {}
+        """Of checks that failed last time. Each is logged once: clients may ask thousands of times a second."""
 
     async def overview(self, request: Request) -> Response:
         excluded = {name for value in request.query_params.getlist("exclude") for name in value.split(",") if name}
@@ -96,7 +98,11 @@ class _HealthPage:
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"
         self._counts.ran(name, self._endpoint, is_well=problem is None)
-        if problem is not None:
+        if problem is None:
+            if self._problems.pop(name, None) is not None:
+                _log.info("/%s check `%s` passes again", self._endpoint, name)
+        elif self._problems.get(name) != problem:
+            self._problems[name] = problem
             _log.warning("/%s check `%s` failed: %s", self._endpoint, name, problem)
         return problem
 

@@ -276,36 +276,6 @@ async def test_short_empty_watches_do_not_become_a_busy_loop(clock: VirtualClock
     assert len(transport.watches) == 5
 
 
-async def test_a_silent_watch_is_taken_for_dead(clock: VirtualClock) -> None:
-    transport = ScriptedTransport(in_turn(page([], 5)), streams_in_turn(stream_of()))
-    watched = Watched(clock, transport, ReflectorSettings(stall_seconds=60.0, backoff=SLOW))
-
-    async with watched.running(59.0):
-        assert len(transport.watches) == 1
-        assert not watched.reflector.stats.is_silent
-        await clock.run_for(2.0)
-        assert len(transport.watches) == 2
-        assert len(transport.calls) == 2
-        assert watched.reflector.stats.is_silent
-
-
-async def test_a_watch_that_does_not_show_a_write_is_taken_for_dead_soon(
-    clock: VirtualClock, caplog: pytest.LogCaptureFixture
-) -> None:
-    transport = ScriptedTransport(in_turn(page([], 5)), streams_in_turn(stream_of()))
-    watched = Watched(clock, transport)
-
-    async with watched.running(30.0):
-        watched.reflector.expect_event()
-        await clock.run_for(9.0)
-        assert len(transport.watches) == 1
-        watched.reflector.expect_event()
-        await clock.run_for(3.0)
-        assert len(transport.watches) == 2
-        assert len(transport.calls) == 2
-    assert "did not show a write within 10 s" in caplog.text
-
-
 async def test_cancelling_during_a_stall_check_stops_it(clock: VirtualClock) -> None:
     transport = ScriptedTransport(in_turn(page([], 5)), streams_in_turn(stream_of()))
     watched = Watched(clock, transport)

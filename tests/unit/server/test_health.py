@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import logging
+
+import pytest
+
 from bayplan.server import HealthChecks, ServerOptions, ServerParts
 
 from .support import serving
@@ -66,3 +70,19 @@ async def test_outcomes_are_counted_for_slis() -> None:
     assert 'kubernetes_healthcheck{name="sync",type="readyz"} 0' in got.text
     assert 'kubernetes_healthchecks_total{name="ping",type="livez",status="success"} 1' in got.text
     assert 'kubernetes_healthchecks_total{name="sync",type="readyz",status="error"} 1' in got.text
+
+
+async def test_the_log_has_each_failure_once_and_its_end(caplog: pytest.LogCaptureFixture) -> None:
+    problems = ["pods are not listed"] * 3 + ["nodes are not listed"] + [None] * 2 + ["pods are not listed"]
+    told = iter(problems)
+    with caplog.at_level(logging.INFO, logger="bayplan.server.health"):
+        async with serving(PLAIN, parts(sync=lambda: next(told))) as client:
+            for _ in problems:
+                await client.get("/readyz")
+
+    assert [record.getMessage() for record in caplog.records if record.name == "bayplan.server.health"] == [
+        "/readyz check `sync` failed: pods are not listed",
+        "/readyz check `sync` failed: nodes are not listed",
+        "/readyz check `sync` passes again",
+        "/readyz check `sync` failed: pods are not listed",
+    ]
