@@ -137,7 +137,7 @@ class LiveScheduler:
         self.custom_resources.follow(watched_resources(self._core.frameworks))
         self.is_ready = asyncio.Event()
         """Set once the caches hold the whole cluster."""
-        self.turns = Turns(lambda: bool(self.queue.sizes.active), is_idle=self._is_idle)
+        self.turns = Turns(self._is_deciding_or_binding, is_idle=self._is_idle)
         """For what is done in this thread beside scheduling."""
         self.garbage_collection = GarbageCollection(clock, is_idle=self._is_idle)
 
@@ -170,6 +170,9 @@ class LiveScheduler:
 
     def _recorded(self, handle: Handler) -> Handler:
         return handle if self._recorder is None else self._recorder.around(handle)
+
+    def _is_deciding_or_binding(self) -> bool:
+        return bool(self.queue.sizes.active or self.writer.bindings_under_way)
 
     def _is_idle(self) -> bool:
         return not len(self.tasks) and not self.queue.sizes.active

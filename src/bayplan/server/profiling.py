@@ -7,7 +7,7 @@
 The paths are those of Go programs, so that rules that grant them to people fit here too; the answers are text, not Go's
 format. Answers hold names of functions and files, never values. Whether profiling is on is evaluated at every request.
 A thread samples a hundred times a second, which costs less than a percent; one profile and one heap at a time, each
-ended when its client is gone.
+ended when its client is gone, and a heap once in ten seconds.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ import asyncio
 import gc
 import sys
 import threading
+import time
 import tracemalloc
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from math import ceil
 from types import CodeType, FrameType
 
 from starlette.requests import Request
@@ -46,6 +48,8 @@ _MOST_TYPES = 100
 _OBJECTS_AT_A_TIME = 10_000
 _TASKS_AT_A_TIME = 100
 _REST_SECONDS = 0.001
+_HEAP_PAUSE_SECONDS = 10.0
+"""The interpreter lists all objects in one step, for which everything else waits some ten milliseconds."""
 _MOST_LINES = 50
 _FOLDERS = ("/site-packages/", "/src/", f"/python{sys.version_info.major}.{sys.version_info.minor}/")
 
@@ -54,7 +58,7 @@ Stack = tuple[CodeType, ...]
 
 
 def profiling_routes(is_on: Callable[[], bool]) -> list[BaseRoute]:
-    profile, heap = _OneAtATime(_profile), _OneAtATime(_heap)
+    profile, heap = _OneAtATime(_profile), _OneAtATime(_heap, pause_seconds=_HEAP_PAUSE_SECONDS)
 
     def when_on(page: Page) -> Page:
         async def guarded(request: Request) -> Response:
@@ -80,14 +84,22 @@ async def _index(request: Request) -> Response:
 class _OneAtATime:
     """A page whose work takes a while, in a thread that ends when `stop` is set."""
 
-    def __init__(self, work: Callable[[Request], Callable[[threading.Event], str]]) -> None:
+    def __init__(
+        self, work: Callable[[Request], Callable[[threading.Event], str]], *, pause_seconds: float = 0.0
+    ) -> None:
+        """`pause_seconds`: the least time from the end of one to the next."""
         self._work = work
+        self._pause_seconds = pause_seconds
         self._is_busy = False
+        self._allowed_at = 0.0
 
     async def __call__(self, request: Request) -> Response:
         work, stop = self._work(request), threading.Event()
         if self._is_busy:
             raise Refusal(429, "this is being measured already; one at a time", headers={"retry-after": "10"})
+        if (left := self._allowed_at - time.monotonic()) > 0:
+            message = f"this was measured just now; once in {self._pause_seconds:g} seconds"
+            raise Refusal(429, message, headers={"retry-after": str(ceil(left))})
         self._is_busy = True
         try:
             return PlainTextResponse(await while_connected(request, asyncio.to_thread(work, stop)))
@@ -96,6 +108,7 @@ class _OneAtATime:
         finally:
             stop.set()
             self._is_busy = False
+            self._allowed_at = time.monotonic() + self._pause_seconds
 
 
 # Time

@@ -70,7 +70,7 @@ def test_new_objects_are_looked_at_when_nothing_else_is_to_be_done(
 ) -> None:
     is_idle = False
     one = GarbageCollection(clock, is_idle=lambda: is_idle)
-    collector.new = 10_000
+    collector.new = 5_000
     one.collect_due()
     assert collector.asked == []
 
@@ -126,12 +126,24 @@ def test_everything_is_looked_at_every_few_minutes_and_in_a_rush_that_never_ends
     assert collector.asked == [2, 2]
 
 
-async def test_it_looks_once_a_second(clock: VirtualClock, collector: SlowCollector) -> None:
+async def test_it_looks_once_a_second_while_idle(clock: VirtualClock, collector: SlowCollector) -> None:
     collector.new = 1_000_000
     running = asyncio.create_task(GarbageCollection(clock, is_idle=lambda: True).run())
     await clock.run_for(0.5)
     assert collector.asked == []
     await clock.run_for(1.0)
+    assert collector.asked == [1]
+
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_it_looks_ten_times_a_second_while_pods_are_on_their_way(
+    clock: VirtualClock, collector: SlowCollector
+) -> None:
+    running = asyncio.create_task(GarbageCollection(clock, is_idle=lambda: False).run())
+    collector.new = 1_000_000
+    await clock.run_for(0.15)
     assert collector.asked == [1]
 
     running.cancel()

@@ -98,6 +98,7 @@ async def test_a_profile_ends_with_the_client_that_asked_for_it(monkeypatch: pyt
 
 
 async def test_there_is_one_heap_at_a_time_and_it_ends_with_its_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profiling, "_HEAP_PAUSE_SECONDS", 0.0)
     begun, ended = threading.Event(), threading.Event()
 
     def by_type(stop: threading.Event) -> list[str]:
@@ -130,6 +131,16 @@ async def test_threads_and_tasks_say_where_they_are_and_alike_ones_are_counted()
     assert "3 tasks `bind`" in got.text
     assert "thread MainThread" in got.text
     assert "Event.wait" in got.text
+
+
+async def test_a_heap_is_counted_once_in_ten_seconds() -> None:
+    async with serving(PLAIN, ON) as client:
+        assert (await client.get("/debug/pprof/heap")).status == 200
+        again = await client.get("/debug/pprof/heap")
+
+    assert again.status == 429
+    assert again.headers["retry-after"] == "10"
+    assert "once in 10 seconds" in again.text
 
 
 async def test_the_heap_is_told_by_type() -> None:
