@@ -53,6 +53,15 @@ class QueuedPod:
     def __repr__(self) -> str:
         return f"<QueuedPod {self.info.key} attempt {self.attempts}>"
 
+    def move_times(self, seconds: float) -> None:
+        """The clock was set by so much."""
+        self.timestamp += seconds
+        if self.initial_attempt_timestamp is not None:
+            self.initial_attempt_timestamp += seconds
+        if self.flushed_at is not None:
+            self.flushed_at += seconds
+        self.backoff_expiration = None
+
     @property
     def key(self) -> str:
         return self.info.key

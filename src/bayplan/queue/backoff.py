@@ -83,6 +83,11 @@ class BackoffQueue:
     def remove(self, key: str) -> QueuedPod | None:
         return self._rejected.remove(key) or self._failed.remove(key)
 
+    def sort_again(self) -> None:
+        """Take over changes of times that leave the order as it is."""
+        self._rejected.sort_again()
+        self._failed.sort_again()
+
     def pop_early(self) -> QueuedPod | None:
         """The rejected pod that would leave first, whether or not its time has come."""
         return self._rejected.pop()

@@ -88,6 +88,20 @@ class PodHeap:
         if len(self._heap) + len(self._line) > 2 * len(self._entries) + _STALE_ALLOWANCE:
             self._rebuild()
 
+    def sort_again(self) -> None:
+        """Take over changes that leave the order as it is, such as all times moved alike."""
+        try:
+            self._sort()
+        except Exception:
+            self._fall_back()
+
+    def _sort(self) -> None:
+        self._entries = {
+            key: (self._sort_key(queued), arrival, serial, key, queued)
+            for key, (_, arrival, serial, _, queued) in self._entries.items()
+        }
+        self._rebuild()
+
     def _place(self, entry: Entry) -> None:
         if not self._line or self._line[-1] < entry:
             self._line.append(entry)
@@ -126,11 +140,7 @@ class PodHeap:
     def _fall_back(self) -> None:
         _log.exception("the queue-sort plugin failed; pods are ordered by priority and time until it is replaced")
         self._sort_key = self._fallback
-        self._entries = {
-            key: (self._fallback(queued), arrival, serial, key, queued)
-            for key, (_, arrival, serial, _, queued) in self._entries.items()
-        }
-        self._rebuild()
+        self._sort()
 
     def _rebuild(self) -> None:
         self._line = deque(sorted(self._entries.values()))

@@ -64,6 +64,8 @@ from bayplan.queue.update_events import pod_update_events
 __all__ = ["QueuePolicy", "SchedulingQueue"]
 
 _log = logging.getLogger(__name__)
+_SET_SECONDS = 1.0
+"""A clock that differs by more from what it said before was set."""
 Predicate = Callable[[PodInfo], bool]
 
 
@@ -106,6 +108,7 @@ class SchedulingQueue:
         on_gate_failure: GateFailure | None = None,
     ) -> None:
         self._clock = clock
+        self._ahead = clock.now() - clock.monotonic()
         self._on_gate_failure = on_gate_failure
         self._times = times or BackoffTimes()
         self._on_ready = on_ready
@@ -269,9 +272,9 @@ class SchedulingQueue:
             strategy = self._requeueing.after_all(queued, self._in_flight.events_since(queued.uid))
         else:
             queued.consecutive_errors += 1
-        queued.timestamp = self._clock.now()
+        queued.timestamp = now = self._now()
         queued.backoff_expiration = queued.flushed_at = None
-        place = self._requeue(queued, strategy, SCHEDULE_ATTEMPT_FAILURE)
+        place = self._requeue(queued, strategy, SCHEDULE_ATTEMPT_FAILURE, now)
         self.done(queued.uid)
         return place
 
@@ -291,14 +294,14 @@ class SchedulingQueue:
 
     def flush_backoff(self) -> int:
         """Activate every pod whose back-off is over; the number of them."""
-        completed = self._backoff.pop_completed(self._clock.now())
+        completed = self._backoff.pop_completed(self._now())
         for queued in completed:
             self._enter_active(queued, BACKOFF_COMPLETE)
         return len(completed)
 
     def flush_unschedulable(self) -> int:
         """Requeue every pod that has been in the pool for too long; the number of pods that left it."""
-        now = self._clock.now()
+        now = self._now()
         longest = self._times.max_in_unschedulable_seconds
         overdue = [queued for queued in self._pool if now - max(queued.timestamp, queued.flushed_at or 0.0) > longest]
         if not overdue:
@@ -309,6 +312,16 @@ class SchedulingQueue:
         self._pool.flushed.update(queued.key for queued in overdue if self._pool.get(queued.key) is queued)
         self._in_flight.record(UNSCHEDULABLE_TIMEOUT, None, None)
         return woken
+
+    def _now(self) -> float:
+        """The time. If the clock of the machine was set, what was noted before moves along: a pod waits for as long as
+        it was to wait, and not an hour longer because the clock was an hour ahead when it failed."""
+        now = self._clock.now()
+        ahead = now - self._clock.monotonic()
+        if abs(ahead - self._ahead) > _SET_SECONDS:
+            self._queues.move_times(ahead - self._ahead)
+            self._ahead = ahead
+        return now
 
     # State.
 
@@ -348,7 +361,7 @@ class SchedulingQueue:
     # The moves.
 
     def _admit(self, info: PodInfo, cause: str) -> Place:
-        place = self._enter(Place.ACTIVE, QueuedPod(info, self._clock.now()), cause)
+        place = self._enter(Place.ACTIVE, QueuedPod(info, self._now()), cause)
         if place is Place.ACTIVE:
             self.nominations.add(info)
         return place
@@ -413,7 +426,7 @@ class SchedulingQueue:
         return self._wake_all([answer for answer in answers if answer[1] is not Strategy.SKIP], event)
 
     def _wake_all(self, worthy: Iterable[_Worthy], event: ClusterEvent) -> int:
-        woken = 0
+        woken, now = 0, self._now()
         for queued, strategy in worthy:
             # A plugin may call back into the queue, so that a pod has left the pool by now.
             if self._pool.get(queued.key) is not queued:
@@ -423,13 +436,13 @@ class SchedulingQueue:
             if queued.gating_plugin and self._gates.still_hold(queued):
                 continue
             self._pool.remove(queued.key)
-            woken += self._requeue(queued, strategy, event.name) in _LEFT_THE_POOL
+            woken += self._requeue(queued, strategy, event.name, now) in _LEFT_THE_POOL
         return woken
 
-    def _requeue(self, queued: QueuedPod, strategy: Strategy, cause: str) -> Place:
+    def _requeue(self, queued: QueuedPod, strategy: Strategy, cause: str, now: float) -> Place:
         if strategy is Strategy.SKIP:
             return self._park(queued, cause)
-        if strategy is Strategy.AFTER_BACKOFF and self._times.is_backing_off(queued, self._clock.now()):
+        if strategy is Strategy.AFTER_BACKOFF and self._times.is_backing_off(queued, now):
             return self._enter(Place.BACKOFF, queued, cause)
         return self._enter(Place.ACTIVE, queued, cause)
 
@@ -445,7 +458,7 @@ class SchedulingQueue:
 
     def _enter_active(self, queued: QueuedPod, cause: str) -> Place:
         if queued.initial_attempt_timestamp is None:
-            queued.initial_attempt_timestamp = self._clock.now()
+            queued.initial_attempt_timestamp = self._now()
         self._active.push(queued)
         self._on_ready()
         return self._history.entered(queued, Place.ACTIVE, cause)

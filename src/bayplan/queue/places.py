@@ -95,6 +95,14 @@ class Queues:
             return Place.GATED if queued.gating_plugin else Place.UNSCHEDULABLE
         return Place.BACKOFF if self.backoff.get(key) is not None else None
 
+    def move_times(self, seconds: float) -> None:
+        """Move the times of all waiting pods alike."""
+        for pods in self.by_place().values():
+            for queued in pods:
+                queued.move_times(seconds)
+        self.active.sort_again()
+        self.backoff.sort_again()
+
     def by_place(self) -> dict[Place, list[QueuedPod]]:
         """The order within a place is not the order of leaving."""
         return {

@@ -122,9 +122,10 @@ class Bench:
         *registrations: tuple[str, EventHint],
         pre_enqueue: dict[str, Any] | None = None,
         times: BackoffTimes | None = None,
+        clock: VirtualClock | None = None,
         **keywords: Any,
     ) -> None:
-        self.clock = VirtualClock(START)
+        self.clock = clock or VirtualClock(START)
         self.server: dict[str, Pod] = {}
         self.rings = 0
         policy = QueuePolicy(
