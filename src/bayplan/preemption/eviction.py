@@ -44,6 +44,8 @@ class EvictionsUnderWay:
     """uid of a preemptor to its victims that were there when last looked."""
     leaving: dict[str, PodInfo] = field(default_factory=dict)
     """By uid, victims that were there when last looked."""
+    rejected: dict[str, PodInfo] = field(default_factory=dict)
+    """By uid, those of them that were held at Permit: they lose this place and may get another one."""
     turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
     releases: NameLog = field(default_factory=NameLog)
     row_position: int = -1
@@ -94,21 +96,26 @@ class Evictions:
 
     def is_evicted(self, pod: PodInfo) -> bool:
         """Whether the pod is a victim that is there and is being evicted, or was."""
-        return pod.uid in self._known.leaving
+        victim = self._known.leaving.get(pod.uid)
+        return victim is not None and victim.node_name == pod.node_name and self._is_there(victim)
 
     def is_leaving(self, pod: PodInfo) -> bool:
         """Whether the pod is terminating, as far as the cluster state shows, or is evicted."""
-        return pod.is_terminating or pod.uid in self._known.leaving
+        return pod.is_terminating or self.is_evicted(pod)
 
     def _is_there(self, victim: PodInfo) -> bool:
         node = self._handle.cluster.node(victim.node_name)
-        return node is not None and victim.uid in node.pods
+        found = node.pods.get(victim.uid) if node is not None else None
+        if self._known.rejected.get(victim.uid) is victim:
+            return found is victim
+        return found is not None
 
     def _forget_gone(self) -> None:
         """Drop what is known of victims that are gone, of all preemptors at times, since some never ask again."""
         self._known.leaving = {uid: victim for uid, victim in self._known.leaving.items() if self._is_there(victim)}
         for uid in list(self._known.victims):
             self._victims_left(uid)
+        self._known.rejected = {uid: pod for uid, pod in self._known.rejected.items() if uid in self._known.leaving}
         self._known.remember_up_to = 2 * len(self._known.leaving) + _FEW_VICTIMS
 
     def is_waited_for(self, uid: str) -> bool:
@@ -209,9 +216,14 @@ class Evictions:
         await asyncio.gather(*(self._handle.api.patch_pod_status(other, nominated_node_name="") for other in lower))
 
     async def _evict_one(self, pod: PodInfo, node_name: str, victim: PodInfo) -> None:
+        """Evict the victim from where it is. One that was held at Permit may have lost that place in the meantime, and
+        have another one."""
+        if not self._is_there(victim):
+            return
         note = f"Preempted by pod {pod.uid} on node {node_name}"
         waiting = self._handle.waiting_pods.get(victim.uid)
         if waiting is not None and waiting.preempt(self._plugin.name, "preempted"):
+            self._known.rejected[victim.uid] = victim
             note += " (in kube-scheduler memory)."
         else:
             condition = PodCondition(

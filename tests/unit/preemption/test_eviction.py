@@ -24,13 +24,15 @@ class Bench:
         self.deleted, self.fails_on = list[str](), set[str]()
         self.tasks, self.activated = list[Coroutine[Any, Any, None]](), list[str]()
         self.lasting = LastingState()
+        self.waiting = dict[str, Any]()
+        self.on_delete = lambda: None
         handle = SimpleNamespace(
             lasting=self.lasting,
             cluster=self.harness.cluster,
             dry_run=self.harness.plugin("DefaultPreemption").handle.dry_run,
             nominator=FixedNominator(),
             api=SimpleNamespace(patch_pod_status=self._patch, delete_pod=self._delete),
-            waiting_pods={},
+            waiting_pods=self.waiting,
             start_task=lambda name, work: self.tasks.append(work),
             activate=lambda infos: self.activated.extend(info.name for info in infos),
             recorder=SimpleNamespace(event=lambda pod, **said: None),
@@ -46,6 +48,18 @@ class Bench:
         if pod.name in self.fails_on:
             raise RuntimeError("gone wrong")
         self.deleted.append(pod.name)
+        self.on_delete()
+
+    def hold(self, name: str, node: str) -> PodInfo:
+        """A pod that has the node and waits at Permit."""
+        held = self.cache.assume(self.harness.info(pod(name)), node)
+        self.waiting[held.uid] = SimpleNamespace(preempt=lambda plugin, message: True)
+        return held
+
+    def release(self, held: PodInfo) -> None:
+        """Its wait ends without success."""
+        del self.waiting[held.uid]
+        self.cache.forget(held.uid)
 
     def victim(self, name: str) -> PodInfo:
         found = self.cache.pod(f"uid-default-{name}")
@@ -109,3 +123,42 @@ async def test_victims_of_preemptors_that_never_come_back_are_forgotten() -> Non
     known = bench.lasting.get(EvictionsUnderWay)
     assert len(known.leaving) <= 64
     assert len(known.victims) <= 64
+
+
+@pytest.mark.parametrize("node", ["n1", "n2"])
+async def test_a_victim_that_was_held_at_permit_may_get_another_place(node: str) -> None:
+    bench = Bench()
+    held = bench.hold("gang", "n1")
+    bench.evictions.start(bench.preemptor, "n1", [held])
+    await bench.tasks[0]
+    assert bench.evictions.is_evicted(held)
+
+    bench.release(held)
+    again = bench.hold("gang", node)
+    assert not bench.evictions.is_leaving(again)
+    assert not bench.evictions.is_awaited_on(bench.node, bench.preemptor)
+    assert list(bench.evictions.evicted()) == []
+
+    other = bench.harness.info(pod("other", priority=99))
+    bench.evictions.start(other, node, [again])
+    await bench.tasks[1]
+    assert bench.evictions.is_evicted(again)
+    assert bench.deleted == []
+
+
+@pytest.mark.parametrize("node", ["n2", ""], ids=["elsewhere", "nowhere"])
+async def test_a_pod_that_lost_its_place_while_others_were_evicted_is_left_alone(node: str) -> None:
+    """The last victim is evicted after all others, which may take long: its group was given up meanwhile."""
+    bench = Bench("a")
+    held = bench.hold("gang", "n1")
+
+    def give_up() -> None:
+        bench.release(held)
+        if node:
+            bench.cache.add_pod(bench.harness.info(pod("gang", node=node)))
+
+    bench.on_delete = give_up
+    bench.evictions.start(bench.preemptor, "n1", [bench.victim("a"), held])
+    await bench.tasks[0]
+
+    assert bench.deleted == ["a"]
