@@ -239,6 +239,9 @@ class LeaderElector:
             if not isinstance(renewed, LostRace):
                 return renewed
         found = await self._lease.get(timeout=timeout)
+        if found is None and self._observed is not None and self._is_held_by_another(self._observed):
+            # Somebody deleted it. Its holder may lead until its deadline, and makes it anew if it does.
+            return None
         if not self._is_leading:
             self._observe(found or LeaseRecord())
             self._free_since = self._observed_at + (self._led_for(found) if found else 0.0)
@@ -298,8 +301,14 @@ class LeaderElector:
             renewed=now,
             transitions=self._observed.transitions,
         )
+        seconds = self._settings.retry_period
         try:
-            await self._lease.replace(freed, onto=self._observed, timeout=self._settings.retry_period)
+            released = await self._lease.replace(freed, onto=self._observed, timeout=seconds)
+            if isinstance(released, LostRace):
+                # A renewal was under way when this replica was stopped, and was written.
+                found = await self._lease.get(timeout=seconds)
+                if found is not None and found.holder == self._identity:
+                    await self._lease.replace(freed, onto=found, timeout=seconds)
         except LeaseUnavailable as error:
             _log.warning("the lease could not be released; other replicas wait for it to expire: %s", error)
 

@@ -97,19 +97,26 @@ class LeaseClient:
 
     async def create(self, record: LeaseRecord, *, timeout: float) -> LeaseRecord | LostRace:
         answer = await self._ask("POST", self._collection, self._encoded(record, onto={}), timeout)
-        return LOST_RACE if answer.status == 409 else self._record(answer, "create")
+        return LOST_RACE if answer.status == 409 else self._written(record, answer, "create")
 
     async def replace(self, record: LeaseRecord, *, onto: LeaseRecord, timeout: float) -> LeaseRecord | LostRace:
         """Write `record` over the version that `onto` was read from."""
         path = f"{self._collection}/{self._name}"
         answer = await self._ask("PUT", path, self._encoded(record, onto=onto.raw or {}), timeout)
-        return LOST_RACE if answer.status in (404, 409) else self._record(answer, "update")
+        return LOST_RACE if answer.status in (404, 409) else self._written(record, answer, "update")
 
     async def _ask(self, method: str, path: str, body: bytes | None, timeout: float) -> LeaseAnswer:
         try:
             return await self._requester.request(method, path, body=body, timeout=timeout)
         except Exception as error:
             raise LeaseUnavailable(f"cannot reach the API server for lease {self.label}: {error}") from error
+
+    def _written(self, record: LeaseRecord, answer: LeaseAnswer, verb: str) -> LeaseRecord:
+        """What was written, which is what the answer has to say: one that says anything else is about another write."""
+        written = self._record(answer, verb)
+        if (written.holder, written.renewed) != (record.holder, record.renewed):
+            raise LeaseUnavailable(f"the answer to {verb} of lease {self.label} is not about this write")
+        return written
 
     def _record(self, answer: LeaseAnswer, verb: str) -> LeaseRecord:
         if answer.status == 403:
@@ -122,9 +129,12 @@ class LeaseClient:
         try:
             raw = msgspec.json.decode(answer.body, type=dict[str, Any])
             spec = msgspec.convert(raw.get("spec") or {}, _Spec)
-            msgspec.convert(raw.get("metadata") or {}, dict[str, Any])  # it is written back
+            metadata = msgspec.convert(raw.get("metadata") or {}, dict[str, Any])  # it is written back
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise LeaseUnavailable(f"lease {self.label} cannot be read: {error}") from error
+        if raw.get("kind", "Lease") != "Lease" or not metadata.get("resourceVersion"):
+            # Taken for a lease, it would be one that nobody holds.
+            raise LeaseUnavailable(f"lease {self.label} cannot be read: the answer is not a Lease")
         return LeaseRecord(
             holder=spec.holder_identity or "",
             duration_seconds=spec.lease_duration_seconds or 0,

@@ -308,6 +308,28 @@ async def test_the_same_identity_takes_its_own_lease_back(clock: VirtualClock, s
     await again.stop()
 
 
+async def test_a_leader_that_is_cancelled_amid_a_renewal_hands_over_at_once(
+    clock: VirtualClock, server: LeaseServer
+) -> None:
+    """The renewal was written, and its answer is lost."""
+    one = Candidate("one", server, clock)
+    await clock.run_for(0.0)
+    server.touch()
+    await one.stop()
+
+    assert server.spec["holderIdentity"] == ""
+
+
+async def test_a_lease_that_another_took_meanwhile_is_not_released(clock: VirtualClock, server: LeaseServer) -> None:
+    one = Candidate("one", server, clock)
+    await clock.run_for(0.0)
+    server.spec["holderIdentity"] = "two"
+    server.touch()
+    await one.stop()
+
+    assert server.spec["holderIdentity"] == "two"
+
+
 async def test_a_release_that_fails_is_only_logged(
     clock: VirtualClock, server: LeaseServer, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -360,3 +382,46 @@ def test_settings_that_cannot_work_are_refused(settings: dict[str, float], probl
 def test_an_identity_is_the_host_and_something_unique() -> None:
     assert re.fullmatch(r"node-1_[0-9a-f-]{36}", new_identity("node-1"))
     assert new_identity("x") != new_identity("x")
+
+
+async def test_a_lease_that_somebody_deletes_is_left_to_its_holder(clock: VirtualClock, server: LeaseServer) -> None:
+    """The holder leads until its deadline, whether it has noticed or not."""
+    one = Candidate("one", server, clock)
+    await clock.run_for(0.0)
+    two = Candidate("two", server, clock)
+    for _ in range(5):
+        await clock.run_for(1.0)
+        server.lease = None
+        await clock.run_for(0.0)
+        for _ in range(80):
+            await clock.run_for(0.1)
+            assert not two.elector.is_leader
+    assert one.elector.is_leader
+
+    await one.die()
+    server.lease = None
+    await clock.run_for(17.5)
+    assert two.elector.is_leader
+    await two.stop()
+
+
+@pytest.mark.parametrize(
+    "body", [b"{}", b'{"kind": "Status", "metadata": {}}', b'{"kind": "Pod", "metadata": {"resourceVersion": "1"}}']
+)
+async def test_an_answer_that_is_no_lease_gives_and_costs_nobody_the_lease(
+    clock: VirtualClock, server: LeaseServer, body: bytes
+) -> None:
+    one = Candidate("one", server, clock)
+    await clock.run_for(0.0)
+    two = Candidate("two", server, clock)
+    await clock.run_for(1.0)
+    server.fault = Reply(201, body)
+    await clock.run_for(6.0)
+    assert not two.elector.is_leader
+    assert one.elector.is_leader
+    server.fault = None
+    await clock.run_for(30.0)
+
+    assert one.elector.is_leader
+    await one.stop()
+    await two.stop()

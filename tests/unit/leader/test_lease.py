@@ -66,6 +66,8 @@ async def test_a_write_keeps_what_the_lease_holds_besides() -> None:
         (Reply(200, b"<html>"), "cannot be read"),
         (Reply(200, b'{"spec": {"leaseDurationSeconds": "long"}}'), "cannot be read"),
         (Reply(200, b'{"metadata": "mine"}'), "cannot be read"),
+        (Reply(200, b"{}"), "the answer is not a Lease"),
+        (Reply(200, b'{"kind": "Pod", "metadata": {"resourceVersion": "1"}}'), "the answer is not a Lease"),
         (OSError("no route"), "cannot reach the API server.*no route"),
     ],
 )
@@ -75,11 +77,23 @@ async def test_anything_else_means_try_again(fault: Reply | Exception, problem: 
 
 
 async def test_an_empty_spec_is_a_free_lease() -> None:
-    found = await _client(LeaseServer(fault=Reply(200, b'{"metadata": {}}'))).get(timeout=1)
+    answer = Reply(200, b'{"metadata": {"resourceVersion": "1"}}')
+    found = await _client(LeaseServer(fault=answer)).get(timeout=1)
 
-    assert found == LeaseRecord(raw={"metadata": {}})
+    assert found == LeaseRecord(raw={"metadata": {"resourceVersion": "1"}})
     assert found is not None
-    assert found.resource_version == ""
+    assert found.resource_version == "1"
+
+
+async def test_the_answer_to_another_write_is_none() -> None:
+    server = LeaseServer()
+    client = _client(server)
+    created = await client.create(MINE, timeout=1)
+    assert isinstance(created, LeaseRecord)
+    server.fault = server._whole(200)
+
+    with pytest.raises(LeaseUnavailable, match="is not about this write"):
+        await client.replace(LeaseRecord(holder="you"), onto=created, timeout=1)
 
 
 def test_times_are_written_with_microseconds() -> None:
