@@ -323,7 +323,11 @@ class Reflector(Generic[T]):
         )
         if response.status != 200:
             raise api_error(response.status, response.body, headers=response.headers)
-        return self._decoder.page(response.body)
+        page = self._decoder.page(response.body)
+        if not page.resource_version:
+            # An object of any other kind would be taken for an empty list, and all that is known for gone.
+            raise InvalidResponse(f"the answer to a list of {self._path} is not a list: it has no resourceVersion")
+        return page
 
     async def _apply_page(self, page: ListPage, listed: set[str]) -> None:
         decode, keep = self._decoder.item, self.replica.keep

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from bayplan.client.errors import AlreadyExists, InvalidResponse, NotFound, api_error
+from bayplan.client.errors import AlreadyExists, InvalidResponse, NoAnswer, NotFound, api_error
 from bayplan.client.retry import RetryingSender, RetryPolicy, WriteRequest
 from bayplan.client.transport import JSON, MERGE_PATCH, Response, Transport
 
@@ -70,7 +70,13 @@ class ResourceClient:
         return self._resource
 
     async def get(self, name: str, *, namespace: str = "") -> JsonObject:
-        return await self._send(WriteRequest(method="GET", path=self._resource.path(namespace, name)), _REPEATABLE)
+        """Read an object. Any other than the one that was asked for is `NoAnswer`: decisions rest on what is read."""
+        path = self._resource.path(namespace, name)
+        found = await self._send(WriteRequest(method="GET", path=path), _REPEATABLE)
+        metadata = found.get("metadata")
+        if not isinstance(metadata, dict) or metadata.get("name") != name:
+            raise NoAnswer(f"the answer to GET {path} is not about this object", may_have_been_processed=True)
+        return found
 
     async def list(
         self, *, namespace: str = "", label_selector: str = "", field_selector: str = "", page_size: int = 500

@@ -13,6 +13,7 @@ Writes wait for one of `max_in_flight` slots, in order.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping
 
 import msgspec
@@ -26,7 +27,8 @@ from bayplan.observe.clock import Clock
 
 _BINDING_POLICY = RetryPolicy()
 _LOOK_POLICY = RetryPolicy(attempts=30, repeats_refusals=True)
-_DELETE_POLICY = RetryPolicy()
+_LOOKS = 5
+_DELETE_POLICY = RetryPolicy(repeats_conflicts=True)
 # kube-scheduler gives a status patch four tries, 10 ms apart at first and five times longer each time.
 _STATUS_BACKOFF = BackoffSettings(initial_seconds=0.01, factor=5.0, ceiling_seconds=5.0, jitter=0.0)
 _PINNED_STATUS_POLICY = RetryPolicy(attempts=4, backoff=_STATUS_BACKOFF)
@@ -121,6 +123,13 @@ class Writer:
             raise Conflict(what, code=409, reason="Conflict") from error
 
     async def _look_at(self, namespace: str, name: str) -> _FoundPod:
+        """The pod as it is now. An answer that is not about a pod tells nothing: the question is repeated."""
+        for _ in range(_LOOKS - 1):
+            with contextlib.suppress(InvalidResponse):
+                return await self._look_once(namespace, name)
+        return await self._look_once(namespace, name)
+
+    async def _look_once(self, namespace: str, name: str) -> _FoundPod:
         look = await self._sender.send(WriteRequest(method="GET", path=_pod_path(namespace, name)), _LOOK_POLICY)
         if isinstance(look.error, NotFound):
             raise look.error
@@ -128,9 +137,12 @@ class Writer:
             what = f"what became of pod {namespace}/{name} is unknown: {look.error}"
             raise NoAnswer(what, may_have_been_processed=True) from look.error
         try:
-            return _FOUND_POD.decode(look.response.body)
+            found = _FOUND_POD.decode(look.response.body)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise InvalidResponse(f"the answer about pod {namespace}/{name} is not a pod: {error}") from error
+        if not found.metadata.uid:
+            raise InvalidResponse(f"the answer about pod {namespace}/{name} is not a pod: it has no uid")
+        return found
 
     async def patch_pod_status(
         self, namespace: str, name: str, status: Mapping[str, object], *, uid: str = "", version: str = ""
@@ -154,7 +166,8 @@ class Writer:
 
     async def delete_pod(self, namespace: str, name: str, *, uid: str = "", grace_seconds: int | None = None) -> None:
         """Delete a pod; one that does not exist any more counts as deleted, and so does one that terminates after an
-        attempt whose outcome is unknown. With `uid`, a successor of the same name stays."""
+        attempt whose outcome is unknown. With `uid`, a successor of the same name stays, and `Conflict` is raised; one
+        that is no fault of a successor is an error of the server."""
         body = delete_options(uid, grace_seconds)
         request = WriteRequest(method="DELETE", path=_pod_path(namespace, name), body=body)
         async with self._places:
@@ -162,6 +175,9 @@ class Writer:
             if outcome.error is None or isinstance(outcome.error, NotFound):
                 return
             if _may_be_done(outcome) and await self._is_deleted(namespace, name, uid):
+                return
+            if uid and isinstance(outcome.error, Conflict):
+                await self._settle_conflict(outcome.error, namespace, name, uid)
                 return
         raise outcome.error
 
@@ -171,6 +187,19 @@ class Writer:
         except NotFound:
             return True
         return bool(pod.metadata.deletion_timestamp) or (bool(uid) and pod.metadata.uid != uid)
+
+    async def _settle_conflict(self, conflict: Conflict, namespace: str, name: str, uid: str) -> None:
+        """Return if the pod goes or is gone. One that stays must not be taken for a successor: who waits until the pod
+        is gone would wait without end."""
+        try:
+            pod = await self._look_at(namespace, name)
+        except NotFound:
+            return
+        if pod.metadata.uid != uid:
+            raise conflict
+        if not pod.metadata.deletion_timestamp:
+            what = f"pod {namespace}/{name} was not deleted, though it is the pod that was meant: {conflict.message}"
+            raise ServerError(what, code=conflict.code, reason=conflict.reason) from conflict
 
     def resource(self, group: str, version: str, plural: str, *, namespaced: bool = True) -> ResourceClient:
         """A client for any resource, built in or custom."""

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from bayplan.client.errors import AlreadyExists, Conflict, ConnectionFailed, Gone, InvalidResponse, NotFound
+from bayplan.client.errors import AlreadyExists, Conflict, ConnectionFailed, Gone, InvalidResponse, NoAnswer, NotFound
 from bayplan.client.resources import ResourceClient, ResourceType, segment
 from bayplan.client.transport import JSON_PATCH, MERGE_PATCH, Response
 from bayplan.client.writer import Writer
@@ -125,4 +125,12 @@ async def test_an_answer_that_is_not_json_is_refused(clock: VirtualClock) -> Non
     client, _ = _client(clock, Response(200, {}, b"{<html>"))
 
     with pytest.raises(InvalidResponse):
+        await client.get("a", namespace="ns")
+
+
+@pytest.mark.parametrize("body", [{}, {"metadata": {"name": "b"}}, {"metadata": 7}])
+async def test_an_answer_about_another_object_is_none(clock: VirtualClock, body: dict[str, object]) -> None:
+    client, _ = _client(clock, answer(200, body))
+
+    with pytest.raises(NoAnswer, match="is not about this object"):
         await client.get("a", namespace="ns")

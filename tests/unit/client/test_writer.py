@@ -213,10 +213,46 @@ async def test_deleting_a_pod_that_is_gone_is_a_success(clock: VirtualClock) -> 
         assert transport.calls[0].method == "DELETE"
         assert transport.calls[0].body is None
 
-    transport = ScriptedTransport(in_turn(refusal(409, "Conflict")))
+    transport = ScriptedTransport(in_turn(*[refusal(409, "Conflict")] * 5, pod(uid="another")))
     with pytest.raises(Conflict):
         await _run(clock, Writer(transport, clock=clock, draw=no_draw).delete_pod("team", "web", uid="u-1"))
     assert transport.calls[0].json["preconditions"] == {"uid": "u-1"}
+
+
+async def test_a_conflict_about_the_very_pod_is_no_deletion(clock: VirtualClock) -> None:
+    transport = ScriptedTransport(in_turn(*[refusal(409, "Conflict")] * 5, pod()))
+
+    with pytest.raises(ServerError, match="was not deleted, though it is the pod that was meant"):
+        await _run(clock, Writer(transport, clock=clock, draw=no_draw).delete_pod("team", "web", uid="u-1"))
+
+
+@pytest.mark.parametrize("left", [{"uid": "u-1", "deletionTimestamp": "2026-01-01T00:00:00Z"}, None])
+async def test_a_conflict_about_a_pod_that_goes_is_as_good_as_a_deletion(
+    clock: VirtualClock, left: dict[str, object] | None
+) -> None:
+    found = answer(200, {"metadata": left}) if left else refusal(404, "NotFound")
+    transport = ScriptedTransport(in_turn(*[refusal(409, "Conflict")] * 5, found))
+
+    await _run(clock, Writer(transport, clock=clock, draw=no_draw).delete_pod("team", "web", uid="u-1"))
+
+    assert [call.method for call in transport.calls] == ["DELETE"] * 5 + ["GET"]
+
+
+async def test_a_passing_conflict_does_not_keep_a_pod(clock: VirtualClock) -> None:
+    transport = ScriptedTransport(in_turn(refusal(409, "Conflict"), answer(200, {})))
+
+    await _run(clock, Writer(transport, clock=clock, draw=no_draw).delete_pod("team", "web", uid="u-1"))
+
+    assert [call.method for call in transport.calls] == ["DELETE"] * 2
+
+
+async def test_an_answer_about_no_pod_does_not_settle_what_became_of_a_binding(clock: VirtualClock) -> None:
+    """Taken for another pod, the room of a pod that is bound would be given away."""
+    nothing = answer(201, {})
+    work, calls = _bind(clock, RESET, TAKEN, nothing, nothing, pod())
+    await _run(clock, work)
+
+    assert [call.method for call in calls] == ["POST", "POST", "GET", "GET", "GET"]
 
 
 @pytest.mark.parametrize(
