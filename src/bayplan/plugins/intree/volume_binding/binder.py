@@ -156,6 +156,9 @@ class VolumeBinder:
         self._check_reachable(volume, node, "failed to translate pv to csi: ")
         if volume.spec.claim_ref is None or not volume.spec.claim_ref.uid:
             raise BindingFailed(f'ClaimRef got reset for pv "{volume.name}"')
+        if is_bound(claim) and claim.spec.volume_name != volume.name:
+            # An earlier write, whose answer was lost, gave the claim another volume, on another node perhaps.
+            raise BindingFailed(f'pvc "{claim.name}" is bound to pv "{claim.spec.volume_name}", not to "{volume.name}"')
         return is_bound(claim)
 
     def _is_claim_done(self, written: PersistentVolumeClaim, node: NodeInfo) -> bool:

@@ -112,6 +112,16 @@ async def test_it_waits_until_all_is_bound() -> None:
     assert await attempt.after() is None
 
 
+async def test_a_claim_that_got_another_volume_fails_the_binding() -> None:
+    """A write whose answer was lost reserved that one, for another node perhaps."""
+    attempt = Attempt(claims=("static",))
+    await attempt.start()
+    attempt.cluster.put(volume("v", claim="static:uid-static", version="2"), volume("w", claim="static:uid-static"))
+    attempt.cluster.put(claim("static", bound_to="w"))
+
+    assert 'pvc "static" is bound to pv "w", not to "v"' in await attempt.failure()
+
+
 async def test_the_first_look_is_after_a_second() -> None:
     attempt = Attempt()
     attempt.bound()
