@@ -73,6 +73,10 @@ class Intake:
 
     def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         self._cache.note_pod(old, new)
+        if old is not None and new is not None and old.spec.node_name and not new.spec.node_name:
+            # Only a storage that was restored to an earlier state takes a node back.
+            self._pod_gone(old)
+            old = None
         if new is None:
             if old is not None:
                 self._pod_gone(old)

@@ -66,6 +66,18 @@ def test_a_successor_of_the_same_name_takes_the_place_of_the_pod() -> None:
     assert loop.queue.get("default/p").uid == "new"
 
 
+def test_a_pod_whose_node_is_taken_back_waits_again() -> None:
+    """As after a restore of the API server's storage."""
+    loop = Loop([node("n")])
+    loop.put(pod("p", node="n"), pod("theirs", node="n", scheduler="other"))
+    loop.change("p", spec_node_name="")
+    loop.change("theirs", spec_node_name="")
+
+    assert len(loop.live.cache) == 0
+    assert loop.queue.place_of("default/p") is Place.ACTIVE
+    assert loop.queue.place_of("default/theirs") is None
+
+
 def test_a_pod_may_come_before_its_node() -> None:
     loop = Loop()
     loop.put(pod("p", node="n", cpu="1"))
