@@ -55,7 +55,7 @@ class StatusWriter(StatusPort):
 
     def report(self, pod: Pod, *, reason: str, message: str, nominated_node_name: str | None) -> None:
         earlier = self._waiting.pop(pod.key, None)
-        if nominated_node_name is None and earlier is not None:
+        if nominated_node_name is None and earlier is not None and earlier.pod.uid == pod.uid:
             nominated_node_name = earlier.nominated_node_name
         self._waiting[pod.key] = _Report(pod, reason, message, nominated_node_name)
         self._has_work.set()

@@ -95,6 +95,17 @@ async def test_a_newer_outcome_takes_the_place_of_one_that_waits_and_keeps_its_n
     assert [(c["conditions"][0]["message"], c["nominatedNodeName"]) for c in written(transport)] == [("second", "n")]
 
 
+async def test_a_nomination_is_not_passed_on_to_another_pod_of_the_same_name() -> None:
+    clock, transport = VirtualClock(), Answering(OK)
+    async with writing(clock, transport) as writer:
+        report(writer, pod("p", uid="first"), nominated="n")
+        report(writer, pod("p", uid="second"))
+
+    assert [(c["conditions"][0]["message"], c.get("nominatedNodeName")) for c in written(transport)] == [
+        ("no room", None)
+    ]
+
+
 async def test_a_nomination_is_cleared_with_null() -> None:
     clock, transport = VirtualClock(), Answering(OK)
     async with writing(clock, transport) as writer:
