@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import random
 import signal
 import sys
@@ -44,9 +45,13 @@ class Report:
     problems: list[str] = field(default_factory=list)
     pods: int = 0
     restarts: int = 0
+    load: float = 0.0
+    """The highest of the machine, over a minute each."""
+    began: float = field(default_factory=time.monotonic)
 
     def text(self) -> str:
         head = f"seed {self.seed}: {self.pods} pods, {self.faults.total()} faults, {self.restarts} restarts"
+        head += f", {(time.monotonic() - self.began) / 60:.1f} minutes, load up to {self.load:.1f}"
         lines = [f"  {count:3} {name.replace('_', ' ')}" for name, count in sorted(self.faults.items())]
         return "\n".join([head, *lines, *self.problems, "passed" if not self.problems else "FAILED"])
 
@@ -136,6 +141,7 @@ async def _watch_over(api: ApiSession, report: Report) -> None:
     """What must hold at every moment is looked at every two seconds."""
     while True:
         await asyncio.sleep(2)
+        report.load = max(report.load, os.getloadavg()[0])
         with contextlib.suppress(ClientError, AssertionError):
             claims = await api.items(CLAIMS)
             found = always(await api.items("/api/v1/nodes"), await api.pods(), claims)
@@ -145,6 +151,7 @@ async def _watch_over(api: ApiSession, report: Report) -> None:
 async def _settle(api: ApiSession, clients: Clients, replicas: Replicas, ledger: Ledger, report: Report) -> None:
     if not await _become_bound(api, clients):
         report.problems.append(f"pods without a node, and none was bound within {_CALM_SECONDS:g} s of calm")
+        report.story += [_waits(pod) for pod in await api.pods() if not pod["spec"].get("nodeName")]
     problems: list[str] = []
 
     async def holds() -> bool:
@@ -181,6 +188,12 @@ async def _become_bound(api: ApiSession, clients: Clients) -> bool:
                 fewest, changed_at = left, time.monotonic()
         await asyncio.sleep(0.5)
     return False
+
+
+def _waits(pod: JsonObject) -> str:
+    conditions = {c["type"]: c.get("message", "") for c in pod["status"].get("conditions") or ()}
+    nominated = pod["status"].get("nominatedNodeName", "")
+    return f"{pod['metadata']['name']} waits, nominated to `{nominated}`: {conditions.get('PodScheduled')}"
 
 
 def _told(event: JsonObject) -> str:
