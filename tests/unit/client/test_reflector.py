@@ -12,20 +12,7 @@ from bayplan.client.errors import ConnectionFailed, api_error
 from bayplan.client.reflector import Reflector, ReflectorSettings
 from bayplan.observe.clock import VirtualClock
 
-from .support import (
-    Call,
-    ScriptedTransport,
-    Thing,
-    answer,
-    bookmark,
-    event,
-    in_turn,
-    no_draw,
-    page,
-    refusal,
-    status,
-    thing,
-)
+from .support import Call, ScriptedTransport, Thing, bookmark, event, in_turn, no_draw, page, refusal, status, thing
 
 Stream = Callable[[], AsyncIterator[bytes]]
 SLOW = BackoffSettings(initial_seconds=1.0, jitter=0.0)
@@ -461,18 +448,3 @@ async def test_a_large_list_lets_others_run_in_between(clock: VirtualClock) -> N
 
     assert sizes == {0, 500, 1000, 1500}
     assert len(watched.reflector.objects) == 2000
-
-
-async def test_an_object_that_is_no_list_empties_nothing(clock: VirtualClock) -> None:
-    """Taken for an empty list, every node would look free."""
-    no_list = answer(200, {"kind": "Status", "apiVersion": "v1", "status": "Success"})
-    transport = ScriptedTransport(
-        in_turn(page([thing("a", 1)], 5), no_list, answer(200, {}), page([thing("a", 1), thing("b", 6)], 7)),
-        streams_in_turn(stream_of(EXPIRED), stream_of()),
-    )
-    watched = Watched(clock, transport)
-
-    async with watched.running(20.0):
-        pass
-
-    assert watched.diary == ["+a1", "+b6"]

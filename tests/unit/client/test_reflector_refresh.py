@@ -9,8 +9,8 @@ import pytest
 from bayplan.client.transport import Response
 from bayplan.observe.clock import VirtualClock
 
-from .support import ScriptedTransport, in_turn, page, thing
-from .test_reflector import CUT, Stream, Watched, stream_of, streams_in_turn
+from .support import ScriptedTransport, answer, in_turn, page, thing
+from .test_reflector import CUT, EXPIRED, Stream, Watched, stream_of, streams_in_turn
 
 
 @pytest.mark.parametrize("trouble", [stream_of(), stream_of(CUT)], ids=["a silent watch", "a pause between attempts"])
@@ -86,3 +86,18 @@ async def test_objects_that_are_known_in_the_version_of_a_list_are_not_decoded_a
 
     assert watched.reflector.replica.decode_errors == 0
     assert watched.diary == ["+a1", "+b2", "+c8", "~b7", "-c8", "+c8"]
+
+
+async def test_an_object_that_is_no_list_empties_nothing(clock: VirtualClock) -> None:
+    """Taken for an empty list, every node would look free."""
+    no_list = answer(200, {"kind": "Status", "apiVersion": "v1", "status": "Success"})
+    transport = ScriptedTransport(
+        in_turn(page([thing("a", 1)], 5), no_list, answer(200, {}), page([thing("a", 1), thing("b", 6)], 7)),
+        streams_in_turn(stream_of(EXPIRED), stream_of()),
+    )
+    watched = Watched(clock, transport)
+
+    async with watched.running(20.0):
+        pass
+
+    assert watched.diary == ["+a1", "+b6"]
