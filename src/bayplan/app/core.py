@@ -19,7 +19,7 @@ from bayplan.app.extenders import candidate_review, make_extenders
 from bayplan.app.failure_log import FailureLog
 from bayplan.app.frameworks import Ports, build_framework, queue_policy
 from bayplan.cache import Cache
-from bayplan.client.errors import NotSent
+from bayplan.client.errors import NoAnswer, NotSent, ServerError
 from bayplan.client.extender import ExtenderHttp
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.config.model import SchedulerConfig
@@ -266,6 +266,10 @@ class SchedulerCore:
 def _task_failed(name: str, exception: BaseException) -> None:
     if isinstance(exception, NotSent):
         _log.info("left to the next leader", task=name)
+        return
+    if isinstance(exception, (NoAnswer, ServerError)):
+        # No defect of a plugin or of the scheduler: what was asked for is decided again.
+        _log.warning("the API server did not carry out a task", task=name, error=str(exception))
         return
     _log.error("task failed", task=name, error=str(exception), exc_info=exception)
 
