@@ -255,6 +255,19 @@ class PodResourceClaimStatus(Struct):
     resource_claim_name: str | None = None
 
 
+class ContainerExtendedResourceRequest(Struct):
+    container_name: str = ""
+    resource_name: str = ""
+    request_name: str = ""
+
+
+class PodExtendedResourceClaimStatus(Struct):
+    """The claim that was made for extended resources of the pod."""
+
+    resource_claim_name: str = ""
+    request_mappings: list[ContainerExtendedResourceRequest] | None = None
+
+
 class PodStatus(Struct):
     phase: str = ""
     nominated_node_name: str = ""
@@ -265,6 +278,7 @@ class PodStatus(Struct):
     resources: ResourceRequirements | None = None
     allocated_resources: dict[str, Quantity] | None = None
     resource_claim_statuses: list[PodResourceClaimStatus] | None = None
+    extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
 
 
 class Pod(KubeObject):

@@ -70,7 +70,10 @@ def _is_toleration_added(old: Pod, new: Pod) -> bool:
 
 
 def _do_generated_claims_differ(old: Pod, new: Pod) -> bool:
-    return (old.status.resource_claim_statuses or []) != (new.status.resource_claim_statuses or [])
+    before, after = old.status, new.status
+    if (before.resource_claim_statuses or []) != (after.resource_claim_statuses or []):
+        return True
+    return before.extended_resource_claim_status != after.extended_resource_claim_status
 
 
 def _is_uncordoned(old: Node, new: Node) -> bool:

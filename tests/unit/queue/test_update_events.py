@@ -8,7 +8,15 @@ from tests.unit.queue.kit import make_pod
 
 from bayplan.api.meta import Metadata
 from bayplan.api.node import Node, NodeCondition, NodeSpec, NodeStatus, Taint
-from bayplan.api.pod import ContainerStatus, Pod, PodCondition, PodResourceClaimStatus, PodStatus, ResourceRequirements
+from bayplan.api.pod import (
+    ContainerStatus,
+    Pod,
+    PodCondition,
+    PodExtendedResourceClaimStatus,
+    PodResourceClaimStatus,
+    PodStatus,
+    ResourceRequirements,
+)
 from bayplan.framework.events import ActionType, Resource
 from bayplan.queue.update_events import node_update_events, pod_update_events
 
@@ -111,6 +119,16 @@ def test_generated_claims_are_an_event() -> None:
         ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM
     ]
     assert pod_actions(pod, with_status(pod, resource_claim_statuses=[])) == [ActionType.UPDATE]
+
+
+def test_a_claim_made_for_extended_resources_is_an_event_too() -> None:
+    pod = make_pod().pod
+    made = PodExtendedResourceClaimStatus(resource_claim_name="pod-extended-resources-x")
+    with_claim = with_status(pod, extended_resource_claim_status=made)
+
+    assert pod_actions(pod, with_claim) == [ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM]
+    assert pod_actions(with_claim, pod) == [ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM]
+    assert pod_actions(with_claim, with_claim) == [ActionType.UPDATE]
 
 
 def test_several_changes_of_a_pod_are_several_events_in_a_fixed_order() -> None:
