@@ -243,7 +243,7 @@ class Cache:
         self.cluster.generation += 1
 
     def _replace(self, before: PodInfo, after: PodInfo) -> None:
-        """A new version of a pod that counts as before: nothing to recompute."""
+        """A new version of a pod that counts as before: columns of what is used stay valid."""
         self._pods[after.uid] = after
         if self.cluster.labelled_pods.is_used:
             self.cluster.labelled_pods.place(after)
@@ -252,7 +252,8 @@ class Cache:
             self._orphans[after.node_name][after.uid] = after
             return
         node.pods[after.uid] = after
-        if before.start_time != after.start_time:
+        # Preemption reads the start, and plugins that depend on a node's pods may read their annotations.
+        if before.start_time != after.start_time or before.annotations != after.annotations:
             self.cluster.nodes.row_changes.append(node.row)
 
     def _relabel(self, before: PodInfo, after: PodInfo) -> None:

@@ -36,7 +36,7 @@ class NodeTable:
         self.row_changes = ChangeLog()
         """Rows whose node or pods changed."""
         self.use_changes = ChangeLog()
-        """The same without the rows on which a pod merely has other labels, or has started."""
+        """The same without the rows on which a pod merely has other labels or annotations, or has started."""
         self.node_changes = ChangeLog()
         """Rows whose node object changed, came or went."""
         self.layout = 0

@@ -62,7 +62,8 @@ class Depends(IntEnum):
     Computed again when the object changes and when pods come and go; not when a pod there gets other labels, as every
     pod does that the API server binds."""
     ROW = 2
-    """The node's object and the pods on that node. Computed again when either changes."""
+    """The node's object and the pods on that node: their specs, labels, annotations and starts, and which are
+    terminating. Computed again when any of it changes; not when the rest of a pod's status does."""
     NODES = 3
     """All node objects. Computed again for all nodes when any node object changes."""
     CLUSTER = 4

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from bayplan.api.meta import LabelSelector, LabelSelectorRequirement
-from bayplan.api.pod import Affinity, ContainerStatus, Pod, ResourceRequirements
+from bayplan.api.pod import Affinity, ContainerStatus, Pod, PodCondition, ResourceRequirements
 from bayplan.api.selectors import compile_selector
 from bayplan.api.workload import Service
 from bayplan.cache import Cache
@@ -152,10 +152,12 @@ def test_a_new_version_that_counts_the_same_changes_no_row() -> None:
     cache = cache_with("n1")
     cache.add_pod(pod("web", node="n1", started="2026-01-01T00:00:00Z"))
     before = cache.cluster.nodes.row_changes.position
-    cache.add_pod(pod("web", node="n1", started="2026-01-01T00:00:00Z", annotations={"seen": "yes"}))
+    ready = pod("web", node="n1", started="2026-01-01T00:00:00Z")
+    ready.status.conditions = [PodCondition(type="Ready", status="True")]
+    cache.add_pod(ready)
 
     assert cache.cluster.nodes.row_changes.position == before
-    assert info_of(cache, "n1").pods["uid-default-web"].annotations == {"seen": "yes"}
+    assert info_of(cache, "n1").pods["uid-default-web"].pod is ready
 
 
 def test_another_start_time_changes_the_row_because_preemption_looks_at_it() -> None:
@@ -165,6 +167,17 @@ def test_another_start_time_changes_the_row_because_preemption_looks_at_it() -> 
     cache.add_pod(pod("web", node="n1", started="2026-01-01T00:00:00Z"))
 
     assert cache.cluster.nodes.row_changes.position > before
+
+
+def test_other_annotations_change_the_row_because_plugins_may_look_at_the_pods() -> None:
+    cache = cache_with("n1")
+    cache.add_pod(pod("web", node="n1"))
+    table = cache.cluster.nodes
+    row_position, use_position = table.row_changes.position, table.use_changes.position
+    cache.add_pod(pod("web", node="n1", annotations={"seen": "yes"}))
+
+    assert table.row_changes.position == row_position + 1
+    assert table.use_changes.position == use_position
 
 
 def relabelled(cache: Cache, affinity: Affinity | None = None) -> tuple[int, int]:

@@ -120,6 +120,26 @@ def test_while_a_glance_tells_no_column_is_asked_for() -> None:
     assert framework.plan(waiting).evaluation.status(0) is None
 
 
+def test_other_annotations_of_a_pod_on_the_node_are_seen_by_what_depends_on_the_row() -> None:
+    class Annotated(Plugin):
+        depends = Depends.ROW
+
+        def score(self, state: Any, pod: Any, node: Any) -> int:
+            return 10 * sum(len(each.annotations) for each in node.pods.values())
+
+    cache = Changes(1).cache
+    cache.add_pod(pod("there", node=NAMES[0]))
+    framework, waiting = framework_of(cache, Annotated), cache.info(pod("waiting"))
+    for _ in range(2):
+        evaluation = framework.plan(waiting).evaluation
+        evaluation.refresh(waiting)
+    assert evaluation.best()[0] == 0
+
+    cache.add_pod(pod("there", node=NAMES[0], annotations={"seen": "yes"}))
+    evaluation.refresh(waiting)
+    assert evaluation.best()[0] == 10
+
+
 def test_other_labels_of_a_pod_that_is_there_concern_only_those_who_look_at_them() -> None:
     changes = Changes(1)
     cache = changes.cache
