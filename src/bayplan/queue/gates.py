@@ -58,7 +58,7 @@ class Gates:
         for plugin, pre_enqueue in plugins.items():
             if plugin != last and self._is_held_by(plugin, pre_enqueue, queued):
                 return True
-        queued.gating_plugin = ""
+        queued.gating_plugin = queued.gate_failure = ""
         return False
 
     def worth_asking(self, first: QueuedPod, alike: Alike, pool: UnschedulablePool) -> list[QueuedPod]:

@@ -87,3 +87,22 @@ def test_a_failure_is_reported_once_as_soon_as_it_may_be() -> None:
     assert gates.hold(queued)
 
     assert reports == ["ns/web oops False", "ns/web oops True", "ns/web again True"]
+
+
+def test_a_failure_that_comes_back_after_the_pod_was_let_through_is_reported_again() -> None:
+    """Its condition then says what became of the attempt in between."""
+    reports: list[str] = []
+
+    def report(queued: QueuedPod, status: Status) -> bool:
+        reports.append(status.message)
+        return True
+
+    gate, queued = ScriptedGate(Error("oops")), make_queued("web")
+    gates = Gates({PROFILE: {"Fragile": gate}}, on_failure=report)
+    assert gates.hold(queued)
+    gate.answer = SUCCESS
+    assert not gates.hold(queued)
+    gate.answer = Error("oops")
+    assert gates.hold(queued)
+
+    assert reports == ["oops", "oops"]
