@@ -17,7 +17,7 @@ import structlog
 from bayplan.api.pod import Pod
 from bayplan.app.extenders import candidate_review, make_extenders
 from bayplan.app.failure_log import FailureLog
-from bayplan.app.frameworks import Ports, build_framework, queue_policy
+from bayplan.app.frameworks import Ports, build_frameworks
 from bayplan.cache import Cache
 from bayplan.client.errors import NoAnswer, NotSent, ServerError
 from bayplan.client.extender import ExtenderHttp
@@ -43,7 +43,7 @@ from bayplan.loop.scheduler import Scheduler
 from bayplan.loop.select import seeded_tie_break
 from bayplan.loop.tasks import BriefWork, Tasks
 from bayplan.observe.clock import Clock, SystemClock
-from bayplan.queue import BackoffTimes, Doorbell, Nominations, QueueShell, SchedulingQueue
+from bayplan.queue import BackoffTimes, Doorbell, Nominations, QueuePolicy, QueueShell, SchedulingQueue
 from bayplan.queue.places import MoveListener
 from bayplan.queue.requeue import HintObserver
 
@@ -112,11 +112,11 @@ class SchedulerCore:
         self._search = NodeSearch()
         self._keeps_scores = False
         self._ports = self._make_ports()
-        extenders, frameworks = self._make_frameworks(config, profiles, registry)
+        extenders, frameworks, policy = self._make_frameworks(config, profiles, registry)
         bell = Doorbell()
         self.queue = SchedulingQueue(
             clock,
-            queue_policy(frameworks, has_extenders=extenders is not None),
+            policy,
             nominations=self.nominations,
             times=_backoff_times(config, options),
             on_ready=bell.ring,
@@ -173,10 +173,11 @@ class SchedulerCore:
 
     def _make_frameworks(
         self, config: SchedulerConfig, profiles: Sequence[ResolvedProfile], registry: Registry
-    ) -> tuple[Extenders | None, dict[str, Framework]]:
+    ) -> tuple[Extenders | None, dict[str, Framework], QueuePolicy]:
         extenders = make_extenders(config, self._edges.extender_http, self.cache.cluster)
         review = candidate_review(extenders)
-        return extenders, {p.scheduler_name: build_framework(p, registry, self._ports, review) for p in profiles}
+        built = build_frameworks(profiles, registry, self._ports, review, has_extenders=extenders is not None)
+        return extenders, *built
 
     def _make_profiles(
         self,
@@ -220,8 +221,7 @@ class SchedulerCore:
 
         Everything that can fail happens before anything is replaced. Bindings under way finish with the old plugins.
         """
-        extenders, frameworks = self._make_frameworks(config, profiles, registry)
-        policy = queue_policy(frameworks, has_extenders=extenders is not None)
+        extenders, frameworks, policy = self._make_frameworks(config, profiles, registry)
         made = self._make_profiles(profiles, frameworks, extenders)
         unclaimed = made.keys() - self.profiles.keys()
         replaced = self.frameworks

@@ -18,7 +18,7 @@ from bayplan.framework.handle import ApiPort, Clock, Handle, LastingState, Recor
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.points import ExtensionPoint, defines
 from bayplan.framework.registry import Registry
-from bayplan.framework.runtime.call import Complaint, call_plugin, call_promise, hint_call, sort_key_call
+from bayplan.framework.runtime.call import Complaint, call_plugin, call_promise, hint_call, sort_key_call, tear_down
 from bayplan.framework.runtime.framework import Framework
 from bayplan.loop.decide_with_extenders import EXTENDER
 from bayplan.queue import QueuePolicy
@@ -26,7 +26,7 @@ from bayplan.queue import QueuePolicy
 if TYPE_CHECKING:
     from bayplan.app.extenders import CandidateReview
 
-__all__ = ["Ports", "build_framework", "queue_policy", "watched_resources"]
+__all__ = ["Ports", "build_framework", "build_frameworks", "queue_policy", "watched_resources"]
 
 _REJECTING = (
     ExtensionPoint.PRE_ENQUEUE,
@@ -57,6 +57,27 @@ class Ports:
     call_later: Callable[[float, Callable[[], None]], None] = lambda _seconds, _callback: None
 
 
+def build_frameworks(
+    profiles: Iterable[ResolvedProfile],
+    registry: Registry,
+    ports: Ports,
+    review_candidates: CandidateReview | None = None,
+    *,
+    has_extenders: bool = False,
+) -> tuple[dict[str, Framework], QueuePolicy]:
+    """The plugins of all profiles, and what they declare about queueing. Where one cannot be built, those that were are
+    torn down again."""
+    frameworks: dict[str, Framework] = {}
+    try:
+        for profile in profiles:
+            frameworks[profile.scheduler_name] = build_framework(profile, registry, ports, review_candidates)
+        return frameworks, queue_policy(frameworks, has_extenders=has_extenders)
+    except BaseException:
+        for framework in frameworks.values():
+            framework.teardown()
+        raise
+
+
 def build_framework(
     profile: ResolvedProfile,
     registry: Registry,
@@ -85,7 +106,13 @@ def build_framework(
         call_later=ports.call_later,
         review_candidates=review_candidates,
     )
-    plugins = {name: _built(cls, profile.args.get(name), handle) for name, cls in classes.items()}
+    plugins: dict[str, Plugin] = {}
+    try:
+        for name, cls in classes.items():
+            plugins[name] = _built(cls, profile.args.get(name), handle)
+    except BaseException:
+        tear_down(plugins.values(), ports.complain)
+        raise
     framework = Framework(
         profile_name=profile.scheduler_name,
         cluster=ports.cluster,

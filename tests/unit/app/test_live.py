@@ -14,7 +14,8 @@ from bayplan.api.devices import DeviceClass
 from bayplan.api.meta import Metadata
 from bayplan.config.loading import load_config
 from bayplan.config.profiles import resolve_profiles
-from bayplan.framework import Plugin, PluginArgs
+from bayplan.framework import EventHint, Plugin, PluginArgs
+from bayplan.framework.errors import PluginError
 from bayplan.plugins.intree import default_registry
 from bayplan.queue import Place
 from bayplan.testing import Harness
@@ -169,6 +170,45 @@ async def test_plugins_are_torn_down_when_a_reload_replaces_them_and_when_the_sc
     await loop.live._stop([])
 
     assert torn_down == ["first", "second"]
+
+
+async def test_plugins_of_a_configuration_that_does_not_take_effect_are_torn_down() -> None:
+    """Its first plugin is built already when the second one fails, in `setup` or when its events are read."""
+    torn_down: list[str] = []
+
+    class Holder(Plugin[HolderArgs]):
+        def filter(self, state: Any, pod: Any, node: Any) -> None: ...
+
+        def teardown(self) -> None:
+            torn_down.append(self.args.label)
+
+    class FailsInSetup(Plugin):
+        def setup(self) -> None:
+            raise ValueError("no key")
+
+        def filter(self, state: Any, pod: Any, node: Any) -> None: ...
+
+    class FailsInEvents(Plugin):
+        def filter(self, state: Any, pod: Any, node: Any) -> None: ...
+
+        def events_to_register(self) -> list[EventHint]:
+            raise ValueError("no key")
+
+    loop = Loop([node("n")], config=HOLDING.replace("LABEL", "first"), plugins=[Holder])
+    async with running(loop):
+        for number, fragile in enumerate((FailsInSetup, FailsInEvents)):
+            registry = default_registry()
+            registry.add(Holder)
+            registry.add(fragile)
+            text = HOLDING.replace("{name: Holder}]", f"{{name: Holder}}, {{name: {fragile.__name__}}}]")
+            config = load_config(text.replace("LABEL", f"try {number}"))
+            with pytest.raises(PluginError, match="no key"):
+                loop.live.reload(config, resolve_profiles(config, registry), registry)
+        assert torn_down == ["try 0", "try 1"]
+        loop.put(pod("p"))
+        await loop.settle()
+
+    assert loop.transport.bindings == {"p": "n"}
 
 
 async def test_a_plugin_that_is_called_for_each_node_sees_all_of_them_live_and_offline() -> None:

@@ -11,7 +11,7 @@ Calls for every node and decision are in `node_calls`, with the same rules.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, cmp_to_key, partial, update_wrapper
 from typing import Any
 
@@ -46,6 +46,7 @@ __all__ = [
     "key_from_less",
     "not_given",
     "sort_key_call",
+    "tear_down",
 ]
 
 Complaint = Callable[[str, str, BaseException], None]
@@ -198,15 +199,33 @@ def key_from_less(less: Callable[[QueuedPod, QueuedPod], bool]) -> Callable[[Que
 
 def call_object_remedies(plugin: Plugin, complain: Complaint, pod: PodInfo) -> Iterator[ObjectRemedy]:
     """What the plugin proposes, until it fails: it may yield one proposal after another."""
-    try:
-        for remedy in plugin.object_remedies(pod):
-            if not isinstance(remedy, ObjectRemedy):
-                raise TypeError(
-                    f"plugin `{plugin.name}`: `object_remedies` proposed {remedy!r:.60}, expected an `ObjectRemedy`"
-                )
-            yield remedy
-    except BaseException as exception:
-        failed(plugin, "object_remedies", complain, exception)
+    proposals = _proposals(plugin, pod)
+    while True:
+        try:
+            remedy = next(proposals)
+        except StopIteration:
+            return
+        except BaseException as exception:
+            failed(plugin, "object_remedies", complain, exception)
+            return
+        # Outside of the try: a reader that has enough closes this generator here, which is no failure of the plugin.
+        yield remedy
+
+
+def _proposals(plugin: Plugin, pod: PodInfo) -> Iterator[ObjectRemedy]:
+    for remedy in plugin.object_remedies(pod):
+        if not isinstance(remedy, ObjectRemedy):
+            raise TypeError(
+                f"plugin `{plugin.name}`: `object_remedies` proposed {remedy!r:.60}, expected an `ObjectRemedy`"
+            )
+        yield remedy
+
+
+def tear_down(plugins: Iterable[Plugin], complain: Complaint) -> None:
+    """Let plugins that are not used any more release what they acquired."""
+    for plugin in plugins:
+        if defines(plugin, "teardown"):
+            call_plugin(plugin, "teardown", complain)
 
 
 def failed(plugin: Plugin, method: str, complain: Complaint, exception: BaseException) -> Status:

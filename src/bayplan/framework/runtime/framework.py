@@ -29,6 +29,7 @@ from bayplan.framework.runtime.call import (
     call_plugin,
     caller,
     has_raised,
+    tear_down,
 )
 from bayplan.framework.runtime.dry_runs import DryRuns
 from bayplan.framework.runtime.node_calls import FilterCall, ScoreCall
@@ -101,9 +102,7 @@ class Framework:
 
     def teardown(self) -> None:
         """Let every plugin release what it acquired: the framework was replaced, or the scheduler stops."""
-        for plugin in self._in_order:
-            if defines(plugin, "teardown"):
-                call_plugin(plugin, "teardown", self.complain)
+        tear_down(self._in_order, self.complain)
 
     def pod_gone(self, pod: PodInfo) -> None:
         """Report a pod that left its node to the plugins that follow pods."""

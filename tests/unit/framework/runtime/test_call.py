@@ -312,6 +312,21 @@ def test_proposals_end_where_a_plugin_fails_to_make_them() -> None:
         assert [(plugin, method) for plugin, method, _ in complaints] == [("Mine", "object_remedies")]
 
 
+def test_a_reader_that_takes_the_first_proposal_alone_is_no_failure_of_the_plugin() -> None:
+    good = ObjectRemedy("the quota were larger", None, Pod())
+
+    def yields(self: Any, _pod: Any) -> Iterator[Any]:
+        yield good
+        yield good
+
+    complaints = Complaints()
+    proposals = call_object_remedies(plugin_with(object_remedies=yields)(), complaints, None)  # type: ignore[arg-type]
+    assert next(proposals) is good
+    proposals.close()
+
+    assert list(complaints) == []
+
+
 def test_a_verdict_without_a_status_is_an_error() -> None:
     def filter_nodes(self: Any, state: Any, pod: Any, nodes: Any) -> Verdicts:
         return Verdicts(np.ones(len(nodes), dtype=np.int32), ["", "no"].__getitem__)  # type: ignore[arg-type] # the mistake
