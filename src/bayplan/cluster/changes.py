@@ -41,12 +41,6 @@ class ChangeLog:
             return None
         return self._buffer[position - self._base : self._used]
 
-    def forget_all(self) -> None:
-        """Make every reader compute again, as after a change of the columns' layout."""
-        self._base += self._used + 1
-        self._used = 0
-        self.position = self._base
-
     def _make_room(self) -> None:
         if self._used > 2 * self.keep:
             dropped = self._used - self.keep

@@ -3,12 +3,16 @@
 A `PublishedSlice` is a ResourceSlice with everything parsed once: node selectors compiled, amounts as exact numbers,
 taints that keep devices from being allocated, and the `DeviceLook` of each device. The look is what a selector can
 see of a device; devices of one model share one look, so an expression is evaluated once for all of them.
+DeviceTaintRules are applied before: they add taints of administrators to those that drivers publish.
 """
 
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterable
 from typing import NamedTuple
+
+import msgspec
 
 from bayplan.api.devices import (
     CapacityRequestPolicy,
@@ -16,6 +20,8 @@ from bayplan.api.devices import (
     DeviceAttribute,
     DeviceCapacity,
     DeviceTaint,
+    DeviceTaintRule,
+    DeviceTaintSelector,
     ResourceSlice,
 )
 from bayplan.api.node import NodeSelector
@@ -31,6 +37,8 @@ __all__ = [
     "PoolId",
     "PublishedDevice",
     "PublishedSlice",
+    "concerns",
+    "tainted",
 ]
 
 DeviceId = tuple[str, str, str]
@@ -209,3 +217,31 @@ class PublishedSlice:
         if self.nodes.is_made:
             return self.nodes.includes(name, labels)
         return self.is_chosen_by_device and any(device.nodes.includes(name, labels) for device in self.devices)
+
+
+_ANY_DEVICE = DeviceTaintSelector()
+
+
+def concerns(rule: DeviceTaintRule, slice_: ResourceSlice) -> bool:
+    """Whether the rule may select devices of the slice."""
+    selector, spec = rule.spec.device_selector or _ANY_DEVICE, slice_.spec
+    return selector.driver in (None, spec.driver) and selector.pool in (None, spec.pool.name)
+
+
+def tainted(slice_: ResourceSlice, rules: Iterable[DeviceTaintRule]) -> ResourceSlice:
+    """The slice with the taints of the rules on its devices."""
+    spec = slice_.spec
+    devices = spec.devices
+    for rule in rules:
+        if not devices or not concerns(rule, slice_):
+            continue
+        name = (rule.spec.device_selector or _ANY_DEVICE).device
+        devices = [
+            msgspec.structs.replace(device, taints=[*(device.taints or ()), rule.spec.taint])
+            if name in (None, device.name)
+            else device
+            for device in devices
+        ]
+    if devices is spec.devices:
+        return slice_
+    return msgspec.structs.replace(slice_, spec=msgspec.structs.replace(spec, devices=devices))

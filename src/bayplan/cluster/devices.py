@@ -13,12 +13,13 @@ from collections.abc import Iterable, Iterator
 from bayplan.api.devices import AllocationResult, DeviceTaintRule, ResourceClaim, ResourceSlice
 from bayplan.api.quantity import nano_value
 from bayplan.cluster.changes import NameLog
-from bayplan.cluster.device_metrics import DeviceMetrics
-from bayplan.cluster.device_slices import DeviceId, PoolId, PublishedSlice
-from bayplan.cluster.device_taint_rules import concerns, tainted
+from bayplan.cluster.device_slices import DeviceId, PoolId, PublishedSlice, concerns, tainted
 from bayplan.cluster.objects import Objects
+from bayplan.observe.metrics import Counter as CounterMetric
+from bayplan.observe.metrics import Histogram, Metric
+from bayplan.observe.scheduler_metrics import BINDING_CONDITIONS, BINDING_CONDITIONS_WAIT, CLAIM_CREATES
 
-__all__ = ["DeviceUse", "Devices"]
+__all__ = ["DeviceMetrics", "DeviceUse", "Devices"]
 
 
 class DeviceUse:
@@ -239,3 +240,27 @@ def _is_older(first: ResourceClaim, second: ResourceClaim) -> bool:
     """Whether `first` was read before `second`. Versions that are no numbers cannot be compared; then it was not."""
     before, after = first.metadata.resource_version, second.metadata.resource_version
     return before.isdigit() and after.isdigit() and int(before) < int(after)
+
+
+class DeviceMetrics:
+    """What happened to claims while pods were bound, counted for kube-scheduler's metrics of devices. Plugins feed them
+    through `Devices.metrics`; `bayplan.app.metrics` shows them."""
+
+    def __init__(self) -> None:
+        self.creates = Metric(CLAIM_CREATES, CounterMetric)
+        self.conditions = Metric(BINDING_CONDITIONS, CounterMetric)
+        self.waits = Metric(BINDING_CONDITIONS_WAIT, lambda: Histogram(BINDING_CONDITIONS_WAIT.buckets))
+
+    def created(self, *, is_made: bool) -> None:
+        """A claim for extended resources was created, or could not be."""
+        self.creates.labels("success" if is_made else "failure").inc()
+
+    def waited(self, claims: Iterable[ResourceClaim], *, profile: str, status: str, seconds: float) -> None:
+        """A pod waited for the conditions of its devices. As in kube-scheduler, the wait is observed for every device
+        of the pod, and the outcome counted for those that have conditions."""
+        for claim in claims:
+            allocation = claim.status.allocation
+            for result in allocation.devices.results or () if allocation is not None else ():
+                self.waits.labels(profile, result.driver, status).observe(seconds)
+                if result.binding_conditions:
+                    self.conditions.labels(profile, result.driver, status).inc()

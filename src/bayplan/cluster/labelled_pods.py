@@ -29,7 +29,7 @@ class PodSet:
         return len(self.pods)
 
 
-_NOBODY = PodSet()
+_NO_PODS = PodSet()
 _Place = tuple[str, str, str]
 """(label, namespace, value)."""
 
@@ -41,7 +41,7 @@ class LabelledPods:
         self._sets: dict[_Place, PodSet] = {}
         self._places: dict[str, list[_Place]] = {}
         """By uid, the sets that hold the pod."""
-        self._untold: set[str] = set()
+        self._only_placed: set[str] = set()
         """uids of pods that were placed but never put: no `drop` follows for them, so `displace` removes them."""
 
     def follow(self, label: str) -> None:
@@ -52,7 +52,7 @@ class LabelledPods:
 
     def get(self, label: str, namespace: str, value: str) -> PodSet:
         """The pods of a namespace with this value; changes as pods come and go."""
-        return self._sets.get((label, namespace, value), _NOBODY)
+        return self._sets.get((label, namespace, value), _NO_PODS)
 
     def sets(self) -> Iterable[PodSet]:
         return self._sets.values()
@@ -79,7 +79,7 @@ class LabelledPods:
 
     def put(self, pod: PodInfo) -> None:
         """Take over a pod, new or changed; one whose label changed moves."""
-        self._untold.discard(pod.uid)
+        self._only_placed.discard(pod.uid)
         before, now = self._places.get(pod.uid), self._places_of(pod)
         if before is not None and before != now:
             counted = [found for place in before if (found := self._sets[place].placed.get(pod.uid))]
@@ -93,7 +93,7 @@ class LabelledPods:
 
     def drop(self, uid: str) -> None:
         """The pod is gone."""
-        self._untold.discard(uid)
+        self._only_placed.discard(uid)
         for place in self._places.pop(uid, ()):
             members = self._sets[place]
             members.pods.pop(uid, None)
@@ -106,13 +106,13 @@ class LabelledPods:
         if pod.uid not in self._places:
             self.put(pod)
             if pod.uid in self._places:
-                self._untold.add(pod.uid)
+                self._only_placed.add(pod.uid)
         for place in self._places.get(pod.uid, ()):
             self._sets[place].placed[pod.uid] = pod
 
     def displace(self, pod: PodInfo) -> None:
         """The pod counts on no node any more."""
-        if pod.uid in self._untold:
+        if pod.uid in self._only_placed:
             self.drop(pod.uid)
         for place in self._places.get(pod.uid, ()):
             self._sets[place].placed.pop(pod.uid, None)

@@ -130,12 +130,6 @@ class NodeColumns:
         return columns
 
     @property
-    def all_divisors(self) -> FloatRN:
-        """`all_allocatable` as floats, and 1 where a node offers nothing."""
-        columns: FloatRN = self._cut_all("divisor", self.table.divisor, len(self.table.resources))
-        return columns
-
-    @property
     def all_requested(self) -> Int64RN:
         """One row a resource, in the order of the resource axis."""
         columns: Int64RN = self._cut_all("requested", self.table.requested, len(self.table.resources))

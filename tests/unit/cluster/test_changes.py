@@ -32,18 +32,6 @@ def test_a_reader_that_fell_behind_is_told_so() -> None:
     assert log.since(log.position - 4).tolist() == [4996, 4997, 4998, 4999]  # type: ignore[union-attr]
 
 
-def test_forgetting_sends_every_reader_back_to_the_start() -> None:
-    log = ChangeLog()
-    log.append(1)
-    before = log.position
-    log.forget_all()
-
-    assert log.since(before) is None
-    assert log.position > before
-    log.append(2)
-    assert log.since(log.position - 1).tolist() == [2]  # type: ignore[union-attr]
-
-
 def test_positions_only_grow_and_never_lie() -> None:
     """Against a plain list of everything ever appended, with readers at random positions."""
     rng = random.Random(7)

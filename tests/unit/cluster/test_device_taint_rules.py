@@ -1,4 +1,4 @@
-"""`device_taint_rules`: taints that rules put on devices, and devices that follow when rules come and go."""
+"""DeviceTaintRules: taints that rules put on devices, and devices that follow when rules come and go."""
 
 from __future__ import annotations
 
