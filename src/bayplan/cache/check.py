@@ -110,7 +110,7 @@ def _rows(cluster: ClusterState) -> Iterator[str]:
             if any(np.any(column) for column in kept):
                 yield f"row {row} holds no node, but its pods are still counted"
         elif info.row != row:
-            yield f"node {info.name} is in row {row} and thinks it is in {info.row}"
+            yield f"node {info.name} is in row {row} and names row {info.row} as its own"
     listed = sorted(table.order.rows().tolist())
     if listed != sorted(by_name.values()):
         yield f"nodes are visited in rows {listed}, they are in {sorted(by_name.values())}"

@@ -1,7 +1,7 @@
 """Expressions that select devices, as resource claims and device classes have them.
 
 The variable `device` has the driver, whether it may be allocated several times, and attributes and capacities by
-domain. A domain that a device has nothing in is an empty map, so that only what is asked for in it is missing. This
+domain. A domain that a device has nothing in is an empty map, so that only a name that is read from it is missing. This
 is the environment of Kubernetes 1.36; `bayplan.cel.environment` is independent of devices.
 """
 

@@ -252,7 +252,7 @@ class _Resolution:
         return f"enable one, such as {names[0]}" if names else "enable one"
 
     def _check_disabled(self) -> None:
-        """A name that disables nothing is a slip of the pen, unless it is a plugin that is gone."""
+        """A name that disables nothing is probably misspelt, unless it is a plugin that is gone."""
         for _, inner, plugin in self.profile.plugins.entries("disabled"):
             place = f"{self.path}.plugins.{inner}"
             if plugin.name == "*" or plugin.name in self.registry:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["CycleState", "StateKey"]
 
 T = TypeVar("T")
-_NOBODY: frozenset[str] = frozenset()
+_NO_PLUGINS: frozenset[str] = frozenset()
 
 
 class StateKey(Generic[T]):
@@ -38,9 +38,9 @@ class CycleState:
     def __init__(self) -> None:
         self._values: dict[StateKey[Any], Any] = {}
         # Sets that many cycles share: to add a name, put another set in place.
-        self.skip_filter = _NOBODY
-        self.skip_score = _NOBODY
-        self.reached = _NOBODY
+        self.skip_filter = _NO_PLUGINS
+        self.skip_score = _NO_PLUGINS
+        self.reached = _NO_PLUGINS
         """Plugins whose PreFilter was reached in this cycle."""
         self.pods_to_activate: dict[str, Any] = {}
         """Pods to put into the active queue at the end of the cycle, by `namespace/name`."""

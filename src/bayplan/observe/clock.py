@@ -1,7 +1,7 @@
 """The clock interface: time is an input, so that tests and simulations control it.
 
 Everything in Bayplan that reads the time or waits takes a `Clock`. `SystemClock` is the machine's clock; `VirtualClock`
-advances only when it is called to. This module starts no threads and keeps no global clock.
+advances only in calls of its own methods. This module starts no threads and keeps no global clock.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from bayplan.preemption.victim_columns import Slots, VictimColumns
 __all__ = ["VictimsByNode", "find_victims_in_columns", "no_prices"]
 
 _PRIORITY_SHIFT = 1 << 31
-_NOBODY: Rows = np.empty(0, dtype=np.intp)
+_NO_ROWS: Rows = np.empty(0, dtype=np.intp)
 
 
 Prices = list[npt.NDArray[Any]]
@@ -105,7 +105,7 @@ class ColumnTrial:
         self._state = state
         self._pod = pod
         self._rows = rows
-        self._with_nominated: Rows = np.flatnonzero(nominated.count[rows]) if nominated is not None else _NOBODY
+        self._with_nominated: Rows = np.flatnonzero(nominated.count[rows]) if nominated is not None else _NO_ROWS
         self._overlay = OverlayColumns(table, self._stacked(rows))
         if nominated is not None and len(self._with_nominated):
             added, used = nominated.used.take(rows[self._with_nominated], axis=1), self._overlay.used

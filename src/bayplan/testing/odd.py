@@ -75,7 +75,7 @@ def _selects_itself_away() -> Pod:
     return pod("odd", labels={"app": "odd"}, affinity=[near(ZONE, {"app": "odd"}), apart(ZONE, {"app": "odd"})])
 
 
-def _topology_nobody_has() -> Pod:
+def _topology_of_no_node() -> Pod:
     everything = selector()
     return pod("odd", spread=[spread("no/such-key", everything)], affinity=near("no/other-key", everything))
 
@@ -127,7 +127,7 @@ ODD_PODS: dict[str, Callable[[], Pod]] = {
         _unknown_operators,
         _unreadable_terms,
         _selects_itself_away,
-        _topology_nobody_has,
+        _topology_of_no_node,
         _same_port_twice,
         _claims_that_are_missing,
         _owner_that_is_gone,

@@ -12,7 +12,7 @@ import msgspec
 
 from bayplan.api.node import Node, Taint
 from bayplan.api.pod import Pod, PodPort
-from bayplan.testing.oracle.affinity import affinity_scores, affinity_verdict, has_affinity_say
+from bayplan.testing.oracle.affinity import affinity_scores, affinity_verdict, uses_affinity
 from bayplan.testing.oracle.cluster import (
     UNRESOLVABLE,
     UNSCHEDULABLE,
@@ -106,7 +106,7 @@ class OracleTrial:
 
     @classmethod
     def of(cls, cluster: OracleCluster, pod: Pod) -> OracleTrial:
-        return cls(cluster, pod, hard_spread(pod, cluster), has_affinity_say(pod, cluster))
+        return cls(cluster, pod, hard_spread(pod, cluster), uses_affinity(pod, cluster))
 
     def copy(self) -> OracleTrial:
         return OracleTrial(self.cluster, self.pod, self.spread.copy() if self.spread else None, self.asks_affinity)

@@ -121,7 +121,7 @@ class OracleHardSpread:
 
 
 def hard_spread(pod: Pod, cluster: OracleCluster) -> OracleHardSpread | None:
-    """The counts before anything is tried out; None when the filter has no say."""
+    """The counts before anything is tried out; None when the filter takes no part."""
     constraints = _constraints(pod, cluster, "DoNotSchedule")
     if not constraints:
         return None
