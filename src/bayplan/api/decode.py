@@ -1,8 +1,8 @@
-"""Decodes files of Kubernetes objects into typed objects, for offline commands.
+"""Decodes Kubernetes objects from plain data into typed objects, for offline commands.
 
-YAML streams, JSON, JSON lines, `kind: List` and `PodList` and the like. Input comes from people, so each problem is one
-line: the file, the document or the path inside it, what was found, what to do. Fields that scheduling does not read are
-skipped, as everywhere in this package; a wrong type, an unknown kind, a missing name or a bad quantity is an error.
+Input comes from people, so each problem is one line: the file, the document or the path inside it, what was found, what
+to do. Fields that scheduling does not read are skipped, as everywhere in this package; a wrong type, an unknown kind, a
+missing name or a bad quantity is an error. `bayplan.cli.documents` reads the files.
 
 No field gets a default but the namespace; see `bayplan.api.pod_defaults`.
 """
@@ -11,19 +11,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from bayplan.api.documents import DocumentError, parse_documents
 from bayplan.api.kinds import DEVICE_TAINT_RULES, KINDS, ObjectKind, kind_named
 from bayplan.api.meta import KubeObject
 from bayplan.api.pod_defaults import apply_pod_defaults
 from bayplan.api.quantity import Quantity, QuantityError, milli_value
 from bayplan.api.suggest import closest
 
-__all__ = ["InputError", "apply_pod_defaults", "decode_object", "read_objects", "read_objects_text"]
+__all__ = ["InputError", "apply_pod_defaults", "decode_object"]
 
 _TEMPLATES = frozenset(("Deployment", "DaemonSet", "Job", "CronJob", "PodTemplate"))
 _NAMES = {kind.name: kind for kind in (*KINDS, DEVICE_TAINT_RULES)}
@@ -38,106 +36,30 @@ class InputError(ValueError):
         self.source, self.where, self.message = source, where, message
 
 
-def read_objects(path: str | Path, *, ignore_unread: bool = False) -> list[KubeObject]:
-    """Every object in a `.yaml`, `.yml`, `.json` or `.jsonl` file.
-
-    `ignore_unread` leaves out kinds of objects that scheduling does not read (ConfigMap, Deployment, ...) instead of
-    refusing them. Raises `InputError`.
-    """
-    path = Path(path)
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"not UTF-8 text (byte {error.start})", source=str(path)) from None
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", source=str(path)) from None
-    is_lines = path.suffix in (".jsonl", ".ndjson")
-    return read_objects_text(text, source=str(path), is_lines=is_lines, ignore_unread=ignore_unread)
-
-
-def read_objects_text(
-    text: str, *, source: str = "input", is_lines: bool = False, ignore_unread: bool = False
-) -> list[KubeObject]:
-    """The same for text in memory; `is_lines` tells that each line is a JSON document."""
-    documents = _json_lines(text, source) if is_lines else _documents(text, source)
-    objects: list[KubeObject] = []
-    seen: dict[tuple[type[KubeObject], str], str] = {}
-    for where, document in documents:
-        for path, item, inherited in _items(document, source=source, where=where):
-            decoded = decode_object(
-                item, source=source, where=where, path=path, inherited=inherited, ignore_unread=ignore_unread
-            )
-            if decoded is not None:
-                _refuse_repeated(decoded, seen, source=source, where=_join(where, path))
-                objects.append(decoded)
-    return objects
-
-
-def _documents(text: str, source: str) -> Iterator[tuple[str, Any]]:
-    if text.lstrip()[:1] == "{":
-        try:
-            yield "", msgspec.json.decode(text)
-            return
-        except (msgspec.DecodeError, UnicodeEncodeError):
-            pass  # YAML in flow style, several JSON documents, or an error that the YAML reader locates better.
-    try:
-        for document in parse_documents(text):
-            yield f"document {document.number} (line {document.line})", document.value
-    except DocumentError as error:
-        raise InputError(str(error), source=source) from None
-
-
-def _json_lines(text: str, source: str) -> Iterator[tuple[str, Any]]:
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not line.strip():
-            continue
-        try:
-            yield f"line {number}", msgspec.json.decode(line)
-        except (msgspec.DecodeError, UnicodeEncodeError) as error:
-            raise InputError(f"not valid JSON: {error}", source=source, where=f"line {number}") from None
-
-
-def _items(document: Any, *, source: str, where: str) -> Iterator[tuple[str, Any, Mapping[str, str]]]:
-    """(path, object, apiVersion and kind to use when the object names none) of a document or of a list's items."""
-    kind = document.get("kind") if isinstance(document, dict) else None
-    if not isinstance(kind, str) or not kind.endswith("List") or "items" not in document:
-        yield "", document, {}
-        return
-    items = document["items"]
-    if items is None:
-        return
-    if not isinstance(items, list):
-        raise InputError(f"expected a list, found {_shown(items)}", source=source, where=_join(where, "items"))
-    inherited = {} if kind == "List" else {"kind": kind[:-4], "apiVersion": str(document.get("apiVersion", ""))}
-    for index, item in enumerate(items):
-        yield f"items[{index}]", item, inherited
-
-
 def decode_object(
     item: Any,
     *,
     source: str = "",
     where: str = "",
-    path: str = "",
     inherited: Mapping[str, str] | None = None,
     ignore_unread: bool = False,
     more_kinds: Mapping[tuple[str, str], ObjectKind] | None = None,
 ) -> KubeObject | None:
-    """One object from plain data; None for a kind that is not read when `ignore_unread` says so.
+    """One object from plain data; None for a kind that is not read when `ignore_unread` says so. Raises `InputError`.
 
-    `more_kinds` are custom resources, by `apiVersion` and `kind`.
+    `source` and `where` are its place in messages, `inherited` the `apiVersion` and `kind` of one that names none, and
+    `more_kinds` custom resources by `apiVersion` and `kind`.
     """
-    here = _join(where, path)
     if not isinstance(item, dict):
-        raise InputError(f"expected a Kubernetes object, found {_shown(item)}", source=source, where=here)
+        raise InputError(f"expected a Kubernetes object, found {_shown(item)}", source=source, where=where)
     kind = (more_kinds or {}).get((str(item.get("apiVersion")), str(item.get("kind"))))
     if kind is None:
-        kind = _kind_of(item, inherited or {}, source=source, where=here, ignore_unread=ignore_unread)
+        kind = _kind_of(item, inherited or {}, source=source, where=where, ignore_unread=ignore_unread)
     if kind is None:
         return None
-    decoded = _convert(item, kind, source=source, where=where, path=path)
-    _complete(decoded, kind, item, source=source, where=here)
-    _check_quantities(decoded, kind, source=source, where=where, path=path)
+    decoded = _convert(item, kind, source=source, where=where)
+    _complete(decoded, kind, item, source=source, where=where)
+    _check_quantities(decoded, kind, source=source, where=where)
     return decoded
 
 
@@ -175,7 +97,7 @@ def _unread(api_version: str, name: str) -> str:
     return f"{api_version} {name} is not a kind that scheduling reads; {hint}"
 
 
-def _convert(item: Any, kind: ObjectKind, *, source: str, where: str, path: str) -> KubeObject:
+def _convert(item: Any, kind: ObjectKind, *, source: str, where: str) -> KubeObject:
     try:
         return msgspec.convert(item, kind.type)
     except msgspec.ValidationError:
@@ -183,8 +105,10 @@ def _convert(item: Any, kind: ObjectKind, *, source: str, where: str, path: str)
     try:
         return msgspec.convert(_without_nulls(item), kind.type)
     except msgspec.ValidationError as error:
-        inner, what = _explained(str(error), item)
-        raise InputError(what, source=source, where=_join(where, _dotted(path, inner))) from None
+        path, what = _explained(str(error), item)
+        raise InputError(what, source=source, where=_join(where, path)) from None
+    except RecursionError:
+        raise InputError("nested too deeply", source=source, where=where) from None
 
 
 def _without_nulls(value: Any) -> Any:
@@ -257,24 +181,11 @@ def _complete(decoded: KubeObject, kind: ObjectKind, item: Mapping[str, Any], *,
         metadata.uid = f"{kind.name}/{decoded.key}"
 
 
-def _refuse_repeated(
-    decoded: KubeObject, seen: dict[tuple[type[KubeObject], str], str], *, source: str, where: str
-) -> None:
-    identity = (type(decoded), decoded.key)
-    first = seen.setdefault(identity, where)
-    if first != where:
-        raise InputError(
-            f"{type(decoded).__name__} `{decoded.key}` is there twice, first in {first}; remove one",
-            source=source,
-            where=where,
-        )
-
-
-def _check_quantities(decoded: KubeObject, kind: ObjectKind, *, source: str, where: str, path: str) -> None:
-    for inner, quantity in _quantities(decoded, kind.type):
+def _check_quantities(decoded: KubeObject, kind: ObjectKind, *, source: str, where: str) -> None:
+    for path, quantity in _quantities(decoded, kind.type):
         problem = _quantity_problem(quantity)
         if problem:
-            raise InputError(problem, source=source, where=_join(where, _dotted(path, inner)))
+            raise InputError(problem, source=source, where=_join(where, path))
 
 
 def _quantity_problem(quantity: Quantity) -> str:
