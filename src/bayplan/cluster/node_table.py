@@ -31,6 +31,11 @@ class NodeTable:
     def __init__(self, resources: ResourceAxis) -> None:
         self.resources = resources
         self.infos: list[NodeInfo | None] = []
+        self.size = 0
+        """Rows in use, holes included: the length of `infos` and of every returned column. A plain attribute, like
+        `capacity`: every column is cut to it."""
+        self.capacity = 0
+        """Rows there is room for."""
         self.row_of: dict[str, int] = {}
         self.order = NodeOrder()
         self.row_changes = ChangeLog()
@@ -52,22 +57,12 @@ class NodeTable:
         self._derived: dict[type[DerivedColumns], DerivedColumns] = {}
         self._scarce: dict[int, bool] = {}
         self._scarce_position = -1
-        self._capacity = 0
         self._labels = LabelColumns(0)
         self._allocate(_FIRST_CAPACITY)
 
     def __len__(self) -> int:
         """How many nodes there are."""
         return len(self.row_of)
-
-    @property
-    def size(self) -> int:
-        """Rows in use, holes included: the length of every returned column."""
-        return len(self.infos)
-
-    @property
-    def capacity(self) -> int:
-        return self._capacity
 
     def info(self, name: str) -> NodeInfo | None:
         row = self.row_of.get(name)
@@ -116,7 +111,7 @@ class NodeTable:
     allowed_pods: Int64N
 
     def _allocate(self, capacity: int) -> None:
-        old = self._capacity
+        old = self.capacity
         rank = max(len(self.resources), 8)
         for name, shape, kind in (
             ("valid", (capacity,), np.bool_),
@@ -139,7 +134,7 @@ class NodeTable:
                     fresh[:old] = before
             setattr(self, name, fresh)
         self._labels.grow(capacity)
-        self._capacity = capacity
+        self.capacity = capacity
         self.layout += 1
         self.row_changes.keep = self.use_changes.keep = self.node_changes.keep = max(4096, capacity)
 
@@ -148,15 +143,16 @@ class NodeTable:
     def ensure_resources(self) -> None:
         """Make room for resources that were named since the columns were made."""
         if len(self.resources) > self.allocatable.shape[0]:
-            self._allocate(self._capacity)
+            self._allocate(self.capacity)
 
     def add(self, node: Node) -> NodeInfo:
         row = self._free.pop() if self._free else len(self.infos)
-        if row >= self._capacity:
-            self._allocate(2 * self._capacity)
+        if row >= self.capacity:
+            self._allocate(2 * self.capacity)
         info = NodeInfo(node, row, self.resources)
         if row == len(self.infos):
             self.infos.append(info)
+            self.size += 1
         else:
             self.infos[row] = info
         self.row_of[node.name] = row
@@ -234,7 +230,7 @@ class NodeTable:
         self.resources.keep([name for name, count in names if count and name not in NATIVE])
         self.allocatable, self.requested = self.allocatable[: len(NATIVE)], self.requested[: len(NATIVE)]
         self.divisor = self.divisor[: len(NATIVE)]
-        self._allocate(self._capacity)
+        self._allocate(self.capacity)
         self._offering = []
         for info in self.infos:
             if info is not None:

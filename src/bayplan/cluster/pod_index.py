@@ -164,24 +164,24 @@ class PodIndex:
     def add(self, pod: PodInfo, row: int) -> None:
         pod_class = self._class_of(pod)
         pod_class.rows[row] = pod_class.rows.get(row, 0) + 1
-        self._move(pod_class, row, 1)
+        if pod_class.counters:
+            self._move(pod_class.counters, row, 1)
 
     def remove(self, pod: PodInfo, row: int) -> None:
         key = self._key_of(pod)
         pod_class = self._classes[key]
         self._leave(key, pod_class, row)
-        self._move(pod_class, row, -1)
+        if pod_class.counters:
+            self._move(pod_class.counters, row, -1)
 
-    def _move(self, pod_class: PodClass, row: int, by: int) -> None:
-        counters = pod_class.counters
-        if not counters:
-            return
-        most, is_any_unread = _MOST_UNREAD_MOVES // len(counters), False
+    def _move(self, counters: list[RowCounter], row: int, by: int) -> None:
+        most, longest = _MOST_UNREAD_MOVES // len(counters), 0
         for counter in counters:
             counter.move(row, by)
-            counter.unread_moves += 1
-            is_any_unread |= counter.unread_moves > most
-        if is_any_unread:
+            counter.unread_moves = unread = counter.unread_moves + 1
+            if unread > longest:
+                longest = unread
+        if longest > most:
             self._stop({counter for counter in counters if counter.unread_moves > most})
 
     def _ask_counters(self, pod_class: PodClass) -> None:
@@ -221,14 +221,15 @@ class PodIndex:
         key = self._key_of(pod)
         pod_class = self._classes.get(key)
         if pod_class is None:
-            pod_class = PodClass(pod.namespace, pod.labels, pod.is_terminating)
+            namespace, labels = pod.namespace, pod.labels
+            pod_class = PodClass(namespace, labels, pod.is_terminating)
             self._classes[key] = pod_class
-            self._by_namespace.setdefault(pod.namespace, {})[key] = pod_class
-            if len(pod.labels) > _MOST_INDEXED_LABELS:
-                self._much_labelled.setdefault(pod.namespace, {})[key] = pod_class
+            self._by_namespace.setdefault(namespace, {})[key] = pod_class
+            if len(labels) > _MOST_INDEXED_LABELS:
+                self._much_labelled.setdefault(namespace, {})[key] = pod_class
             else:
-                for name, value in pod.labels.items():
-                    self._by_label.setdefault((pod.namespace, name, value), {})[key] = pod_class
+                for name, value in labels.items():
+                    self._by_label.setdefault((namespace, name, value), {})[key] = pod_class
             if self._counters_at:
                 self._ask_counters(pod_class)
         return pod_class

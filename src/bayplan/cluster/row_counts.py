@@ -39,7 +39,7 @@ class DomainSums:
 
     def move(self, row: int, by: int) -> None:
         if row < len(self.bins):
-            domain = self.bins[row]
+            domain = self.bins.item(row)
             if domain != self.trash:
                 self._counts[domain] += by
                 self.total += by

@@ -210,14 +210,8 @@ def _find_node(decider: Decider, pod: PodInfo, decision: Decision) -> None:
         _search_few(decider, pod, decision, prepared, prepared.node_names)
     else:
         _search_all(decider, pod, decision)
-    if decision.feasible_nodes > 1 and decision.node_name:
-        _mark(decider, decision, "Score")
-
-
-def _mark(decider: Decider, decision: Decision, phase: str) -> None:
-    """Note when a phase ended."""
-    if decider.monotonic is not None:
-        decision.marks.append((phase, decider.monotonic()))
+    if decider.monotonic is not None and decision.feasible_nodes > 1 and decision.node_name:
+        decision.marks.append(("Score", decider.monotonic()))
 
 
 def _takes_nominated(decider: Decider, pod: PodInfo, decision: Decision) -> bool:
@@ -251,8 +245,9 @@ def _search_all(decider: Decider, pod: PodInfo, decision: Decision) -> None:
     framework, plan, state = decider.framework, decision.plan, decision.state
     assert plan is not None  # set before the search starts
     outcome = decision.outcome = find_feasible(framework, plan, state, pod, decider.nominator)
-    _mark(decider, decision, "Filter")
-    decision.evaluated_nodes = len(framework.cluster.nodes)
+    if decider.monotonic is not None:
+        decision.marks.append(("Filter", decider.monotonic()))
+    decision.evaluated_nodes = len(framework.cluster.nodes.row_of)
     decision.feasible_nodes = outcome.count
     if not outcome.count:
         _reject(decider, pod, decision, _filter_diagnosis(framework, decision))
@@ -418,4 +413,5 @@ def _reject(decider: Decider, pod: PodInfo, decision: Decision, diagnosis: Diagn
     if result.status is not None and not result.status.is_success:
         diagnosis.post_filter_message = result.status.message
     decision.nomination = result
-    _mark(decider, decision, "PostFilter")
+    if decider.monotonic is not None:
+        decision.marks.append(("PostFilter", decider.monotonic()))

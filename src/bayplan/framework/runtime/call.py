@@ -108,10 +108,7 @@ def call_bound(bound: Callable[..., Any], plugin: Plugin, method: str, complain:
         answer = bound(*arguments)
     except BaseException as exception:
         return failed(plugin, method, complain, exception)
-    kind = type(answer)
-    if kind is Status or (answer is None and _may_be_none(method)):
-        return answer
-    if is_answer(method, answer):
+    if type(answer) is Status or (_may_be_none(method) if answer is None else is_answer(method, answer)):
         return answer
     return failed(plugin, method, complain, WrongAnswer(plugin.name, method, answer))
 

@@ -54,7 +54,7 @@ class FilterOutcome:
         self._rows: Rows | None = None
         self.passing: BoolN | None = None if rank is None else rank == 0
         """Which rows pass; None when exactly the evaluation's feasible nodes do."""
-        self.count = evaluation.feasible_count if self.passing is None else int(np.count_nonzero(self.passing))
+        self.count = evaluation.rank_counts[0] if self.passing is None else int(np.count_nonzero(self.passing))
 
     @property
     def has_all(self) -> bool:

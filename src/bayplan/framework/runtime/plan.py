@@ -155,7 +155,7 @@ class Plan:
         """Find out which plugins are idle. They stay so until `as_of` changes."""
         idle = self._planner.idle(pod, self.outline.skip_filter)
         self.idle_as_of = as_of
-        if idle != self.idle:
+        if idle is not self.idle and idle != self.idle:
             self._set_due(self.outline.due(idle))
 
     def _set_due(self, due: Due) -> None:
@@ -206,7 +206,7 @@ class Planner:
         self._unsettled: dict[str, PreFilterStep] = {}
         self._shared_as_of: list[int] | None = None
         """Versions of the plugins for which groups and steps were made; outlines share them."""
-        self._idle_sets: dict[frozenset[str], frozenset[str]] = {}
+        self._idle_sets: dict[tuple[str, ...], frozenset[str]] = {}
         self._outlined = 0
 
     def _settling(self) -> list[Plugin]:
@@ -226,8 +226,9 @@ class Planner:
     def _outline(self, pod: PodInfo, versions: list[int]) -> Outline:
         if not self.shares_outlines:
             return self._make_outline(pod, versions)
-        relevant = [call_promise(p, "is_relevant", self._complain, pod) for p in self._personal]
-        key = (pod.shape.kind, pod.node_name, *relevant)
+        key: tuple[Hashable, ...] = (pod.shape.kind, pod.node_name)
+        if self._personal:
+            key += tuple([call_promise(p, "is_relevant", self._complain, pod) for p in self._personal])
         outline = self._outlines.get(key)
         if outline is None or outline.versions != versions:
             outline = self._make_outline(pod, versions)
@@ -260,23 +261,27 @@ class Planner:
 
     def idle(self, pod: PodInfo, skipped: frozenset[str]) -> frozenset[str]:
         """Names of the plugins that have no effect at present, apart from those that are skipped anyway."""
-        idle = []
+        idle: tuple[str, ...] = ()
         for plugin, name, is_idle in self._idlers:
             if name in skipped:
                 continue
             # As `call_promise`, which costs more than most plugins take to answer.
             try:
                 answer: Any = is_idle(pod)
-                if answer is not True and answer is not False:
+                if answer is False:
+                    continue
+                if answer is not True:
                     check_answer(name, "is_idle", answer)
             except BaseException as exception:
                 answer = not_given(plugin, "is_idle", self._complain, exception, pod)
             if answer:
-                idle.append(name)
-        if len(self._idle_sets) >= _MOST_SETS:
-            self._idle_sets.clear()
-        found = frozenset(idle)
-        return self._idle_sets.setdefault(found, found)
+                idle += (name,)
+        found = self._idle_sets.get(idle)
+        if found is None:
+            if len(self._idle_sets) >= _MOST_SETS:
+                self._idle_sets.clear()
+            found = self._idle_sets[idle] = frozenset(idle)
+        return found
 
     def _pre_filter_steps(self, pod: PodInfo, irrelevant: set[str], skip_filter: set[str]) -> list[PreFilterStep]:
         steps = []

@@ -53,17 +53,24 @@ def _widened(answers: Any, table: NodeTable, dtype: Any) -> Any:
 class RowChanges:
     """Rows whose pods (not whose node objects) changed between two positions of the log, for several columns."""
 
-    __slots__ = ("few", "log", "position", "rows", "since", "view")
+    __slots__ = ("_table", "_view", "few", "log", "position", "rows", "since")
 
     def __init__(self, table: NodeTable, log: ChangeLog, rows: Rows, since: int) -> None:
+        self._table = table
+        self._view: NodeColumns | None = None
         self.log = log
         self.rows = rows
         self.since = since
         self.position = log.position
-        self.view = NodeColumns(table, rows)
-        """The argument of the column form: cut once for all columns."""
         self.few: list[int] | None = rows.tolist() if len(rows) <= FEW_ROWS else None
         """The rows when they are few enough to compute one by one."""
+
+    @property
+    def view(self) -> NodeColumns:
+        """The argument of the column form: cut once for all columns."""
+        if self._view is None:
+            self._view = NodeColumns(self._table, self.rows)
+        return self._view
 
 
 def followed_log(table: NodeTable, depends: Depends) -> ChangeLog:

@@ -28,7 +28,6 @@ from bayplan.framework.promises import Depends, Shares, Totals
 from bayplan.framework.runtime.node_calls import FilterCall, ScoreCall
 from bayplan.framework.runtime.remembered.columns import (
     FAR_SHARE,
-    FEW_ROWS,
     FilterColumn,
     KeptColumn,
     RowChanges,
@@ -92,19 +91,8 @@ class ShapeEvaluation:
                 self._follows_rows = True
         self._log = followed_log(self.table, follows)
         self._epochs: list[int] = []
-        self._layout = -1
-        self._row_position = self._node_position = -1
-        self._shares_rank = False
         self._leading = LeadingRows()
         self._most = node_only.most
-        self.offset = 0
-        """What uniform scores add to every feasible node; not part of `key`."""
-        self.is_suspect = False
-        """Whether some score was ever out of range: totals must then be computed by plugin and checked."""
-        self.has_shares = False
-        """Whether what a node gets depends on which other nodes are feasible."""
-        self.has_points_key = False
-        """Whether nodes with equal `points_key` have equal points."""
         self.points_known: dict[tuple[int, int, int], Any] = {}
         """By `points_key`, what a reader of points noted, as long as `base` is the same array."""
         self.rank_counts: list[int] = []
@@ -116,9 +104,17 @@ class ShapeEvaluation:
     rank: Ranks
     base: Totals
     key: Totals
+    offset = 0
+    """What uniform scores add to every feasible node; not part of `key`."""
+    has_shares = False
+    """Whether what a node gets depends on which other nodes are feasible."""
+    is_suspect = False
+    """Whether some score was ever out of range: totals must then be computed by plugin and checked."""
     _first: Shares | None = None
     """The scores of the first of the combined plugins, where points by plugin are read."""
     _reads = 0
+    _layout = _row_position = _node_position = -1
+    _shares_rank = False
 
     @property
     def filters(self) -> list[tuple[FilterCall, FilterColumn]]:
@@ -159,6 +155,11 @@ class ShapeEvaluation:
             self._reads += 1
             self.combined.learn(self.pod, self.table, first, row if self._reads < _FEW_READS else None)
         return first.item(row)
+
+    @property
+    def has_points_key(self) -> bool:
+        """Whether nodes with equal `points_key` have equal points."""
+        return self.combined is not None and not (self._finals or self.has_shares) and self._node_only.has_one_final
 
     def points_key(self, row: int, total: int) -> tuple[int, int, int]:
         """What the points by plugin of a feasible row follow from, whose entry in `key` is `total`."""
@@ -235,7 +236,7 @@ class ShapeEvaluation:
         if rows is None or epochs != self._epochs:
             self._rebuild(nodes, epochs)
         else:
-            self._update(NodeColumns(self.table, rows), moved=True, nodes_changed=True)
+            self._update(RowChanges(self.table, self._log, rows, self._row_position), moved=True, nodes_changed=True)
 
     def _all_still_pass(self, pod: PodInfo, changes: RowChanges) -> bool:
         """Whether every node passes after some changes too."""
@@ -293,7 +294,7 @@ class ShapeEvaluation:
             if epochs != self._epochs:
                 self._rebuild(NodeColumns(self.table), epochs)
                 return
-        self._update(changes.view, moved=self._follows_rows, nodes_changed=False)
+        self._update(changes, moved=self._follows_rows, nodes_changed=False)
 
     def _rebuild(self, nodes: NodeColumns, epochs: list[int]) -> None:
         """From the columns of all nodes."""
@@ -304,10 +305,10 @@ class ShapeEvaluation:
         self.base = np.empty(len(node_only.base), dtype=node_only.base.dtype)
         self.base[size:] = 0
         is_read = node_only.has_points_read and self.combined is not None
-        self._first = np.empty(len(node_only.base), dtype=np.uint8) if is_read else None
+        first = self._first = np.empty(len(node_only.base), dtype=np.uint8) if is_read else None
         if self.points_known:
             self.points_known = {}
-        self._add_up(nodes, self.base[:size], None if self._first is None else self._first[:size])
+        self._add_up(nodes, self.base[:size], None if first is None else first[:size])
         self._renormalize()
 
     def _rank_all(self) -> None:
@@ -361,8 +362,6 @@ class ShapeEvaluation:
         if self.feasible_count != self.table.size:
             self._part_key()
             np.copyto(self.key, -1, where=self.rank != 0)
-        is_plain = self.combined is not None and not self._finals and self._node_only.has_one_final
-        self.has_points_key = is_plain and not self.has_shares
 
     def _part_key(self) -> None:
         """Let `key` differ from `base`. Until then they are one array, and a row is updated once."""
@@ -374,17 +373,18 @@ class ShapeEvaluation:
         normalizer = entry.call.normalizer
         return normalizer.bounds(values) if normalizer is not None and len(values) else (0, 0)
 
-    def _update(self, nodes: NodeColumns, *, moved: bool, nodes_changed: bool) -> None:
+    def _update(self, changes: RowChanges, *, moved: bool, nodes_changed: bool) -> None:
         """Update some rows. `moved`: bounds may have moved even if no node became feasible or ceased to be."""
-        if len(nodes.rows) > FEW_ROWS:
-            moved |= self._update_many(nodes, nodes_changed=nodes_changed)
-        else:
-            for row in nodes.rows.tolist():
-                was = self.key.item(row)
-                moved |= self._update_row(row, nodes_changed=nodes_changed)
-                self._leading.move(row, was, self.key.item(row))
-        if nodes_changed or len(nodes.rows) > FEW_ROWS:
-            self._leading.forget()
+        leading, few = self._leading, changes.few
+        if nodes_changed or few is None:
+            leading.forget()
+        if few is None:
+            moved |= self._update_many(changes.view, nodes_changed=nodes_changed)
+        for row in few or ():
+            was = -1 if leading.rows is None else self.key.item(row)
+            moved |= self._update_row(row, nodes_changed=nodes_changed)
+            if leading.rows is not None:
+                leading.move(row, was, self.key.item(row))
         if moved and self._bounds_moved():
             self._renormalize()
 

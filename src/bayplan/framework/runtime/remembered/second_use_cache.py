@@ -50,7 +50,7 @@ class SecondUseCache(Generic[T]):
     def offer(self, key: Hashable, thing: T, *, rows: int, bulk: int = 0) -> None:
         """Keep a thing if its key was offered before. `bulk` is what it takes beside its rows, if that is much."""
         mark = hash(key)
-        if key not in self._kept and mark not in self._seen_once:
+        if mark not in self._seen_once and key not in self._kept:
             self._seen_once[mark] = None
             if len(self._seen_once) > _MOST_SEEN_ONCE:
                 self._seen_once.popitem(last=False)

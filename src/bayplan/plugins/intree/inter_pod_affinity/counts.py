@@ -136,9 +136,11 @@ def _query_of(terms: Iterable[PodTerm], cluster: ClusterState) -> PodQuery:
 
 
 class _Matched:
-    __slots__ = ("compactions", "generation", "groups", "keeping_away", "present", "seen", "version")
+    __slots__ = ("as_of", "compactions", "generation", "groups", "keeping_away", "present", "seen", "version")
 
     def __init__(self) -> None:
+        self.as_of = -1
+        """The generation of objects at the last look."""
         self.compactions = -1
         self.version = -1
         self.seen = 0
@@ -161,9 +163,11 @@ def groups_keeping_away(pod: PodInfo, cluster: ClusterState) -> list[TermGroup]:
 
 
 def _matched(pod: PodInfo, cluster: ClusterState) -> _Matched:
-    terms = cluster.terms
+    terms, objects = cluster.terms, cluster.objects
     matched = pod.shape.note(_Matched, _Matched)
-    version = cluster.objects.version(Namespace)
+    if matched.generation == terms.generation and matched.as_of == objects.generation:
+        return matched
+    matched.as_of, version = objects.generation, objects.version(Namespace)
     if matched.compactions != terms.compactions or matched.version != version:
         matched.compactions, matched.version, matched.seen, matched.groups = terms.compactions, version, 0, []
         matched.generation = -1
@@ -175,6 +179,8 @@ def _matched(pod: PodInfo, cluster: ClusterState) -> _Matched:
     if matched.generation != terms.generation:
         # Pods without terms come and go without this: thousands of terms cost them nothing.
         matched.generation = terms.generation
-        matched.present = present = [group for group in matched.groups if group.counts]
-        matched.keeping_away = [each for each in present if each.rule.kind is TermKind.REQUIRED_ANTI_AFFINITY]
+        present = [group for group in matched.groups if group.counts]
+        if present != matched.present:
+            matched.present = present
+            matched.keeping_away = [each for each in present if each.rule.kind is TermKind.REQUIRED_ANTI_AFFINITY]
     return matched

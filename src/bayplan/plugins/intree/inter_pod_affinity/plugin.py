@@ -30,7 +30,7 @@ from bayplan.framework import (
     by_shapes,
     normalize_range,
 )
-from bayplan.framework.columns import ClusterState, DomainCounts, Int64N, PodTerm, TermGroup, TermKind
+from bayplan.framework.columns import DomainCounts, Int64N, PodTerm, TermGroup, TermKind
 from bayplan.framework.objects import Node, SelectorError
 from bayplan.framework.promises import MOST_VALUES, ByValue, stretched
 from bayplan.plugins.intree.inter_pod_affinity.counts import (
@@ -244,7 +244,11 @@ class InterPodAffinity(Plugin):
         groups = matching_groups(pod, cluster)
         if not groups and not terms.has_preferred:
             return SKIP
-        total = PairCounts(cluster, dict(self._preferences(pod, groups)) if groups else None)
+        if len(groups) > _FEW_GROUPS:
+            total = PairCounts(cluster, dict(self._preferences(pod, groups)))
+        else:
+            total = PairCounts(cluster)
+            self._add_all(total, groups)
         for key, query, weight in term_queries(pod, cluster).weighted:
             total.add(key, cluster.pods.counter(query), weight)
         if not total:
@@ -253,24 +257,23 @@ class InterPodAffinity(Plugin):
         return None
 
     def _preferences(self, pod: PodInfo, groups: Sequence[TermGroup]) -> dict[str, DomainCounts]:
-        """What terms of running pods count for, by key. Summed once for a shape, until a pod with terms comes or goes
-        or a node changes."""
+        """What many terms of running pods count for, by key. Summed once for a shape, until a pod with terms comes or
+        goes or a node changes."""
         cluster = self._cluster
-        if len(groups) <= _FEW_GROUPS:
-            return self._summed(groups, cluster)
         table, kept = cluster.nodes, pod.shape.note((self, "preferences"), _Preferences)
         as_of = (cluster.terms.generation, table.node_changes.position, table.layout, id(groups))
         if kept.as_of != as_of:
-            kept.as_of, kept.by_key, kept.groups = as_of, self._summed(groups, cluster), groups
+            total = PairCounts(cluster)
+            self._add_all(total, groups)
+            kept.as_of, kept.by_key, kept.groups = as_of, total.by_key, groups
         return kept.by_key
 
-    def _summed(self, groups: Sequence[TermGroup], cluster: ClusterState) -> dict[str, DomainCounts]:
-        total, capacity = PairCounts(cluster), cluster.nodes.capacity
+    def _add_all(self, total: PairCounts, groups: Sequence[TermGroup]) -> None:
+        capacity = self._cluster.nodes.capacity
         for group in groups:
             weight = self._weight_of(group.rule.kind, group.rule.weight)
             if weight:
                 total.add(group.rule.term.topology_key, group.column(capacity), weight)
-        return total.by_key
 
     def _weight_of(self, kind: TermKind, weight: int) -> int:
         """The weight of a running pod's term for its topology value."""

@@ -30,6 +30,11 @@ SYSTEM_DEFAULTS = (
     ),
 )
 
+_WITH_SELECTOR: dict[tuple[str, str], type[ReplicaSet] | type[StatefulSet]] = {
+    ("apps/v1", "ReplicaSet"): ReplicaSet,
+    ("apps/v1", "StatefulSet"): StatefulSet,
+}
+
 
 class SpreadConstraint(NamedTuple):
     topology_key: str
@@ -89,14 +94,14 @@ def default_selector(pod: PodInfo, objects: Objects) -> Selector | None:
     owner = pod.shape.controller
     more: Selector | None = None
     if owner is not None:
-        key = f"{pod.namespace}/{owner.name}"
-        if (owner.api_version, owner.kind) == ("v1", "ReplicationController"):
-            controller = objects.get(ReplicationController, key)
-            labels |= (controller.spec.selector or {}) if controller else {}
-        elif owner.api_version == "apps/v1" and owner.kind in ("ReplicaSet", "StatefulSet"):
-            kind: type[ReplicaSet] | type[StatefulSet] = ReplicaSet if owner.kind == "ReplicaSet" else StatefulSet
-            owning = objects.get(kind, key)
+        stated = owner.api_version, owner.kind
+        kind = _WITH_SELECTOR.get(stated)
+        if kind is not None:
+            owning = objects.get(kind, f"{pod.namespace}/{owner.name}")
             more = _readable(owning.spec.selector) if owning is not None else None
+        elif stated == ("v1", "ReplicationController"):
+            controller = objects.get(ReplicationController, f"{pod.namespace}/{owner.name}")
+            labels |= (controller.spec.selector or {}) if controller else {}
     if not labels and more is None:
         return None
     found = from_labels(labels)

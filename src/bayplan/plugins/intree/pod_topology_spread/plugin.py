@@ -157,14 +157,21 @@ class PodTopologySpread(Plugin):
         self._inclusions = Inclusions()
         self._key = (self, "constraints")
         self._cluster, self._objects = self.handle.cluster, self.handle.cluster.objects
+        self._unselected = (-1, -1)
+        """Number of the last shape that nothing selects, and the generation of objects as of which nothing does."""
 
     def is_relevant(self, pod: PodInfo) -> bool:
         return bool(pod.shape.spec.topology_spread_constraints or self._defaults)
 
     def is_idle(self, pod: PodInfo) -> bool:
         """Whether no constraint, own or default, applies until services or controllers change."""
-        if not pod.shape.spec.topology_spread_constraints and default_selector(pod, self._objects) is None:
-            return True
+        if not pod.shape.spec.topology_spread_constraints:
+            as_of = pod.shape.number, self._objects.generation
+            if self._unselected == as_of:
+                return True
+            if default_selector(pod, self._objects) is None:
+                self._unselected = as_of
+                return True
         return not self._rules(pod, _HARD_EFFECT) and not self._rules(pod, _SOFT_EFFECT)
 
     def _rules(self, pod: PodInfo, effect: str) -> tuple[_Rule, ...]:

@@ -36,15 +36,11 @@ def reversed_few(scores: list[int], places: list[int]) -> list[int]:
     result = [0] * len(scores)
     some = [scores[place] for place in places]
     if some:
-        bounds = min(some), max(some)
+        highest = max(some)
+        both = min(some) + highest
         for place, score in zip(places, some, strict=True):
-            result[place] = _reversed_score(score, bounds)
+            result[place] = MAX_NODE_SCORE * (both - score) // highest if highest else MAX_NODE_SCORE
     return result
-
-
-def _reversed_score(score: int, bounds: tuple[int, int]) -> int:
-    lowest, highest = bounds
-    return MAX_NODE_SCORE * (highest + lowest - score) // highest if highest else MAX_NODE_SCORE
 
 
 class _Reversed(Normalizer):
@@ -74,7 +70,10 @@ class _Reversed(Normalizer):
         if highest - lowest > _FEW_STEPS or len(scores) <= _FEW_STEPS:
             return super().weighted(scores, bounds, weight, dtype)
         # The first entry is for IGNORED: `clip` maps every score below `lowest` to it.
-        worth = [0, *[weight * _reversed_score(score, bounds) for score in range(lowest, highest + 1)]]
+        worth = [0, weight * MAX_NODE_SCORE]
+        if highest:
+            parts = range(highest, lowest - 1, -1)
+            worth = [0, *[weight * (MAX_NODE_SCORE * part // highest) for part in parts]]
         return np.array(worth, dtype=dtype).take(scores - (lowest - 1), mode="clip")
 
 
