@@ -14,6 +14,7 @@ from bayplan.api.node import NodeSelector, NodeSelectorRequirement, NodeSelector
 __all__ = ["NodeRequirement", "NodeTerm", "RequiredNodes", "compile_node_selector", "compile_term", "parse_int64"]
 
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
+_MOST_DIGITS = 19
 _ARITY = {"In": (1, None), "NotIn": (1, None), "Exists": (0, 0), "DoesNotExist": (0, 0), "Gt": (1, 1), "Lt": (1, 1)}
 
 
@@ -135,7 +136,7 @@ def _is_field(requirement: NodeRequirement) -> bool:
 def parse_int64(text: str) -> int | None:
     """A decimal int64 as strconv reads it: optional sign, ASCII digits, nothing else."""
     digits = text[1:] if text[:1] in ("+", "-") else text
-    if not digits.isascii() or not digits.isdigit():
+    if not digits.isascii() or not digits.isdigit() or len(digits.lstrip("0")) > _MOST_DIGITS:
         return None
-    number = int(text)
+    number = int(digits.lstrip("0") or "0") * (-1 if text[0] == "-" else 1)
     return number if _INT64_MIN <= number <= _INT64_MAX else None

@@ -220,6 +220,8 @@ def _class_key(pod_class: PodClass) -> tuple[str, frozenset[tuple[str, str]], bo
 def _counters(cluster: ClusterState) -> Iterator[str]:
     placed = list(_placed(cluster))
     for counter in cluster.pods.counters():
+        if not counter.query.is_current:
+            continue  # nothing reads it any more
         right = np.zeros(len(counter.rows), dtype=np.int64)
         for pod, info in placed:
             right[info.row] += counter.query.matches(pod.namespace, pod.labels, is_terminating=pod.is_terminating)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 
 from bayplan.api.requests import Amounts
@@ -19,13 +20,26 @@ class Used:
         self.amounts: Amounts = {}
         self.pod_count = 0
 
+    def count(self, pod: PodInfo, sign: int) -> None:
+        self.pod_count += sign
+        amounts = self.amounts
+        for name, amount in pod.shape.counted.items():
+            left = amounts.get(name, 0) + sign * amount
+            if left:
+                amounts[name] = left
+            else:
+                amounts.pop(name, None)
+
 
 _NOTHING = Used()
+_MOST_GROUPS = 4
 
 
 class NamespaceUsage:
     def __init__(self) -> None:
         self._by_namespace: dict[str, Used] = {}
+        self._groups: deque[tuple[frozenset[str], Used]] = deque(maxlen=_MOST_GROUPS)
+        """Namespaces of which somebody asked for the sum, latest last."""
 
     def of(self, namespace: str) -> Used:
         """What the assigned pods of a namespace use, assumed ones included."""
@@ -34,25 +48,39 @@ class NamespaceUsage:
     def all(self) -> Mapping[str, Used]:
         return self._by_namespace
 
+    def together(self, namespaces: frozenset[str]) -> Used:
+        """The sum over some namespaces: computed once, and followed while the very same set is asked about."""
+        for group, used in self._groups:
+            if group is namespaces:
+                return used
+        total = Used()
+        for namespace in namespaces & self._by_namespace.keys():
+            used = self._by_namespace[namespace]
+            total.pod_count += used.pod_count
+            for name, amount in used.amounts.items():
+                total.amounts[name] = total.amounts.get(name, 0) + amount
+        self._groups.append((namespaces, total))
+        return total
+
     # Written by the cache alone.
 
     def add(self, pod: PodInfo) -> None:
         used = self._by_namespace.get(pod.namespace)
         if used is None:
             used = self._by_namespace[pod.namespace] = Used()
-        used.pod_count += 1
-        amounts = used.amounts
-        for name, amount in pod.shape.counted.items():
-            amounts[name] = amounts.get(name, 0) + amount
+        used.count(pod, 1)
+        if self._groups:
+            self._follow(pod, 1)
 
     def remove(self, pod: PodInfo) -> None:
         used = self._by_namespace[pod.namespace]
-        used.pod_count -= 1
+        used.count(pod, -1)
         if not used.pod_count:
             del self._by_namespace[pod.namespace]
-            return
-        amounts = used.amounts
-        for name, amount in pod.shape.counted.items():
-            amounts[name] -= amount
-            if not amounts[name]:
-                del amounts[name]
+        if self._groups:
+            self._follow(pod, -1)
+
+    def _follow(self, pod: PodInfo, sign: int) -> None:
+        for namespaces, used in self._groups:
+            if pod.namespace in namespaces:
+                used.count(pod, sign)

@@ -85,7 +85,10 @@ class Objects:
         table = self._table(type(item))
         old = table.by_key.pop(item.key, None)
         if old is not None:
-            table.by_namespace[item.namespace].pop(item.name, None)
+            siblings = table.by_namespace[item.namespace]
+            del siblings[item.name]
+            if not siblings:
+                del table.by_namespace[item.namespace]
             table.version += 1
             self.generation += 1
             if table.listeners:

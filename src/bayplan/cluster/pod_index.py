@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayplan.api.selectors import Selector
+from bayplan.cluster.namespace_index import SelectedNamespaces
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.cluster.row_counts import RowCounts
 
@@ -24,7 +25,7 @@ __all__ = ["PodClass", "PodIndex", "PodQuery", "RowCounter"]
 class PodQuery(NamedTuple):
     """Pods that every part means. A part without namespaces (None) means pods of all namespaces."""
 
-    parts: tuple[tuple[frozenset[str] | None, Selector], ...]
+    parts: tuple[tuple[frozenset[str] | SelectedNamespaces | None, Selector], ...]
     counts_terminating: bool = True
 
     def matches(self, namespace: str, labels: Mapping[str, str], *, is_terminating: bool) -> bool:
@@ -34,12 +35,17 @@ class PodQuery(NamedTuple):
 
     @property
     def namespaces(self) -> frozenset[str] | None:
-        """Where a match can be at all; None for anywhere."""
+        """Where a match can be at all; None for anywhere, or in namespaces that are not listed."""
         found: frozenset[str] | None = None
         for namespaces, _ in self.parts:
-            if namespaces is not None:
+            if isinstance(namespaces, frozenset):
                 found = namespaces if found is None else found & namespaces
         return found
+
+    @property
+    def is_current(self) -> bool:
+        """Whether it means the same pods as when it was made: no namespace changed since that a selector may mean."""
+        return all(not isinstance(ns, SelectedNamespaces) or ns.is_current for ns, _ in self.parts)
 
 
 class RowCounter(RowCounts):
@@ -79,6 +85,8 @@ _MOST_INDEXED_LABELS = 64
 """A class with more labels is found by its namespace alone, so that no pod's labels fill the index."""
 _MOST_UNREAD_MOVES = 4096
 """Of all counters of one class together."""
+_MOST_NAMESPACES = 64
+"""A query for more of them is found by classes of every namespace, so that no pod's terms fill the index."""
 
 
 class PodIndex:
@@ -139,7 +147,7 @@ class PodIndex:
     def _candidates(self, query: PodQuery) -> Iterable[PodClass]:
         """Classes that may match, by the narrowest index that holds every match."""
         namespaces = query.namespaces
-        if namespaces is None:
+        if namespaces is None or len(namespaces) > len(self._classes):
             return self._classes.values()
         return [pod_class for ns in namespaces for pod_class in self._candidates_in(ns, query)]
 
@@ -257,7 +265,7 @@ class PodIndex:
 def _places_of(query: PodQuery) -> list[_Place]:
     """The narrowest places at which every class that the query means will look."""
     namespaces = query.namespaces
-    if namespaces is None:
+    if namespaces is None or len(namespaces) > _MOST_NAMESPACES:
         return [_ANYWHERE]
     for _, selector in query.parts:
         for key, values in selector.equalities():

@@ -10,6 +10,7 @@ from bayplan.cluster.device_classes import DeviceClassNames
 from bayplan.cluster.devices import Devices
 from bayplan.cluster.image_index import ImageIndex
 from bayplan.cluster.labelled_pods import LabelledPods
+from bayplan.cluster.namespace_index import NamespaceIndex
 from bayplan.cluster.namespace_usage import NamespaceUsage
 from bayplan.cluster.node_columns import NodeColumns
 from bayplan.cluster.node_info import NodeInfo
@@ -38,6 +39,7 @@ class ClusterState:
         self.claims_in_use: dict[str, int] = {}
         """How many assigned pods use a claim, by `namespace/name`."""
         self.objects = Objects()
+        self.namespaces = NamespaceIndex(self.objects)
         self.devices = Devices(self.objects)
         self.device_classes = DeviceClassNames(self.objects)
         self.generation = 0

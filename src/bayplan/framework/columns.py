@@ -28,6 +28,7 @@ from bayplan.cluster.derived import DerivedColumns
 from bayplan.cluster.image_index import ImageState
 from bayplan.cluster.label_columns import LabelColumn
 from bayplan.cluster.labelled_pods import PodSet
+from bayplan.cluster.namespace_index import SelectedNamespaces
 from bayplan.cluster.namespace_usage import NamespaceUsage
 from bayplan.cluster.node_columns import NodeColumns
 from bayplan.cluster.node_info import (
@@ -65,6 +66,7 @@ from bayplan.cluster.state import ClusterState
 from bayplan.cluster.term_index import (
     TermGroup,
     TermKind,
+    TermView,
 )
 
 __all__ = [
@@ -102,8 +104,10 @@ __all__ = [
     "ResourceAxis",
     "RowCounts",
     "Rows",
+    "SelectedNamespaces",
     "TermGroup",
     "TermKind",
+    "TermView",
     "Vector",
     "WeightedTerm",
     "by_taint_set",

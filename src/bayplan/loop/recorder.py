@@ -44,10 +44,12 @@ DEFAULT_MEMORY_BYTES = 64 * 2**20
 _NOTE_BYTES = 820
 """Of an attempt without its strings, its history and what it does not share; `bench.recorder` measures it."""
 _STEP_BYTES = 96
-_MOST_SHARED = 20_000
+_MOST_SHARED_BYTES = 8 * 2**20
 _SAMPLE = 3
 _MOST_GROUPS = 16
 _LONGEST_TEXT = 2048
+_MOST_REASONS = 32
+"""Of one group of nodes: a pod may ask for a thousand resources that no node has."""
 _RECENT = 5_000
 """So many of the newest attempts are summed up."""
 
@@ -69,6 +71,7 @@ class DecisionRecorder(Observer):
         self._open: dict[str, Note] = {}
         """By the uid of the pod; bindings that were cancelled never say how they ended, and go with their notes."""
         self._shared: dict[Any, Any] = {}
+        self._shared_bytes = 0
         self._preempting: dict[str, Preemption] = {}
         """By the uid of a pod that preempted and has no node yet."""
         self._victims: dict[str, Note | Restored] = {}
@@ -176,9 +179,9 @@ class DecisionRecorder(Observer):
             counts = outcome.first_rejections()
             if outcome.passing is not None and outcome.overrides:
                 counts = _with_overrides(counts, outcome, filters)
-        failure = None if node and not decision.refused else self._failure(decision)
+        failure, failure_size = (None, 0) if node and not decision.refused else self._failure(decision)
         times, history = decision.state.times, tuple(queued.history)
-        size = _NOTE_BYTES + len(info.name) + len(info.uid) + _STEP_BYTES * len(history)
+        size = _NOTE_BYTES + failure_size + len(info.name) + len(info.uid) + _STEP_BYTES * len(history)
         fitting = feasible = decision.feasible_nodes
         if outcome is not None and outcome.count != feasible:
             fitting = decision.fitting_nodes
@@ -239,24 +242,30 @@ class DecisionRecorder(Observer):
         if self._preempting.get(old.uid) is preemption:
             del self._preempting[old.uid]
 
-    def _share(self, value: T) -> T:
-        """The same value as others have, kept once."""
-        shared = self._shared
-        if len(shared) > _MOST_SHARED:
-            shared.clear()
-        found: T = shared.setdefault(value, value)
-        return found
+    def _share(self, value: T, size: int) -> tuple[T, int]:
+        """The same value as others have, kept once; and how much more is kept because of it."""
+        found: T | None = self._shared.get(value)
+        if found is not None:
+            return found, 0
+        if self._shared_bytes + size > _MOST_SHARED_BYTES:
+            self._shared.clear()
+            self._shared_bytes = 0
+        self._shared[value] = value
+        self._shared_bytes += size
+        return value, size
 
-    def _failure(self, decision: Decision) -> Failure:
+    def _failure(self, decision: Decision) -> tuple[Failure, int]:
         nomination, diagnosis = decision.nomination, decision.diagnosis
-        return self._share(
-            Failure(
-                refused=tuple(refused_nodes(decision)),
-                message=_short(decision.message),
-                post_filter=_short(diagnosis.post_filter_message) if diagnosis is not None else "",
-                nominated=(nomination.nominated_node_name or "") if nomination is not None else "",
-            )
+        failure = Failure(
+            refused=tuple(map(_brief, refused_nodes(decision))),
+            message=_short(decision.message),
+            post_filter=_short(diagnosis.post_filter_message) if diagnosis is not None else "",
+            nominated=(nomination.nominated_node_name or "") if nomination is not None else "",
         )
+        texts = [failure.message, failure.post_filter]
+        for group in failure.refused:
+            texts += (*group.reasons, *group.sample)
+        return self._share(failure, sum(map(_size_of_text, texts)) + _STEP_BYTES * (1 + len(failure.refused)))
 
     def _note_preemption(self, note: Note, queued: QueuedPod, decision: Decision) -> None:
         found = preemption_of(decision.nomination, attempt=queued.attempts, time=note.time)
@@ -294,7 +303,10 @@ class DecisionRecorder(Observer):
             return
         note.outcome = "unschedulable" if status.is_rejected else "error"
         if not status.is_rejected or note.node:
-            note.error = self._share(_short(status.message))
+            text = _short(status.message)
+            note.error, size = self._share(text, _size_of_text(text))
+            note.size += size
+            self.bytes_kept += size
         self._settle(note, seconds)
 
     def bound(self, queued: QueuedPod, node_name: str, seconds: float) -> None:
@@ -366,6 +378,18 @@ def refused_nodes(decision: Decision, *, most: int | None = _MOST_GROUPS) -> lis
         reasons = tuple(map(_short, absent.reasons))
         found.append(Refused(plugin=absent.plugin, code=absent.code.label, reasons=reasons, count=left_out))
     return sorted(found, key=lambda group: -group.count)[:most]
+
+
+def _brief(group: Refused) -> Refused:
+    left_out = len(group.reasons) - _MOST_REASONS
+    if left_out <= 0:
+        return group
+    reasons = (*group.reasons[:_MOST_REASONS], f"and for {left_out:,} more reasons")
+    return msgspec.structs.replace(group, reasons=reasons)
+
+
+def _size_of_text(text: str) -> int:
+    return 2 * len(text) + 50
 
 
 def _short(text: str) -> str:

@@ -103,6 +103,10 @@ def test_the_node_selector_map_adds_to_the_terms() -> None:
         ("٣", None),
         ("9223372036854775807", 2**63 - 1),
         ("9223372036854775808", None),
+        ("0" * 5000 + "7", 7),
+        ("9" * 5000, None),
+        ("-" + "9" * 5000, None),
+        ("-0", 0),
     ],
 )
 def test_integers_are_read_as_go_reads_them(text: str, expected: int | None) -> None:

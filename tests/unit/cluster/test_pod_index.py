@@ -154,3 +154,15 @@ def test_pods_with_very_many_labels_are_counted_and_fill_no_index() -> None:
     index.remove(_info("c", app="x", **many, c="c"), 2)
     assert counter.rows.tolist() == [0, 1, 0, 0]
     assert index._much_labelled == {}
+
+
+def test_terms_that_select_many_namespaces_do_not_fill_the_index() -> None:
+    index = _index()
+    index.add(_info("a", namespace="n7", app="x"), 1)
+    many = frozenset(f"n{number}" for number in range(1000))
+    counter = index.counter(PodQuery(((many, from_labels({"app": "x"})),)))
+    index.add(_info("b", namespace="n8", app="x"), 1)
+    index.add(_info("c", namespace="elsewhere", app="x"), 1)
+
+    assert int(counter.rows[1]) == 2
+    assert len(index._counters_at) == 1

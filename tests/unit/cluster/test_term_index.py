@@ -63,3 +63,46 @@ def test_dead_groups_are_swept_now_and_then_and_readers_can_tell() -> None:
 
     assert index.compactions > 0
     assert len(index.additions) <= 66
+
+
+def test_pods_that_no_term_tells_apart_share_a_view() -> None:
+    index = TermIndex()
+    index.add(_info("a", app="x"), 0)
+
+    first = index.view("default", {"app": "web", "number": "1"})
+    assert first is index.view("default", {"number": "2", "app": "db"})
+    assert first is not index.view("default", {"number": "2", "app": "x"})
+    assert first is not index.view("default", {"number": "2"})
+    assert first is not index.view("other", {"app": "web"})
+    assert index.view("default", {"app": "x"}).labels == {"app": "x"}
+    assert all(first.labels["app"] != value for value in ("web", "db", "another value"))
+
+
+def test_a_value_that_a_term_names_later_leaves_the_view_of_other_values() -> None:
+    index = TermIndex()
+    index.add(_info("a", app="x"), 0)
+    naming, wide = index.naming, index.view("default", {"app": "web"})
+    index.add(_info("b", app="x"), 1)
+    assert index.naming == naming
+
+    index.add(_info("c", app="web"), 0)
+
+    assert index.naming > naming
+    assert index.view("default", {"app": "db"}) is wide
+    assert index.view("default", {"app": "web"}) is not wide
+
+    index.remove(_info("c", app="web"), 0)
+    assert index.view("default", {"app": "web"}) is wide
+
+
+def test_without_terms_no_view_keeps_anything() -> None:
+    index = TermIndex()
+    index.add(_info("a", app="x"), 0)
+    view = index.view("default", {"app": "web"})
+    kept = view.note("key", list)
+    assert view.note("key", list) is kept
+
+    index.remove(_info("a", app="x"), 0)
+
+    assert view.note("key", list) is not kept
+    assert not index._named and not index._naming

@@ -397,3 +397,30 @@ def test_attempts_that_never_say_how_they_ended_are_forgotten_with_their_records
         decided(recorder, harness, f"web-{number}")
 
     assert len(recorder) < 5 and recorder.under_way == len(recorder)
+
+
+def test_failures_with_thousands_of_reasons_take_no_more_than_their_share() -> None:
+    """A pod may ask for a thousand resources of its own, and be made again under another name for ever."""
+    recorder, harness = DecisionRecorder(VirtualClock(), memory_bytes=200_000), three_nodes()
+    for number in range(60):
+        requests = {f"made-up.example/p{number}-{i}": 1 for i in range(500)}
+        queued, decision = decided(recorder, harness, name=f"p{number}", requests=requests)
+        recorder.attempt_failed(queued, Error(decision.message), 0.0)
+
+    (newest, *_) = recorder.latest(1)
+    assert [len(group.reasons) for group in newest.refused if group.plugin == "NodeResourcesFit"] == [33]
+    assert newest.refused[0].reasons[-1] == "and for 468 more reasons"
+    texts = sum(len(reason) for record in recorder for group in record.refused for reason in group.reasons)
+    assert texts < recorder.bytes_kept <= 200_000
+    assert len(recorder) < 60
+
+
+def test_what_attempts_share_is_bounded_by_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bayplan.loop.recorder._MOST_SHARED_BYTES", 20_000)
+    recorder, harness = DecisionRecorder(VirtualClock()), three_nodes()
+    for number in range(200):
+        queued, _ = decided(recorder, harness, name=f"p{number}", cpu=100)
+        recorder.attempt_failed(queued, Error(f"{number:05}" * 100), 0.0)
+
+    assert len(recorder._shared) < 30
+    assert {id(record.refused) for record in recorder.latest(3)} != {id(())}

@@ -33,6 +33,7 @@ class Quotas(dict[str, Quota]):
     def __init__(self, quotas: Mapping[str, Quota], guaranteed: Amounts) -> None:
         super().__init__(quotas)
         self.guaranteed = guaranteed
+        self.namespaces = frozenset(quotas)
 
 
 class QuotaReader:
@@ -90,14 +91,22 @@ class QuotaBook:
     """Use by namespace, read when first asked for: most pods ask about one namespace or none. `add` and `remove` change
     it; `clone` gives a dry run a book of its own."""
 
-    def __init__(self, quotas: Quotas, usage: NamespaceUsage, noted: Mapping[str, Amounts] | None = None) -> None:
+    def __init__(
+        self,
+        quotas: Quotas,
+        usage: NamespaceUsage,
+        noted: Mapping[str, Amounts] | None = None,
+        moved: Mapping[str, int] | None = None,
+    ) -> None:
         self.quotas = quotas
         self._usage = usage
+        self._moved: Amounts = dict(moved or {})
+        """How much more, or less, all quotas together use than the pods of the cluster."""
         self._noted: dict[str, Amounts] = {name: dict(amounts) for name, amounts in (noted or {}).items()}
         self._guaranteed = quotas.guaranteed
 
     def clone(self) -> QuotaBook:
-        return QuotaBook(self.quotas, self._usage, self._noted)
+        return QuotaBook(self.quotas, self._usage, self._noted, self._moved)
 
     def _used(self, namespace: str) -> Amounts:
         noted = self._noted.get(namespace)
@@ -108,7 +117,8 @@ class QuotaBook:
 
     def _everywhere(self, name: str) -> int:
         """What all quotas together use of a resource."""
-        return sum(self._used(namespace).get(name, 0) for namespace in self.quotas)
+        found = self._usage.together(self.quotas.namespaces)
+        return (found.pod_count if name == PODS else found.amounts.get(name, 0)) + self._moved.get(name, 0)
 
     def __contains__(self, namespace: str) -> bool:
         return namespace in self.quotas
@@ -124,6 +134,7 @@ class QuotaBook:
             used = self._used(pod.namespace)
             for name, amount in amounts_of(pod).items():
                 used[name] = used.get(name, 0) + sign * amount
+                self._moved[name] = self._moved.get(name, 0) + sign * amount
 
     def is_over_max(self, namespace: str, more: Amounts) -> bool:
         """Whether the additional amounts would exceed the namespace's maximum in one of their resources."""

@@ -7,7 +7,7 @@ topology key.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -19,12 +19,27 @@ from bayplan.framework.columns import (
     PodTerm,
     PodTerms,
     RowCounts,
+    SelectedNamespaces,
     TermGroup,
     TermKind,
+    TermView,
 )
 from bayplan.framework.objects import Namespace
 
-__all__ = ["PairCounts", "TermQueries", "groups_keeping_away", "matching_groups", "selected_namespaces", "term_queries"]
+__all__ = [
+    "PairCounts",
+    "TermQueries",
+    "groups_keeping_away",
+    "kept_sums",
+    "matching_groups",
+    "selected_namespaces",
+    "term_queries",
+]
+
+_FEW_GROUPS = 4
+"""Up to so many terms of running pods are summed for each decision; to look for kept sums costs as much."""
+_FEW_ROWS = 16
+"""A term on so many rows is added row by row: a column of its own takes more time, and memory for every node."""
 
 
 class PairCounts:
@@ -59,6 +74,18 @@ class PairCounts:
         counts = sums.shown if weight == 1 else sums.shown * weight
         self.by_key[key] = counts if known is None else known + counts
 
+    def add_rows(self, key: str, amounts: Mapping[int, int]) -> None:
+        """Add amounts by row, by value."""
+        column = self._cluster.nodes.label(key)
+        places = column.bins()[np.fromiter(amounts, dtype=np.intp, count=len(amounts))]
+        if (places == column.domains).all():
+            return
+        weights = np.fromiter(amounts.values(), dtype=np.float64, count=len(amounts))
+        counts: DomainCounts = np.bincount(places, weights=weights, minlength=column.domains + 1)
+        counts[column.domains] = 0.0
+        known = self.by_key.get(key)
+        self.by_key[key] = counts if known is None else known + counts
+
     def move(self, key: str, node: NodeInfo, by: int) -> None:
         """Add `by` pods on one node, if the node has the key."""
         self._is_moved = True
@@ -81,7 +108,7 @@ class PairCounts:
         return float(counts[number]) if 0 <= number < len(counts) else 0.0
 
 
-def selected_namespaces(term: PodTerm, cluster: ClusterState) -> frozenset[str] | None:
+def selected_namespaces(term: PodTerm, cluster: ClusterState) -> frozenset[str] | SelectedNamespaces | None:
     """The namespaces that a term of an incoming pod selects; None for all.
 
     kube-scheduler lists the namespaces that match the selector, and also matches the selector with empty labels: one
@@ -90,10 +117,7 @@ def selected_namespaces(term: PodTerm, cluster: ClusterState) -> frozenset[str] 
     selector = term.namespace_selector
     if selector.matches({}):
         return None
-    if selector.is_nothing:
-        return term.namespaces
-    found = {item.name for item in cluster.objects.list(Namespace) if selector.matches(item.labels)}
-    return term.namespaces | found
+    return cluster.namespaces.select(term.namespaces, selector)
 
 
 class TermQueries:
@@ -153,7 +177,7 @@ class _Matched:
 
 
 def matching_groups(pod: PodInfo, cluster: ClusterState) -> list[TermGroup]:
-    """Terms of running pods that match this pod. Each distinct term is compared with a shape once."""
+    """Terms of running pods that match this pod. Each distinct term is compared once with all pods alike."""
     return _matched(pod, cluster).present if len(cluster.terms) else []
 
 
@@ -164,7 +188,8 @@ def groups_keeping_away(pod: PodInfo, cluster: ClusterState) -> list[TermGroup]:
 
 def _matched(pod: PodInfo, cluster: ClusterState) -> _Matched:
     terms, objects = cluster.terms, cluster.objects
-    matched = pod.shape.note(_Matched, _Matched)
+    view = _view_of(pod, cluster)
+    matched = view.note(_Matched, _Matched)
     if matched.generation == terms.generation and matched.as_of == objects.generation:
         return matched
     matched.as_of, version = objects.generation, objects.version(Namespace)
@@ -174,7 +199,7 @@ def _matched(pod: PodInfo, cluster: ClusterState) -> _Matched:
     if matched.seen < len(terms.additions):
         labels = cluster.namespace_labels(pod.namespace)
         fresh = terms.additions[matched.seen :]
-        matched.groups += [g for g in fresh if g.rule.term.matches(pod.namespace, pod.labels, labels)]
+        matched.groups += [g for g in fresh if g.rule.term.matches(view.namespace, view.labels, labels)]
         matched.seen = len(terms.additions)
     if matched.generation != terms.generation:
         # Pods without terms come and go without this: thousands of terms cost them nothing.
@@ -184,3 +209,71 @@ def _matched(pod: PodInfo, cluster: ClusterState) -> _Matched:
             matched.present = present
             matched.keeping_away = [each for each in present if each.rule.kind is TermKind.REQUIRED_ANTI_AFFINITY]
     return matched
+
+
+class _Viewed:
+    """Noted at a shape: how terms of running pods see its pods."""
+
+    __slots__ = ("as_of", "view")
+
+    def __init__(self) -> None:
+        self.as_of = -1
+        self.view: TermView | None = None
+
+
+def _view_of(pod: PodInfo, cluster: ClusterState) -> TermView:
+    terms, viewed = cluster.terms, pod.shape.note(_Viewed, _Viewed)
+    view = viewed.view
+    if view is None or viewed.as_of != terms.naming:
+        view = viewed.view = terms.view(pod.namespace, pod.labels)
+        viewed.as_of = terms.naming
+    return view
+
+
+class _Sums:
+    """Noted at a view: what terms of running pods count for, by key and value."""
+
+    __slots__ = ("as_of", "by_key", "groups")
+
+    def __init__(self) -> None:
+        self.as_of: tuple[int, ...] = ()
+        self.by_key: dict[str, DomainCounts] = {}
+        self.groups: Sequence[TermGroup] = ()
+        """Kept, so that no other list has its identity."""
+
+
+def kept_sums(
+    name: Hashable, pod: PodInfo, groups: Sequence[TermGroup], weigh: Callable[[TermGroup], int], cluster: ClusterState
+) -> dict[str, DomainCounts]:
+    """The weighted counts of these groups, which match the pod. Where they are many, summed once for all pods alike,
+    until a pod with terms comes or goes or a node changes; `name` says what the weights are."""
+    if len(groups) <= _FEW_GROUPS:
+        return _summed(groups, weigh, cluster, is_for_once=False)
+    table, kept = cluster.nodes, _view_of(pod, cluster).note(name, _Sums)
+    as_of = (cluster.terms.generation, table.node_changes.position, table.layout, id(groups))
+    if kept.as_of != as_of:
+        kept.as_of, kept.groups = as_of, groups
+        kept.by_key = _summed(groups, weigh, cluster, is_for_once=True)
+        for counts in kept.by_key.values():
+            counts.flags.writeable = False
+    return dict(kept.by_key)
+
+
+def _summed(
+    groups: Sequence[TermGroup], weigh: Callable[[TermGroup], int], cluster: ClusterState, *, is_for_once: bool
+) -> dict[str, DomainCounts]:
+    total, capacity = PairCounts(cluster), cluster.nodes.capacity
+    by_row: dict[str, dict[int, int]] = {}
+    for group in groups:
+        weight, key = weigh(group), group.rule.term.topology_key
+        if not weight:
+            continue
+        if not is_for_once or len(group.counts) > _FEW_ROWS:
+            total.add(key, group.column(capacity), weight)
+            continue
+        amounts = by_row.setdefault(key, {})
+        for row, count in group.counts.items():
+            amounts[row] = amounts.get(row, 0) + weight * count
+    for key, amounts in by_row.items():
+        total.add_rows(key, amounts)
+    return total.by_key

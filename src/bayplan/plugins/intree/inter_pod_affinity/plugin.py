@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 
@@ -36,6 +34,7 @@ from bayplan.framework.promises import MOST_VALUES, ByValue, stretched
 from bayplan.plugins.intree.inter_pod_affinity.counts import (
     PairCounts,
     groups_keeping_away,
+    kept_sums,
     matching_groups,
     selected_namespaces,
     term_queries,
@@ -51,8 +50,6 @@ _STATUSES = (Status(NOT_NEAR.code.SUCCESS), KEPT_AWAY, NOT_APART, NOT_NEAR)
 True."""
 _NOT_APART, _NOT_NEAR = np.uint8(2), np.uint8(3)
 _Codes = npt.NDArray[np.uint8]
-_FEW_GROUPS = 4
-"""Up to so many terms of running pods are summed for each decision; to look for kept sums costs as much."""
 
 
 class _Required:
@@ -71,18 +68,11 @@ class _Required:
 
 _REQUIRED = StateKey[_Required]("InterPodAffinity/required")
 _PREFERRED = StateKey[PairCounts]("InterPodAffinity/preferred")
+_KEPT_AWAY = "required anti-affinity of running pods"
 
 
-class _Preferences:
-    """Noted at a shape: the preferences of running pods for it, summed."""
-
-    __slots__ = ("as_of", "by_key", "groups")
-
-    def __init__(self) -> None:
-        self.as_of: tuple[int, ...] = ()
-        self.by_key: dict[str, DomainCounts] = {}
-        self.groups: Sequence[TermGroup] = ()
-        """Kept, so that no other list has its identity."""
+def _once(group: TermGroup) -> int:
+    return 1
 
 
 class InterPodAffinity(Plugin):
@@ -145,10 +135,8 @@ class InterPodAffinity(Plugin):
 
     def _existing_anti(self, pod: PodInfo) -> PairCounts:
         cluster = self._cluster
-        counts = PairCounts(cluster)
-        for group in groups_keeping_away(pod, cluster):
-            counts.add(group.rule.term.topology_key, group.column(cluster.nodes.capacity))
-        return counts
+        groups = groups_keeping_away(pod, cluster)
+        return PairCounts(cluster, kept_sums(_KEPT_AWAY, pod, groups, _once, cluster) if groups else None)
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> None:
         self._move(state[_REQUIRED], pod, added, node, 1)
@@ -244,11 +232,8 @@ class InterPodAffinity(Plugin):
         groups = matching_groups(pod, cluster)
         if not groups and not terms.has_preferred:
             return SKIP
-        if len(groups) > _FEW_GROUPS:
-            total = PairCounts(cluster, dict(self._preferences(pod, groups)))
-        else:
-            total = PairCounts(cluster)
-            self._add_all(total, groups)
+        name = (self, "preferences")
+        total = PairCounts(cluster, kept_sums(name, pod, groups, self._weight_of, cluster) if groups else None)
         for key, query, weight in term_queries(pod, cluster).weighted:
             total.add(key, cluster.pods.counter(query), weight)
         if not total:
@@ -256,27 +241,9 @@ class InterPodAffinity(Plugin):
         state.put(_PREFERRED, total)
         return None
 
-    def _preferences(self, pod: PodInfo, groups: Sequence[TermGroup]) -> dict[str, DomainCounts]:
-        """What many terms of running pods count for, by key. Summed once for a shape, until a pod with terms comes or
-        goes or a node changes."""
-        cluster = self._cluster
-        table, kept = cluster.nodes, pod.shape.note((self, "preferences"), _Preferences)
-        as_of = (cluster.terms.generation, table.node_changes.position, table.layout, id(groups))
-        if kept.as_of != as_of:
-            total = PairCounts(cluster)
-            self._add_all(total, groups)
-            kept.as_of, kept.by_key, kept.groups = as_of, total.by_key, groups
-        return kept.by_key
-
-    def _add_all(self, total: PairCounts, groups: Sequence[TermGroup]) -> None:
-        capacity = self._cluster.nodes.capacity
-        for group in groups:
-            weight = self._weight_of(group.rule.kind, group.rule.weight)
-            if weight:
-                total.add(group.rule.term.topology_key, group.column(capacity), weight)
-
-    def _weight_of(self, kind: TermKind, weight: int) -> int:
+    def _weight_of(self, group: TermGroup) -> int:
         """The weight of a running pod's term for its topology value."""
+        kind, weight, _ = group.rule
         if kind is TermKind.REQUIRED_AFFINITY:
             return int(self.args.hard_pod_affinity_weight)
         if kind is TermKind.REQUIRED_ANTI_AFFINITY:

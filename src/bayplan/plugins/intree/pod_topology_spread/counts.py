@@ -56,15 +56,17 @@ class Inclusion(NamedTuple):
     """The number of those."""
 
 
-def inclusion_key(constraint: SpreadConstraint, pod: PodInfo, other_keys: tuple[str, ...]) -> Hashable:
-    """What an inclusion depends on. Nodes must have all of `other_keys` besides the constraint's own."""
+def inclusion_key(constraint: SpreadConstraint, pod: PodInfo, keys: frozenset[str]) -> Hashable:
+    """What an inclusion depends on. Nodes must have all of `keys` besides the constraint's own."""
     shape = pod.shape
     wants_nodes = constraint.honors_affinity and not shape.required_nodes.is_anything
-    tolerated = None
-    if constraint.honors_taints:
-        tolerated = frozenset((t.key, t.operator, t.value, t.effect) for t in shape.tolerations)
+    tolerated = shape.note("tolerated", lambda: _tolerated(pod)) if constraint.honors_taints else None
     required = shape.required_nodes if wants_nodes else None
-    return constraint.topology_key, other_keys, required, tolerated, constraint.lacking_is_empty
+    return constraint.topology_key, keys, required, tolerated, constraint.lacking_is_empty
+
+
+def _tolerated(pod: PodInfo) -> frozenset[tuple[str, ...]]:
+    return frozenset((t.key, t.operator, t.value, t.effect) for t in pod.shape.tolerations)
 
 
 class Inclusions:
@@ -76,7 +78,7 @@ class Inclusions:
         self._layout = -1
 
     def find(
-        self, key: Hashable, constraint: SpreadConstraint, pod: PodInfo, other_keys: tuple[str, ...], table: NodeTable
+        self, key: Hashable, constraint: SpreadConstraint, pod: PodInfo, keys: frozenset[str], table: NodeTable
     ) -> Inclusion:
         """The inclusion with this `inclusion_key`."""
         if self._position != table.node_changes.position or self._layout != table.layout:
@@ -84,13 +86,13 @@ class Inclusions:
             self._position, self._layout = table.node_changes.position, table.layout
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = _include(constraint, pod, NodeColumns(table), other_keys)
+            found = self._known[key] = _include(constraint, pod, NodeColumns(table), keys)
             if len(self._known) > _MOST_INCLUSIONS:
                 self._known.popitem(last=False)
         return found
 
 
-def _include(constraint: SpreadConstraint, pod: PodInfo, nodes: NodeColumns, other_keys: tuple[str, ...]) -> Inclusion:
+def _include(constraint: SpreadConstraint, pod: PodInfo, nodes: NodeColumns, keys: frozenset[str]) -> Inclusion:
     column = nodes.label(constraint.topology_key)
     trash = column.domains
     bins = nodes.label_bins(constraint.topology_key)
@@ -98,7 +100,7 @@ def _include(constraint: SpreadConstraint, pod: PodInfo, nodes: NodeColumns, oth
     if constraint.lacking_is_empty and empty != ABSENT:
         bins = np.where(nodes.valid & (bins == trash), empty, bins)
     counted: BoolN = bins != trash
-    for key in other_keys:
+    for key in keys - {constraint.topology_key}:
         counted &= nodes.label_bins(key) != nodes.label(key).domains
     if constraint.honors_affinity and not pod.shape.required_nodes.is_anything:
         counted &= match_required(pod.shape.required_nodes, nodes)
@@ -192,10 +194,12 @@ def _update(slots: list[list[float]], domain: int, count: float) -> None:
 
 
 class HardSpread:
-    __slots__ = ("domains",)
+    __slots__ = ("domains", "lacks_key")
 
-    def __init__(self, domains: list[CountedDomains]) -> None:
+    def __init__(self, domains: list[CountedDomains], *, lacks_key: bool = False) -> None:
         self.domains = domains
+        self.lacks_key = lacks_key
+        """Whether no node has one of the keys: then no node passes, and nothing is counted."""
 
     def clone(self) -> HardSpread:
-        return HardSpread([domain.copy() for domain in self.domains])
+        return HardSpread([domain.copy() for domain in self.domains], lacks_key=self.lacks_key)

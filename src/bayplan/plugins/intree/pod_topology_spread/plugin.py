@@ -73,10 +73,12 @@ _STATUSES = (Status(TOO_SKEWED.code.SUCCESS), MISSING_LABEL, TOO_SKEWED)
 _MISSING, _SKEWED = 1, 2
 _DEFAULTING = ("System", "List")
 _HARD_EFFECT, _SOFT_EFFECT = "DoNotSchedule", "ScheduleAnyway"
+_NO_KEYS: frozenset[str] = frozenset()
 
 
 class _Soft:
-    """State of PreScore: per constraint the pods by domain, or None where they are counted by node.
+    """State of PreScore: per constraint the pods by domain, or None where they are counted by node. Without rules, every
+    node is ignored, because none has one of the keys.
 
     The last entry of the counts is for nodes without the key.
     """
@@ -100,12 +102,13 @@ class _Soft:
 class _Rule:
     """A constraint with what counting needs, computed once per shape."""
 
-    __slots__ = ("constraint", "key", "other_keys", "query")
+    __slots__ = ("constraint", "key", "keys", "query")
 
-    def __init__(self, constraint: SpreadConstraint, pod: PodInfo, other_keys: tuple[str, ...]) -> None:
+    def __init__(self, constraint: SpreadConstraint, pod: PodInfo, keys: frozenset[str]) -> None:
         self.constraint = constraint
-        self.other_keys = other_keys
-        self.key = inclusion_key(constraint, pod, other_keys)
+        self.keys = keys
+        """Of all constraints of the pod, one set for all of them; empty where nodes need none of the others."""
+        self.key = inclusion_key(constraint, pod, keys)
         self.query: PodQuery | None = query_of(constraint, pod)
 
 
@@ -199,8 +202,9 @@ class PodTopologySpread(Plugin):
         else:
             constraints = self._default_constraints(pod, effect)
         needs_all_keys = effect == _HARD_EFFECT or bool(own) or not self._is_system
-        keys = tuple(sorted({constraint.topology_key for constraint in constraints})) if needs_all_keys else ()
-        return tuple(_Rule(c, pod, tuple(key for key in keys if key != c.topology_key)) for c in constraints)
+        keys = frozenset(constraint.topology_key for constraint in constraints) if needs_all_keys else _NO_KEYS
+        shared = keys if len(keys) > 1 else _NO_KEYS
+        return tuple(_Rule(constraint, pod, shared) for constraint in constraints)
 
     def _constraints(self, pod: PodInfo, effect: str) -> tuple[SpreadConstraint, ...]:
         return tuple(rule.constraint for rule in self._rules(pod, effect))
@@ -216,7 +220,7 @@ class PodTopologySpread(Plugin):
 
     def _count(self, rule: _Rule, pod: PodInfo) -> tuple[Inclusion, DomainCounts]:
         cluster = self._cluster
-        inclusion = self._inclusions.find(rule.key, rule.constraint, pod, rule.other_keys, cluster.nodes)
+        inclusion = self._inclusions.find(rule.key, rule.constraint, pod, rule.keys, cluster.nodes)
         return inclusion, count_domains(inclusion, rule.query, cluster)
 
     # Filter
@@ -225,8 +229,16 @@ class PodTopologySpread(Plugin):
         rules = self._rules(pod, _HARD_EFFECT)
         if not rules:
             return SKIP
+        if self._lacks_key(rules):
+            state.put(_HARD, HardSpread([], lacks_key=True))
+            return None
         state.put(_HARD, HardSpread([CountedDomains(rule.constraint, *self._count(rule, pod)) for rule in rules]))
         return None
+
+    def _lacks_key(self, rules: tuple[_Rule, ...]) -> bool:
+        """Whether no node has one of the keys that all nodes need: a pod may state thousands of them."""
+        label = self._cluster.nodes.label
+        return any(not label(key).present for key in rules[0].keys) if rules[0].keys else False
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> None:
         self._move(state[_HARD], pod, added, node, 1)
@@ -245,8 +257,11 @@ class PodTopologySpread(Plugin):
                 domain.move(domain.inclusion.column.id_of(node.labels[constraint.topology_key]), by)
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Verdicts:
+        hard = state[_HARD]
+        if hard.lacks_key:
+            return Verdicts(np.full(len(nodes), _MISSING, dtype=np.int32), _STATUSES.__getitem__)
         ids: npt.NDArray[np.integer[Any]] | None = None
-        for domain in reversed(state[_HARD].domains):
+        for domain in reversed(hard.domains):
             constraint = domain.constraint
             allowed = constraint.max_skew + domain.minimum() - constraint.matches_self
             verdict = (domain.counts > allowed) * np.int32(_SKEWED)
@@ -258,7 +273,10 @@ class PodTopologySpread(Plugin):
         return Verdicts.accept(len(nodes)) if ids is None else Verdicts(ids, _STATUSES.__getitem__)
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
-        for domain in state[_HARD].domains:
+        hard = state[_HARD]
+        if hard.lacks_key:
+            return MISSING_LABEL
+        for domain in hard.domains:
             constraint = domain.constraint
             value = node.labels.get(constraint.topology_key)
             if value is None:
@@ -275,6 +293,9 @@ class PodTopologySpread(Plugin):
         rules = self._rules(pod, _SOFT_EFFECT)
         if not rules or not len(nodes):
             return SKIP
+        if self._lacks_key(rules):
+            state.put(_SOFT, _Soft(()))
+            return None
         soft, ignored = _Soft(rules), self._ignored(rules, pod, nodes)
         for rule in rules:
             constraint = rule.constraint
@@ -312,6 +333,8 @@ class PodTopologySpread(Plugin):
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> Int64N:
         soft = state[_SOFT]
+        if not soft.rules:
+            return np.full(len(nodes), IGNORED, dtype=np.int64)
         if len(soft.counts) == 1 and soft.counts[0] is not None:
             scores = rounded(soft.table(0)).take(nodes.label_bins(soft.rules[0].constraint.topology_key))
         else:
@@ -323,8 +346,10 @@ class PodTopologySpread(Plugin):
 
     def score_by_value(self, state: CycleState, pod: PodInfo, nodes: NodeColumns) -> ByValue | None:
         soft = state[_SOFT]
+        if len(soft.counts) != 1:
+            return None
         counts, weight, constraint = soft.counts[0], soft.weights[0], soft.rules[0].constraint
-        if len(soft.counts) != 1 or counts is None or len(counts) > MOST_VALUES:
+        if counts is None or len(counts) > MOST_VALUES:
             return None
         more = constraint.max_skew - 1
         scores = [round_half_up(count * weight + more) for count in counts.tolist()]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from bayplan.api.meta import Metadata
+from bayplan.cache import Cache
 from bayplan.cluster.namespace_usage import NamespaceUsage, Used
 from bayplan.plugins.community.capacity_scheduling.elastic_quota import ElasticQuota, ElasticQuotaSpec
 from bayplan.plugins.community.capacity_scheduling.quotas import QuotaBook, QuotaReader
+from bayplan.testing import node, pod
 
 
 def quota(namespace: str, name: str = "quota", cpu: str = "2") -> ElasticQuota:
@@ -53,3 +55,38 @@ def test_what_is_guaranteed_follows_quotas_that_change_and_go() -> None:
 
     assert seen == [{"cpu": 2000}, {"cpu": 4000}, {"cpu": 5000}, {}]
     assert first.guaranteed == {"cpu": 2000}
+
+
+def test_the_use_of_all_quotas_together_is_followed_and_not_added_up_for_every_pod() -> None:
+    cache = Cache()
+    cache.add_node(node("n1"))
+    quotas = QuotaReader().read(quota(f"ns-{number}", cpu="1") for number in range(500))
+    usage = CountedUsage()
+    cache.cluster.namespace_usage = usage
+    pods = [cache.info(pod(f"p{number}", cpu=1, node="n1", namespace=f"ns-{number}")) for number in range(499)]
+    for info in pods:
+        cache.add_pod(info)
+    cache.add_pod(pod("outside", cpu=900, node="n1", namespace="elsewhere"))
+
+    book = QuotaBook(quotas, usage)
+    assert not book.is_total_over_min({"cpu": 1000})
+    assert book.is_total_over_min({"cpu": 1001})
+    cache.add_pod(pod("more", cpu=1, node="n1", namespace="ns-3"))
+    assert QuotaBook(quotas, usage).is_total_over_min({"cpu": 1})
+    cache.remove_pod(pods[7].uid)
+    assert not QuotaBook(quotas, usage).is_total_over_min({"cpu": 1000})
+    assert usage.asked == []
+
+
+def test_a_dry_run_changes_the_use_of_all_in_its_own_book_alone() -> None:
+    cache = Cache()
+    cache.add_node(node("n1"))
+    info = cache.add_pod(pod("p", cpu=2, node="n1", namespace="a"))
+    book = QuotaBook(QuotaReader().read([quota("a")]), cache.cluster.namespace_usage)
+    trial = book.clone()
+    trial.remove(info)
+
+    assert (book.is_total_over_min({"cpu": 1}), trial.is_total_over_min({"cpu": 1})) == (True, False)
+    assert trial.clone().is_total_over_min({"cpu": 2001})
+    trial.add(info)
+    assert trial.is_total_over_min({"cpu": 1})

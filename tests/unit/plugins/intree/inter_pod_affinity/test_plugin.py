@@ -318,14 +318,14 @@ def test_terms_of_running_pods_are_summed_once_for_pods_of_a_shape(monkeypatch: 
     cache, plugin = harness.scheduler.cache, harness.plugin(NAME)
     for number in range(5):
         cache.add_pod(pod(f"draws-{number}", node="a1", affinity=near(ZONE, WEB, weight=number + 1)))
-    added: list[str] = []
-    add = PairCounts.add
+    added: list[int] = []
+    add_rows = PairCounts.add_rows
 
-    def counting(self: PairCounts, key: str, source: Any, weight: int = 1) -> None:
-        added.append(key)
-        add(self, key, source, weight)
+    def counting(self: PairCounts, key: str, amounts: Any) -> None:
+        added.append(len(amounts))
+        add_rows(self, key, amounts)
 
-    monkeypatch.setattr(PairCounts, "add", counting)
+    monkeypatch.setattr(PairCounts, "add_rows", counting)
 
     def scores() -> dict[str, int]:
         added.clear()
@@ -334,13 +334,13 @@ def test_terms_of_running_pods_are_summed_once_for_pods_of_a_shape(monkeypatch: 
         return dict(zip(nodes.names, plugin.score_nodes(state, info, nodes).tolist(), strict=True))
 
     first = scores()
-    assert (first["a1"], first["b1"], len(added)) == (15, 0, 5)
-    assert (scores(), len(added)) == (first, 0)
+    assert (first["a1"], first["b1"], added) == (15, 0, [1])
+    assert (scores(), added) == (first, [])
     cache.add_pod(pod("plain", node="b1"))
-    assert (scores(), len(added)) == (first, 0)
+    assert (scores(), added) == (first, [])
 
     cache.add_pod(pod("draws-more", node="b1", affinity=near(ZONE, WEB, weight=7)))
-    assert (scores()["b1"], len(added)) == (7, 6)
+    assert (scores()["b1"], added) == (7, [2])
     cache.add_node(node("none", zone="b"))
     assert scores()["none"] == 7
     cache.remove_pod("uid-default-draws-more")

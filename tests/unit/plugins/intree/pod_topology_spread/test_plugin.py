@@ -9,7 +9,7 @@ import pytest
 
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod, TopologySpreadConstraint
-from bayplan.framework import Hint
+from bayplan.framework import CycleState, Hint
 from bayplan.plugins.intree.pod_topology_spread import PodTopologySpread
 from bayplan.testing import (
     HOSTNAME,
@@ -339,3 +339,22 @@ def test_an_own_toleration_matters_when_taints_are_honoured(
 )
 def test_nodes_matter_when_domains_change(harness: Harness, old: Node | None, new: Node | None, expected: Hint) -> None:
     assert hint(harness, "node", WAITING, old, new) is expected
+
+
+def test_thousands_of_constraints_on_keys_that_no_node_has_are_not_counted() -> None:
+    """A pod may state as many as fit into it; each of them beside all the others would be their square."""
+    hard = [spread(f"key-{number}", WEB) for number in range(3000)]
+    harness = Harness(nodes=zones(a1="a", b1="b"))
+    plugin = harness.plugin(NAME)
+    info, state = harness.info(pod("many", labels=WEB, spread=[spread(ZONE, WEB), *hard])), CycleState()
+
+    rules = plugin._rules(info, "DoNotSchedule")
+    assert {id(rule.keys) for rule in rules} == {id(rules[0].keys)}
+    assert plugin.pre_filter(state, info, harness.cluster.columns()) is None
+    assert not plugin._inclusions._known
+    expect(harness.explain(info.pod)).rejected("a1", "b1").rejected_because(MISSING, on="a1", by=NAME)
+
+    soft = [spread(f"key-{number}", WEB, soft=True) for number in range(3000)]
+    outcome = harness.explain(pod("soft", labels=WEB, spread=[spread(ZONE, WEB, soft=True), *soft]))
+    assert {scores[NAME] for scores in outcome.scores.values()} == {0}
+    assert not plugin._inclusions._known
