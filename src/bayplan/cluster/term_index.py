@@ -145,7 +145,9 @@ class TermIndex:
         if len(labels) <= len(named):
             seen = {key: value if value in named[key] else _OTHER for key, value in labels.items() if key in named}
         else:
-            seen = {key: labels[key] if labels[key] in values else _OTHER for key, values in named.items() if key in labels}
+            seen = {
+                key: labels[key] if labels[key] in values else _OTHER for key, values in named.items() if key in labels
+            }
         place = (namespace, frozenset(seen.items()))
         found = self._views.get(place)
         if found is None:

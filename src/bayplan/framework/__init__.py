@@ -15,7 +15,18 @@ from bayplan.cluster.pod_info import PodInfo
 from bayplan.framework.args import NoArgs, PluginArgs
 from bayplan.framework.cycle import CycleState, StateKey
 from bayplan.framework.diagnosis import Diagnosis, FitError, ObjectRemedy, Remedy
-from bayplan.framework.events import ALL, ActionType, ClusterEvent, EventHint, Hint, Resource, by_shape, by_shapes
+from bayplan.framework.events import (
+    ALL,
+    ActionType,
+    ClusterEvent,
+    EventHint,
+    Hint,
+    HintView,
+    Resource,
+    by_shape,
+    by_shapes,
+    by_view,
+)
 from bayplan.framework.handle import (
     ApiPort,
     Candidate,
@@ -78,6 +89,7 @@ __all__ = [
     "GaugeMetric",
     "Handle",
     "Hint",
+    "HintView",
     "HistogramMetric",
     "LastingState",
     "NoAnswer",
@@ -113,6 +125,7 @@ __all__ = [
     "WaitingPods",
     "by_shape",
     "by_shapes",
+    "by_view",
     "normalize_highest",
     "normalize_lowest",
     "normalize_range",

@@ -6,7 +6,7 @@ whether it is worth trying the pod again. A pod waits until a hint of a plugin t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable
 from enum import Enum, IntFlag
 from typing import Any, NamedTuple, TypeVar
 
@@ -149,6 +149,32 @@ def by_shapes(hint: H) -> H:
 def is_by_shapes(hint: HintFunction | None) -> bool:
     """Whether the hint answers like events alike. One that is missing always queues."""
     return getattr(hint, "is_by_shapes", False)
+
+
+class HintView(NamedTuple):
+    """What a hint reads, apart from namespaces and from whether the changed pod has a node."""
+
+    names: Callable[[PodInfo], Iterable[tuple[str, Iterable[str]]]]
+    """Keys of labels, and their values, that it looks for on a changed pod, by the waiting pod. May raise."""
+    sees: Callable[[PodInfo], Hashable]
+    """What it reads of a changed pod that is not a label. May raise."""
+
+
+def by_view(view: HintView) -> Callable[[H], H]:
+    """Mark a hint that is `by_shapes`, and that reads no more of a changed pod than the view says.
+
+    Pods that differ in other labels, as those of a StatefulSet do, are then alike to the pods that wait."""
+
+    def mark(hint: H) -> H:
+        hint.view = view  # type: ignore[attr-defined]
+        return by_shapes(hint)
+
+    return mark
+
+
+def view_of(hint: HintFunction | None) -> HintView | None:
+    """What the hint reads, if it says so."""
+    return getattr(hint, "view", None)
 
 
 class EventHint(NamedTuple):

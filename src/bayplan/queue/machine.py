@@ -389,7 +389,7 @@ class SchedulingQueue:
     ) -> list[_Worthy]:
         """The pods that the event may help, in order of rejectors and arrival."""
         appraisal = self._requeueing.appraise(event, old=old, new=new)
-        likeness = self._shown.likeness(event, old, new)
+        likeness = self._shown.likeness(interest, event, old, new)
         worthy: list[_Worthy] = []
         helped: dict[Rejector, list[Kind]] = {}
         for rejector, kinds in self._pool.rejected_by(interest.rejectors, self._shown.before(likeness)):
@@ -400,7 +400,7 @@ class SchedulingQueue:
                     helped.setdefault(rejector, []).append(kind)
                     found += answers
             worthy += sorted(found, key=lambda one: self._pool.arrival(one[0]))
-        self._shown.note(likeness, interest, helped)
+        self._shown.note(likeness, helped)
         return worthy
 
     def _worthy_among(

@@ -121,6 +121,18 @@ class UnschedulablePool:
                 seen.update(kinds)
         return found
 
+    def has(self, rejector: Rejector) -> bool:
+        """Whether any pod waits because of it."""
+        return rejector in self._by_rejector
+
+    def filed_since(self, rejector: Rejector, number: int) -> Iterator[QueuedPod]:
+        """One pod of each kind under a rejector that came after a number."""
+        for kind in reversed(self._by_rejector.get(rejector, {})):
+            file = self._files[kind]
+            if file.number <= number:
+                return
+            yield next(iter(file.pods.values()))
+
     def _not_shown(self, kinds: dict[Kind, Alike], shown: Shown) -> dict[Kind, Alike]:
         newer = list(itertools.takewhile(lambda kind: self._files[kind].number > shown.until, reversed(kinds)))
         again = (kind for kind in shown.but if kind in kinds)

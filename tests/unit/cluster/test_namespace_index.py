@@ -19,7 +19,9 @@ def cluster_of(count: int) -> ClusterState:
     return cluster
 
 
-def selected(cluster: ClusterState, names: frozenset[str], wanted: LabelSelector) -> frozenset[str] | SelectedNamespaces:
+def selected(
+    cluster: ClusterState, names: frozenset[str], wanted: LabelSelector
+) -> frozenset[str] | SelectedNamespaces:
     return cluster.namespaces.select(names, compile_selector(wanted))
 
 

@@ -19,9 +19,11 @@ from bayplan.framework.events import (
     EventHint,
     Hint,
     HintFunction,
+    HintView,
     Resource,
     by_shape,
     by_shapes,
+    by_view,
 )
 from bayplan.framework.queued import QueuedPod
 from bayplan.framework.status import Status, Unresolvable
@@ -189,9 +191,54 @@ class TwoQueuesByShapes(TwoQueues):
     mark = staticmethod(by_shapes)
 
 
+class TwoQueuesByView(TwoQueues):
+    """The same where pods of other shapes are alike too, if the hint reads nothing of what they differ in."""
+
+    mark = staticmethod(by_view(HintView(names=lambda pod: (), sees=_size)))
+
+
+class LabelAsked(Asked):
+    """A hint that queues the pods that look for the label of the changed pod; what they look for is their own label."""
+
+    def __call__(self, pod: PodInfo, old: Any, new: Any) -> Hint:
+        self.times += 1
+        side = new or old
+        if side is None or side.uid == pod.uid:
+            return Hint.QUEUE
+        return Hint.QUEUE if pod.labels.get("l", "a") == side.labels.get("l") else Hint.SKIP
+
+
+_LOOKED_FOR = HintView(names=lambda pod: [("l", (pod.labels.get("l", "a"),))], sees=lambda pod: None)
+
+
+class TwoQueuesByLabel(TwoQueues):
+    """The same for pods that look for labels of others, which they change at times themselves."""
+
+    mark = staticmethod(by_view(_LOOKED_FOR))
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held = set()
+        self.once, self.each = LabelAsked(), LabelAsked()
+        informed = make_bench(self.mark(self.once), self.held, releases={PROFILE: {"Gate": lambda: self.released}})
+        self.benches = [informed, make_bench(self.each, self.held)]
+
+    @rule(label=st.sampled_from("abcd"), number=st.integers(0, 3), is_change=st.booleans())
+    def leave(self, label: str, number: int, is_change: bool) -> None:
+        old = make_pod("other", node="n", labels={"l": label, "number": str(number)})
+        event = POD_CHANGED if is_change else POD_DELETED
+        new = make_pod("other", node="n", labels={"l": "a"}) if is_change else None
+
+        woken = [bench.queue.move_all(event, old=old, new=new) for bench in self.benches]
+
+        assert woken[0] == woken[1]
+
+
 TestTwoQueues = TwoQueues.TestCase
 TestTwoQueuesByShapes = TwoQueuesByShapes.TestCase
-for test in (TestTwoQueues, TestTwoQueuesByShapes):
+TestTwoQueuesByView = TwoQueuesByView.TestCase
+TestTwoQueuesByLabel = TwoQueuesByLabel.TestCase
+for test in (TestTwoQueues, TestTwoQueuesByShapes, TestTwoQueuesByView, TestTwoQueuesByLabel):
     test.settings = settings(
         max_examples=150, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
     )
@@ -210,6 +257,38 @@ def test_an_event_like_an_earlier_one_is_shown_to_those_who_came_since() -> None
         bench.queue.move_all(POD_DELETED, old=make_pod(name, node="n", cpu="9999"))
     assert hint.times == 2001
     assert bench.queue.move_all(POD_DELETED, old=make_pod("fourth", node="n", cpu="7")) == 1
+
+
+def test_pods_that_differ_in_labels_that_nobody_looks_for_are_alike() -> None:
+    """As those of a StatefulSet, which have an index each: thousands that wait are not asked about each of them."""
+    hint = by_view(_LOOKED_FOR)(LabelAsked())
+    bench = Bench(("Fit", EventHint(POD_DELETED, hint)))
+    for number in range(500):
+        bench.reject(f"p{number}", "Fit", labels={"l": f"nobody-{number}"})
+
+    for index in range(50):
+        labels = {"l": f"web-{index}", "index": str(index)}
+        assert bench.queue.move_all(POD_DELETED, old=make_pod(f"web-{index}", node="n", labels=labels)) == 0
+    assert hint.times == 500
+
+    bench.reject("late", "Fit", labels={"l": "web-60"})
+    assert bench.queue.move_all(POD_DELETED, old=make_pod("x", node="n", labels={"l": "web-61"})) == 0
+    assert hint.times == 501
+    assert bench.queue.move_all(POD_DELETED, old=make_pod("y", node="n", labels={"l": "web-60"})) == 1
+
+
+def test_a_hint_that_cannot_say_what_it_looks_for_is_asked_by_shapes() -> None:
+    def broken(pod: PodInfo) -> list[tuple[str, tuple[str, ...]]]:
+        raise ValueError("unreadable")
+
+    hint = by_view(HintView(names=broken, sees=lambda pod: None))(LabelAsked())
+    bench = Bench(("Fit", EventHint(POD_DELETED, hint)))
+    bench.reject("p", "Fit", labels={"l": "wanted"})
+
+    for label in ("a", "b", "a", "b", "wanted"):
+        woken = bench.queue.move_all(POD_DELETED, old=make_pod("x", node="n", labels={"l": label}))
+        assert woken == (label == "wanted")
+    assert hint.times == 3
 
 
 def test_a_thousand_pods_of_one_template_are_one_question() -> None:

@@ -14,6 +14,7 @@ from bayplan.framework import (
     Depends,
     EventHint,
     Hint,
+    HintView,
     NodeColumns,
     NodeInfo,
     Plugin,
@@ -23,7 +24,7 @@ from bayplan.framework import (
     Status,
     Unschedulable,
     Verdicts,
-    by_shapes,
+    by_view,
 )
 from bayplan.framework.columns import BoolN, HostPorts, NodeTable, OverlayColumns
 from bayplan.framework.objects import PodPort
@@ -32,6 +33,10 @@ __all__ = ["NodePorts"]
 
 _PORTS_TAKEN = Unschedulable("node(s) didn't have free ports for the requested pod ports")
 _ANY_ADDRESS = "0.0.0.0"
+_PORTS_ALONE = HintView(
+    names=lambda pod: (),
+    sees=lambda pod: tuple((port.protocol, port.host_port, port.host_ip) for port in pod.shape.host_ports),
+)
 
 
 class NodePorts(Plugin):
@@ -87,7 +92,7 @@ class NodePorts(Plugin):
             EventHint(ClusterEvent(Resource.NODE, ActionType.ADD)),
         ]
 
-    @by_shapes
+    @by_view(_PORTS_ALONE)
     def _after_pod_deleted(self, pod: PodInfo, old: PodInfo, new: PodInfo | None) -> Hint:
         if not old.node_name and not old.nominated_node_name:
             return Hint.SKIP

@@ -21,6 +21,7 @@ from bayplan.framework import (
     Diagnosis,
     EventHint,
     Hint,
+    HintView,
     NodeColumns,
     ObjectRemedy,
     Plugin,
@@ -32,7 +33,7 @@ from bayplan.framework import (
     Unresolvable,
     Unschedulable,
     Wait,
-    by_shapes,
+    by_view,
 )
 from bayplan.framework.columns import PodSet
 from bayplan.framework.objects import parse_time
@@ -45,6 +46,9 @@ _NO_GROUP = Unschedulable("can not find pod group")
 _GROUP_MISSING = Unschedulable("PodGroup not found")
 _KEEP = Unschedulable()
 _DEFAULT_WAIT_SECONDS = 60
+_GROUP_ALONE = HintView(
+    names=lambda pod: [(POD_GROUP_LABEL, ("", pod.labels.get(POD_GROUP_LABEL, "")))], sees=lambda pod: None
+)
 _LONGEST_REST_SECONDS = 15.0
 """Slightly longer than the longest back-off of a pod: the group's own release must not requeue it."""
 
@@ -375,7 +379,7 @@ class Coscheduling(Plugin):
             self._end_rest(key)
         return Hint.QUEUE
 
-    @by_shapes
+    @by_view(_GROUP_ALONE)
     def _after_pod_added(self, pod: PodInfo, old: Any, new: Any) -> Hint:
         """A sibling may have been placed by another scheduler."""
         return self._after_any(pod, old, new) if group_key(new) == group_key(pod) else Hint.SKIP

@@ -12,6 +12,7 @@ from bayplan.framework import (
     CycleState,
     EventHint,
     Hint,
+    HintView,
     NodeColumns,
     NodeInfo,
     Plugin,
@@ -25,7 +26,7 @@ from bayplan.framework import (
     Unschedulable,
     Verdicts,
     by_shape,
-    by_shapes,
+    by_view,
     normalize_range,
 )
 from bayplan.framework.columns import DomainCounts, Int64N, PodTerm, TermGroup, TermKind
@@ -68,6 +69,15 @@ class _Required:
 
 _REQUIRED = StateKey[_Required]("InterPodAffinity/required")
 _PREFERRED = StateKey[PairCounts]("InterPodAffinity/preferred")
+_PODS = HintView(
+    names=lambda pod: (
+        (requirement.key, requirement.values)
+        for term in (*pod.shape.pod_terms.required_affinity, *pod.shape.pod_terms.required_anti_affinity)
+        for requirement in term.selector.requirements
+    ),
+    sees=lambda pod: pod.shape.readable_terms.required_anti_affinity,
+)
+"""What the hint for pods reads of the pod that changed."""
 _KEPT_AWAY = "required anti-affinity of running pods"
 
 
@@ -277,7 +287,7 @@ class InterPodAffinity(Plugin):
             EventHint(ClusterEvent(Resource.NODE, nodes), self._node_hint),
         ]
 
-    @by_shapes
+    @by_view(_PODS)
     def _pod_hint(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> Hint:
         other = new or old
         if other is None:

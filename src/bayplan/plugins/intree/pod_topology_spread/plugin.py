@@ -77,7 +77,7 @@ _NO_KEYS: frozenset[str] = frozenset()
 
 
 class _Soft:
-    """State of PreScore: per constraint the pods by domain, or None where they are counted by node. Without rules, every
+    """State of PreScore: per constraint the pods by domain, or None where they are counted by node. Without rules every
     node is ignored, because none has one of the keys.
 
     The last entry of the counts is for nodes without the key.

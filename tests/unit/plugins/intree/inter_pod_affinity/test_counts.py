@@ -97,7 +97,9 @@ def test_many_terms_on_many_rows_count_as_one_by_one(seed: int) -> None:
         key, weight, on = rng.choice((HOSTNAME, ZONE)), rng.randrange(1, 9), rng.choice(nodes)
         wide = number % 3 == 0
         away = rng.random() < 0.4
-        term: Affinity = (apart if away else near)(key, {"app": "web"} if wide else {"app": f"x{number}"}, weight=weight)
+        term: Affinity = (apart if away else near)(
+            key, {"app": "web"} if wide else {"app": f"x{number}"}, weight=weight
+        )
         for copy in range(rng.choice((1, 1, 30))):
             place = on if copy == 0 else rng.choice(nodes)
             harness.scheduler.cache.add_pod(pod(f"r{number}-{copy}", node=place.name, affinity=term))
