@@ -20,6 +20,8 @@ _POWER = {0: 1, 3: 1000}
 _NANO = 10**9
 _MOST_DIGITS = 1000
 """The longest text that is parsed; real amounts are far shorter."""
+_MOST_REMEMBERED = 32
+"""The longest text that is remembered: custom resources may state any number of longer ones."""
 
 
 class QuantityError(ValueError):
@@ -28,12 +30,12 @@ class QuantityError(ValueError):
 
 def value(quantity: Quantity) -> int:
     """The quantity in whole units, rounded away from zero."""
-    return _scaled(str(quantity), 0)
+    return _remembered(str(quantity), 0)
 
 
 def milli_value(quantity: Quantity) -> int:
     """The quantity in thousandths, rounded away from zero."""
-    return _scaled(str(quantity), 3)
+    return _remembered(str(quantity), 3)
 
 
 @lru_cache(maxsize=65536)
@@ -52,6 +54,10 @@ def binary_quantity(amount: int) -> str:
         if amount % (1 << shift) == 0:
             return f"{amount >> shift}{suffix}"
     return str(amount)
+
+
+def _remembered(text: str, places: int) -> int:
+    return _scaled(text, places) if len(text) <= _MOST_REMEMBERED else _scaled.__wrapped__(text, places)
 
 
 @lru_cache(maxsize=65536)

@@ -4,7 +4,9 @@ A pod that fails must not miss an event that arrived during its attempt. So pods
 numbers: the events of a pod are those with a later number than its own, and an event is dropped when no pod in flight
 is older than it.
 
-Memory is bounded: past `limit` events the oldest are dropped, and `events_since` then returns None.
+Memory and time are bounded: past `limit` events the oldest are dropped, and `events_since` then returns None. Thousands
+of pods of one group may be rejected at Permit together, a minute after they were popped; to look at all that happened
+meanwhile for each of them would take longer than to try them once more.
 """
 
 from __future__ import annotations
@@ -17,6 +19,9 @@ from bayplan.framework.events import ClusterEvent
 __all__ = ["InFlight", "RecordedEvent"]
 
 
+_MOST_EVENTS = 2_000
+
+
 class RecordedEvent(NamedTuple):
     number: int
     event: ClusterEvent
@@ -25,7 +30,7 @@ class RecordedEvent(NamedTuple):
 
 
 class InFlight:
-    def __init__(self, *, limit: int = 100_000) -> None:
+    def __init__(self, *, limit: int = _MOST_EVENTS) -> None:
         self._limit = limit
         self._number = 0
         self._pods: dict[str, int] = {}

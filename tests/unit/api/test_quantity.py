@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.api.quantity import QuantityError, format_quantity, milli_value, value
+from bayplan.api.quantity import QuantityError, _scaled, format_quantity, milli_value, value
 
 
 @pytest.mark.parametrize(
@@ -100,3 +100,13 @@ def test_amounts_are_written_as_people_write_them() -> None:
     assert format_quantity(3 << 30, "memory") == "3Gi"
     assert format_quantity(0, "memory") == "0"
     assert format_quantity(2, "example.com/gpu") == "2"
+
+
+def test_long_texts_are_read_and_not_remembered() -> None:
+    """A custom resource may state any number of them."""
+    before = _scaled.cache_info().currsize
+    texts = ["0" * 900 + str(number) for number in range(50)]
+
+    assert [value(text) for text in texts] == list(range(50))
+    assert milli_value(texts[7]) == 7000
+    assert _scaled.cache_info().currsize == before

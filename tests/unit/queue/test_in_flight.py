@@ -100,3 +100,18 @@ def test_events_are_counted_by_name() -> None:
     assert in_flight.count_by_event() == {"NodeAdd": 2, "AssignedPodDelete": 1}
     assert "a" in in_flight
     assert "b" not in in_flight
+
+
+def test_many_pods_that_wait_for_a_minute_look_at_few_events_each() -> None:
+    """As the pods of a group that is rejected at Permit: each alone would look at all that others did meanwhile."""
+    in_flight = InFlight()
+    for number in range(10):
+        in_flight.begin(f"waits-{number}")
+    for _ in range(5000):
+        in_flight.record(NODE_ADD, None, None)
+    in_flight.begin("late")
+    in_flight.record(NODE_ADD, None, None)
+
+    assert in_flight.recorded <= 2000
+    assert all(in_flight.events_since(f"waits-{number}") is None for number in range(10))
+    assert len(in_flight.events_since("late") or ()) == 1

@@ -81,7 +81,7 @@ class PairCounts:
         if (places == column.domains).all():
             return
         weights = np.fromiter(amounts.values(), dtype=np.float64, count=len(amounts))
-        counts: DomainCounts = np.bincount(places, weights=weights, minlength=column.domains + 1)
+        counts: DomainCounts = np.bincount(places, weights=weights, minlength=column.domains + 1).astype(np.float64)
         counts[column.domains] = 0.0
         known = self.by_key.get(key)
         self.by_key[key] = counts if known is None else known + counts
