@@ -7,6 +7,7 @@ name that came before replaces that one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any
 
 Json = dict[str, Any]
@@ -101,6 +102,64 @@ def _with_node_terms(is_weighted: bool) -> Callable[[], Objects]:
             yield PODS, pod(f"node-terms-{number}", affinity={"nodeAffinity": affinity})
 
     return make
+
+
+def _affinity(name: str, side: str, terms: list[Json], **spec: Any) -> tuple[str, Json]:
+    """A pod that would rather be near, or must not be near, the pods of many terms."""
+    if side == "podAffinity":
+        weighted = [{"weight": 1, "podAffinityTerm": term} for term in terms]
+        stated = {"preferredDuringSchedulingIgnoredDuringExecution": weighted}
+    else:
+        stated = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+    return PODS, pod(name, affinity={side: stated}, **spec)
+
+
+def terms_of_their_own() -> Objects:
+    """Ten thousand different terms of running pods, all of which mean every pod that is plain."""
+    for number in range(10):
+        terms = _terms(is_weighted=False)
+        for i, term in enumerate(terms):
+            term["labelSelector"]["matchExpressions"][0]["values"] = [f"x{number}-{i}"]
+        yield _affinity(f"draws-{number}", "podAffinity", terms, node=f"node-{number:04}")
+
+
+def terms_without_topology() -> Objects:
+    """Required anti-affinity that means every pod, by a label that no node has."""
+    for number in range(10):
+        terms = [term | {"topologyKey": f"no.example/{number}-{i}"} for i, term in enumerate(_terms(is_weighted=False))]
+        yield _affinity(f"keeps-{number}", "podAntiAffinity", terms, node=f"node-{number:04}")
+
+
+def terms_in_many_namespaces() -> Objects:
+    for number in range(5):
+        terms = _terms(is_weighted=False)
+        for i, term in enumerate(terms):
+            others = {"key": "team", "operator": "NotIn", "values": [f"t{i}"]}
+            term["namespaceSelector"] = {"matchExpressions": [{"key": "team", "operator": "Exists"}, others]}
+        yield _affinity(f"everywhere-{number}", "podAffinity", terms)
+    yield from islice(namespaces(), 1500)
+
+
+def partners_that_never_come() -> Objects:
+    """Pods of different templates that wait for partners: each event of a pod might be about one of them."""
+    for number in range(1500):
+        term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"partner": str(number)}}}
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": [term | {"namespaceSelector": {}}]}
+        yield PODS, pod(f"alone-{number}", affinity={"podAffinity": required})
+
+
+def spread_constraints() -> Objects:
+    for number in range(5):
+        constraints = [
+            {
+                "topologyKey": f"spread-{number}-{i}",
+                "maxSkew": 1,
+                "whenUnsatisfiable": "DoNotSchedule" if i % 2 else "ScheduleAnyway",
+                "labelSelector": {"matchLabels": {"app": f"x{i}"}},
+            }
+            for i in range(5000)
+        ]
+        yield PODS, pod(f"spread-{number}", topologySpreadConstraints=constraints)
 
 
 def tolerations() -> Objects:
@@ -233,6 +292,11 @@ KINDS: dict[str, Callable[[], Objects]] = {
     "waiting, required anti-affinity": _with_terms("podAntiAffinity", False, is_running=False),
     "waiting, preferred node affinity": _with_node_terms(is_weighted=True),
     "waiting, required node affinity": _with_node_terms(is_weighted=False),
+    "terms of their own": terms_of_their_own,
+    "terms without topology": terms_without_topology,
+    "terms in many namespaces": terms_in_many_namespaces,
+    "partners that never come": partners_that_never_come,
+    "spread constraints": spread_constraints,
     "tolerations": tolerations,
     "labels": labels,
     "host ports": host_ports,

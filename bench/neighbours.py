@@ -1,6 +1,7 @@
 """Noisy neighbours: what plain pods of one namespace cost while another holds hostile objects.
 
-    python -m bench.neighbours [--kinds "host ports" gates] [--nodes 300] [--pods 300] [--rounds 3] [--versus]
+    python -m bench.neighbours [--kinds "host ports" gates] [--nodes 300] [--pods 300] [--rounds 3] [--own-labels]
+                               [--versus]
 
 For each kind of `bench.hostile`, in a process of its own: CPU per plain pod and resident memory in a quiet cluster,
 with the objects there, and after they are gone. The scheduler is whole and reads its objects as JSON from a server that
@@ -8,6 +9,7 @@ answers at once. Costs are medians of rounds; each ratio compares measurements o
 costs more than `MOST_CPU` times its quiet cost, when memory grows by more than `MOST_MEMORY` times, beyond what the
 objects themselves take, or does not come back: more than `MOST_KEPT` times the Python objects of the quiet cluster are
 left, or more than `MOST_LEFT` times its resident memory. What was derived from the last 256 templates stays.
+With `--own-labels` every plain pod has a label that no other has, as the pods of a StatefulSet.
 With `--versus`, on a real API server and beside kube-scheduler (`bench.versus.neighbours`).
 """
 
@@ -121,7 +123,7 @@ class Server:
 class Stage:
     """A whole scheduler on the server, with nodes."""
 
-    def __init__(self, nodes: int, options: LiveOptions | None = None) -> None:
+    def __init__(self, nodes: int, options: LiveOptions | None = None, *, own_labels: bool = False) -> None:
         structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
         self.server = Server()
         for number in range(nodes):
@@ -130,6 +132,7 @@ class Stage:
         profiles = resolve_profiles(config, registry)
         self.live = LiveScheduler(self.server, config, profiles, registry, API_KINDS, options or LiveOptions())
         self._serial = 0
+        self._own_labels = own_labels
 
     async def cost_of_plain_pods(
         self, count: int, rounds: int, clock: Callable[[], float] = time.process_time
@@ -152,7 +155,10 @@ class Stage:
 
     def _plain(self) -> hostile.Json:
         self._serial += 1
-        return hostile.pod(f"plain-{self._serial}", namespace="plain", metadata={"labels": {"app": "plain"}})
+        labels = {"app": "plain"}
+        if self._own_labels:
+            labels["apps.kubernetes.io/pod-index"] = str(self._serial)
+        return hostile.pod(f"plain-{self._serial}", namespace="plain", metadata={"labels": labels})
 
     async def _until(self, is_true: Callable[[], bool]) -> None:
         async with asyncio.timeout(300):
@@ -186,8 +192,8 @@ def resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
 
-async def measure(kind: str, *, nodes: int, pods: int, rounds: int) -> dict[str, float]:
-    stage = Stage(nodes)
+async def measure(kind: str, *, nodes: int, pods: int, rounds: int, own_labels: bool = False) -> dict[str, float]:
+    stage = Stage(nodes, own_labels=own_labels)
     running = asyncio.create_task(stage.live.run())
     await stage.live.is_ready.wait()
     cost = partial(stage.cost_of_plain_pods, pods, rounds)
@@ -227,6 +233,7 @@ def main() -> int:
     parser.add_argument("--nodes", type=int, default=300)
     parser.add_argument("--pods", type=int, default=300)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--own-labels", action="store_true", help="a label of its own for every plain pod")
     parser.add_argument("--one", action="store_true", help="measure in this process and print JSON")
     parser.add_argument("--versus", action="store_true", help="on a real API server, beside kube-scheduler")
     options = parser.parse_args()
@@ -236,12 +243,13 @@ def main() -> int:
         return side_by_side(options)
     numbers = {"nodes": options.nodes, "pods": options.pods, "rounds": options.rounds}
     if options.one:
-        print(json.dumps(asyncio.run(measure(options.kinds[0], **numbers))))
+        print(json.dumps(asyncio.run(measure(options.kinds[0], **numbers, own_labels=options.own_labels))))
         return 0
     wrong: list[str] = []
     print(f"{'':34} quiet µs   cpu  after |  quiet MiB  memory  after  objects kept")
     for kind in options.kinds:
         flags = [f"--{name}={value}" for name, value in numbers.items()]
+        flags += ["--own-labels"] if options.own_labels else []
         command = [sys.executable, "-m", "bench.neighbours", "--one", *flags, "--kinds", kind]
         found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
         wrong += problems(kind, found)

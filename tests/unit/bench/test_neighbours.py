@@ -15,6 +15,7 @@ from itertools import islice
 from types import FrameType
 from typing import Any
 
+import pytest
 from bench import hostile
 from bench.neighbours import MOST_KEPT, Stage
 
@@ -48,8 +49,10 @@ def objects_in_use() -> int:
     return sys.getallocatedblocks()
 
 
-async def test_hostile_objects_of_every_kind_are_paid_for_by_their_owner() -> None:
-    stage, calls = Stage(NODES), Calls()
+@pytest.mark.parametrize("own_labels", [False, True])
+async def test_hostile_objects_of_every_kind_are_paid_for_by_their_owner(own_labels: bool) -> None:
+    """Also by plain pods that have a label that no other has, as those of a StatefulSet."""
+    stage, calls = Stage(NODES, own_labels=own_labels), Calls()
     running = asyncio.create_task(stage.live.run())
     await stage.live.is_ready.wait()
     await stage.cost_of_plain_pods(PODS, 2)
