@@ -86,7 +86,7 @@ bench-gate: $(STAMP) ## fail when a decision, a whole pod or a start became 30 %
 bench-memory: $(STAMP) ## 150,000 pods on 5,000 nodes
 	@$(BIN)/python -m bench.memory
 
-bench-neighbours: $(STAMP) ## plain pods beside 25 kinds of hostile objects; fails beyond 1.5 times (BENCH_ARGS=--versus: beside kube-scheduler)
+bench-neighbours: $(STAMP) ## plain pods beside 30 kinds of hostile objects; fails beyond 1.5 times (BENCH_ARGS=--versus: beside kube-scheduler)
 	@$(BIN)/python -m bench.neighbours $(BENCH_ARGS)
 
 bench-hammering: $(STAMP) ## binding latency beside twenty clients that ask everything; fails beyond twice

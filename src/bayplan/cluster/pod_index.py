@@ -51,13 +51,34 @@ class PodQuery(NamedTuple):
 class RowCounter(RowCounts):
     """The answer to one query: matching pods on each row."""
 
-    __slots__ = ("query", "unread_moves")
+    __slots__ = ("_known", "_named", "query", "unread_moves")
 
     def __init__(self, query: PodQuery, capacity: int) -> None:
         super().__init__(capacity)
         self.query = query
         self.unread_moves = 0
         """Changes, and new classes that were compared with it, since it was last read."""
+        self._known: dict[tuple[str, bool, frozenset[tuple[str, str | None]]], bool] = {}
+        self._named: dict[str, set[str]] = {}
+
+    def means(self, pod_class: PodClass) -> bool:
+        """Whether the query means the pods of a class. A query may have a thousand parts: classes that differ in labels
+        which none of them names are compared once."""
+        if len(self.query.parts) <= _FEW_PARTS:
+            return pod_class.is_meant_by(self.query)
+        if not self._named:
+            for _, selector in self.query.parts:
+                for requirement in selector.requirements:
+                    self._named.setdefault(requirement.key, set()).update(requirement.values)
+        named = self._named
+        seen = frozenset((k, v if v in named[k] else None) for k, v in pod_class.labels.items() if k in named)
+        place = (pod_class.namespace, pod_class.is_terminating, seen)
+        known = self._known.get(place)
+        if known is None:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            known = self._known[place] = pod_class.is_meant_by(self.query)
+        return known
 
 
 class PodClass:
@@ -85,6 +106,8 @@ _MOST_INDEXED_LABELS = 64
 """A class with more labels is found by its namespace alone, so that no pod's labels fill the index."""
 _MOST_UNREAD_MOVES = 4096
 """Of all counters of one class together."""
+_FEW_PARTS = 8
+_MOST_KNOWN = 1024
 _MOST_NAMESPACES = 64
 """A query for more of them is found by classes of every namespace, so that no pod's terms fill the index."""
 
@@ -99,6 +122,8 @@ class PodIndex:
         self._much_labelled: dict[str, dict[_ClassKey, PodClass]] = {}
         self._counters: OrderedDict[PodQuery, RowCounter] = OrderedDict()
         self._counters_at: dict[_Place, dict[PodQuery, RowCounter]] = {}
+        self._ruled: dict[PodQuery, RowCounter] = {}
+        """Those for namespaces that are not listed, the oldest first: nothing reads them once a namespace changed."""
 
     def counter(self, query: PodQuery) -> RowCounter:
         """The counter of a query. Counters unused for long are dropped and computed again when read again."""
@@ -119,12 +144,14 @@ class PodIndex:
     def _start(self, query: PodQuery) -> RowCounter:
         counter = RowCounter(query, self.capacity)
         for pod_class in self._candidates(query):
-            if pod_class.is_meant_by(query):
+            if counter.means(pod_class):
                 pod_class.counters.append(counter)
                 count = len(pod_class.rows)
                 rows = np.fromiter(pod_class.rows.keys(), dtype=np.intp, count=count)
                 counter.rows[rows] += np.fromiter(pod_class.rows.values(), dtype=np.int32, count=count)
         self._counters[query] = counter
+        if any(isinstance(namespaces, SelectedNamespaces) for namespaces, _ in query.parts):
+            self._ruled[query] = counter
         for place in _places_of(query):
             self._counters_at.setdefault(place, {})[query] = counter
         if len(self._counters) > self._most_counters:
@@ -134,6 +161,7 @@ class PodIndex:
     def _stop(self, stopped: set[RowCounter]) -> None:
         for counter in stopped:
             del self._counters[counter.query]
+            self._ruled.pop(counter.query, None)
             for place in _places_of(counter.query):
                 _discard(self._counters_at, place, counter.query)
         if len(stopped) == 1:
@@ -174,6 +202,8 @@ class PodIndex:
         pod_class.rows[row] = pod_class.rows.get(row, 0) + 1
         if pod_class.counters:
             self._move(pod_class.counters, row, 1)
+        if self._ruled and not next(iter(self._ruled)).is_current:
+            self._stop({counter for query, counter in self._ruled.items() if not query.is_current})
 
     def remove(self, pod: PodInfo, row: int) -> None:
         key = self._key_of(pod)
@@ -195,7 +225,7 @@ class PodIndex:
     def _ask_counters(self, pod_class: PodClass) -> None:
         """Which counters mean a new class. To ask one costs as much as a change of it."""
         near = self._counters_near(pod_class)
-        pod_class.counters = [counter for counter in near if pod_class.is_meant_by(counter.query)]
+        pod_class.counters = [counter for counter in near if counter.means(pod_class)]
         most = _MOST_UNREAD_MOVES // max(len(near), 1)
         for counter in near:
             counter.unread_moves += 1

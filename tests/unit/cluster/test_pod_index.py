@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import numpy as np
+import pytest
 
 from bayplan.api.selectors import EVERYTHING, Requirement, Selector, from_labels
 from bayplan.cluster.pod_index import PodIndex, PodQuery
 from bayplan.cluster.pod_info import PodInfo, pod_info
 from bayplan.cluster.resources import ResourceAxis
 from bayplan.cluster.shapes import ShapeTable
+from bayplan.cluster.state import ClusterState
+from bayplan.testing import namespace
 from bayplan.testing.build import pod
 
 SHAPES = ShapeTable(ResourceAxis())
@@ -166,3 +170,42 @@ def test_terms_that_select_many_namespaces_do_not_fill_the_index() -> None:
 
     assert int(counter.rows[1]) == 2
     assert len(index._counters_at) == 1
+
+
+def test_a_query_of_many_parts_is_compared_once_with_classes_that_it_does_not_tell_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    index, compared = _index(), []
+    matches = PodQuery.matches
+
+    def counting(query: PodQuery, namespace: str, labels: Any, **more: Any) -> bool:
+        compared.append(labels)
+        return matches(query, namespace, labels, **more)
+
+    monkeypatch.setattr(PodQuery, "matches", counting)
+    parts = tuple((None, Selector((Requirement("app", "NotIn", frozenset((f"x{i}",))),))) for i in range(100))
+    for number in range(20):
+        index.add(_info(f"p{number}", app="web", index=str(number)), number % 4)
+    counter = index.counter(PodQuery(parts))
+    for number in range(20, 40):
+        index.add(_info(f"p{number}", app="web", index=str(number)), number % 4)
+        index.counter(PodQuery(parts))
+    index.add(_info("other", app="x7", index="1"), 0)
+
+    assert counter.rows.tolist() == [10, 10, 10, 10]
+    assert len(compared) == 2
+
+
+def test_counters_for_namespaces_that_changed_are_dropped() -> None:
+    cluster, index = ClusterState(), _index()
+    for number in range(300):
+        cluster.objects.put(namespace(f"n{number}", labels={"name": f"n{number}"}))
+    many = cluster.namespaces.select(frozenset(), Selector((Requirement("name", "Exists", frozenset()),)))
+    counter = index.counter(PodQuery(((many, from_labels({"app": "x"})),)))
+    index.add(_info("a", namespace="n7", app="x"), 1)
+    assert counter.rows.tolist() == [0, 1, 0, 0]
+
+    cluster.objects.put(namespace("n7"))
+    index.add(_info("b", namespace="elsewhere", app="y"), 0)
+
+    assert not list(index.counters()) and not index._ruled and not index._counters_at
