@@ -86,7 +86,7 @@ async def _wait_and_bind(binding: BindingCycle, due: list[Plugin] | Status) -> S
     if due or (held is not None and not await held.settles_within(_SHORT_WAIT_SECONDS, shared.clock)):
         await _publish_expected_node(binding)
     if held is not None:
-        status = await _wait_at_permit(binding)
+        status = await _wait_at_permit(binding, held.began)
         if not status.is_success:
             return status
     shared.queue.done(uid)
@@ -159,9 +159,9 @@ async def _publish_expected_node(binding: BindingCycle) -> None:
         shared.observer.plugin_failed("", "nominatedNodeName", exception)
 
 
-async def _wait_at_permit(binding: BindingCycle) -> Status:
+async def _wait_at_permit(binding: BindingCycle, began: float) -> Status:
+    """`began`: when the wait did."""
     shared, assumed = binding.attempt.shared, binding.assumed
-    began = shared.clock.monotonic()
     status = await shared.held_pods.wait(assumed.uid)
     seconds = shared.clock.monotonic() - began
     shared.observer.permit_waited(status.code.label, seconds)

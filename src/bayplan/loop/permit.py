@@ -29,6 +29,8 @@ class HeldPod:
     ) -> None:
         self._info = info
         self._node_name = node_name
+        self.began = now
+        """When the wait did, on the monotonic clock."""
         self._deadlines = {plugin: now + min(seconds, LONGEST_WAIT_SECONDS) for plugin, seconds in timeouts.items()}
         self._timeouts = dict(timeouts)
         self._reasons = reasons

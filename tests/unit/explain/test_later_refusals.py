@@ -21,7 +21,7 @@ from bayplan.explain.terminal.explanations import draw_changes, draw_pod
 from bayplan.server import ServerOptions, ServerParts, serve
 
 PLUGIN = '''
-from bayplan.framework import Plugin, Unschedulable
+from bayplan.framework import Plugin, Unschedulable, Wait
 
 class Licences(Plugin):
     """Refuses every pod at one extension point."""
@@ -189,3 +189,34 @@ async def test_a_plugin_that_fails_after_the_choice_is_told_as_what_it_is_on_eve
     # The pod's condition and events
     assert (condition["reason"], condition["status"], condition["message"]) == ("SchedulerError", "False", in_full)
     assert json.dumps(in_full)[1:-1] in events
+
+
+async def test_a_pod_whose_time_at_permit_is_up_is_told_of_the_wait_and_of_its_end(tmp_path: Path) -> None:
+    async with refusing("Permit", tmp_path, "return Wait(0.3)") as (stage, log):
+        service = stage.explaining.service
+        explained = service.explain_pod("default/web")
+        changes = await service.changes("default/web")
+        board = await service.pending()
+        page, grouped = await asked(stage, "explain/pod/default/web", "log?outcome=unschedulable")
+        while not (condition := await condition_of(stage)):
+            await stage.local.live.options.clock.sleep(0.01)
+        while "FailedScheduling" not in (events := json.dumps(await stage.get(EVENTS))):
+            await stage.local.live.options.clock.sleep(0.01)
+
+    up = "rejected due to timeout after waiting 300ms at plugin Licences"
+    told = f"and then refused at Permit by Licences: {up}."
+    # The log of `bayplan up`
+    assert [line for line in log if " is held at Permit by Licences on " in line and "for 0.3 s at most" in line], log
+    assert [line for line in log if line.endswith(told)], log
+    # `bayplan explain` and `bayplan pending`
+    assert explained.verdict.endswith(told) and isinstance(explained.claim, RefusedLater)
+    assert explained.decision is not None and explained.decision.permit is not None
+    assert explained.decision.permit.plugins == {"Licences": 0.3}
+    assert explained.decision.permit.seconds >= 0.3 and explained.decision.permit.result
+    assert "until its time is up" in changes.suggestions[0].sentence
+    assert [cause.title for cause in board.causes] == [f"Licences at Permit: {up}"]
+    # The browser, the condition and the events
+    assert page["verdict"] == explained.verdict
+    assert [group["reason"] for group in grouped["groups"]] == [f"Permit Licences: {up}"]
+    assert (condition["reason"], condition["status"]) == ("Unschedulable", "False")
+    assert up in condition["message"] and up in events
