@@ -124,6 +124,10 @@ class DecisionRecorder(Observer):
         note = self._victims.get(key)
         return None if note is None else note.record()
 
+    def preemption_by(self, uid: str) -> Preemption | None:
+        """What a pod without a node preempted, if it did."""
+        return self._preempting.get(uid)
+
     def _found(self, wanted: Callable[[Note | Restored], bool], most: int) -> list[DecisionRecord]:
         return [note.record() for note in islice((n for n in reversed(self._notes) if wanted(n)), most)]
 
@@ -152,7 +156,7 @@ class DecisionRecorder(Observer):
             restored = Restored(record, namespace, name, record.node, size)
             self._notes.append(restored)
             self._victims.update((victim.pod, restored) for victim in record.victims)
-            if record.node:
+            if record.outcome == "bound":
                 self._preempting.pop(record.uid, None)
             elif record.preemption is not None:
                 self._preempting[record.uid] = record.preemption
@@ -277,8 +281,8 @@ class DecisionRecorder(Observer):
             note.size += extra
             self.bytes_kept += extra
         elif note.node:
-            # The attempt that then gets the node also carries the preemption that freed it.
-            earlier = self._preempting.pop(queued.uid, None)
+            # An attempt that then chooses the node also carries the preemption that freed it.
+            earlier = self._preempting.get(queued.uid)
             note.preemption = earlier if earlier is not None and earlier.node == note.node else None
 
     def held_at_permit(self, info: PodInfo, node_name: str, timeouts: Mapping[str, float]) -> None:
@@ -312,6 +316,8 @@ class DecisionRecorder(Observer):
     def bound(self, queued: QueuedPod, node_name: str, seconds: float) -> None:
         self.bound_count += 1
         self.latencies.append(seconds)
+        if self._preempting:
+            self._preempting.pop(queued.uid, None)
         note = self._open.pop(queued.info.uid, None)
         if note is not None:
             note.outcome, note.outcome_seconds = "bound", seconds

@@ -174,6 +174,16 @@ def test_a_preemption_is_kept_by_the_preemptor_and_for_its_victim() -> None:
     bound = recorder.latest(1)[0]
 
     assert bound.node == "b" and bound.preemption == failed.preemption
+    assert recorder.preemption_by(queued.uid) == failed.preemption
+
+    # An attempt that is refused after the choice takes the victims from no later one.
+    recorder.attempt_failed(queued, Unschedulable("no licence is free").by("Licences"), 0.003)
+    queued.attempts = 3
+    recorder.decided(queued, again, 0.001)
+    recorder.bound(queued, "b", 0.02)
+
+    assert recorder.latest(1)[0].preemption == failed.preemption and recorder.latest(1)[0].outcome == "bound"
+    assert recorder.preemption_by(queued.uid) is None
 
     later = DecisionRecorder(VirtualClock())
     later.restore(reversed(list(recorder)))

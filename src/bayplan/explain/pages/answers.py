@@ -57,7 +57,14 @@ class PageAnswers:
         recorder = self._service.recorder
         offset = number_in(request, "offset", 0, least=0, most=10**9)
         limit = number_in(request, "limit", 50, most=_MOST_ROWS)
-        return await self._service.listed(lambda _: list_preemptions(recorder, offset=offset, limit=limit))
+        there = self._service.live.watching.pods_by_key()
+
+        def is_there(key: str, uid: str) -> bool:
+            pod = there.get(key)
+            return pod is not None and pod.uid == uid
+
+        work = list_preemptions(recorder, offset=offset, limit=limit, is_there=is_there)
+        return await self._service.listed(lambda _: work)
 
     async def timeline(self, request: Request) -> Any:
         return self._service.timeline.page(choice_in(request, "span", tuple(SPANS)))

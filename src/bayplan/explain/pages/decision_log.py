@@ -148,7 +148,8 @@ def _said(note: Note | Restored) -> str:
     if _outcome(note) in ("bound", "under way"):
         return ""
     preemption = note.preemption if isinstance(note, Note) else note.past.preemption
-    if preemption is not None:
+    attempt = note.attempt if isinstance(note, Note) else note.past.attempt
+    if preemption is not None and preemption.attempt == attempt:
         count = preemption.victim_count
         return f"preempts {count} pod{'' if count == 1 else 's'} on {preemption.node}"
     if isinstance(note, Note):

@@ -41,15 +41,17 @@ def explained_node(view: ClusterView, node: NodeInfo, waiting: Iterable[PodInfo]
         devices=devices_of_node(view.cache.cluster, node),
         pending=pending,
     )
-    explanation.claim = _stands(explanation, untried)
+    coming = sum(view.cache.is_assumed(uid) for uid in node.pods)
+    explanation.claim = _stands(explanation, untried, coming)
     explanation.verdict = sentence(explanation.claim)
     return explanation
 
 
-def _stands(node: NodeExplanation, untried: int) -> NodeStands:
+def _stands(node: NodeExplanation, untried: int, coming: int) -> NodeStands:
     return NodeStands(
         node=node.node,
-        pods=node.pod_count,
+        pods=node.pod_count - coming,
+        coming=coming,
         allowed=node.allowed_pods,
         fits=sum(group.count for group in node.pending if group.fits),
         waiting=sum(group.count for group in node.pending),

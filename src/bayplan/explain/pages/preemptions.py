@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from statistics import median
 
 import msgspec
 
 from bayplan.loop.notes import Note, Restored
-from bayplan.loop.record import CandidateKey, Preemption, Victim
+from bayplan.loop.record import UNDER_WAY, CandidateKey, Preemption, Victim
 from bayplan.loop.recorder import DecisionRecorder
 from bayplan.observe.time_slices import Work
 
@@ -27,7 +28,7 @@ class ListedPreemption(msgspec.Struct, kw_only=True, rename="camel", omit_defaul
     candidates: int = 0
     keys: list[CandidateKey] = []
     outcome: str = ""
-    """bound, elsewhere: on another node; empty while the pod waits"""
+    """bound, elsewhere: on another node, gone: without having got one; empty while the pod waits"""
     waited: float = 0.0
     """Seconds from the preemption to the decision that gave the pod a node."""
     got: str = ""
@@ -44,8 +45,10 @@ class PreemptionPage(msgspec.Struct, kw_only=True, rename="camel"):
     preemptions: list[ListedPreemption]
 
 
-def list_preemptions(recorder: DecisionRecorder, *, offset: int, limit: int) -> Work[PreemptionPage]:
-    """Newest first."""
+def list_preemptions(
+    recorder: DecisionRecorder, *, offset: int, limit: int, is_there: Callable[[str, str], bool] = lambda key, uid: True
+) -> Work[PreemptionPage]:
+    """Newest first. `is_there`: whether a pod of that `namespace/name` and uid waits or runs."""
     found: list[ListedPreemption] = []
     later: dict[str, Note | Restored] = {}
     """By uid, the oldest attempt so far that chose a node: notes are read from the newest to the oldest."""
@@ -54,16 +57,19 @@ def list_preemptions(recorder: DecisionRecorder, *, offset: int, limit: int) -> 
         if count % _AT_ONCE == 0:
             yield
         past = note if isinstance(note, Note) else note.past
-        if note.node:
+        if note.node and past.outcome in ("bound", UNDER_WAY):
             later[past.uid] = note
         elif past.preemption is not None and past.preemption.attempt == past.attempt:
             victims += past.preemption.victim_count
-            found.append(_listed(f"{note.namespace}/{note.name}", past.preemption, later.pop(past.uid, None)))
-    waits = [each.waited for each in found if each.outcome]
+            listed = _listed(f"{note.namespace}/{note.name}", past.preemption, later.get(past.uid))
+            if not listed.outcome and not is_there(listed.pod, past.uid):
+                listed.outcome = "gone"
+            found.append(listed)
+    waits = [each.waited for each in found if each.got]
     return PreemptionPage(
         total=len(found),
         victims=victims,
-        waiting=len(found) - len(waits),
+        waiting=sum(not each.outcome for each in found),
         median_waited=median(waits) if waits else None,
         preemptions=found[offset : offset + limit],
     )

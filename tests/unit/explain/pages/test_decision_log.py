@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.unit.explain.stage import Stage, raw_pod, staged
 
 from bayplan.explain.claims.phrases import template_of
 from bayplan.explain.pages.decision_log import LogPage, LogQuery, decisions_of, group_log
+from bayplan.loop.record import DecisionRecord, Preemption, Victim
 from bayplan.loop.recorder import DecisionRecorder
 from bayplan.observe.clock import SystemClock
 from bayplan.observe.time_slices import at_once
@@ -109,3 +111,26 @@ async def test_reasons_that_name_the_pod_are_one_reason_of_its_template(tmp_path
 
     assert (group.pods, group.reason) == (3, "Naming: not web")
     assert {one.pod for one in unfolded} == {f"default/web-{i}" for i in range(3)}
+
+
+def test_an_attempt_that_was_refused_after_a_preemption_is_not_said_to_preempt_again() -> None:
+    preemption = Preemption(node="n1", victims=(Victim(pod="default/low"),), victim_count=1, attempt=1, time=1.0)
+    common: dict[str, Any] = {
+        "pod": "default/vip",
+        "uid": "v",
+        "profile": "p",
+        "preemption": preemption,
+        "outcome": "unschedulable",
+    }
+    recorder = DecisionRecorder(SystemClock())
+    late = {"node": "n1", "stopped_at": "PreBind", "stopped_by": "Licences", "error": "none is free"}
+    recorder.restore(
+        [
+            DecisionRecord(number=1, time=1.0, attempt=1, **common),
+            DecisionRecord(number=2, time=2.0, attempt=2, **common, **late),
+        ]
+    )
+
+    groups = at_once(group_log(recorder, LogQuery())).groups
+
+    assert [group.reason for group in groups] == ["PreBind Licences: none is free", "preempts 1 pod on n1"]

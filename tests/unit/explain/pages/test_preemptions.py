@@ -9,9 +9,16 @@ from bayplan.observe.clock import SystemClock
 from bayplan.observe.time_slices import at_once
 
 
-def attempt(number: int, *, uid: str = "1", node: str = "", preempts: bool = False, got: str = "") -> DecisionRecord:
+def attempt(
+    number: int, *, uid: str = "1", node: str = "", preempts: bool = False, got: str = "", is_refused: bool = False
+) -> DecisionRecord:
     preemption = Preemption(
-        node="node-1", victims=(Victim(pod="default/low"),), victim_count=1, candidates=3, attempt=1, time=10.0
+        node="node-1",
+        victims=(Victim(pod="default/low"),),
+        victim_count=1,
+        candidates=3,
+        attempt=number if preempts else 1,
+        time=10.0 * number if preempts else 10.0,
     )
     return DecisionRecord(
         number=number,
@@ -21,7 +28,7 @@ def attempt(number: int, *, uid: str = "1", node: str = "", preempts: bool = Fal
         profile="default-scheduler",
         attempt=number,
         node=node,
-        outcome="bound" if node else "unschedulable",
+        outcome="bound" if node and not is_refused else "unschedulable",
         preemption=preemption if preempts or got else None,
     )
 
@@ -69,3 +76,26 @@ def test_pages_are_cut_from_the_newest() -> None:
 
     assert page.total == 5
     assert [one.pod for one in page.preemptions] == ["default/vip-3", "default/vip-2"]
+
+
+def test_a_pod_that_is_refused_after_the_choice_still_waits_and_one_that_was_deleted_does_not() -> None:
+    recorder = recorded(
+        attempt(1, preempts=True), attempt(2, node="node-1", is_refused=True), attempt(1, uid="2", preempts=True)
+    )
+
+    page = at_once(list_preemptions(recorder, offset=0, limit=10, is_there=lambda _, uid: uid == "1"))
+
+    assert [(one.pod, one.outcome) for one in page.preemptions] == [("default/vip-2", "gone"), ("default/vip-1", "")]
+    assert (page.waiting, page.median_waited) == (1, None)
+
+
+def test_each_preemption_of_a_pod_has_what_became_of_the_pod() -> None:
+    recorder = recorded(attempt(1, preempts=True), attempt(2, preempts=True), attempt(3, node="node-1", got="node-1"))
+
+    page = at_once(list_preemptions(recorder, offset=0, limit=10))
+
+    assert [(one.attempt, one.outcome, one.waited) for one in page.preemptions] == [
+        (2, "bound", 10.0),
+        (1, "bound", 20.0),
+    ]
+    assert page.waiting == 0
