@@ -33,7 +33,7 @@ async def test_a_large_cluster_is_shown_as_in_the_documentation(browser: Browser
         await page.goto(f"{stage.url}/dashboard/#/pod/default/web-0")
         await expect(page.locator("#verdict")).to_contain_text("ahead of")
         steps = await page.locator("#funnel li").all_inner_texts()
-        await expect(page.locator("main")).to_contain_text("were drained", timeout=30_000)
+        await expect(page.locator("main")).to_contain_text("were cordoned", timeout=30_000)
         await page.screenshot(path=IMAGES / "pod.png", full_page=True)
         await page.click("nav >> text=Queue")
         await page.click("text=Find the change that frees the most")

@@ -43,6 +43,8 @@ def _is_because(world: World, claim: c.PendingTogether, pod: JsonObject, told: s
         return f"`{scheduler}`" in claim.title
     if "at Permit by" in claim.title:
         return claim.title.endswith(tuple(world.base.plugins))
+    if claim.title.startswith("preemption: "):
+        return key_of(pod) in dict(world.base.nominations) and claim.reason == "pods that have to leave are still there"
     if claim.title.startswith(f"{EXTENDER}: "):
         return "no licence" in told
     if not claim.reason:
@@ -70,6 +72,7 @@ async def _node_stands(world: World, claim: c.NodeStands) -> str:
     fits = sum(claim.node in answer["scores"] for answer in answers if answer is not None)
     return all_hold(
         (claim.pods == len(pods), f"{len(pods)} run there"),
+        (claim.coming == 0, "all of them are bound"),
         (claim.allowed == int(node["status"]["allocatable"]["pods"]), "another number of places"),
         (claim.waiting + claim.untried == len(waiting), f"{len(waiting)} wait"),
         (not claim.untried or len(waiting) > _MANY, "all of them were looked at"),

@@ -287,6 +287,31 @@ def _deleted(chance: random.Random, case: Case) -> None:
     case.later.append(Edit(kind="deletePod", name=SUBJECT))
 
 
+def _ended(chance: random.Random, case: Case) -> None:
+    """It ran, and somebody has deleted it."""
+    _fits(chance, case)
+    case.later.append(Edit(kind="deletePod", name=SUBJECT))
+
+
+def _line(chance: random.Random, case: Case) -> None:
+    """Pods as important have waited longer for room that is too little for all."""
+    is_cordoned = chance.random() < 0.5
+    del case.nodes[3:]
+    case.pods.clear()
+    for place, node in enumerate(case.nodes):
+        left = 600 if is_cordoned else 200
+        for part in range(count := chance.randint(1, 3)):
+            used = (int(node["status"]["allocatable"]["cpu"]) * 1000 - left) // count
+            case.pods.append(pod(f"fills-{place}-{part}", cpu=f"{used}m", node=node["metadata"]["name"]))
+        if is_cordoned:
+            node["spec"]["unschedulable"] = True
+    for place in range(chance.randint(1, 4)):
+        case.pods.append(pod(f"before-{place}", cpu=f"{chance.choice((300, 500, 600))}m"))
+    _subject(case, cpu="500m")
+    for place in range(chance.randint(0, 2)):
+        case.pods.append(pod(f"after-{place}", cpu="500m"))
+
+
 # Several at once
 
 
@@ -363,6 +388,8 @@ CAUSES: dict[str, Callable[[random.Random, Case], None]] = {
     "held": _held,
     "released": _released,
     "deleted": _deleted,
+    "ended": _ended,
+    "line": _line,
     "gate and taint": _gate_and_taint,
     "mixed": _mixed,
     "pod places": _pod_places,

@@ -75,6 +75,7 @@ def _choice(world: World, claim: c.Chosen, outcome: Outcome) -> str:
         (second is None or claim.ahead == record.total - second.total, "another lead"),
         (not claim.plugin or _gains(record).get(claim.plugin, 0) == max(_gains(record).values()), "decides nothing"),
         (claim.is_bound, "it is bound"),
+        (not claim.is_past, "it is there"),
     )
 
 
@@ -141,6 +142,15 @@ async def _preempted(world: World, claim: c.Preempted) -> str:
     )
 
 
+async def _left_since(world: World, claim: c.Left) -> str:
+    """While it was there, it was on that node."""
+    before = await world.after(Change())
+    return all_hold(
+        (claim.pod not in world.base.nodes, "it is there"),
+        (before.nodes.get(claim.pod) == claim.node, f"it was on {before.nodes.get(claim.pod)!r}"),
+    )
+
+
 async def _unplaced(world: World, claim: c.Unplaced) -> str:
     """While it was there, it waited for what is said."""
     before = await world.after(Change())
@@ -192,12 +202,20 @@ async def _failed(world: World, claim: c.Failed) -> str:
 
 async def _preempts(world: World, claim: c.Preempts) -> str:
     ran = {key_of(pod): pod["spec"].get("nodeName") for pod in world.case.pods}
-    left = [key for key, node in ran.items() if node == claim.node and key not in world.base.nodes]
+    ended = await world.let_go() if _is_kept_waiting(world) else world.base
+    left = [key for key, node in ran.items() if node == claim.node and key not in ended.nodes]
     return all_hold(
         (all(ran.get(victim) == claim.node for victim in claim.victims), "victims that ran elsewhere"),
         (sorted(left) == sorted(claim.victims), f"{left} left"),
-        (world.base.nodes.get(claim.pod) == claim.node, "it got another node"),
+        (ended.nodes.get(claim.pod) == claim.node, "it got another node"),
     )
+
+
+def _is_kept_waiting(world: World) -> bool:
+    """Whether the subject has preempted pods that do not leave."""
+    made = [each.preemption for each in world.base.attempts if each.preemption is not None]
+    there = [victim.pod in world.base.nodes for each in made for victim in each.victims]
+    return any(there) and not world.base.nodes.get(SUBJECT)
 
 
 async def _put_on_hold(world: World, claim: c.PutOnHold) -> str:
@@ -283,16 +301,17 @@ def _refused_in(result: JsonObject | None, case: Case) -> Counter[tuple[str, str
 async def _would_preempt(world: World, claim: c.WouldPreempt) -> str:
     """Its turn comes: these pods leave, no others, and the pod gets their node."""
     ran = {key_of(pod): pod["spec"].get("nodeName") for pod in world.case.pods}
-    alike = _alike(world, claim)
+    ended = await world.let_go() if _is_kept_waiting(world) else world.base
+    alike = _alike(world, claim, ended)
     if claim.ties > 1:
         return alike
     return all_hold(
         (bool(claim.victims), "no victims"),
         (_ties(world) == claim.ties, "another number of nodes that cost the same"),
         (all(ran.get(victim) == claim.node for victim in claim.victims), "victims that ran elsewhere"),
-        (world.base.nodes.get(claim.pod) == claim.node, f"it is on {world.base.nodes.get(claim.pod)!r}"),
+        (ended.nodes.get(claim.pod) == claim.node, f"it is on {ended.nodes.get(claim.pod)!r}"),
         (claim.violations == _violations(world.case, claim.victims), "other budgets"),
-    ) or _left(world, claim.victims, world.base)
+    ) or _left(world, claim.victims, ended)
 
 
 def _ties(world: World) -> int:
@@ -300,10 +319,10 @@ def _ties(world: World) -> int:
     return preemption.ties if preemption is not None else 1
 
 
-def _alike(world: World, claim: c.WouldPreempt) -> str:
+def _alike(world: World, claim: c.WouldPreempt, ended: Outcome) -> str:
     """Where several nodes cost the same: it gets one of them, and as many pods leave."""
     ran = {key_of(pod): pod["spec"].get("nodeName") for pod in world.case.pods}
-    left = _gone(world, world.base)
+    left = _gone(world, ended)
     return all_hold(
         (_ties(world) == claim.ties, "another number of nodes that cost the same"),
         (all(ran.get(victim) == claim.node for victim in claim.victims), "victims that ran elsewhere"),
@@ -321,6 +340,22 @@ def _violations(case: Case, victims: Sequence[str]) -> int:
         covered = sum(1 for victim in victims if wanted <= labels.get(victim, {}).items())
         count += max(covered - budget["status"]["disruptionsAllowed"], 0)
     return count
+
+
+async def _awaits_victims(world: World, claim: c.AwaitsVictims) -> str:
+    """It has no node as long as they are there, and gets theirs when nothing keeps them any more."""
+    made = next((each.preemption for each in world.base.attempts if each.preemption is not None), None)
+    if made is None:
+        return "it has not preempted"
+    there = sorted(victim.pod for victim in made.victims if world.base.nodes.get(victim.pod) == made.node)
+    after = await world.let_go()
+    return all_hold(
+        (not world.base.nodes.get(claim.pod), "it has a node"),
+        (made.node == claim.node, f"it preempted on {made.node}"),
+        (sorted(claim.victims) == there, f"{there} are there"),
+        (after.nodes.get(claim.pod) == claim.node, f"it gets {after.nodes.get(claim.pod)!r} when they leave"),
+        (not set(claim.victims) & set(after.nodes), "they do not leave"),
+    )
 
 
 async def _held_back(world: World, claim: c.HeldBack) -> str:
@@ -366,6 +401,7 @@ async def _no_scheduler(world: World, claim: c.NoScheduler) -> str:
 EXECUTORS: dict[type, Callable[[World, Any], Awaitable[str]]] = {
     c.Chosen: _chosen,
     c.Preempted: _preempted,
+    c.Left: _left_since,
     c.Unplaced: _unplaced,
     c.RefusedLater: _refused_later,
     c.Picked: _picked,
@@ -375,6 +411,7 @@ EXECUTORS: dict[type, Callable[[World, Any], Awaitable[str]]] = {
     c.GoesTo: _goes_to,
     c.FitsNowhere: _fits_nowhere,
     c.WouldPreempt: _would_preempt,
+    c.AwaitsVictims: _awaits_victims,
     c.HeldBack: _held_back,
     c.HeldAtPermit: _held_at_permit,
     c.NoScheduler: _no_scheduler,

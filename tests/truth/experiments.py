@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
@@ -54,6 +54,10 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     """The pods that have to leave the drained node, in the order in which they come again."""
     without_plugin: str = ""
     weights: tuple[tuple[str, int], ...] = ()
+    line: tuple[str, ...] = ()
+    """The pods that wait, in the order in which they come; the others keep their places."""
+    nominated: tuple[tuple[str, str], ...] = ()
+    """Pods that wait for the room that they have made on a node."""
     placed: tuple[tuple[str, str], ...] = ()
     """Pods that stay on a node, where only the subject is scheduled again."""
     only_devices: tuple[str, ...] = ()
@@ -82,6 +86,10 @@ class Outcome:
     """When the cluster started and when it was looked at."""
     attempts: tuple[DecisionRecord, ...] = ()
     """Of the subject, the newest first."""
+    line: tuple[str, ...] = ()
+    """The pods that wait, in the order of the queue among those of one priority."""
+    nominations: tuple[tuple[str, str], ...] = ()
+    """(pod, node) of those that have preempted, or been said to."""
     result: JsonObject | None = None
     """Every node as the subject finds it at the end, in the form of the reference cases."""
 
@@ -196,6 +204,14 @@ class Running:
             while self.local.live.watching.pod(namespace, name) is not None:  # noqa: ASYNC110 - as in `settle`
                 await asyncio.sleep(0.003)
 
+    def _line(self) -> tuple[str, ...]:
+        waiting = [queued for pods in self.local.live.queue.pending_pods().values() for queued in pods]
+        return tuple(queued.key for queued in sorted(waiting, key=lambda queued: queued.timestamp))
+
+    def _nominations(self) -> tuple[tuple[str, str], ...]:
+        found = self.local.live.queue.nominations
+        return tuple(sorted((pod.key, node) for node in found.nominated_nodes() for pod in found.nominated_pods(node)))
+
     def outcome(self) -> Outcome:
         known = list(self.local.live.watching.pods())
         pods = {pod.key: pod.spec.node_name for pod in known}
@@ -219,6 +235,8 @@ class Running:
             profiles=tuple(sorted(profiles)),
             times=(self.began, SystemClock().now()),
             attempts=tuple(records),
+            line=self._line(),
+            nominations=self._nominations(),
             result=self.service.explain_pod(SUBJECT, in_full=True).result if records else None,
         )
 
@@ -263,10 +281,14 @@ def changed(case: Case, change: Change) -> Case:
                 pod.pop("status", None)
         place = {key: number for number, key in enumerate(change.drained)}
         case.pods.sort(key=lambda pod: place.get(key_of(pod), -1))
+    if change.line:
+        _put_in_line(case, change.line)
     if change.only_devices:
         _keep_devices(case, frozenset(change.only_devices))
-    nodes = dict(change.placed)
+    nodes, nominated = dict(change.placed), dict(change.nominated)
     for pod in case.pods:
+        if key_of(pod) in nominated:
+            pod["status"] = {"nominatedNodeName": nominated[key_of(pod)]}
         if key_of(pod) in nodes:
             pod["spec"]["nodeName"] = nodes[key_of(pod)]
             pod["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
@@ -274,6 +296,14 @@ def changed(case: Case, change: Change) -> Case:
         if item["kind"] == "PodDisruptionBudget":
             item["status"] = budget_status(item, [pod for pod in case.pods if pod["spec"].get("nodeName")])
     return case
+
+
+def _put_in_line(case: Case, line: Sequence[str]) -> None:
+    """Those that wait and are not in line come after those that are."""
+    places = [place for place, pod in enumerate(case.pods) if key_of(pod) in line]
+    ordered = sorted((case.pods[place] for place in places), key=lambda pod: line.index(key_of(pod)))
+    for place, pod in zip(places, ordered, strict=True):
+        case.pods[place] = pod
 
 
 def _keep_devices(case: Case, names: frozenset[str]) -> None:
@@ -428,6 +458,12 @@ async def _create(local: LocalCluster, pod: JsonObject) -> None:
     path = f"/api/v1/namespaces/{pod['metadata'].get('namespace', 'default')}/pods"
     response = await local.transport().request("POST", path, body=json.dumps(pod).encode())
     assert response.status < 300, response.body
+    if "status" in pod:
+        # What is created has no status.
+        status, kind = json.dumps({"status": pod["status"]}).encode(), "application/merge-patch+json"
+        path = f"{path}/{pod['metadata']['name']}/status"
+        response = await local.transport().request("PATCH", path, body=status, content_type=kind)
+        assert response.status < 300, response.body
 
 
 async def observe(case: Case, change: Change) -> Outcome:

@@ -136,6 +136,16 @@ def _budget(case: Case, app: str, allowed: int) -> JsonObject:
     return {**budget, "status": budget_status(budget, case.pods)}
 
 
+def _awaited(chance: random.Random, case: Case) -> None:
+    """The victims end, which takes for ever."""
+    case.objects.append(_priority("high", 1000))
+    case.is_asked_early = False
+    _full(case, chance.randint(1, 2))
+    for each in case.pods:
+        each["metadata"]["finalizers"] = ["example.com/hold"]
+    case.pods.append(pod("subject", cpu="1500m", priorityClassName="high"))
+
+
 PREEMPTION_CAUSES = {
     "preemption": _preemption,
     "costly": _costly,
@@ -144,4 +154,5 @@ PREEMPTION_CAUSES = {
     "preemption of neighbours": _ports,
     "rivals": _several,
     "nominated": _nominated,
+    "victims that stay": _awaited,
 }

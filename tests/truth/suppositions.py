@@ -21,7 +21,10 @@ _HELD = re.compile(r"would be held on ([\w-]+) at Permit by (\w+)")
 
 
 async def _would_fit(world: World, claim: c.WouldFit) -> str:
-    after = await world.again(edits=claim.edits)
+    others = await _others_come_first(world, claim) if claim.before else ""
+    if others:
+        return others
+    after = await world.again(edits=claim.edits, **({"line": _in_front(world)} if claim.before else {}))
     node, record = after.nodes.get(claim.pod, ""), after.record
     if not node or record is None:
         return f"it stays pending: {record.message if record is not None else ''}"
@@ -34,6 +37,19 @@ async def _would_fit(world: World, claim: c.WouldFit) -> str:
     return told or all_hold(
         (record.feasible == claim.nodes, f"{record.feasible} nodes fit"), (node == claim.node, f"on {node}")
     )
+
+
+async def _others_come_first(world: World, claim: c.WouldFit) -> str:
+    """Whether so many pods have their turns first, and leave nothing to the subject."""
+    ahead, in_turn = world.ahead_of(claim.pod), await world.again(edits=claim.edits)
+    return all_hold(
+        (claim.before == len(ahead), f"{ahead} come first"),
+        (not in_turn.nodes.get(claim.pod), "it fits in its turn"),
+    )
+
+
+def _in_front(world: World) -> tuple[str, ...]:
+    return SUBJECT, *(key for key in world.base.line if key != SUBJECT)
 
 
 def _left(world: World, edits: Sequence[Edit], after: Outcome) -> list[str]:
@@ -91,7 +107,7 @@ async def _would_move(world: World, claim: c.WouldMove) -> str:
 
 
 async def _without(world: World, claim: c.Without) -> str:
-    after = await world.again(without_plugin=claim.plugin)
+    after = await world.again(without_plugin=claim.plugin, nominated=())
     feasible = after.record.feasible if after.record is not None else -1
     return all_hold(
         (feasible == claim.nodes, f"{feasible} nodes fit"),

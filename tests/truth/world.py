@@ -49,7 +49,29 @@ class World:
         others = tuple((pod, node) for pod, node in sorted(nodes.items()) if node and pod not in drained)
         changes |= {"drained": tuple(drained)} if tuple(drained) != (SUBJECT,) else {}
         gone = tuple(Edit(kind="deletePod", name=key_of(pod)) for pod in self.case.pods if key_of(pod) not in nodes)
+        waiting = [key_of(pod) for pod in self.case.pods if nodes.get(key_of(pod)) == ""]
+        in_line = [key for key in self.base.line if key in waiting]
+        changes = {"nominated": self.base.nominations, **changes}
+        if in_line != [key for key in waiting if key in in_line]:
+            changes = {"line": tuple(in_line), **changes}
         return await self.after(Change(edits=(*gone, *edits), placed=others, **changes))
+
+    def ahead_of(self, pod: str) -> list[str]:
+        """Pods as important that wait and have their turns first."""
+        pods = {key_of(each): each["spec"] for each in self.case.pods}
+        before = self.base.line[: self.base.line.index(pod)] if pod in self.base.line else self.base.line
+        priority = pods[pod].get("priorityClassName")
+        return [
+            key
+            for key in before
+            if pods[key].get("priorityClassName") == priority and not pods[key].get("schedulingGates")
+        ]
+
+    async def let_go(self) -> Outcome:
+        """What it comes to where nothing keeps pods that have to leave."""
+        patch = {"metadata": {"finalizers": None}}
+        held = [key_of(pod) for pod in self.case.pods if pod["metadata"].get("finalizers")]
+        return await self.after(Change(edits=tuple(Edit(kind="patchPod", name=key, patch=patch) for key in held)))
 
     @property
     def first(self) -> DecisionRecord | None:

@@ -13,7 +13,17 @@ from bayplan.cluster.node_table import NodeTable
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.explain.claims.devices import LacksDevices
 from bayplan.explain.claims.phrases import error_itself
-from bayplan.explain.claims.pods import NOW, Chosen, FitsNowhere, GoesTo, HeldBack, RefusedLater, WouldPreempt
+from bayplan.explain.claims.pods import (
+    NOW,
+    Chosen,
+    FitsNowhere,
+    GoesTo,
+    HeldBack,
+    Left,
+    RefusedLater,
+    Unplaced,
+    WouldPreempt,
+)
 from bayplan.explain.device_report import device_report, lacks
 from bayplan.explain.model import Now
 from bayplan.explain.suggestions.objections import sole_objectors
@@ -32,6 +42,7 @@ __all__ = [
     "chosen_of",
     "decide_on",
     "decisive_plugin",
+    "gone_of",
     "held_back_claim",
     "later_refusal_of",
     "now_claim",
@@ -48,8 +59,8 @@ MOST_BEST = 10
 # Then
 
 
-def chosen_of(record: DecisionRecord, *, is_bound: bool = True) -> Chosen:
-    """What a record says about the node that it chose."""
+def chosen_of(record: DecisionRecord, *, is_bound: bool = True, is_past: bool = False) -> Chosen:
+    """What a record says about the node that it chose. `is_past`: nothing else is known about the pod."""
     runner_up = record.runner_up
     return Chosen(
         pod=record.pod,
@@ -65,6 +76,7 @@ def chosen_of(record: DecisionRecord, *, is_bound: bool = True) -> Chosen:
         victims=tuple(victim.pod for victim in record.victims),
         is_bound=is_bound,
         scored=record.scored,
+        is_past=is_past,
     )
 
 
@@ -80,6 +92,14 @@ def later_refusal_of(record: DecisionRecord) -> RefusedLater | None:
         message=error_itself(record.stopped_at, record.stopped_by, record.error),
         has_failed=record.outcome == "error",
     )
+
+
+def gone_of(key: str, record: DecisionRecord | None) -> Left | Unplaced:
+    """Of a pod that neither waits nor runs, from the record of its last attempt."""
+    if record is not None and record.outcome == "bound":
+        return Left(pod=key, node=record.node)
+    said = "" if record is None else record.error if record.node else record.message
+    return Unplaced(pod=key, message=said)
 
 
 def decisive_plugin(first: Mapping[str, Points], second: Mapping[str, Points]) -> str:

@@ -36,7 +36,7 @@ def explained_from_records(key: str, records: Sequence[DecisionRecord]) -> PodEx
 
 def _claim(record: DecisionRecord) -> THEN:
     if record.outcome == "bound":
-        return chosen_of(record)
+        return chosen_of(record, is_past=True)
     return later_refusal_of(record) or Unplaced(pod=record.pod, message=record.message, is_gone=False)
 
 

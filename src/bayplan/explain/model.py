@@ -139,7 +139,7 @@ class Suggestion(msgspec.Struct, kw_only=True, rename="camel"):
 
     sentence: str
     edits: list[Edit] = []
-    """What changes; empty where it takes another configuration or a drained node."""
+    """What changes; empty where it takes another configuration, or a cordoned node and another attempt."""
     commands: list[str] = []
     """What makes the edits, in a shell, in this order; an API server accepts them as they are."""
     how: str = ""

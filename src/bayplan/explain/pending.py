@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import islice
+from math import inf
 
 import msgspec
 
@@ -46,6 +48,7 @@ FITS = "fits"
 GATED = "gated"
 PERMIT = "permit"
 BINDING = "binding"
+PREEMPTION = "preemption"
 OTHERS = "other scheduler"
 
 
@@ -58,6 +61,7 @@ def group_pending(
     pods: Sequence[tuple[PodInfo, Waiting, str]],
     stuck: Stuck | None = None,
     last_refusal: LastRefusal = no_refusals,
+    awaits_victims: Callable[[PodInfo], bool] = lambda _: False,
 ) -> Work[PendingBoard]:
     """`pods` are (pod, what the queue says of it, plugin that holds it back if any); `stuck` is filled."""
     causes: dict[tuple[str, tuple[str, ...]], PendingCause] = {}
@@ -68,6 +72,9 @@ def group_pending(
         alike = info.shape.number, tuple(waiting.rejected_by), bool(waiting.attempts), said
         if waiting.place == PERMIT:
             cause = PendingCause(title=f"held at Permit by {gate}", plugin=gate, reasons=[PERMIT])
+        elif awaits_victims(info):
+            said = "pods that have to leave are still there"
+            cause = PendingCause(title=f"{PREEMPTION}: {said}", plugin=PREEMPTION, reasons=[said])
         elif gate:
             cause = PendingCause(title=_gate_title(info, gate), plugin=gate, reasons=[GATED, _gate_title(info, gate)])
         elif alike in known:
@@ -141,8 +148,8 @@ def find_best_change(copy: ClusterCopy, stuck: Stuck, *, total: int) -> Work[tup
 
     `total` is how many are pending, those included that no change of this kind is for."""
     best: Frees | None = None
-    counted = [key for keys in stuck.values() for key in keys if key in copy.waiting]
-    counted.sort(key=lambda key: -copy.waiting[key].priority)  # they have their turns in this order
+    counted = {key for keys in stuck.values() for key in keys if key in copy.waiting}
+    line = _in_line(copy, counted)
     largest = sorted(stuck.values(), key=lambda keys: -len(keys))
     for keys in largest[:_CAUSES_TRIED]:
         pod = next((copy.waiting[key] for key in keys if key in copy.waiting), None)
@@ -151,7 +158,7 @@ def find_best_change(copy: ClusterCopy, stuck: Stuck, *, total: int) -> Work[tup
         changes = yield from find_changes(copy, pod)
         helpful = [suggestion.claim for suggestion in changes.suggestions if isinstance(suggestion.claim, WouldFit)]
         for claim in helpful[:_SUGGESTIONS_TRIED]:
-            freed = yield from _freed_by(copy, claim, keys, counted, total)
+            freed = yield from _freed_by(copy, claim, keys, line, counted, total)
             if freed is not None and freed.count > (best.count if best is not None else 0):
                 best = freed
     if best is None:
@@ -161,12 +168,22 @@ def find_best_change(copy: ClusterCopy, stuck: Stuck, *, total: int) -> Work[tup
     return change, best.count
 
 
+def _in_line(copy: ClusterCopy, counted: AbstractSet[str]) -> list[str]:
+    """These and all others that would take what becomes free, in the order of their turns."""
+    ours = [
+        key
+        for key, pod in copy.waiting.items()
+        if key in counted or (pod.spec.scheduler_name in copy.deciders and not pod.spec.scheduling_gates)
+    ]
+    return sorted(ours, key=lambda key: (-copy.waiting[key].priority, copy.entered.get(key, inf)))
+
+
 def _freed_by(
-    copy: ClusterCopy, claim: WouldFit, group: Sequence[str], counted: Sequence[str], total: int
+    copy: ClusterCopy, claim: WouldFit, group: Sequence[str], line: Sequence[str], counted: AbstractSet[str], total: int
 ) -> Work[Frees | None]:
     """A change of one pod is made to all of its group that it changes: they most likely come from one template."""
-    within = set(islice(dict.fromkeys([*group, *counted]), _MOST_TRIED))
-    tried = [key for key in counted if key in within]
+    within = set(islice(dict.fromkeys([*group, *line]), _MOST_TRIED))
+    tried = [key for key in line if key in within]
     edits = yield from _for_all_like_it(copy, claim, [key for key in group if key in within])
     undo: list[Callable[[], None]] = []
     try:
@@ -176,7 +193,7 @@ def _freed_by(
         placing = Placing(copy, [(copy.waiting[key], "pending") for key in tried], preempts=False)
         undo.append(placing.undo)
         yield from placing.run()
-        freed = {each.pod for each in placing.placed} & within
+        freed = {each.pod for each in placing.placed} & counted
     except InputError:
         return None
     finally:
@@ -189,7 +206,7 @@ def _freed_by(
         edits=tuple(edits),
         count=len(freed),
         of=total,
-        is_limited=len(tried) < len(counted),
+        is_limited=len(tried) < len(line),
     )
 
 

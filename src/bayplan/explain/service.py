@@ -18,9 +18,10 @@ from bayplan.app.live import LiveScheduler
 from bayplan.app.offline import OfflineScheduler
 from bayplan.app.settings import Settings
 from bayplan.cluster.pod_info import PodInfo
-from bayplan.explain.builders import chosen_of, decide_on, held_back_claim, later_refusal_of, now_claim, now_of
+from bayplan.explain.builders import chosen_of, decide_on, gone_of, held_back_claim, later_refusal_of, now_claim, now_of
 from bayplan.explain.claims.pods import (
     THEN,
+    AwaitsVictims,
     Chosen,
     GoesTo,
     HeldAtPermit,
@@ -28,7 +29,6 @@ from bayplan.explain.claims.pods import (
     NothingHelps,
     Preempted,
     RefusedLater,
-    Unplaced,
 )
 from bayplan.explain.claims.wording import sentence
 from bayplan.explain.device_report import devices_of_pod
@@ -174,13 +174,14 @@ class ExplainService:
         return explanation
 
     def _gone(self, key: str) -> PodExplanation:
-        """The last deleted pod of that name: the pod that preempted it, if one did, and what was decided about it."""
+        """The last pod of that name, which ended or was deleted: who preempted it, if anybody did, and what was decided
+        about it."""
         records, preempted = self.recorder.of_pod(key, most=_ATTEMPTS), self._preempted(key)
         newest = records[0] if records else None
         if newest is None and preempted is None:
-            raise UnknownObject(f"no pod `{key}`, and no record of one")
+            raise UnknownObject(f"no pod `{key}` that waits or runs, and no record of one")
         uid = newest.uid if newest is not None else ""
-        claim: THEN = Unplaced(pod=key, message=newest.message if newest is not None and not newest.node else "")
+        claim: THEN = gone_of(key, newest)
         if preempted is not None and (newest is None or newest.uid == preempted[0] or newest.time < preempted[1].time):
             uid, claim = preempted
         records = [record for record in records if record.uid == uid]
@@ -242,7 +243,8 @@ class ExplainService:
             explanation.claim = chosen_of(record, is_bound=is_bound)
         else:
             explanation.claim = Chosen(pod=info.key, node=info.node_name, by="", nodes=0, feasible=0, is_bound=is_bound)
-            explanation.note = "There is no record of the decision: it was made before this process, or by others."
+            by = "before this process or by others" + (", or long ago" if self.recorder.dropped else "")
+            explanation.note = f"There is no record of the decision: it was made {by}."
         refusal = None if is_bound else self._last_refusal(info.key, info.uid)
         if refusal is not None:
             explanation.note = f"At its last attempt, {sentence(refusal)}"
@@ -263,6 +265,10 @@ class ExplainService:
                 pod=info.key, scheduler=info.scheduler_name, known=tuple(sorted(view.deciders))
             )
             return
+        awaited = self._awaited(info)
+        if awaited is not None and not isinstance(explanation.claim, GoesTo):
+            explanation.claim = awaited
+            return
         gate = held_back_by(view.framework(info.scheduler_name), info)
         if explanation.queue is not None and explanation.queue.place == Place.GATED.value and gate is not None:
             explanation.state, explanation.claim = "gated", held_back_claim(info, gate)
@@ -270,6 +276,14 @@ class ExplainService:
         refusal = self._last_refusal(info.key, info.uid)
         if refusal is not None and isinstance(explanation.claim, GoesTo):
             explanation.claim = refusal
+
+    def _awaited(self, info: PodInfo) -> AwaitsVictims | None:
+        """The victims that have not left the node that the pod is nominated to."""
+        node = self.live.queue.nominations.node_of(info.uid)
+        found = self.recorder.preemption_by(info.uid) if node else None
+        there = [self.live.cache.pod(victim.uid) for victim in found.victims] if found is not None else []
+        victims = tuple(pod.key for pod in there if pod is not None and pod.node_name == node)
+        return AwaitsVictims(pod=info.key, node=node, victims=victims) if victims else None
 
     def _last_refusal(self, key: str, uid: str) -> RefusedLater | None:
         """What the pod's latest attempt that has ended was refused by after the choice, if it was."""
@@ -338,7 +352,8 @@ class ExplainService:
         last = await in_slices(last_refusals(self.recorder), self.turns)
         pods = [*self._pending_pods(), *self._held_pods(), *self._bound_again(last), *self._pods_of_others()]
         pods = [entry for entry in pods if not namespace or entry[0].namespace == namespace]
-        board = await in_slices(group_pending(self.view(), pods, stuck, last), self.turns)
+        work = group_pending(self.view(), pods, stuck, last, lambda info: self._awaited(info) is not None)
+        board = await in_slices(work, self.turns)
         if with_change and stuck:
             board.change, board.frees = await self._on_copy(
                 lambda copy: find_best_change(copy, stuck, total=board.total)
@@ -428,14 +443,17 @@ class ExplainService:
 
     def _objects(self) -> ClusterObjects:
         live = self.live
-        waiting: list[Pod] = [info.pod for info, _, _ in self._pending_pods()]
+        pending = live.queue.pending_pods()
+        waiting = [queued.info.pod for pods in pending.values() for queued in pods]
+        entered = {queued.key: queued.timestamp for pods in pending.values() for queued in pods}
         nominations = {
             pod.key: node
             for node in live.queue.nominations.nominated_nodes()
             for pod in live.queue.nominations.nominated_pods(node)
         }
         frameworks = [profile.framework for profile in live.profiles.values()]
-        return objects_of_cluster(live.cache, waiting, nominations, more_kinds=watched_resources(frameworks))
+        more = watched_resources(frameworks)
+        return objects_of_cluster(live.cache, waiting, nominations, entered=entered, more_kinds=more)
 
     async def _on_copy(self, question: Callable[[ClusterCopy], Work[T]]) -> T:
         """Ask a copy of the cluster as it is, or as it was a few seconds ago; one question at a time changes it."""

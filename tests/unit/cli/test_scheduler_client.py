@@ -157,7 +157,7 @@ def test_a_decision_file_is_read_without_a_scheduler(tmp_path: Path, capsys: pyt
 
     assert main(["explain", "pod", "web", "--file", str(file.path)]) == 0
     out = capsys.readouterr().out
-    assert "default/web runs on n1." in out
+    assert "default/web was placed on n1." in out
     assert "5 nodes → 1 after TaintToleration" in out
     assert main(["explain", "node", "n1", "--file", str(file.path), "-o", "json"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["pod"] == "default/web"

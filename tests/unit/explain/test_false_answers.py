@@ -12,7 +12,7 @@ from tests.unit.explain.stage import JsonObject, Stage, raw_pod, staged
 from bayplan.api.pod import Pod
 from bayplan.api.storage import StorageClass
 from bayplan.explain.builders import root_cause
-from bayplan.explain.claims.pods import Chosen, Frees, GoesTo, HeldAtPermit, Preempted, Unplaced, WouldMove
+from bayplan.explain.claims.pods import Chosen, Frees, GoesTo, HeldAtPermit, Left, Preempted, WouldMove
 from bayplan.explain.claims.wording import sentence
 from bayplan.explain.model import Changes, WhatIf
 from bayplan.explain.pending import find_best_change
@@ -321,7 +321,7 @@ def test_more_important_pods_that_were_not_tried_are_said_to_be() -> None:
     second = pod("second", cpu=2, priority=10, preemption_policy="Never")
     changes = at_once(find_changes(copied([node("n1", cpu=3)], running, [second, *ahead]), second))
 
-    told = "3 more important pods that wait as well were not tried: they may take what becomes free."
+    told = "3 more pods whose turn comes first were not tried: they may take what becomes free."
     assert changes.note == told
     assert [each for each in changes.suggestions if [edit.kind for edit in each.edits] == ["deletePod"]]
 
@@ -353,7 +353,8 @@ async def test_a_new_pod_is_not_said_to_have_been_preempted_because_one_of_its_n
 
     assert isinstance(first.claim, Preempted) and not first.note
     assert isinstance(there.claim, Chosen) and not there.claim.victims
-    assert isinstance(gone.claim, Unplaced) and gone.verdict == f"default/{victim} is not in the cluster any more."
+    assert isinstance(gone.claim, Left) and gone.decision is not None
+    assert gone.verdict == f"default/{victim} was on {gone.decision.node}, and has ended or been deleted."
     for each in (there, gone):
         assert each.note == f"Another pod of this name: {first.verdict}"
 

@@ -21,10 +21,11 @@ def explained(*records: DecisionRecord, pod: str = "web") -> PodExplanation:
     return found
 
 
-def test_a_pod_that_was_bound_runs_on_its_node_as_far_as_the_file_knows() -> None:
+def test_a_pod_that_was_bound_was_placed_and_may_be_gone() -> None:
     found = explained(record(2.0), record(1.0, uid="another"))
 
     assert isinstance(found.claim, Chosen) and found.state == "placed"
+    assert found.verdict == "default/web was placed on n1, the only one of 3 nodes that fitted; nothing was scored."
     assert [each.uid for each in found.attempts] == ["one"]
 
 

@@ -44,7 +44,7 @@ async def test_who_refused_or_holds_a_pod_after_the_choice_is_named(tmp_path: Pa
     assert "held at Permit by Seats, for" in held.verdict and "s at most" in held.verdict
 
 
-async def test_a_pod_never_goes_to_the_node_that_would_be_drained_for_it() -> None:
+async def test_a_pod_never_goes_to_the_node_that_would_be_cordoned_for_it() -> None:
     async with staged(2) as stage:
         await stage.create(raw_pod("web"))
         await stage.settled(bound=1)
@@ -53,5 +53,5 @@ async def test_a_pod_never_goes_to_the_node_that_would_be_drained_for_it() -> No
         changes = await service.changes("default/web")
 
     sentences = [each.sentence for each in changes.suggestions]
-    assert [text for text in sentences if f"if {home} were drained" in text]
+    assert [text for text in sentences if f"if {home} were cordoned" in text]
     assert [text for text in sentences if f"go to {home}" in text] == []

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from tests.unit.explain.stage import Stage, raw_pod, staged
 
 from bayplan.explain.builders import decide_on, now_of
+from bayplan.explain.claims.pods import AwaitsVictims
 from bayplan.explain.service import ExplainService, NotReady, Sources, UnknownObject
 from bayplan.explain.whatif.scenario import AddedNodes, AddedPods, Scenario, ScenarioError
 from bayplan.loop.recorder import DecisionRecorder
 from bayplan.observe.clock import VirtualClock
 from bayplan.testing import pod
+
+PATIENCE = '''
+from bayplan.framework import Plugin, Wait
+
+class Patience(Plugin):
+    """Lets every pod wait at Permit."""
+
+    def permit(self, state, pod, node_name):
+        return Wait(600)
+'''
 
 
 async def test_a_placed_pod_is_explained_by_its_record() -> None:
@@ -86,7 +98,7 @@ async def test_changes_of_pending_and_moves_of_placed_pods() -> None:
 
     assert "had the label disk=ssd" in changes.suggestions[0].sentence
     assert "if the pod did not select disk=ssd" in changes.suggestions[3].sentence
-    assert moves.is_placed and moves.suggestions[-1].sentence.endswith("were drained.")
+    assert moves.is_placed and moves.suggestions[-1].sentence.endswith(" were cordoned and it were scheduled again.")
 
 
 async def test_a_node_says_who_fits() -> None:
@@ -236,3 +248,57 @@ async def test_preemption_is_shown_and_not_done() -> None:
 
     assert now.preemption is not None and now.preemption.victims
     assert left == 2
+
+
+async def test_a_pod_whose_victims_have_not_left_waits_for_them() -> None:
+    """Pods take their time to end; until then the preemptor is told to wait for its room, and not to lack it."""
+    async with staged(1) as stage:
+        low = raw_pod("low", cpu="6")
+        low["metadata"]["finalizers"] = ["example.com/hold"]
+        await stage.create(low)
+        await stage.settled(bound=1)
+        high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 9}
+        await stage.local.transport().request(
+            "POST", "/apis/scheduling.k8s.io/v1/priorityclasses", body=json.dumps(high).encode()
+        )
+        await stage.create(raw_pod("vip", cpu="6", priorityClassName="high"))
+        await stage.until(lambda: (found := stage.local.live.watching.pod("default", "low")) and found.is_terminating)
+        service = stage.explaining.service
+        vip, board = service.explain_pod("default/vip"), await service.pending()
+
+    assert vip.verdict == (
+        "default/vip is pending: it has preempted default/low on node-1, and waits for the room there."
+    )
+    assert vip.state == "pending" and isinstance(vip.claim, AwaitsVictims)
+    assert [cause.title for cause in board.causes] == ["preemption: pods that have to leave are still there"]
+
+
+async def test_a_pod_that_has_ended_is_not_said_to_be_deleted() -> None:
+    """Schedulers are told of pods that wait or run: one that has succeeded is gone for them."""
+    async with staged(1) as stage:
+        await stage.create(raw_pod("job"))
+        await stage.settled(bound=1)
+        patch = json.dumps({"status": {"phase": "Succeeded"}}).encode()
+        path = "/api/v1/namespaces/default/pods/job/status"
+        answer = await stage.local.transport().request(
+            "PATCH", path, body=patch, content_type="application/merge-patch+json"
+        )
+        assert answer.status == 200, answer.body
+        await stage.until(lambda: stage.local.live.watching.pod("default", "job") is None)
+        found = stage.explaining.service.explain_pod("default/job")
+        there = await stage.get("/api/v1/namespaces/default/pods/job")
+
+    assert there["status"]["phase"] == "Succeeded"
+    assert found.verdict == "default/job was on node-1, and has ended or been deleted."
+    assert found.decision is not None and found.decision.node == "node-1"
+
+
+async def test_a_node_does_not_run_pods_that_are_not_bound_yet(tmp_path: Path) -> None:
+    (tmp_path / "patience.py").write_text(PATIENCE)
+    async with staged(1, plugins=[str(tmp_path / "patience.py")]) as stage:
+        await stage.create(raw_pod("held"))
+        await stage.until(lambda: len(stage.local.live.held_pods) == 1)
+        found = stage.explaining.service.explain_node("node-1")
+
+    assert found.verdict.startswith("node-1 runs 0 of 110 pods, and 1 more is not bound yet; ")
+    assert found.pod_count == 1 and found.pods[0].is_assumed

@@ -16,6 +16,7 @@ __all__ = [
     "LOGGED",
     "NOW",
     "THEN",
+    "AwaitsVictims",
     "Chosen",
     "Claim",
     "Failed",
@@ -25,6 +26,7 @@ __all__ = [
     "HeldAtPermit",
     "HeldBack",
     "Lacks",
+    "Left",
     "NoScheduler",
     "NodeAnswers",
     "NodeStands",
@@ -66,6 +68,8 @@ class Chosen(ClaimAboutPod, frozen=True, tag="chosen"):
     is_bound: bool = True
     scored: int = 0
     """Of the nodes that fitted, where only some were scored."""
+    is_past: bool = False
+    """Whether it is still there is not known."""
 
 
 class Preempted(ClaimAboutPod, frozen=True, tag="preempted"):
@@ -74,6 +78,12 @@ class Preempted(ClaimAboutPod, frozen=True, tag="preempted"):
     by: str
     node: str
     time: float
+
+
+class Left(ClaimAboutPod, frozen=True, tag="left"):
+    """The pod was on the node. Schedulers hear no more of pods that have ended, so that it may be there or not."""
+
+    node: str
 
 
 class Unplaced(ClaimAboutPod, frozen=True, tag="unplaced"):
@@ -153,6 +163,8 @@ class NodeStands(TypedClaim, frozen=True, tag="nodeStands"):
     fits: int
     waiting: int
     is_cordoned: bool = False
+    coming: int = 0
+    """Pods that have a place there and are not bound yet."""
     untried: int = 0
     """Pending pods beside these that were not looked at, where they are of too many kinds."""
 
@@ -209,8 +221,16 @@ class WouldPreempt(ClaimAboutPod, frozen=True, tag="wouldPreempt"):
     node: str
     victims: tuple[str, ...]
     violations: int = 0
+    """Victims that a disruption budget does not allow to leave."""
     ties: int = 1
     """How many nodes would cost the same; one of them is taken."""
+
+
+class AwaitsVictims(ClaimAboutPod, frozen=True, tag="awaitsVictims"):
+    """The pod has preempted: it is nominated to the node, and these pods have not left it yet."""
+
+    node: str
+    victims: tuple[str, ...]
 
 
 class HeldBack(ClaimAboutPod, frozen=True, tag="heldBack"):
@@ -251,6 +271,8 @@ class WouldFit(ClaimAboutPod, frozen=True, tag="wouldFit"):
     """Empty for a pod of a group, whose node depends on who comes first."""
     nodes: int = 1
     victims: tuple[str, ...] = ()
+    before: int = 0
+    """How many pods that are as important and have waited longer would take the room if they had their turns first."""
 
 
 class WouldMove(ClaimAboutPod, frozen=True, tag="wouldMove"):
@@ -321,9 +343,9 @@ class NothingHelps(ClaimAboutPod, frozen=True, tag="nothingHelps"):
     reason: str
 
 
-THEN = Chosen | Preempted | Unplaced | RefusedLater
+THEN = Chosen | Preempted | Left | Unplaced | RefusedLater
 LOGGED = Picked | Failed | Preempts | PutOnHold | RefusedLater
-NOW = GoesTo | FitsNowhere | LacksDevices | WouldPreempt | HeldBack | HeldAtPermit | NoScheduler
+NOW = GoesTo | FitsNowhere | LacksDevices | WouldPreempt | AwaitsVictims | HeldBack | HeldAtPermit | NoScheduler
 BOARDS = PendingTogether | NodeStands | NodeAnswers | Played
 IF = WouldFit | WouldMove | Without | Lacks | TooLarge | Frees | NothingHelps
 Claim = THEN | LOGGED | NOW | BOARDS | IF | DEVICES

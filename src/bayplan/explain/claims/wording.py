@@ -30,7 +30,7 @@ def sentence(claim: c.Claim) -> str:
 
 
 def _chosen(claim: c.Chosen) -> str:
-    verb = "runs on" if claim.is_bound else "is being bound to"
+    verb = "is being bound to" if not claim.is_bound else "was placed on" if claim.is_past else "runs on"
     return f"{claim.pod} {verb} {claim.node}{_why_chosen(claim)}."
 
 
@@ -64,11 +64,15 @@ def _preempted(claim: c.Preempted) -> str:
     return f"{claim.pod} was preempted on {claim.node} at {when} to make room for {claim.by}."
 
 
+def _left(claim: c.Left) -> str:
+    return f"{claim.pod} was on {claim.node}, and has ended or been deleted."
+
+
 def _unplaced(claim: c.Unplaced) -> str:
     if not claim.is_gone:
         return ended(f"{claim.pod} got no node at its last attempt: {claim.message or 'no reason is known'}")
     last = f"; its last attempt failed: {claim.message}" if claim.message else ""
-    return ended(f"{claim.pod} is not in the cluster any more{last}")
+    return ended(f"{claim.pod} neither waits nor runs any more{last}")
 
 
 def _refused_later(claim: c.RefusedLater) -> str:
@@ -113,7 +117,8 @@ def _pending_together(claim: c.PendingTogether) -> str:
 
 def _node_stands(claim: c.NodeStands) -> str:
     cordoned = "is cordoned and " if claim.is_cordoned else ""
-    state = f"{claim.node} {cordoned}runs {claim.pods} of {claim.allowed} pods"
+    coming = f", and {claim.coming} more {'is' if claim.coming == 1 else 'are'} not bound yet" if claim.coming else ""
+    state = f"{claim.node} {cordoned}runs {claim.pods} of {claim.allowed} pods{coming}"
     if not claim.waiting:
         return f"{state}; no pod is pending."
     more = f"; {counted(claim.untried, 'more pod')} of other kinds were not looked at" if claim.untried else ""
@@ -150,13 +155,19 @@ def _fits_nowhere(claim: c.FitsNowhere) -> str:
 
 
 def _would_preempt(claim: c.WouldPreempt) -> str:
-    budgets = f", against {counted(claim.violations, 'disruption budget')}" if claim.violations else ""
+    some = f"{claim.violations} of them " if len(claim.victims) > 1 else ""
+    budgets = f", {some}against a disruption budget" if claim.violations else ""
     victims = listed(claim.victims, "pods")
     return f"{claim.pod} fits nowhere now, and would preempt {victims} on {claim.node}{budgets}{_as_good(claim.ties)}."
 
 
 def _as_good(ties: int) -> str:
     return f", one of {ties} nodes where that costs the same" if ties > 1 else ""
+
+
+def _awaits_victims(claim: c.AwaitsVictims) -> str:
+    victims = listed(claim.victims, "pods")
+    return f"{claim.pod} is pending: it has preempted {victims} on {claim.node}, and waits for the room there."
 
 
 def _held_back(claim: c.HeldBack) -> str:
@@ -184,11 +195,13 @@ def _no_scheduler(claim: c.NoScheduler) -> str:
 
 
 def _would_fit(claim: c.WouldFit) -> str:
-    others = claim.nodes - 1
+    more = claim.nodes - 1
     where = f" on {claim.node}" if claim.node else ""
-    where += f" and {counted(others, 'other node')}" if others > 0 else ""
+    where += f" and {counted(more, 'other node')}" if more > 0 else ""
     price = f", and {listed(claim.victims, 'pods')} would be preempted" if claim.victims else ""
-    return f"It would fit{where} if {claim.what}{price}."
+    others = counted(claim.before, "pod")
+    turn = f", and its turn came before that of {others} that waited longer" if claim.before else ""
+    return f"It would fit{where} if {claim.what}{turn}{price}."
 
 
 def _would_move(claim: c.WouldMove) -> str:
@@ -244,6 +257,7 @@ def _nothing_helps(claim: c.NothingHelps) -> str:
 WORDS: dict[type, Callable[[Any], str]] = {
     c.Chosen: _chosen,
     c.Preempted: _preempted,
+    c.Left: _left,
     c.Unplaced: _unplaced,
     c.RefusedLater: _refused_later,
     c.Picked: _picked,
@@ -257,6 +271,7 @@ WORDS: dict[type, Callable[[Any], str]] = {
     c.GoesTo: _goes_to,
     c.FitsNowhere: _fits_nowhere,
     c.WouldPreempt: _would_preempt,
+    c.AwaitsVictims: _awaits_victims,
     c.HeldBack: _held_back,
     c.HeldAtPermit: _held_at_permit,
     c.NoScheduler: _no_scheduler,

@@ -1,4 +1,7 @@
-"""Moves: where a pod that has a node would go with other weights, or if its node were drained; each tried on a copy."""
+"""Moves: where a pod that has a node would go with other weights, or if its node were cordoned; each tried on a copy.
+
+The pod is moved alone. What becomes of all pods of a drained node, one after the other, is for a what-if to say.
+"""
 
 from __future__ import annotations
 
@@ -52,8 +55,8 @@ def _moves(copy: ClusterCopy, pod: Pod, home: str) -> Work[list[WouldMove]]:
                 found.append(
                     WouldMove(pod=pod.key, home=home, what=what, node=moved.node, plugin=plugin, weight=weight * factor)
                 )
-    drained = yield from _drained(copy, pod, home)
-    return found if drained is None else [*found, drained]
+    elsewhere = yield from _elsewhere(copy, pod, home)
+    return found if elsewhere is None else [*found, elsewhere]
 
 
 def _moved(copy: ClusterCopy, pod: Pod, deciders: dict[str, Decider] | None = None) -> Work[Placed]:
@@ -66,8 +69,8 @@ def _moved(copy: ClusterCopy, pod: Pod, deciders: dict[str, Decider] | None = No
     return outcome if outcome is not None else Placed(pod=pod.key, origin="pending")
 
 
-def _drained(copy: ClusterCopy, pod: Pod, home: str) -> Work[WouldMove | None]:
-    """Where the pod would go if its node were drained, preempting as it may; None if it would come back there."""
+def _elsewhere(copy: ClusterCopy, pod: Pod, home: str) -> Work[WouldMove | None]:
+    """Where the pod would go if its node took no pods, preempting as it may; None if it would come back there."""
     info = copy.cache.cluster.node(home)
     if info is None:
         return None
@@ -87,7 +90,7 @@ def _drained(copy: ClusterCopy, pod: Pod, home: str) -> Work[WouldMove | None]:
     return WouldMove(
         pod=pod.key,
         home=home,
-        what=f"{home} were drained",
+        what=f"{home} were cordoned and it were scheduled again",
         node=node,
         drain=home,
         victims=tuple(gone.pod for gone in mine) if node else (),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
+from math import inf
 
 import msgspec
 
@@ -123,11 +124,18 @@ def _in_the_way(search: _Search, decision: Decision, tried: Placed | None) -> st
     return f"{plugin}: {reason}" if plugin else reason
 
 
-def _more_important(copy: ClusterCopy, pod: Pod) -> list[Pod]:
-    """Waiting pods that are tried before this one whenever both may fit, the most important first."""
-    ahead = [other for other in copy.waiting.values() if other.priority > pod.priority]
-    ours = [other for other in ahead if other.spec.scheduler_name in copy.deciders]
-    return sorted(ours, key=lambda other: -other.priority)
+def _ahead_of(copy: ClusterCopy, pod: Pod) -> list[Pod]:
+    """Waiting pods that are tried before this one whenever both may fit, in that order."""
+    entered = copy.entered
+    # One that is not in the queue is being tried, and enters again when that has failed.
+    own = entered.get(pod.key, inf)
+    ahead = [
+        other
+        for key, other in copy.waiting.items()
+        if other.priority > pod.priority or (other.priority == pod.priority and entered.get(key, inf) < own)
+    ]
+    ours = [each for each in ahead if each.spec.scheduler_name in copy.deciders and not each.spec.scheduling_gates]
+    return sorted(ours, key=lambda other: (-other.priority, entered.get(other.key, inf)))
 
 
 def try_edits(copy: ClusterCopy, key: str, edits: Sequence[Edit], *, ahead: Sequence[Pod] = ()) -> Work[Placed | None]:
@@ -157,7 +165,9 @@ def _without_each(copy: ClusterCopy, pod: Pod, decision: Decision) -> Work[list[
     found: list[Without] = []
     for plugin in sorted(diagnosis.unschedulable_plugins) if diagnosis is not None else ():
         decider = copy.deciders_with([_without_plugin(profile, plugin)])[profile.scheduler_name]
-        nodes = decide(decider, copy.info(pod)).feasible_nodes
+        info = copy.info(pod)
+        info.nominated_node_name = ""  # only that node would be looked at
+        nodes = decide(decider, info).feasible_nodes
         found.append(Without(pod=pod.key, plugin=plugin, nodes=nodes))
         yield
     return [suggestion_of(claim) for claim in sorted(found, key=lambda entry: (-entry.nodes, entry.plugin))]
@@ -186,8 +196,9 @@ class _Search:
         self._copy = copy
         self._pod = pod
         self.decider: Decider = copy.trial_deciders[pod.spec.scheduler_name]
-        ahead = _more_important(copy, pod)
+        ahead = _ahead_of(copy, pod)
         self._ahead, self._untried = ahead[:_MOST_AHEAD], len(ahead[_MOST_AHEAD:])
+        self._more_important = [other for other in self._ahead if other.priority > pod.priority]
         self._takes_room = False
         self._seen: set[bytes] = set()
         self._tried = 0
@@ -198,9 +209,7 @@ class _Search:
         """What the suggestions leave out."""
         if not self._untried or not self._takes_room:
             return ""
-        return (
-            f"{self._untried:,} more important pods that wait as well were not tried: they may take what becomes free."
-        )
+        return f"{self._untried:,} more pods whose turn comes first were not tried: they may take what becomes free."
 
     def decide(self, pod: Pod) -> Decision:
         return decide(self.decider, self._copy.info(pod))
@@ -245,7 +254,7 @@ class _Search:
                 search.close()
         another = yield from self._one_more_node(misses)
         found += [(MORE_NODES, claim) for claim in another]
-        found.sort(key=lambda entry: entry[0])
+        found.sort(key=lambda entry: (entry[1].before > 0, entry[0]))
         return [claim for _, claim in found][:_MOST_SUGGESTIONS]
 
     def _attempt(self, done: Sequence[str], edits: Sequence[Edit]) -> Work[WouldFit | None]:
@@ -255,15 +264,26 @@ class _Search:
         self._seen.add(key)
         self._tried += 1
         tried = yield from try_edits(self._copy, self._pod.key, edits)
+        before = 0
         if tried is not None and tried.node and self._ahead and any(edit.kind != "patchPod" for edit in edits):
-            # What becomes free is for those that come first.
-            self._takes_room = True
-            tried = yield from try_edits(self._copy, self._pod.key, edits, ahead=self._ahead)
+            tried, before = yield from self._in_turn(edits)
         if tried is None or not tried.node:
             return None
         self.worked += 1
         what = " and ".join(done)
-        return WouldFit(pod=self._pod.key, what=what, edits=tuple(edits), node=tried.node, nodes=tried.feasible)
+        node, nodes = tried.node, tried.feasible
+        return WouldFit(pod=self._pod.key, what=what, edits=tuple(edits), node=node, nodes=nodes, before=before)
+
+    def _in_turn(self, edits: Sequence[Edit]) -> Work[tuple[Placed | None, int]]:
+        """What becomes free is for those that come first; and how many of those that are as important as the pod would
+        have to come after it, if none of it is left."""
+        self._takes_room = True
+        tried = yield from try_edits(self._copy, self._pod.key, edits, ahead=self._ahead)
+        equals = len(self._ahead) - len(self._more_important)
+        if not equals or (tried is not None and tried.node):
+            return tried, 0
+        tried = yield from try_edits(self._copy, self._pod.key, edits, ahead=self._more_important)
+        return tried, equals
 
     def _trials(self, decision: Decision, misses: dict[int, tuple[str, ...]]) -> Iterator[Trial]:
         """For the nodes that object least, every way to answer their objections; nodes that object more are left out.

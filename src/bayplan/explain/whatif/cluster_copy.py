@@ -52,6 +52,7 @@ class ClusterObjects:
         others: Sequence[KubeObject],
         waiting: Sequence[Pod] = (),
         nominations: Mapping[str, str] | None = None,
+        entered: Mapping[str, float] | None = None,
         generation: int = 0,
     ) -> None:
         self.nodes = nodes
@@ -63,6 +64,8 @@ class ClusterObjects:
         self.waiting = waiting
         self.nominations = nominations or {}
         """Key of a waiting pod to the node it is nominated to."""
+        self.entered = entered or {}
+        """Key of a waiting pod to when it entered the queue, where that is known."""
         self.generation = generation
 
 
@@ -71,6 +74,7 @@ def objects_of_cluster(
     waiting: Sequence[Pod],
     nominations: Mapping[str, str],
     *,
+    entered: Mapping[str, float] | None = None,
     more_kinds: Sequence[type[KubeObject]] = (),
 ) -> ClusterObjects:
     """`more_kinds` are the custom resources that plugins watch."""
@@ -84,6 +88,7 @@ def objects_of_cluster(
         others=[item for kind in kinds for item in cluster.objects.list(kind)],
         waiting=waiting,
         nominations=nominations,
+        entered=entered,
         generation=cluster.generation,
     )
 
@@ -114,6 +119,8 @@ class ClusterCopy:
         self.held = HeldOnCopy()
         self.waiting: dict[str, Pod] = {}
         """Pending pods by `namespace/name`."""
+        self.entered: Mapping[str, float] = {}
+        """By the same name, when they entered the queue, as far as that is known."""
         self.generation = 0
         """Of the original when the copy was taken."""
         self.deciders: Mapping[str, Decider] = self.deciders_with(profiles)
@@ -145,6 +152,7 @@ class ClusterCopy:
                 if not number % _AT_ONCE:
                     yield
         cache.fill_groups([*(pod for pod, _ in objects.placed), *objects.waiting])
+        copy.entered = objects.entered
         copy.generation = objects.generation
         return copy
 

@@ -34,8 +34,10 @@ from bayplan.loop.recorder import preemption_of
 from bayplan.preemption.budgets import Budgets
 from bayplan.queue.heap import in_order
 
-__all__ = ["Evicted", "Placed", "Placing", "created", "held_back_by", "queue_order"]
+__all__ = ["BOUND_TO_NODE", "Evicted", "Placed", "Placing", "created", "held_back_by", "queue_order"]
 
+BOUND_TO_NODE = ("DaemonSet", "Node")
+"""Kinds of controllers whose pods come back to their node, or to none."""
 _MOST_REMADE = 10_000
 _MOST_REPORTED = 20
 
@@ -147,7 +149,7 @@ class Placing:
             self._stays(info, origin, "it is on a node already")
             return
         if decider is None:
-            self._stays(info, origin, f"no profile is named `{info.scheduler_name}`")
+            self._stays(info, origin, f"it is for the scheduler `{info.scheduler_name}`, which is none of ours")
             return
         gate = held_back_by(decider.framework, info)
         if gate is not None:
@@ -215,7 +217,8 @@ class Placing:
         for victim in victims:
             self._remove(victim)
             controller = victim.controller
-            if controller is not None and controller.kind != "DaemonSet" and len(self.evicted) <= _MOST_REMADE:
+            is_remade = controller is not None and controller.kind not in BOUND_TO_NODE
+            if is_remade and len(self.evicted) <= _MOST_REMADE:
                 self.line.append((_unplaced(victim.pod), "evicted"))
                 self._copy.cache.note_pod(None, _unplaced(victim.pod))
         self._settle_held()

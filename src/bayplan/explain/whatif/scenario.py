@@ -26,7 +26,7 @@ from bayplan.explain.claims.wording import sentence
 from bayplan.explain.model import EvictedPod, Placement, WhatIf
 from bayplan.explain.whatif.cluster_copy import ClusterCopy, ClusterObjects
 from bayplan.explain.whatif.edits import apply_edits, read_object
-from bayplan.explain.whatif.placing import Placed, Placing, created, queue_order
+from bayplan.explain.whatif.placing import BOUND_TO_NODE, Placed, Placing, created, queue_order
 from bayplan.explain.whatif.templates import twins_of
 from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.queued import QueuedPod
@@ -60,7 +60,7 @@ class Scenario(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fiel
     edits: Annotated[list[Edit], msgspec.Meta(max_length=_MOST_EDITS)] = []
     add_nodes: list[AddedNodes] = []
     drain: list[str] = []
-    """Nodes that are cordoned and whose pods look for other places; those of DaemonSets end with them."""
+    """Nodes that are cordoned and whose pods look for other places; those of DaemonSets and of kubelets end there."""
     add_pods: list[AddedPods] = []
     weights: dict[str, int] = {}
     disable: list[str] = []
@@ -144,7 +144,6 @@ def _waiting(copy: ClusterCopy, scenario: Scenario) -> Work[list[tuple[Pod, str]
         copy.add_waiting(pod)
         waiting.append((pod, "added"))
         yield
-    waiting = [entry for entry in waiting if entry[0].spec.scheduler_name in copy.deciders]
     if not waiting:
         return []
     queued = []
@@ -164,7 +163,7 @@ def _drained(copy: ClusterCopy, name: str) -> Iterable[tuple[Pod, str]]:
     for pod in pods:
         copy.cache.remove_pod(pod.uid)
         copy.release_claims(pod.pod)
-    free = [_unplaced(pod.pod) for pod in pods if pod.controller is None or pod.controller.kind != "DaemonSet"]
+    free = [_unplaced(pod.pod) for pod in pods if pod.controller is None or pod.controller.kind not in BOUND_TO_NODE]
     for waiting in free:
         copy.cache.note_pod(None, waiting)
     return [(waiting, name) for waiting in free]

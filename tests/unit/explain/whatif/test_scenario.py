@@ -11,25 +11,27 @@ from bayplan.config.loading import default_config
 from bayplan.config.profiles import resolve_profiles
 from bayplan.explain.model import WhatIf
 from bayplan.explain.whatif.cluster_copy import ClusterObjects
-from bayplan.explain.whatif.scenario import Scenario, play
+from bayplan.explain.whatif.scenario import AddedPods, Scenario, play
 from bayplan.observe.time_slices import at_once
 from bayplan.plugins.intree import default_registry
 from bayplan.testing import node, pod
 
 
-def owned(made: Pod) -> Pod:
-    owner = {"kind": "ReplicaSet", "name": "web", "apiVersion": "apps/v1", "uid": "r", "controller": True}
+def owned(made: Pod, kind: str = "ReplicaSet") -> Pod:
+    owner = {"kind": kind, "name": "web", "apiVersion": "apps/v1", "uid": "r", "controller": True}
     patched: dict[str, Any] = msgspec.to_builtins(made)
     patched["metadata"]["ownerReferences"] = [owner]
     return msgspec.convert(patched, Pod)
 
 
-def played(*, placed: list[tuple[Pod, str]], waiting: list[Pod], nodes: int = 1) -> WhatIf:
+def played(
+    *, placed: list[tuple[Pod, str]], waiting: list[Pod], nodes: int = 1, scenario: Scenario | None = None
+) -> WhatIf:
     registry = default_registry()
     objects = ClusterObjects(
         nodes=[node(f"n{i}", cpu=2) for i in range(nodes)], placed=placed, others=[], waiting=waiting
     )
-    return at_once(play(objects, resolve_profiles(default_config(), registry), registry, Scenario()))
+    return at_once(play(objects, resolve_profiles(default_config(), registry), registry, scenario or Scenario()))
 
 
 def test_an_important_pod_takes_the_place_of_others() -> None:
@@ -87,3 +89,25 @@ def test_pods_that_found_no_node_come_again_when_victims_have_left() -> None:
 
     assert sorted(p.pod for p in answer.placed) == ["default/high", "default/polite"]
     assert answer.pending == [] and answer.evicted_count == 1
+
+
+def test_pods_of_other_schedulers_are_told_of_and_not_left_out() -> None:
+    """Those of a drained node, and those that are added: nobody here places them."""
+    theirs = pod("theirs", cpu="1", scheduler="another")
+    spec = {"schedulerName": "another", "containers": [{"name": "main", "image": "app:1"}]}
+    added = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "added"}, "spec": spec}
+    scenario = Scenario(drain=["n0"], add_pods=[AddedPods(pod=added)])
+    answer = played(placed=[(theirs, "n0"), (pod("ours", cpu="1"), "n0")], waiting=[], nodes=2, scenario=scenario)
+
+    said = "it is for the scheduler `another`, which is none of ours"
+    assert [(p.pod, p.node) for p in answer.placed] == [("default/ours", "n1")]
+    assert sorted((p.pod, p.message) for p in answer.pending) == [("default/added", said), ("default/theirs", said)]
+    assert answer.verdict == "1 of 3 pods would be placed; 2 would stay pending."
+
+
+def test_pods_of_a_node_itself_go_nowhere_else() -> None:
+    """Those that a kubelet runs from files end with their node, like those of DaemonSets."""
+    kept = [(owned(pod(kind.lower(), cpu="100m"), kind), "n0") for kind in ("Node", "DaemonSet")]
+    answer = played(placed=kept, waiting=[], nodes=2, scenario=Scenario(drain=["n0"]))
+
+    assert (answer.placed, answer.pending) == ([], [])
