@@ -20,7 +20,14 @@ from tests.companions.quotas import CAPACITY
 from tests.companions.world import configuration
 from tests.truth.documents import Case, JsonObject
 
-__all__ = ["POLICIES", "definitions_for", "loaded", "settings_with"]
+__all__ = ["PATIENT", "POLICIES", "definitions_for", "loaded", "settings_with"]
+
+PATIENT = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{pluginConfig: [{name: DynamicResources, args: {filterTimeout: 0s}}]}]
+"""
+"""The default configuration, but for a limit that decisions on a busy machine may reach."""
 
 POLICIES: dict[str, list[dict[str, str]]] = {
     "labels": [{"expression": 'node.labels["tier"] == "gold"', "reason": "node(s) were not of the gold tier"}],
@@ -39,10 +46,10 @@ _SORTING = ("Coscheduling", "TopologyScheduling")
 
 @lru_cache
 def settings_with(plugin: str) -> Settings:
-    """`plugin` may have an argument after a colon; without any, the default configuration."""
+    """`plugin` may have an argument after a colon; without any, the default plugins."""
     name, _, argument = plugin.partition(":")
     if not name:
-        return load_settings(None, [])
+        return loaded(PATIENT)
     if name == "Refusing":
         return loaded(_refusing(argument), [str(Path(__file__).parent / "refusing.py")])
     if name == "CapacityScheduling":

@@ -17,6 +17,7 @@ from bayplan.explain.claims.wording import sentence
 from bayplan.explain.model import PodExplanation, Suggestion
 from bayplan.explain.whatif.scenario import Scenario
 from tests.truth.causes import CAUSES, generate
+from tests.truth.configurations import PATIENT
 from tests.truth.device_executors import DEVICE_EXECUTORS
 from tests.truth.documents import SUBJECT, Case
 from tests.truth.executors import execute
@@ -134,7 +135,9 @@ def _evaluated(case: Case) -> Iterator[c.Claim]:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "cluster.json"
         path.write_bytes(msgspec.json.encode({"kind": "List", "items": [*case.nodes, *case.objects, *case.pods]}))
-        yield from (each.claim for each in evaluate_files([str(path)], [SUBJECT]))
+        config = Path(folder) / "config.yaml"
+        config.write_text(PATIENT)
+        yield from (each.claim for each in evaluate_files([str(path)], [SUBJECT], config=str(config)))
 
 
 async def _claims(found: Running) -> tuple[list[c.Claim], bool]:

@@ -88,3 +88,10 @@ async def test_the_order_is_that_of_the_queue() -> None:
     fitting = [[each.claim for each in changes.suggestions if isinstance(each.claim, WouldFit)] for changes in found]
     leaving = [[claim.before for claim in claims if "left" in claim.what] for claims in fitting]
     assert leaving == [[0], [1], [2]]
+
+
+def test_all_nodes_are_counted_for_a_pod_that_is_nominated_to_one() -> None:
+    copy = in_line([node("n1", cpu=1), node("n2", cpu=1)], pod("vip", cpu=2, nominated="n1"))
+    changes = at_once(find_changes(copy, copy.waiting["default/vip"]))
+
+    assert [each.sentence for each in changes.without] == ["without NodeResourcesFit: 2 nodes"]
