@@ -436,7 +436,7 @@ class ExplainService:
         await self.turns.take()
         work = play(self._objects(), settings.profiles, settings.registry, scenario)
         answer = await in_slices(work, self.turns)
-        answer.note = self._left_out()
+        answer.note = " ".join(filter(None, (answer.note, self._left_out())))
         return answer
 
     # The copy

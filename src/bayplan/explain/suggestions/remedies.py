@@ -22,7 +22,7 @@ from bayplan.cluster.pod_info import PodInfo
 from bayplan.explain.claims.phrases import cores
 from bayplan.framework.diagnosis import Remedy
 
-__all__ = ["REMEDIES", "Trial", "human_amount", "shortfall"]
+__all__ = ["REMEDIES", "Trial", "human_amount", "parts_of_requests", "shortfall"]
 
 _HARD = ("NoSchedule", "NoExecute")
 HOSTNAME = "kubernetes.io/hostname"
@@ -43,6 +43,7 @@ HOSTNAME = "kubernetes.io/hostname"
 ) = range(13)
 """Kinds of changes in the order in which an operator would prefer them."""
 _MEBIBYTE = 2**20
+_ASKED = "the pod asked "
 
 
 @dataclass(frozen=True)
@@ -200,7 +201,7 @@ def human_amount(amount: int, resource: str) -> str:
 def _resources(trial: Trial) -> Iterator[Trial]:
     lacking = trial.shortfall()
     if not lacking:
-        yield from _parts_of_requests(trial)
+        yield from parts_of_requests(trial, most=4)
         return
     lacking = {name: _rounded_up(amount, name) for name, amount in lacking.items()}
     smaller = _with_smaller_requests(trial.pod, {n: a for n, a in lacking.items() if n != "pods"})
@@ -210,18 +211,23 @@ def _resources(trial: Trial) -> Iterator[Trial]:
             f"{cores(format_quantity(asked[name] - amount, name))} instead of {human_amount(asked[name], name)}"
             for name, amount in lacking.items()
         )
-        yield trial.with_pod(smaller, f"the pod asked {words}", AMOUNT)
+        yield trial.with_pod(smaller, f"{_ASKED}{words}", AMOUNT)
     yield from _evictions(trial, lacking)
 
 
-def _parts_of_requests(trial: Trial) -> Iterator[Trial]:
-    """Half and a quarter of what the pod asks, where the node as a whole has enough but a part of it has not."""
+def parts_of_requests(trial: Trial, *, most: int) -> Iterator[Trial]:
+    """Half of what the pod asks, a quarter and so on: for amounts that are not those of the node as a whole."""
+    if any(what.startswith(_ASKED) for what in trial.done):
+        return
     for name, amount in pod_requests(trial.pod).items():
-        for part in (amount // 2, amount // 4):
-            spec = _with_smaller_requests(trial.pod, {name: amount - part}) if part else None
+        share = 2
+        while share <= most and amount // share:
+            part = amount // share
+            spec = _with_smaller_requests(trial.pod, {name: amount - part})
             if spec is not None:
-                words = f"the pod asked {cores(format_quantity(part, name))} instead of {human_amount(amount, name)}"
+                words = f"{_ASKED}{cores(format_quantity(part, name))} instead of {human_amount(amount, name)}"
                 yield trial.with_pod(spec, words, AMOUNT)
+            share *= 2
 
 
 def _rounded_up(amount: int, name: str) -> int:

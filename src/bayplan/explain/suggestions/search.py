@@ -7,6 +7,7 @@ in which an operator would prefer them; where none helps, the answer says what s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -29,11 +30,20 @@ from bayplan.explain.suggestions.commands import commands_for
 from bayplan.explain.suggestions.device_changes import device_trials
 from bayplan.explain.suggestions.object_changes import has_companions, object_changes
 from bayplan.explain.suggestions.objections import nearest_nodes, rejections_by_node
-from bayplan.explain.suggestions.remedies import MEMBERS, MORE_NODES, OBJECT, REMEDIES, Trial, shortfall
+from bayplan.explain.suggestions.remedies import (
+    MEMBERS,
+    MORE_NODES,
+    OBJECT,
+    REMEDIES,
+    Trial,
+    parts_of_requests,
+    shortfall,
+)
 from bayplan.explain.whatif.cluster_copy import ClusterCopy
 from bayplan.explain.whatif.edits import apply_edits, merge_patch
 from bayplan.explain.whatif.placing import Placed, Placing, held_back_by
 from bayplan.explain.whatif.templates import document_of, templates, twin_of
+from bayplan.framework.diagnosis import Remedy
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.points import ExtensionPoint
 from bayplan.loop.decide import Decider, Decision, decide
@@ -46,6 +56,9 @@ _MOST_TRIALS = 80
 _MOST_SUGGESTIONS = 8
 _MOST_OF_A_KIND = 3
 _MOST_MEMBERS = 64
+_SMALLEST_PART = 32
+"""Of a request, as a divisor, where a plugin objects before any node was looked at."""
+_AMOUNT = re.compile(r"(?<=the pod asked )\S+(?= instead of )")
 _MOST_AHEAD = 100
 """So many of the pods that come first are tried before the one in question."""
 
@@ -243,7 +256,7 @@ class _Search:
                 break
             edits = _edits(self._pod, trial)
             claim = yield from self._attempt(trial.done, edits)
-            if claim is not None:
+            if claim is not None and not any(_asks_more(other, claim) for _, other in found):
                 found.append((trial.effort, claim))
         found += yield from self._devices(decision)
         for effort, search in ((OBJECT, self._objects(decision)), (MEMBERS, self._members(decision))):
@@ -315,6 +328,9 @@ class _Search:
             for each in self._all_answered(trial, few):
                 if each.pod is not trial.pod and not _touches_node(each):
                     yield each
+        known = self.decider.framework.plugins
+        if any(Remedy.REQUESTS in known[name].remedies for name in plugins if name in known):
+            yield from parts_of_requests(trial, most=_SMALLEST_PART)
 
     def _answers(self, pod: Pod, done: tuple[str, ...], misses: dict[int, tuple[str, ...]]) -> Iterator[Trial]:
         table = self._copy.cache.cluster.nodes
@@ -445,6 +461,12 @@ def _by_objections(copy: ClusterCopy, pod: Pod, misses: dict[int, tuple[str, ...
         return len(misses[row]), sum(shares), row
 
     return sorted(fewest, key=price)[:most]
+
+
+def _asks_more(claim: WouldFit, other: WouldFit) -> bool:
+    """Whether the other one is the same on the same node with a still smaller request; larger ones come first."""
+    is_about_amounts = claim.what != other.what and _AMOUNT.search(claim.what) is not None
+    return is_about_amounts and claim.node == other.node and _AMOUNT.sub("", claim.what) == _AMOUNT.sub("", other.what)
 
 
 def _touches_node(trial: Trial) -> bool:

@@ -17,10 +17,13 @@ import msgspec
 from bayplan.api.decode import InputError
 from bayplan.api.pod import Pod
 from bayplan.api.tolerations import with_cordon
+from bayplan.api.workload import PodDisruptionBudget
+from bayplan.cluster.pod_info import PodInfo
 from bayplan.config.errors import ConfigError
 from bayplan.config.loading import load_config
 from bayplan.config.profiles import ResolvedProfile, resolve_profiles
 from bayplan.explain.claims.base import Edit, JsonObject
+from bayplan.explain.claims.phrases import counted
 from bayplan.explain.claims.pods import Played
 from bayplan.explain.claims.wording import sentence
 from bayplan.explain.model import EvictedPod, Placement, WhatIf
@@ -32,12 +35,14 @@ from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.queued import QueuedPod
 from bayplan.framework.registry import Registry
 from bayplan.observe.time_slices import Work
+from bayplan.preemption.budgets import Budgets
 
 __all__ = ["AddedNodes", "AddedPods", "Scenario", "ScenarioError", "play", "read_scenario"]
 
 _MOST_ADDED = 10_000
 _MOST_EDITS = 1_000
 _MOST_TOLD = 2_000
+_MOST_BUDGETS = 3
 Count = Annotated[int, msgspec.Meta(ge=1, le=_MOST_ADDED)]
 
 
@@ -90,10 +95,12 @@ def play(
         for edit in scenario.edits:
             apply_edits(copy, [edit])
             yield
+        note = _held_up(copy, scenario.drain)
         waiting = yield from _waiting(copy, scenario)
     except (InputError, ConfigError) as error:
         raise ScenarioError(" ".join(str(error).split())) from error
     answer = yield from _place(copy, waiting)
+    answer.note = note
     return answer
 
 
@@ -154,6 +161,24 @@ def _waiting(copy: ClusterCopy, scenario: Scenario) -> Work[list[tuple[Pod, str]
     return [waiting[place] for place in queue_order(framework, queued)]
 
 
+def _held_up(copy: ClusterCopy, drained: Sequence[str]) -> str:
+    """The disruption budgets that a drain would wait for: nothing waits in the answer."""
+    nodes = [info for name in drained if (info := copy.cache.cluster.node(name)) is not None]
+    leaving = [pod for node in nodes for pod in node.pods.values() if _finds_another_place(pod)]
+    told = []
+    for budget in copy.cache.cluster.objects.list(PodDisruptionBudget) if leaving else ():
+        covering, allowed = Budgets([budget]), budget.status.disruptions_allowed
+        covered = sum(1 for pod in leaving if covering.covering(pod))
+        if covered > allowed:
+            told.append(f"{budget.key} lets {allowed} of {counted(covered, 'pod')} leave")
+    more = f" and {len(told) - _MOST_BUDGETS:,} more" if len(told) > _MOST_BUDGETS else ""
+    return f"A drain would wait for disruption budgets: {', '.join(told[:_MOST_BUDGETS])}{more}." if told else ""
+
+
+def _finds_another_place(pod: PodInfo) -> bool:
+    return pod.controller is None or pod.controller.kind not in BOUND_TO_NODE
+
+
 def _drained(copy: ClusterCopy, name: str) -> Iterable[tuple[Pod, str]]:
     info = copy.cache.cluster.node(name)
     if info is None:
@@ -163,7 +188,7 @@ def _drained(copy: ClusterCopy, name: str) -> Iterable[tuple[Pod, str]]:
     for pod in pods:
         copy.cache.remove_pod(pod.uid)
         copy.release_claims(pod.pod)
-    free = [_unplaced(pod.pod) for pod in pods if pod.controller is None or pod.controller.kind not in BOUND_TO_NODE]
+    free = [_unplaced(pod.pod) for pod in pods if _finds_another_place(pod)]
     for waiting in free:
         copy.cache.note_pod(None, waiting)
     return [(waiting, name) for waiting in free]

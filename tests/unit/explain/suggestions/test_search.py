@@ -302,6 +302,25 @@ def test_a_share_of_a_device_is_to_be_smaller_where_no_device_has_as_much_left()
     assert f"It would fit on n1 if the pod asked 300 instead of 600 {card}." in found
 
 
+def test_a_request_that_no_node_was_looked_at_for_is_halved_until_it_fits() -> None:
+    """1,500 thousandths are no whole devices, half of them are too many for a device of which 400 are left."""
+    card = "alibabacloud.com/gpu-milli"
+    running = tuple(pod(f"renders-{number}", node="n1", requests={card: 600}) for number in range(2))
+    harness = Harness(plugins=[GpuShareBestFit])
+    waiting = pod("web", requests={card: 1500})
+    cluster = ClusterObjects(
+        nodes=[node("n1", cpu=8, allocatable={card: 2000})],
+        placed=[(each, "n1") for each in running],
+        others=[],
+        waiting=[waiting],
+    )
+    copy = at_once(ClusterCopy.build(cluster, harness.profiles, harness.registry))
+    found = [each.sentence for each in at_once(find_changes(copy, waiting)).suggestions]
+
+    less = [sentence for sentence in found if "the pod asked" in sentence]
+    assert less == [f"It would fit on n1 if the pod asked 375 instead of 1500 {card}."]
+
+
 def test_a_pod_that_an_expression_takes_for_too_large_is_to_ask_less() -> None:
     rule = {"expression": 'pod.requests["cpu"].isLessThan(quantity("500m"))', "reason": "node(s) were for small pods"}
     harness = Harness(plugins=[ExpressionPolicy], args={"ExpressionPolicy": {"filters": [rule]}})

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+import pytest
 
+from bayplan.api.meta import KubeObject
 from bayplan.api.pod import Pod
+from bayplan.api.workload import PodDisruptionBudget
 from bayplan.config.loading import default_config
 from bayplan.config.profiles import resolve_profiles
 from bayplan.explain.model import WhatIf
@@ -25,11 +29,16 @@ def owned(made: Pod, kind: str = "ReplicaSet") -> Pod:
 
 
 def played(
-    *, placed: list[tuple[Pod, str]], waiting: list[Pod], nodes: int = 1, scenario: Scenario | None = None
+    *,
+    placed: list[tuple[Pod, str]],
+    waiting: list[Pod],
+    nodes: int = 1,
+    scenario: Scenario | None = None,
+    others: Sequence[KubeObject] = (),
 ) -> WhatIf:
     registry = default_registry()
     objects = ClusterObjects(
-        nodes=[node(f"n{i}", cpu=2) for i in range(nodes)], placed=placed, others=[], waiting=waiting
+        nodes=[node(f"n{i}", cpu=2) for i in range(nodes)], placed=placed, others=others, waiting=waiting
     )
     return at_once(play(objects, resolve_profiles(default_config(), registry), registry, scenario or Scenario()))
 
@@ -111,3 +120,20 @@ def test_pods_of_a_node_itself_go_nowhere_else() -> None:
     answer = played(placed=kept, waiting=[], nodes=2, scenario=Scenario(drain=["n0"]))
 
     assert (answer.placed, answer.pending) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("allowed", "note"),
+    [(2, ""), (1, "A drain would wait for disruption budgets: default/web lets 1 of 2 pods leave.")],
+)
+def test_budgets_that_a_drain_would_wait_for_are_named(allowed: int, note: str) -> None:
+    budget = {
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}},
+        "status": {"disruptionsAllowed": allowed},
+    }
+    web = [(pod(f"web-{number}", cpu="1", labels={"app": "web"}), "n0") for number in range(2)]
+    budgets = [msgspec.convert(budget, PodDisruptionBudget)]
+    answer = played(placed=web, waiting=[], nodes=2, scenario=Scenario(drain=["n0"]), others=budgets)
+
+    assert (answer.placed_count, answer.note) == (2, note)
