@@ -10,6 +10,8 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[2]
 _FENCE = re.compile(r"^```(\w*)[ \t]*([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
+_LINK_TARGET = re.compile(r"\]\([^)]*\)")
+_NO_ANCHOR = re.compile(r"[^\w\- ]")
 _NAME = re.compile(r"\bbayplan(?:\.[A-Za-z_]\w*)+\b(?!\()")
 _OWN_FOLDERS = ("docs", "examples", "tests", "bench", "src")
 
@@ -47,7 +49,13 @@ def commands(page: Path) -> Iterator[Command]:
 def links(page: Path) -> list[str]:
     """Where relative links lead."""
     prose = _FENCE.sub("", page.read_text())
-    return [link.split("#")[0] for link in _LINK.findall(prose) if "://" not in link and not link.startswith("#")]
+    return [link for link in _LINK.findall(prose) if "://" not in link]
+
+
+def anchors(page: Path) -> set[str]:
+    """Where `#...` of a link may lead: the headings, as GitHub spells them."""
+    headings = re.findall(r"^#+ (.+)$", _FENCE.sub("", page.read_text()), flags=re.MULTILINE)
+    return {_NO_ANCHOR.sub("", _LINK_TARGET.sub("", heading).lower()).replace(" ", "-") for heading in headings}
 
 
 def dotted_names(page: Path) -> set[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.markdown import ROOT, dotted_names, links, pages
+from tests.docs.markdown import ROOT, anchors, dotted_names, links, pages
 
 NAMES = sorted({(page.relative_to(ROOT).as_posix(), name) for page in pages() for name in dotted_names(page)})
 LINKS = sorted({(page.relative_to(ROOT).as_posix(), link) for page in pages() for link in links(page)})
@@ -35,7 +35,11 @@ def test_every_dotted_name_exists(page: str, name: str) -> None:
 
 @pytest.mark.parametrize(("page", "link"), LINKS)
 def test_every_link_leads_somewhere(page: str, link: str) -> None:
-    assert (ROOT / page).parent.joinpath(link).exists()
+    name, _, anchor = link.partition("#")
+    target = (ROOT / page).parent.joinpath(name) if name else ROOT / page
+
+    assert target.exists()
+    assert not anchor or anchor in anchors(target)
 
 
 def test_the_first_screen_says_what_it_is_and_what_to_type() -> None:

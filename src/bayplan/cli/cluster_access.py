@@ -6,12 +6,13 @@ import os
 import random
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
 from bayplan.api.suggest import did_you_mean
+from bayplan.cli.options import path_of
 from bayplan.cli.output import BAD_INPUT, CommandError
 from bayplan.client.access import ClusterAccess
 from bayplan.client.errors import ClientError, KubeconfigError, NoAnswer, api_error
@@ -21,6 +22,10 @@ from bayplan.client.transport import Response
 from bayplan.observe.clock import SystemClock
 
 __all__ = ["ClusterClient", "Discovered", "connect"]
+
+
+_COLON = ":"
+"""Names of roles have it."""
 
 
 class Discovered(msgspec.Struct):
@@ -38,8 +43,8 @@ class Discovered(msgspec.Struct):
         return f"/apis/{self.api_version}" if "/" in self.api_version else f"/api/{self.api_version}"
 
     def path(self, namespace: str, name: str = "") -> str:
-        inside = f"/namespaces/{namespace}" if self.is_namespaced and namespace else ""
-        return f"{self.root}{inside}/{self.plural}{f'/{name}' if name else ''}"
+        inside = f"/namespaces/{quote(namespace, safe='')}" if self.is_namespaced and namespace else ""
+        return f"{self.root}{inside}/{self.plural}{f'/{quote(name, safe=_COLON)}' if name else ''}"
 
 
 class ClusterClient:
@@ -145,5 +150,5 @@ async def connect(kubeconfig: str | None, context: str | None, namespace: str | 
 
 
 def _access(kubeconfig: str | None, context: str | None) -> ClusterAccess:
-    path = Path(kubeconfig).expanduser() if kubeconfig else None
+    path = path_of(kubeconfig or None)
     return find_access(clock=SystemClock(), environment=dict(os.environ), kubeconfig=path, context=context)

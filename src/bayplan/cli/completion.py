@@ -291,11 +291,11 @@ def _names_of(kind: str, words: list[str]) -> Iterator[Candidate]:
 
 def _contexts(words: list[str]) -> Iterator[Candidate]:
     import os
-    from pathlib import Path
 
+    from bayplan.cli.options import named_path
     from bayplan.client.kubeconfig_file import kubeconfig_paths, read_merged
 
     named = _given(words, "--kubeconfig")
-    paths = [Path(named).expanduser()] if named else kubeconfig_paths(dict(os.environ))
+    paths = [named_path(named)] if named else kubeconfig_paths(dict(os.environ))
     for name, context in read_merged(paths).contexts.items():
         yield name, context.cluster

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from bayplan.cli.options import Names, option
+from bayplan.cli.options import Names, option, path_of
 from bayplan.cli.output import CommandError
 
 __all__ = ["controllers"]
@@ -47,7 +46,7 @@ def controllers(
     from bayplan.client.errors import ClientError
 
     options = ControllersProcessOptions(
-        kubeconfig=Path(kubeconfig).expanduser() if kubeconfig else None,
+        kubeconfig=path_of(kubeconfig or None),
         context=context,
         leader_elect=leader_elect,
         kinds=_kinds(kind),

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import textwrap
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from bayplan.cli.options import Names, option, plugin_option
+from bayplan.cli.options import Names, option, path_of, plugin_option
 from bayplan.cli.output import CommandError, Format, print_value, result_console
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ def _findings(
     from bayplan.observe.clock import SystemClock
 
     try:
-        bundle = load_bundle(None if config is None else Path(config).expanduser(), plugins or (), name=name)
+        bundle = load_bundle(path_of(config), plugins or (), name=name)
     except SettingsError as error:
         why, fix = "the scheduler does not start with it", f"edit {config or 'the plugin'} as the message says"
         return [Finding(Level.ERROR, "config", problem, why, fix) for problem in error.problems]
@@ -103,7 +102,7 @@ def _transport(kubeconfig: str | None, context: str | None) -> HttpTransport:
     from bayplan.client.kubeconfig import find_access
     from bayplan.observe.clock import SystemClock
 
-    path = Path(kubeconfig).expanduser() if kubeconfig else None
+    path = path_of(kubeconfig or None)
     try:
         access = find_access(clock=SystemClock(), environment=dict(os.environ), kubeconfig=path, context=context)
     except ClientError as error:

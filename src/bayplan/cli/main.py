@@ -7,6 +7,7 @@ The list of commands, the version and misspelt commands are answered from the ta
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import signal
@@ -28,6 +29,8 @@ __all__ = ["COMMANDS", "Command", "main", "make_app", "run"]
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 INTERNAL_ERROR = 70
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""Of writes; those of files are reported where they are made, with the name of the file."""
 _KUBE_SCHEDULER = "kube-scheduler"
 _TRACEBACK_VARIABLE = "BAYPLAN_TRACEBACK"
 
@@ -98,6 +101,8 @@ def main(arguments: Sequence[str], *, program: str = "bayplan") -> int:
     except BrokenPipeError:
         _discard_output()
         return BROKEN_PIPE
+    except OSError as error:
+        return _output_failed(error)
 
 
 def _dispatch(arguments: Sequence[str], program: str) -> int:
@@ -122,6 +127,8 @@ def _dispatch(arguments: Sequence[str], program: str) -> int:
     except BrokenPipeError:
         raise
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in _NO_ROOM and error.filename is None:
+            raise
         return _failed(error, f"{program} {first}")
 
 
@@ -260,7 +267,13 @@ def _failed(error: Exception, command: str) -> int:
     return INTERNAL_ERROR
 
 
+def _output_failed(error: OSError) -> int:
+    _discard_output()
+    print_error([f"standard output cannot be written: {error.strerror or error}"])
+    return BAD_INPUT
+
+
 def _discard_output() -> None:
-    """The reader closed the pipe: send the rest to /dev/null, also what the interpreter flushes at its end."""
+    """Send the rest to /dev/null, also what the interpreter flushes at its end."""
     devnull = os.open(os.devnull, os.O_WRONLY)
     os.dup2(devnull, sys.stdout.fileno())

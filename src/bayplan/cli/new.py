@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import keyword
 import re
+import shutil
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
-from bayplan.cli.options import option
+from bayplan.cli.options import named_path, option
 from bayplan.cli.output import CommandError
 
 __all__ = ["new", "package_files"]
@@ -51,20 +52,33 @@ def new(
     name may be given as ScoreByDisk or as score-by-disk.
     """
     words = _words(name)
-    folder = Path(output or "-".join(words)).expanduser()
-    if folder.exists() and any(folder.iterdir() if folder.is_dir() else [folder]):
-        raise CommandError(f"`{folder}` exists and is not empty", hint="name another folder with --output")
+    folder = named_path(output or "-".join(words))
     contents = package_files(name)
     try:
-        for relative, text in contents.items():
-            path = folder / relative
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+        if folder.exists() and any(folder.iterdir() if folder.is_dir() else [folder]):
+            raise CommandError(f"`{folder}` exists and is not empty", hint="name another folder with --output")
+        _write(folder, contents)
     except OSError as error:
         raise CommandError(f"cannot write {error.filename or folder}: {error.strerror or error}") from error
     print(f"wrote {len(contents)} files into {folder}")
     print(f"  cd {folder} && python -m pytest")
     print("  bayplan up --config scheduler.yaml --plugin . --watch")
+
+
+def _write(folder: Path, contents: dict[str, str]) -> None:
+    """Write into a folder that is empty or not there yet; what cannot be written whole is taken away again."""
+    try:
+        for relative, text in contents.items():
+            path = folder / relative
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    except BaseException:
+        for inside in folder.iterdir() if folder.is_dir() else ():
+            if inside.is_dir():
+                shutil.rmtree(inside, ignore_errors=True)
+            else:
+                inside.unlink(missing_ok=True)
+        raise
 
 
 def _words(name: str) -> list[str]:

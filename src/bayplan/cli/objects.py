@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 from typing import Annotated, Any, Literal
 
@@ -19,6 +20,7 @@ from bayplan.client.transport import Response
 __all__ = ["Context", "Kubeconfig", "Namespace", "apply", "delete"]
 
 _APPLY = "application/apply-patch+yaml"
+_PATH_PART = re.compile(r"(?!\.{1,2}$)[^/%]*")
 
 Kubeconfig = Annotated[str | None, option("--kubeconfig", metavar="FILE", about="kubeconfig of the cluster")]
 Context = Annotated[str | None, option("--context", metavar="NAME", about="context in the kubeconfig")]
@@ -69,9 +71,8 @@ async def _apply_one(
     cluster: ClusterClient, document: dict[str, Any], validate: str
 ) -> tuple[str, Discovered, dict[str, Any]]:
     """What was done, the resource, and the object as the server has it."""
-    resource = await cluster.of_kind(document.get("apiVersion", ""), document.get("kind", ""))
-    metadata = document.setdefault("metadata", {})
-    name, namespace = metadata.get("name", ""), metadata.get("namespace") or cluster.namespace
+    resource = await _resource_of(cluster, document)
+    name, namespace = _identity(document, cluster.namespace)
     if validate != "strict":
         # Server-side apply refuses fields without a declaration, whatever the validation.
         for problem in drop_unknown_fields(document):
@@ -86,6 +87,22 @@ async def _apply_one(
     if resource.kind == "CustomResourceDefinition":
         cluster.forget_resources()
     return "created" if response.status == 201 else "applied", resource, msgspec.json.decode(response.body)
+
+
+async def _resource_of(cluster: ClusterClient, document: dict[str, Any]) -> Discovered:
+    return await cluster.of_kind(str(document.get("apiVersion") or ""), str(document.get("kind") or ""))
+
+
+def _identity(document: dict[str, Any], namespace: str) -> tuple[str, str]:
+    """Name and namespace of a document, where they can be part of a path."""
+    metadata = document.setdefault("metadata", {}) or {}
+    if not isinstance(metadata, dict):
+        raise CommandError(f"{document.get('kind')}: `metadata` is {metadata!r:.40}, expected fields and values")
+    found = [metadata.get("name") or "", metadata.get("namespace") or namespace]
+    for text in found:
+        if not isinstance(text, str) or not _PATH_PART.fullmatch(text):
+            raise CommandError(f"{document.get('kind')}: {text!r:.80} can be no name of an object or a namespace")
+    return found[0], found[1]
 
 
 async def _sent(cluster: ClusterClient, document: dict[str, Any], method: str, path: str, **options: Any) -> Response:
@@ -140,9 +157,11 @@ async def _targets(
                 raise CommandError(f"which {resource.kind} should be deleted?", hint=f"`bayplan delete {kind} NAME`")
             targets.append((resource, cluster.namespace, name))
     for document in reversed(documents):
-        metadata = document.get("metadata", {})
-        resource = await cluster.of_kind(document.get("apiVersion", ""), document.get("kind", ""))
-        targets.append((resource, metadata.get("namespace") or cluster.namespace, metadata.get("name", "")))
+        resource = await _resource_of(cluster, document)
+        name, space = _identity(document, cluster.namespace)
+        if not name:
+            raise CommandError(f"{resource.kind}: it has no `metadata.name`, so it cannot be deleted by its manifest")
+        targets.append((resource, space, name))
     return targets
 
 
@@ -155,5 +174,16 @@ def _read(files: list[str] | None) -> list[dict[str, Any]]:
         raise CommandError("no manifests", hint="name them with -f FILE, or -f - for standard input")
     documents: list[dict[str, Any]] = []
     for name in files:
-        documents += read_text(sys.stdin.read(), "standard input") if name == "-" else read_documents(Path(name))
+        source = "standard input" if name == "-" else name
+        found = read_text(_stdin_text(), source) if name == "-" else read_documents(Path(name))
+        if not found:
+            raise CommandError(f"{source}: holds no Kubernetes object")
+        documents += found
     return documents
+
+
+def _stdin_text() -> str:
+    try:
+        return sys.stdin.buffer.read().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise CommandError(f"standard input: not UTF-8 text (byte {error.start})") from None

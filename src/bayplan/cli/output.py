@@ -22,6 +22,7 @@ __all__ = [
     "Format",
     "Progress",
     "WideFormat",
+    "escaped",
     "note",
     "one_line",
     "print_error",
@@ -53,10 +54,14 @@ class CommandError(Exception):
 
 def one_line(text: str) -> str:
     """The text on one line, with control characters escaped, so that it cannot control a terminal."""
-    joined = " ".join(text.split())
-    if joined.isprintable():
-        return joined
-    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in joined)
+    return escaped(" ".join(text.split()))
+
+
+def escaped(text: str) -> str:
+    """The text with control characters and ends of lines written out."""
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
 
 
 def print_error(problems: Iterable[str], *, hint: str = "") -> None:

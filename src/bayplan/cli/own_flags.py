@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-from bayplan.cli.options import option
+from bayplan.cli.options import option, path_of
 from bayplan.cli.output import CommandError
-from bayplan.cli.run_flags import duration_of, path_of
+from bayplan.cli.run_flags import duration_of
 
 if TYPE_CHECKING:
     from bayplan.config.own import BayplanConfig

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App
 
-from bayplan.cli.options import Names, option
-from bayplan.cli.output import CommandError, Format, note, print_value, progress, result_console
+from bayplan.cli.options import Names, counting_option, option
+from bayplan.cli.output import CommandError, Format, escaped, note, print_value, progress, result_console
 from bayplan.cli.simulation_inputs import (
     Cluster,
     Config,
@@ -59,7 +59,7 @@ def capacity(
     seed: Seed = 0,
     until: Until = None,
     demand: Demand = None,
-    most_runs: Annotated[int, option("--most-runs", metavar="NUMBER", about="simulations (60)")] = 60,
+    most_runs: Annotated[int, counting_option("--most-runs", about="simulations (60)")] = 60,
     bound: WithBound = False,
     output: Output = None,
 ) -> int:
@@ -205,7 +205,7 @@ def _print_moves(plan: MovePlan, output: Format | None) -> None:
             [(move.pod, move.source, move.target, str(move.feasible_nodes)) for move in plan.moves],
         )
     for each in plan.stuck[:_MOST_ROWS]:
-        print(f"stays: {each.pod} on {each.node}: {each.reason}")
+        print(escaped(f"stays: {each.pod} on {each.node}: {each.reason}"))
     if plan.pending:
         note(f"{len(plan.pending)} pods fit nowhere already, before the first move")
     if plan.commands:
@@ -241,5 +241,5 @@ def _print_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None
 
     table = Table(*head, box=None, pad_edge=False)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(escaped, row))
     result_console().print(table)

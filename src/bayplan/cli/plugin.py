@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App
 
-from bayplan.cli.options import option
+from bayplan.cli.options import option, path_of
 from bayplan.cli.output import CommandError, Format, note, one_line, print_value
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def _described(spec: str, config: str | None) -> list[PluginDescription]:
 
     registry, names, is_installed = _named(spec)
     try:
-        settings = load_settings(_path(config), [] if is_installed else [spec], enable=True)
+        settings = load_settings(path_of(config), [] if is_installed else [spec], enable=True)
         settings = resolve_settings(settings.config, settings.registry, enable=names)
     except SettingsError as error:
         if config is not None:
@@ -61,10 +61,6 @@ def _described(spec: str, config: str | None) -> list[PluginDescription]:
         return [describe(registry.get(name)) for name in names]  # two plugins that exclude each other, or required args
     built = _built(settings)
     return [describe(built.get(name) or settings.registry.get(name), settings.cautions) for name in names]
-
-
-def _path(config: str | None) -> Path | None:
-    return None if config is None else Path(config).expanduser()
 
 
 def _named(spec: str) -> tuple[Registry, list[str], bool]:

@@ -11,7 +11,7 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from bayplan.cli.options import Names, option, plugin_option
+from bayplan.cli.options import Names, option, path_of, plugin_option
 from bayplan.cli.output import CommandError, note
 from bayplan.cli.run_flags import duration_of
 
@@ -71,7 +71,7 @@ def record(
         raise CommandError(f"--for: {error}") from error
     settings = load_settings(Path(config) if config else None, plugin or (), enable=True)
     specs = [str(Path(spec).absolute()) if Path(spec).exists() else spec for spec in plugin or ()]
-    path = Path(kubeconfig).expanduser() if kubeconfig else None
+    path = path_of(kubeconfig or None)
     is_full = threading.Event()
     target = RecordingFile(Path(file), limit_bytes=limit, on_end=is_full.set)
     if target.cut_bytes:

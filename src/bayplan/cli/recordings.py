@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bayplan.cli.output import CommandError, Format, note, print_value, progress, result_console
+from bayplan.cli.output import CommandError, Format, escaped, note, print_value, progress, result_console
 
 if TYPE_CHECKING:
     from bayplan.sim.compare import Choice, Divergence
@@ -73,7 +73,7 @@ def _print_difference(report: BindingReport) -> None:
     seen = next(each for each in report.bindings if each.pod == found.line.pod and each.time == found.line.time)
     console = result_console()
     console.print("\nthe first certain one to another node:", markup=False)
-    console.print(f"  then: {seen.pod} -> {seen.node}", markup=False, highlight=False, soft_wrap=True)
+    console.print(escaped(f"  then: {seen.pod} -> {seen.node}"), markup=False, highlight=False, soft_wrap=True)
     _print_choice(console, found)
 
 
@@ -133,4 +133,4 @@ def choice_lines(choice: Choice) -> list[str]:
     if choice.feasible:
         ties = f", {choice.ties} with the most points" if choice.ties > 1 else ""
         lines.append(f"    {choice.feasible} nodes fit{ties}")
-    return lines
+    return [escaped(each) for each in lines]

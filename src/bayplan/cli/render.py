@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App
 
-from bayplan.cli.options import Names, option, plugin_option
+from bayplan.cli.options import Names, named_path, option, path_of, plugin_option
 from bayplan.cli.output import CommandError, note, print_value
 from bayplan.cli.own_flags import OwnConfig
 
@@ -233,13 +233,9 @@ def _bundle(config: str | None, plugins: Names, name: str | None, own: str | Non
     from bayplan.deploy.bundle import load_bundle
 
     try:
-        return load_bundle(_path(config), plugins or (), name=name, own_config=_path(own))
+        return load_bundle(path_of(config), plugins or (), name=name, own_config=path_of(own))
     except SettingsError as error:
         raise CommandError(*error.problems) from error
-
-
-def _path(given: str | None) -> Path | None:
-    return None if given is None else Path(given).expanduser()
 
 
 def _print(documents: list[Any], form: Literal["yaml", "json", "name"]) -> None:
@@ -272,7 +268,7 @@ def _print_yaml(documents: list[Any]) -> None:
 
 def _write(folder: str, contents: dict[str, str | bytes]) -> None:
     """All files of a folder that is new, empty, or holds an earlier rendering."""
-    target = Path(folder).expanduser()
+    target = named_path(folder)
     try:
         for name, content in contents.items():
             path = target / name

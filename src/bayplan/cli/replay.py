@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from bayplan.cli.options import option
-from bayplan.cli.output import CommandError, Format, note, print_value, progress, result_console
+from bayplan.cli.output import CommandError, Format, escaped, note, print_value, progress, result_console
 from bayplan.cli.recordings import choice_lines
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def _print_list(decisions: list[PodDecided], form: Format) -> None:
 
     table = Table("TIME", "POD", "ATTEMPT", "DECISION", box=None, pad_edge=False)
     for each in decisions:
-        table.add_row(_shown(each.time), each.pod, str(each.attempt), _outcome(each))
+        table.add_row(_shown(each.time), escaped(each.pod), str(each.attempt), escaped(_outcome(each)))
     result_console().print(table)
 
 
@@ -142,7 +143,7 @@ def _print_moment(moment: Moment, form: Format) -> None:
     console = result_console()
     lines = [
         f"{_shown(moment.time)}: {nodes} nodes, {pods} pods on them",
-        f"  then: {moment.then.pod} {_outcome(moment.then)}",
+        escaped(f"  then: {moment.then.pod} {_outcome(moment.then)}"),
         *choice_lines(moment.now),
     ]
     for line in lines:
@@ -158,7 +159,8 @@ def _write_test(moment: Moment, to: str | None) -> None:
     if to == "-":
         print(source, end="")
         return
-    target = Path(to or f"test_{moment.pod.name.replace('-', '_').replace('.', '_')}.py")
+    name = re.sub(r"\W+", "_", moment.pod.name, flags=re.ASCII)
+    target = Path(to or f"test_{name}.py")
     if to is None and target.exists():
         raise CommandError(f"{target} is there already", hint="name another file with --to FILE")
     write_whole(target, source.encode())

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from bayplan.cli.options import Names, option, plugin_option, verbosity_option
+from bayplan.cli.options import Names, option, path_of, plugin_option, verbosity_option
 from bayplan.cli.output import CommandError, note
 from bayplan.cli.own_flags import OwnFlags
-from bayplan.cli.run_flags import ElectionFlags, ServingFlags, duration_of, path_of, shown_flags
+from bayplan.cli.run_flags import ElectionFlags, ServingFlags, duration_of, shown_flags
 
 if TYPE_CHECKING:
     from bayplan.app.settings import Settings
@@ -202,5 +202,7 @@ def _write_config(settings: Settings, target: str) -> int:
     if target == "-":
         print(text, end="")
     else:
-        Path(target).write_text(text)
+        from bayplan.sim.report.files import write_whole
+
+        write_whole(Path(target), text.encode())
     return 0

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 from cyclopts import Parameter
 
-from bayplan.cli.options import Names, option
+from bayplan.cli.options import Names, named_path, option, path_of
 from bayplan.cli.output import CommandError
 
 if TYPE_CHECKING:
     from bayplan.server.options import AuthenticationOptions, RequestHeaderOptions, ServerOptions
 
-__all__ = ["ElectionFlags", "ServingFlags", "duration_of", "path_of", "shown_flags"]
+__all__ = ["ElectionFlags", "ServingFlags", "duration_of", "shown_flags"]
 
 _File = str | None
 _Duration = str | None
@@ -138,7 +137,7 @@ class ServingFlags:
         seconds = _Seconds(problems)
         tls = None
         if self.cert_file is not None and self.key_file is not None:
-            tls = TlsFiles(certificate=_path(self.cert_file), key=_path(self.key_file))
+            tls = TlsFiles(certificate=named_path(self.cert_file), key=named_path(self.key_file))
         elif self.cert_file is not None or self.key_file is not None:
             problems.append("--tls-cert-file and --tls-private-key-file are given together or not at all")
         open_paths = _split(self.open_paths, ("/healthz", "/livez", "/readyz"))
@@ -197,7 +196,7 @@ class ServingFlags:
                 problems.append(f"{', '.join(idle)}: without --requestheader-client-ca-file this has no effect")
             return None
         return RequestHeaderOptions(
-            client_ca_file=_path(self.proxy_ca_file),
+            client_ca_file=named_path(self.proxy_ca_file),
             allowed_names=_split(self.proxy_names, ()),
             username_headers=_split(self.user_headers, ("x-remote-user",)),
             uid_headers=_split(self.uid_headers, ("x-remote-uid",)),
@@ -284,14 +283,6 @@ def duration_of(text: str) -> float:
     if parsed is None:
         raise ValueError(f"`{text}` is not a duration; write `90s`, `1m30s` or a number of seconds")
     return parsed.total_seconds()
-
-
-def path_of(given: str | None) -> Path | None:
-    return None if given is None else _path(given)
-
-
-def _path(given: str) -> Path:
-    return Path(given).expanduser()
 
 
 def _split(given: Names, default: tuple[str, ...]) -> tuple[str, ...]:

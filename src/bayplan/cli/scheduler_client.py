@@ -19,7 +19,7 @@ from urllib.parse import parse_qsl, quote, urlsplit
 import msgspec
 from cyclopts import Parameter
 
-from bayplan.cli.options import option
+from bayplan.cli.options import named_path, option, path_of
 from bayplan.cli.output import CommandError
 
 if TYPE_CHECKING:
@@ -98,10 +98,10 @@ def endpoint(options: SchedulerOptions | None = None, *, otherwise: str = "") ->
     return Endpoint(
         server=url,
         token=dict(parse_qsl(given.query)).get("token", named_token if url == named else ""),
-        token_file=_path(options.token_file),
-        kubeconfig=_path(options.kubeconfig),
+        token_file=path_of(options.token_file),
+        kubeconfig=path_of(options.kubeconfig),
         context=options.context,
-        authority=_path(options.certificate_authority),
+        authority=path_of(options.certificate_authority),
         is_insecure=options.insecure_skip_tls_verify,
         otherwise=otherwise,
     )
@@ -124,7 +124,7 @@ def _access_of(options: SchedulerOptions) -> ClusterAccess | None:
         return find_access(
             clock=SystemClock(),
             environment=dict(os.environ),
-            kubeconfig=_path(options.kubeconfig),
+            kubeconfig=path_of(options.kubeconfig),
             context=options.context,
         )
     except KubeconfigError as error:
@@ -139,7 +139,7 @@ def _scheduler_of(kubeconfig: str | None, context: str | None) -> tuple[str, str
 
     name = kubeconfig or os.environ.get("KUBECONFIG", "").split(os.pathsep)[0] or "~/.kube/config"
     try:
-        config = read_plain(Path(name).expanduser().read_bytes()).value
+        config = read_plain(named_path(name).read_bytes()).value
         contexts = {entry["name"]: entry["context"] for entry in config["contexts"]}
         clusters = {entry["name"]: entry["cluster"] for entry in config["clusters"]}
         extensions = clusters[contexts[context or config["current-context"]]["cluster"]].get("extensions") or ()
@@ -147,10 +147,6 @@ def _scheduler_of(kubeconfig: str | None, context: str | None) -> tuple[str, str
         return str(found.get("server", "")), str(found.get("token", ""))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return "", ""  # reported where the kubeconfig is needed
-
-
-def _path(text: str | None) -> Path | None:
-    return None if text is None else Path(text).expanduser()
 
 
 def pod_path(name: str, namespace: str) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from bayplan.cli.options import option
-from bayplan.cli.output import Format, note, print_value, progress, result_console
+from bayplan.cli.output import CommandError, Format, note, print_value, progress, result_console
 from bayplan.cli.recordings import print_divergence, replay_then
 from bayplan.cli.simulation_inputs import (
     Cluster,
@@ -89,6 +89,12 @@ def simulate(
     conditions = [(text, parse_condition(text)) for text in fail_if or ()]
     recording = Path(workload) if is_recording(Path(workload)) else None
     if recording is not None and not (config or plugin or variant):
+        _refuse_for_replays(
+            {"--cluster": cluster, "--kubeconfig": kubeconfig, "--context": context, "--demand": demand}
+            | {"--seed": seed, "--until": until, "--no-retry": no_retry, "--processes": processes}
+            | {"--fail-if": fail_if, "--html": html, "--csv": csv, "--parquet": parquet}
+        )
+        writable(decisions=decisions)
         return replay_then(recording, output=output or "table", decisions=decisions)
     if recording is None:
         require_cluster(cluster, kubeconfig, context, purpose="run on")
@@ -103,7 +109,7 @@ def simulate(
         demand=demand,
         no_retry=no_retry,
     )
-    plan.experiment()
+    plan.check()
     files = writable(html=html, csv=csv, parquet=parquet, decisions=decisions)
     with progress("simulating", total=len(variants)) as state:
 
@@ -119,6 +125,14 @@ def simulate(
     for text, name in broken:
         note(f"condition `{text}` holds for {name}")
     return CONDITION_HOLDS if broken else 0
+
+
+def _refuse_for_replays(options: Mapping[str, object]) -> None:
+    """A replay by the policy of then has no use for them; they must not be believed to be in effect."""
+    given = [name for name, value in options.items() if value]
+    if given:
+        hint = "compare the recording with another policy: --variant NAME=FILE, --config or --plugin"
+        raise CommandError(f"{', '.join(given)}: a recording is replayed as it was, without these", hint=hint)
 
 
 def _divergences(

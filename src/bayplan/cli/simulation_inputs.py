@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from bayplan.cli.options import Names, option, plugin_option
+from bayplan.cli.options import Names, counting_option, option, path_of, plugin_option
 from bayplan.cli.output import CommandError, Format, progress
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ __all__ = [
     "writable",
 ]
 
+_HIGHEST_DEMAND = 10_000.0
+
 Cluster = Annotated[Names, option("--cluster", metavar="FILE", about="nodes, pods and other objects at the start")]
 Kubeconfig = Annotated[
     str | None, option("--kubeconfig", metavar="FILE", about="start from a running cluster, which is only read")
@@ -51,7 +54,7 @@ Demand = Annotated[float | None, option("--demand", metavar="PERCENT", about="of
 NoRetry = Annotated[bool, option("--no-retry", about="withdraw pods that fit nowhere when they are tried")]
 FailIf = Annotated[Names, option("--fail-if", metavar="CONDITION", about="exit with 1 if it holds for a variant")]
 Html = Annotated[str | None, option("--html", metavar="FILE", about="write a page with plots")]
-Processes = Annotated[int | None, option("--processes", metavar="NUMBER", about="at a time (one a core)")]
+Processes = Annotated[int | None, counting_option("--processes", about="at a time (one a core)")]
 Output = Annotated[Format | None, option("--output", "-o", metavar="FORMAT", about="table by default")]
 
 
@@ -73,9 +76,16 @@ def run_plan(
     seed: int = 0,
     no_retry: bool = False,
 ) -> RunPlan:
-    """The runs that the options ask for."""
+    """The runs that the options ask for. Raises CommandError."""
     from bayplan.sim.compare import RunPlan
 
+    if demand is not None and not 0.0 < demand <= _HIGHEST_DEMAND:
+        raise CommandError(f"--demand {demand:g}: expected a percentage above 0, and at most {_HIGHEST_DEMAND:,.0f}")
+    for name in (workload, *(cluster or ())):
+        if _is_pipe(Path(name)):
+            raise CommandError(
+                f"{name}: is no regular file, and is read more than once", hint="write it to a file, and name that"
+            )
     return RunPlan(
         workload=Path(workload),
         cluster=tuple(map(Path, cluster or ())),
@@ -87,13 +97,29 @@ def run_plan(
     )
 
 
+def _is_pipe(path: Path) -> bool:
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
 def writable(**files: str | None) -> dict[str, Path]:
-    """The wanted files by what is to be in them; those without a folder are refused before anything runs."""
+    """The wanted files by what is to be in them; what cannot be written is refused before anything runs."""
     found = {what: Path(name) for what, name in files.items() if name is not None}
     for what, path in found.items():
-        if not path.parent.is_dir() or path.is_dir():
-            raise CommandError(f"--{what} {path}: cannot be written: {path.parent} is no folder, or {path.name} is one")
+        problem = _why_not_writable(path)
+        if problem:
+            raise CommandError(f"--{what} {path}: cannot be written: {problem}")
     return found
+
+
+def _why_not_writable(path: Path) -> str:
+    from bayplan.sim.report.files import is_written_in_place
+
+    if path.is_dir():
+        return "it is a folder; name a file in it"
+    if not path.parent.is_dir():
+        return f"there is no folder {path.parent}"
+    in_place = is_written_in_place(path)
+    return "" if os.access(path if in_place else path.resolve().parent, os.W_OK) else "permission denied"
 
 
 def read_variants(
@@ -127,7 +153,7 @@ def live_objects(kubeconfig: str | None, context: str | None) -> tuple[dict[str,
     from bayplan.client.errors import ClientError
     from bayplan.sim.sources import read_live_objects
 
-    path = Path(kubeconfig).expanduser() if kubeconfig else None
+    path = path_of(kubeconfig or None)
     try:
         with progress("reading the objects of the cluster"):
             return tuple(asyncio.run(read_live_objects(path, context)))

@@ -94,7 +94,7 @@ def sweep(
     )
     plans = [replace(shared, workload=Path(name)) for name in workloads]
     for plan in plans:
-        plan.experiment()
+        plan.check()
     asked = Sweep(
         plans=plans,
         variants=read_variants(config, plugin or (), variant or ()),

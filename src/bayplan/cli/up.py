@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from bayplan.cli.options import Names, option, plugin_option, verbosity_option
+from bayplan.cli.options import Names, option, path_of, plugin_option, verbosity_option
 from bayplan.cli.output import CommandError, note, print_error, progress
 from bayplan.cli.own_flags import OwnConfig, OwnFlags, Record
 from bayplan.cli.scheduler_client import EXTENSION
@@ -85,7 +85,7 @@ def up(
     plugins = [*own_config.plugins, *(plugin or [])]
     _check_numbers(nodes=nodes, port=port, dashboard_port=dashboard_port)
     log = _configure_log(verbosity)
-    folder = Path(data_dir).expanduser() if data_dir else None
+    folder = path_of(data_dir or None)
     try:
         settings = load_settings(Path(config) if config else None, plugins, enable=True)
     except SettingsError as error:
@@ -181,7 +181,7 @@ def _is_restart(folder: Path | None) -> bool:
 
 
 def _kubeconfig_path(given: str | None, folder: Path | None) -> Path:
-    return (Path(given).expanduser() if given else _default_kubeconfig(folder)).absolute()
+    return (path_of(given or None) or _default_kubeconfig(folder)).absolute()
 
 
 def _own_definitions(settings: Settings, documents: list[dict[str, Any]]) -> list[dict[str, Any]]:

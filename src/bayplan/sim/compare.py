@@ -6,6 +6,7 @@ A `RunPlan` names everything by file, so that a process can read it again; runs 
 from __future__ import annotations
 
 import ast
+import math
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +20,7 @@ import msgspec
 import numpy as np
 
 from bayplan.api.decode import InputError, decode_object
+from bayplan.api.node import Node
 from bayplan.app.settings import Settings, load_settings
 from bayplan.framework.queued import QueuedPod
 from bayplan.framework.resources import object_kinds
@@ -96,9 +98,24 @@ class RunPlan:
             options = replace(options, start=workload.start)
         return Experiment(objects, workload, options, replaces_lost_pods=not is_recorded)
 
+    def check(self) -> None:
+        """Raise InputError for what cannot be used, before anything runs."""
+        experiment = self.experiment()
+        if isinstance(experiment.workload, FileWorkload):
+            experiment.workload.check_nodes(item.name for item in experiment.objects if isinstance(item, Node))
+
+    @property
+    def reads_workload_file(self) -> bool:
+        """Whether the workload is a `kind: Workload`, and neither an openb pod list nor a recording."""
+        return not self._is_openb and not is_recording(self.workload)
+
+    @property
+    def _is_openb(self) -> bool:
+        return self.workload.name.endswith((".csv", ".csv.gz")) and is_openb(self.workload)
+
     def _workload(self) -> tuple[SimulatedWorkload, float | None]:
         until = None if self.until is None else _until(self.until)
-        if self.workload.name.endswith((".csv", ".csv.gz")) and is_openb(self.workload):
+        if self._is_openb:
             return OpenbWorkload(read_pods(self.workload), demand_percent=self.demand_percent), until
         if self.demand_percent is not None:
             raise InputError("a demand is for openb pod lists; state arrivals in the workload", source="--demand")
@@ -263,6 +280,8 @@ def _best_nodes(
 
 Condition = Callable[[Mapping[str, float], Mapping[str, float]], bool]
 """Whether it holds for the measures of a variant and those of the first one."""
+_BY_PLUGIN = "pending.by."
+"""Measures that are there only where these plugins refused a pod."""
 _MOST_CHARACTERS = 1_000
 """How deep Python's parser goes depends on the version and on what called it."""
 
@@ -297,7 +316,7 @@ _OPERATIONS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
     ast.Add: lambda a, b: a + b,
     ast.Sub: lambda a, b: a - b,
     ast.Mult: lambda a, b: a * b,
-    ast.Div: lambda a, b: a / b if b else float("inf"),
+    ast.Div: lambda a, b: a / b if b else _over_zero(a),
     ast.Gt: lambda a, b: a > b,
     ast.GtE: lambda a, b: a >= b,
     ast.Lt: lambda a, b: a < b,
@@ -305,6 +324,11 @@ _OPERATIONS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
     ast.Eq: lambda a, b: a == b,
     ast.NotEq: lambda a, b: a != b,
 }
+
+
+def _over_zero(a: float) -> float:
+    """Nothing is neither more nor less than nothing: comparisons with NaN are false."""
+    return math.copysign(math.inf, a) if a else math.nan
 
 
 class _Any(dict[str, float]):
@@ -326,7 +350,7 @@ class _Rule:
 
     def value(self, tree: ast.expr, own: Mapping[str, float], base: Mapping[str, float]) -> Any:
         if isinstance(tree, ast.Constant) and isinstance(tree.value, int | float):
-            return tree.value
+            return float(tree.value)
         if isinstance(tree, ast.BinOp) and type(tree.op) in _OPERATIONS:
             return _OPERATIONS[type(tree.op)](self.value(tree.left, own, base), self.value(tree.right, own, base))
         if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.USub):
@@ -342,6 +366,8 @@ class _Rule:
         if not name:
             raise self._error("only numbers, measures, + - * / and comparisons can be used")
         measures, name = (base, name.removeprefix("base.")) if name.startswith("base.") else (own, name)
+        if name.startswith(_BY_PLUGIN):
+            return measures.get(name, 0.0)
         if name not in measures:
             raise self._error(f"there is no measure `{name}`\nhint: there are {', '.join(sorted(own))}")
         return measures[name]

@@ -27,6 +27,7 @@ __all__ = ["PRICE", "ClusterSample", "DecisionLine", "Ledger", "PodStory", "dige
 
 PRICE = "bayplan.dev/price-per-hour"
 """The label or annotation of a node with its price."""
+_HIGHEST_PRICE = 1e9
 _MOST_SAMPLES = 400
 _TYPICAL = 32
 """So many of the most frequent requests stand for all, where the question is what still fits."""
@@ -275,11 +276,13 @@ class Ledger(Observer, WorldListener):
 
 
 def price_of(node: NodeInfo) -> float:
+    """Of an hour; 0 for a text that is no price."""
     text = node.labels.get(PRICE) or node.annotations.get(PRICE) or "0"
     try:
-        return float(text)
+        price = float(text)
     except ValueError:
         return 0.0
+    return price if 0.0 <= price < _HIGHEST_PRICE else 0.0
 
 
 def _share(part: int, whole: int) -> float:

@@ -122,6 +122,7 @@ def simulate(
         demand_percent=demand_percent,
         retries=retries,
     )
+    plan.check()
     variants = [_variant(name, policy) for name, policy in (policies or {"default": None}).items()]
     return Comparison(plan, variants, run_variants(plan, variants, processes=processes))
 

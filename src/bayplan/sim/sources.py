@@ -24,7 +24,9 @@ _LEFT_OUT = ("Lease", "Event")
 def read_documents(path: Path) -> list[dict[str, Any]]:
     """Every object of a YAML or JSON file, lists taken apart, in an order in which they can be created."""
     try:
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 text (byte {error.start})") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     return read_text(text, str(path))

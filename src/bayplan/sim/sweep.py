@@ -150,7 +150,7 @@ def _files(plan: RunPlan, variant: PolicyVariant) -> dict[str, bytes]:
     """The contents of everything that a run reads, by absolute path. Plugins that are no files are installed ones."""
     paths = [plan.workload, *plan.cluster, *([] if variant.config is None else [variant.config])]
     paths += [path for path in map(Path, variant.plugins) if path.exists()]
-    if plan.workload.suffix in (".yaml", ".yml", ".json"):
+    if plan.reads_workload_file:
         for item in read_workload(plan.workload).items:
             if item.arrivals.times is not None:
                 paths.append(plan.workload.parent / item.arrivals.times)

@@ -97,6 +97,30 @@ def test_short_names_slashes_and_comma_lists_are_taken_by_every_command(cluster:
     assert json.loads(drained) == json.loads(apart)
 
 
+@pytest.mark.parametrize(
+    ("given", "status", "problem"),
+    [
+        ("", 2, "error: standard input: holds no Kubernetes object"),
+        ("only words\n", 2, "error: standard input: holds no Kubernetes object"),
+        ("apiVersion: 5\nkind: [a]\nmetadata: {name: a}\n", 2, "error: the cluster has no kind `['a']` in `5`"),
+        (
+            "apiVersion: v1\nkind: Pod\nmetadata: [a]\n",
+            2,
+            "error: Pod: `metadata` is ['a'], expected fields and values",
+        ),
+        ("apiVersion: v1\nkind: Pod\nmetadata: {name: ../nodes}\n", 2, "error: Pod: '../nodes' can be no name of an"),
+        ("apiVersion: v1\nkind: Pod\nmetadata: {name: 5}\n", 2, "error: Pod: 5 can be no name of an object"),
+        ("apiVersion: v1\nkind: Pod\nmetadata: {name: 'a?b'}\n", 1, "error: "),
+        ("apiVersion: v1\nkind: Pod\nmetadata: null\n", 1, "error: "),
+    ],
+)
+def test_manifests_of_no_object_are_error_lines(cluster: Cluster, given: str, status: int, problem: str) -> None:
+    done = cluster.run("apply", "-f", "-", given=given)
+
+    assert (done.returncode, done.stdout) == (status, "")
+    assert done.stderr.startswith(problem)
+
+
 @pytest.mark.parametrize(("name", "form"), [(name, form) for name, forms in FORMS.items() for form in forms])
 def test_every_form_of_an_answer_can_be_read(name: str, form: str, cluster: Cluster) -> None:
     extra = ["-n", "shop"] if name == "explain" else []

@@ -54,6 +54,18 @@ def test_help_lists_every_command_and_an_example(arguments: list[str], capsys: p
     assert "bayplan evaluate -f cluster.yaml --pod pod.yaml" in shown
 
 
+@pytest.mark.parametrize("command", ["--version", "--help", "evaluate --help", "SCENARIO", "SCENARIO -o json"])
+def test_a_disk_that_is_full_is_one_line(command: str) -> None:
+    line = command.replace("SCENARIO", shlex.join(["evaluate", *ONE_POD]))
+    with open("/dev/full", "w") as full:
+        found = subprocess.run(
+            [sys.executable, "-m", "bayplan.cli", *shlex.split(line)], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+
+    assert found.returncode == 2
+    assert found.stderr == "error: standard output cannot be written: No space left on device\n"
+
+
 @pytest.mark.parametrize("name", ["--version", "-V", "version"])
 def test_the_version_is_one_line(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([name]) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 from pathlib import Path
@@ -43,6 +44,31 @@ def test_its_configuration_and_plugin_load_as_they_are(tmp_path: Path) -> None:
     assert settings.profiles[0].scheduler_name == "license-fit"
     assert "LicenseFit" in settings.profiles[0].plugin_names
     assert settings.config.leader_election.resource_name == "license-fit"
+
+
+def test_a_full_disk_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """So that the same command can be typed again."""
+    whole = Path.write_text
+
+    def write_some(path: Path, text: str, **options: str) -> int:
+        if path.name == "plugin.py":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return whole(path, text, **options)
+
+    monkeypatch.setattr(Path, "write_text", write_some)
+
+    assert main(["new", "ScoreByDisk", "--output", str(tmp_path / "made")]) == 2
+    assert "cannot write" in capsys.readouterr().err
+    assert list((tmp_path / "made").iterdir()) == []
+
+
+def test_the_home_of_nobody_is_a_folder_like_any_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    assert main(["new", "ScoreByDisk", "--output", "~nobody-at-all/made"]) == 0
+    assert (tmp_path / "~nobody-at-all" / "made" / "pyproject.toml").is_file()
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,11 @@ def test_a_condition_decides_the_exit_status(capsys: pytest.CaptureFixture[str])
         ([*SMALL, "--fail-if", "wait >"], "is no expression"),
         ([*SMALL[:-1], "soon"], "`soon` is no time"),
         ([*SMALL, "--demand", "130"], "a demand is for openb pod lists"),
-        ([*SMALL, "--html", "/no/where/page.html"], "--html /no/where/page.html: cannot be written"),
+        ([*SMALL, "--html", "/no/where/page.html"], "cannot be written: there is no folder /no/where"),
+        ([*SMALL, "--html", "/"], "--html /: cannot be written: it is a folder; name a file in it"),
+        ([*SMALL, "--demand", "nan"], "--demand nan: expected a percentage above 0, and at most 10,000"),
+        ([*SMALL, "--processes", "0"], "expected a number of 1 or more, found 0"),
+        ([*SMALL[:3], "/dev/null"], "/dev/null: is no regular file, and is read more than once"),
     ],
 )
 def test_wrong_input_is_refused_before_anything_runs(
@@ -79,6 +83,19 @@ def test_a_recording_is_replayed_with_the_policy_of_then(
     assert line == f"{found['decisions']} decisions replayed, {found['withNode']} of them with a node: all as they were"
     assert found["isEqual"] is True
     assert (tmp_path / "d").read_bytes() == (tmp_path / "again").read_bytes() != b""
+
+
+@pytest.mark.parametrize("option", [["--html", "page.html"], ["--until", "1h"], ["--seed", "3"], ["--no-retry"]])
+def test_options_that_a_replay_would_ignore_are_refused(
+    recording: str, option: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["simulate", recording, *option]) == 2
+    assert f"error: {option[0]}: a recording is replayed as it was" in capsys.readouterr().err
+
+
+def test_decisions_of_a_replay_need_a_folder(recording: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", recording, "--decisions", "/no/where/d"]) == 2
+    assert "--decisions /no/where/d: cannot be written" in capsys.readouterr().err
 
 
 def test_the_pods_of_a_recording_come_again_for_other_policies(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -150,6 +151,44 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.M
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("page.html", b"old")]
 
 
+def test_a_link_stays_a_link_and_what_it_leads_to_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "page.html").symlink_to(tmp_path / "kept" / "page.html")
+
+    write_whole(tmp_path / "page.html", b"new")
+
+    assert (tmp_path / "page.html").is_symlink()
+    assert (tmp_path / "kept" / "page.html").read_bytes() == b"new"
+
+
+def test_a_pipe_gets_the_bytes_and_stays_a_pipe(tmp_path: Path) -> None:
+    """As with /dev/null, which must not become a regular file."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_whole(pipe, b"all of it")
+
+        assert os.read(reader, 100) == b"all of it"
+    finally:
+        os.close(reader)
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
+    assert pipe.is_fifo()
+
+
+def test_a_descriptor_is_written_to(tmp_path: Path) -> None:
+    with (tmp_path / "out").open("wb") as stream:
+        write_whole(Path(f"/dev/fd/{stream.fileno()}"), b"here")
+
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("out", b"here")]
+
+
+def test_a_name_may_be_as_long_as_the_file_system_takes(tmp_path: Path) -> None:
+    write_whole(tmp_path / ("x" * 255), b"new")
+
+    assert (tmp_path / ("x" * 255)).read_bytes() == b"new"
+
+
 @pytest.mark.parametrize(
     ("text", "holds"),
     [
@@ -159,12 +198,17 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.M
         ("10 < wait.p99 <= 11", True),
         ('allocated["example.com/gpu"] < 0.5 or wait.p99 - 10 > 5', True),
         ("-wait.p99 / 2 > 0", False),
+        ("pods.pending / base.pods.pending > 1.05", False),
+        ("wait.p99 / base.pods.pending > 1e300", True),
+        ("-wait.p99 / base.pods.pending > 0", False),
+        ("pending.by.NodeResourcesFit > base.pending.by.NodeResourcesFit", True),
+        ('pending.by["NodeAffinity, NodeResourcesFit"] > 0', False),
     ],
 )
 def test_a_condition_compares_measures(text: str, holds: bool) -> None:
-    own = {"wait.p99": 11.0, "pods.pending": 0.0, "allocated.example.com/gpu": 0.25}
+    own = {"wait.p99": 11.0, "pods.pending": 0.0, "allocated.example.com/gpu": 0.25, "pending.by.NodeResourcesFit": 0.5}
 
-    assert parse_condition(text)(own, {"wait.p99": 10.0}) is holds
+    assert parse_condition(text)(own, {"wait.p99": 10.0, "pods.pending": 0.0}) is holds
 
 
 @pytest.mark.parametrize(
@@ -182,7 +226,15 @@ def test_other_expressions_are_refused(text: str, problem: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["-" * 6000 + "1 > 0", "a + " * 5000 + "1 > 0", "9" * 900 + " * 1.5 > 0", "(" * 400, "a\0b > 1"]
+    "text",
+    [
+        "-" * 6000 + "1 > 0",
+        "a + " * 5000 + "1 > 0",
+        "9" * 900 + " * 1.5 > 0",
+        "9" * 900 + " / wait.p99 > 0",
+        "(" * 400,
+        "a\0b > 1",
+    ],
 )
 def test_an_expression_beyond_what_python_parses_is_bad_input(text: str) -> None:
     with pytest.raises(InputError, match="is no expression"):

@@ -14,7 +14,7 @@ import msgspec
 from bayplan.api.meta import LabelSelector, Metadata, OwnerReference
 from bayplan.api.pod import Pod, PodStatus
 from bayplan.api.workload import ReplicaSet, SelectorSpec
-from bayplan.sim.engine.simulation import Simulation
+from bayplan.sim.engine.simulation import Simulation, SimulationError
 from bayplan.sim.engine.world import timestamp
 
 __all__ = ["Deployment", "Job", "PodTemplate", "replace_lost_pods"]
@@ -30,7 +30,11 @@ class PodTemplate:
     draw_seconds: Callable[[], float | None]
 
     def make(self, simulation: Simulation, name: str, owner: OwnerReference | None = None) -> Pod:
+        """A pod of that name. Raises SimulationError where one is there already, as an API server does."""
         given = self.pod.metadata
+        if simulation.world.pod(given.namespace, name) is not None:
+            message = f"pod `{given.namespace}/{name}` of the workload is there already"
+            raise SimulationError(f"{message}\nhint: give the item another name or namespace")
         metadata = _replace(
             given,
             name=name,

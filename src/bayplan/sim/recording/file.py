@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple, TypeVar
 
 import msgspec
 import structlog
@@ -35,9 +35,14 @@ _TAIL = struct.Struct("<II")
 _BLOCK_BYTES = 256 * 1024
 _LARGEST_BLOCK = 64 * 2**20
 _EVERY_SECONDS = 1.0
+_LATEST = 253_402_300_800.0
+"""The end of the year 9999, where dates end."""
 _MOST_WAITING = 500_000
 _LEVEL = 1
 """Of compression: level 6 takes three times as long for a quarter less."""
+
+
+_E = TypeVar("_E", bound=Entry | RecordingHeader)
 
 
 class RecordingError(InputError):
@@ -195,8 +200,10 @@ def _members(stream: BinaryIO, source: str) -> Iterator[_Member]:
 
 
 def is_recording(path: Path) -> bool:
-    """Whether a file begins as recordings do."""
+    """Whether a file begins as recordings do. Of a pipe nothing is read: it would be missing afterwards."""
     try:
+        if not path.is_file():
+            return False
         with path.open("rb") as stream:
             head = stream.read(_HEAD.size)
     except OSError:
@@ -218,6 +225,8 @@ class PlacedEntry(NamedTuple):
 def read_recording(path: Path, *, note: Callable[[str], None] = lambda _: None) -> Iterator[PlacedEntry]:
     """The entries of a recording, a header first. Raises RecordingError; a torn end is reported to `note`."""
     try:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise RecordingError("is no regular file", source=str(path))
         stream = path.open("rb", buffering=0)
     except OSError as error:
         raise RecordingError(f"cannot be read: {error.strerror}", source=str(path)) from error
@@ -263,6 +272,12 @@ def _unpacked(stream: BinaryIO, member: _Member, source: str) -> bytes:
     return raw
 
 
+def _in_time(entry: _E, source: str, where: str) -> _E:
+    if not 0.0 <= entry.time < _LATEST:
+        raise RecordingError(f"is damaged: {entry.time:g} is no time", source=source, where=where)
+    return entry
+
+
 class _AnyHeader(msgspec.Struct):
     format: str = ""
     version: int = 0
@@ -271,7 +286,7 @@ class _AnyHeader(msgspec.Struct):
 def _parsed(line: bytes, source: str, where: str) -> Entry | RecordingHeader:
     try:
         if not line.startswith(b"{"):
-            return _decode_line(line)
+            return _in_time(_decode_line(line), source, where)
         found = msgspec.json.decode(line, type=_AnyHeader)
         if found.format != FORMAT:
             raise RecordingError(f"is no recording, but `{found.format[:40]}`", source=source, where=where)
@@ -282,6 +297,6 @@ def _parsed(line: bytes, source: str, where: str) -> Entry | RecordingHeader:
                 source=source,
                 where=where,
             )
-        return _decode_header(line)
+        return _in_time(_decode_header(line), source, where)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise RecordingError(f"is damaged: {error}", source=source, where=where) from error

@@ -168,16 +168,16 @@ def pytest_source(moment: Moment) -> str:
     lines = [_line(types, item) for item in moment.objects]
     time = datetime.fromtimestamp(moment.time, UTC).isoformat(timespec="milliseconds")
     return _TEST.format(
-        pod=moment.pod.key,
+        pod=_in_words(moment.pod.key),
         time=time,
-        by=moment.header.by,
-        version=moment.header.bayplan or "?",
-        then=_escaped(f"-> {moment.then.node}" if moment.then.node else moment.then.message),
+        by=_in_words(moment.header.by),
+        version=_in_words(moment.header.bayplan or "?"),
+        then=_in_words(f"-> {moment.then.node}" if moment.then.node else moment.then.message),
         config=pformat(_decisive(moment.header.config), width=116, sort_dicts=False),
         plugins=pformat(list(moment.header.plugins)),
         pod_line=_escaped(_line(types, moment.pod)),
         state="".join(f"{_escaped(line)}\n" for line in lines),
-        name=re.sub(r"\W+", "_", f"{moment.pod.key}_{time[:19]}").lower(),
+        name=re.sub(r"\W+", "_", f"{moment.pod.key}_{time[:19]}", flags=re.ASCII).lower(),
         assertions=_assertions(moment),
     )
 
@@ -190,6 +190,12 @@ def _decisive(config: dict[str, Any]) -> dict[str, Any]:
 
 def _line(types: ObjectTypes, item: KubeObject) -> str:
     return msgspec.json.encode((types.name_of(type(item)), item)).decode()
+
+
+def _in_words(text: str) -> str:
+    """For a docstring; a recording may come from anywhere."""
+    joined = " ".join(text.split())
+    return "".join(letter if letter.isprintable() else "?" for letter in joined).replace("\\", "/").replace('"', "'")
 
 
 def _escaped(line: str) -> str:

@@ -116,7 +116,8 @@ class _Plan:
                             listed.add(key)
                         yield entry.time, old, new, is_at_start
                 elif isinstance(entry, ClusterRead):
-                    for key in [] if listed is None else self._objects.keys() - listed:
+                    gone = [] if listed is None else [key for key in self._objects if key not in listed]
+                    for key in gone:
                         yield entry.time, self._objects.pop(key), None, False
                     listed, is_at_start = None, False
                 elif isinstance(entry, PodDecided):

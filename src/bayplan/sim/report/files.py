@@ -15,19 +15,44 @@ import msgspec
 from bayplan.api.decode import InputError
 from bayplan.sim.experiment import RunOutcome
 
-__all__ = ["parquet_bytes", "sample_rows", "write_decisions", "write_parquet", "write_samples", "write_whole"]
+__all__ = [
+    "is_written_in_place",
+    "parquet_bytes",
+    "sample_rows",
+    "write_decisions",
+    "write_parquet",
+    "write_samples",
+    "write_whole",
+]
+
+_DESCRIPTORS = ("/dev/fd/", "/dev/stdout", "/dev/stderr", "/proc/")
+_NAME_LETTERS = 50
+"""Of a file, in the name of the one beside it, which must not become too long."""
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    """Write a file, or replace one; a device or a pipe gets the bytes as they are, and stays. Raises InputError."""
     try:
-        try:
-            beside.write_bytes(data)
-            beside.replace(path)
-        finally:
-            beside.unlink(missing_ok=True)
+        if is_written_in_place(path):
+            path.write_bytes(data)
+        else:
+            _replace(path.resolve(), data)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror or error}", source=str(path)) from error
+
+
+def is_written_in_place(path: Path) -> bool:
+    """Whether there is no regular file to replace: a device, a pipe, or a descriptor such as /dev/stdout."""
+    return str(path).startswith(_DESCRIPTORS) or (path.exists() and not path.is_file())
+
+
+def _replace(path: Path, data: bytes) -> None:
+    beside = path.with_name(f".{path.name[:_NAME_LETTERS]}.{os.getpid()}")
+    try:
+        beside.write_bytes(data)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def write_samples(path: Path, outcomes: Sequence[RunOutcome]) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+import io
+from collections.abc import Iterator, Sequence
 from itertools import count, islice, repeat
 from pathlib import Path
 from random import Random
@@ -51,6 +52,10 @@ def arrival_times(given: Arrivals, dice: Random, *, start: float, end: float | N
         return
     if given.count is None and last is None and given.times is None:
         raise InputError("the workload never ends\nhint: state `count` or `until` of its arrivals, or --until")
+    if given.count is None and last is not None and (text := given.rate or given.poisson) is not None:
+        wanted = rate_per_second(text) * (last - seconds_of(given.start))
+        if wanted > MOST_PODS:
+            raise InputError(f"`{text}` until then are {wanted:,.0f} pods, expected {MOST_PODS:,} or less")
     for arrival in islice(_endless(given, dice, start=start, folder=folder), given.count):
         if last is not None and arrival[0] > last:
             return
@@ -82,24 +87,31 @@ def _endless(given: Arrivals, dice: Random, *, start: float, folder: Path) -> It
 def read_times(path: Path) -> list[Arrival]:
     """The arrivals of a CSV file, sorted. Raises InputError with the line of a problem."""
     try:
-        lines = path.read_text().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot be read: {error}", source=str(path)) from error
-    reader = csv.DictReader(lines)
-    names = list(reader.fieldnames or ())
-    unknown = [name for name in names if name not in ("time", "duration")]
-    if "time" not in names or unknown:
-        said = f"column `{unknown[0]}` is unknown" if unknown else "column `time` is missing"
-        raise InputError(said, source=f"{path}:1")
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"not UTF-8 text (byte {error.start})", source=str(path)) from None
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", source=str(path)) from error
+    reader = csv.DictReader(io.StringIO(text))
     found = []
     try:
+        names = list(reader.fieldnames or ())
+        _check_columns(names, path)
         for row in reader:
             if None in row or None in row.values():
                 raise InputError(f"expected {len(names)} values", source=f"{path}:{reader.line_num}")
             found.append((_seconds(row, "time", path, reader.line_num), _duration(row, path, reader.line_num)))
     except csv.Error as error:
-        raise InputError(f"no CSV: {error}", source=f"{path}:{reader.line_num}") from error
+        raise InputError(f"no CSV: {error}", source=f"{path}:{reader.reader.line_num}") from error
     return sorted(found, key=lambda arrival: arrival[0])
+
+
+def _check_columns(names: Sequence[str], path: Path) -> None:
+    said = [] if "time" in names else ["column `time` is missing"]
+    said += [f"column `{name}` is unknown" for name in names if name not in ("time", "duration")]
+    said += [f"column `{name}` is there twice" for name in dict.fromkeys(names) if names.count(name) > 1]
+    if said:
+        raise InputError("; ".join(said), source=f"{path}:1")
 
 
 def _duration(row: dict[str, str], path: Path, line: int) -> float | None:
@@ -111,5 +123,5 @@ def _seconds(row: dict[str, str], column: str, path: Path, line: int) -> float:
     try:
         return seconds_of(float(text))
     except ValueError:
-        message = f"{column} is `{text}`, expected seconds of 0 or more"
+        message = f"{column} is `{text:.40}`, expected seconds of 0 or more"
         raise InputError(message, source=f"{path}:{line}") from None

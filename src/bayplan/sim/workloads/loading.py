@@ -19,7 +19,7 @@ from bayplan.api.pod import Pod
 from bayplan.sim.workloads.arrivals import check_arrivals
 from bayplan.sim.workloads.model import AddNodes, Item, WorkloadFile
 from bayplan.sim.workloads.openb import read_nodes
-from bayplan.sim.workloads.units import MOST_PODS, Durations, seconds_of
+from bayplan.sim.workloads.units import MOST_PODS, Durations, period_of, seconds_of
 
 __all__ = ["NodePool", "decode_template", "nodes_of", "pool_nodes", "read_cluster", "read_pools", "read_workload"]
 
@@ -180,7 +180,7 @@ def _check_item(item: Item, path: Path, line: Callable[[str], int]) -> None:
     elif duration is not None:
         _check(lambda: seconds_of(duration), path, line("duration"))
     if item.rollout is not None:
-        _check(lambda: seconds_of(item.rollout.every if item.rollout else 0), path, line("rollout"))
+        _check(partial(period_of, item.rollout.every), path, line("rollout"))
         _check_count("surge", item.rollout.surge, f"{path}:{line('rollout')}")
     for field in ("replicas", "completions", "parallelism"):
         _check_count(field, getattr(item, field), f"{path}:{line(field)}")
@@ -198,7 +198,7 @@ def _check_event(given: Any) -> None:
     for field in ("every", "repaired_after", "pods_lost_after", "at", "back_after"):
         text = getattr(given, field, None)
         if text is not None:
-            seconds_of(text)
+            (period_of if field == "every" else seconds_of)(text)
     if isinstance(given, AddNodes):
         if not 0 <= given.count <= _MOST_NODES:
             raise ValueError(f"count is {given.count}, expected 0 to {_MOST_NODES}")

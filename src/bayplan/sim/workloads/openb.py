@@ -43,6 +43,10 @@ _NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 _POD_COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
 _MORE_POD_COLUMNS = ("gpu_spec", "qos", "pod_phase", "creation_time", "deletion_time", "scheduled_time")
 _NAMESPACE = "openb"
+_MOST_DIGITS = 9
+"""A million cores, or a pebibyte: totals over all nodes stay within 64 bits."""
+_MOST_GPUS = 1000
+"""Of a node."""
 _BETWEEN_SECONDS = 0.01
 """Between two arrivals where the list's own times do not count."""
 
@@ -94,6 +98,8 @@ def _node(path: Path, line: int, row: dict[str, str]) -> Node:
         "pods": "1000",
     }
     gpus = _whole(path, line, row, "gpu")
+    if gpus > _MOST_GPUS:
+        raise InputError(f"gpu is `{gpus}`, expected {_MOST_GPUS} or less", source=f"{path}:{line}")
     labels = {"kubernetes.io/hostname": name}
     if gpus:
         offers[MILLI] = str(1000 * gpus)
@@ -209,7 +215,7 @@ def _spec(pod: OpenbPod) -> PodSpec:
 def _text(path: Path) -> str:
     try:
         data = path.read_bytes()
-        return (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
+        return (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8-sig")
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"cannot be read: {reason}", source=str(path)) from error
@@ -222,10 +228,10 @@ def _rows(path: Path, columns: Iterable[str], more: Iterable[str]) -> Iterator[t
     if header is None:
         raise InputError("is empty", source=str(path))
     columns = list(columns)
-    missing = [name for name in columns if name not in header]
-    unknown = [name for name in header if name not in (*columns, *more)]
-    if missing or unknown:
-        said = [f"column `{name}` is missing" for name in missing] + [f"column `{name}` is unknown" for name in unknown]
+    said = [f"column `{name}` is missing" for name in columns if name not in header]
+    said += [f"column `{name}` is unknown" for name in header if name not in (*columns, *more)]
+    said += [f"column `{name}` is there twice" for name in dict.fromkeys(header) if header.count(name) > 1]
+    if said:
         raise InputError("; ".join(said), source=f"{path}:1")
     for number, values in lines:
         if len(values) != len(header):
@@ -258,7 +264,9 @@ def _without_twins(
 def _whole(path: Path, line: int, row: dict[str, str], column: str) -> int:
     text = row[column].strip()
     if not text.isascii() or not text.isdigit():
-        raise InputError(f"{column} is `{text}`, expected a whole number of 0 or more", source=f"{path}:{line}")
+        raise InputError(f"{column} is `{text:.40}`, expected a whole number of 0 or more", source=f"{path}:{line}")
+    if len(text) > _MOST_DIGITS:
+        raise InputError(f"{column} is `{text:.40}`, which no machine has", source=f"{path}:{line}")
     return int(text)
 
 

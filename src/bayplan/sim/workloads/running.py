@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -10,6 +10,7 @@ from random import Random
 from bayplan.api.decode import InputError
 from bayplan.api.pod import Pod
 from bayplan.api.pod_defaults import UnknownPriorityClass, apply_pod_defaults
+from bayplan.api.suggest import closest
 from bayplan.api.workload import PriorityClass
 from bayplan.sim.engine.controllers import Deployment, Job, PodTemplate
 from bayplan.sim.engine.node_events import NodeFailures, drain, remove_node, uncordon
@@ -30,19 +31,55 @@ class FileWorkload:
         self._given = given
         self._source = source
 
+    def check_nodes(self, names: Iterable[str]) -> None:
+        """Raise InputError for an event of a node that is neither in the cluster nor added. `names` are the cluster's.
+
+        A simulation goes on without: what `plan capacity` tries has fewer nodes at times.
+        """
+        added = (node.name for event in self._given.nodes if event.add for node in nodes_of(event.add, source=""))
+        known = list(dict.fromkeys([*names, *added]))
+        for place, event in enumerate(self._given.nodes):
+            prefix = event.fail.nodes if event.fail is not None else ""
+            if not any(name.startswith(prefix) for name in known):
+                self._refuse(place, f"there is no node whose name begins with `{prefix}`")
+            for change in (event.drain, event.remove):
+                if change is not None and change.node not in known:
+                    like = closest(change.node, known)
+                    meant = f"; did you mean `{like}`?" if like else ""
+                    self._refuse(place, f"there is no node `{change.node}`{meant}")
+
+    def _refuse(self, place: int, problem: str) -> None:
+        raise InputError(problem, source=str(self._source), where=f"nodes[{place}]")
+
     def begin(self, simulation: Simulation) -> None:
+        if simulation.options.until_seconds is None:
+            self._check_end()
         for item in self._given.items:
             simulation.timeline.follow(self._happenings(simulation, item))
         for event in self._given.nodes:
             self._plan(simulation, event)
 
+    def _check_end(self) -> None:
+        """Refuse what goes on for ever."""
+        endless = [
+            f"pods of the Deployment `{item.name}` are replaced again and again"
+            for item in self._given.items
+            if item.kind == "Deployment" and (item.duration is not None or item.rollout is not None)
+        ]
+        endless += ["nodes fail again and again" for event in self._given.nodes if event.fail is not None]
+        if endless:
+            what = f"the workload never ends: {endless[0]}\nhint: state `until` of the workload, or --until"
+            raise InputError(what, source=str(self._source))
+
     def _happenings(self, simulation: Simulation, item: Item) -> Iterator[tuple[float, Action]]:
-        dice = Random(f"{simulation.options.seed}/{item.name}")
+        # Names are unique in a namespace.
+        own = item.name if item.namespace == "default" else f"{item.namespace}/{item.name}"
+        dice = Random(f"{simulation.options.seed}/{own}")
         pod = self._pod(simulation, item)
         template = PodTemplate(pod=pod, draw_seconds=_drawing(item.duration, dice))
         arrivals = arrival_times(
             item.arrivals,
-            Random(f"{simulation.options.seed}/arrivals/{item.name}"),
+            Random(f"{simulation.options.seed}/arrivals/{own}"),
             start=simulation.options.start,
             end=simulation.options.until_seconds,
             folder=self._source.parent,

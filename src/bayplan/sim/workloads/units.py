@@ -8,12 +8,13 @@ from random import Random
 
 import msgspec
 
-__all__ = ["Durations", "LogNormal", "rate_per_second", "seconds_of"]
+__all__ = ["Durations", "LogNormal", "period_of", "rate_per_second", "seconds_of"]
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)", re.ASCII)
 _RATE = re.compile(r"(\d+(?:\.\d+)?)/(s|m|h|d)", re.ASCII)
 _LONGEST_SECONDS = 1e9
+_LOWEST_RATE, _HIGHEST_RATE = 1 / _LONGEST_SECONDS, 1e6
 
 
 def seconds_of(given: str | float) -> float:
@@ -23,10 +24,18 @@ def seconds_of(given: str | float) -> float:
     else:
         parts = _PART.findall(given)
         if not parts or "".join(number + unit for number, unit in parts) != given:
-            raise ValueError(f"`{given}` is no time; write 90s, 15m, 2h30m or 7d")
+            raise ValueError(f"`{given:.40}` is no time; write 90s, 15m, 2h30m or 7d")
         seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
     if not 0.0 <= seconds <= _LONGEST_SECONDS:
-        raise ValueError(f"`{given}` is no time between 0 and 30 years")
+        raise ValueError(f"`{given!s:.40}` is no time between 0 and 30 years")
+    return seconds
+
+
+def period_of(given: str) -> float:
+    """The seconds between two times at which something happens. Raises ValueError for none, as `seconds_of` does."""
+    seconds = seconds_of(given)
+    if not seconds:
+        raise ValueError(f"`{given}` is no time between two events; write 1s or more")
     return seconds
 
 
@@ -34,8 +43,11 @@ def rate_per_second(text: str) -> float:
     """`12/h` as a number of times a second."""
     found = _RATE.fullmatch(text)
     if found is None or not float(found[1]):
-        raise ValueError(f"`{text}` is no rate; write 5/s, 30/m, 12/h or 100/d")
-    return float(found[1]) / _UNITS[found[2]]
+        raise ValueError(f"`{text:.40}` is no rate; write 5/s, 30/m, 12/h or 100/d")
+    rate = float(found[1]) / _UNITS[found[2]]
+    if not _LOWEST_RATE <= rate <= _HIGHEST_RATE:
+        raise ValueError(f"`{text:.40}` is no rate between one in 30 years and a million a second")
+    return rate
 
 
 MOST_PODS = 10_000_000

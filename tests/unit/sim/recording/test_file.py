@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import stat
 import struct
 import subprocess
@@ -131,6 +132,26 @@ def test_a_bad_recording_is_refused_with_the_place(tmp_path: Path, data: bytes, 
 
     assert message in str(refused.value)
     assert str(refused.value).startswith(str(path))
+
+
+@pytest.mark.parametrize("time", [b"-1", b"1e300"])
+@pytest.mark.parametrize(
+    "line", [HEADER.replace(b"5.0", b"TIME"), GONE.replace(b"6.0", b"TIME")], ids=["header", "gone"]
+)
+def test_a_time_that_no_clock_shows_is_refused_with_the_place(tmp_path: Path, line: bytes, time: bytes) -> None:
+    path = tmp_path / "r"
+    write(path, HEADER, line.replace(b"TIME", time))
+
+    with pytest.raises(RecordingError, match=r"block 1, line 2: is damaged: .* is no time"):
+        entries(path)
+
+
+def test_a_pipe_is_refused_without_waiting_for_its_writer(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+
+    assert not is_recording(tmp_path / "pipe")
+    with pytest.raises(RecordingError, match="is no regular file"):
+        entries(tmp_path / "pipe")
 
 
 @pytest.mark.parametrize("version", [0, 2, 99])

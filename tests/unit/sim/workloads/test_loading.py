@@ -10,7 +10,7 @@ import pytest
 from bayplan.api.decode import InputError
 from bayplan.app.settings import load_settings
 from bayplan.sim.compare import PolicyVariant, RunPlan, run_variants
-from bayplan.sim.engine.simulation import SimulationOptions
+from bayplan.sim.engine.simulation import SimulationError, SimulationOptions
 from bayplan.sim.experiment import Experiment, RunOutcome
 from bayplan.sim.workloads.loading import read_cluster, read_workload
 from bayplan.sim.workloads.running import FileWorkload
@@ -139,6 +139,12 @@ def test_nodes_are_drained_added_and_removed(tmp_path: Path) -> None:
             ":5: there are two items of the name `a`",
         ),
         ("nodes:\n- add: {at: 1h, count: -1, name: n, template: {}}\n", ":4: count is -1, expected 0 to 100000"),
+        ("items:\n- name: a\n  rollout: {every: 0s}\n  " + POD + "\n", ":5: `0s` is no time between two events"),
+        ("nodes:\n- fail: {every: 0s, for: 0s}\n", ":4: `0s` is no time between two events"),
+        (
+            "items:\n- name: a\n  arrivals: {rate: " + "9" * 400 + "/s}\n  " + POD + "\n",
+            "9` is no rate between one in 30 years and a million a second",
+        ),
         ("nodes:\n- {}\n", ":4: state one of fail, drain, add and remove"),
         ("until: soon\n", ":3: `soon` is no time; write 90s, 15m, 2h30m or 7d"),
         ("items: [\n", "expected"),
@@ -170,6 +176,9 @@ def test_times_of_a_file_are_refused_with_their_line(tmp_path: Path) -> None:
         ("time\n1\n2,3\n", r"times.csv:3: expected 1 values"),
         ("time,duration\n1,2\n3\n", r"times.csv:3: expected 2 values"),
         ("time\nnan\n", r"times.csv:2: time is `nan`"),
+        ("time,time\n1,2\n", r"times.csv:1: column `time` is there twice"),
+        (f"{'a' * 200_000}\n", r"times.csv:1: no CSV: field larger than field limit"),
+        (f"time\n{'9' * 9000}\n", r"times.csv:2: time is `9{40}`, expected"),
     ],
 )
 def test_a_broken_file_of_times_is_refused_with_its_line(tmp_path: Path, text: str, problem: str) -> None:
@@ -179,9 +188,83 @@ def test_a_broken_file_of_times_is_refused_with_its_line(tmp_path: Path, text: s
         run(tmp_path, f"items:\n- {{name: a, arrivals: {{times: times.csv}}, {POD}}}\n")
 
 
-def test_a_workload_that_never_ends_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="never ends"):
-        run(tmp_path, f"items:\n- {{name: a, arrivals: {{rate: 1/s}}, {POD}}}\n")
+def test_times_may_come_from_a_spreadsheet(tmp_path: Path) -> None:
+    """Which writes a mark of the byte order and other ends of lines."""
+    (tmp_path / "times.csv").write_bytes(b"\xef\xbb\xbftime,duration\r\n7,100\r\n3,\r\n")
+
+    assert times(run(tmp_path, f"items:\n- {{name: a, arrivals: {{times: times.csv}}, {POD}}}\n")) == [3.0, 7.0]
+
+
+def test_times_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "times.csv").write_bytes(b"time\n\xff\n")
+
+    with pytest.raises(InputError, match=r"times.csv: not UTF-8 text \(byte 5\)"):
+        run(tmp_path, f"items:\n- {{name: a, arrivals: {{times: times.csv}}, {POD}}}\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"items:\n- {{name: a, arrivals: {{rate: 1/s}}, {POD}}}\n",
+        f"items:\n- {{name: a, kind: Deployment, duration: 1m, {POD}}}\n",
+        f"items:\n- {{name: a, kind: Deployment, rollout: {{every: 1h}}, {POD}}}\n",
+        f"items:\n- {{name: a, {POD}}}\nnodes:\n- fail: {{every: 1h}}\n",
+    ],
+)
+def test_a_workload_that_never_ends_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(InputError, match=r"never ends.*\nhint: state .*--until"):
+        run(tmp_path, text)
+
+
+def test_more_pods_than_a_machine_has_memory_for_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"`900000/s` until then are 3,240,000,000 pods, expected 10,000,000 or less"):
+        run(tmp_path, f"items:\n- {{name: a, arrivals: {{rate: 900000/s}}, {POD}}}\n", until=3600.0)
+
+
+def test_a_pod_that_is_in_the_cluster_already_is_refused(tmp_path: Path) -> None:
+    """The API server would refuse it too; the other pod must not vanish."""
+    (tmp_path / "dump.yaml").write_text(DUMP)
+    (tmp_path / "workload.yaml").write_text(HEAD + f"items:\n- {{name: db, namespace: a, {POD}}}\n")
+    plan = RunPlan(workload=tmp_path / "workload.yaml", cluster=(tmp_path / "dump.yaml",))
+
+    with pytest.raises(SimulationError, match=r"pod `a/db-0` of the workload is there already\nhint: "):
+        plan.experiment().run(load_settings(None, ()))
+
+
+def test_items_of_one_name_in_two_namespaces_draw_each_for_themselves(tmp_path: Path) -> None:
+    items = [f"- {{name: a, namespace: {space}, arrivals: {{poisson: 1/m}}, {POD}}}\n" for space in ("x", "y")]
+
+    outcome = run(tmp_path, "items:\n" + "".join(items), until=600.0)
+
+    assert len(set(times(outcome))) > len(times(outcome)) // 2
+
+
+@pytest.mark.parametrize(
+    ("event", "problem"),
+    [
+        ("drain: {node: n11, at: 1h}", r"workload.yaml: nodes\[1\]: there is no node `n11`; did you mean `n1`\?"),
+        ("remove: {node: elsewhere, at: 1h}", r"nodes\[1\]: there is no node `elsewhere`$"),
+        ("fail: {every: 1h, nodes: gpu-}", r"nodes\[1\]: there is no node whose name begins with `gpu-`"),
+    ],
+)
+def test_an_event_of_a_node_that_never_is_there_is_refused(tmp_path: Path, event: str, problem: str) -> None:
+    """A drain that drains nothing would pass for one that costs nothing."""
+    added = "add: {at: 0s, name: more, template: {status: {capacity: {cpu: 4}}}}"
+    (tmp_path / "dump.yaml").write_text(DUMP)
+    (tmp_path / "workload.yaml").write_text(HEAD + f"until: 2h\nnodes:\n- {added}\n- {event}\n")
+    plan = RunPlan(workload=tmp_path / "workload.yaml", cluster=(tmp_path / "dump.yaml",))
+
+    with pytest.raises(InputError, match=problem):
+        plan.check()
+
+
+def test_events_of_nodes_that_are_there_or_come_later_are_taken(tmp_path: Path) -> None:
+    added = "add: {at: 0s, name: more, template: {status: {capacity: {cpu: 4}}}}"
+    others = "- drain: {node: more-0, at: 1h}\n- remove: {node: n1, at: 1h}\n- fail: {every: 1h, nodes: more}\n"
+    (tmp_path / "dump.yaml").write_text(DUMP)
+    (tmp_path / "workload.yaml").write_text(HEAD + f"until: 2h\nnodes:\n- {added}\n{others}")
+
+    RunPlan(workload=tmp_path / "workload.yaml", cluster=(tmp_path / "dump.yaml",)).check()
 
 
 def test_a_workload_that_never_fits_ends_with_its_reasons(tmp_path: Path) -> None:

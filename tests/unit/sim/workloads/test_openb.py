@@ -50,7 +50,9 @@ def test_copies_are_added_until_the_demand_is_reached() -> None:
         ("", "is empty"),
         ("name,cpu_milli,memory_mib,num_gpu\n", ":1: column `gpu_milli` is missing"),
         (HEADER.replace("gpu_milli", "gpu_milli,colour"), ":1: column `colour` is unknown"),
+        (HEADER.replace("gpu_milli", "gpu_milli,name"), ":1: column `name` is there twice"),
         (HEADER, "no pod in it"),
+        (HEADER + "a,1,1,0,0\nb," + "9" * 5000 + ",1,0,0\n", f":3: cpu_milli is `{'9' * 40}`, which no machine has"),
         (HEADER + "a,1,1,0,0\nb,1,1,0,0\na,1,1,0,0\n", ":4: `a` is in line 2 already"),
         (HEADER + f"{'a' * 200_000},1,1,0,0\n", ":2: no CSV: field larger than field limit (131072)"),
         (HEADER + "a,1,1,0\n", ":2: expected 5 values, found 4"),
@@ -81,6 +83,22 @@ def test_a_damaged_archive_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(InputError, match=r"nodes\.csv\.gz: cannot be read"):
         read_nodes(tmp_path / "nodes.csv.gz")
+
+
+def test_a_list_may_come_from_a_spreadsheet(tmp_path: Path) -> None:
+    path = tmp_path / "pods.csv"
+    path.write_bytes(b"\xef\xbb\xbf" + (HEADER + "a,1,2,0,0\n").replace("\n", "\r\n").encode())
+
+    assert is_openb(path)
+    assert [(pod.name, pod.memory_mib) for pod in read_pods(path)] == [("a", 2)]
+
+
+def test_a_node_with_more_gpus_than_any_has_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "nodes.csv"
+    path.write_text("sn,cpu_milli,memory_mib,gpu,model\nn-0,1,1,99999999,P100\n")
+
+    with pytest.raises(InputError, match=r"nodes.csv:2: gpu is `99999999`, expected 1000 or less"):
+        read_nodes(path)
 
 
 def test_a_list_without_times_needs_a_demand(tmp_path: Path) -> None:
