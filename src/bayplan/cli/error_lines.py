@@ -8,6 +8,7 @@ from __future__ import annotations
 from cyclopts import CycloptsError
 
 from bayplan.api.decode import InputError
+from bayplan.api.quantity import QuantityError
 from bayplan.app.settings import SettingsError
 from bayplan.config.errors import ConfigError
 from bayplan.explain.offline.case import UnknownProfile
@@ -29,6 +30,8 @@ def error_lines(error: BaseException) -> list[str]:
         return [f"{prefix}{problem}" for problem in error.problems]
     if isinstance(error, PluginError):
         return [f"{error.subject}: {problem}" for problem in error.problems]
+    if isinstance(error, QuantityError):
+        return [str(error)]
     if isinstance(error, InputError | CaseError | UnknownProfile | CycloptsError | SimulationError | SweepError):
         return [str(error)]
     if isinstance(error, OverflowError):

@@ -6,6 +6,7 @@ import pytest
 from cyclopts import CycloptsError
 
 from bayplan.api.decode import InputError
+from bayplan.api.quantity import QuantityError
 from bayplan.app.settings import SettingsError
 from bayplan.cli.error_lines import error_lines, is_usage_error
 from bayplan.config.errors import ConfigError, Problem
@@ -31,6 +32,7 @@ def wrapped(cause: Exception | None) -> SettingsError:
         (PluginError("p.py", ["is odd", "is even"]), ["p.py: is odd", "p.py: is even"]),
         (InputError("is empty", source="f", where="line 1"), ["f: line 1: is empty"]),
         (OverflowError(), ["a number in the input is larger than the 64 bits that Kubernetes has for it"]),
+        (QuantityError("`x` is not a quantity"), ["`x` is not a quantity"]),
         (KeyError("cpu"), []),
     ],
 )

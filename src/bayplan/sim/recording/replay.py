@@ -22,6 +22,7 @@ from bayplan.api.devices import ResourceClaim
 from bayplan.api.meta import KubeObject
 from bayplan.api.patches import merge_patch
 from bayplan.api.pod import Pod
+from bayplan.api.quantity import QuantityError
 from bayplan.app.core import Edges
 from bayplan.app.frameworks import watched_resources
 from bayplan.app.settings import Settings
@@ -155,7 +156,7 @@ class Replay(Simulation):
             self._reach(entry.time)
             try:
                 self._apply(entry)
-            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            except (msgspec.MsgspecError, UnicodeDecodeError, QuantityError) as error:
                 what = f"cannot be replayed: {error}"
                 raise RecordingError(what, source=self._session.source, where=where) from error
             await self._finish_attempt()

@@ -200,6 +200,18 @@ async def test_objects_that_make_no_sense_are_an_error_with_the_place(tmp_path: 
         await replayed(path)
 
 
+async def test_an_amount_that_is_none_is_an_error_with_the_place(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    header = b'{"format":"bayplan-recording","version":1,"by":"scheduler","config":%s}'
+    config = msgspec.json.encode({"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"})
+    spec = b'{"containers":[{"name":"c","resources":{"requests":{"cpu":"much"}}}]}'
+    arrived = b'["+",6.0,"Pod",{"metadata":{"name":"a","namespace":"b","uid":"u"},"spec":%s}]' % spec
+    write_lines(path, header % config, arrived, b'["d",7.0,"b/a","u",1,""]')
+
+    with pytest.raises(RecordingError, match="block 1, line 3: cannot be replayed: `much` is not a quantity"):
+        await replayed(path)
+
+
 async def test_scheduling_goes_on_after_the_recording_reached_its_limit(tmp_path: Path) -> None:
     path = tmp_path / "r"
     async with recording_cluster(path, nodes=[node("n1")], limit=3_000) as local:
