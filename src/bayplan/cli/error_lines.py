@@ -5,6 +5,8 @@ Imports the packages of these exceptions, so it is imported only after a failure
 
 from __future__ import annotations
 
+import errno
+
 from cyclopts import CycloptsError
 
 from bayplan.api.decode import InputError
@@ -18,6 +20,10 @@ from bayplan.sim.engine.simulation import SimulationError
 from bayplan.sim.sweep import SweepError
 
 __all__ = ["error_lines", "is_usage_error"]
+
+
+_NAMES_OF_FILES = (errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES)
+"""What asking whether a file is there may end with."""
 
 
 def error_lines(error: BaseException) -> list[str]:
@@ -34,6 +40,8 @@ def error_lines(error: BaseException) -> list[str]:
         return [str(error)]
     if isinstance(error, InputError | CaseError | UnknownProfile | CycloptsError | SimulationError | SweepError):
         return [str(error)]
+    if isinstance(error, OSError) and error.errno in _NAMES_OF_FILES and error.filename:
+        return [f"{error.filename}: {error.strerror}"]
     if isinstance(error, OverflowError):
         return ["a number in the input is larger than the 64 bits that Kubernetes has for it"]
     return []

@@ -258,7 +258,10 @@ def _failed(error: Exception, command: str) -> int:
 
     problems = error_lines(error)
     if problems:
-        print_error(problems, hint=f"`{command} --help` lists the options" if is_usage_error(error) else "")
+        *others, last = problems
+        what, _, hint = last.partition("\nhint: ")
+        usage = f"`{command} --help` lists the options" if is_usage_error(error) else ""
+        print_error([*others, what], hint=hint or usage)
         return BAD_INPUT
     print_error(
         [f"internal error: {type(error).__name__}: {error}"],

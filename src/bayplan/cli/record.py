@@ -72,7 +72,7 @@ def record(
     settings = load_settings(Path(config) if config else None, plugin or (), enable=True)
     specs = [str(Path(spec).absolute()) if Path(spec).exists() else spec for spec in plugin or ()]
     path = path_of(kubeconfig or None)
-    is_full = threading.Event()
+    is_full, is_new = threading.Event(), not Path(file).exists()
     target = RecordingFile(Path(file), limit_bytes=limit, on_end=is_full.set)
     if target.cut_bytes:
         note(f"{file}: {target.cut_bytes:,} bytes at its torn end are cut off")
@@ -84,6 +84,8 @@ def record(
         raise CommandError(str(error).split("\nhint:")[0], hint=getattr(error, "hint", "")) from error
     finally:
         target.close()
+        if is_new and not target.path.stat().st_size:
+            target.path.unlink()
     return ENDED_EARLY if target.ended else 0
 
 

@@ -24,6 +24,7 @@ from bayplan.cli.simulation_inputs import (
     Seed,
     Until,
     Variants,
+    check_policies,
     read_variants,
     require_cluster,
     run_plan,
@@ -110,6 +111,7 @@ def simulate(
         no_retry=no_retry,
     )
     plan.check()
+    check_policies(variants)
     files = writable(html=html, csv=csv, parquet=parquet, decisions=decisions)
     with progress("simulating", total=len(variants)) as state:
 

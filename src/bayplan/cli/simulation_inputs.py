@@ -29,6 +29,7 @@ __all__ = [
     "Seed",
     "Until",
     "Variants",
+    "check_policies",
     "live_objects",
     "read_variants",
     "require_cluster",
@@ -144,6 +145,12 @@ def read_variants(
         rest = tuple(word for word in words.split(",") if word not in files)
         found.append(PolicyVariant(name=name, config=Path(files[0]) if files else None, plugins=(*plugins, *rest)))
     return found
+
+
+def check_policies(variants: Sequence[PolicyVariant]) -> None:
+    """Raise SettingsError for a policy that does not load, before another one has run for minutes."""
+    for each in variants:
+        each.settings()
 
 
 def live_objects(kubeconfig: str | None, context: str | None) -> tuple[dict[str, Any], ...]:

@@ -23,6 +23,7 @@ from bayplan.cli.simulation_inputs import (
     Processes,
     Until,
     Variants,
+    check_policies,
     read_variants,
     require_cluster,
     run_plan,
@@ -95,9 +96,11 @@ def sweep(
     plans = [replace(shared, workload=Path(name)) for name in workloads]
     for plan in plans:
         plan.check()
+    variants = read_variants(config, plugin or (), variant or ())
+    check_policies(variants)
     asked = Sweep(
         plans=plans,
-        variants=read_variants(config, plugin or (), variant or ()),
+        variants=variants,
         seeds=parse_seeds(seeds),
         folder=Path(results),
     )

@@ -30,7 +30,7 @@ from bayplan.testing.local_cluster import TestCluster
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("recording") / "cluster.recording"
-    asyncio.run(record_busy_cluster(path, pods=80))
+    asyncio.run(record_busy_cluster(path))
     return str(path)
 
 
@@ -100,6 +100,12 @@ def test_wrong_requests_are_refused_with_a_hint(
 def test_no_file_is_an_error_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["replay", "none.recording"]) == 2
     assert "none.recording: cannot be read: No such file or directory" in capsys.readouterr().err
+
+
+def test_a_recording_that_never_began_leaves_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["record", str(tmp_path / "r"), "--kubeconfig", str(tmp_path / "none")]) == 2
+    assert "does not exist" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_cluster_is_followed_into_a_recording(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -53,6 +53,8 @@ def test_a_condition_decides_the_exit_status(capsys: pytest.CaptureFixture[str])
         ([*SMALL, "--demand", "130"], "a demand is for openb pod lists"),
         ([*SMALL, "--html", "/no/where/page.html"], "cannot be written: there is no folder /no/where"),
         ([*SMALL, "--html", "/"], "--html /: cannot be written: it is a folder; name a file in it"),
+        ([*SMALL, "--csv", "x" * 300], f"error: {'x' * 300}: File name too long"),
+        ([*SMALL, "--variant", "other=none.py", "--processes", "1"], "error: none.py: cannot be read"),
         ([*SMALL, "--demand", "nan"], "--demand nan: expected a percentage above 0, and at most 10,000"),
         ([*SMALL, "--processes", "0"], "expected a number of 1 or more, found 0"),
         ([*SMALL[:3], "/dev/null"], "/dev/null: is no regular file, and is read more than once"),
@@ -108,6 +110,23 @@ def test_the_pods_of_a_recording_come_again_for_other_policies(
     assert recorded["measures"]["pods.arrived"] == packed["measures"]["pods.arrived"] == 46
     assert recorded["measures"]["pods.bound"] == 46
     assert recorded["digest"] != packed["digest"]
+
+
+def test_a_policy_that_does_not_load_is_found_before_the_first_one_runs(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bayplan.sim.compare.run_variants", lambda *_, **__: pytest.fail("it ran"))
+
+    assert main([*SMALL, "--variant", "other=none.yaml"]) == 2
+    assert "none.yaml: cannot be read" in capsys.readouterr().err
+
+
+def test_a_hint_is_a_line_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*SMALL[:-1], "1m", "--fail-if", "wait.p98 > 1"]) == 2
+
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "error: --fail-if: `wait.p98 > 1`: there is no measure `wait.p98`"
+    assert second.startswith("hint: there are allocated.cpu, ")
 
 
 def test_a_damaged_recording_is_an_error_line(

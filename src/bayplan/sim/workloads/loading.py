@@ -16,6 +16,8 @@ from bayplan.api.kinds import ObjectKind
 from bayplan.api.meta import KubeObject
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod
+from bayplan.api.pod_defaults import UnknownPriorityClass, apply_pod_defaults
+from bayplan.api.workload import PriorityClass
 from bayplan.sim.workloads.arrivals import check_arrivals
 from bayplan.sim.workloads.model import AddNodes, Item, WorkloadFile
 from bayplan.sim.workloads.openb import read_nodes
@@ -56,7 +58,21 @@ def read_cluster(paths: Iterable[Path], custom: Mapping[tuple[str, str], ObjectK
     if not any(isinstance(item, Node) for item in found):
         names = ", ".join(str(path) for path in paths)
         raise InputError("no node in it", source=names)
+    _complete(found)
     return found
+
+
+def _complete(objects: Sequence[KubeObject]) -> None:
+    """Make of what was written by hand what an API server would have made of it, as `evaluate` does."""
+    classes = [item for item in objects if isinstance(item, PriorityClass)]
+    for item in objects:
+        if isinstance(item, Node) and item.status.allocatable is None and item.status.capacity is not None:
+            item.status.allocatable = dict(item.status.capacity)
+        elif isinstance(item, Pod):
+            try:
+                apply_pod_defaults(item, priority_classes=classes)
+            except UnknownPriorityClass as error:
+                raise InputError(str(error)) from error
 
 
 def _check_identities(objects: Sequence[KubeObject], path: Path) -> None:

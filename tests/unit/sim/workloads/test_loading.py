@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from bayplan.api.decode import InputError
+from bayplan.api.node import Node
+from bayplan.api.pod import Pod
 from bayplan.app.settings import load_settings
 from bayplan.sim.compare import PolicyVariant, RunPlan, run_variants
 from bayplan.sim.engine.simulation import SimulationError, SimulationOptions
@@ -367,6 +369,42 @@ def test_a_node_or_a_pod_that_is_there_twice_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(InputError, match=r"dump.yaml: Node `n1` is there twice"):
         read_cluster([tmp_path / "dump.yaml", tmp_path / "dump.yaml"])
+
+
+BY_HAND = """\
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+status: {capacity: {cpu: 4, memory: 8Gi, pods: 10}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: a}
+spec: {priorityClassName: high, containers: [{name: c, resources: {limits: {cpu: 3}}}]}
+---
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: high}
+value: 1000
+"""
+
+
+def test_what_was_written_by_hand_gets_the_defaults_of_an_api_server(tmp_path: Path) -> None:
+    """A node offers its capacity, a limit is a request, and a class is a priority: `evaluate` says the same."""
+    (tmp_path / "cluster.yaml").write_text(BY_HAND)
+
+    one, web, _ = read_cluster([tmp_path / "cluster.yaml"])
+
+    assert isinstance(one, Node) and one.status.allocatable == {"cpu": 4, "memory": "8Gi", "pods": 10}
+    assert isinstance(web, Pod) and web.priority == 1000
+    assert web.spec.containers[0].resources.requests == {"cpu": 3}
+
+
+def test_a_class_that_is_missing_is_named(tmp_path: Path) -> None:
+    (tmp_path / "cluster.yaml").write_text(BY_HAND.replace("name: high}", "name: low}"))
+
+    with pytest.raises(InputError, match="high"):
+        read_cluster([tmp_path / "cluster.yaml"])
 
 
 def test_a_cluster_without_nodes_is_refused(tmp_path: Path) -> None:
