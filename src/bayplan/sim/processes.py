@@ -1,6 +1,6 @@
 """Ctrl-C while runs are computed: it ends a run at once, and all processes that compute some, without output.
 
-A terminal sends Ctrl-C to every process of a command. The workers ignore it from their first instruction on, so that
+A terminal sends Ctrl-C to every process of a command. It is blocked in workers from their first instruction on, so that
 none of them writes a traceback; the process that started them ends them.
 """
 
@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
-from multiprocessing import active_children, get_context
+from multiprocessing import active_children, get_context, resource_tracker
 from typing import Any
 
 __all__ = ["CONTEXT", "RunPool", "raising_interrupts", "run_pool"]
@@ -26,7 +26,7 @@ class RunPool:
         self._pool = pool
 
     def submit(self, work: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        with _interrupts_ignored():
+        with _interrupts_blocked():
             return self._pool.submit(work, *arguments)
 
 
@@ -60,14 +60,15 @@ def raising_interrupts() -> Iterator[None]:
 
 
 @contextmanager
-def _interrupts_ignored() -> Iterator[None]:
-    """Processes that are started meanwhile ignore Ctrl-C; only the main thread may change what a signal does."""
+def _interrupts_blocked() -> Iterator[None]:
+    """Ctrl-C waits for the end of the block, and processes that are started in it never see one: they inherit that."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Its start would end the block: it lets signals through again.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        if before is not None:
-            signal.signal(signal.SIGINT, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
