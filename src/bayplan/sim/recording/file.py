@@ -225,12 +225,12 @@ class PlacedEntry(NamedTuple):
 def read_recording(path: Path, *, note: Callable[[str], None] = lambda _: None) -> Iterator[PlacedEntry]:
     """The entries of a recording, a header first. Raises RecordingError; a torn end is reported to `note`."""
     try:
-        if path.exists() and not path.is_file() and not path.is_dir():
-            raise RecordingError("is no regular file", source=str(path))
         stream = path.open("rb", buffering=0)
     except OSError as error:
         raise RecordingError(f"cannot be read: {error.strerror}", source=str(path)) from error
     with stream:
+        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            raise RecordingError("is no regular file; write it to one first", source=str(path))
         end, is_begun = 0, False
         for member in _members(stream, str(path)):
             lines = _unpacked(stream, member, str(path)).split(b"\n")
