@@ -92,23 +92,6 @@ def test_unknown_paths_are_not_found(api: ApiClient) -> None:
         assert api.get(path).status == 404
 
 
-# ---- scale
-
-
-def test_scale_reads_and_writes_replicas(api: ApiClient, deployments: str) -> None:
-    api.create(deployments, deployment("a", replicas=2))
-    scale = api.get(f"{deployments}/a/scale")
-
-    assert (scale.body["kind"], scale.body["apiVersion"]) == ("Scale", "autoscaling/v1")
-    assert scale.body["spec"] == {"replicas": 2}
-    assert scale.body["status"]["selector"] == "app=a"
-    changed = api.put(f"{deployments}/a/scale", scale.body | {"spec": {"replicas": 5}})
-    assert changed.status == 200
-    assert api.patch(f"{deployments}/a/scale", {"spec": {"replicas": 4}}).body["spec"] == {"replicas": 4}
-    assert api.get(f"{deployments}/a").body["spec"]["replicas"] == 4
-    assert api.patch(f"{deployments}/a/scale", {"spec": {"replicas": -1}}).status == 422
-
-
 # ---- workloads
 
 

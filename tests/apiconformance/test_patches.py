@@ -288,3 +288,48 @@ def test_apply_to_status_owns_only_status(api: ApiClient, pods: str) -> None:
     mine = [one for one in answer.body["metadata"]["managedFields"] if one["manager"] == "scheduler"]
     assert mine[0]["subresource"] == "status"
     assert mine[0]["fieldsV1"] == {"f:status": {"f:nominatedNodeName": {}}}
+
+
+def test_what_another_manager_owns_below_a_field_stays_when_the_field_is_no_longer_applied(
+    api: ApiClient, config_maps: str
+) -> None:
+    path, bare = f"{config_maps}/a", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
+    assert api.apply(path, bare | {"data": {"k": "v"}}, "one").status == 201
+    assert api.apply(path, bare | {"data": {"k": "w", "l": "x"}}, "two", force=True).status == 200
+    assert api.apply(path, bare | {"data": {}}, "one").status == 200
+    answer = api.apply(path, bare, "one")
+
+    assert (answer.status, answer.body.get("data")) == (200, {"k": "w", "l": "x"})
+
+
+def test_one_empty_entry_forgets_all_owners(api: ApiClient, config_maps: str) -> None:
+    path = f"{config_maps}/a"
+    applied = config_map("a", {"k": "v"})
+    assert api.apply(path, applied, "one").status == 201
+    reset = api.patch(path, {"metadata": {"managedFields": [{}]}})
+
+    assert reset.status == 200
+    assert "managedFields" not in reset.body["metadata"]
+    answer = api.apply(path, config_map("a", {"k": "w"}), "two")
+    assert (answer.status, answer.reason) == (409, "Conflict")
+    assert 'conflict with "before-first-apply" using v1: .data.k' in answer.message
+
+
+@pytest.mark.parametrize("content_type", [MERGE_PATCH, STRATEGIC_PATCH])
+def test_a_patch_to_another_type_is_invalid(api: ApiClient, config_maps: str, content_type: str) -> None:
+    api.create(config_maps, config_map("a"))
+    wrong = api.patch(f"{config_maps}/a", {"data": {"k": 5}}, content_type)
+    strict = api.patch(f"{config_maps}/a", {"more": 5}, content_type, query={"fieldValidation": "Strict"})
+
+    assert (wrong.status, wrong.reason) == (422, "Invalid")
+    assert (strict.status, strict.reason) == (422, "Invalid")
+    assert 'strict decoding error: unknown field "more"' in strict.message
+
+
+@pytest.mark.parametrize(("option", "value"), [("force", "true"), ("fieldManager", "a\tb")])
+def test_patches_have_options_of_their_own(api: ApiClient, config_maps: str, option: str, value: str) -> None:
+    api.create(config_maps, config_map("a"))
+    answer = api.patch(f"{config_maps}/a", {}, query={option: value})
+
+    assert (answer.status, answer.reason) == (422, "Invalid")
+    assert answer.message.startswith(f'PatchOptions.meta.k8s.io "" is invalid: {option}: ')

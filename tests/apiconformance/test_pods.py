@@ -1,4 +1,4 @@
-"""Pods: defaults, priority, gates, binding, eviction, graceful deletion."""
+"""Pods: defaults, priority, gates, binding, graceful deletion."""
 
 from __future__ import annotations
 
@@ -394,63 +394,3 @@ def test_an_assigned_pod_gets_its_grace_period(api: ApiClient, pods: str, node_n
     assert shorter.body["metadata"]["deletionGracePeriodSeconds"] == 5
     assert api.delete(f"{pods}/a", {"gracePeriodSeconds": 0}).status == 200
     assert api.get(f"{pods}/a").status == 404
-
-
-# ---- eviction
-
-
-@pytest.mark.parametrize("version", ["policy/v1", "policy/v1beta1"])
-def test_clients_older_than_the_group_s_first_version_evict_too(api: ApiClient, pods: str, version: str) -> None:
-    api.create(pods, pod("a"))
-    body = {"apiVersion": version, "kind": "Eviction", "metadata": {"name": "a"}}
-
-    assert api.post(f"{pods}/a/eviction", body).status == 201
-    assert api.get(f"{pods}/a").status == 404
-
-
-def evict(api: ApiClient, pods: str, name: str, **options: Any) -> Any:
-    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}, **options}
-    return api.post(f"{pods}/{name}/eviction", body)
-
-
-def test_a_pod_without_a_budget_is_evicted(api: ApiClient, pods: str) -> None:
-    api.create(pods, pod("a"))
-    answer = evict(api, pods, "a")
-
-    assert (answer.status, answer.body["status"]) == (201, "Success")
-    assert api.get(f"{pods}/a").status == 404
-
-
-def test_an_exhausted_budget_stops_an_eviction(api: ApiClient, pods: str, namespace: str) -> None:
-    body = pod("a", nodeName="n1")
-    body["metadata"]["labels"] = {"app": "x"}
-    api.create(pods, body)
-    status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-    api.patch(f"{pods}/a/status", {"status": status})
-    budgets = f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets"
-    spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}}
-    created = api.create(budgets, {"metadata": {"name": "b"}, "spec": spec})
-    unprocessed = evict(api, pods, "a")
-    assert (unprocessed.status, unprocessed.reason) == (429, "TooManyRequests")
-
-    counted = {
-        "observedGeneration": created["metadata"]["generation"],
-        "disruptionsAllowed": 0,
-        "currentHealthy": 1,
-        "desiredHealthy": 1,
-        "expectedPods": 1,
-    }
-    api.patch(f"{budgets}/b/status", {"status": counted})
-    answer = evict(api, pods, "a")
-    assert (answer.status, answer.reason) == (429, "TooManyRequests")
-    assert answer.message == "Cannot evict pod as it would violate the pod's disruption budget."
-    cause = answer.body["details"]["causes"][0]
-    assert cause["reason"] == "DisruptionBudget"
-    assert cause["message"] == "The disruption budget b needs 1 healthy pods and has 1 currently"
-
-    api.patch(f"{budgets}/b/status", {"status": counted | {"disruptionsAllowed": 1}})
-    assert evict(api, pods, "a").status == 201
-    budget = api.get(f"{budgets}/b").body
-    assert budget["status"]["disruptionsAllowed"] == 0
-    assert list(budget["status"]["disruptedPods"]) == ["a"]
-    api.delete(f"{pods}/a", {"gracePeriodSeconds": 0})

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from bayplan.apiserver.kinds.columns import AGE, NAME, NONE, Cell, Column, Compute, at, get
-from bayplan.apiserver.kinds.kind import ServedKind
+from bayplan.apiserver.kinds.kind import CONTROLLED_METADATA, ServedKind
 from bayplan.apiserver.kinds.rows import builtin_kind
 from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.encoding import Json
@@ -23,6 +23,7 @@ def flow_control_kinds() -> list[ServedKind]:
         "group": "flowcontrol.apiserver.k8s.io",
         "namespaced": False,
         "status": True,
+        "kept_by_status": CONTROLLED_METADATA,
         "generation": True,
     }
     return [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bayplan.apiserver.kinds.columns import AGE, NAME, NONE, Column, at, get, selector_text
-from bayplan.apiserver.kinds.kind import ServedKind
+from bayplan.apiserver.kinds.kind import CONTROLLED_METADATA, ServedKind
 from bayplan.apiserver.kinds.rows import builtin_kind, selectable
 from bayplan.apiserver.protocol.encoding import Json
 
@@ -45,6 +45,7 @@ def networking_kinds() -> list[ServedKind]:
             "servicecidrs",
             namespaced=False,
             status=True,
+            kept_by_status=CONTROLLED_METADATA,
             columns=_SERVICE_CIDR,
             **group,
         ),

@@ -8,7 +8,7 @@ from bayplan.apiserver.kinds import cluster_rules as rules
 from bayplan.apiserver.kinds import crd_rules, device_rules
 from bayplan.apiserver.kinds import policy_rules as policies
 from bayplan.apiserver.kinds import workload_columns as show
-from bayplan.apiserver.kinds.kind import ServedKind
+from bayplan.apiserver.kinds.kind import CONTROLLED_METADATA, ServedKind
 from bayplan.apiserver.kinds.rows import CREATE_ONLY, builtin_kind, selectable
 
 
@@ -43,6 +43,7 @@ def storage_kinds() -> list[ServedKind]:
             namespaced=False,
             columns=show.VOLUME_ATTACHMENT,
             status=True,
+            kept_by_status=CONTROLLED_METADATA,
             **group,
         ),
     ]
@@ -71,6 +72,7 @@ def admission_kinds() -> list[ServedKind]:
             "validatingadmissionpolicies",
             columns=show.ADMISSION_POLICY,
             status=True,
+            kept_by_status=CONTROLLED_METADATA,
             default=policies.default_policy,
             default_status=policies.default_policy_status,
             validate=policies.validate_policy,
@@ -152,6 +154,7 @@ def other_kinds() -> list[ServedKind]:
             "resource.v1.ResourceClaim",
             "resourceclaims",
             status=True,
+            kept_by_status=CONTROLLED_METADATA,
             columns=show.RESOURCE_CLAIM,
             default=device_rules.default_claim,
             admit=device_rules.admit_claim,

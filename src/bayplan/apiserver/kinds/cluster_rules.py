@@ -20,7 +20,7 @@ _EFFECTS = ("NoExecute", "NoSchedule", "PreferNoSchedule")
 _HIGHEST_USER_PRIORITY = 1_000_000_000
 _AFFINITY_SECONDS = 3 * 3600
 _SERVICE_NETWORK = ipaddress.ip_network("10.96.0.0/12")
-_CONFIG_KEY = re.compile(r"^[-._a-zA-Z0-9]{1,253}$")
+_CONFIG_KEY = re.compile(r"^[-._a-zA-Z0-9]{1,253}\Z")
 _RBAC_GROUP = "rbac.authorization.k8s.io"
 _DATA_SOURCES = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
 
@@ -312,7 +312,7 @@ def default_endpoint_slice(document: Json) -> None:
 
 
 def validate_config_map(document: Json, old: Json | None) -> list[Cause]:
-    return _data_keys(document, ("data", "binaryData")) + _immutable_data(document, old)
+    return _data_keys(document, ("data", "binaryData")) + _keys_in_both(document) + _immutable_data(document, old)
 
 
 _PARTS_OF_SECRETS = {
@@ -362,10 +362,16 @@ def _data_keys(document: Json, fields: tuple[str, ...]) -> list[Cause]:
     return [errors.invalid_value(f"{field}[{key}]", key, hint) for field, key in bad]
 
 
+def _keys_in_both(document: Json) -> list[Cause]:
+    doubled = [key for key in document.get("data") or {} if key in (document.get("binaryData") or {})]
+    return [errors.invalid_value(f"data[{key}]", key, "duplicate of key present in binaryData") for key in doubled]
+
+
 def _immutable_data(document: Json, old: Json | None) -> list[Cause]:
     if old is None or not old.get("immutable"):
         return []
-    changed = [name for name in ("data", "binaryData") if old.get(name) != document.get(name)]
+    changed = [] if document.get("immutable") else ["immutable"]
+    changed += [name for name in ("data", "binaryData") if old.get(name) != document.get(name)]
     return [errors.forbidden_field(name, "field is immutable when `immutable` is set") for name in changed]
 
 

@@ -20,11 +20,13 @@ from bayplan.apiserver.kinds.type_table import Field, FieldType
 from bayplan.apiserver.protocol.encoding import Json, JsonValue, microtimestamp, parse_timestamp, timestamp
 from bayplan.apiserver.protocol.quantity import BadQuantity, canonical_quantity
 
-_TIME = re.compile(r"^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})$")
+_TIME = re.compile(
+    r"^[0-9]{4}(?:-[0-9]{2}){2}[Tt][0-9]{2}(?::[0-9]{2}){2}(?:\.[0-9]+)?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})\Z"
+)
 _INTEGER_RANGES = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
 _CANONICAL_TIMES = {
-    "time": re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$"),
-    "microtime": re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$"),
+    "time": re.compile(r"^[0-9]{4}(?:-[0-9]{2}){2}T[0-9]{2}(?::[0-9]{2}){2}Z\Z"),
+    "microtime": re.compile(r"^[0-9]{4}(?:-[0-9]{2}){2}T[0-9]{2}(?::[0-9]{2}){2}\.[0-9]{6}Z\Z"),
 }
 # Read by rules that take their presence for granted.
 _KEPT_STRUCTS = ("metadata", "spec", "template")

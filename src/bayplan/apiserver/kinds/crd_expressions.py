@@ -52,7 +52,7 @@ _RESERVED = frozenset(
     )
 )
 _ESCAPES = (("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__"))
-_ACCESSIBLE = re.compile(r"^[A-Za-z_./-][A-Za-z0-9_./-]*$")
+_ACCESSIBLE = re.compile(r"^[A-Za-z_./-][A-Za-z0-9_./-]*\Z")
 
 
 @dataclass(frozen=True, slots=True)

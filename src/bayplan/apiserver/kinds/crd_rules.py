@@ -16,7 +16,7 @@ from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.encoding import Json, JsonValue
 from bayplan.apiserver.protocol.errors import Cause
 
-_VERSION = re.compile(r"^[a-z]([-a-z0-9]*[a-z0-9])?$")
+_VERSION = re.compile(r"^[a-z]([-a-z0-9]*[a-z0-9])?\Z")
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 
 

@@ -18,6 +18,8 @@ from bayplan.apiserver.protocol.identity import ApiUser
 from bayplan.apiserver.storage.store import Store
 from bayplan.observe.clock import Clock
 
+CONTROLLED_METADATA = ("labels", "annotations", "finalizers", "ownerReferences")
+"""Metadata that clients may change."""
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 FieldPath = tuple[str, ...]
 Selectable = tuple[FieldPath, str | FieldPath]
@@ -71,6 +73,8 @@ class ServedKind:
     status: bool = False
     """Has a status subresource: writes to the main resource keep status, writes to status keep the rest."""
     keeps_status_on_create: bool = False
+    kept_by_status: tuple[str, ...] = ()
+    """Metadata that writes to the status leave alone; with most kinds, they may change all."""
     scale: Scale | None = None
     generation: bool = False
     """Counts changes outside metadata and status in metadata.generation."""
@@ -79,7 +83,7 @@ class ServedKind:
     """An update without a resourceVersion overwrites; custom resources refuse it."""
     selectable: dict[str, Selectable] = field(default_factory=dict)
     name_rule: str = "subdomain"
-    """`subdomain`, `label`, `dns1035` or `path`: which names are allowed."""
+    """`subdomain`, `label` or `path`: which names are allowed."""
     returns_deleted: bool = False
     """A finished deletion answers with the object instead of a Status."""
     creates_on_update: bool = False

@@ -201,10 +201,10 @@ def list_type(declared: FieldType) -> FieldType:
 _INT32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 _INT64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 # Text that is already spelled as the server would store it; any other spelling takes the slow walk.
-_CANONICAL_QUANTITY = Annotated[str, msgspec.Meta(pattern=r"^(?:0|[1-9][0-9]{0,2}(?:m|k|M|G|Ki|Mi|Gi|Ti)?)$")]
-_TIME = Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
-_MICROTIME = Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$")]
-_BASE64 = Annotated[str, msgspec.Meta(pattern=r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$")]
+_CANONICAL_QUANTITY = Annotated[str, msgspec.Meta(pattern=r"^(?:0|[1-9][0-9]{0,2}(?:m|k|M|G|Ki|Mi|Gi|Ti)?)\Z")]
+_TIME = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{4}(?:-[0-9]{2}){2}T[0-9]{2}(?::[0-9]{2}){2}Z\Z")]
+_MICROTIME = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{4}(?:-[0-9]{2}){2}T[0-9]{2}(?::[0-9]{2}){2}\.[0-9]{6}Z\Z")]
+_BASE64 = Annotated[str, msgspec.Meta(pattern=r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?\Z")]
 _PYTHON_SCALARS: dict[str, Any] = {
     "string": str,
     "int32": _INT32,

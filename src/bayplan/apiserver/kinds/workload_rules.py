@@ -13,7 +13,7 @@ from bayplan.apiserver.protocol.encoding import Json
 from bayplan.apiserver.protocol.errors import Cause
 from bayplan.apiserver.protocol.selectors import matches_label_selector
 
-_PERCENT = re.compile(r"^\d{1,3}%$")
+_PERCENT = re.compile(r"^[0-9]{1,3}%\Z")
 _POLICIES = ("Allow", "Forbid", "Replace")
 JOB_LABELS = ("batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name")
 _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"

@@ -6,6 +6,8 @@ fields are dropped with a warning, or refused, as `fieldValidation` asks.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from bayplan.api.documents import DocumentError, PlainDocument, read_plain
 from bayplan.apiserver.kinds.conform import WrongType, conform
 from bayplan.apiserver.kinds.kind import ServedKind
@@ -79,6 +81,15 @@ def read_options(body: bytes, content_type: str) -> Json:
     if not isinstance(document, dict):
         raise errors.bad_request("DeleteOptions is an object")
     return document
+
+
+def read_as(body: bytes, headers: Mapping[str, str], api_version: str, kind_name: str, type_name: str) -> Json:
+    """The body of a request to a subresource that is a kind of its own; without a body, an empty object."""
+    if not body:
+        return {"apiVersion": api_version, "kind": kind_name, "metadata": {}}
+    group, _, version = api_version.rpartition("/")
+    kind = ServedKind(group, version, kind_name, kind_name.lower(), type=builtin_types()[type_name])
+    return read_object(body, headers.get("content-type", ""), kind, validation="Ignore", warnings=[])
 
 
 def _read_protobuf(body: bytes, kind: ServedKind) -> Json:

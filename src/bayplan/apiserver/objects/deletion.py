@@ -42,6 +42,10 @@ class DeleteOptions:
         if grace is None and query.get("gracePeriodSeconds"):
             grace = _whole(query["gracePeriodSeconds"])
         policy = _typed(document, "propagationPolicy", str, query.get("propagationPolicy", ""))
+        if policy and document.get("orphanDependents") is not None:
+            detail = "orphanDependents and deletionPropagation cannot be both set"
+            cause = errors.invalid_value("propagationPolicy", policy, detail)
+            raise errors.invalid("DeleteOptions", "", [cause], group="meta.k8s.io")
         if document.get("orphanDependents") is True or query.get("orphanDependents") in ("true", "1"):
             policy = "Orphan"
         if policy and policy not in _POLICIES:

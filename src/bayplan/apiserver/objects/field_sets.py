@@ -53,6 +53,11 @@ def difference(left: FieldSet, right: FieldSet) -> FieldSet:
     return result
 
 
+def with_parents(fields: FieldSet) -> FieldSet:
+    """The set with every field that has members below it as a member."""
+    return {key: with_parents(child) | ({".": {}} if child else {}) for key, child in fields.items() if key != "."}
+
+
 def intersection(left: FieldSet, right: FieldSet) -> FieldSet:
     result: FieldSet = {}
     for key, child in left.items():

@@ -24,30 +24,35 @@ from bayplan.apiserver.objects.field_sets import (
     member_paths,
     member_type,
     union,
+    with_parents,
 )
 from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.encoding import Json, JsonValue
 
 APPLY, UPDATE = "Apply", "Update"
 BEFORE_FIRST_APPLY = "before-first-apply"
-_UNOWNED_METADATA = (
-    "name",
-    "namespace",
-    "uid",
-    "selfLink",
-    "generation",
-    "resourceVersion",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "managedFields",
+_UNOWNED_METADATA = frozenset(
+    {
+        "name",
+        "namespace",
+        "uid",
+        "selfLink",
+        "generation",
+        "resourceVersion",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "managedFields",
+    }
 )
 _UNOWNED: FieldSet = {
     "f:apiVersion": {},
     "f:kind": {},
     "f:metadata": {f"f:{name}": {} for name in _UNOWNED_METADATA},
 }
-_specs: ContentCache[FieldSet] = ContentCache()
+# The parts that objects of one template have in common.
+_RECURRING = ("metadata", "spec", "status")
+_owned: ContentCache[FieldSet] = ContentCache()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +76,15 @@ def owned_fields(document: Json, declared: FieldType) -> FieldSet:
         if name in ("apiVersion", "kind"):
             continue
         if name == "metadata":
-            owned = {key: inner for key, inner in value.items() if key not in _UNOWNED_METADATA}
-            if owned:
-                fields["f:metadata"] = fields_of(owned, member_type(declared, name))
-        elif name == "spec":
-            inner_type = member_type(declared, name)
-            fields["f:spec"] = _specs.get(value, id(inner_type), functools.partial(fields_of, value, inner_type))
+            value = {key: inner for key, inner in value.items() if key not in _UNOWNED_METADATA}
+            if not value:
+                continue
+        inner_type = member_type(declared, name)
+        if name in _RECURRING:
+            found = _owned.get(value, inner_type, functools.partial(fields_of, value, inner_type))
         else:
-            fields[f"f:{name}"] = fields_of(value, member_type(declared, name))
+            found = fields_of(value, inner_type)
+        fields[f"f:{name}"] = found
     return fields
 
 
@@ -110,13 +116,35 @@ def record_create(document: Json, declared: FieldType, writer: FieldWriter) -> N
 
 def record_update(old: Json, new: Json, declared: FieldType, writer: FieldWriter) -> None:
     """Transfer the ownership of changed fields to the writer."""
-    entries: list[Json] = old.get("metadata", {}).get("managedFields", [])
+    entries = _entries_of_update(old["metadata"], new["metadata"], writer)
     changed, removed = compare(_without_managed_fields(old), _without_managed_fields(new), declared)
     changed, removed = difference(changed, _UNOWNED), difference(removed, _UNOWNED)
-    if not changed and not removed:
-        new["metadata"]["managedFields"] = entries
-        return
-    new["metadata"]["managedFields"] = _updated_entries(entries, changed, removed, writer)
+    if changed or removed:
+        entries = _updated_entries(entries, changed, removed, writer)
+    new["metadata"]["managedFields"] = entries
+    if not entries:
+        del new["metadata"]["managedFields"]
+
+
+def _entries_of_update(old: Json, new: Json, writer: FieldWriter) -> list[Json]:
+    """The entries that an update starts from: those it brings, if they are sound; one empty entry forgets all."""
+    kept: list[Json] = old.get("managedFields", [])
+    given = new.get("managedFields")
+    if writer.subresource or not isinstance(given, list) or not given:
+        return kept
+    if given == [{}]:
+        return []
+    return given if all(_is_sound(entry) for entry in given) else kept
+
+
+def _is_sound(entry: JsonValue) -> bool:
+    return (
+        isinstance(entry, dict)
+        and entry.get("operation") in (APPLY, UPDATE)
+        and bool(entry.get("apiVersion"))
+        and entry.get("fieldsType") == "FieldsV1"
+        and isinstance(entry.get("fieldsV1"), dict)
+    )
 
 
 def _updated_entries(entries: list[Json], changed: FieldSet, removed: FieldSet, writer: FieldWriter) -> list[Json]:
@@ -165,14 +193,15 @@ def _entries_before_apply(live: Json, declared: FieldType, writer: FieldWriter) 
     entries: list[Json] = live["metadata"].get("managedFields", [])
     if entries:
         return entries
-    earlier = FieldWriter(BEFORE_FIRST_APPLY, UPDATE, writer.api_version, writer.time)
-    return [_entry(earlier, owned_fields(live, declared))]
+    earlier = _entry(FieldWriter(BEFORE_FIRST_APPLY, UPDATE, writer.api_version, ""), owned_fields(live, declared))
+    del earlier["time"]  # nobody knows it
+    return [earlier]
 
 
 def _no_longer_applied(last: Json, wanted: FieldSet, others: list[Json]) -> FieldSet:
     dropped = difference(last.get("fieldsV1", {}), wanted)
     for entry in others:
-        dropped = difference(dropped, entry.get("fieldsV1", {}))
+        dropped = difference(dropped, with_parents(entry.get("fieldsV1", {})))
     return dropped
 
 

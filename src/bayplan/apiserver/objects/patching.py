@@ -15,7 +15,7 @@ from bayplan.apiserver.objects.bodies import (
 from bayplan.apiserver.objects.strategic_merge import strategic_merge
 from bayplan.apiserver.objects.writing import Caller, ObjectWriter
 from bayplan.apiserver.protocol import errors
-from bayplan.apiserver.protocol.encoding import Json
+from bayplan.apiserver.protocol.encoding import Json, encode
 from bayplan.apiserver.protocol.exchange import Request, WriteOptions
 
 JSON_PATCH = "application/json-patch+json"
@@ -41,12 +41,18 @@ class Patcher:
         options = WriteOptions.of(request)
         if media_type == APPLY_PATCH:
             return self._apply(kind, namespace, name, request, options, subresource, warnings)
+        if "force" in request.query:
+            cause = errors.forbidden_field("force", "may not be specified for non-apply patch")
+            raise errors.invalid("PatchOptions", "", [cause], group="meta.k8s.io")
         patch = read_document(request.body, "application/json")
         caller = Caller(request.user, options, subresource=subresource, warnings=warnings)
 
         def change(current: Json) -> Json:
             patched = patched_with(current, patch, media_type, kind)
-            conform_object(patched, kind, validation=options.field_validation, warnings=warnings)
+            try:
+                conform_object(patched, kind, validation=options.field_validation, warnings=warnings)
+            except errors.RequestRefused as problem:
+                raise _unfit(patch, problem) from problem
             _check_uid(kind, current, patched)
             return patched
 
@@ -62,7 +68,7 @@ class Patcher:
         subresource: str,
         warnings: list[str],
     ) -> tuple[bytes, int]:
-        applied = self._applied_object(kind, namespace, name, request)
+        applied = applied_object(kind, namespace, name, request)
         check_repetitions(request.body, kind, options.field_validation, warnings)
         caller = Caller(request.user, options, managed_fields.APPLY, subresource, warnings=warnings)
         writer = self._objects.writer(kind, caller)
@@ -83,28 +89,30 @@ class Patcher:
         created = managed_fields.apply(None, owned, kind.type, writer, force=options.force)
         return self._objects.create(kind, namespace, applied | created, caller), 201
 
-    def _applied_object(self, kind: ServedKind, namespace: str, name: str, request: Request) -> Json:
-        if not request.query.get("fieldManager"):
-            cause = errors.required("fieldManager", "is required for apply patch")
-            raise errors.invalid("PatchOptions", "", [cause], group="meta.k8s.io")
-        applied = read_document(request.body, "application/yaml")
-        if not isinstance(applied, dict):
-            raise errors.bad_request("an applied configuration is an object")
-        for field in ("apiVersion", "kind"):
-            if not applied.get(field):
-                raise errors.bad_request(f"an applied configuration needs `{field}`")
-        check_kind(applied, kind)
-        metadata = applied["metadata"]
-        if metadata.get("managedFields"):
-            raise errors.bad_request("metadata.managedFields must be nil")
-        if metadata.setdefault("name", name) != name:
-            given = metadata["name"]
-            raise errors.bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
-        given_namespace = str(metadata.get("namespace") or "")
-        if kind.namespaced and metadata.setdefault("namespace", namespace) != namespace:
-            raise errors.bad_request(errors.NAMESPACE_MISMATCH)
-        conform_applied(applied, kind, given_namespace=given_namespace)
-        return applied
+
+def applied_object(kind: ServedKind, namespace: str, name: str, request: Request) -> Json:
+    """The configuration that a request applies to an object of this name."""
+    if not request.query.get("fieldManager"):
+        cause = errors.required("fieldManager", "is required for apply patch")
+        raise errors.invalid("PatchOptions", "", [cause], group="meta.k8s.io")
+    applied = read_document(request.body, "application/yaml")
+    if not isinstance(applied, dict):
+        raise errors.bad_request("an applied configuration is an object")
+    for field in ("apiVersion", "kind"):
+        if not applied.get(field):
+            raise errors.bad_request(f"an applied configuration needs `{field}`")
+    check_kind(applied, kind)
+    metadata = applied["metadata"]
+    if metadata.get("managedFields"):
+        raise errors.bad_request("metadata.managedFields must be nil")
+    if metadata.setdefault("name", name) != name:
+        given = metadata["name"]
+        raise errors.bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
+    given_namespace = str(metadata.get("namespace") or "")
+    if kind.namespaced and metadata.setdefault("namespace", namespace) != namespace:
+        raise errors.bad_request(errors.NAMESPACE_MISMATCH)
+    conform_applied(applied, kind, given_namespace=given_namespace)
+    return applied
 
 
 def _ownable(kind: ServedKind, applied: Json, subresource: str) -> Json:
@@ -113,6 +121,12 @@ def _ownable(kind: ServedKind, applied: Json, subresource: str) -> Json:
         return applied
     other = "spec" if subresource else "status"
     return {name: value for name, value in applied.items() if name != other}
+
+
+def _unfit(patch: object, problem: errors.RequestRefused) -> errors.RequestRefused:
+    """A patch that makes of an object something else than an object of its kind."""
+    text = problem.status["message"].partition(": ")[2]
+    return errors.invalid("", "", [errors.Cause("patch", f"Invalid value: {encode(patch).decode()}: {text}")])
 
 
 def _check_uid(kind: ServedKind, current: Json, patched: Json) -> None:

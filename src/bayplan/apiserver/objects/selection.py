@@ -47,7 +47,7 @@ class Selection:
             return False
         if self.labels is not None and not self.labels(entry.labels):
             return False
-        return all(predicate(entry) for predicate in self.fields)
+        return not self.fields or all(predicate(entry) for predicate in self.fields)
 
 
 def select(

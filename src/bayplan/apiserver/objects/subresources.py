@@ -8,19 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bayplan.apiserver.kinds.kind import ServedKind
-from bayplan.apiserver.kinds.type_table import builtin_types
-from bayplan.apiserver.objects.bodies import conform_object, read_document, read_object
-from bayplan.apiserver.objects.deletion import DeleteOptions, delete
-from bayplan.apiserver.objects.patching import JSON_PATCH, MERGE_PATCH, patched_with
+from bayplan.apiserver.objects.bodies import read_as, read_object
+from bayplan.apiserver.objects.conditions import set_condition
+from bayplan.apiserver.objects.eviction import evict
+from bayplan.apiserver.objects.scaling import Scaling
 from bayplan.apiserver.objects.writing import Caller, ObjectWriter
 from bayplan.apiserver.protocol import errors
-from bayplan.apiserver.protocol.encoding import Json, JsonValue, decode_object, timestamp
+from bayplan.apiserver.protocol.encoding import Json, decode_object, timestamp
 from bayplan.apiserver.protocol.exchange import ApiAnswer, Request, WriteOptions, json_answer, text_answer
 from bayplan.apiserver.protocol.identity import TokenIssuer
-from bayplan.apiserver.protocol.selectors import matches_label_selector
 
-BUDGETS = "poddisruptionbudgets.policy"
-_VIOLATION = "Cannot evict pod as it would violate the pod's disruption budget."
 _CREATED: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
 
@@ -43,13 +40,22 @@ class Subresources:
         self._objects = objects
         self._tokens = tokens
 
-    def handle(self, kind: ServedKind, namespace: str, name: str, subresource: str, request: Request) -> ApiAnswer:
+    def handle(
+        self,
+        kind: ServedKind,
+        namespace: str,
+        name: str,
+        subresource: str,
+        request: Request,
+        warnings: list[str],
+    ) -> ApiAnswer:
         if subresource == "binding" and request.method == "POST":
             return self.bind(namespace, request, name=name)
         if subresource == "eviction" and request.method == "POST":
-            return self._evict(namespace, name, request)
+            evict(self._objects, namespace, name, request)
+            return json_answer(_CREATED, 201)
         if subresource == "scale" and request.method in ("GET", "PUT", "PATCH"):
-            return self._scale(kind, namespace, name, request)
+            return Scaling(self._objects).answer(kind, namespace, name, request, warnings)
         if subresource == "token" and request.method == "POST":
             return self._token(namespace, name, request)
         if subresource == "finalize" and request.method == "PUT":
@@ -62,21 +68,21 @@ class Subresources:
 
     def bind(self, namespace: str, request: Request, *, name: str = "") -> ApiAnswer:
         """Assign a pod to a node, exactly once."""
-        binding = _read(request, "core.v1.Binding", "v1", "Binding")
+        binding = read_as(request.body, request.headers, "v1", "Binding", "core.v1.Binding")
         metadata = binding.get("metadata") or {}
         pod_name = name or metadata.get("name", "")
-        if metadata.get("name") and metadata["name"] != pod_name:
+        if metadata.get("name") != pod_name:
             raise errors.bad_request("name in URL does not match name in Binding object")
         if metadata.get("namespace") and metadata["namespace"] != namespace:
             raise errors.bad_request(errors.NAMESPACE_MISMATCH)
         target = binding.get("target") or {}
-        causes = []
         if target.get("kind", "") not in ("", "Node"):
-            causes.append(errors.not_supported("target.kind", target["kind"], ["Node", "<empty>"]))
+            kind_name = target["kind"]
+            raise errors.unexpected(
+                f'target.kind: Unsupported value: "{kind_name}": supported values: "Node", "<empty>"'
+            )
         if not target.get("name"):
-            causes.append(errors.required("target.name"))
-        if causes:
-            raise errors.invalid("Binding", pod_name, causes)
+            raise errors.unexpected(errors.required("target.name").as_text())
         kind = self._objects.kinds.resource("pods")
         caller = Caller(request.user, WriteOptions.of(request), subresource="binding")
         self._objects.update(kind, namespace, pod_name, self._assign(target["name"], metadata), caller)
@@ -96,94 +102,15 @@ class Subresources:
 
         return assign
 
-    # ---- eviction
-
-    def _evict(self, namespace: str, name: str, request: Request) -> ApiAnswer:
-        eviction = _read_eviction(request)
-        options = DeleteOptions.read(eviction.get("deleteOptions") or {}, request.query)
-        kind = self._objects.kinds.resource("pods")
-        entry = self._objects.store.get("pods", namespace, name)
-        if entry is None:
-            raise errors.not_found("pods", name)
-        pod = decode_object(entry.raw)
-        is_counted = pod.get("status", {}).get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
-        if is_counted:
-            self._spend_budget(namespace, pod, dry_run=options.dry_run)
-            if not options.dry_run:
-                self._mark_disrupted(kind, namespace, name, request)
-            entry = self._objects.store.get("pods", namespace, name) or entry
-        delete(self._objects, kind, entry, options)
-        return json_answer(_CREATED, 201)
-
-    def _mark_disrupted(self, kind: ServedKind, namespace: str, name: str, request: Request) -> None:
-        def mark(pod: Json) -> Json:
-            now = timestamp(self._objects.clock.now())
-            message = "Eviction API: evicting"
-            set_condition(
-                pod["status"], "DisruptionTarget", "True", now=now, reason="EvictionByEvictionAPI", message=message
-            )
-            return pod
-
-        caller = Caller(request.user, subresource="status")
-        self._objects.update(kind, namespace, name, mark, caller)
-
-    def _spend_budget(self, namespace: str, pod: Json, *, dry_run: bool) -> None:
-        """Take one disruption from the budget that covers the pod, or refuse."""
-        labels = pod["metadata"].get("labels") or {}
-        budgets = [
-            decode_object(e.raw) for e in self._objects.store.listing(BUDGETS).entries if e.namespace == namespace
-        ]
-        covering = [b for b in budgets if matches_label_selector(b.get("spec", {}).get("selector"), labels)]
-        if len(covering) > 1:
-            raise errors.internal_error(
-                "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
-            )
-        for budget in covering:
-            _check_budget(budget)
-            if not dry_run:
-                self._write_budget(budget, pod["metadata"]["name"])
-
-    def _write_budget(self, budget: Json, pod_name: str) -> None:
-        status = budget["status"]
-        status["disruptionsAllowed"] -= 1
-        status.setdefault("disruptedPods", {})[pod_name] = timestamp(self._objects.clock.now())
-        self._objects.commit(self._objects.kinds.resource(BUDGETS), budget)
-
-    # ---- scale
-
-    def _scale(self, kind: ServedKind, namespace: str, name: str, request: Request) -> ApiAnswer:
-        if kind.scale is None:
-            raise errors.unknown_path()
-        entry = self._objects.store.get(kind.stored_as, namespace, name)
-        if entry is None:
-            raise errors.not_found(kind.plural, name, group=kind.group)
-        current = _scale_of(kind, self._objects.decoded(entry, kind))
-        if request.method == "GET":
-            return json_answer(current)
-        wanted = _wanted_scale(current, request)
-        replicas = (wanted.get("spec") or {}).get("replicas", 0)
-        if replicas < 0:
-            cause = errors.invalid_value("spec.replicas", replicas, "must be greater than or equal to 0")
-            raise errors.invalid("Scale", name, [cause], group="autoscaling")
-        given = (wanted.get("metadata") or {}).get("resourceVersion")
-
-        def change(document: Json) -> Json:
-            _put(document, kind.scale.spec_path if kind.scale else (), replicas)
-            if given:
-                document["metadata"]["resourceVersion"] = given
-            return document
-
-        caller = Caller(request.user, WriteOptions.of(request), subresource="scale")
-        raw = self._objects.update(kind, namespace, name, change, caller)
-        return json_answer(_scale_of(kind, decode_object(raw)))
-
     # ---- the rest
 
     def _token(self, namespace: str, name: str, request: Request) -> ApiAnswer:
         account = self._objects.store.get("serviceaccounts", namespace, name)
         if account is None:
             raise errors.not_found("serviceaccounts", name)
-        review = _read(request, "authentication.v1.TokenRequest", "authentication.k8s.io/v1", "TokenRequest")
+        review = read_as(
+            request.body, request.headers, "authentication.k8s.io/v1", "TokenRequest", "authentication.v1.TokenRequest"
+        )
         spec = review.setdefault("spec", {})
         seconds = spec.setdefault("expirationSeconds", 3600)
         if seconds < 600:
@@ -259,105 +186,3 @@ def _check_assignable(pod: Json, metadata: Json) -> None:
         problem = f"pod {name} has non-empty .spec.schedulingGates"
     if problem:
         raise errors.conflict("pods/binding", name, problem=problem)
-
-
-def _check_budget(budget: Json) -> None:
-    name, status = budget["metadata"]["name"], budget.setdefault("status", {})
-    if status.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
-        message = f"The disruption budget {name} is still being processed by the server."
-        causes = [{"reason": "DisruptionBudget", "message": message}]
-        raise errors.too_many_requests(_VIOLATION, causes=causes, retry_after_seconds=10)
-    if status.get("disruptionsAllowed", 0) <= 0:
-        wanted, healthy = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
-        message = f"The disruption budget {name} needs {wanted} healthy pods and has {healthy} currently"
-        raise errors.too_many_requests(_VIOLATION, causes=[{"reason": "DisruptionBudget", "message": message}])
-
-
-def set_condition(status: Json, kind: str, value: str, *, now: str, reason: str = "", message: str = "") -> None:
-    """Set one condition; its transition time moves only when its value changes."""
-    conditions = status.setdefault("conditions", [])
-    found = next((condition for condition in conditions if condition.get("type") == kind), None)
-    since = now if found is None or found.get("status") != value else found.get("lastTransitionTime", now)
-    condition: Json = {"type": kind, "status": value, "lastProbeTime": None, "lastTransitionTime": since}
-    if reason:
-        condition["reason"] = reason
-    if message:
-        condition["message"] = message
-    if found is None:
-        conditions.append(condition)
-    else:
-        conditions[conditions.index(found)] = condition
-
-
-def _read_eviction(request: Request) -> Json:
-    """In either version: the older one is still sent by kubectls from before 1.22, and the same in shape."""
-    try:
-        return _read(request, "policy.v1.Eviction", "policy/v1", "Eviction")
-    except errors.RequestRefused as problem:
-        try:
-            return _read(request, "policy.v1.Eviction", "policy/v1beta1", "Eviction")
-        except errors.RequestRefused:
-            raise problem from None
-
-
-def _read(request: Request, type_name: str, api_version: str, kind_name: str) -> Json:
-    """The body of a subresource that is a kind of its own."""
-    group, _, version = api_version.rpartition("/")
-    kind = ServedKind(group, version, kind_name, kind_name.lower(), type=builtin_types()[type_name])
-    content_type = request.headers.get("content-type", "")
-    if not request.body:
-        return {"apiVersion": api_version, "kind": kind_name, "metadata": {}}
-    return read_object(request.body, content_type, kind, validation="Ignore", warnings=[])
-
-
-def _get(document: JsonValue, path: tuple[str, ...], default: JsonValue) -> JsonValue:
-    for part in path:
-        if not isinstance(document, dict) or part not in document:
-            return default
-        document = document[part]
-    return document
-
-
-def _put(document: Json, path: tuple[str, ...], value: JsonValue) -> None:
-    for part in path[:-1]:
-        document = document.setdefault(part, {})
-    document[path[-1]] = value
-
-
-def _scale_of(kind: ServedKind, document: Json) -> Json:
-    scale = kind.scale
-    if scale is None:
-        raise errors.unknown_path()
-    metadata = document["metadata"]
-    kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
-    selector = _get(document, scale.selector_path, None) if scale.selector_path else None
-    status = {"replicas": _get(document, scale.status_path, 0)}
-    if selector:
-        status["selector"] = selector if isinstance(selector, str) else _selector_text(selector)
-    return {
-        "kind": "Scale",
-        "apiVersion": "autoscaling/v1",
-        "metadata": {name: metadata[name] for name in kept if name in metadata},
-        "spec": {"replicas": _get(document, scale.spec_path, 0)},
-        "status": status,
-    }
-
-
-def _selector_text(selector: Json) -> str:
-    labels = (
-        selector.get("matchLabels", selector) if "matchExpressions" not in selector else selector.get("matchLabels", {})
-    )
-    return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
-
-
-def _wanted_scale(current: Json, request: Request) -> Json:
-    """The Scale of a PUT, or the current one with the PATCH applied."""
-    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    kind = ServedKind("autoscaling", "v1", "Scale", "scales", type=builtin_types()["autoscaling.v1.Scale"])
-    if request.method == "PUT":
-        return read_object(request.body, content_type, kind, validation="Ignore", warnings=[])
-    patch = read_document(request.body, "application/json")
-    media_type = JSON_PATCH if content_type == JSON_PATCH else MERGE_PATCH
-    wanted = patched_with(current, patch, media_type, kind)
-    conform_object(wanted, kind, validation="Ignore", warnings=[])
-    return wanted

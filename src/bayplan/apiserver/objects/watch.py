@@ -11,6 +11,8 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 
+import msgspec
+
 from bayplan.apiserver.objects.selection import Selection
 from bayplan.apiserver.protocol.encoding import Json, encode
 from bayplan.apiserver.storage.store import ADDED, DELETED, MODIFIED, Change, Entry
@@ -38,10 +40,12 @@ class WatchStream:
         self, selection: Selection, *, encode_entry: Encode | None = None, representation: object = None
     ) -> None:
         self._selection = selection
+        self._selects_everything = selection.is_everything
         self._encode = encode_entry
         self._representation = representation
         self._initial: deque[Entry] = deque()
-        self._ready: deque[bytes | tuple[str, Change]] = deque()
+        self._ready: deque[bytes | Change | tuple[str, Change]] = deque()
+        """Lines, changes, and changes that are shown as another type of event."""
         self._wake: asyncio.Future[None] | None = None
         self._on_close: list[Callable[[], None]] = []
         self.closed = False
@@ -58,13 +62,13 @@ class WatchStream:
         """A store listener."""
         event = self._event_type(change)
         if event is not None:
-            self._push((event, change))
+            self._push(change if event == change.type else (event, change))
 
     def push(self, line: bytes) -> None:
         """A bookmark or an error, ready to send."""
         self._push(line)
 
-    def _push(self, item: bytes | tuple[str, Change]) -> None:
+    def _push(self, item: bytes | Change | tuple[str, Change]) -> None:
         if self.closed:
             return
         if len(self._ready) >= MAX_BACKLOG:
@@ -75,7 +79,7 @@ class WatchStream:
 
     def _event_type(self, change: Change) -> str | None:
         """A change as seen through the selection: objects that enter it are added, those that leave it deleted."""
-        if self._selection.is_everything:
+        if self._selects_everything:
             return change.type
         is_selected = change.type != DELETED and self._selection.matches(change.entry)
         was_selected = change.previous is not None and self._selection.matches(change.previous)
@@ -111,7 +115,9 @@ class WatchStream:
             taken += 1
         while self._ready and not self._initial and taken < _BATCH:
             item = self._ready.popleft()
-            if isinstance(item, bytes):
+            if isinstance(item, Change):
+                self._add_change(parts, item.type, item)
+            elif isinstance(item, bytes):
                 parts.append(item)
             else:
                 self._add_change(parts, *item)
@@ -125,6 +131,8 @@ class WatchStream:
             parts += (_PREFIX[event], change.entry.raw, _END)
             return
         key = (event, self._representation)
+        if change.encoded is None:
+            change.encoded = {}
         encoded = change.encoded.get(key)
         if encoded is None:
             seen = _as_left(change) if leaves_selection else change.entry
@@ -161,4 +169,4 @@ def _as_left(change: Change) -> Entry:
     previous = change.previous or change.entry
     old_version = b'"resourceVersion":"%d"' % previous.revision
     raw = previous.raw.replace(old_version, b'"resourceVersion":"%d"' % change.revision, 1)
-    return Entry(previous.key, raw, revision=change.revision, uid=previous.uid, labels=previous.labels)
+    return msgspec.structs.replace(previous, raw=raw, revision=change.revision)

@@ -24,10 +24,10 @@ from bayplan.apiserver.objects import managed_fields
 from bayplan.apiserver.objects.admission_attributes import CREATE, DELETE, AdmissionAttributes
 from bayplan.apiserver.objects.admission_attributes import UPDATE as UPDATED
 from bayplan.apiserver.objects.bodies import conform_object
+from bayplan.apiserver.objects.entries import make_entry
 from bayplan.apiserver.objects.managed_fields import UPDATE, FieldWriter
 from bayplan.apiserver.objects.policies import AdmissionPolicies
 from bayplan.apiserver.objects.quota import QUOTAS, charge
-from bayplan.apiserver.objects.selection import selectable_values
 from bayplan.apiserver.objects.webhooks import Webhooks
 from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.encoding import Json, JsonValue, decode_object, encode, timestamp
@@ -41,6 +41,7 @@ _GENERATE_ATTEMPTS = 8
 _UNCHECKED = frozenset({"binding", "status", "approval"})
 # Bindings and evictions reach this point as changes of pods, which is not what a webhook would be sent.
 _UNREVIEWED = frozenset({"binding", "eviction"})
+_NO_VERSION = (None, "", "0")
 _IDENTITY = ("name", "namespace", "uid", "creationTimestamp", "resourceVersion")
 _EPHEMERAL, _RESIZE = "ephemeralcontainers", "resize"
 # The conditions of an approval are part of the status.
@@ -85,6 +86,7 @@ class ObjectWriter:
         metadata = document["metadata"]
         self._place(kind, namespace, metadata)
         is_named = bool(metadata.get("name"))
+        is_versioned = not caller.keeps_identity and metadata.get("resourceVersion") not in _NO_VERSION
         metadata["name"] = metadata.get("name") or self._generate_name(kind, namespace, metadata)
         if caller.operation == managed_fields.APPLY:
             owners = metadata.get("managedFields")
@@ -102,6 +104,8 @@ class ObjectWriter:
             document["metadata"]["managedFields"] = owners
         else:
             managed_fields.record_create(document, kind.type, self._writer(kind, caller))
+        if is_versioned:
+            raise errors.unexpected("resourceVersion should not be set on objects to be created")
         if self.store.get(kind.stored_as, namespace, metadata["name"]) is not None:
             raise errors.already_exists(kind.plural, metadata["name"], group=kind.group)
         if kind.namespaced and not caller.options.dry_run and self.store.count(QUOTAS):
@@ -200,7 +204,7 @@ class ObjectWriter:
             raise errors.conflict(kind.plural, name, group=kind.group, problem=problem)
 
     def _check_version(self, kind: ServedKind, entry: Entry, given: JsonValue, caller: Caller) -> None:
-        if given in (None, "", "0"):
+        if given in _NO_VERSION:
             if not kind.unconditional_update and caller.options.field_manager != "":
                 cause = errors.invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
                 raise errors.invalid(kind.kind, entry.name, [cause], group=kind.group)
@@ -316,7 +320,9 @@ class ObjectWriter:
 
     def _validate(self, kind: ServedKind, document: Json, old: Json | None) -> None:
         causes = (
-            [] if old is not None and old["metadata"] == document["metadata"] else validate_metadata(document, kind)
+            []
+            if old is not None and old["metadata"] == document["metadata"]
+            else validate_metadata(document, kind, old)
         )
         if kind.validate is not None:
             causes = causes + kind.validate(document, old)
@@ -324,7 +330,7 @@ class ObjectWriter:
             raise errors.invalid(kind.kind, document["metadata"].get("name", ""), causes, group=kind.group)
 
     def _validate_metadata(self, kind: ServedKind, document: Json, old: Json) -> None:
-        if old["metadata"] != document["metadata"] and (causes := validate_metadata(document, kind)):
+        if old["metadata"] != document["metadata"] and (causes := validate_metadata(document, kind, old)):
             raise errors.invalid(kind.kind, document["metadata"].get("name", ""), causes, group=kind.group)
 
     def _admission(self, user: ApiUser) -> Admission:
@@ -371,20 +377,6 @@ class ObjectWriter:
         return make_entry(self.kinds, kind, document, revision)
 
 
-def make_entry(kinds: Kinds, kind: ServedKind, document: Json, revision: int) -> Entry:
-    """An entry of a document in storage form, which already carries its revision."""
-    metadata = document["metadata"]
-    storage_kind = kinds.resource(kind.stored_as) if kind.to_storage is not None else kind
-    return Entry(
-        (metadata.get("namespace", ""), metadata["name"]),
-        encode(document),
-        revision=revision,
-        uid=metadata.get("uid", ""),
-        labels=metadata.get("labels"),
-        fields=selectable_values(storage_kind, document) if storage_kind.selectable else (),
-    )
-
-
 def _goes_to_webhooks(caller: Caller) -> bool:
     return caller.is_reviewed and caller.subresource not in _UNREVIEWED
 
@@ -404,7 +396,7 @@ def _separate_subresources(kind: ServedKind, old: Json, new: Json, subresource: 
             _restore(old, new, name)
         if kind.is_custom:
             new["metadata"] = dict(old["metadata"])
-        for name in ("ownerReferences", "finalizers"):
+        for name in kind.kept_by_status:
             _restore(old["metadata"], new["metadata"], name)
     elif subresource not in ("binding", "eviction"):
         _restore(old, new, "status")

@@ -102,6 +102,11 @@ class WriteOptions:
             detail = "may not be more than 128 bytes"
             cause = errors.Cause("fieldManager", f"Too long: {detail}", "FieldValueTooLong")
             raise errors.invalid("CreateOptions", "", [cause], group="meta.k8s.io")
+        if not manager.isprintable():
+            position, mark = next((index, one) for index, one in enumerate(manager) if not one.isprintable())
+            detail = f"invalid character U+{ord(mark):04X} (at position {position})"
+            cause = errors.invalid_value("fieldManager", manager, detail)
+            raise errors.invalid("PatchOptions", "", [cause], group="meta.k8s.io")
         if not manager:
             manager = request.headers.get("user-agent", "").partition("/")[0][:128] or "unknown"
         return cls(dry_run == "All", manager, validation, request.flag("force"))

@@ -6,6 +6,7 @@ Selectors inside objects (LabelSelector) are matched by `matches_label_selector`
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,10 +22,11 @@ _REQUIREMENT = re.compile(
     r"|!\s*(?P<absent>[^\s,=!<>()]+)"
     r"|(?P<present>[^\s,=!<>()]+))\s*"
 )
-_LABEL_KEY = re.compile(
-    r"^(?:[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
-)
-_LABEL_VALUE = re.compile(r"^(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$")
+_SUBDOMAIN = re.compile(r"^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*\Z")
+_LABEL_NAME = re.compile(r"^[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?\Z")
+_LABEL_VALUE = re.compile(r"^(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?\Z")
+
+_MOST_PREFIX, _MOST_KEY = 253, 317
 
 
 class BadSelector(ValueError):
@@ -51,6 +53,13 @@ class LabelRequirement:
             return value is None
         return _compares(value, self.operator, self.values[0])
 
+    def predicate(self) -> LabelPredicate:
+        """`matches`, or something faster for the plain case."""
+        if self.operator != "in" or len(self.values) > 1:
+            return self.matches
+        key, value = self.key, self.values[0]
+        return lambda labels: labels.get(key) == value
+
 
 def _compares(value: str | None, operator: str, bound: str) -> bool:
     try:
@@ -66,7 +75,7 @@ def parse_label_selector(text: str) -> LabelPredicate | None:
     if not requirements:
         return None
     if len(requirements) == 1:
-        return requirements[0].matches
+        return requirements[0].predicate()
     return lambda labels: all(requirement.matches(labels) for requirement in requirements)
 
 
@@ -101,7 +110,7 @@ def _requirement(match: re.Match[str]) -> LabelRequirement:
 
 
 def _checked(requirement: LabelRequirement) -> LabelRequirement:
-    if not _LABEL_KEY.match(requirement.key):
+    if not is_label_key(requirement.key):
         raise BadSelector(f'unable to parse requirement: <nil>: Invalid value: "{requirement.key}": not a label key')
     for value in requirement.values:
         if not _LABEL_VALUE.match(value):
@@ -154,8 +163,29 @@ def _expression_matches(expression: Json, labels: Labels) -> bool:
     return LabelRequirement(expression.get("key", ""), operator, tuple(expression.get("values") or ())).matches(labels)
 
 
+def selector_text(selector: Json, *, is_plain: bool = False) -> str:
+    """A LabelSelector object, or a plain map of labels, as it would be written in a query."""
+    labels = selector if is_plain else selector.get("matchLabels") or {}
+    clauses = [(key, f"{key}={value}") for key, value in labels.items()]
+    for expression in () if is_plain else selector.get("matchExpressions") or ():
+        key, operator = expression.get("key", ""), expression.get("operator", "")
+        values = f"({','.join(sorted(expression.get('values') or ()))})"
+        words = {"In": f"{key} in {values}", "NotIn": f"{key} notin {values}", "DoesNotExist": f"!{key}"}
+        clauses.append((key, words.get(operator, key)))
+    return ",".join(text for _, text in sorted(clauses, key=lambda clause: clause[0]))
+
+
 def is_label_key(text: str) -> bool:
-    return _LABEL_KEY.match(text) is not None
+    """Whether a text is a qualified name: a name, and maybe a DNS subdomain and a slash before it."""
+    return len(text) <= _MOST_KEY and _is_qualified_name(text)
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_qualified_name(text: str) -> bool:
+    prefix, slash, name = text.rpartition("/")
+    if slash and (len(prefix) > _MOST_PREFIX or _SUBDOMAIN.match(prefix) is None):
+        return False
+    return _LABEL_NAME.match(name) is not None
 
 
 def is_label_value(text: str) -> bool:

@@ -18,10 +18,11 @@ from bayplan.apiserver.kinds.custom_resources import DEFINITIONS, CustomResource
 from bayplan.apiserver.kinds.kind import Kinds, ServedKind
 from bayplan.apiserver.objects.bodies import read_object, read_options
 from bayplan.apiserver.objects.deletion import DeleteOptions, delete
+from bayplan.apiserver.objects.entries import entry_of
 from bayplan.apiserver.objects.patching import Patcher
 from bayplan.apiserver.objects.reading import ObjectReader
 from bayplan.apiserver.objects.representation import OBJECT, PLAIN, negotiate, render, render_list
-from bayplan.apiserver.objects.selection import select, selectable_values
+from bayplan.apiserver.objects.selection import select
 from bayplan.apiserver.objects.subresources import Subresources, subresources_of
 from bayplan.apiserver.objects.webhooks import ReviewFailed, ReviewNeeded
 from bayplan.apiserver.objects.writing import PLAIN_SUBRESOURCES, Caller, ObjectWriter
@@ -43,7 +44,7 @@ from bayplan.apiserver.server.authorization import ApiAuthorizer, Attributes, Rb
 from bayplan.apiserver.server.discovery import Discovery
 from bayplan.apiserver.server.impersonation import impersonated
 from bayplan.apiserver.server.reviews import Reviews
-from bayplan.apiserver.server.routing import Route, resolve, segments_of
+from bayplan.apiserver.server.routing import Route, RouteTable, segments_of
 from bayplan.apiserver.server.webhook_calls import call_webhook
 from bayplan.apiserver.storage.store import Entry, Store
 from bayplan.observe.clock import Clock, SystemClock
@@ -89,6 +90,7 @@ class Api:
         self._patcher = Patcher(self.objects)
         self._subresources = Subresources(self.objects, self.tokens)
         self._reviews = Reviews(self.authorizer, self.tokens)
+        self._routes = RouteTable(self.kinds)
         self._discovery = Discovery(self.kinds)
 
     # ---- the one entry
@@ -129,10 +131,10 @@ class Api:
             else:
                 raise errors.unauthorized()
         request.user = impersonated(user, request.headers, self.authorizer)
-        parts = segments_of(request.path)
-        if parts[0] in ("api", "apis") and len(parts) > (2 if parts[0] == "api" else 3):
-            return self._resource(resolve(self.kinds, parts), request, warnings)
-        return self._about_the_server(parts, request)
+        route = self._routes.route(request.path)
+        if route is not None:
+            return self._resource(route, request, warnings)
+        return self._about_the_server(segments_of(request.path), request)
 
     def _authenticate(self, request: Request) -> ApiUser | None:
         if not self.settings.authentication:
@@ -192,6 +194,8 @@ class Api:
         return _VERBS[method]
 
     def _authorize(self, route: Route, verb: str, request: Request) -> None:
+        if self.authorizer.allows_everything:
+            return
         attributes = Attributes(
             verb=verb,
             group=route.kind.group,
@@ -217,7 +221,9 @@ class Api:
         if not route.name or route.subresource not in subresources_of(route.kind):
             raise errors.unknown_path()
         if route.subresource not in PLAIN_SUBRESOURCES:
-            return self._subresources.handle(route.kind, route.namespace, route.name, route.subresource, request)
+            return self._subresources.handle(
+                route.kind, route.namespace, route.name, route.subresource, request, warnings
+            )
         if verb == "get":
             return self.reader.get(route.kind, route.namespace, route.name, request)
         if verb not in ("update", "patch"):
@@ -327,19 +333,10 @@ class Api:
         self.store.restore((self._restored(row) for row in found[len(definitions) :]), revision=revision)
 
     def _restored(self, row: tuple[str, str, str, bytes]) -> tuple[str, Entry]:
-        resource, namespace, name, raw = row
+        resource, _, _, raw = row
         document = decode_object(raw)
         kind = next((kind for kind in self.kinds if kind.stored_as == resource and kind.to_storage is None), None)
-        metadata = document["metadata"]
-        entry = Entry(
-            (namespace, name),
-            raw,
-            revision=int(metadata.get("resourceVersion", 0)),
-            uid=metadata.get("uid", ""),
-            labels=metadata.get("labels"),
-            fields=selectable_values(kind, document) if kind is not None else (),
-        )
-        return resource, entry
+        return resource, entry_of(kind, document, raw, int(document["metadata"].get("resourceVersion", 0)))
 
     def read(self, resource: str, namespace: str, name: str) -> Json | None:
         """A stored object as a document of the caller's own; for the simulated parts and for tests."""

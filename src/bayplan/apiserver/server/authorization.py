@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import ClassVar
 
 from bayplan.apiserver.protocol import errors
 from bayplan.apiserver.protocol.encoding import Json, decode_object
@@ -43,6 +44,9 @@ class Attributes:
 class ApiAuthorizer:
     """Allows everything."""
 
+    allows_everything: ClassVar[bool] = True
+    """Whether there is nothing to ask it."""
+
     def allows(self, user: ApiUser, attributes: Attributes) -> bool:
         return True
 
@@ -52,6 +56,8 @@ class ApiAuthorizer:
 
 class RbacAuthorizer(ApiAuthorizer):
     """Allows what the roles bound to a user allow."""
+
+    allows_everything = False
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -8,6 +8,7 @@ requests and unknown methods get a Status, and the connection is closed when its
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import ssl
 from collections import deque
@@ -345,13 +346,14 @@ class Connection(asyncio.Protocol):
 
 
 def _head(answer: ApiAnswer, extra: bytes) -> bytes:
-    reason = _REASONS.get(answer.status, b"OK" if answer.status < 300 else b"Error")
-    lines = b"HTTP/1.1 %d %b\r\nContent-Type: %b\r\nCache-Control: no-cache, private\r\n%b" % (
-        answer.status,
-        reason,
-        answer.content_type.encode("latin-1"),
-        extra,
-    )
+    lines = _opening(answer.status, answer.content_type, extra)
     for name, value in answer.headers:
         lines += f"{name}: {value}\r\n".encode("latin-1", "replace")
     return lines
+
+
+@functools.lru_cache(maxsize=256)
+def _opening(status: int, content_type: str, extra: bytes) -> bytes:
+    reason = _REASONS.get(status, b"OK" if status < 300 else b"Error")
+    lines = b"HTTP/1.1 %d %b\r\nContent-Type: %b\r\nCache-Control: no-cache, private\r\n%b"
+    return lines % (status, reason, content_type.encode("latin-1"), extra)

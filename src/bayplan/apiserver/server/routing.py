@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from urllib.parse import unquote
 
@@ -9,6 +10,7 @@ from bayplan.apiserver.kinds.kind import Kinds, ServedKind
 from bayplan.apiserver.protocol import errors
 
 _MAX_SEGMENTS = 12
+_MOST_REMEMBERED, _LONGEST_REMEMBERED = 1024, 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,26 @@ class Route:
     subresource: str = ""
     is_watch: bool = False
     """The deprecated /watch/ prefix."""
+
+
+class RouteTable:
+    """The routes of paths; those asked for lately are remembered for as long as no kind is added or removed."""
+
+    def __init__(self, kinds: Kinds) -> None:
+        self._kinds = kinds
+        self._route = functools.lru_cache(maxsize=_MOST_REMEMBERED)(self._found)
+
+    def route(self, path: str) -> Route | None:
+        """The route of a path below /api/v1 or /apis/GROUP/VERSION; None for another path."""
+        if len(path) > _LONGEST_REMEMBERED:
+            return self._found(path)
+        return self._route(path, self._kinds.generation)
+
+    def _found(self, path: str, generation: int = 0) -> Route | None:
+        parts = segments_of(path)
+        if parts[0] in ("api", "apis") and len(parts) > (2 if parts[0] == "api" else 3):
+            return resolve(self._kinds, parts)
+        return None
 
 
 def segments_of(path: str) -> list[str]:

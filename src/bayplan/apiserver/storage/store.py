@@ -13,55 +13,52 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+import msgspec
+
 ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 Key = tuple[str, str]
 """Namespace (empty for cluster-scoped objects) and name."""
 
-_NO_LABELS: dict[str, str] = {}
 
+class Entry(msgspec.Struct, frozen=True, eq=False, gc=False):
+    """One version of one object.
 
-class Entry:
-    """One version of one object. Never changed after it was made."""
+    The garbage collector passes over entries and changes: there are many, and nothing they hold leads back to them.
+    """
 
-    __slots__ = ("controller", "fields", "labels", "name", "namespace", "owners", "raw", "revision", "uid")
-
-    def __init__(
-        self,
-        key: Key,
-        raw: bytes,
-        *,
-        revision: int,
-        uid: str,
-        labels: dict[str, str] | None = None,
-        fields: tuple[str, ...] = (),
-    ) -> None:
-        self.namespace, self.name = key
-        self.raw = raw
-        self.revision = revision
-        self.uid = uid
-        self.labels = labels or _NO_LABELS
-        self.fields = fields
-        self.owners: tuple[str, ...] | None = None
-        """The uids of its owners, computed on first use (see `simulation.controllers.owners`)."""
-        self.controller: str | None = None
-        """The uid of the owner that controls it, likewise; empty when none does."""
+    key: Key
+    raw: bytes
+    revision: int
+    uid: str
+    labels: dict[str, str] = {}
+    """Shared with other entries, like everything here: not to be changed."""
+    fields: tuple[str, ...] = ()
+    """The values of the selectable fields of its kind."""
+    owners: tuple[str, ...] = ()
+    """The uids of its owners."""
+    controller: str = ""
+    """The uid of the owner that controls it; empty when none does."""
 
     @property
-    def key(self) -> Key:
-        return (self.namespace, self.name)
+    def namespace(self) -> str:
+        return self.key[0]
+
+    @property
+    def name(self) -> str:
+        return self.key[1]
 
 
-class Change:
+class Change(msgspec.Struct, eq=False, gc=False):
     """One write: what the object was, what it is. `encoded` keeps what was sent to watchers, by representation."""
 
-    __slots__ = ("encoded", "entry", "previous", "revision", "type")
+    type: str
+    entry: Entry
+    previous: Entry | None
+    encoded: dict[object, bytes] | None = None
 
-    def __init__(self, type: str, entry: Entry, previous: Entry | None) -> None:
-        self.type = type
-        self.entry = entry
-        self.previous = previous
-        self.revision = entry.revision
-        self.encoded: dict[object, bytes] = {}
+    @property
+    def revision(self) -> int:
+        return self.entry.revision
 
 
 class Compacted(Exception):
@@ -207,8 +204,7 @@ class Store:
 
     def discard(self, resource: str, entry: Entry) -> None:
         """Delete without a last state of its own, for objects whose kind no longer exists."""
-        last = Entry(entry.key, entry.raw, revision=self.next_revision(), uid=entry.uid, labels=entry.labels)
-        self.remove(resource, last)
+        self.remove(resource, msgspec.structs.replace(entry, revision=self.next_revision()))
 
     def _commit(self, resource: str, collection: Collection, change: Change) -> Change:
         if change.revision != self.revision + 1:

@@ -102,8 +102,12 @@ def test_quantities_times_and_whole_floats_are_normalised() -> None:
     conform(document, POD)
 
     assert document["spec"] == {"overhead": {"cpu": "500m"}, "priority": 3}
+
+
+@pytest.mark.parametrize("text", ["yesterday", "2026-01-31T12:00:00Z\n", "2026-01-31T12:00:0\u0660Z"])
+def test_other_text_is_no_time(text: str) -> None:
     with pytest.raises(WrongType, match="expected a time such as"):
-        conform({"metadata": {"creationTimestamp": "yesterday"}}, POD)
+        conform({"metadata": {"creationTimestamp": text}}, POD)
 
 
 def test_secret_data_must_be_base64() -> None:

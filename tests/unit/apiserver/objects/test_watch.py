@@ -16,7 +16,7 @@ from bayplan.apiserver.storage.store import Entry, Store
 def write(store: Store, name: str, labels: dict[str, str] | None = None) -> None:
     revision = store.next_revision()
     raw = b'{"metadata":{"name":"%b","resourceVersion":"%d"}}' % (name.encode(), revision)
-    store.put("things", Entry(("", name), raw, revision=revision, uid=name, labels=labels))
+    store.put("things", Entry(("", name), raw, revision=revision, uid=name, labels=labels or {}))
 
 
 def events(data: bytes) -> list[Json]:

@@ -35,7 +35,7 @@ def test_a_quantity_has_one_spelling(text: str, expected: str) -> None:
     assert canonical_quantity(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", "abc", "1Zi", "1 Gi", "--1", "1e", "1e999", "0x10", "1" * 100])
+@pytest.mark.parametrize("text", ["", "abc", "1Zi", "1 Gi", "--1", "1e", "1e999", "0x10", "1" * 100, "1\n", "\u0661"])
 def test_other_text_is_no_quantity(text: str) -> None:
     with pytest.raises(BadQuantity):
         canonical_quantity(text)

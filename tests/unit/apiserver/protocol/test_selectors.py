@@ -7,6 +7,8 @@ import pytest
 from bayplan.apiserver.protocol.selectors import (
     BadSelector,
     FieldRequirement,
+    is_label_key,
+    is_label_value,
     matches_label_selector,
     parse_field_selector,
     parse_label_selector,
@@ -87,3 +89,20 @@ def test_a_bad_field_selector_says_so() -> None:
 )
 def test_a_selector_object_matches(selector: dict[str, object] | None, expected: bool) -> None:
     assert matches_label_selector(selector, LABELS) is expected
+
+
+@pytest.mark.parametrize("key", ["a", "A_b.c-1", "example.com/a", "a-b.c/D", "x" * 63, f"{'x.' * 126}x/{'y' * 63}"])
+def test_a_key_is_a_name_with_a_domain_before_it(key: str) -> None:
+    assert is_label_key(key)
+
+
+@pytest.mark.parametrize(
+    "key", ["", "/a", "a/", "a/b/c", "A.com/a", "a..b/c", "-a/b", "a.-b/c", "a b", "a\n", "x" * 64, f"{'x' * 254}/a"]
+)
+def test_other_text_is_no_key(key: str) -> None:
+    assert not is_label_key(key)
+
+
+def test_a_value_ends_where_its_text_ends() -> None:
+    assert is_label_value("a")
+    assert not is_label_value("a\n")

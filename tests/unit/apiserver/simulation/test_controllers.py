@@ -228,7 +228,9 @@ async def test_a_budget_counts_what_may_go(driver: Driver) -> None:
     victim, second = (await names(driver))[:2]
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": victim}}
     await driver.create(f"{PODS}/{victim}/eviction", eviction)
-    refused = await driver.transport.request("POST", f"{PODS}/{second}/eviction", body=eviction | {"metadata": {}})
+    refused = await driver.transport.request(
+        "POST", f"{PODS}/{second}/eviction", body=eviction | {"metadata": {"name": second}}
+    )
 
     assert refused.status == 429
     await driver.settle()

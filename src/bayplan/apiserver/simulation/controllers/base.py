@@ -24,7 +24,7 @@ from bayplan.apiserver.server.own_objects import create
 from bayplan.apiserver.server.webhook_calls import call_webhook
 from bayplan.apiserver.simulation.controllers.claims import Claims
 from bayplan.apiserver.simulation.controllers.event_writer import EventWriter
-from bayplan.apiserver.simulation.controllers.owners import OwnerIndex, controller_uid, owner_uids
+from bayplan.apiserver.simulation.controllers.owners import OwnerIndex
 from bayplan.apiserver.simulation.controllers.pod_tally import PodTally
 from bayplan.apiserver.simulation.timers import TimerQueue
 from bayplan.apiserver.storage.store import ADDED, Change, Entry, Key
@@ -71,7 +71,7 @@ class ControllerClient:
     def owned(self, resource: str, owner_uid: str) -> list[Json]:
         """The objects of a resource that this owner controls, in key order."""
         found = [self.store.get(resource, *key) for key in sorted(self.owners.dependents(owner_uid, resource))]
-        return [decode_object(entry.raw) for entry in found if entry and controller_uid(entry) == owner_uid]
+        return [decode_object(entry.raw) for entry in found if entry and entry.controller == owner_uid]
 
     def event(self, about: Json, reason: str, message: str, *, is_warning: bool = False) -> None:
         self._events.write(about, reason, message, is_warning=is_warning)
@@ -137,7 +137,7 @@ class Controller:
         if not self.primaries:
             return ()
         found: list[Key] = []
-        if owner_uids(change.entry) or (change.previous is not None and owner_uids(change.previous)):
+        if change.entry.owners or (change.previous is not None and change.previous.owners):
             places = [self.client.owners.place(uid) for uid in self.client.owners.owners_of(change)]
             found = [place[1] for place in places if place is not None and place[0] == self.primary]
         return found + self.claims.note(change) if resource == self.adopts else found

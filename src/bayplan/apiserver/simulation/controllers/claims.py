@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from bayplan.apiserver.protocol.encoding import Json, decode_object
 from bayplan.apiserver.protocol.selectors import matches_label_selector
-from bayplan.apiserver.simulation.controllers.owners import controller_uid
 from bayplan.apiserver.simulation.controllers.pods import key_of, owner_reference
 from bayplan.apiserver.storage.store import DELETED, Change, Entry, Key
 
@@ -40,7 +39,7 @@ class Claims:
             return []
         if change.type == DELETED:
             return []
-        owner = controller_uid(entry)
+        owner = entry.controller
         found: list[Key] = []
         for workload in self._workloads(entry.namespace):
             is_mine = workload.uid == owner
@@ -67,7 +66,7 @@ class Claims:
                 self._settle_one(workload, selector, entry)
 
     def _settle_one(self, workload: Json, selector: Json | None, entry: Entry) -> None:
-        uid, owner = workload["metadata"]["uid"], controller_uid(entry)
+        uid, owner = workload["metadata"]["uid"], entry.controller
         matches = matches_label_selector(selector, entry.labels) and self.is_member(workload, entry)
         if owner == uid and not matches:
             self._client.update(self._dependents, entry.key, lambda document: without_owner(document, uid))
@@ -87,7 +86,7 @@ class Claims:
         if self._dependents == "pods":
             return self._client.pods.orphans(namespace)
         found = self._client.entries(self._dependents, namespace)
-        return {entry.key: None for entry in found if not controller_uid(entry)}
+        return {entry.key: None for entry in found if not entry.controller}
 
     def _workloads(self, namespace: str) -> list[Entry]:
         return list(self._client.entries(self._primary, namespace))
@@ -120,7 +119,7 @@ def _with_owner(document: Json, owner: Json) -> Json:
 
 
 def _is_news(previous: Entry, entry: Entry) -> bool:
-    return previous.labels != entry.labels or controller_uid(previous) != controller_uid(entry)
+    return previous.labels != entry.labels or previous.controller != entry.controller
 
 
 def _is_finished(entry: Entry) -> bool:

@@ -8,7 +8,6 @@ from bayplan.apiserver.protocol.encoding import Json, decode_object, parse_times
 from bayplan.apiserver.protocol.selectors import matches_label_selector
 from bayplan.apiserver.simulation.controllers.base import Controller
 from bayplan.apiserver.simulation.controllers.deployments import absolute
-from bayplan.apiserver.simulation.controllers.owners import controller_uid
 from bayplan.apiserver.simulation.controllers.pod_tally import facts_of
 from bayplan.apiserver.storage.store import Change, Entry, Key
 
@@ -66,7 +65,7 @@ class DisruptionBudgets(Controller):
         total = 0
         seen: set[str] = set()
         for pod in pods:
-            uid = controller_uid(pod)
+            uid = pod.controller
             place = self.client.owners.place(uid)
             if place is None or place[0] not in _SCALABLE:
                 total += 1

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from bayplan.apiserver.protocol.encoding import Json, decode_object, encode
 from bayplan.apiserver.protocol.selectors import matches_label_selector
 from bayplan.apiserver.simulation.controllers.base import Controller
-from bayplan.apiserver.simulation.controllers.pod_tally import facts_of
+from bayplan.apiserver.simulation.controllers.pod_tally import ADDRESS_FIELD, facts_of
 from bayplan.apiserver.simulation.controllers.pods import owner_reference
 from bayplan.apiserver.storage.store import DELETED, Change, Entry, Key
 
@@ -38,7 +38,7 @@ class ServiceEndpoints(Controller):
             labels = (previous or entry).labels or {}
             is_ours = previous is not None and labels.get(_MANAGED_BY) in _OURS
             return [(entry.namespace, labels.get(_SERVICE_NAME, ""))] if is_ours else []
-        if b'"podIP"' not in entry.raw or (
+        if not entry.fields[ADDRESS_FIELD] or (
             previous is not None and change.type != DELETED and _address(previous) == _address(entry)
         ):
             return []
@@ -128,7 +128,7 @@ def _selector(service: Entry) -> Json | None:
 def _address(pod: Entry) -> tuple[object, ...]:
     """What the endpoints of a pod follow from."""
     facts = facts_of(pod)
-    return facts.is_active, facts.is_ready, pod.labels, b'"podIP"' in pod.raw
+    return facts.is_active, facts.is_ready, pod.labels, bool(pod.fields[ADDRESS_FIELD])
 
 
 def _ports(service: Json, pod: Json) -> list[Json]:

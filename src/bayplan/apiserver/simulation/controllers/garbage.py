@@ -9,7 +9,7 @@ from bayplan.apiserver.protocol.encoding import Json, decode_object
 from bayplan.apiserver.protocol.errors import RequestRefused
 from bayplan.apiserver.simulation.controllers.base import ControllerClient
 from bayplan.apiserver.simulation.controllers.claims import without_owner
-from bayplan.apiserver.simulation.controllers.owners import Place, owner_uids
+from bayplan.apiserver.simulation.controllers.owners import Place
 from bayplan.apiserver.storage.store import DELETED, Change, Entry
 
 _BLOCKS = b'"blockOwnerDeletion":true'
@@ -43,27 +43,27 @@ class GarbageCollector:
 
     def _on_change(self, resource: str, change: Change) -> None:
         if change.type != DELETED:
-            if change.previous is None or _may_matter(change):
+            if _may_matter(change):
                 self._suspect(resource, change.entry)
                 for state in filter(None, (change.entry, change.previous)):
                     self._suspect_waiting_owners(state)
             return
         for place in self._client.owners.dependent_places(change.entry.uid):
             self._add(place)
-        for uid in owner_uids(change.entry):
+        for uid in change.entry.owners:
             owner = self._client.owners.place(uid)
             if owner is not None:
                 self._add(owner)
 
     def _suspect_waiting_owners(self, entry: Entry) -> None:
-        for uid in owner_uids(entry):
+        for uid in entry.owners:
             owner = self._client.owners.place(uid)
             if owner is not None and self._is_going(uid):
                 self._add(owner)
 
     def _suspect(self, resource: str, entry: Entry) -> None:
         is_going = b'"deletionTimestamp"' in entry.raw and any(mark in entry.raw for mark in _FINALIZERS)
-        owners = owner_uids(entry)
+        owners = entry.owners
         if is_going or (owners and any(self._is_doubtful(uid, entry) for uid in owners)):
             self._add((resource, entry.key))
 
@@ -180,7 +180,9 @@ def _without_blocking(document: Json) -> Json:
 
 def _may_matter(change: Change) -> bool:
     """Whether a change concerns ownership or deletion; most do not."""
-    previous = change.previous or change.entry
-    is_going = b'"deletionTimestamp"' in change.entry.raw
-    is_unblocked = previous.raw.count(_BLOCKS) != change.entry.raw.count(_BLOCKS)
-    return is_going or is_unblocked or owner_uids(previous) != owner_uids(change.entry)
+    entry, previous = change.entry, change.previous
+    if previous is None:  # it is not being deleted
+        return bool(entry.owners)
+    if previous.owners != entry.owners or b'"deletionTimestamp"' in entry.raw:
+        return True
+    return bool(entry.owners) and previous.raw.count(_BLOCKS) != entry.raw.count(_BLOCKS)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bayplan.apiserver.kinds.pod_admission import NOT_READY, UNREACHABLE
+from bayplan.apiserver.objects.conditions import set_condition
 from bayplan.apiserver.objects.deletion import DeleteOptions
-from bayplan.apiserver.objects.subresources import set_condition
 from bayplan.apiserver.protocol.encoding import Json, decode_object, parse_timestamp
 from bayplan.apiserver.simulation.controllers.base import Controller
 from bayplan.apiserver.simulation.controllers.pods import is_terminating, key_of

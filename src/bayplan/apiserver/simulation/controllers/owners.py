@@ -1,21 +1,13 @@
-"""Owners and dependents: an index over all resources, kept by listening to the store.
-
-Owner references are read from the stored bytes without decoding objects that have none.
-"""
+"""Owners and dependents: an index over all resources, kept by listening to the store."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
-from bayplan.apiserver.protocol.encoding import decode_object
-from bayplan.apiserver.storage.store import ADDED, DELETED, Change, Entry, Key, Store
+from bayplan.apiserver.storage.store import ADDED, DELETED, Change, Key, Store
 
 Place = tuple[str, Key]
 """A resource and a key in it."""
-_MARK = b'"ownerReferences":['
-_CONTROLLER = b'"controller":true'
-_UID = re.compile(rb'"uid":"([^"]+)"')
 
 
 class OwnerIndex:
@@ -41,15 +33,22 @@ class OwnerIndex:
 
     def owners_of(self, change: Change) -> Iterable[str]:
         """The owners before and after a change."""
-        found = dict.fromkeys(owner_uids(change.entry))
-        if change.previous is not None:
-            found |= dict.fromkeys(owner_uids(change.previous))
-        return found
+        before = change.previous.owners if change.previous is not None else ()
+        return dict.fromkeys((*change.entry.owners, *before))
 
     def _on_change(self, resource: str, change: Change) -> None:
-        place = (resource, change.entry.key)
-        before = set(owner_uids(change.previous)) if change.previous is not None else set()
-        after = set(owner_uids(change.entry)) if change.type != DELETED else set()
+        entry, previous = change.entry, change.previous
+        before = previous.owners if previous is not None else ()
+        after = entry.owners if change.type != DELETED else ()
+        if before != after:
+            self._move((resource, entry.key), set(before), set(after))
+        if change.type == DELETED:
+            self._places.pop(entry.uid, None)
+        elif previous is None or previous.uid != entry.uid:
+            self._places[entry.uid] = (resource, entry.key)
+
+    def _move(self, place: Place, before: set[str], after: set[str]) -> None:
+        """Note the owners of an object."""
         for uid in before - after:
             found = self._dependents.get(uid)
             if found is not None:
@@ -58,41 +57,3 @@ class OwnerIndex:
                     del self._dependents[uid]
         for uid in after - before:
             self._dependents.setdefault(uid, {})[place] = None
-        if change.type == DELETED:
-            self._places.pop(change.entry.uid, None)
-        elif change.previous is None or change.previous.uid != change.entry.uid:
-            self._places[change.entry.uid] = place
-
-
-def owner_uids(entry: Entry) -> tuple[str, ...]:
-    """The owners of an object; worked out once an entry, since an entry never changes."""
-    if entry.owners is None:
-        entry.owners = _read_owners(entry.raw)
-    return entry.owners
-
-
-def controller_uid(entry: Entry) -> str:
-    """The owner that controls an object: the one whose reference has `controller: true`; empty when there is none."""
-    if entry.controller is None:
-        owners = owner_uids(entry)
-        if not owners or _CONTROLLER not in entry.raw:
-            entry.controller = ""
-        elif len(owners) == 1:
-            entry.controller = owners[0]
-        else:
-            references = decode_object(entry.raw)["metadata"]["ownerReferences"]
-            entry.controller = next((one.get("uid", "") for one in references if one.get("controller")), "")
-    return entry.controller
-
-
-def _read_owners(raw: bytes) -> tuple[str, ...]:
-    start = raw.find(_MARK)
-    if start < 0:
-        return ()
-    # Only between `metadata` and `spec` is such a list surely the object's own: templates and custom resources may
-    # hold others. Everything else is decoded.
-    if raw.find(b'"metadata":') < start < raw.find(b'"spec":'):
-        section = raw[start + len(_MARK) : raw.find(b"]", start)]
-        return tuple(uid.decode() for uid in _UID.findall(section))
-    references = decode_object(raw)["metadata"].get("ownerReferences") or []
-    return tuple(reference.get("uid", "") for reference in references)

@@ -12,13 +12,12 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from bayplan.apiserver.protocol.encoding import decode_object, parse_timestamp
-from bayplan.apiserver.simulation.controllers.owners import controller_uid
 from bayplan.apiserver.simulation.controllers.pods import ready_since
 from bayplan.apiserver.simulation.placement import REQUIRED
 from bayplan.apiserver.storage.store import ADDED, DELETED, Change, Entry, Key, Store
 
-NODE_FIELD, PHASE_FIELD = 0, 4
-"""Where a pod entry's selectable fields hold its node and its phase."""
+NODE_FIELD, PHASE_FIELD, ADDRESS_FIELD = 0, 4, 5
+"""Where a pod entry's selectable fields hold its node, its phase and its address."""
 _READY = re.compile(rb'\{"type":"Ready","status":"True"(?:,"lastProbeTime":null)?,"lastTransitionTime":"([^"]+)"')
 
 
@@ -125,15 +124,15 @@ class PodTally:
         store.listen("pods", self._take)
 
     def _take(self, resource: str, change: Change) -> None:
-        owner = controller_uid(change.entry) if change.type != DELETED else ""
+        owner = change.entry.controller if change.type != DELETED else ""
         if owner:
             self._by_owner.setdefault(owner, OwnedPods()).put(change.entry.key, facts_of(change.entry))
             self._orphans.get(change.entry.namespace, {}).pop(change.entry.key, None)
         elif change.type == DELETED:
             self._orphans.get(change.entry.namespace, {}).pop(change.entry.key, None)
-        elif change.previous is None or controller_uid(change.previous):
+        elif change.previous is None or change.previous.controller:
             self._orphans.setdefault(change.entry.namespace, {})[change.entry.key] = None
-        before = controller_uid(change.previous) if change.previous is not None else ""
+        before = change.previous.controller if change.previous is not None else ""
         if before != owner and before in self._by_owner:
             self._by_owner[before].put(change.entry.key, None)
             if not self._by_owner[before].by_key:

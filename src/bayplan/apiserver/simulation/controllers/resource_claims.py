@@ -99,7 +99,7 @@ class ClaimRelease(Controller):
     watches = ("pods",)
 
     def keys_for(self, resource: str, change: Change) -> Iterable[Key]:
-        if _MARK not in change.entry.raw:
+        if not self.primaries or _MARK not in change.entry.raw:
             return []
         pod = decode_object(change.entry.raw)
         return [(pod["metadata"]["namespace"], name) for name in _claim_names(pod)]

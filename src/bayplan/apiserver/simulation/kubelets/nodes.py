@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bayplan.apiserver.objects.subresources import set_condition
+from bayplan.apiserver.objects.conditions import set_condition
 from bayplan.apiserver.protocol.encoding import Json
 
 ZONES = ("zone-a", "zone-b", "zone-c")

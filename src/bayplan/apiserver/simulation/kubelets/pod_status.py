@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from bayplan.apiserver.objects.subresources import set_condition
+from bayplan.apiserver.objects.conditions import set_condition
 from bayplan.apiserver.protocol.encoding import Json
 from bayplan.apiserver.simulation.kubelets.commands import Course, course_of
 
