@@ -22,11 +22,11 @@ class EmbeddedThread:
 
     def start(self) -> None:
         self._thread.start()
-        assert self._started.wait(10), "the embedded cluster did not start"
+        assert self._started.wait(60), "the embedded cluster did not start"
 
     def stop(self) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(10)
+        self._thread.join(60)
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
