@@ -50,8 +50,9 @@ def test_label_selectors_select(api: ApiClient, seven: str, selector: str, expec
     assert names(api.get(seven, query={"labelSelector": selector}).body["items"]) == expected
 
 
-def test_a_bad_label_selector_is_a_bad_request(api: ApiClient, seven: str) -> None:
-    answer = api.get(seven, query={"labelSelector": "a in (b"})
+@pytest.mark.parametrize("selector", ["a in (b", "a=b,", ",a=b", "a>b", "a>", "a=b c", "a in b", "a..b/c=d"])
+def test_a_bad_label_selector_is_a_bad_request(api: ApiClient, seven: str, selector: str) -> None:
+    answer = api.get(seven, query={"labelSelector": selector})
 
     assert (answer.status, answer.reason) == (400, "BadRequest")
 
@@ -67,6 +68,21 @@ def test_an_unknown_field_selector_is_a_bad_request(api: ApiClient, seven: str) 
 
     assert (answer.status, answer.reason) == (400, "BadRequest")
     assert "field label not supported: spec.nonsense" in answer.message
+
+
+def test_only_separators_are_escaped_in_a_field_selector(api: ApiClient, seven: str) -> None:
+    assert api.get(seven, query={"fieldSelector": r"metadata.name=a\,b"}).body["items"] == []
+    answer = api.get(seven, query={"fieldSelector": r"metadata.name=a\x"})
+
+    assert (answer.status, answer.reason) == (400, "BadRequest")
+    assert r"invalid escape sequence: \x" in answer.message
+
+
+@pytest.mark.parametrize("query", [{"limit": "-1"}, {"limit": "2", "resourceVersion": "0"}, {"watch": "False"}])
+def test_a_list_without_an_effective_limit_has_everything(api: ApiClient, seven: str, query: dict[str, str]) -> None:
+    answer = api.get(seven, query=query)
+
+    assert (answer.status, len(answer.body["items"])) == (200, PAGES)
 
 
 def test_pods_are_selected_by_node_and_phase(api: ApiClient, pods: str) -> None:

@@ -78,7 +78,7 @@ def _is_spared(budget: Json, pod: Json) -> bool:
     if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True
     status = budget.get("status") or {}
-    return 0 < status.get("desiredHealthy", 0) <= status.get("currentHealthy", 0)
+    return bool(0 < status.get("desiredHealthy", 0) <= status.get("currentHealthy", 0))
 
 
 def _check_budget(budget: Json) -> None:

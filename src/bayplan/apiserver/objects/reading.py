@@ -79,6 +79,8 @@ class ObjectReader:
         selection = _selection(kind, namespace, request)
         representation = _representation(request)
         limit, token = request.seconds("limit") or 0, request.query.get("continue", "")
+        if request.query.get("resourceVersion") == "0":
+            limit = 0  # as where a cache answers
         listing, start = self._listing(kind, request, token)
         entries = listing.entries
         if start is not None:

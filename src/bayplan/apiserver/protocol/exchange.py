@@ -33,16 +33,19 @@ class Request:
     user: ApiUser = ANONYMOUS
 
     def flag(self, name: str) -> bool:
-        return self.query.get(name, "") in ("true", "1", "True", "TRUE", "t")
+        """Whether a parameter is there and not false; without a value, it is true."""
+        value = self.query.get(name)
+        return value is not None and value.lower() not in ("0", "false")
 
     def seconds(self, name: str) -> int | None:
-        """A whole, non-negative number from the query, None when absent."""
+        """A whole number from the query, None when absent; one below zero counts as zero."""
         text = self.query.get(name, "")
         if not text:
             return None
-        if not text.isascii() or not text.isdigit() or len(text) > 9:
+        digits = text.removeprefix("-")
+        if not digits.isascii() or not digits.isdigit() or len(digits) > 9:
             raise errors.bad_request(f'invalid value for {name}: "{text}" is not a whole number')
-        return int(text)
+        return max(0, int(text))
 
 
 @dataclass(slots=True)

@@ -26,6 +26,8 @@ _SUBDOMAIN = re.compile(r"^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0
 _LABEL_NAME = re.compile(r"^[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?\Z")
 _LABEL_VALUE = re.compile(r"^(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?\Z")
 
+_INTEGER = re.compile(r"^[+-]?[0-9]{1,19}\Z")
+_ESCAPED = re.compile(r"\\([\\,=])")
 _MOST_PREFIX, _MOST_KEY = 253, 317
 
 
@@ -94,6 +96,8 @@ def parse_requirements(text: str) -> list[LabelRequirement]:
             if text[position] != ",":
                 raise BadSelector(f"unable to parse requirement: found '{text[position:]}', expected: ',' or 'end'")
             position += 1
+            if not text[position:].strip():
+                raise BadSelector("found '', expected: identifier after ','")
     return requirements
 
 
@@ -112,6 +116,9 @@ def _requirement(match: re.Match[str]) -> LabelRequirement:
 def _checked(requirement: LabelRequirement) -> LabelRequirement:
     if not is_label_key(requirement.key):
         raise BadSelector(f'unable to parse requirement: <nil>: Invalid value: "{requirement.key}": not a label key')
+    if requirement.operator in ("gt", "lt") and not _INTEGER.match(requirement.values[0]):
+        problem = f"Invalid value: \"{requirement.values[0]}\": for 'Gt', 'Lt' operators, the value must be an integer"
+        raise BadSelector(f"unable to parse requirement: values[0]: {problem}")
     for value in requirement.values:
         if not _LABEL_VALUE.match(value):
             raise BadSelector(f'unable to parse requirement: values[0][{requirement.key}]: Invalid value: "{value}"')
@@ -134,7 +141,9 @@ def parse_field_selector(text: str) -> list[FieldRequirement]:
         match = re.match(r"^([^=!]+?)(==|=|!=)(.*)$", clause, re.DOTALL)
         if match is None:
             raise BadSelector(f"invalid selector: '{text}'; can't understand '{clause}'")
-        value = re.sub(r"\\(.)", r"\1", match[3])
+        if found_escape := re.search(r"\\.?", _ESCAPED.sub("", match[3])):
+            raise BadSelector(f"invalid field selector: invalid escape sequence: {found_escape[0]}")
+        value = _ESCAPED.sub(r"\1", match[3])
         found.append(FieldRequirement(match[1], match[2] != "!=", value))
     return found
 
