@@ -82,7 +82,8 @@ def test_a_name_is_generated_after_a_dash_too(api: ApiClient, config_maps: str) 
 def test_a_new_object_brings_no_version(api: ApiClient, config_maps: str) -> None:
     answer = api.post(config_maps, config_map("a", resourceVersion="5"))
 
-    assert (answer.status, answer.message) == (500, "resourceVersion should not be set on objects to be created")
+    assert answer.status in (400, 500)  # kube-apiserver says that the error is its own
+    assert answer.message == "resourceVersion should not be set on objects to be created"
     assert api.post(config_maps, config_map("a", resourceVersion="0")).status == 201
 
 

@@ -76,13 +76,13 @@ class Subresources:
         if metadata.get("namespace") and metadata["namespace"] != namespace:
             raise errors.bad_request(errors.NAMESPACE_MISMATCH)
         target = binding.get("target") or {}
+        causes = []
         if target.get("kind", "") not in ("", "Node"):
-            kind_name = target["kind"]
-            raise errors.unexpected(
-                f'target.kind: Unsupported value: "{kind_name}": supported values: "Node", "<empty>"'
-            )
+            causes.append(errors.not_supported("target.kind", target["kind"], ["Node", "<empty>"]))
         if not target.get("name"):
-            raise errors.unexpected(errors.required("target.name").as_text())
+            causes.append(errors.required("target.name"))
+        if causes:
+            raise errors.invalid("Binding", pod_name, causes)
         kind = self._objects.kinds.resource("pods")
         caller = Caller(request.user, WriteOptions.of(request), subresource="binding")
         self._objects.update(kind, namespace, pod_name, self._assign(target["name"], metadata), caller)

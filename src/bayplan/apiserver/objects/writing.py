@@ -105,7 +105,7 @@ class ObjectWriter:
         else:
             managed_fields.record_create(document, kind.type, self._writer(kind, caller))
         if is_versioned:
-            raise errors.unexpected("resourceVersion should not be set on objects to be created")
+            raise errors.bad_request("resourceVersion should not be set on objects to be created")
         if self.store.get(kind.stored_as, namespace, metadata["name"]) is not None:
             raise errors.already_exists(kind.plural, metadata["name"], group=kind.group)
         if kind.namespaced and not caller.options.dry_run and self.store.count(QUOTAS):

@@ -80,7 +80,7 @@ def test_a_subresource_needs_a_rule_of_its_own(api: Api) -> None:
     grant(api, [{"apiGroups": [""], "resources": ["pods/binding"], "verbs": ["create"]}])
     path = "/api/v1/namespaces/default/pods/a/binding"
 
-    assert call(api, robot(api), "POST", path, {"target": {"name": "n"}})[0] == 404
+    assert call(api, robot(api), "POST", path, {"metadata": {"name": "a"}, "target": {"name": "n"}})[0] == 404
     assert call(api, robot(api), "PATCH", "/api/v1/namespaces/default/pods/a/status", {})[0] == 403
 
 
