@@ -89,7 +89,7 @@ def _default_container(container: Json, *, host_network: bool, requests_from_lim
         if host_network and not port.get("hostPort") and isinstance(port.get("containerPort"), int):
             port["hostPort"] = port["containerPort"]
     for name in ("livenessProbe", "readinessProbe", "startupProbe"):
-        if container.get(name):
+        if isinstance(container.get(name), dict):  # an empty one too
             _default_probe(container[name])
     for hook in (container.get("lifecycle") or {}).values():
         _default_request(hook)
@@ -158,7 +158,7 @@ def _default_volume(volume: Json) -> None:
         image = volume["image"]
         image["pullPolicy"] = image.get("pullPolicy") or _pull_policy(image.get("reference", ""))
     for projected in (volume.get("projected") or {}).get("sources") or ():
-        if projected.get("serviceAccountToken"):
+        if isinstance(projected.get("serviceAccountToken"), dict):
             projected["serviceAccountToken"].setdefault("expirationSeconds", 3600)
         for item in (projected.get("downwardAPI") or {}).get("items") or ():
             _default_reference(item)
