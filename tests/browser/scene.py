@@ -17,6 +17,8 @@ TEAMS = ("batch", "ml", "shop")
 DEVICES = [DeviceModel(driver=DRIVER, count=4, node_selector={"accelerator": "gpu"}, device={})]
 CONFIG = Path(__file__).with_name("scene.yaml")
 """The default profile with Coscheduling."""
+LICENCES = Path(__file__).with_name("licences.py")
+"""A plugin that stops pods after the choice."""
 
 
 def name_of(number: int) -> str:
@@ -109,6 +111,14 @@ def claiming() -> list[dict[str, Any]]:
         claims = [{"name": "gpus", "resourceClaimName": name}]
         found.append(pod(name, cpu="4", namespace="ml", tolerations=tolerations, resourceClaims=claims))
     return found
+
+
+def licensed() -> list[dict[str, Any]]:
+    """Pods that got a node and are held at Permit, refused at Reserve, or failed there."""
+    return [
+        pod(f"solver-{word}-0", cpu="1", namespace="batch", labels={"licence": word})
+        for word in ("manual", "none", "broken")
+    ]
 
 
 async def preempt(stage: Stage, count: int = 1) -> None:

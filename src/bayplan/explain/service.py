@@ -55,7 +55,7 @@ from bayplan.explain.suggestions.relocation import find_moves
 from bayplan.explain.suggestions.search import find_changes
 from bayplan.explain.views import LiveView
 from bayplan.explain.whatif.cluster_copy import ClusterCopy, ClusterObjects, objects_of_cluster
-from bayplan.explain.whatif.placing import held_back_by
+from bayplan.explain.whatif.placing import created, held_back_by
 from bayplan.explain.whatif.scenario import Scenario, play
 from bayplan.loop.decide import Decision
 from bayplan.loop.decide_with_extenders import decide_with_extenders
@@ -381,7 +381,7 @@ class ExplainService:
         """Pods that wait for a scheduler that is not one of ours and may not be running."""
         view = self.view()
         return [
-            (view.info(pod), Waiting(pod=pod.key, place="elsewhere"), "")
+            (view.info(pod), Waiting(pod=pod.key, place="elsewhere", since=created(pod)), "")
             for pod in self.live.watching.pods()
             if not pod.spec.node_name and pod.spec.scheduler_name not in view.deciders
         ]

@@ -53,7 +53,7 @@ def test_a_victim_is_explained_from_the_record_of_its_preemptor_and_a_later_pod_
     unseen = explained(vip, record(1.0, uid="older"))
     later = explained(record(90.0, uid="two"), vip, record(1.0))
 
-    assert victim.verdict == "default/web was preempted on n1 at 00:01:00 UTC to make room for default/vip."
+    assert victim.verdict == "default/web was preempted on n1 at 1970-01-01 00:01:00 UTC to make room for default/vip."
     assert victim.state == "gone" and victim.decision is not None and victim.decision.node == "n1"
     assert isinstance(unseen.claim, Preempted) and unseen.attempts == [] and unseen.decision is None
     assert isinstance(later.claim, Chosen) and later.uid == "two"

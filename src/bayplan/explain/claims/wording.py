@@ -42,7 +42,7 @@ def _why_chosen(claim: c.Chosen) -> str:
     if claim.by == "only node" and claim.scored:
         return ", the only one left of those that were looked at; nothing was scored"
     if claim.by == "only node":
-        return f", the only one of {claim.nodes} nodes that fitted; nothing was scored" if claim.nodes > 1 else ""
+        return f", the only one of {claim.nodes:,} nodes that fitted; nothing was scored" if claim.nodes > 1 else ""
     return f"{_points_and_lead(claim)}{_some_scored(claim)}" if claim.by == "points" else ""
 
 
@@ -54,13 +54,13 @@ def _points_and_lead(claim: c.Chosen | c.GoesTo) -> str:
     if not claim.runner_up:
         return f" with {_points(claim.total)}" if claim.total else ""
     if claim.ties > 1:
-        return f" with {_points(claim.total)}, one of {claim.ties} nodes with as many, {claim.runner_up} among them"
+        return f" with {_points(claim.total)}, one of {claim.ties:,} nodes with as many, {claim.runner_up} among them"
     by = f"; {claim.plugin} decides" if claim.plugin else ""
-    return f" with {_points(claim.total)}, {claim.ahead} ahead of {claim.runner_up}{by}"
+    return f" with {_points(claim.total)}, {claim.ahead:,} ahead of {claim.runner_up}{by}"
 
 
 def _preempted(claim: c.Preempted) -> str:
-    when = datetime.fromtimestamp(claim.time, UTC).strftime("%H:%M:%S UTC")
+    when = datetime.fromtimestamp(claim.time, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     return f"{claim.pod} was preempted on {claim.node} at {when} to make room for {claim.by}."
 
 
@@ -122,7 +122,7 @@ def _node_stands(claim: c.NodeStands) -> str:
     if not claim.waiting:
         return f"{state}; no pod is pending."
     more = f"; {counted(claim.untried, 'more pod')} of other kinds were not looked at" if claim.untried else ""
-    return f"{state}; {claim.fits} of {claim.waiting} pending pods would fit here now{more}."
+    return f"{state}; {claim.fits:,} of {claim.waiting:,} pending pods would fit here now{more}."
 
 
 def _node_answers(claim: c.NodeAnswers) -> str:
@@ -133,7 +133,7 @@ def _node_answers(claim: c.NodeAnswers) -> str:
 
 def _goes_to(claim: c.GoesTo) -> str:
     if claim.feasible == 1:
-        why = f", the only one of {claim.nodes} nodes that fits" if claim.nodes > 1 else ""
+        why = f", the only one of {claim.nodes:,} nodes that fits" if claim.nodes > 1 else ""
     else:
         why = _points_and_lead(claim)
     if claim.sample:
@@ -150,7 +150,7 @@ def _fits_nowhere(claim: c.FitsNowhere) -> str:
         return f"{claim.pod} is pending: no node offers {claim.resource}, and it asks {claim.asked}."
     if not claim.refused:
         return ended(f"{claim.pod} is pending: {claim.reason or claim.message or 'no reason is known'}")
-    nodes = "the one node" if claim.nodes == 1 else f"{claim.refused} of {claim.nodes} nodes"
+    nodes = "the one node" if claim.nodes == 1 else f"{claim.refused:,} of {claim.nodes:,} nodes"
     return ended(f"{claim.pod} is pending: {claim.plugin or 'PreFilter'} refuses {nodes}: {claim.reason}")
 
 
@@ -162,7 +162,7 @@ def _would_preempt(claim: c.WouldPreempt) -> str:
 
 
 def _as_good(ties: int) -> str:
-    return f", one of {ties} nodes where that costs the same" if ties > 1 else ""
+    return f", one of {ties:,} nodes where that costs the same" if ties > 1 else ""
 
 
 def _awaits_victims(claim: c.AwaitsVictims) -> str:

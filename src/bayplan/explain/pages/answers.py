@@ -6,10 +6,11 @@ from typing import Any
 
 from starlette.requests import Request
 
+from bayplan.app.live import LiveScheduler
 from bayplan.explain.pages.decision_log import LogQuery, decisions_of, group_log
 from bayplan.explain.pages.heat import HeatMaps
 from bayplan.explain.pages.pod_list import PodFilter, find_by_name, list_pods
-from bayplan.explain.pages.preemptions import list_preemptions
+from bayplan.explain.pages.preemptions import IsThere, list_preemptions
 from bayplan.explain.pages.timeline import SPANS
 from bayplan.explain.service import ExplainService
 from bayplan.server.answers import Refusal
@@ -57,20 +58,24 @@ class PageAnswers:
         recorder = self._service.recorder
         offset = number_in(request, "offset", 0, least=0, most=10**9)
         limit = number_in(request, "limit", 50, most=_MOST_ROWS)
-        there = self._service.live.watching.pods_by_key()
-
-        def is_there(key: str, uid: str) -> bool:
-            pod = there.get(key)
-            return pod is not None and pod.uid == uid
-
-        work = list_preemptions(recorder, offset=offset, limit=limit, is_there=is_there)
-        return await self._service.listed(lambda _: work)
+        return await self._service.listed(
+            lambda live: list_preemptions(recorder, offset=offset, limit=limit, is_there=_presence(live))
+        )
 
     async def timeline(self, request: Request) -> Any:
         return self._service.timeline.page(choice_in(request, "span", tuple(SPANS)))
 
     async def nodes(self, request: Request) -> Any:
         return self._heat.of(self._service.live, text_in(request, "resource"))
+
+
+def _presence(live: LiveScheduler) -> IsThere:
+    def is_there(key: str, uid: str) -> bool:
+        namespace, _, name = key.rpartition("/")
+        pod = live.watching.pod(namespace, name)
+        return pod is not None and pod.metadata.uid == uid
+
+    return is_there
 
 
 def _log_query(request: Request) -> LogQuery:

@@ -12,9 +12,11 @@ from bayplan.loop.record import UNDER_WAY, CandidateKey, Preemption, Victim
 from bayplan.loop.recorder import DecisionRecorder
 from bayplan.observe.time_slices import Work
 
-__all__ = ["ListedPreemption", "PreemptionPage", "list_preemptions"]
+__all__ = ["IsThere", "ListedPreemption", "PreemptionPage", "list_preemptions"]
 
 _AT_ONCE = 512
+IsThere = Callable[[str, str], bool]
+"""Whether the pod, `namespace/name` and uid, is in the cluster still."""
 
 
 class ListedPreemption(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
@@ -28,7 +30,7 @@ class ListedPreemption(msgspec.Struct, kw_only=True, rename="camel", omit_defaul
     candidates: int = 0
     keys: list[CandidateKey] = []
     outcome: str = ""
-    """bound, elsewhere: on another node, gone: without having got one; empty while the pod waits"""
+    """bound, elsewhere: on another node, gone: deleted before it got one; empty while the pod waits"""
     waited: float = 0.0
     """Seconds from the preemption to the decision that gave the pod a node."""
     got: str = ""
@@ -46,9 +48,9 @@ class PreemptionPage(msgspec.Struct, kw_only=True, rename="camel"):
 
 
 def list_preemptions(
-    recorder: DecisionRecorder, *, offset: int, limit: int, is_there: Callable[[str, str], bool] = lambda key, uid: True
+    recorder: DecisionRecorder, *, offset: int, limit: int, is_there: IsThere = lambda pod, uid: True
 ) -> Work[PreemptionPage]:
-    """Newest first. `is_there`: whether a pod of that `namespace/name` and uid waits or runs."""
+    """Newest first."""
     found: list[ListedPreemption] = []
     later: dict[str, Note | Restored] = {}
     """By uid, the oldest attempt so far that chose a node: notes are read from the newest to the oldest."""
@@ -61,10 +63,9 @@ def list_preemptions(
             later[past.uid] = note
         elif past.preemption is not None and past.preemption.attempt == past.attempt:
             victims += past.preemption.victim_count
-            listed = _listed(f"{note.namespace}/{note.name}", past.preemption, later.get(past.uid))
-            if not listed.outcome and not is_there(listed.pod, past.uid):
-                listed.outcome = "gone"
-            found.append(listed)
+            found.append(_listed(f"{note.namespace}/{note.name}", past.preemption, later.get(past.uid)))
+            if not found[-1].outcome and not is_there(found[-1].pod, past.uid):
+                found[-1].outcome = "gone"
     waits = [each.waited for each in found if each.got]
     return PreemptionPage(
         total=len(found),

@@ -68,6 +68,7 @@ _STYLES = {
 }
 _THEN, _NOW = "cyan", "magenta"
 _MOST_ROWS = 12
+_MOST_CAUSES = 50
 _LONGEST_NAME = 28
 _MOST_TIMES = 4
 _MOST_STEPS = 8
@@ -82,6 +83,7 @@ _MOST_COMMANDS = 8
 
 def draw_pod(explanation: PodExplanation, *, top: int = 5, width: int = 120) -> Iterator[RenderableType]:
     now = explanation.now
+    today = now.time if now is not None else 0.0
     is_waiting = explanation.state in ("pending", "gated")
     fits = is_waiting and now is not None and bool(now.node)
     style = "bold green" if fits else _STYLES.get(explanation.state, "bold")
@@ -89,21 +91,21 @@ def draw_pod(explanation: PodExplanation, *, top: int = 5, width: int = 120) -> 
     if explanation.note:
         yield Padding(Text(plain(explanation.note), style="dim"), (0, 2), expand=False)
     if explanation.decision is not None and not is_waiting:
-        yield from _then(explanation.decision, width=width)
+        yield from _then(explanation.decision, today=today, width=width)
     is_unrecorded = explanation.state == "placed" and explanation.decision is None
     if now is not None and (explanation.state == "pending" or is_unrecorded):
         yield from _now(now, top=top, width=width)
     if explanation.devices:
         yield _list("devices", [DEVICE_WORDS[type(claim)](claim) for claim in explanation.devices])
     if explanation.attempts:
-        yield _attempts(explanation.attempts)
-    yield from _queue(explanation)
+        yield _attempts(explanation.attempts, today=today)
+    yield from _queue(explanation, today=today)
     if now is not None and is_waiting and now.phases:
         yield _took(now.phases, now.times)
 
 
-def _then(decided: Decided, *, width: int) -> Iterator[RenderableType]:
-    yield _title(f"decided {_moment(decided.time)} UTC", _THEN)
+def _then(decided: Decided, *, today: float, width: int) -> Iterator[RenderableType]:
+    yield _title(f"decided {_moment(decided.time, today)} UTC", _THEN)
     if decided.nodes and decided.chosen_by != "nomination":
         yield indent(_funnel(decided.nodes, decided.funnel, decided.node))
     if decided.points:
@@ -152,7 +154,7 @@ def _now_parts(now: Now, *, top: int, width: int, chosen_ends: bool) -> Iterator
         yield indent(Text.assemble(("kube-scheduler would say: ", "dim"), plain(now.message)), is_apart=True)
 
 
-def _queue(explanation: PodExplanation) -> Iterator[RenderableType]:
+def _queue(explanation: PodExplanation, *, today: float) -> Iterator[RenderableType]:
     """active 0.2 s (PodAdd) → unschedulable 31 s → backoff 1.0 s (NodeAdd)."""
     history, outcome, ended = explanation.queue.history if explanation.queue is not None else [], "", 0.0
     if not history and explanation.attempts:
@@ -166,11 +168,11 @@ def _queue(explanation: PodExplanation) -> Iterator[RenderableType]:
     history = history[-_MOST_STEPS:]
     ends = [*(time for time, _, _ in history[1:]), *([ended] if outcome else [])]
     for place, (time, where, cause) in enumerate(history):
-        took = f" {_duration(ends[place] - time)}" if place < len(ends) else f" since {_moment(time)}"
+        took = f" {_duration(ends[place] - time)}" if place < len(ends) else f" since {_moment(time, today)}"
         text.append(" → " if place else "", style="dim").append(plain(where), style="bold")
         text.append(f"{took} ({plain(cause)})" if cause else took)
     if outcome:
-        text.append(" → ", style="dim").append(plain(outcome), style="bold").append(f" at {_moment(ended)}")
+        text.append(" → ", style="dim").append(plain(outcome), style="bold").append(f" at {_moment(ended, today)}")
     yield Padding(text, (1, 2, 0, 2), expand=False)
 
 
@@ -262,6 +264,9 @@ def draw_node(node: NodeExplanation, *, width: int = 120) -> Iterator[Renderable
             here = f"fits, place {group.place:,}" if group.fits else f"refused by {group.plugin or 'PreFilter'}"
             cells = prose_and_sample(plain("; ".join(group.reasons)), plain(group.pod), width=width)
             pending.add_row(f"{group.count:,}", Text(plain(here)), *cells)
+        hidden = node.pending[_MOST_ROWS:]
+        if hidden:
+            pending.add_row(f"{sum(group.count for group in hidden):,}", f"{len(hidden):,} more kinds")
         yield below(pending)
     if node.attempts:
         yield _attempts_here(node.attempts, is_narrow=width < NARROW)
@@ -272,9 +277,13 @@ def draw_pending(board: PendingBoard, *, most_named: int | None = 3) -> Iterator
     yield Text(plain(board.verdict), style="bold red" if board.total else "bold green")
     if board.causes:
         table = simple_table("pods", "because of", "such as", figures=("pods",))
-        for cause in board.causes[:50]:
+        for cause in board.causes[:_MOST_CAUSES]:
             sample = plain(sample_of([waiting.pod for waiting in cause.pods], most=most_named or len(cause.pods)))
             table.add_row(f"{cause.count:,}", Text(plain(cause.title)), Text(sample))
+        hidden = board.causes[_MOST_CAUSES:]
+        if hidden:
+            pods = sum(cause.count for cause in hidden)
+            table.add_row(f"{pods:,}", f"{len(hidden):,} other causes", "")
         yield below(table)
 
 
@@ -404,7 +413,7 @@ def _preemption(preemption: Preemption, verb: str) -> Iterator[RenderableType]:
         yield indent(Text.assemble(("why there: ", "dim"), " → ".join([nodes, *told]), equal))
 
 
-def _attempts(attempts: Sequence[DecisionRecord]) -> RenderableType:
+def _attempts(attempts: Sequence[DecisionRecord], *, today: float) -> RenderableType:
     shown = attempts[:_MOST_ROWS]
     woken = ["woken by"] if any(record.woken_by for record in shown) else []
     figures = ("attempt", "when", "fit on", "took")
@@ -416,7 +425,7 @@ def _attempts(attempts: Sequence[DecisionRecord]) -> RenderableType:
         outcome = f"{record.outcome}{stopped}{where}"
         table.add_row(
             str(record.attempt),
-            _moment(record.time),
+            _moment(record.time, today),
             *(plain(record.woken_by) for _ in woken),
             f"{record.feasible:,}/{record.nodes:,}",
             Text(plain(outcome)),
@@ -434,7 +443,7 @@ def _attempts_here(attempts: Sequence[DecisionRecord], *, is_narrow: bool) -> Re
         stopped = f" at {record.stopped_at}" if record.stopped_at else ""
         fitting = [] if is_narrow else [f"{record.feasible:,}/{record.nodes:,}"]
         words = Text(plain(record.pod)), Text(plain(f"{record.outcome}{stopped}"))
-        table.add_row(_moment(record.time), *words, *fitting, f"{record.seconds * 1000:.2f} ms")
+        table.add_row(_moment(record.time, attempts[0].time), *words, *fitting, f"{record.seconds * 1000:.2f} ms")
     return below(table)
 
 
@@ -456,8 +465,14 @@ def _shortened(name: str) -> str:
 def _duration(seconds: float) -> str:
     if seconds < 0.0995:
         return f"{seconds * 1000:.2g} ms" if seconds >= 0.001 else f"{seconds * 1e6:.0f} µs"
-    return f"{seconds:.1f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+    if seconds < 100:
+        return f"{seconds:.1f} s"
+    unit, size = ("min", 60) if seconds < 5_400 else ("h", 3_600) if seconds < 172_800 else ("d", 86_400)
+    return f"{seconds / size:.0f} {unit}"
 
 
-def _moment(time: float) -> str:
-    return datetime.fromtimestamp(time, UTC).strftime("%H:%M:%S")
+def _moment(time: float, today: float) -> str:
+    """With its date where that is another one than today's."""
+    then = datetime.fromtimestamp(time, UTC)
+    is_today = then.date() == datetime.fromtimestamp(today, UTC).date()
+    return then.strftime("%H:%M:%S" if is_today else "%Y-%m-%d %H:%M:%S")

@@ -1,8 +1,9 @@
 // Which page is shown, by the address, and the live connection that all pages share.
 
-import { el, failed } from "./dom.js";
-import { number } from "./format.js";
+import { el, failed, passTime, sentence } from "./dom.js";
+import { plural, setNow } from "./format.js";
 import { listenToKeys } from "./keyboard.js";
+import { ask } from "./questions.js";
 import { searchBox } from "./search.js";
 
 // A page's script is fetched when it is first shown: the first content waits for a third of the files.
@@ -22,6 +23,7 @@ const PAGES = {
 const PARENT = { node: "nodes", pod: "pods", pending: "queue" };
 const main = document.getElementById("main");
 const link = document.getElementById("link");
+const AGAIN = 3000;
 let shown = {};
 let latest = null;
 let visit = 0;
@@ -32,6 +34,9 @@ function place() {
     try { return decodeURIComponent(part); } catch { return part; }
   });
   const [name, ...rest] = Object.hasOwn(PAGES, parts[0]) ? parts : ["overview"];
+  // The page of one thing without its name is the list of all of them.
+  if ((name === "node" || name === "pod") && !rest[0]) return { name: PARENT[name], path: [], query: {} };
+  if (name === "pod" && rest.length === 1) rest.unshift("default");
   return { name, path: rest, query: Object.fromEntries(new URLSearchParams(words)) };
 }
 
@@ -81,10 +86,18 @@ function connect() {
   const source = new EventSource("/bayplan/v1/events");
   source.addEventListener("overview", (event) => {
     latest = JSON.parse(event.data);
-    setLink("live", `${number(latest.nodes)} nodes, live`);
+    setNow(latest.time);
+    setLink("live", `${plural(latest.nodes, "node")}, live`);
+    passTime();
     shown.onTick?.(latest);
   });
-  source.addEventListener("error", () => setLink("lost", `${location.host} does not answer, trying again`));
+  source.addEventListener("error", async () => {
+    if (link.dataset.state !== "lost") setLink("lost", `${location.host} does not answer, trying again`);
+    // A server that refuses ends the stream for good, and says why when it is asked.
+    if (source.readyState === EventSource.CLOSED) setTimeout(connect, AGAIN);
+    const refusal = await ask("/overview").then(() => "", (error) => error.message);
+    if (link.dataset.state === "lost" && refusal && !refusal.includes(location.host)) link.replaceChildren(el("span", {}, sentence(refusal)));
+  });
 }
 
 function setLink(state, text) {
@@ -108,6 +121,7 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   main.focus();
 });
 addEventListener("hashchange", async () => {
+  search.clear();
   await show();
   scrollTo(0, 0);
   main.focus({ preventScroll: true });

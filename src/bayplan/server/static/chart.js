@@ -1,6 +1,6 @@
 // A chart over time: axes with round numbers, a line a series, and the values at the pointer beside the names.
 
-import { el, svg } from "./dom.js";
+import { el, failed, svg } from "./dom.js";
 import { clock, minute, short } from "./format.js";
 
 const LEFT = 44, BOTTOM = 20, TOP = 8, RIGHT = 6, TEXT = 26;
@@ -25,9 +25,12 @@ export class Chart {
     this.draw();
   }
 
+  // Until the first answer; later the line stays as it is.
+  fail(error) { if (!this.page) this.holder.replaceChildren(failed(error)); }
+
   draw() {
     const width = this.holder.clientWidth, height = this.holder.clientHeight, times = this.page?.time || [];
-    if (!width) return;
+    if (!width || !this.page) return;
     if (times.length < 2) return this.holder.replaceChildren(el("p", { class: "soft" }, "The chart begins with the second sample."));
     const columns = this.series.map((one) => one.of(this.page) || []);
     const top = niceTop(this.most ?? Math.max(this.least, ...columns.flat().filter((value) => value !== null)));

@@ -1,6 +1,6 @@
 // Elements out of plain values. Strings become text nodes and nothing else, so nothing from a cluster is ever parsed.
 
-import { ago, clock, meaning, number } from "./format.js";
+import { ago, inFull, meaning, number } from "./format.js";
 
 export function el(tag, properties = {}, ...children) {
   const node = document.createElement(tag);
@@ -45,7 +45,7 @@ export function refill(holder, ...children) {
   const known = new Set([...holder.querySelectorAll("tr[data-key]")].map((row) => row.dataset.key));
   const unfolded = new Set([...holder.querySelectorAll("details[open]")].map((item) => item.dataset.key));
   holder.replaceChildren(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
-  if (known.size) for (const row of holder.querySelectorAll("tr[data-key]")) if (!known.has(row.dataset.key)) row.classList.add("fresh");
+  if (known.size) for (const row of holder.querySelectorAll("tr[data-key]")) if (!known.has(row.dataset.key) && !row.matches(".inside")) row.classList.add("fresh");
   [...holder.querySelectorAll(".scroll")].forEach((item, place) => { if (scrolled[place]) [item.scrollLeft, item.scrollTop] = scrolled[place]; });
   for (const item of holder.querySelectorAll("details")) if (unfolded.has(item.dataset.key)) item.open = true;
   if (mark) holder.querySelector(mark)?.focus({ preventScroll: true });
@@ -62,7 +62,14 @@ export const splitKey = (key) => {
   const slash = key.lastIndexOf("/");
   return slash < 0 ? ["default", key] : [key.slice(0, slash), key.slice(slash + 1)];
 };
-export const when = (time, now) => el("time", { datetime: new Date(time * 1000).toISOString(), title: clock(time) }, ago(time, now));
+export const when = (time) => el("time", { datetime: new Date(time * 1000).toISOString(), title: inFull(time), "data-ago": time }, ago(time));
+// How long ago things were goes on, also on pages whose content stays as it is.
+export function passTime() {
+  for (const item of document.querySelectorAll("time[data-ago]")) {
+    const text = ago(Number(item.dataset.ago));
+    if (item.textContent !== text) item.firstChild.data = text;
+  }
+}
 export const badge = (word, text = word) => el("span", { class: `badge ${meaning(word)}` }, text);
 // A bar for the eye; the number beside it is for everybody.
 export const meter = (share, hue = "") => {

@@ -1,18 +1,30 @@
 // Numbers and times as people write them.
 
 export const number = (value) => Number(value).toLocaleString("en");
-export const ago = (time, now = Date.now() / 1000) => `${span(Math.max(0, now - time))} ago`;
+// The time of the scheduler: the clock of whoever looks may be wrong, and seconds that are said to have passed are not.
+let ahead = 0;
+export const setNow = (time) => {
+  const by = time - Date.now() / 1000;
+  if (Math.abs(by - ahead) > 2) ahead = Math.abs(by) > 2 ? by : 0;
+};
+export const now = () => Date.now() / 1000 + ahead;
+export const since = (time) => Math.max(0, now() - time);
+export const ago = (time) => `${span(since(time))} ago`;
 export const span = (seconds) => {
   if (seconds < 90) return `${Math.round(seconds)} s`;
   if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
   return seconds < 172800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86400)} d`;
 };
 export const clock = (time) => new Date(time * 1000).toLocaleTimeString("en-GB");
+const day = (time) => new Date(time * 1000).toLocaleDateString("sv-SE");
+// With its date where that is another one than today's.
+export const moment = (time) => (day(time) === day(now()) ? clock(time) : `${day(time)} ${clock(time)}`);
+export const inFull = (time) => `${day(time)} ${new Date(time * 1000).toLocaleTimeString("en-GB", { timeZoneName: "short" })}`;
 export const minute = (time) => clock(time).slice(0, 5);
 export const duration = (seconds) => {
   if (seconds < 0.001) return `${Math.round(seconds * 1e6)} µs`;
   if (seconds < 0.00995) return `${(seconds * 1000).toFixed(1)} ms`;
-  if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
+  if (seconds < 0.9995) return `${Math.round(seconds * 1000)} ms`;
   return seconds < 100 ? `${seconds.toFixed(1)} s` : span(seconds);
 };
 export const short = (value) => {

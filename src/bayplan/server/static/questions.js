@@ -32,10 +32,16 @@ export function repeated(context, seconds, work, onError) {
   }
   return {
     now: run,
-    tick() { if (!running && !document.hidden && performance.now() - last > seconds * 1000 - 300) run(); },
+    tick() { if (!running && !document.hidden && !isSelecting() && performance.now() - last > seconds * 1000 - 300) run(); },
     stop() { running?.abort(); },
   };
 }
+
+// What is selected, to be copied, stays there until it is let go.
+const isSelecting = () => {
+  const chosen = getSelection();
+  return !chosen.isCollapsed && document.getElementById("main").contains(chosen.anchorNode);
+};
 
 export const debounced = (milliseconds, work) => {
   let timer = 0;

@@ -1,7 +1,7 @@
 // Search as one types, over pods and nodes: a combobox whose list is answered by the server.
 
 import { address, badge, el, splitKey } from "./dom.js";
-import { number } from "./format.js";
+import { number, plural } from "./format.js";
 import { ask, debounced } from "./questions.js";
 
 export function searchBox() {
@@ -13,7 +13,7 @@ export function searchBox() {
   const said = el("span", { class: "hidden", role: "status" });
   let entries = [], at = -1, running = null;
 
-  const close = () => { list.hidden = true; input.setAttribute("aria-expanded", "false"); input.removeAttribute("aria-activedescendant"); at = -1; };
+  const close = () => { running?.abort(); list.hidden = true; input.setAttribute("aria-expanded", "false"); input.removeAttribute("aria-activedescendant"); at = -1; };
   const open = (entry) => { close(); input.value = ""; input.blur(); location.hash = entry; };
 
   function mark(place) {
@@ -28,7 +28,11 @@ export function searchBox() {
     running?.abort();
     if (!text) return close();
     running = new AbortController();
-    try { fill(text, await ask("/search", { q: text }, { signal: running.signal })); }
+    const mine = running.signal;
+    try {
+      const found = await ask("/search", { q: text }, { signal: mine });
+      if (!mine.aborted) fill(text, found);
+    }
     catch (error) { if (error.name !== "AbortError") { list.replaceChildren(el("li", { class: "count" }, error.message)); list.hidden = false; } }
   });
 
@@ -46,7 +50,7 @@ export function searchBox() {
     list.replaceChildren(...(entries.length ? entries.map((one) => one.node) : [el("li", { class: "count", role: "option", "aria-disabled": "true", "aria-selected": "false" }, "Nothing has that name.")]));
     list.hidden = false;
     input.setAttribute("aria-expanded", "true");
-    said.textContent = `${number(found.podCount)} pods and ${number(found.nodeCount)} nodes found`;
+    said.textContent = `${plural(found.podCount, "pod")} and ${plural(found.nodeCount, "node")} found`;
     mark(-1);
   }
 
@@ -61,5 +65,5 @@ export function searchBox() {
     else return;
     event.preventDefault();
   });
-  return { content: [input, list, said], focus: () => { input.focus(); input.select(); } };
+  return { content: [input, list, said], focus: () => { input.focus(); input.select(); }, clear: () => { close(); input.value = ""; } };
 }

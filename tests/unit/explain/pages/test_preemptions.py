@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from bayplan.explain.pages.preemptions import list_preemptions
 from bayplan.loop.record import DecisionRecord, Preemption, Victim
 from bayplan.loop.recorder import DecisionRecorder
@@ -67,6 +69,20 @@ def test_a_pod_that_went_elsewhere_or_still_waits_is_said_to() -> None:
         ("default/vip-2", ""),
         ("default/vip-1", "elsewhere"),
     ]
+
+
+def test_a_pod_that_preempts_again_and_one_that_was_deleted_do_not_wait() -> None:
+    again = msgspec.structs.replace(attempt(2), preemption=Preemption(node="node-2", attempt=2, time=20.0))
+    recorder = recorded(attempt(1, preempts=True), again, attempt(3, node="node-2"), attempt(1, uid="2", preempts=True))
+
+    page = at_once(list_preemptions(recorder, offset=0, limit=10, is_there=lambda pod, uid: uid == "1"))
+
+    assert [(one.pod, one.node, one.outcome, one.waited) for one in page.preemptions] == [
+        ("default/vip-2", "node-1", "gone", 0.0),
+        ("default/vip-1", "node-2", "bound", 10.0),
+        ("default/vip-1", "node-1", "elsewhere", 20.0),
+    ]
+    assert (page.waiting, page.median_waited) == (0, 15.0)
 
 
 def test_pages_are_cut_from_the_newest() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from io import StringIO
 
@@ -14,9 +15,12 @@ from bayplan.explain.model import (
     Decided,
     NodeExplanation,
     Now,
+    PendingBoard,
+    PendingCause,
     PendingHere,
     Placement,
     PodExplanation,
+    QueueState,
     Suggestion,
     WhatIf,
     decided_of,
@@ -27,6 +31,7 @@ from bayplan.explain.terminal.explanations import (
     draw_changes,
     draw_evaluated,
     draw_node,
+    draw_pending,
     draw_pod,
     draw_summary,
 )
@@ -218,3 +223,29 @@ def test_a_what_if_shows_pods_of_one_template_in_one_row() -> None:
     assert "3 × shop/db" in text
     assert len(text.splitlines()) < 15
     assert "shop/web-7 " in wide and "and 50 more pods" in wide
+
+
+def test_times_of_another_day_have_their_date_and_long_ones_are_in_hours_and_days() -> None:
+    day = 86_400.0
+    record = DecisionRecord(number=1, time=3 * day, pod="a/b", uid="u", profile="p", outcome="unschedulable")
+    explanation = PodExplanation(pod="a/b", state="pending", verdict="v", attempts=[record])
+    explanation.queue = QueueState(
+        place="unschedulable",
+        history=[(3 * day, "active", ""), (3 * day + 7_200, "backoff", ""), (6 * day, "unschedulable", "")],
+    )
+    explanation.now = Now(time=6 * day + 60)
+    said = text_of(draw_pod(explanation))
+
+    assert "1970-01-04 00:00:00" in said
+    assert "active 2 h → backoff 3 d → unschedulable since 00:00:00" in said
+
+
+def test_what_a_table_leaves_out_is_counted() -> None:
+    node = NodeExplanation(node="n", verdict="v")
+    node.pending = [PendingHere(pod=f"a/p{place}", count=2, fits=True, place=1) for place in range(15)]
+    causes = [PendingCause(title=f"cause {place}", plugin="", count=3) for place in range(52)]
+
+    assert re.search(r"^ +6 +3 more kinds *$", text_of(draw_node(node)), re.MULTILINE)
+    assert re.search(
+        r"^ +6 +2 other causes *$", text_of(draw_pending(PendingBoard(verdict="v", causes=causes))), re.MULTILINE
+    )

@@ -1,6 +1,6 @@
 // The scheduler at a glance: figures, charts with axes, and the latest decisions, live.
 
-import { card, el, meter, note, refill, sentence, tile } from "../dom.js";
+import { card, el, failed, meter, note, refill, sentence, tile } from "../dom.js";
 import { Chart, SPANS } from "../chart.js";
 import { duration, number, plural, short } from "../format.js";
 import { ask, repeated } from "../questions.js";
@@ -35,7 +35,7 @@ export function chartGroup(context, names, changes = {}) {
     const page = await ask("/timeline", { span }, { signal });
     charts.forEach((chart) => chart.show(page));
   };
-  const question = repeated(context, 2, draw, () => {});
+  const question = repeated(context, 2, draw, (error) => charts.forEach((chart) => chart.fail(error)));
   const buttons = SPANS.map(([key, text]) => el("button", { type: "button", "aria-pressed": String(key === span), onclick: (event) => {
     span = key;
     buttons.forEach((button) => button.setAttribute("aria-pressed", String(button === event.target)));
@@ -59,13 +59,13 @@ export async function overviewPage(context) {
   const log = repeated(context, 2, async (signal) => {
     const found = await ask("/log", { limit: 8 }, { signal });
     refill(recent, logTable(found.groups));
-  }, () => {});
+  }, firstFailure(recent));
   const causes = repeated(context, 5, async (signal) => {
     const board = await ask("/pending", {}, { signal });
     const most = Math.max(1, ...(board.causes || []).map((cause) => cause.count));
     refill(why, board.causes?.length ? board.causes.slice(0, CAUSES).map((cause) => causeLine(cause, most)) : note("No pod is pending."),
-      (board.causes || []).length > CAUSES ? el("p", { class: "soft" }, el("a", { href: "#/queue" }, `and ${plural(board.causes.length - CAUSES, "more cause")}`)) : null);
-  }, () => {});
+      (board.causes || []).length > CAUSES ? el("p", { class: "soft fine" }, el("a", { href: "#/queue" }, `and ${plural(board.causes.length - CAUSES, "more cause")}`)) : null);
+  }, firstFailure(why));
   await log.now();
   causes.now();
   return {
@@ -82,11 +82,14 @@ export async function overviewPage(context) {
   };
 }
 
+// What is there stays; the state of the connection is said once for all.
+const firstFailure = (holder) => (error) => { if (!holder.hasChildNodes() || holder.querySelector("[role=alert]")) refill(holder, failed(error)); };
+
 function tilesOf(state) {
   const waiting = state.queue.active + state.queue.backoff + state.queue.gated;
   const facts = [
     ["scheduled a second", short(state.boundPerSecond), "use"],
-    ["p99 to binding", duration(state.p99Ms / 1000), "use"],
+    ["p99 to binding", state.bound ? duration(state.p99Ms / 1000) : "–", "use"],
     ["cpu requested", `${Math.round(state.used.cpu || 0)} %`, "use"],
     ["pods on nodes", short(state.pods), "use"],
     ["waiting", short(waiting), waiting ? "wait" : ""],

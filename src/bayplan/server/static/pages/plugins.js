@@ -24,7 +24,7 @@ function pluginTable(rows) {
   const time = (value) => (value === undefined ? "" : duration(value / 1e6));
   const some = (value) => (value ? number(value) : "");
   const measured = (p) => Object.entries(p.times || {}).map(([point, us], place) => [place ? ", " : "", el("span", { class: "whole" }, `${point} ${duration(us / 1e6)}`)]);
-  return table("Filter and score: one answer about every node, asked anew and measured now. In cycles: the mean of the one cycle in ten that is measured. Rejections and decisions are of the attempts on record.",
+  return table("Filter and score: one answer about every node, asked anew and measured now. In cycles: the mean of the one cycle in ten that is measured. Rejections and decisions are of the attempts on record; influence is how many points it put between the chosen node and the runner-up, in the mean.",
     ["plugin", "extension points", "#weight", "#filter", "#score", "in cycles", "#rejected", "#decided", "#influence", "#errors"],
     rows.map((p) => ({ key: p.plugin, cells: [
       el("span", {}, el("strong", {}, p.plugin), p.origin ? el("div", { class: "raw" }, p.origin) : null,

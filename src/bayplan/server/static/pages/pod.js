@@ -1,7 +1,7 @@
 // One pod: the verdict first, then how it came about, its attempts, then against now, and what would change it.
 
-import { badge, card, el, failed, nodeLink, podLink, refill, sentence } from "../dom.js";
-import { ago, clock, duration, stateAt } from "../format.js";
+import { address, badge, card, el, failed, nodeLink, podLink, refill, sentence, when } from "../dom.js";
+import { duration, moment, stateAt } from "../format.js";
 import { ask, repeated } from "../questions.js";
 import { attemptsTable, differenceCard, thenAgainstNow } from "./pod_attempts.js";
 import { showChanges, whatIfCard } from "./pod_changes.js";
@@ -26,7 +26,7 @@ export async function podPage(context) {
     refill(body, describe(state, context, changes));
     whatIf.hidden = state.state === "gone";
     if (["pending", "placed", "gated"].includes(state.state)) showChanges(path, changes);
-  }, (error) => { if (!isThere) refill(body, failed(error)); });
+  }, (error) => { if (!isThere) refill(body, failed(error), el("p", {}, el("a", { href: address("pods", [], { q: name }) }, "Pods with such a name"))); });
 
   await question.now();
   return {
@@ -39,11 +39,12 @@ export async function podPage(context) {
 
 function describe(state, context, changes) {
   const isWaiting = ["pending", "gated"].includes(state.state);
-  const hue = ["placed", "binding"].includes(state.state) ? "use" : state.state === "pending" && !state.now?.node ? "refuse" : isWaiting || state.state === "held" ? "wait" : "";
+  const wasRefused = state.claim?.claim === "refusedLater";
+  const hue = ["placed", "binding"].includes(state.state) ? "use" : state.state === "pending" && (wasRefused || !state.now?.node) ? "refuse" : isWaiting || state.state === "held" ? "wait" : "";
   const then = isWaiting ? null : state.decision, now = isWaiting || !state.decision ? state.now : null;
   return [
     el("section", { class: "card", "aria-label": "Verdict" }, el("p", { class: `verdict ${hue}`, id: "verdict" }, sentence(state.verdict)),
-      el("p", { class: "soft" }, badge(stateOf(state)), " ", state.node ? ["on ", nodeLink(state.node), ". "] : "", leftFor(state.claim), sourceOf(then, now), " ", state.note || "")),
+      el("p", { class: "soft" }, badge(stateOf(state)), " ", state.node ? ["on ", nodeLink(state.node), ". "] : "", leftFor(state.claim), sourceOf(wasRefused ? state.decision : then, now), " ", state.note || "")),
     el("div", { class: "flow" },
     ...(then ? decisionCards(then, "then", chosenPair(then)) : []),
     ...(now && state.state !== "gated" ? decisionCards(now, "now", now.best) : []),
@@ -65,7 +66,7 @@ const stateOf = (state) => {
   return state.claim?.claim === "noScheduler" ? "unserved" : stateAt(state.queue?.place) || state.state;
 };
 const leftFor = (claim) => (claim?.claim === "preempted" ? ["from ", nodeLink(claim.node), " for ", podLink(claim.by), ". "] : "");
-const sourceOf = (then, now) => (then ? `As decided ${ago(then.time)} (${clock(then.time)}).` : now ? "On the cluster as it is now." : "");
+const sourceOf = (then, now) => (then ? ["As decided ", when(then.time), ` (${moment(then.time)}).`] : now ? "On the cluster as it is now." : "");
 
 function held(permit) {
   const who = Object.entries(permit.plugins || {}).map(([plugin, seconds]) => `${plugin} (${seconds} s at most)`).join(", ");
@@ -82,6 +83,6 @@ function historyCard(state) {
   const ended = all[all.length - 1][0] + (attempt?.outcomeSeconds || 0);
   return card("In the queue", el("ol", { class: "steps" }, steps.map(([time, place, cause], at) => {
     const end = steps[at + 1]?.[0] ?? (outcome ? ended : null);
-    return el("li", {}, el("span", {}, el("strong", {}, place), el("span", { class: "soft" }, ` ${end === null ? `since ${clock(time)}` : duration(end - time)}`)), cause ? el("div", { class: "raw" }, cause) : null);
-  }), outcome ? el("li", {}, el("span", {}, el("strong", {}, outcome), el("span", { class: "soft" }, ` at ${clock(ended)}`))) : null));
+    return el("li", {}, el("span", {}, el("strong", {}, place), el("span", { class: "soft" }, ` ${end === null ? `since ${moment(time)}` : duration(end - time)}`)), cause ? el("div", { class: "raw" }, cause) : null);
+  }), outcome ? el("li", {}, el("span", {}, el("strong", {}, outcome), el("span", { class: "soft" }, ` at ${moment(ended)}`))) : null));
 }

@@ -1,12 +1,13 @@
 // Attempts of a pod, and what differs between two of them, or between then and now.
 
 import { badge, card, el, folded, nodeLink, podLink, select, table, when } from "../dom.js";
-import { clock, duration, number } from "../format.js";
+import { duration, moment, number } from "../format.js";
 
 // Of one pod; or, `withPod`, of the pods of one node.
 export function attemptsTable(attempts, { withPod = false } = {}) {
-  return table("", ["#attempt", ...(withPod ? ["pod"] : []), "when", ...(withPod ? [] : ["woken by"]), "#fit on", "outcome", "#decision", "#to outcome"], attempts.map((a) => ({ key: `${a.number}`, cells: [
-    number(a.attempt ?? 1), ...(withPod ? [podLink(a.pod)] : []), when(a.time), ...(withPod ? [] : [a.wokenBy || ""]),
+  const woken = !withPod && attempts.some((a) => a.wokenBy);
+  return table("", ["#attempt", ...(withPod ? ["pod"] : []), "when", ...(woken ? ["woken by"] : []), "#fit on", "outcome", "#decision", "#to outcome"], attempts.map((a) => ({ key: `${a.number}`, cells: [
+    number(a.attempt ?? 1), ...(withPod ? [podLink(a.pod)] : []), when(a.time), ...(woken ? [a.wokenBy || ""] : []),
     `${number(a.feasible || 0)} of ${number(a.nodes || 0)}`,
     [badge(a.outcome || "under way"), a.stoppedAt ? ` at ${a.stoppedAt}` : "", withPod ? "" : a.node ? [" on ", nodeLink(a.node)] : a.nominated ? [" nominated ", nodeLink(a.nominated)] : ""],
     duration(a.seconds || 0), a.outcomeSeconds ? duration(a.outcomeSeconds) : ""] })));
@@ -21,7 +22,7 @@ export function differenceCard(attempts, context) {
   const holder = el("div", {});
   const draw = () => holder.replaceChildren(comparison(numbered.get(chosen.a), numbered.get(chosen.b), [`attempt ${chosen.a}`, `attempt ${chosen.b}`]));
   const pick = (side) => (value) => { chosen[side] = value; context.query[side] = value; context.setQuery({ [side]: value }); draw(); };
-  const options = names.map((name) => [name, `${name} at ${clock(numbered.get(name).time)}`]);
+  const options = names.map((name) => [name, `${name} at ${moment(numbered.get(name).time)}`]);
   draw();
   return card("Difference between two attempts", el("div", { class: "controls" }, select("attempt-a", "attempt", options, chosen.a, pick("a")), select("attempt-b", "and", options, chosen.b, pick("b"))), holder);
 }
@@ -32,7 +33,7 @@ export function thenAgainstNow(then, now, isPlaced) {
   const moved = { ...now, points: now.best[0]?.points || {}, total: now.best[0]?.total || 0 };
   const title = isPlaced ? "Then, against one more like it now" : "Then against now";
   const text = isPlaced ? "Now: what would be decided about one more pod like this one, with this one where it is." : "Now: what would be decided on the cluster as it is, if the pod were tried.";
-  return card(title, comparison({ ...then, outcome: "" }, moved, [`then, ${clock(then.time)}`, `now, ${clock(now.time)}`]), el("p", { class: "soft" }, text));
+  return card(title, comparison({ ...then, outcome: "" }, moved, [`then, ${moment(then.time)}`, `now, ${moment(now.time)}`]), el("p", { class: "soft" }, text));
 }
 
 // Rows of what two decisions have in common as facts, those that differ first to the eye.

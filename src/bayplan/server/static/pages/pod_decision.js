@@ -41,7 +41,7 @@ function matrix(of, best) {
   const mark = (node) => (node.node === of.node ? "num chosen" : "num");
   const head = el("tr", {}, el("th", { scope: "col" }, "plugin, weight"),
     best.map((node) => el("th", { scope: "col", class: mark(node) }, nodeLink(node.node))));
-  const rows = plugins.map((plugin) => el("tr", {}, el("th", { scope: "row" }, plugin, el("span", { class: "soft" }, ` ×${weights[plugin]}`)),
+  const rows = plugins.map((plugin) => el("tr", {}, el("th", { scope: "row" }, words(plugin), el("span", { class: "soft" }, ` ×${weights[plugin]}`)),
     best.map((node) => {
       const score = (node.points || {})[plugin];
       return el("td", { class: mark(node) }, score ? [meter(score.normalized / 100), number(score.weighted)] : "",
@@ -60,6 +60,9 @@ function leadText(of, best) {
   return `${number(first.total - second.total)} ahead of ${second.node}.`;
 }
 
+// A name in camel case breaks between its words.
+const words = (name) => name.split(/(?<=[a-z])(?=[A-Z])/).map((word, place) => [place ? el("wbr") : null, word]);
+
 function refused(state) {
   return table("", ["#nodes", "plugin", "because", "such as"], state.refused.map((group) =>
     [number(group.count), group.plugin || "PreFilter", group.reasons.join("; "), (group.sample || []).map((name, place) => [place ? ", " : "", nodeLink(name)])]));
@@ -74,7 +77,7 @@ function victims(preemption) {
 
 export function timeCard(state) {
   if (!state.phases?.length) return null;
-  const phases = el("p", {}, state.phases.map(([phase, seconds]) => `${phase} ${duration(seconds)}`).join(" · "));
+  const phases = el("p", {}, state.phases.map(([phase, seconds], place) => [place ? " · " : "", el("span", { class: "whole" }, `${phase} ${duration(seconds)}`)]));
   const text = "A plugin whose remembered answers were used is not asked.";
   const slowest = Math.max(...(state.times || []).map((time) => time.seconds), 1e-9);
   const rows = (state.times || []).slice().sort((a, b) => b.seconds - a.seconds).map((time) => [time.plugin, time.point, duration(time.seconds), meter(time.seconds / slowest)]);

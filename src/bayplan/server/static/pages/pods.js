@@ -1,7 +1,7 @@
 // All pods: by namespace, state, node, reason and part of a name, a page at a time. The filters are in the address.
 
-import { badge, card, chip, el, failed, field, nodeLink, note, pager, podLink, refill, select, table } from "../dom.js";
-import { ago, number, plural } from "../format.js";
+import { badge, card, chip, el, failed, field, nodeLink, note, pager, podLink, refill, select, table, when } from "../dom.js";
+import { number, plural } from "../format.js";
 import { ask, debounced, repeated } from "../questions.js";
 
 const LIMIT = innerWidth < 640 ? 20 : 50;
@@ -57,7 +57,7 @@ export async function podsPage(context) {
     if (!state.pods.length) return note(state.total ? `None of ${plural(state.total, "pod")} matches.` : "There are no pods.");
     const rows = state.pods.map((pod) => ({ key: `${pod.pod} ${pod.state}`, cells: [
       podLink(pod.pod), badge(pod.state), pod.node ? nodeLink(pod.node) : "", reasonOf(pod),
-      pod.attempts ? number(pod.attempts) : "", pod.priority ? number(pod.priority) : "", pod.created ? ago(Date.parse(pod.created) / 1000) : ""] }));
+      pod.attempts ? number(pod.attempts) : "", pod.priority ? number(pod.priority) : "", pod.created ? when(Date.parse(pod.created) / 1000) : ""] }));
     return [table(found, ["pod", "state", "node", "held back by", "#attempts", "#priority", "#created"], rows, { long: true }), pager(state, LIMIT, (offset) => want({ offset }))];
   }
 

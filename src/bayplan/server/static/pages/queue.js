@@ -1,6 +1,6 @@
 // The queue: its depth by state over time, and what pods wait for, by root cause.
 
-import { number, span, stateAt } from "../format.js";
+import { number, since, span, stateAt } from "../format.js";
 import { badge, card, el, failed, folded, meter, note, podLink, refill, sentence, table, tile } from "../dom.js";
 import { ask, repeated } from "../questions.js";
 import { chartGroup, hueOf } from "./overview.js";
@@ -61,8 +61,8 @@ function tilesOf(state, unserved) {
 function causeRow(cause, most) {
   const pods = cause.pods || [], hidden = cause.count - Math.min(pods.length, SHOWN);
   const oldest = pods.length ? Math.min(...pods.map((waiting) => waiting.since || Infinity)) : Infinity;
-  const longest = Number.isFinite(oldest) ? `for ${span(Math.max(0, Date.now() / 1000 - oldest))}` : "";
-  const rows = pods.slice(0, SHOWN).map((waiting) => [podLink(waiting.pod), badge(stateAt(waiting.place)), number(waiting.attempts || 0), waiting.since ? span(Math.max(0, Date.now() / 1000 - waiting.since)) : ""]);
+  const longest = Number.isFinite(oldest) ? `for ${span(since(oldest))}` : "";
+  const rows = pods.slice(0, SHOWN).map((waiting) => [podLink(waiting.pod), badge(stateAt(waiting.place)), number(waiting.attempts || 0), waiting.since ? span(since(waiting.since)) : ""]);
   return el("details", { class: "cause", "data-key": cause.title },
     el("summary", {}, el("span", { class: "count" }, number(cause.count)), meter(cause.count / most, hueOf(cause)), el("span", { class: "name" }, sentence(cause.title)), el("span", { class: "soft since" }, longest)),
     el("div", { class: "inner" }, table("", ["pod", "state", "#attempts", "#waiting for"], rows),
