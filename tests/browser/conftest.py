@@ -129,7 +129,9 @@ def expect(target: Locator) -> LocatorAssertions:
 @pytest.fixture
 async def browser() -> AsyncIterator[Browser]:
     from playwright.async_api import async_playwright
+    from playwright.async_api import expect as expected
 
+    expected.set_options(timeout=60_000)  # a busy machine is no reason to fail
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield browser

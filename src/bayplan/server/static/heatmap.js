@@ -81,7 +81,11 @@ export class HeatMap {
   }
 
   draw() {
-    if (!this.cells.length) return;
+    this.canvas.hidden = !this.cells.length;
+    if (!this.cells.length) {
+      if (this.state) this.status.textContent = "There are no nodes.";
+      return;
+    }
     const colours = this.probes.map((probe) => getComputedStyle(probe).backgroundColor);
     const style = getComputedStyle(this.status);
     const pen = this.canvas.getContext("2d"), ratio = devicePixelRatio || 1;
@@ -142,7 +146,7 @@ export class HeatMap {
     const [x, y, row] = this.cells[place], { names, fill, requested, allocatable, resource, cordoned } = this.state;
     const share = fill[row] < 0 ? `offers no ${resource}` : `${resource} ${fill[row]} %, ${amount(resource, requested[row])} of ${amount(resource, allocatable[row])}`;
     this.tip.textContent = this.status.textContent = `${names[row]}: ${share}${cordoned.has(row) ? ", cordoned" : ""}`;
-    this.tip.style.left = `${Math.max(0, Math.min(x, this.width - 240))}px`;
+    this.tip.style.left = `${Math.max(0, Math.min(x, this.width - this.tip.offsetWidth))}px`;
     this.tip.style.top = `${y + this.size + 4}px`;
   }
 

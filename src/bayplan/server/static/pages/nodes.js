@@ -1,6 +1,6 @@
 // How full the nodes are: a heat map by any resource, how many nodes are how full, and utilisation over time.
 
-import { address, card, el, failed, field, meter, refill, select, table } from "../dom.js";
+import { address, card, el, failed, field, meter, note, refill, select, table } from "../dom.js";
 import { amount, number } from "../format.js";
 import { HeatMap, heatScale } from "../heatmap.js";
 import { ask, repeated } from "../questions.js";
@@ -31,7 +31,7 @@ export async function nodesPage(context) {
   }
 
   function makeControls(state) {
-    const resources = Object.keys(state.resources), zones = [...new Set(state.zones)].filter(Boolean).sort();
+    const resources = [...new Set([...Object.keys(state.resources), wanted.resource])], zones = [...new Set(state.zones)].filter(Boolean).sort();
     const choices = JSON.stringify([resources, zones]);
     if (choices === made) return;
     made = choices;
@@ -54,10 +54,11 @@ export async function nodesPage(context) {
   };
 }
 
-const totalsOf = (state) => table("", ["resource", "#requested", "#offered", "#share", ""], Object.entries(state.resources).map(([name, [used, there]]) =>
+const totalsOf = (state) => !Object.keys(state.resources).length ? note("No node offers anything.") : table("", ["resource", "#requested", "#offered", "#share", ""], Object.entries(state.resources).map(([name, [used, there]]) =>
   [name, amount(name, used), amount(name, there), `${Math.round((used * 100) / there)} %`, meter(used / there)]));
 
 function spreadOf(state) {
+  if (!state.buckets.some(Boolean)) return note(`No node offers ${state.resource}.`);
   const most = Math.max(1, ...state.buckets);
   return table("", [`${state.resource} requested`, "#nodes", ""], state.buckets.map((count, place) =>
     [place === 10 ? "full" : `${place * 10}–${place * 10 + 9} %`, number(count), meter(count / most)]), { stack: false });

@@ -28,14 +28,14 @@ function describe(page) {
   if (!page.total) return note("No pod had to leave for another one, as far as decisions are kept.");
   const rows = page.preemptions.map((one) => ({ key: `${one.pod} ${one.time}`, cells: [
     when(one.time), podLink(one.pod), nodeLink(one.node), victims(one), why(one),
-    one.outcome === "gone" ? [badge("gone"), " before it got a node"] : one.outcome ? [badge(one.outcome, one.outcome === "bound" ? "bound" : `on ${one.got}`), ` after ${duration(one.waited || 0)}`] : badge("pending", "waits")] }));
+    one.outcome === "gone" ? [badge("gone"), " before it got a node"] : one.outcome ? [badge(one.outcome, one.outcome === "bound" ? "bound" : `on ${one.got}`), el("span", { class: "whole" }, ` after ${duration(one.waited || 0)}`)] : badge("pending", "waits")] }));
   return table(`${plural(page.total, "preemption")}, ${plural(page.victims, "pod")} had to leave.`, ["when", "for", "on", "left (priority)", "why there", "then"], rows, { long: true });
 }
 
 function victims(one) {
   const named = (one.victims || []).slice(0, NAMED);
   const hidden = (one.victimCount || 0) - named.length;
-  return el("span", {}, named.map((victim, place) => [place ? ", " : "", podLink(victim.pod), el("span", { class: "soft" }, ` (${number(victim.priority || 0)})`)]), hidden > 0 ? ` and ${number(hidden)} more` : "");
+  return el("span", {}, named.map((victim, place) => [place ? ", " : "", podLink(victim.pod), el("span", { class: "soft" }, `\u00a0(${number(victim.priority || 0)})`)]), hidden > 0 ? ` and ${number(hidden)} more` : "");
 }
 
 export function why(one) {
