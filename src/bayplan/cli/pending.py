@@ -99,7 +99,9 @@ def _show(board: PendingBoard, form: str) -> None:
     elif form in ("json", "yaml"):
         print_value(msgspec.to_builtins(board), "json" if form == "json" else "yaml")
     else:
-        print_pieces(result_console(), draw_pending(board, most_named=None if form == "wide" else 3))
+        console = result_console()
+        most_named = None if form == "wide" else 3
+        print_pieces(console, draw_pending(board, most_named=most_named, width=console.width))
         sys.stdout.flush()
 
 

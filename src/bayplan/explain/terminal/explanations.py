@@ -272,18 +272,19 @@ def draw_node(node: NodeExplanation, *, width: int = 120) -> Iterator[Renderable
         yield _attempts_here(node.attempts, is_narrow=width < NARROW)
 
 
-def draw_pending(board: PendingBoard, *, most_named: int | None = 3) -> Iterator[RenderableType]:
+def draw_pending(board: PendingBoard, *, most_named: int | None = 3, width: int = 120) -> Iterator[RenderableType]:
     """`most_named` pods of each cause, or all that came with the board; the change is drawn by `draw_best_change`."""
     yield Text(plain(board.verdict), style="bold red" if board.total else "bold green")
     if board.causes:
-        table = simple_table("pods", "because of", "such as", figures=("pods",))
+        heads = ("because of", "such as") if width >= NARROW else ("because of, such as",)
+        table = simple_table("pods", *heads, figures=("pods",))
         for cause in board.causes[:_MOST_CAUSES]:
             sample = plain(sample_of([waiting.pod for waiting in cause.pods], most=most_named or len(cause.pods)))
-            table.add_row(f"{cause.count:,}", Text(plain(cause.title)), Text(sample))
+            table.add_row(f"{cause.count:,}", *prose_and_sample(plain(cause.title), sample, width=width))
         hidden = board.causes[_MOST_CAUSES:]
         if hidden:
             pods = sum(cause.count for cause in hidden)
-            table.add_row(f"{pods:,}", f"{len(hidden):,} other causes", "")
+            table.add_row(f"{pods:,}", f"{len(hidden):,} other causes")
         yield below(table)
 
 

@@ -60,7 +60,8 @@ def simple_table(*columns: str, figures: Sequence[str] = ()) -> _FittedTable:
 
 def keep_words(table: _FittedTable, column: int, texts: Iterable[str]) -> None:
     """Make the column wide enough for every word in it that is not overlong."""
-    words = [len(word) for text in texts for word in text.split()]
+    shown = [*texts, str(table.columns[column].header)]
+    words = [len(word) for text in shown for word in text.split()]
     if words:
         table.kept[column] = min(max(words), _LONGEST_WORD)
 
@@ -73,12 +74,12 @@ def prose_and_sample(prose: str, sample: str, *, width: int) -> list[Text]:
 
 
 def below(table: Table) -> RenderableType:
-    return Padding(table, (1, 2, 0, 2), expand=False)
+    return Padding(table, (1, 0, 0, 2), expand=False)
 
 
 def indent(text: Text, *, is_apart: bool = False) -> RenderableType:
     """`is_apart`: below a blank line."""
-    return Padding(text, (1 if is_apart else 0, 2, 0, 2), expand=False)
+    return Padding(text, (1 if is_apart else 0, 0, 0, 2), expand=False)
 
 
 def sample_of(names: Sequence[str], *, most: int = 3) -> str:

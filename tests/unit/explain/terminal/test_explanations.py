@@ -22,6 +22,7 @@ from bayplan.explain.model import (
     PodExplanation,
     QueueState,
     Suggestion,
+    Waiting,
     WhatIf,
     decided_of,
 )
@@ -37,12 +38,19 @@ from bayplan.explain.terminal.explanations import (
 )
 from bayplan.explain.terminal.whatif import draw_whatif
 from bayplan.explain.whatif.scenario import Scenario
-from bayplan.loop.record import CandidateKey, DecisionRecord, Preemption, Refused, Step, Victim
+from bayplan.loop.record import (
+    CandidateKey,
+    DecisionRecord,
+    Preemption,
+    Refused,
+    Step,
+    Victim,
+)
 from bayplan.testing import Harness, node, pod
 
 
-def text_of(pieces: Iterable[RenderableType]) -> str:
-    console = Console(width=140, record=True, file=open("/dev/null", "w"))  # noqa: SIM115 - closed with the console
+def text_of(pieces: Iterable[RenderableType], *, width: int = 140) -> str:
+    console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: SIM115 - closed with the console
     for piece in pieces:
         console.print(piece)
     console.file.close()
@@ -238,6 +246,19 @@ def test_times_of_another_day_have_their_date_and_long_ones_are_in_hours_and_day
 
     assert "1970-01-04 00:00:00" in said
     assert "active 2 h → backoff 3 d → unschedulable since 00:00:00" in said
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_heads_and_names_stay_whole_at_sixty_columns(width: int) -> None:
+    name = "default/checkout-7d4f8b6c95-x2x5k"
+    node = NodeExplanation(node="n", verdict="v")
+    node.attempts = [DecisionRecord(number=1, time=1.0, pod=name, uid="u", profile="p", node="n", outcome="bound")]
+    cause = PendingCause(title="NodeResourcesFit: Insufficient cpu", plugin="", count=1, pods=[Waiting(pod=name)])
+    board = PendingBoard(verdict="v", causes=[cause])
+    said = text_of([*draw_node(node, width=width), *draw_pending(board, width=width)], width=width)
+
+    for word in ("outcome", name, cause.title):
+        assert word in said
 
 
 def test_what_a_table_leaves_out_is_counted() -> None:
