@@ -83,6 +83,8 @@ export const sentence = (text) => {
   const parts = text.split("`");
   return parts.length % 2 ? parts.map((part, place) => (place % 2 ? el("code", {}, part) : part)) : text;
 };
+// A name in camel case breaks between its words.
+export const words = (name) => name.split(/(?<=[a-z])(?=[A-Z])/).map((word, place) => [place ? el("wbr") : null, word]);
 export const chip = (name, count, isPressed, onclick) =>
   el("button", { type: "button", class: meaning(name), "data-focus": name, "aria-pressed": String(isPressed), onclick }, name, " ", el("b", {}, number(count)));
 export const tile = (name, value, hue = "") => {

@@ -1,13 +1,13 @@
 // Attempts of a pod, and what differs between two of them, or between then and now.
 
-import { badge, card, el, folded, nodeLink, podLink, select, table, when } from "../dom.js";
+import { badge, card, el, folded, nodeLink, podLink, select, table, when, words } from "../dom.js";
 import { duration, moment, number } from "../format.js";
 
 // Of one pod; or, `withPod`, of the pods of one node.
 export function attemptsTable(attempts, { withPod = false } = {}) {
   const woken = !withPod && attempts.some((a) => a.wokenBy);
   return table("", ["#attempt", ...(withPod ? ["pod"] : []), "when", ...(woken ? ["woken by"] : []), "#fit on", "outcome", "#decision", "#to outcome"], attempts.map((a) => ({ key: `${a.number}`, cells: [
-    number(a.attempt ?? 1), ...(withPod ? [podLink(a.pod)] : []), when(a.time), ...(woken ? [a.wokenBy || ""] : []),
+    number(a.attempt ?? 1), ...(withPod ? [podLink(a.pod)] : []), when(a.time), ...(woken ? [words(a.wokenBy || "")] : []),
     `${number(a.feasible || 0)} of ${number(a.nodes || 0)}`,
     [badge(a.outcome || "under way"), a.stoppedAt ? ` at ${a.stoppedAt}` : "", withPod ? "" : a.node ? [" on ", nodeLink(a.node)] : a.nominated ? [" nominated ", nodeLink(a.nominated)] : ""],
     duration(a.seconds || 0), a.outcomeSeconds ? duration(a.outcomeSeconds) : ""] })));

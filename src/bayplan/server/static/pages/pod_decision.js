@@ -1,6 +1,6 @@
 // What one decision is made of: the funnel, the score matrix, refusals, victims, and where its time went.
 
-import { card, el, folded, meter, nodeLink, podLink, table } from "../dom.js";
+import { card, el, folded, meter, nodeLink, podLink, table, words } from "../dom.js";
 import { duration, number, plural } from "../format.js";
 import { nearestDevices } from "./pod_devices.js";
 import { why } from "./preemptions.js";
@@ -59,9 +59,6 @@ function leadText(of, best) {
   if (of.ties > 1) return `${number(of.ties)} nodes tie for the highest total, ${second.node} among them; ${of.tieBreak ? `${of.node} was ${of.tieBreak}` : `${of.node} is the first by name`}.`;
   return `${number(first.total - second.total)} ahead of ${second.node}.`;
 }
-
-// A name in camel case breaks between its words.
-const words = (name) => name.split(/(?<=[a-z])(?=[A-Z])/).map((word, place) => [place ? el("wbr") : null, word]);
 
 function refused(state) {
   return table("", ["#nodes", "plugin", "because", "such as"], state.refused.map((group) =>
