@@ -50,7 +50,7 @@ function comparison(a, b, heads) {
     ["who would leave", victims(a), victims(b)],
   ].filter(([, one, two]) => one || two);
   const prose = [a.message, b.message];
-  return el("div", {}, rows.every(([, one, two]) => one === two) ? el("p", { class: "soft fine" }, "Nothing differs.") : null, table("", ["", ...heads.map((head) => `#${head}`)], rows.map(([name, one, two]) => ({ class: one === two ? "same" : "changed", cells: [name, value(name, one), value(name, two)] })), { stack: false }),
+  return el("div", {}, rows.every(([, one, two]) => one === two) ? el("p", { class: "soft fine" }, "Nothing differs.") : null, table("", ["", ...heads.map((head) => `#${head}`)], rows.map(([name, one, two]) => ({ class: one === two ? "same" : "changed", cells: [words(name), value(name, one), value(name, two)] })), { stack: false }),
     prose.some(Boolean) ? folded("In kube-scheduler's words", prose.map((text, place) => (text ? `${heads[place]}: ${text}` : "")).filter(Boolean).join(" — ")) : null);
 }
 
